@@ -192,9 +192,9 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 	}
 	if err := chain.ValidateBlock(b, j); err != nil {
 		if j.Told {
-			err = fmt.Errorf("%w: %w", ErrTold, err)
+			return nil, layout, fmt.Errorf("%w: %w", ErrTold, err)
 		}
-		return nil, layout, err
+		return nil, layout, fmt.Errorf("%w: %w", ErrPlain, err)
 	}
 	if layout, err = e.epochs.ShardLayout(j.EpochID); err != nil {
 		return nil, layout, err

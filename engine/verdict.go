@@ -10,6 +10,9 @@ import (
 // ErrTold says that a copy of a block that came without its body is wrong. Its hash does not cover all of such a copy, so another may be right.
 var ErrTold = errors.New("engine: a copy that was told is wrong")
 
+// ErrPlain says that a block is wrong in what Vet looks at: who has its parent need not execute it to see that, and no neard hands it on.
+var ErrPlain = errors.New("engine: wrong by itself")
+
 // Verdict is what an error of Begin or Adopt means for the block, whoever made it.
 type Verdict byte
 

@@ -49,9 +49,10 @@ type ChunkReceivedAlone struct {
 
 // BlockRefused: chain -> net, no reply: the block is bad, and who sent it could have known.
 type BlockRefused struct {
-	Hash primitives.Hash
-	From string
-	Err  error
+	Hash   primitives.Hash
+	Height primitives.Height
+	From   string
+	Err    error
 }
 
 // ChunkRefused: chain -> net, no reply: a chunk's body that is not what its header says.

@@ -22,14 +22,14 @@ func (a *Actor) received(m *messages.BlockReceived) {
 func (a *Actor) take(m *messages.BlockReceived) {
 	hash := m.Block.Hash()
 	if err := a.pool.Refusal(hash); err != nil {
-		a.refuse(hash, m.From, err)
+		a.refuse(m.Block, m.From, err)
 		return
 	}
 	b := intake.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: intake.Orphan}
 	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
 		as, err := a.o.Engine.Admit(m.Block)
 		if err != nil {
-			a.unadmitted(hash, m.From, err)
+			a.unadmitted(m.Block, m.From, err)
 			return
 		}
 		b.Standing, b.Producer, b.Needs = as.Standing, as.Producer, as.Needs
@@ -40,7 +40,7 @@ func (a *Actor) take(m *messages.BlockReceived) {
 	}
 	switch {
 	case errors.Is(err, intake.ErrRefused):
-		a.refuse(hash, m.From, err)
+		a.refuse(m.Block, m.From, err)
 	case err != nil:
 		a.dropped(hash, m.From, err)
 	}
@@ -58,14 +58,14 @@ func (a *Actor) want(b *primitives.Block, from string, out *intake.Out) {
 }
 
 // unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
-func (a *Actor) unadmitted(hash primitives.Hash, from string, err error) {
+func (a *Actor) unadmitted(b *primitives.Block, from string, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.Own:
 		a.fail(err)
 	case engine.Overtaken, engine.Waits:
-		a.dropped(hash, from, err)
+		a.dropped(b.Hash(), from, err)
 	default:
-		a.refuse(hash, from, err)
+		a.refuse(b, from, err)
 	}
 }
 
@@ -111,13 +111,13 @@ func (a *Actor) unfit(b *primitives.Block, from string, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.Bad:
 		fell := a.pool.Refused(hash, err)
-		a.refuse(hash, from, err)
+		a.refuse(b, from, err)
 		for i := range fell {
-			a.refuse(fell[i].Hash(), fell[i].From, a.pool.Refusal(fell[i].Hash()))
+			a.refuse(fell[i].Block, fell[i].From, a.pool.Refusal(fell[i].Hash()))
 		}
 	case engine.Early:
 		a.pool.Dropped(hash, true)
-		a.refuse(hash, from, err)
+		a.refuse(b, from, err)
 	case engine.Overtaken, engine.Waits:
 		a.pool.Dropped(hash, false)
 		a.dropped(hash, from, err)
@@ -127,12 +127,13 @@ func (a *Actor) unfit(b *primitives.Block, from string, err error) {
 }
 
 // refuse says that a block is its sender's fault.
-func (a *Actor) refuse(hash primitives.Hash, from string, err error) {
+func (a *Actor) refuse(b *primitives.Block, from string, err error) {
+	hash := b.Hash()
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
 		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block refused")
 	}
 	if a.o.Out.Refused != nil {
-		a.o.Out.Refused(messages.BlockRefused{Hash: hash, From: from, Err: err})
+		a.o.Out.Refused(messages.BlockRefused{Hash: hash, Height: b.Header.Height, From: from, Err: err})
 	}
 }
 

@@ -110,7 +110,8 @@ type Actor struct {
 	// passed are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent, since
 	// nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed. Another object of the same hash may have another body.
 	passed  lately[*primitives.Block]
-	judging chan struct{} // has who looks at a state that came
+	spread  lately[earlyAt] // places of blocks that gossip hands on
+	judging chan struct{}   // has who looks at a state that came
 	server  *server
 	dist    engine.Distribution
 	pool    *parts.Pool
@@ -121,6 +122,7 @@ type Actor struct {
 	reached map[primitives.AccountID]bool // accounts that some node is known of
 	heights map[wire.PeerID]primitives.Height
 	rates   map[wire.PeerID]*rate.Limiter
+	wrongs  wrongs
 	epoch   primitives.EpochID // whose validators the host was told
 	t1      map[primitives.AccountID][]primitives.PublicKey
 	seat    seat
@@ -153,7 +155,7 @@ type (
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate.Limiter{},
+	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate.Limiter{}, wrongs: newWrongs(), spread: lately[earlyAt]{most: maxSpread},
 		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify

@@ -46,8 +46,8 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool) {
 	a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String()})
 }
 
-// refused bans who has sent a copy of a block that shows by itself to be none. What is bad beyond that its sender may not have known: blocks are
-// passed on before they are executed.
+// refused bans who has sent a copy of a block that shows by itself to be none, and who brings more of what is wrong beyond that than an honest peer hands on before it has looked. What is
+// bad in the chunks it may not have known: blocks are passed on before they are executed.
 func (a *Actor) refused(m *messages.BlockRefused) {
 	from, bare := peerOf(m.From), false
 	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion, chain.InvalidNumberOfChunkHeaders,
@@ -56,6 +56,8 @@ func (a *Actor) refused(m *messages.BlockRefused) {
 	}
 	a.step(following.Refused{Hash: m.Hash, From: from, Copy: bare})
 	if bare && from != "" && engine.VerdictOf(m.Err) == engine.Bad {
+		a.ban(from, near.BadBlockHeader)
+	} else if from != "" && errors.Is(m.Err, engine.ErrPlain) && engine.VerdictOf(m.Err) == engine.Bad && a.wrongs.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
 		a.ban(from, near.BadBlockHeader)
 	}
 }

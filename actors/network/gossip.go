@@ -17,10 +17,11 @@ import (
 // maxPassed bounds the blocks that have been handed on and not been taken yet.
 const maxPassed = 64
 
-// lately is what was put in last and not been taken yet, each thing once, maxPassed at most.
+// lately is what was put in last and not been taken yet, each thing once, maxPassed at most, or as many as it says.
 type lately[T comparable] struct {
 	mu   sync.Mutex
 	list []T
+	most int
 }
 
 // put notes one; false: it was there.
@@ -30,7 +31,7 @@ func (l *lately[T]) put(x T) bool {
 	if slices.Contains(l.list, x) {
 		return false
 	}
-	if l.list = append(l.list, x); len(l.list) > maxPassed {
+	if l.list = append(l.list, x); len(l.list) > max(l.most, maxPassed) {
 		l.list = slices.Delete(l.list, 0, 1)
 	}
 	return true
@@ -83,6 +84,9 @@ func (a *Actor) check(m wire.Message) near.Verdict {
 
 func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	v := a.vouched(b)
+	if v == near.Pass && !a.handsOn(b) {
+		v = near.Hold
+	}
 	if v == near.Pass {
 		a.passed.put(b)
 	}
@@ -131,6 +135,30 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	return near.Pass
 }
 
+const (
+	maxUnlooked = primitives.Height(8) // above the tip, and below it
+	maxLooked   = 3                    // blocks of a height, behind the first
+	maxSpread   = 256                  // places that are remembered: of the heights around the tip there are 64
+)
+
+// handsOn tells whether gossip hands on a block that its producer has signed: the first of its height at once, the next few if they are good but for what their chunks contain, as neard
+// does with each. More of them this node tells others of when it has adopted them: who makes a height may sign as many as he likes, and each that is handed on unseen all nodes judge.
+func (a *Actor) handsOn(b *primitives.Block) bool {
+	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
+	if h > tip+maxUnlooked || h+maxUnlooked <= tip {
+		return false
+	}
+	if h > tip && a.spread.put(earlyAt{h, 0}) {
+		return true
+	}
+	for n := range maxLooked {
+		if a.spread.put(earlyAt{h, n + 1}) {
+			return a.o.Engine.Vet(b) == nil
+		}
+	}
+	return false
+}
+
 // maxEarly is how many blocks of a height are looked at to be handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
 const maxEarly = 2
 
@@ -154,7 +182,7 @@ func (f *Front) mayHandOn(height primitives.Height) bool {
 // this node alone, and would wait for what this one makes of it. Neards ban who hands on what is bad by itself.
 func (a *Actor) handOnEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
 	f, height := a.o.Front, b.Header.Height
-	if a.o.Eager && f.newsAt(height) && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.Vet(b) == nil && f.early.put(hash) {
+	if a.o.Eager && f.newsAt(height) && height <= a.o.Engine.Tip().Height()+maxUnlooked && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.Vet(b) == nil && f.early.put(hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
 	}
 }

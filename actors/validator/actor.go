@@ -304,7 +304,7 @@ func (a *Actor) do(out consensus.Out) {
 	for _, err := range out.Refused {
 		var r *consensus.Refusal
 		if errors.As(err, &r) {
-			a.o.Out.Refused(messages.BlockRefused{Hash: r.Block, From: string(r.From), Err: r.Err})
+			a.o.Out.Refused(messages.BlockRefused{Hash: r.Block, Height: r.Height, From: string(r.From), Err: r.Err})
 		}
 	}
 	if out.Fatal != nil {

@@ -88,9 +88,10 @@ type Note struct {
 
 // Refusal is why a block is bad.
 type Refusal struct {
-	Block primitives.Hash
-	From  Peer // who has sent it; none: this node has it from itself
-	Err   error
+	Block  primitives.Hash
+	Height primitives.Height
+	From   Peer // who has sent it; none: this node has it from itself
+	Err    error
 }
 
 func (r *Refusal) Error() string {

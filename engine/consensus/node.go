@@ -304,7 +304,7 @@ func (n *Node) refuseChunk(h *primitives.ChunkHeader, err error) {
 }
 
 func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
-	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), from, err})
+	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), b.Header.Height, from, err})
 }
 
 // Abandon gives back what the block in work holds, of a node that is not stepped any more and whose jobs have ended.

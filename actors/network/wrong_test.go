@@ -1,0 +1,54 @@
+package network
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestWrongs: an honest peer hands on one wrong block of each height, and one more where it has begun again, at any height that it may hand on unseen, for as long as the chain goes on and while it
+// stands still: it is not banned. Who brings three of a height is, and who brings many of heights to which nobody has come.
+func TestWrongs(t *testing.T) {
+	w, salt := newWrongs(), uint64(0)
+	id := func(name string) wire.PeerID {
+		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
+	}
+	bring := func(name string, height, tip primitives.Height) bool {
+		salt++
+		return w.tooMany(id(name), height, primitives.HashBytes([]byte(fmt.Sprint(salt))), tip)
+	}
+	for h := primitives.Height(1); h <= maxUnlooked; h++ {
+		if bring("honest", 100+h, 100) {
+			t.Fatalf("banned for its %d. wrong block while the chain stands still", h)
+		}
+	}
+	for tip := primitives.Height(101); tip < 1000; tip++ {
+		if bring("honest", tip+maxUnlooked, tip) || tip%100 == 0 && bring("honest", tip+maxUnlooked, tip) {
+			t.Fatalf("banned at %d", tip)
+		}
+	}
+	same := primitives.Hash{7}
+	for range 100 { // over its connection too, and asked for
+		if w.tooMany(id("again"), 7, same, 6) {
+			t.Fatal("the same block counts more than once")
+		}
+	}
+	for n := 1; !bring("hostile", 1001, 1000); n++ {
+		if n == maxWrong+1 {
+			t.Fatal("three of a height")
+		}
+	}
+	for n := 1; !bring("far", primitives.Height(5000+n), 1000); n++ {
+		if n == maxWrongAll+1 {
+			t.Fatal("of heights far above")
+		}
+	}
+	for i := range 3 * maxWrongOnes {
+		bring(fmt.Sprint(i), 1001, 1000)
+	}
+	if len(w.of) != maxWrongOnes || len(w.order) != maxWrongOnes {
+		t.Errorf("%d peers are remembered", len(w.of))
+	}
+}

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/libp2p"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	peerwire "github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// flooded is a node under a flood.
+type flooded struct {
+	*member
+	refused atomic.Int64 // blocks, for what is wrong in them
+	over    netip.AddrPort
+}
+
+// stand starts a node that is reached by sockets or by libp2p and dials another, none: it makes the blocks.
+func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
+	t.Helper()
+	f := &flooded{member: &member{}}
+	f.sandbox = start(t, 2, func(o *Options) {
+		o.Mode = production.Manual
+		var boot []peerwire.PeerInfo
+		if to != nil {
+			o.Keys, boot = nil, append(boot, to.info)
+		}
+		o.trip = func(kind string, m any, after bool) {
+			if _, is := m.(messages.BlockRefused); is && after && kind == network.Name {
+				f.refused.Add(1)
+			}
+		}
+		f.front, f.info = networked(t, o, name, boot...)
+		if !over {
+			return
+		}
+		r := newRoads()
+		if to != nil {
+			r.spots[to.info.ID] = spot{id: to.info.ID, over: to.over}
+		}
+		r.take(name, o, false, true)
+		inner := o.Network.Listen
+		o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+			h, err := inner(deliver, judge)
+			r.mu.Lock()
+			f.over = r.spots[f.info.ID].over
+			r.mu.Unlock()
+			return h, err
+		}
+	})
+	return f
+}
+
+// against is an enemy's node, connected to f.
+func against(t *testing.T, name string, over bool, f *flooded) *enemy {
+	t.Helper()
+	if !over {
+		x := attack(t, name, f.member, "test")
+		until(t, x.connected)
+		return x
+	}
+	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), to: f.info.ID}
+	id := peerwire.GenesisID{ChainID: "test", Hash: f.e.Genesis().Hash}
+	way, err := libp2p.New(libp2p.Options{Key: x.key, Genesis: id, Listen: netip.MustParseAddrPort("127.0.0.1:0"), Here: map[peerwire.PeerID]bool{f.info.ID: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot := []peerwire.PeerInfo{{ID: f.info.ID, Addr: f.over}}
+	x.Host = tcp.NewOver(nil, way, near.Config{Key: x.key, Genesis: id, Version: 86, Oldest: 83, Boot: boot, OnlyBoot: true, Draw: rand.IntN},
+		func(near.Deliver) { x.seen.Add(1) }, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(t.Context()) }()
+	t.Cleanup(func() { <-ended })
+	until(t, x.connected)
+	return x
+}
+
+// signedWrong makes another block of a right one, signed by who makes its height, in which the state root is wrong.
+func signedWrong(right *primitives.Block, key primitives.SecretKey, height primitives.Height, salt int) *primitives.Block {
+	h := *right.Header
+	x := &primitives.Block{Header: &h, Body: right.Body}
+	h.Height, h.Timestamp, h.PrevStateRoot = height, h.Timestamp+uint64(salt), primitives.Hash{1}
+	h.Init()
+	chain.SignBlock(x, key)
+	return x
+}
+
+// TestFloodOfBlocks: who has a block producer's key and signs a thousand wrong blocks of its height, and of one far above, is refused some and banned, by sockets and by libp2p, by his own node
+// and by others that come when that is; a node behind the one that he floods hears of two of them at the most, and what is right comes to both all the while.
+func TestFloodOfBlocks(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		for _, far := range []primitives.Height{0, 60} {
+			t.Run(fmt.Sprintf("over=%v/above=%d", over, far), func(t *testing.T) {
+				a := stand(t, "a", over, nil)
+				b := stand(t, "b", over, a)
+				behind := stand(t, "behind", over, b)
+				until(t, func() bool { return len(b.front.Info().ActivePeers) >= 2 })
+				apart := start(t, 2, func(o *Options) { o.Mode = production.Manual })
+				mine(t, apart, 1)
+				right := apart.e.Head().Block
+				if right.Header.PrevHash != b.e.Head().Hash {
+					t.Fatal("it is of another chain")
+				}
+				sent, enemies, worst := 0, 0, time.Duration(0)
+				for wave := range 3 {
+					x := against(t, fmt.Sprint("enemy", wave), over, b)
+					enemies++
+					for begun := time.Now(); x.connected() && time.Since(begun) < 20*time.Second; {
+						x.Post(near.ToAll{Msg: &peerwire.Block{Block: signedWrong(right, a.key, right.Header.Height+far, sent)}})
+						if sent++; sent%20 == 0 {
+							time.Sleep(20 * time.Millisecond)
+						}
+						if sent >= 1000 {
+							break
+						}
+					}
+					for limit := time.Now().Add(10 * time.Second); slices.ContainsFunc(b.front.Info().ActivePeers, func(p view.Peer) bool { return p.ID == x.key.PublicKey() }); {
+						if time.Sleep(time.Millisecond); time.Now().After(limit) {
+							t.Fatalf("who has sent %d wrong blocks is connected; %d refused, %d by who is behind", sent, b.refused.Load(), behind.refused.Load())
+						}
+					}
+				}
+				judged, heard := b.refused.Load(), behind.refused.Load()
+				for range 5 {
+					begun := time.Now()
+					mine(t, a.sandbox, 1)
+					b.at(t, a.sandbox)
+					behind.at(t, a.sandbox)
+					worst = max(worst, time.Since(begun))
+				}
+				t.Logf("%d enemies sent %d wrong blocks: %d refused, %d by who is behind; right ones came within %v", enemies, sent, judged, heard, worst)
+				if heard > 2 || worst > 5*time.Second {
+					t.Errorf("who is behind has judged %d of them, the slowest right one took %v", heard, worst)
+				}
+				if len(b.front.Info().ActivePeers) < 2 {
+					t.Error("an honest peer is banned")
+				}
+			})
+		}
+	}
+}
