@@ -23,7 +23,7 @@ func TestTold(t *testing.T) {
 	if origin != nil || whole != nil {
 		t.Fatalf("a good one: %v, %v", origin, whole)
 	}
-	if r.j.Told = false; ValidateBlock(r.block, r.j) == nil || ValidateOrigin(r.block, r.j.Producer, 2, verify) == nil {
+	if r.j.Told = false; ValidateBlock(r.block, r.j) == nil || ValidateOrigin(r.block, r.j.Producer, 2, r.j.Approvers, verify) == nil {
 		t.Error("without its body it is taken for whole")
 	}
 	sign := func(r *rig) {

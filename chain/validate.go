@@ -38,11 +38,15 @@ type Judgement struct {
 	Told      bool                                                                                // of its body the chunks' headers alone are known (ValidateTold)
 }
 
-// ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, and that who was to make it
-// did, with this body. What passes is the one block that its hash names.
-func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+// ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, that who was to make it
+// did, with this body, and that he was to make one of this height on that parent, by the votes of approvers. What passes is the one block that its hash names. The body, which may be long, is
+// looked at last: he may sign any number of headers, but has votes for few.
+func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
 		return err
+	}
+	if !Voted(b.Header, approvers, verify) {
+		return NotEnoughApprovals
 	}
 	if b.Body.Hash() != b.Header.BlockBodyHash {
 		return InvalidBodyHash
@@ -235,6 +239,22 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *Judgement) error {
 		return InvalidEpochSyncDataHash
 	}
 	return nil
+}
+
+// Voted tells whether enough of approvers, which may be those of its epoch alone, have voted for a block of a header's height on the parent that it names.
+func Voted(h *primitives.BlockHeader, approvers []Approver, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
+	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
+	if !ApprovedEnough(approvers, approved) { // before any signature is looked at
+		return false
+	}
+	inner := primitives.NewApprovalInner(h.PrevHash, h.PrevHeight, h.Height)
+	message := inner.SignedBytes(h.Height)
+	for i := range approvers {
+		if approved(i) && !verify(h.Approvals[i], message, approvers[i].PublicKey) {
+			return false
+		}
+	}
+	return true
 }
 
 // ApprovedEnough tells whether the approvals exceed two thirds of the stake of this epoch and of the next, where a total

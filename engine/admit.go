@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -16,8 +17,8 @@ type Admitted struct {
 	Needs    []intake.Need        // of its new chunks, by shard index
 }
 
-// Admit judges what can be judged of a received block at once, whether its parent is known or not: its form, its height, and that
-// the producer of that height made it, by the parent's epoch or else by one of those that are under way, or that headers tell of (AddHeaders). Of
+// Admit judges what can be judged of a received block at once, whether its parent is known or not: its form, its height, that
+// the producer of that height made it, and that two thirds have voted for one of that height on that parent, by the parent's epoch or else by one of those that are under way, or that headers tell of (AddHeaders). Of
 // a block of another epoch nothing can be said: it is a stranger.
 //
 // An error is about this copy alone and not to be remembered: what a hash covers may come again with the right signature and body.
@@ -76,7 +77,21 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 	if e.o.Told {
 		return a, chain.ValidateTold(b, v.PublicKey, layout.NumShards(), e.verify)
 	}
-	return a, chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), e.verify)
+	var voters []chain.Approver
+	if parent != nil {
+		voters, err = ApproversOf(m, parent.Hash)
+	} else {
+		voters, err = votersOf(m, id)
+	}
+	if err != nil {
+		return a, err
+	}
+	if err := chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), voters, e.verify); errors.Is(err, chain.NotEnoughApprovals) {
+		return a, fmt.Errorf("%w: %w", ErrPlain, err)
+	} else if err != nil {
+		return a, err
+	}
+	return a, nil
 }
 
 // needs tells what is needed of the chunks of a block of this layout on parent. If that is not known (nil) it is what the tip's block

@@ -66,6 +66,10 @@ func TestAdmit(t *testing.T) {
 	check("another epoch than the parent's child is in", changed(at(1), key(1), func(h *primitives.BlockHeader) { h.EpochID = primitives.Hash{7} }), 0, chain.InvalidEpochHash)
 	check("no higher than its parent", changed(at(1), nil, func(h *primitives.BlockHeader) { h.Height = 0 }), 0, ErrOld)
 	check("a mask of other shards", changed(at(3), key(3), func(h *primitives.BlockHeader) { h.ChunkMask = nil }), 0, chain.InvalidNumberOfChunkHeaders)
+	check("an orphan on a parent for which nobody has voted", changed(at(3), key(3), func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{7} }), 0, chain.NotEnoughApprovals)
+	check("an orphan with one vote of three", changed(at(3), key(3), func(h *primitives.BlockHeader) { h.Approvals = h.Approvals[:1] }), 0, chain.NotEnoughApprovals)
+	check("an orphan of a height for which nobody has voted", changed(at(5), key(5), func(h *primitives.BlockHeader) { h.PrevHeight = 3 }), 0, chain.NotEnoughApprovals)
+	check("the next, without votes", changed(at(1), key(1), func(h *primitives.BlockHeader) { h.Approvals = nil }), 0, chain.NotEnoughApprovals)
 	for i, b := range list[:25] {
 		n.accept(b, bodies[i])
 	}

@@ -42,11 +42,12 @@ func (e *Engine) facts(parent *Entry, height primitives.Height, chunks []*primit
 
 // Approvers returns whose approvals a child of parent carries, in the order of its header.
 func (e *Engine) Approvers(parent primitives.Hash) (out []chain.Approver, err error) {
-	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = approvers(m, parent); return })
+	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = ApproversOf(m, parent); return })
 	return out, err
 }
 
-func approvers(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, error) {
+// ApproversOf is Approvers within Epochs.
+func ApproversOf(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, error) {
 	stakes, err := m.BlockApprovers(parent)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 	if e.o.Now != nil {
 		j.Now = e.o.Now()
 	}
-	if j.Approvers, err = approvers(m, parent.Hash); err != nil {
+	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {
 		return nil, nil, err
 	}
 	for _, id := range j.ShardIDs {

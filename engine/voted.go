@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -12,18 +13,7 @@ func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	if err != nil || voters == nil {
 		return false, err
 	}
-	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
-	if !chain.ApprovedEnough(voters, approved) { // before any signature is looked at
-		return false, nil
-	}
-	inner := primitives.NewApprovalInner(h.PrevHash, h.PrevHeight, h.Height)
-	message := inner.SignedBytes(h.Height)
-	for i := range voters {
-		if approved(i) && !e.verify(h.Approvals[i], message, voters[i].PublicKey) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return chain.Voted(h, voters, e.verify), nil
 }
 
 // voters are whose votes the blocks of an epoch carry first, in the order of their headers; nil: it is not known.
@@ -42,6 +32,10 @@ func (e *Engine) voters(id primitives.EpochID) ([]chain.Approver, error) {
 			return nil, err
 		}
 	}
+	return votersOf(m, id)
+}
+
+func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error) {
 	list, err := m.BlockProducersOrdered(id)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ const (
 	maxDoneBytes = 256 << 20
 )
 
-// lacking is a block that lacks chunks, of an epoch that the chain has not come to.
+// lacking is a block that lacks chunks, of an epoch that the chain has not come to. Of its body no more is kept: what is kept of blocks is chain/intake's to bound.
 type lacking struct {
-	block   *primitives.Block
+	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
 }
 
@@ -39,7 +39,7 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 			wanted[hash] = true
 		}
 	}
-	l := lacking{block: m.Block}
+	l := lacking{header: m.Block.Header}
 	for _, h := range m.Block.Body.Chunks {
 		if h.HeightIncluded == m.Block.Header.Height && wanted[h.ChunkHash()] {
 			l.headers = append(l.headers, h)
@@ -52,7 +52,7 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 
 // ask asks for chunks if a block of their epoch is part of the chain; false: there is none yet.
 func (a *Actor) ask(l *lacking) bool {
-	h := l.block.Header
+	h := l.header
 	ancestor := h.PrevHash
 	if _, known := a.dist.Epoch(ancestor); !known {
 		tip := a.o.Engine.Tip().Hash
@@ -71,7 +71,7 @@ func (a *Actor) ask(l *lacking) bool {
 func (a *Actor) askWaiting(final primitives.Height) {
 	left := a.waiting[:0]
 	for i := range a.waiting {
-		if l := &a.waiting[i]; l.block.Header.Height > final && !a.ask(l) {
+		if l := &a.waiting[i]; l.header.Height > final && !a.ask(l) {
 			left = append(left, *l)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -93,7 +94,7 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	return v
 }
 
-// vouched hands a block on whose parent is known and which the producer of its height has signed with this body. Who has the parent
+// vouched hands a block on whose parent is known, which the producer of its height has signed with this body and two thirds have voted for one of. Who has the parent
 // comes to the same end, so that nobody is banned for what he could not know: whatever Actor.refused bans for is looked at here.
 func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
@@ -109,6 +110,7 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 		next   primitives.EpochID
 		key    primitives.PublicKey
 		shards int
+		voters []chain.Approver
 	)
 	err := e.Epochs(func(m *epoch.Manager) (err error) { // for which the chain waits: the signature is looked at behind it
 		if id, err = m.EpochIDFromPrev(parent.Hash); err != nil {
@@ -123,13 +125,15 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 		}
 		key = v.PublicKey
 		layout, err := m.ShardLayout(id)
-		shards = layout.NumShards()
+		if shards = layout.NumShards(); err == nil {
+			voters, err = engine.ApproversOf(m, parent.Hash)
+		}
 		return err
 	})
 	switch {
 	case err != nil:
 		return near.Hold
-	case h.EpochID != id || h.NextEpochID != next || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, a.o.Verify) != nil:
+	case h.EpochID != id || h.NextEpochID != next || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, voters, a.o.Verify) != nil:
 		return near.Refuse
 	}
 	return near.Pass

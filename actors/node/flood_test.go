@@ -25,6 +25,7 @@ import (
 type flooded struct {
 	*member
 	refused atomic.Int64 // blocks, for what is wrong in them
+	asks    atomic.Int64 // requests for parts of chunks that it has sent
 	over    netip.AddrPort
 }
 
@@ -44,6 +45,16 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 			}
 		}
 		f.front, f.info = networked(t, o, name, boot...)
+		defer func() {
+			listen := o.Network.Listen
+			o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+				h, err := listen(deliver, judge)
+				if err == nil {
+					h.Tap = f.tap
+				}
+				return h, err
+			}
+		}()
 		if !over {
 			return
 		}
@@ -62,6 +73,22 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		}
 	})
 	return f
+}
+
+// tap counts.
+func (f *flooded) tap(x tcp.Tapped) {
+	if !x.Sent || len(x.Frame) == 0 {
+		return
+	}
+	m, err := peerwire.Decode(x.Frame)
+	if err != nil {
+		return
+	}
+	if r, is := m.(*peerwire.Routed); is {
+		if _, is := r.Body.(*peerwire.ChunkRequest); is {
+			f.asks.Add(1)
+		}
+	}
 }
 
 // against is an enemy's node, connected to f.
@@ -150,5 +177,40 @@ func TestFloodOfBlocks(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestFloodOfOrphans: of blocks on parents that nobody has, which name chunks that nobody has, their producer's key alone has none asked for: each would be asked for a thousand seconds long,
+// several times a second, of all who have parts.
+func TestFloodOfOrphans(t *testing.T) {
+	a := stand(t, "a", false, nil)
+	mine(t, a.sandbox, 1)
+	b := stand(t, "b", false, a)
+	b.at(t, a.sandbox)
+	x := against(t, "enemy", false, b)
+	before := b.asks.Load()
+	head := b.e.Head().Block
+	for i := range 200 {
+		h := *head.Header
+		o := &primitives.Block{Header: &h, Body: head.Body}
+		h.Height, h.PrevHeight, h.PrevHash = 10+primitives.Height(i), 9+primitives.Height(i), primitives.HashBytes(fmt.Append(nil, i))
+		o.Body.Chunks = nil
+		for s, c := range head.Body.Chunks {
+			c := *c
+			c.PrevBlockHash, c.HeightCreated, c.HeightIncluded, c.EncodedLength = h.PrevHash, h.Height, h.Height, uint64(1000*i+s)
+			o.Body.Chunks = append(o.Body.Chunks, &c)
+		}
+		h.BlockBodyHash = o.Body.Hash()
+		h.Init()
+		chain.SignBlock(o, a.key)
+		x.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: o}})
+	}
+	time.Sleep(2 * time.Second) // for which each would be asked five times
+	asked := b.asks.Load() - before
+	mine(t, a.sandbox, 3)
+	b.at(t, a.sandbox)
+	t.Logf("%d requests for parts of 400 chunks in 2 s", asked)
+	if asked > 0 {
+		t.Errorf("%d requests for parts of chunks that only their producer speaks of", asked)
 	}
 }
