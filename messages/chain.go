@@ -37,6 +37,7 @@ type BlockReceived struct {
 	Block  *primitives.Block
 	Chunks []*primitives.Chunk // what came with it of the new ones, by shard index
 	From   string              // who sent it, for scores, shares of room and logs
+	Taken  func()              // called when it is out of the mailbox, so that its sender may send another; nil: nobody waits
 }
 
 // ChunkReceivedAlone: net -> chain, answered with ChunkRefused if it is not what its header says: a chunk with its transactions that

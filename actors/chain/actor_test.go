@@ -114,8 +114,13 @@ func TestVerdicts(t *testing.T) {
 	} {
 		f := &fake{err: tt.err}
 		a, h := newActor(f)
+		m, taken := m, 0
+		m.Taken = func() { taken++ }
 		a.Handle(m)
 		a.Handle(m)
+		if taken != 2 {
+			t.Errorf("%s: its sender may send %d others", name, taken)
+		}
 		if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
 			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked, a.halted, tt.refused, tt.asked, tt.halted)
 		}

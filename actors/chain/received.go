@@ -13,6 +13,9 @@ import (
 
 // received takes a block from the net: judged as far as that goes at once, it waits for its turn.
 func (a *Actor) received(m *messages.BlockReceived) {
+	if m.Taken != nil {
+		m.Taken()
+	}
 	if !a.over() {
 		a.take(m)
 		a.next()

@@ -22,7 +22,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/chain/parts"
@@ -121,7 +120,7 @@ type Actor struct {
 	peers   []near.PeerState
 	reached map[primitives.AccountID]bool // accounts that some node is known of
 	heights map[wire.PeerID]primitives.Height
-	rates   map[wire.PeerID]*rate.Limiter
+	rates   map[wire.PeerID]*blockRates
 	wrongs  wrongs
 	epoch   primitives.EpochID // whose validators the host was told
 	t1      map[primitives.AccountID][]primitives.PublicKey
@@ -155,7 +154,7 @@ type (
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate.Limiter{}, wrongs: newWrongs(), spread: lately[earlyAt]{most: maxSpread},
+	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*blockRates{}, wrongs: newWrongs(), spread: lately[earlyAt]{most: maxSpread},
 		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify
@@ -311,6 +310,10 @@ func (a *Actor) Handle(msg any) {
 		if a.handOn(&m) {
 			return
 		}
+		if b, is := m.Msg.(*wire.Block); is {
+			a.block(m.From, b.Block, m.Gossiped, m.in)
+			return
+		}
 		m.in.done()
 		a.delivered(&m.Deliver)
 	case messages.BlockAdopted:
@@ -414,8 +417,6 @@ func (a *Actor) remember(list []wire.PeerInfo) {
 // delivered takes a message of a peer that is not the server's.
 func (a *Actor) delivered(d *near.Deliver) {
 	switch m := d.Msg.(type) {
-	case *wire.Block:
-		a.block(d.From, m.Block, d.Gossiped)
 	case *wire.Headers:
 		a.headers(d.From, m.Headers)
 	case *wire.EpochSyncResponse:

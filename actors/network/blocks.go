@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/chain/parts"
 	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/engine"
@@ -16,34 +17,45 @@ import (
 
 const (
 	blockRate = 200                    // blocks a second that a peer may send unasked
+	longBlock = 1 << 20                // one is none of NEAR's, but neard takes it
+	longRate  = 16 << 20               // bytes a second of those
 	nearby    = primitives.Height(128) // above the tip: farther ones are left to the sync while it is under way
 )
 
-// block takes a block that came: one that was asked for, or gossip.
-func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool) {
+// block takes a block that came: one that was asked for, or gossip. It has its place until the chain has it out of its mailbox.
+func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *place) {
+	if a.takes(from, b, gossiped) {
+		a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String(), Taken: in.done})
+		return
+	}
+	in.done()
+}
+
+// takes tells whether the chain is to have it.
+func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool {
 	hash, height, judged := b.Hash(), b.Header.Height, a.passed.take(b)
 	if height >= a.heights[from] {
 		a.heights[from] = height
 	}
 	if a.arrivalTakes(hash, b) {
-		return
+		return false
 	}
 	asked := a.sync.Asked(hash)
 	a.step(following.Block{Hash: hash})
 	if a.o.Engine.Adopted(hash) != nil {
-		return
+		return false
 	}
 	if !asked {
 		if a.sync.Syncing() && height > a.o.Engine.Tip().Height()+nearby {
-			return
+			return false
 		}
-		if !a.admits(from, judged || gossiped) {
+		if !a.admits(from, judged || gossiped, intake.SizeOf(b)) {
 			a.o.Front.dropped.Add(1)
-			return
+			return false
 		}
 		a.handOnEarly(hash, b, judged)
 	}
-	a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String()})
+	return true
 }
 
 // refused bans who has sent a copy of a block that shows by itself to be none, and who brings more of what is wrong beyond that than an honest peer hands on before it has looked. What is

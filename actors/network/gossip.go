@@ -3,9 +3,6 @@ package network
 import (
 	"slices"
 	"sync"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -56,17 +53,18 @@ func (l *lately[T]) take(x T) bool {
 }
 
 // admits tells whether a block that came unasked is taken from a peer now. bounded: elsewhere it is seen to that there are not too many, by who may make them or by
-// gossip's own rates.
-func (a *Actor) admits(from wire.PeerID, bounded bool) bool {
+// gossip's own rates. Of long ones so many bytes a second are taken: their bodies are hashed before more can be said of them. A producer may make them and neard would take them, so that the
+// first is, and what is dropped is asked for if others build on it.
+func (a *Actor) admits(from wire.PeerID, bounded bool, size int) bool {
 	if bounded {
 		return true
 	}
 	r := a.rates[from]
 	if r == nil {
-		r = rate.NewLimiter(blockRate, 2*blockRate)
+		r = newBlockRates()
 		a.rates[from] = r
 	}
-	return r.AllowN(time.UnixMilli(a.now()), 1)
+	return r.allow(a.now(), size)
 }
 
 // check judges what a transport spreads, before it is handed on. It is called from goroutines of the host.

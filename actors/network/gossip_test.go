@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -16,37 +15,40 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
+// blank is a block of which nobody looks at anything.
+func blank() *primitives.Block { return &primitives.Block{Header: new(primitives.BlockHeader)} }
+
 // TestPassed: a block that was judged and handed on is taken, whatever else its sender has sent; another of the same hash, and the same one again, are
 // not.
 func TestPassed(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate.Limiter{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Front)
 	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	for i := range 2 * maxInboxEach {
-		a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: new(primitives.Block)}})
-		a.admits(from, false)
+		a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: blank()}})
+		a.admits(from, false, 0)
 		if i >= maxInboxEach && len(got) != maxInboxEach {
 			t.Fatalf("%d of %d are taken", len(got), i)
 		}
 	}
-	b := new(primitives.Block)
+	b := blank()
 	a.passed.put(b)
 	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
 	if len(got) != maxInboxEach+1 || got[maxInboxEach].Msg.(*wire.Block).Block != b {
 		t.Error("what was handed on is dropped")
 	}
-	if a.admits(from, false) || !a.admits(from, a.passed.take(b)) {
+	if a.admits(from, false, 0) || !a.admits(from, a.passed.take(b), 0) {
 		t.Error("it counts as what its sender may send")
 	}
 	got[maxInboxEach].in.done()
 	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
-	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: new(primitives.Block)}})
+	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: blank()}})
 	if len(got) != maxInboxEach+1 || a.inbox.all != maxInboxEach {
 		t.Error("it is taken for ever")
 	}
 	for range 2 * maxPassed {
-		a.passed.put(new(primitives.Block))
+		a.passed.put(blank())
 	}
 	if len(a.passed.list) != maxPassed {
 		t.Errorf("%d are kept", len(a.passed.list))
@@ -57,7 +59,7 @@ func TestPassed(t *testing.T) {
 // nobody else will bring it.
 func TestHeldGossip(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate.Limiter{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Front)
 	from := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
@@ -68,7 +70,7 @@ func TestHeldGossip(t *testing.T) {
 		}
 	}
 	taken := len(got)
-	b := new(primitives.Block)
+	b := blank()
 	a.deliver(near.Deliver{From: from("x0"), Tier: wire.T2, Msg: &wire.Block{Block: b}})
 	if len(got) != taken {
 		t.Fatal("its lane is not full")

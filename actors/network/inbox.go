@@ -3,6 +3,7 @@ package network
 import (
 	"sync"
 
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -13,7 +14,7 @@ const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
 	leastInbox    = 64       // that a peer has places for, whatever others have
-	maxInboxBytes = 64 << 20 // of routed messages of one, beside the last
+	maxInboxBytes = 64 << 20 // of routed messages and blocks of one, beside the last
 )
 
 // delivered is a message of a peer on its way to the actor.
@@ -72,6 +73,9 @@ func (i *inbox) admit(d *near.Deliver) *place {
 		p.size = r.Size()
 	} else {
 		p.lane.gossip = d.Gossiped
+	}
+	if b, is := d.Msg.(*wire.Block); is {
+		p.size = intake.SizeOf(b.Block)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

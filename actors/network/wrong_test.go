@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -50,5 +51,49 @@ func TestWrongs(t *testing.T) {
 	}
 	if len(w.of) != maxWrongOnes || len(w.order) != maxWrongOnes {
 		t.Errorf("%d peers are remembered", len(w.of))
+	}
+}
+
+// TestLongBlocks: of long blocks that nobody asked for a peer may send the first, however long, and so many bytes a second behind it; short ones it may send meanwhile. What waits for the chain
+// of one peer is bounded in bytes, by connection and by gossip.
+func TestLongBlocks(t *testing.T) {
+	const long = 8 << 20
+	from, now := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), int64(0)
+	r := newBlockRates()
+	taken := 0
+	for ; now < 10_000; now += 10 {
+		if r.spend(now, long) {
+			taken++
+		}
+		if !r.allow(now, 1000) {
+			t.Fatal("a short one is dropped")
+		}
+	}
+	if most := 10*longRate/long + 4; taken < 10*longRate/long || taken > most {
+		t.Errorf("%d of 8 MiB are taken in ten seconds", taken)
+	}
+	if r = newBlockRates(); !r.spend(0, 128<<20) || r.spend(6000, 1) || !r.spend(8000, 1) {
+		t.Error("of 128 MiB one is taken, and another behind as many seconds as it takes")
+	}
+	in := newInbox(new(Front))
+	for _, gossiped := range []bool{false, true} {
+		b := blank()
+		b.Body.Challenges = make([]byte, long)
+		d := near.Deliver{From: from, Msg: &wire.Block{Block: b}, Gossiped: gossiped}
+		var places []*place
+		for p := in.admit(&d); p != nil; p = in.admit(&d) {
+			if places = append(places, p); len(places) > 100 {
+				break
+			}
+		}
+		if n := len(places); n < 2 || n > maxInboxBytes/long+1 {
+			t.Errorf("%d of 8 MiB wait, by gossip: %v", n, gossiped)
+		}
+		for _, p := range places {
+			p.done()
+		}
+	}
+	if len(in.each) != 0 || in.all != 0 || in.told != 0 {
+		t.Errorf("behind them %d places are taken", len(in.each))
 	}
 }

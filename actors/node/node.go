@@ -327,6 +327,9 @@ func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived, messages.ChunkReceivedAlone:
 		if n.refusal() != nil {
+			if b, is := m.(messages.BlockReceived); is && b.Taken != nil {
+				b.Taken()
+			}
 			return
 		}
 		n.tell(n.chain, m)

@@ -238,6 +238,9 @@ func (a *Actor) Handle(msg any) {
 		a.o.Life.key = &m.Key
 		a.step(consensus.Rekeyed{Key: m.Key})
 	case messages.BlockReceived:
+		if m.Taken != nil {
+			m.Taken()
+		}
 		a.step(consensus.Received{From: consensus.Peer(m.From), Message: m.Block})
 	case messages.ApprovalReceived:
 		a.step(consensus.Received{Message: m.Approval})

@@ -186,7 +186,7 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 		}
 		taken = p.slots[at]
 	}
-	x := &item{Block: b, hash: hash, slot: at, parent: b.Standing == Follows, size: sizeOf(b.Block)}
+	x := &item{Block: b, hash: hash, slot: at, parent: b.Standing == Follows, size: SizeOf(b.Block)}
 	x.Chunks = nil
 	if x.size > MaxBlockSize {
 		return nil, ErrFull
@@ -454,8 +454,8 @@ func (p *Pool) fall(hash primitives.Hash, each func(*item)) (fell []Block) {
 // Clear forgets everything: no block is judged any more.
 func (p *Pool) Clear() { *p = *New(p.tip, p.final) }
 
-// sizeOf estimates what a block takes in memory.
-func sizeOf(b *primitives.Block) int {
+// SizeOf estimates what a block takes in memory.
+func SizeOf(b *primitives.Block) int {
 	const header, chunk, signature, request = 1024, 1024, 96, 96
 	n := header + signature*len(b.Header.Approvals) + len(b.Body.Challenges) + 8*len(b.Header.EndorsementStats)
 	for _, c := range b.Body.Chunks {

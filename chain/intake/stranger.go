@@ -22,7 +22,7 @@ func (p *Pool) addStranger(b *Block) error {
 		}
 		count[s.From]++
 	}
-	if sizeOf(b.Block) > MaxStrangerSize {
+	if SizeOf(b.Block) > MaxStrangerSize {
 		return ErrFull
 	}
 	s := &stranger{*b, hash}
