@@ -6,7 +6,7 @@
 //	units   ms; heights in blocks; parts by number
 //	bound   HeightHorizon heights below the highest and MaxAhead above, one chunk a shard and height and one a shard and block that says
 //	        another height than the one behind that, but for those that a block wants;
-//	        MaxForwards chunks of which only forwards are here, with MaxForwardBytes; a few stored chunks that were coded again
+//	        MaxForwards chunks of which only forwards are here, with MaxForwardBytes, of which who has signed most goes first; a few stored chunks that were coded again
 //	errors  the message is dropped; nothing here bans a peer, as in neard. Bad chunks are told in Out
 //	source  nearcore chain/chunks/src/{shards_manager_actor,chunk_cache,logic}.rs
 package parts

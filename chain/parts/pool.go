@@ -26,16 +26,17 @@ type Pool struct {
 	highest  primitives.Height
 	entries  map[primitives.Hash]*entry
 	at       map[place]primitives.Hash
-	on       map[primitives.Hash][]*entry       // by the block that they are on
-	heights  map[primitives.Height][]*entry     // by the height at which they were made
-	low      primitives.Height                  // none was made below
-	wants    map[primitives.Hash]*entry         // which are asked for, or were until lately
-	facts    map[primitives.EpochID]*epochFacts // of the last epochs that were asked about
-	forwards map[primitives.Hash][]checked      // of unknown chunks
-	order    []primitives.Hash                  // of forwards, oldest first
-	waiting  int                                // bytes of forwards
-	due      int64                              // ms; when something is to be asked for before the next Tick, 0: nothing is
-	coded    []*coded                           // stored chunks that others have asked for, least recently last
+	on       map[primitives.Hash][]*entry             // by the block that they are on
+	heights  map[primitives.Height][]*entry           // by the height at which they were made
+	low      primitives.Height                        // none was made below
+	wants    map[primitives.Hash]*entry               // which are asked for, or were until lately
+	facts    map[primitives.EpochID]*epochFacts       // of the last epochs that were asked about
+	forwards map[primitives.Hash][]checked            // of unknown chunks
+	order    []primitives.Hash                        // of forwards, oldest first
+	waiting  int                                      // bytes of forwards
+	makers   map[primitives.Hash]primitives.AccountID // of their chunks: who has signed them
+	due      int64                                    // ms; when something is to be asked for before the next Tick, 0: nothing is
+	coded    []*coded                                 // stored chunks that others have asked for, least recently last
 }
 
 // checked is a part that was held to its chunk's root, with its leaf.
@@ -76,7 +77,7 @@ type want struct {
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.
 func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
 	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, at: map[place]primitives.Hash{},
-		on: map[primitives.Hash][]*entry{}, heights: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{}, facts: map[primitives.EpochID]*epochFacts{}, forwards: map[primitives.Hash][]checked{}}
+		on: map[primitives.Hash][]*entry{}, heights: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{}, facts: map[primitives.EpochID]*epochFacts{}, forwards: map[primitives.Hash][]checked{}, makers: map[primitives.Hash]primitives.AccountID{}}
 }
 
 // Step takes an event at a time in ms. On an error the message is to be dropped; what is in Out is to be done nevertheless.
@@ -207,15 +208,6 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 	return e
 }
 
-func (p *Pool) forget(hash primitives.Hash) {
-	for i := range p.forwards[hash] {
-		p.waiting -= sizeOf(&p.forwards[hash][i].ChunkPart)
-	}
-	delete(p.forwards, hash)
-	i := slices.Index(p.order, hash)
-	p.order = slices.Delete(p.order, i, i+1)
-}
-
 // offer shows a header of the chunk that another has given. Who is asked for its block's chunks has it from the block: that one is believed first.
 func (e *entry) offer(h *primitives.ChunkHeader, block bool) {
 	switch {
@@ -261,60 +253,12 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 	return leaves, nil
 }
 
-// forward takes parts that their owner passes on; where the header is not known yet they wait for it.
-func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
-	if !f.Consistent() {
-		return fmt.Errorf("%w: of a forward", ErrHeader)
-	}
-	e := p.entries[f.ChunkHash]
-	if e != nil && (e.complete || e.failed) {
-		return nil
-	}
-	leaves, err := p.verifyParts(f.Parts, f.MerkleRoot)
-	if err != nil {
-		return fmt.Errorf("%w of a forward", err)
-	}
-	if p.outside(f.HeightCreated) && e == nil {
-		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, f.ShardID, f.HeightCreated)
-	}
-	if _, known := p.chain.Epoch(f.PrevBlockHash); known {
-		producer, err := p.chain.Maker(f.PrevBlockHash, f.ShardID)
-		if err != nil {
-			return err
-		}
-		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen && !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
-			return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
-		}
-	} else if err := p.likelySigned(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated); err != nil {
-		return err
-	}
-	if e != nil {
-		return p.partial(out, now, &primitives.PartialChunk{Header: *e.header, Parts: f.Parts}, leaves, true)
-	}
-	list, ok := p.forwards[f.ChunkHash]
-	if !ok {
-		p.order = append(p.order, f.ChunkHash)
-	}
-	for i := range f.Parts {
-		x := &f.Parts[i]
-		if !slices.ContainsFunc(list, func(y checked) bool { return y.Ord == x.Ord }) {
-			list = append(list, checked{primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}, leaves[i]})
-			p.waiting += sizeOf(x)
-		}
-	}
-	p.forwards[f.ChunkHash] = list
-	for len(p.order) > MaxForwards || p.waiting > MaxForwardBytes {
-		p.forget(p.order[0])
-	}
-	return nil
-}
-
 // likelySigned wants what is about a block that is not known to be within the horizon and signed by who makes that chunk in the head's epoch or the next:
 // it is kept, and takes the place of others, before more can be looked at. Upstream takes no forwards there, and headers unsigned
 // (shards_manager_actor.rs:1303, :1633).
-func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) error {
+func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) (by primitives.AccountID, err error) {
 	if p.outside(height) {
-		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, shard, height)
+		return "", fmt.Errorf("%w: shard %d at %d", ErrHorizon, shard, height)
 	}
 	var ids []primitives.EpochID
 	if id, known := p.chain.Epoch(p.head.Hash); known {
@@ -325,10 +269,10 @@ func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature
 	}
 	for _, id := range ids {
 		if v, err := p.chain.Producer(id, shard, height); err == nil && p.verify(signature, hash[:], v.PublicKey) {
-			return nil
+			return v.AccountID, nil
 		}
 	}
-	return fmt.Errorf("%w: on a block that is not known", ErrSignature)
+	return "", fmt.Errorf("%w: on a block that is not known", ErrSignature)
 }
 
 // partial takes parts and receipts of a chunk; known says that the header is one that is known, leaves are those of the parts if these were checked.
@@ -361,7 +305,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 			return err
 		}
 		if e == nil {
-			if err := p.likelySigned(hash, h.Signature, h.ShardID, h.HeightCreated); err != nil {
+			if _, err := p.likelySigned(hash, h.Signature, h.ShardID, h.HeightCreated); err != nil {
 				return err
 			}
 		}
