@@ -102,7 +102,7 @@ type flying struct {
 // network is a simulated one, all from a seed.
 type network struct {
 	*world
-	t        *testing.T
+	t        testing.TB
 	random   *rand.Rand
 	loss     float64
 	now      int64
@@ -114,7 +114,7 @@ type network struct {
 	asks     int
 }
 
-func newNetwork(t *testing.T, seed uint64, seats int, loss float64) *network {
+func newNetwork(t testing.TB, seed uint64, seats int, loss float64) *network {
 	layout, err := primitives.NewShardLayoutV2([]primitives.AccountID{"dd", "hh", "pp"}, []primitives.ShardID{0, 1, 2, 3}, nil)
 	if err != nil {
 		t.Fatal(err)
