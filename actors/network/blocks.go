@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	blockRate = 200                    // blocks a second that a peer may send unasked
-	longBlock = 1 << 20                // one is none of NEAR's, but neard takes it
-	longRate  = 16 << 20               // bytes a second of those
-	nearby    = primitives.Height(128) // above the tip: farther ones are left to the sync while it is under way
+	blockRate = 200 // blocks a second that a peer may send unasked
+	// maxOfHeight is how many of a height it may.
+	maxOfHeight = 8
+	longBlock   = 1 << 20                // one is none of NEAR's, but neard takes it
+	longRate    = 16 << 20               // bytes a second of those
+	nearby      = primitives.Height(128) // above the tip: farther ones are left to the sync while it is under way
 )
 
 // block takes a block that came: one that was asked for, or gossip. It has its place until the chain has it out of its mailbox.
@@ -49,7 +51,7 @@ func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool
 		if a.sync.Syncing() && height > a.o.Engine.Tip().Height()+nearby {
 			return false
 		}
-		if !a.admits(from, judged || gossiped, intake.SizeOf(b)) {
+		if !a.admits(from, judged || gossiped, height, intake.SizeOf(b)) {
 			a.o.Front.dropped.Add(1)
 			return false
 		}

@@ -65,7 +65,7 @@ func TestLongBlocks(t *testing.T) {
 		if r.spend(now, long) {
 			taken++
 		}
-		if !r.allow(now, 1000) {
+		if !r.allow(now, primitives.Height(now), 1000) {
 			t.Fatal("a short one is dropped")
 		}
 	}
@@ -74,6 +74,17 @@ func TestLongBlocks(t *testing.T) {
 	}
 	if r = newBlockRates(); !r.spend(0, 128<<20) || r.spend(6000, 1) || !r.spend(8000, 1) {
 		t.Error("of 128 MiB one is taken, and another behind as many seconds as it takes")
+	}
+	r, taken = newBlockRates(), 0
+	for range 100 {
+		for h := range primitives.Height(len(r.heights)) {
+			if r.another(7 + h) {
+				taken++
+			}
+		}
+	}
+	if taken != maxOfHeight*len(r.heights) {
+		t.Errorf("%d of sixteen heights are taken", taken)
 	}
 	in := newInbox(new(Front))
 	for _, gossiped := range []bool{false, true} {
