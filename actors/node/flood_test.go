@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -213,4 +214,48 @@ func TestFloodOfOrphans(t *testing.T) {
 	if asked > 0 {
 		t.Errorf("%d requests for parts of chunks that only their producer speaks of", asked)
 	}
+}
+
+// TestFloodOfMailbox: while the chain is busy no more waits in its mailbox of what one peer sends than that has places for.
+func TestFloodOfMailbox(t *testing.T) {
+	busy, once := make(chan struct{}), sync.Once{}
+	free := func() { once.Do(func() { close(busy) }) }
+	defer free()
+	var held atomic.Bool
+	b := &flooded{member: &member{}}
+	b.sandbox = start(t, 2, func(o *Options) {
+		o.Mode = production.Manual
+		o.trip = func(kind string, m any, after bool) {
+			if _, is := m.(messages.BlockReceived); is && !after && kind != network.Name && !held.Swap(true) {
+				<-busy
+			}
+		}
+		b.front, b.info = networked(t, o, "b")
+	})
+	x := against(t, "enemy", false, b)
+	waiting := func() (n int64) {
+		for _, s := range b.Meter() {
+			if s.Name == "chain" {
+				n = s.Mailbox
+			}
+		}
+		return n
+	}
+	most, sent, head := int64(0), 0, b.e.Head().Block
+	for begun := time.Now(); time.Since(begun) < 7*time.Second; time.Sleep(10 * time.Millisecond) {
+		for range 4 {
+			h := *head.Header
+			h.Height, h.Timestamp = primitives.Height(1+sent%100), uint64(sent)
+			h.Init()
+			x.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: &primitives.Block{Header: &h, Body: head.Body}}})
+			sent++
+		}
+		most = max(most, waiting())
+	}
+	t.Logf("%d sent, %d wait at the most", sent, most)
+	if most > 1100 {
+		t.Errorf("%d wait", most)
+	}
+	free()
+	until(t, func() bool { return waiting() == 0 })
 }
