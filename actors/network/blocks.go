@@ -5,7 +5,6 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/chain/parts"
 	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/engine"
@@ -51,7 +50,7 @@ func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool
 		if a.sync.Syncing() && height > a.o.Engine.Tip().Height()+nearby {
 			return false
 		}
-		if !a.admits(from, judged || gossiped, height, intake.SizeOf(b)) {
+		if !a.admits(from, judged || gossiped, b) {
 			a.o.Front.dropped.Add(1)
 			return false
 		}

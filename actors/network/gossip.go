@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -55,7 +56,7 @@ func (l *lately[T]) take(x T) bool {
 // admits tells whether a block that came unasked is taken from a peer now. bounded: elsewhere it is seen to that there are not too many, by who may make them or by
 // gossip's own rates. Of long ones so many bytes a second are taken: their bodies are hashed before more can be said of them. A producer may make them and neard would take them, so that the
 // first is, and what is dropped is asked for if others build on it.
-func (a *Actor) admits(from wire.PeerID, bounded bool, height primitives.Height, size int) bool {
+func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool {
 	if bounded {
 		return true
 	}
@@ -64,7 +65,7 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, height primitives.Height,
 		r = newBlockRates()
 		a.rates[from] = r
 	}
-	return r.allow(a.now(), height, size)
+	return r.allow(a.now(), b.Header.Height, b.Hash(), intake.SizeOf(b))
 }
 
 // check judges what a transport spreads, before it is handed on. It is called from goroutines of the host.

@@ -27,7 +27,7 @@ func TestPassed(t *testing.T) {
 	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	for i := range 2 * maxInboxEach {
 		a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: blank()}})
-		a.admits(from, false, 0, 0)
+		a.admits(from, false, blank())
 		if i >= maxInboxEach && len(got) != maxInboxEach {
 			t.Fatalf("%d of %d are taken", len(got), i)
 		}
@@ -38,7 +38,7 @@ func TestPassed(t *testing.T) {
 	if len(got) != maxInboxEach+1 || got[maxInboxEach].Msg.(*wire.Block).Block != b {
 		t.Error("what was handed on is dropped")
 	}
-	if a.admits(from, false, 0, 0) || !a.admits(from, a.passed.take(b), 0, 0) {
+	if a.admits(from, false, blank()) || !a.admits(from, a.passed.take(b), b) {
 		t.Error("it counts as what its sender may send")
 	}
 	got[maxInboxEach].in.done()

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -12,10 +13,10 @@ import (
 type blockRates struct {
 	blocks *rate.Limiter
 	paid   int64 // ms; when the long ones that have come are paid for
-	// heights are those that came last, with how many of each.
+	// heights are those that came last, with the blocks of each that were taken.
 	heights [16]struct {
 		height primitives.Height
-		n      int
+		taken  []primitives.Hash
 	}
 	next int // of heights
 }
@@ -24,20 +25,27 @@ func newBlockRates() *blockRates {
 	return &blockRates{blocks: rate.NewLimiter(blockRate, 2*blockRate)}
 }
 
-func (r *blockRates) allow(now int64, height primitives.Height, size int) bool {
-	return r.another(height) && r.blocks.AllowN(time.UnixMilli(now), 1) && (size <= longBlock || r.spend(now, size))
+func (r *blockRates) allow(now int64, height primitives.Height, hash primitives.Hash, size int) bool {
+	return r.another(height, hash) && r.blocks.AllowN(time.UnixMilli(now), 1) && (size <= longBlock || r.spend(now, size))
 }
 
-// another tells whether one more of a height may come. A peer hands on what it has adopted, of which there are few, and some that it has not: what a producer has signed besides waits for
+// another tells whether a block of a height may come: one that has, which is told again where nothing moves, or one more. A peer hands on what it has adopted, of which there are few, and some that it has not: what a producer has signed besides waits for
 // no more than that, whoever brings it, until it is known what to think of who does.
-func (r *blockRates) another(height primitives.Height) bool {
+func (r *blockRates) another(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
-		if x := &r.heights[i]; x.n > 0 && x.height == height {
-			x.n++
-			return x.n <= maxOfHeight
+		x := &r.heights[i]
+		switch {
+		case len(x.taken) == 0 || x.height != height:
+		case slices.Contains(x.taken, hash):
+			return true
+		case len(x.taken) < maxOfHeight:
+			x.taken = append(x.taken, hash)
+			return true
+		default:
+			return false
 		}
 	}
-	r.heights[r.next].height, r.heights[r.next].n = height, 1
+	r.heights[r.next].height, r.heights[r.next].taken = height, []primitives.Hash{hash}
 	r.next = (r.next + 1) % len(r.heights)
 	return true
 }

@@ -65,7 +65,7 @@ func TestLongBlocks(t *testing.T) {
 		if r.spend(now, long) {
 			taken++
 		}
-		if !r.allow(now, primitives.Height(now), 1000) {
+		if !r.allow(now, primitives.Height(now), primitives.Hash{}, 1000) {
 			t.Fatal("a short one is dropped")
 		}
 	}
@@ -76,10 +76,13 @@ func TestLongBlocks(t *testing.T) {
 		t.Error("of 128 MiB one is taken, and another behind as many seconds as it takes")
 	}
 	r, taken = newBlockRates(), 0
-	for range 100 {
+	for i := range 100 {
 		for h := range primitives.Height(len(r.heights)) {
-			if r.another(7 + h) {
+			if r.another(7+h, primitives.Hash{byte(i)}) {
 				taken++
+			}
+			if !r.another(7+h, primitives.Hash{0}) {
+				t.Fatal("the first one, told again where nothing moves, is dropped")
 			}
 		}
 	}
