@@ -1,0 +1,226 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// tell tells all jurors of a block, each by a peer that it does not know yet, and waits until all have said why they refuse it, or a while.
+func (c *court) tell(x *tale, j *judgement, with []*teller) {
+	c.t.Helper()
+	for i, w := range with {
+		if err := w.tell(rawBlock(x.raw)); err != nil {
+			c.t.Errorf("%s: not told to %s %d: %v", j.form.name, c.kind(i), i, err)
+		}
+	}
+	for begun := time.Now(); time.Since(begun) < 150*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+		all := true
+		for i, w := range with {
+			j.why[i] = c.reason(i, j.hash)
+			j.banned[i] = j.banned[i] || w.closed.Load()
+			all = all && j.why[i] != ""
+		}
+		if all && !j.form.right {
+			break
+		}
+	}
+}
+
+// reason is what a node's log says of why it refuses a block.
+func (c *court) reason(i int, hash primitives.Hash) string {
+	if c.said[i] == nil {
+		c.said[i] = map[string]string{}
+	}
+	log := c.p[i].out.since(c.read[i])
+	log = log[:strings.LastIndexByte(log, '\n')+1]
+	c.read[i] += len(log)
+	name, before, after := hash.String(), " hash=", "received bad block err="
+	if c.kind(i) == "troupe" {
+		name, before, after = name[:8], `error="block `, `\": `
+	}
+	for line := range strings.Lines(log) {
+		_, about, ok := strings.Cut(line, before)
+		_, why, is := strings.Cut(about, after)
+		about, _, _ = strings.Cut(about, " ")
+		if why = strings.TrimRight(strings.TrimPrefix(why, "chain: "), "\"\n"); ok && is && c.said[i][about] == "" {
+			c.said[i][about] = why[:min(len(why), 120)]
+		}
+	}
+	return c.said[i][name]
+}
+
+// since is what came after the first so many bytes.
+func (o *output) since(n int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.b.Bytes()[min(n, o.b.Len()):])
+}
+
+// connect makes so many peers of each juror.
+func (c *court) connect(n int) (out [][]*teller) {
+	c.t.Helper()
+	out = make([][]*teller, n)
+	var group sync.WaitGroup
+	for k := range out {
+		out[k] = make([]*teller, jurors)
+		for i := range jurors {
+			group.Go(func() {
+				w, err := newTeller(c.t, c.seats[i], c.genesis)
+				if err != nil {
+					c.t.Errorf("%s %d: %v", c.kind(i), i, err)
+				}
+				out[k][i] = w
+			})
+		}
+	}
+	if group.Wait(); c.t.Failed() {
+		c.t.FailNow()
+	}
+	return out
+}
+
+// atOnce is how many forms of one block are told at most: the others wait two seconds for it, and then go on without. What all go on without though it is right
+// was told too late, and is told again, so often.
+const (
+	atOnce = 6
+	again  = 4
+)
+
+// round takes a block of the liar, and tells it in forms that are wrong and then in one that is right, which all are to go on from.
+func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, todoRight []*blockForm) {
+	c.t.Helper()
+	with := c.connect(atOnce)
+	all := with
+	defer func() {
+		for _, ws := range all {
+			for _, w := range ws {
+				_ = w.conn.Close()
+			}
+		}
+	}()
+	b, parent := c.next(time.Minute)
+	say := func(f *blockForm) bool {
+		x := f.tell(b, parent, c.keys, c.by)
+		if x == nil {
+			return false
+		}
+		j := &judgement{form: f, hash: x.hash, height: b.Header.Height}
+		c.tell(x, j, with[0])
+		list, with = append(list, j), with[1:]
+		return true
+	}
+	begun := time.Now()
+	for _, f := range wrong {
+		if len(with) == 1 || time.Since(begun) > 600*time.Millisecond || !say(f) {
+			todoWrong = append(todoWrong, f)
+		}
+	}
+	said := false
+	for _, f := range append(right, &rightForms[0]) {
+		if !said {
+			if said = say(f); said {
+				continue
+			}
+		}
+		todoRight = append(todoRight, f)
+	}
+	for limit := time.Now().Add(15 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
+		on := true
+		for _, p := range c.p[:jurors] {
+			on = on && p.tip() > uint64(b.Header.Height)
+		}
+		if on {
+			break
+		}
+	}
+	if n := len(todoRight); n > 0 && todoRight[n-1] == &rightForms[0] {
+		todoRight = todoRight[:n-1]
+	}
+	if last := list[len(list)-1]; last.form.right && !slices.ContainsFunc(c.p[:jurors], func(p *process) bool { return p.has(last.height, last.hash) }) {
+		if c.late[last.form]++; c.late[last.form] < again && last.form != &rightForms[0] {
+			return list[:len(list)-1], todoWrong, append([]*blockForm{last.form}, todoRight...)
+		}
+	}
+	return list, todoWrong, todoRight
+}
+
+// has tells whether a block is part of a node's chain.
+func (p *process) has(height primitives.Height, hash primitives.Hash) bool {
+	var h head
+	r, err := p.call("block", map[string]any{"block_id": height})
+	return err == nil && r.Error == nil && json.Unmarshal(r.Result, &h) == nil && h.Header.Hash == hash.String()
+}
+
+// TestFormsJudged: what nearcore's own code never writes is told to two neards and a troupe, form by form, by a validator among them. They have to say the same of
+// each: a block that neards take and a troupe refuses has all troupes fall off the chain, and the other way it is a fork.
+func TestFormsJudged(t *testing.T) {
+	c := newCourt(t, 2, 60)
+	c.until(3, 2*time.Minute)
+	pointers := func(lists ...[]blockForm) (out []*blockForm) {
+		for _, l := range lists {
+			for i := range l {
+				out = append(out, &l[i])
+			}
+		}
+		return out
+	}
+	wrong, right := pointers(wrongHeaders, wrongBodies), pointers(rightForms)
+	var list []*judgement
+	for tries := 0; len(wrong)+len(right) > 0 && tries < 60; tries++ {
+		var said []*judgement
+		said, wrong, right = c.round(wrong, right)
+		list = append(list, said...)
+	}
+	for _, f := range append(wrong, right...) {
+		t.Errorf("%s: never told", f.name)
+	}
+	c.until(c.highest()+5, time.Minute)
+	c.verdicts(list)
+}
+
+// verdicts compares what the jurors have made of each form.
+func (c *court) verdicts(list []*judgement) {
+	t := c.t
+	t.Helper()
+	for _, j := range list {
+		var words []string
+		for i, p := range c.p[:jurors] {
+			word := "refused"
+			if j.taken[i] = p.knows(j.hash); j.taken[i] {
+				word = "taken"
+			}
+			if j.banned[i] {
+				word += ", banned"
+			}
+			words = append(words, fmt.Sprintf("%s %s (%s)", c.kind(i), word, j.why[i]))
+		}
+		t.Logf("%-32s %v at %d: %s", j.form.name, j.hash.String()[:8], j.height, strings.Join(words, "; "))
+		for i := range jurors {
+			if j.taken[i] != j.form.right {
+				t.Errorf("%s: right is %v, %s %d says %v", j.form.name, j.form.right, c.kind(i), i, j.taken[i])
+			}
+		}
+	}
+	var at [jurors]string
+	height := c.highest()
+	for i, p := range c.p[:jurors] {
+		r, err := p.call("block", map[string]any{"block_id": height})
+		var h head
+		if err != nil || r.Error != nil || json.Unmarshal(r.Result, &h) != nil {
+			t.Errorf("%s %d has no block %d: %v", c.kind(i), i, height, said(r))
+		}
+		at[i] = h.Header.Hash
+		if at[i] != at[0] {
+			t.Errorf("%s %d has another block of height %d", c.kind(i), i, height)
+		}
+	}
+}

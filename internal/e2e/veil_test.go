@@ -1,0 +1,140 @@
+//go:build e2e
+
+package e2e
+
+import (
+	binenc "encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// veil stands between a node and its peers: what the node says passes only if it may. Peers can't come around it, as it connects to them from an address
+// where the node does not listen, and the node is not told of other places of theirs.
+type veil struct {
+	t     *testing.T
+	pass  func(to int, m wire.Message, frame []byte) bool // may a message go to a peer; from one goroutine a connection
+	heard func(m wire.Message)                            // what peers say; likewise
+
+	mu     sync.Mutex
+	conns  []net.Conn
+	closed bool
+	group  sync.WaitGroup
+}
+
+// veiled is the address from which a veil connects.
+const veiled = "127.0.0.9"
+
+// newVeil listens in front of each peer, and returns where.
+func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) bool, heard func(wire.Message)) (addrs []string) {
+	t.Helper()
+	v := &veil{t: t, pass: pass, heard: heard}
+	for i, to := range peers {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, l.Addr().String())
+		t.Cleanup(func() { _ = l.Close() })
+		v.group.Go(func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				v.join(i, c, to)
+			}
+		})
+	}
+	t.Cleanup(func() { // before the listeners are closed: cleanups run backwards
+		v.mu.Lock()
+		v.closed = true
+		for _, c := range v.conns {
+			_ = c.Close()
+		}
+		v.mu.Unlock()
+	})
+	return addrs
+}
+
+// join carries frames both ways until one side ends.
+func (v *veil) join(i int, from net.Conn, to string) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(veiled)}}
+	peer, err := d.Dial("tcp", to)
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.conns = append(v.conns, from, peer); v.closed {
+		_ = from.Close()
+		_ = peer.Close()
+		return
+	}
+	for _, way := range []struct {
+		a, b net.Conn
+		may  func(wire.Message, []byte) bool
+	}{{from, peer, func(m wire.Message, f []byte) bool { return v.pass(i, m, f) }}, {peer, from, v.back}} {
+		v.group.Go(func() {
+			defer way.a.Close()
+			defer way.b.Close()
+			for {
+				frame, err := readFrame(way.a)
+				if err != nil {
+					return
+				}
+				if m, err := wire.Decode(frame); err == nil && !way.may(m, frame) {
+					continue
+				}
+				if writeFrame(way.b, frame) != nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+// back passes what a peer says on, but for where others are.
+func (v *veil) back(m wire.Message, _ []byte) bool {
+	if _, ok := m.(*wire.PeersResponse); ok {
+		return false
+	}
+	v.heard(m)
+	return true
+}
+
+func readFrame(from io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(from, head[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binenc.LittleEndian.Uint32(head[:]))
+	_, err := io.ReadFull(from, frame)
+	return frame, err
+}
+
+func writeFrame(to io.Writer, frame []byte) error {
+	_, err := to.Write(append(binenc.LittleEndian.AppendUint32(make([]byte, 0, 4+len(frame)), uint32(len(frame))), frame...))
+	return err
+}
+
+// rawBlock is the frame of a block, whatever its bytes are.
+func rawBlock(raw []byte) []byte {
+	field := func(num uint64, b []byte) []byte {
+		return append(binenc.AppendUvarint(binenc.AppendUvarint(nil, num<<3|2), uint64(len(b))), b...)
+	}
+	return field(uint64(wire.KindBlock), field(1, field(1, raw)))
+}
+
+// blockOf is what a message says of a block; nil: nothing.
+func blockOf(m wire.Message) *primitives.Block {
+	if b, ok := m.(*wire.Block); ok {
+		return b.Block
+	}
+	return nil
+}
