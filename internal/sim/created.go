@@ -71,6 +71,7 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	if err != nil {
 		return
 	}
+	w.unread(wit.ChunkStateWitness)
 	p := parts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
 	out, err := p.Step(0, parts.Made{Chunk: &c, Body: coded})
 	if err != nil {
@@ -101,6 +102,22 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 			if n := w.byName[to]; n != nil && n != from {
 				x.carry(from, n, s.Body)
 			}
+		}
+	}
+}
+
+// unread writes what nobody reads of a witness otherwise than it is: of the header what is in no hash, and the blocks of transitions.
+func (w *World) unread(x *primitives.ChunkStateWitness) {
+	if w.chance(300) {
+		x.Header.HeightIncluded = x.Header.HeightCreated
+	}
+	if w.chance(300) {
+		x.Header.Signature = primitives.ZeroED25519Signature
+	}
+	if w.chance(300) {
+		x.Main.Block[0] ^= 1
+		for i := range x.Implicit {
+			x.Implicit[i].Block[0] ^= 1
 		}
 	}
 }

@@ -108,6 +108,11 @@ func (p prompt) Adopt(x *engine.Pending, _ func()) (*engine.Accepted, error) {
 
 // CheckHeld has some nodes judge by what witnesses show, though they hold the shard.
 func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
+	if judge := p.n.w.o.Bug.witness; judge != nil {
+		if err := judge(p.n, w); err != nil {
+			return true, err
+		}
+	}
 	if p.n.w.s.Splits && p.n.index%2 == 1 {
 		return false, nil
 	}
