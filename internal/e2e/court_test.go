@@ -20,13 +20,19 @@ type court struct {
 	keys    map[primitives.AccountID]primitives.SecretKey
 	by      primitives.SecretKey // the liar's
 	genesis wire.GenesisID
+	signer  *signer                // of the liar's account
+	shard   primitives.ShardID     // of that
 	made    chan *primitives.Block // of the liar
 	late    map[*blockForm]int     // how often a form was told too late
 
 	read [jurors]int               // of each log
 	said [jurors]map[string]string // why each has refused a block, by what it calls that
 
+	veil *veil
+	open bool // the liar's blocks pass
+
 	mu     sync.Mutex
+	parcel parcel
 	blocks map[primitives.Hash]*primitives.Block // all that were said
 }
 
@@ -56,6 +62,11 @@ func newCourt(t *testing.T, shards, epoch int) *court {
 	dealt(t, c.seats, epoch)
 	var names, places []string
 	for i, s := range c.seats {
+		rules, err := filepath.Glob(filepath.Join(s.home, "epoch_configs", "*.json"))
+		if err != nil || len(rules) != 1 {
+			t.Fatal(rules, err)
+		}
+		change(t, rules[0], func(o object) { o["minimum_validators_per_shard"] = jurors + 1 }) // all make chunks of all
 		k, err := primitives.ParseKeyFile(mustRead(t, filepath.Join(s.home, "validator_key.json")))
 		if err != nil {
 			t.Fatal(err)
@@ -70,9 +81,10 @@ func newCourt(t *testing.T, shards, epoch int) *court {
 			o.at("consensus")["min_num_peers"] = 1
 		})
 	}
-	veil := newVeil(t, places, c.pass, c.heard)
+	veil, behind := newVeil(t, places, c.pass, c.heard)
+	c.veil, c.parcel.key = veil, c.nodeKey(jurors)
 	var boot []string
-	for i, at := range veil {
+	for i, at := range behind {
 		boot = append(boot, names[i]+"@"+at)
 	}
 	change(t, filepath.Join(c.seats[jurors].home, "config.json"), func(o object) {
@@ -96,8 +108,28 @@ func newCourt(t *testing.T, shards, epoch int) *court {
 	return c
 }
 
+// signerOf signs for the validator of a home.
+func (p *process) signerOf(home string) *signer {
+	p.t.Helper()
+	other := &process{t: p.t, addr: p.addr, home: home}
+	return other.signer()
+}
+
+// shardOf finds the shard of an account, by the layout.
+func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
+	c.t.Helper()
+	var r struct {
+		Layout primitives.ShardLayout `json:"shard_layout"`
+	}
+	c.p[0].get("EXPERIMENTAL_protocol_config", map[string]any{"finality": "final"}, &r)
+	return r.Layout.ShardOf(id)
+}
+
 // pass lets all pass but the liar's own blocks.
-func (c *court) pass(_ int, m wire.Message, _ []byte) bool {
+func (c *court) pass(to int, m wire.Message, _ []byte) bool {
+	if r, ok := m.(*wire.Routed); ok && r.Author == c.parcel.key.PublicKey() && c.held(to, r) {
+		return false
+	}
 	b := blockOf(m)
 	if b == nil {
 		return true
@@ -115,11 +147,16 @@ func (c *court) pass(_ int, m wire.Message, _ []byte) bool {
 			}
 		}
 	}
-	return !own
+	return !own || c.open
 }
 
 // heard keeps what the jurors say.
 func (c *court) heard(m wire.Message) {
+	if r, ok := m.(*wire.Routed); ok {
+		if e, ok := r.Body.(*wire.ChunkEndorsement); ok {
+			c.endorsed(&e.ChunkEndorsement)
+		}
+	}
 	if b := blockOf(m); b != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()

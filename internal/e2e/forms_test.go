@@ -210,6 +210,13 @@ func (c *court) verdicts(list []*judgement) {
 			}
 		}
 	}
+	c.agree()
+}
+
+// agree wants all to have the same last block.
+func (c *court) agree() {
+	t := c.t
+	t.Helper()
 	var at [jurors]string
 	height := c.highest()
 	for i, p := range c.p[:jurors] {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	binenc "encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -22,17 +23,41 @@ type veil struct {
 
 	mu     sync.Mutex
 	conns  []net.Conn
+	live   []*voice // by peer, where the node speaks to it; nil: nowhere
 	closed bool
 	group  sync.WaitGroup
+}
+
+// voice is a connection that frames are written to whole.
+type voice struct {
+	mu sync.Mutex
+	net.Conn
+}
+
+func (w *voice) say(frame []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return writeFrame(w.Conn, frame)
+}
+
+// say tells a peer something in the node's stead.
+func (v *veil) say(to int, frame []byte) error {
+	v.mu.Lock()
+	w := v.live[to]
+	v.mu.Unlock()
+	if w == nil {
+		return errors.New("no connection")
+	}
+	return w.say(frame)
 }
 
 // veiled is the address from which a veil connects.
 const veiled = "127.0.0.9"
 
 // newVeil listens in front of each peer, and returns where.
-func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) bool, heard func(wire.Message)) (addrs []string) {
+func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) bool, heard func(wire.Message)) (v *veil, addrs []string) {
 	t.Helper()
-	v := &veil{t: t, pass: pass, heard: heard}
+	v = &veil{t: t, pass: pass, heard: heard, live: make([]*voice, len(peers))}
 	for i, to := range peers {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -58,7 +83,7 @@ func newVeil(t *testing.T, peers []string, pass func(int, wire.Message, []byte) 
 		}
 		v.mu.Unlock()
 	})
-	return addrs
+	return v, addrs
 }
 
 // join carries frames both ways until one side ends.
@@ -76,10 +101,12 @@ func (v *veil) join(i int, from net.Conn, to string) {
 		_ = peer.Close()
 		return
 	}
+	ahead, back := &voice{Conn: peer}, &voice{Conn: from}
 	for _, way := range []struct {
-		a, b net.Conn
-		may  func(wire.Message, []byte) bool
-	}{{from, peer, func(m wire.Message, f []byte) bool { return v.pass(i, m, f) }}, {peer, from, v.back}} {
+		a   net.Conn
+		b   *voice
+		may func(wire.Message, []byte) bool
+	}{{from, ahead, func(m wire.Message, f []byte) bool { v.speaks(i, ahead, m); return v.pass(i, m, f) }}, {peer, back, v.back}} {
 		v.group.Go(func() {
 			defer way.a.Close()
 			defer way.b.Close()
@@ -91,11 +118,20 @@ func (v *veil) join(i int, from net.Conn, to string) {
 				if m, err := wire.Decode(frame); err == nil && !way.may(m, frame) {
 					continue
 				}
-				if writeFrame(way.b, frame) != nil {
+				if way.b.say(frame) != nil {
 					return
 				}
 			}
 		})
+	}
+}
+
+// speaks notes where the node speaks to a peer, once they have shaken hands.
+func (v *veil) speaks(to int, w *voice, m wire.Message) {
+	if _, ok := m.(*wire.Handshake); !ok {
+		v.mu.Lock()
+		v.live[to] = w
+		v.mu.Unlock()
 	}
 }
 

@@ -1,0 +1,142 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// opinion is what became of a chunk's form.
+type opinion struct {
+	form   *chunkForm
+	hash   primitives.Hash
+	height primitives.Height
+	voted  [jurors]string // endorsed, silent, or unheard: the liar was told of nothing of that height
+	within bool           // it is in the block of its height
+}
+
+// heard tells whether all votes of its height came, if there were any.
+func (o *opinion) heard() bool {
+	for _, v := range o.voted {
+		if v == "unheard" {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeChunk tells all jurors of the next chunk of the liar in another form, and notes who endorses it; nil: it can't be said of that one.
+func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
+	t := c.t
+	t.Helper()
+	b := c.nextBundle(time.Minute)
+	for _, f := range todo {
+		x, err := c.unpack(b)
+		if err != nil {
+			t.Errorf("chunk of shard %d at %d: %v", b.key.ShardID, b.key.HeightCreated, err)
+			return nil
+		}
+		if !f.change(x) {
+			continue
+		}
+		if err := c.send(b, x); err != nil {
+			t.Errorf("%s: %v", f.name, err)
+			return nil
+		}
+		o = &opinion{form: f, hash: x.ChunkHash(), height: b.key.HeightCreated}
+		break
+	}
+	if o == nil {
+		return nil
+	}
+	for limit := time.Now().Add(15 * time.Second); time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
+		on := true
+		for _, p := range c.p[:jurors] {
+			on = on && p.tip() > uint64(o.height)
+		}
+		if on {
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range jurors {
+		account := primitives.AccountID(fmt.Sprint("node", i))
+		switch p := &c.parcel; {
+		case p.votes[o.hash][account]:
+			o.voted[i] = "endorsed"
+		case p.asked[o.height][account]:
+			o.voted[i] = "silent"
+		default:
+			o.voted[i] = "unheard"
+		}
+	}
+	var at struct {
+		Chunks []struct {
+			Hash string `json:"chunk_hash"`
+		} `json:"chunks"`
+	}
+	r, err := c.p[0].call("block", map[string]any{"block_id": o.height})
+	if err == nil && r.Error == nil && json.Unmarshal(r.Result, &at) == nil {
+		for _, k := range at.Chunks {
+			o.within = o.within || k.Hash == o.hash.String()
+		}
+	}
+	return o
+}
+
+// TestChunkFormsJudged: chunks that nearcore's own code never writes, with their witnesses, are told to two neards and a troupe, form by form, by who makes them.
+// They have to say the same of each, and of what comes of those that are included.
+func TestChunkFormsJudged(t *testing.T) {
+	c := newCourt(t, 2, 60)
+	c.mu.Lock()
+	c.open = true
+	c.mu.Unlock()
+	c.until(5, 2*time.Minute)
+	c.signer = c.p[0].signerOf(c.seats[jurors].home)
+	c.shard = c.shardOf(c.signer.key.AccountID)
+	var todo []*chunkForm
+	for _, l := range [][]chunkForm{rightChunks, wrongChunks} {
+		for i := range l {
+			todo = append(todo, &l[i])
+		}
+	}
+	asked := map[*chunkForm]int{}
+	for tries := 0; len(todo) > 0 && tries < 120; tries++ {
+		o := c.judgeChunk(todo)
+		if o == nil {
+			continue
+		}
+		for i, f := range todo {
+			if f == o.form {
+				todo = append(todo[:i:i], todo[i+1:]...)
+				break
+			}
+		}
+		if asked[o.form]++; (!o.heard() || o.form.right && !o.within) && asked[o.form] < 4 { // or the liar has made its block, which has its own chunk
+			todo = append(todo, o.form)
+			continue
+		}
+		t.Logf("%-36s at %d: %s, in its block: %v", o.form.name, o.height, strings.Join(o.voted[:], ", "), o.within)
+		want := "silent"
+		if o.form.right {
+			want = "endorsed"
+		}
+		for i, v := range o.voted {
+			if v != want && (!o.form.proven || c.kind(i) == "neard") {
+				t.Errorf("%s: %s %d is %s", o.form.name, c.kind(i), i, v)
+			}
+		}
+	}
+	for _, f := range todo {
+		t.Errorf("%s: never told", f.name)
+	}
+	c.until(c.highest()+5, time.Minute)
+	c.agree()
+}
