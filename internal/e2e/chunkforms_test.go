@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -12,16 +13,47 @@ type chunkForm struct {
 	right  bool
 	change func(x *chunkTale) bool // false: it can't be said of this one
 	proven bool                    // it is the witness alone that is wrong: who holds the shard may endorse the chunk without it, as a troupe does
+	either bool                    // whether it is right hangs on whose chunk it says to be: all who are alike have to say the same of it
+	state  bool                    // it is right to who holds the shard alone: to others the witness does not show what it has to
 }
 
 // chunkHeader is a form that changes a header's field.
 func chunkHeader(name string, right bool, change func(h *primitives.ChunkHeader)) chunkForm {
-	return chunkForm{name, right, func(x *chunkTale) bool { change(&x.ChunkHeader); return true }, false}
+	return chunkForm{name, right, func(x *chunkTale) bool { change(&x.ChunkHeader); return true }, false, false, false}
 }
 
 // shown is a form that changes a witness behind its header.
 func shown(name string, right bool, change func(w *primitives.ChunkStateWitness) bool) chunkForm {
-	return chunkForm{name, right, func(x *chunkTale) bool { x.seal(); return change(x.shown) }, !right}
+	return chunkForm{name, right, func(x *chunkTale) bool { x.seal(); return change(x.shown) }, !right, false, false}
+}
+
+// stateless is a form that changes a witness in what it shows of the state.
+func stateless(name string, change func(w *primitives.ChunkStateWitness) bool) chunkForm {
+	f := shown(name, true, change)
+	f.state = true
+	return f
+}
+
+// created is a form that says another height than the one behind its block. Who makes the chunks of both may have it endorsed.
+func created(name string, more int) chunkForm {
+	f := chunkHeader(name, true, func(h *primitives.ChunkHeader) { h.HeightCreated += primitives.Height(more) })
+	f.either = true
+	return f
+}
+
+// sends is a form whose body sends other receipts than the chunk before has left; where it sends none nothing can be said. root: the header says so, too.
+func sends(name string, root bool, change func([]*primitives.Receipt) []*primitives.Receipt) chunkForm {
+	return chunkForm{name, false, func(x *chunkTale) bool {
+		list := x.body.PrevOutgoingReceipts
+		if len(list) == 0 {
+			return false
+		}
+		x.body.PrevOutgoingReceipts = change(list[:len(list):len(list)])
+		if root {
+			x.PrevOutgoingReceiptsRoot, _ = chain.OutgoingReceiptsRoot(x.body.PrevOutgoingReceipts, x.c.layout)
+		}
+		return x.code()
+	}, false, false, false}
 }
 
 // with is a form that puts transactions into the chunk; of nil nothing can be said in this one.
@@ -30,7 +62,7 @@ func with(name string, right bool, list func(x *chunkTale) []*primitives.SignedT
 		txs := list(x)
 		x.body.Transactions = append(x.body.Transactions, txs...)
 		return txs != nil && x.code()
-	}, false}
+	}, false, false, false}
 }
 
 // odd is a form that puts one transaction into the chunk that differs in something from one that is right.
@@ -100,6 +132,18 @@ var rightChunks = []chunkForm{
 	odd("a call without gas", true, func(_ *chunkTale, tx *primitives.Transaction) {
 		tx.Actions = []primitives.Action{&primitives.FunctionCall{Method: "x"}}
 	}),
+	odd("V1 with a strict nonce", true, func(_ *chunkTale, tx *primitives.Transaction) {
+		tx.Version, tx.NonceMode = primitives.TransactionV1, primitives.NonceStrict
+	}),
+	odd("no actions", true, func(_ *chunkTale, tx *primitives.Transaction) { tx.Actions = nil }),
+	odd("a stake with a key that is none", true, func(_ *chunkTale, tx *primitives.Transaction) {
+		tx.ReceiverID = tx.SignerID
+		tx.Actions = []primitives.Action{&primitives.Stake{Stake: primitives.NEAR(50_000_000), PublicKey: primitives.ZeroED25519Key}}
+	}),
+	odd("code of 1.4 MB that is none", true, func(_ *chunkTale, tx *primitives.Transaction) {
+		tx.ReceiverID = tx.SignerID
+		tx.Actions = []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1_400_000)}}
+	}),
 	with("signer of another shard", true, func(x *chunkTale) []*primitives.SignedTransaction {
 		if x.ShardID == x.c.shard {
 			return nil
@@ -114,9 +158,9 @@ var rightChunks = []chunkForm{
 		w.Header.Signature = primitives.ZeroED25519Signature
 		return true
 	}),
-	shown("another state behind the transition", true, func(w *primitives.ChunkStateWitness) bool { w.Main.PostState[3] ^= 1; return true }),
-	shown("a transition more", true, func(w *primitives.ChunkStateWitness) bool { w.Implicit = append(w.Implicit, w.Main); return true }),
-	shown("less of the state", true, func(w *primitives.ChunkStateWitness) bool {
+	stateless("another state behind the transition", func(w *primitives.ChunkStateWitness) bool { w.Main.PostState[3] ^= 1; return true }),
+	stateless("a transition more", func(w *primitives.ChunkStateWitness) bool { w.Implicit = append(w.Implicit, w.Main); return true }),
+	stateless("less of the state", func(w *primitives.ChunkStateWitness) bool {
 		if len(w.Main.Base) == 0 {
 			return false
 		}
@@ -124,6 +168,14 @@ var rightChunks = []chunkForm{
 		return true
 	}),
 	shown("another block of the transition", true, func(w *primitives.ChunkStateWitness) bool { w.Main.Block[3] ^= 1; return true }),
+}
+
+// wrongReceipts nobody endorses.
+var wrongReceipts = []chunkForm{
+	sends("receipts twice", false, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, l...) }),
+	sends("receipts twice, and their root", true, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, l...) }),
+	sends("a receipt less", false, func(l []*primitives.Receipt) []*primitives.Receipt { return l[1:] }),
+	sends("a receipt less, and their root", true, func(l []*primitives.Receipt) []*primitives.Receipt { return l[1:] }),
 }
 
 // wrongChunks nobody endorses.
@@ -151,6 +203,12 @@ var wrongChunks = []chunkForm{
 		h.ProposedSplit = &primitives.TrieSplit{Boundary: "mm", LeftMemory: 1, RightMemory: 2}
 	}),
 	chunkHeader("chunk of another shard", false, func(h *primitives.ChunkHeader) { h.ShardID ^= 1 }),
+	odd("longer than a transaction may be", false, func(_ *chunkTale, tx *primitives.Transaction) {
+		tx.Actions = []primitives.Action{&primitives.DeployContract{Code: make([]byte, 1_600_000)}}
+	}),
+	created("chunk of the next height", 1),
+	created("chunk of the one behind that", 2),
+	created("chunk of the height before", -1),
 	shown("another epoch in the witness", false, func(w *primitives.ChunkStateWitness) bool { w.EpochID[3] ^= 1; return true }),
 	shown("other receipts", false, func(w *primitives.ChunkStateWitness) bool { w.AppliedReceipts[3] ^= 1; return true }),
 	shown("proof of a source less", false, func(w *primitives.ChunkStateWitness) bool {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,10 +92,38 @@ func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	return o
 }
 
+// transfers has the first juror submit some until it is stopped.
+func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
+	var group sync.WaitGroup
+	s := c.p[0].signer()
+	group.Go(func() {
+		for i := 1; ; i++ {
+			if i%50 == 0 { // on a block that is still young
+				s = c.p[0].signer()
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(300 * time.Millisecond):
+			}
+			encoded, _ := s.next()
+			if _, err := c.p[0].call("broadcast_tx_async", []string{encoded}); err != nil {
+				c.t.Error(err)
+			}
+		}
+	})
+	return &group
+}
+
 // TestChunkFormsJudged: chunks that nearcore's own code never writes, with their witnesses, are told to two neards and a troupe, form by form, by who makes them.
 // They have to say the same of each, and of what comes of those that are included.
-func TestChunkFormsJudged(t *testing.T) {
-	c := newCourt(t, 2, 60)
+func TestChunkFormsJudged(t *testing.T) { chunkForms(t, false) }
+
+// TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that hold no shard, so that they judge by witnesses alone.
+func TestWitnessFormsJudged(t *testing.T) { chunkForms(t, true) }
+
+func chunkForms(t *testing.T, blind bool) {
+	c := newCourt(t, 2, 60, blind)
 	c.mu.Lock()
 	c.open = true
 	c.mu.Unlock()
@@ -102,13 +131,16 @@ func TestChunkFormsJudged(t *testing.T) {
 	c.signer = c.p[0].signerOf(c.seats[jurors].home)
 	c.shard = c.shardOf(c.signer.key.AccountID)
 	var todo []*chunkForm
-	for _, l := range [][]chunkForm{rightChunks, wrongChunks} {
+	for _, l := range [][]chunkForm{wrongReceipts, rightChunks, wrongChunks} {
 		for i := range l {
 			todo = append(todo, &l[i])
 		}
 	}
+	stop := make(chan struct{})
+	defer c.transfers(stop).Wait() // so that chunks send receipts
+	defer close(stop)
 	asked := map[*chunkForm]int{}
-	for tries := 0; len(todo) > 0 && tries < 120; tries++ {
+	for begun := time.Now(); len(todo) > 0 && time.Since(begun) < 8*time.Minute; {
 		o := c.judgeChunk(todo)
 		if o == nil {
 			continue
@@ -119,17 +151,22 @@ func TestChunkFormsJudged(t *testing.T) {
 				break
 			}
 		}
-		if asked[o.form]++; (!o.heard() || o.form.right && !o.within) && asked[o.form] < 4 { // or the liar has made its block, which has its own chunk
+		in := o.form.right && !o.form.either && !(blind && o.form.state)
+		if asked[o.form]++; (!o.heard() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 { // or the liar has made its block, which has its own chunk
 			todo = append(todo, o.form)
-			continue
+			if !o.form.either || !o.heard() {
+				continue
+			}
 		}
 		t.Logf("%-36s at %d: %s, in its block: %v", o.form.name, o.height, strings.Join(o.voted[:], ", "), o.within)
-		want := "silent"
-		if o.form.right {
-			want = "endorsed"
-		}
 		for i, v := range o.voted {
-			if v != want && (!o.form.proven || c.kind(i) == "neard") {
+			holds, want := i == 0 || !blind, "silent"
+			if o.form.either {
+				want = o.voted[0]
+			} else if o.form.right && (holds || !o.form.state) {
+				want = "endorsed"
+			}
+			if v != want && (!o.form.proven || !holds || c.kind(i) == "neard") {
 				t.Errorf("%s: %s %d is %s", o.form.name, c.kind(i), i, v)
 			}
 		}

@@ -3,8 +3,11 @@
 package e2e
 
 import (
+	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,16 +23,18 @@ type court struct {
 	keys    map[primitives.AccountID]primitives.SecretKey
 	by      primitives.SecretKey // the liar's
 	genesis wire.GenesisID
-	signer  *signer                // of the liar's account
-	shard   primitives.ShardID     // of that
+	signer  *signer            // of the liar's account
+	shard   primitives.ShardID // of that
+	layout  primitives.ShardLayout
 	made    chan *primitives.Block // of the liar
 	late    map[*blockForm]int     // how often a form was told too late
 
 	read [jurors]int               // of each log
 	said [jurors]map[string]string // why each has refused a block, by what it calls that
 
-	veil *veil
-	open bool // the liar's blocks pass
+	veil  *veil
+	open  bool // the liar's blocks pass
+	blind bool // the first juror alone holds shards
 
 	mu     sync.Mutex
 	parcel parcel
@@ -52,12 +57,40 @@ type judgement struct {
 	why    [jurors]string
 }
 
-// newCourt starts the network. The liar is heard by nobody but through the test.
-func newCourt(t *testing.T, shards, epoch int) *court {
+// poor leaves jurors so little stake that they make no chunks, but still blocks, and has them hold no shard: they judge chunks by their witnesses alone.
+func poor(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	less, _ := new(big.Int).SetString("40000000000000000000000000000000", 10) // forty million NEAR of fifty
+	change(t, filepath.Join(dir, "genesis.json"), func(g object) {
+		for _, x := range list(g["validators"]) {
+			if slices.Contains(names, fmt.Sprint(x["account_id"])) {
+				x["amount"] = less.String()
+			}
+		}
+		for _, x := range list(g["records"]) {
+			a, _ := x["Account"].(map[string]any)
+			if a == nil || !slices.Contains(names, fmt.Sprint(a["account_id"])) {
+				continue
+			}
+			of := object(a).at("account")
+			locked, amount := yocto(t, of["locked"]), yocto(t, of["amount"])
+			of["amount"], of["locked"] = amount.Add(amount, locked.Sub(locked, less)).String(), less.String()
+		}
+	})
+	change(t, filepath.Join(dir, "config.json"), func(c object) {
+		if slices.Contains(names, filepath.Base(dir)) {
+			c["tracked_shards_config"] = "NoShards"
+		}
+	})
+}
+
+// newCourt starts the network. The liar is heard by nobody but through the test. Where some are blind, the first juror and the liar make all chunks, and the other
+// jurors hold no shard.
+func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	t.Helper()
 	program := neardProgram(t)
 	c := &court{keys: map[primitives.AccountID]primitives.SecretKey{}, made: make(chan *primitives.Block, 64), blocks: map[primitives.Hash]*primitives.Block{},
-		late: map[*blockForm]int{}}
+		late: map[*blockForm]int{}, blind: blind}
 	c.panel = &panel{t: t, program: program, neards: jurorNeards, shards: shards, p: make([]*process, jurors+1), seats: neardNet(t, program, jurors+1, shards, epoch)}
 	dealt(t, c.seats, epoch)
 	var names, places []string
@@ -66,7 +99,12 @@ func newCourt(t *testing.T, shards, epoch int) *court {
 		if err != nil || len(rules) != 1 {
 			t.Fatal(rules, err)
 		}
-		change(t, rules[0], func(o object) { o["minimum_validators_per_shard"] = jurors + 1 }) // all make chunks of all
+		makers := jurors + 1 // of all shards
+		if blind {
+			makers = 2
+			poor(t, s.home, "node1", "node2")
+		}
+		change(t, rules[0], func(o object) { o["minimum_validators_per_shard"], o["num_chunk_producer_seats"] = makers, makers })
 		k, err := primitives.ParseKeyFile(mustRead(t, filepath.Join(s.home, "validator_key.json")))
 		if err != nil {
 			t.Fatal(err)
@@ -122,6 +160,7 @@ func (c *court) shardOf(id primitives.AccountID) primitives.ShardID {
 		Layout primitives.ShardLayout `json:"shard_layout"`
 	}
 	c.p[0].get("EXPERIMENTAL_protocol_config", map[string]any{"finality": "final"}, &r)
+	c.layout = r.Layout
 	return r.Layout.ShardOf(id)
 }
 
