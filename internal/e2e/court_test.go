@@ -32,9 +32,10 @@ type court struct {
 	read [jurors]int               // of each log
 	said [jurors]map[string]string // why each has refused a block, by what it calls that
 
-	veil  *veil
-	open  bool // the liar's blocks pass
-	blind bool // the first juror alone holds shards
+	veil   *veil
+	open   bool // the liar's blocks pass
+	firsts bool // but for those that an epoch begins with
+	blind  bool // the first juror alone holds shards
 
 	mu     sync.Mutex
 	parcel parcel
@@ -179,14 +180,20 @@ func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	defer c.mu.Unlock()
 	if known := c.blocks[hash]; known == nil {
 		c.blocks[hash] = b
-		if own {
+		if own && (!c.firsts || c.isFirst(b)) {
 			select {
 			case c.made <- b:
 			default:
 			}
 		}
 	}
-	return !own || c.open
+	return !own || c.open && !(c.firsts && c.isFirst(b))
+}
+
+// isFirst tells whether an epoch begins with a block whose parent was said. The first two epochs are those of the genesis.
+func (c *court) isFirst(b *primitives.Block) bool {
+	parent := c.blocks[b.Header.PrevHash]
+	return parent != nil && parent.Header.EpochID != b.Header.EpochID
 }
 
 // heard keeps what the jurors say.
