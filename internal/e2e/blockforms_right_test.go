@@ -66,8 +66,9 @@ var edgeForms = []blockForm{
 		return x.first()
 	}},
 	{"first of an epoch, epochs as before", false, func(x *tale) bool {
+		is := x.first()
 		x.Header.EpochID, x.Header.NextEpochID = x.parent.Header.EpochID, x.parent.Header.NextEpochID
-		return x.first()
+		return is
 	}},
 	{"first of an epoch, V7", true, func(x *tale) bool {
 		x.Header.Version = primitives.HeaderV7

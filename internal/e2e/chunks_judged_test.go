@@ -32,6 +32,16 @@ func (o *opinion) heard() bool {
 	return true
 }
 
+// add takes in what was heard of the form before.
+func (o *opinion) add(was *opinion) {
+	for i, v := range was.voted {
+		if v == "endorsed" || o.voted[i] == "unheard" {
+			o.voted[i] = v
+		}
+	}
+	o.within = o.within || was.within
+}
+
 // judgeChunk tells all jurors of the next chunk of the liar in another form, and notes who endorses it; nil: it can't be said of that one.
 func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	t := c.t
@@ -139,7 +149,7 @@ func chunkForms(t *testing.T, blind bool) {
 	stop := make(chan struct{})
 	defer c.transfers(stop).Wait() // so that chunks send receipts
 	defer close(stop)
-	asked := map[*chunkForm]int{}
+	asked, before := map[*chunkForm]int{}, map[*chunkForm]*opinion{}
 	for begun := time.Now(); len(todo) > 0 && time.Since(begun) < 8*time.Minute; {
 		o := c.judgeChunk(todo)
 		if o == nil {
@@ -151,6 +161,10 @@ func chunkForms(t *testing.T, blind bool) {
 				break
 			}
 		}
+		if was := before[o.form]; was != nil && !o.form.either { // told again since something of it was not heard
+			o.add(was)
+		}
+		before[o.form] = o
 		in := o.form.right && !o.form.either && !(blind && o.form.state)
 		if asked[o.form]++; (!o.heard() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 { // or the liar has made its block, which has its own chunk
 			todo = append(todo, o.form)
