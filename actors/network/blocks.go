@@ -83,7 +83,7 @@ func (a *Actor) ban(peer wire.PeerID, why near.Reason) {
 
 // adopted goes on from a block that is part of the chain.
 func (a *Actor) adopted(m *messages.BlockAccepted) {
-	a.done.included(m)
+	a.done.final(m.Final)
 	a.txs.included(m)
 	if m.IsHead {
 		h := m.Block.Header

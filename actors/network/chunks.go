@@ -161,7 +161,7 @@ func (a *Actor) askParts(q *parts.Ask) {
 	}
 }
 
-// bodies are chunks that are complete and in no block of the chain yet.
+// bodies are chunks that are complete, until what is on the same block is final.
 type bodies struct {
 	all   map[primitives.Hash]*primitives.Chunk
 	order []primitives.Hash
@@ -190,14 +190,17 @@ func (b *bodies) remove(hash primitives.Hash) {
 	}
 }
 
-// included forgets what a block has.
-func (b *bodies) included(m *messages.BlockAccepted) {
-	for i := range m.Shards {
-		if c := m.Shards[i].Chunk; c != nil {
-			b.remove(c.Hash)
+// final forgets what no block can need any more: a chunk is made behind the block that it is on, and another block on that one may have it too, as long as none behind that is final.
+func (b *bodies) final(height primitives.Height) {
+	left := b.order[:0]
+	for _, hash := range b.order {
+		switch c := b.all[hash]; {
+		case c == nil:
+		case c.Header.HeightCreated <= height:
+			b.remove(hash)
+		default:
+			left = append(left, hash)
 		}
 	}
-	for len(b.order) > 0 && b.all[b.order[0]] == nil {
-		b.order = b.order[1:]
-	}
+	b.order = left
 }

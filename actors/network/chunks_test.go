@@ -1,0 +1,49 @@
+package network
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestSameChunks: the bodies of a block that is adopted are there for another one on the same parent that has the same chunks, until one on that parent is final. Who skips a height makes such a
+// block, and parts of what is complete are not asked for again.
+func TestSameChunks(t *testing.T) {
+	a, _ := alone(t)
+	var given []primitives.Hash
+	a.o.Out.Chunk = func(m messages.ChunkReceivedAlone) { given = append(given, m.Chunk.Hash) }
+	c := new(primitives.Chunk)
+	c.Header.HeightCreated, c.Header.EncodedLength = 7, 100
+	c.Hash = c.Header.ChunkHash()
+	a.done.add(c)
+	blockAt := func(h primitives.Height) *primitives.Block {
+		b := blank()
+		b.Header.Height = h
+		included := c.Header
+		included.HeightIncluded = h
+		b.Body.Chunks = []*primitives.ChunkHeader{&included}
+		return b
+	}
+	want := func(h primitives.Height, times int) {
+		t.Helper()
+		given = nil
+		a.chunksWanted(&messages.ChunksWanted{Block: blockAt(h), Chunks: []primitives.Hash{c.Hash}})
+		if len(given) != times {
+			t.Errorf("block %d is given %d bodies", h, len(given))
+		}
+	}
+	adopted := func(h, final primitives.Height) {
+		a.adopted(&messages.BlockAccepted{Block: blockAt(h), Final: final, Shards: []messages.ShardAccepted{{Chunk: c}}})
+	}
+	want(7, 1)
+	adopted(7, 5)
+	want(8, 1)
+	adopted(8, 6) // the parent
+	want(9, 1)
+	adopted(9, 7)
+	want(10, 0)
+	if len(a.done.all)+len(a.done.order)+a.done.bytes != 0 {
+		t.Errorf("kept: %+v", a.done)
+	}
+}
