@@ -271,7 +271,6 @@ func faults(t *testing.T, transport string) {
 	phase("behind the cut", 5*time.Second)
 
 	for _, i := range []int{0, 3} {
-		was, begun = c.highest(all...), time.Now()
 		c.p[i].stop(syscall.SIGKILL)
 		rest := slices.DeleteFunc(slices.Clone(all), func(k int) bool { return k == i })
 		took := c.goesOn("one killed", c.highest(rest...), 10, 60*time.Second, rest...)
