@@ -178,8 +178,9 @@ type RPC struct {
 	MaxBody              uint64 // bytes
 	HTTPStatus           string
 	Limits               limits.Limits
-	TrustedProxies       []string // whose X-Forwarded-For is believed
-	APIKeys              []string // that may stand in front of a path
+	Named                limits.Named // of Limits, that the file names
+	TrustedProxies       []string     // whose X-Forwarded-For is believed
+	APIKeys              []string     // that may stand in front of a path
 	RequireAPIKey        bool
 	TLSCert, TLSKey      string // files; empty: no TLS
 	Debug                bool   // whether there is the data of debug pages
@@ -308,12 +309,12 @@ func (c *Config) AddRPC() error {
 }
 
 // readLimits takes the limits of the RPC that a file names, and the defaults of the others; the schema has looked at their bounds.
-func readLimits(d *Document) limits.Limits {
-	out := limits.Default()
+func readLimits(d *Document) (out limits.Limits, named limits.Named) {
+	out = limits.Default()
 	for i := range limits.Table {
 		r := &limits.Table[i]
-		v, named := d.Get("troupe.rpc." + r.Key)
-		if !named || v == nil {
+		v, ok := d.Get("troupe.rpc." + r.Key)
+		if !ok || v == nil {
 			continue
 		}
 		n, _ := asU64(v)
@@ -321,9 +322,10 @@ func readLimits(d *Document) limits.Limits {
 			t, _ := asDuration(v)
 			n = uint64(t)
 		}
+		named[i] = true
 		r.Set(&out, n, true)
 	}
-	return out
+	return out, named
 }
 
 // Yield removes from d, a file of defaults, what top says in another way: which shards are tracked, by one of the older
@@ -434,8 +436,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
 			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"), TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
-			Debug: yes("rpc.enable_debug_rpc"), Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"), Limits: readLimits(d),
+			Debug: yes("rpc.enable_debug_rpc"), Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"),
 		}
+		c.RPC.Limits, c.RPC.Named = readLimits(d)
 	}
 	unless := func(path string, otherwise bool) bool {
 		if b := maybe(path); b != nil {

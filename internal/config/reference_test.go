@@ -60,6 +60,8 @@ func reference(t *testing.T) string {
 			if l := &limits.Table[i]; path == "troupe.rpc."+l.Key {
 				if missing = fmt.Sprintf("`%d`", l.Default); l.Time != nil {
 					missing = time.Duration(l.Default).String()
+				} else if l.Share != 0 {
+					missing += fmt.Sprintf(", or 1/%d of the machine's memory if that is more", l.Share)
 				}
 			}
 		}

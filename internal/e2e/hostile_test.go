@@ -49,7 +49,7 @@ func besieged(t *testing.T) (*process, *arms) {
 	consensus["max_block_wait_delay"] = delay(600)
 	// Limits by address hold for all addresses here; the attackers have theirs, the honest client has its own.
 	c["troupe"] = map[string]any{"block_production": "interval", "rpc": map[string]any{
-		"max_connections": 2500, "max_connections_per_address": 200, "max_parked_per_address": 200, "max_bytes_in_flight_per_address": 40 << 20,
+		"max_connections": 2500, "max_connections_per_address": 200, "max_parked_per_address": 200, "max_bytes_in_flight": 48 << 20, "max_bytes_in_flight_per_address": 40 << 20,
 		"max_simulations_per_address": 4, "max_work_per_address": 50,
 	}}
 	if b, err = json.Marshal(c); err != nil {

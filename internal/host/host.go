@@ -364,7 +364,7 @@ func (h *Host) answer(ports *ports) (err error) {
 	hm, c, back := h.home, h.home.Config, h.back
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
-		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
+		PollingTimeout: c.RPC.PollingTimeout, Limits: rpcLimits(c.RPC), TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
 		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), Debug: c.RPC.Debug, Console: h.consoled(back), Actors: h.Node.AppendActors, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/rpc/limits"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -20,6 +21,13 @@ func stateMemory(configured uint64) uint64 {
 		return configured
 	}
 	return machineMemory(os.ReadFile) / 4
+}
+
+// rpcLimits returns the limits of the RPC: those that config.json names, and the defaults of the others on this machine.
+func rpcLimits(c *config.RPC) limits.Limits {
+	l := c.Limits
+	l.FitMemory(machineMemory(os.ReadFile), &c.Named)
+	return l
 }
 
 // blockCache is how much the index may keep of what it has read: as configured, or an eighth of what the tries may take. It has the

@@ -97,11 +97,11 @@ func (h *Host) Reload() (*Reloaded, error) {
 	taken := *old
 	taken.GCMinAge, taken.GCBlocksLimit = next.GCMinAge, next.GCBlocksLimit
 	if h.server != nil && next.RPC != nil {
-		if err := h.server.Reload(next.RPC.Limits, next.RPC.APIKeys); err != nil {
+		if err := h.server.Reload(rpcLimits(next.RPC), next.RPC.APIKeys); err != nil {
 			return nil, err
 		}
 		both := *old.RPC
-		both.Limits, both.APIKeys = next.RPC.Limits, next.RPC.APIKeys
+		both.Limits, both.Named, both.APIKeys = next.RPC.Limits, next.RPC.Named, next.RPC.APIKeys
 		taken.RPC = &both
 	}
 	rekey()

@@ -110,6 +110,7 @@ const (
 type Row struct {
 	Key      string // below troupe.rpc
 	Default  uint64 // of durations in ns
+	Share    uint64 // the default is at least this part of the machine's memory, one in so many; 0: it does not depend on that
 	Min, Max uint64
 	Doc      string
 	Number   func(*Limits) *uint64
@@ -152,9 +153,9 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
 	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib, Doc: "of one reply; of a batch, of all its replies together",
 		Number: func(l *Limits) *uint64 { return &l.Reply }},
-	{Key: "max_bytes_in_flight", Default: 48 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, who sends or reads at less than 1 MiB a second gives way, large requests and replies are refused (what is told of a transaction waits for room, as long as a request may take, while no more than 32 MiB wait with it), and small ones served",
+	{Key: "max_bytes_in_flight", Default: 48 * mib, Share: 16, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, who sends or reads at less than 1 MiB a second gives way, large requests and replies are refused (what is told of a transaction waits for room, as long as a request may take, while no more than 32 MiB wait with it), and small ones served",
 		Number: func(l *Limits) *uint64 { return &l.InFlight }},
-	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Min: mib, Max: 64 * gib, Doc: "of one address",
+	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Share: 20, Min: mib, Max: 64 * gib, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},
 	{Key: "max_simulations", Default: 16, Min: 1, Max: 10_000, Doc: "simulations and traces that run or wait; one runs at a time",
 		Number: func(l *Limits) *uint64 { return &l.Simulations }},
@@ -221,9 +222,19 @@ func (r *Row) Get(l *Limits) uint64 {
 	return r.Address(l).Max
 }
 
+// DefaultFor returns the default on a machine with that many bytes of memory.
+func (r *Row) DefaultFor(memory uint64) uint64 {
+	if r.Share == 0 {
+		return r.Default
+	}
+	return min(max(r.Default, memory/r.Share), r.Max)
+}
+
 // Shown is the default as people read it.
 func (r *Row) Shown() string {
 	switch {
+	case r.Share != 0:
+		return strconv.FormatUint(r.Default/mib, 10) + " MiB, or 1/" + strconv.FormatUint(r.Share, 10) + " of the machine's memory if that is more"
 	case r.Time != nil:
 		return strconv.FormatUint(r.Default/second, 10) + " s"
 	case r.Default >= mib:
@@ -232,7 +243,19 @@ func (r *Row) Shown() string {
 	return strconv.FormatUint(r.Default, 10)
 }
 
-// Default returns the limits of a node whose config.json names none.
+// Named says which limits config.json names.
+type Named [Count]bool
+
+// FitMemory raises the defaults that depend on it to what a machine with that many bytes of memory may have. Limits that are named stay.
+func (l *Limits) FitMemory(memory uint64, named *Named) {
+	for i := range Table {
+		if r := &Table[i]; r.Share != 0 && !named[i] {
+			r.Set(l, r.DefaultFor(memory), false)
+		}
+	}
+}
+
+// Default returns the limits of a node whose config.json names none, on a machine of little memory.
 func Default() Limits {
 	var l Limits
 	for i := range Table {

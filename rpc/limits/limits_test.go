@@ -43,3 +43,28 @@ func TestTable(t *testing.T) {
 		t.Errorf("defaults: %+v", d)
 	}
 }
+
+// TestLimitsFitMemory: the limits of bytes in flight follow the machine's memory, at least as large as the table's defaults, and what is
+// named stays as it is.
+func TestLimitsFitMemory(t *testing.T) {
+	for _, tc := range []struct {
+		name                   string
+		memory                 uint64
+		named                  Named
+		inFlight, ofOneAddress uint64
+	}{
+		{"little memory", 256 * mib, Named{}, 48 * mib, 40 * mib},
+		{"eight gigabytes", 8 * gib, Named{}, 512 * mib, 8 * gib / 20},
+		{"one is named", 8 * gib, Named{MaxInFlight: true}, 48 * mib, 8 * gib / 20},
+		{"more than may be", 4096 * gib, Named{}, 64 * gib, 64 * gib},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l, want := Default(), Default()
+			l.FitMemory(tc.memory, &tc.named)
+			want.InFlight, want.AddressInFlight.Max = tc.inFlight, tc.ofOneAddress
+			if l != want {
+				t.Errorf("got %+v, want %+v", l, want)
+			}
+		})
+	}
+}
