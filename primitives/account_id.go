@@ -35,8 +35,13 @@ type AccountIDError struct {
 	Index int // in bytes
 }
 
+// Error is near-account-id's text.
 func (e *AccountIDError) Error() string {
-	return fmt.Sprintf("%v %q at index %d", e.Kind, e.Char, e.Index)
+	char := []byte{'"'}
+	if e.Char != '"' { // in a char literal it needs no escape
+		char = AppendRustChar(nil, e.Char)
+	}
+	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)
 }
 
 // Unwrap returns the kind.

@@ -275,8 +275,17 @@ func AppendActions(b []byte, as []Action) []byte {
 	return b
 }
 
-// ReadActions reads a vector of actions.
+// MaxActionsKept is how many actions of a list are kept of what a client sent (borsh.NewClientReader). It is far more than a list may have
+// (max_actions_per_receipt, 100), so that one with actions that were not kept is never valid: only their number is told.
+const MaxActionsKept = 1024
+
+// ReadActions reads a vector of actions, and keeps all.
 func ReadActions(r *borsh.Reader) []Action { return borsh.Slice(r, 1, ReadAction) }
+
+// readActions reads a vector of actions; unkept is how many more there are than are kept.
+func readActions(r *borsh.Reader) (list []Action, unkept int) {
+	return borsh.SliceKept(r, 1, MaxActionsKept, ReadAction)
+}
 
 // ReadAction reads tag ‖ payload; after an error the result is nil.
 func ReadAction(r *borsh.Reader) Action {

@@ -17,6 +17,7 @@ type DelegateAction struct {
 	Nonce          Nonce
 	MaxBlockHeight Height
 	PublicKey      PublicKey
+	Unkept         int // actions behind those, see MaxActionsKept
 }
 
 // DelegateActionV2 is DelegateAction with a nonce that may name a gas key's row.
@@ -27,14 +28,15 @@ type DelegateActionV2 struct {
 	Nonce          TransactionNonce
 	MaxBlockHeight Height
 	PublicKey      PublicKey
+	Unkept         int // actions behind those, see MaxActionsKept
 }
 
 func appendDelegateHead(b []byte, sender, receiver AccountID, actions []Action) []byte {
 	return AppendActions(receiver.AppendBorsh(sender.AppendBorsh(b)), actions)
 }
 
-func readInnerActions(r *borsh.Reader) []Action {
-	return borsh.Slice(r, 1, func(r *borsh.Reader) Action { return readAction(r, false) })
+func readInnerActions(r *borsh.Reader) (list []Action, unkept int) {
+	return borsh.SliceKept(r, 1, MaxActionsKept, func(r *borsh.Reader) Action { return readAction(r, false) })
 }
 
 // AppendBorsh appends the fields.
@@ -46,7 +48,8 @@ func (d *DelegateAction) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads the fields; a nested delegate action is an error.
 func (d *DelegateAction) DecodeBorsh(r *borsh.Reader) {
-	d.SenderID, d.ReceiverID, d.Actions = ReadAccountID(r), ReadAccountID(r), readInnerActions(r)
+	d.SenderID, d.ReceiverID = ReadAccountID(r), ReadAccountID(r)
+	d.Actions, d.Unkept = readInnerActions(r)
 	d.Nonce, d.MaxBlockHeight, d.PublicKey = Nonce(r.Uint64()), Height(r.Uint64()), ReadPublicKey(r)
 }
 
@@ -64,7 +67,8 @@ func (d *DelegateActionV2) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads the fields; a nested delegate action is an error.
 func (d *DelegateActionV2) DecodeBorsh(r *borsh.Reader) {
-	d.SenderID, d.ReceiverID, d.Actions = ReadAccountID(r), ReadAccountID(r), readInnerActions(r)
+	d.SenderID, d.ReceiverID = ReadAccountID(r), ReadAccountID(r)
+	d.Actions, d.Unkept = readInnerActions(r)
 	d.Nonce.DecodeBorsh(r)
 	d.MaxBlockHeight, d.PublicKey = Height(r.Uint64()), ReadPublicKey(r)
 }

@@ -53,14 +53,22 @@ const ZeroED25519Signature Signature = "\x00" + zero32 + zero32
 
 const zero32 = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-func readTagged(r *borsh.Reader, what string, lens *[numKeyTypes]int) string {
+// readTagged reads tag ‖ raw; unknown is the format of the refusal of a tag.
+func readTagged(r *borsh.Reader, unknown string, lens *[numKeyTypes]int) string {
 	tag, ok := r.Peek(0)
 	if !ok {
 		r.Fail(borsh.ErrEOF)
 		return ""
 	}
-	if int(tag) >= len(lens) {
-		r.BadTag(what, tag)
+	switch {
+	case int(tag) >= len(lens):
+		r.Failf(unknown, tag)
+		return ""
+	case KeyType(tag) == MLDSA65:
+		r.Take(1)
+		if raw := r.Fill(lens[tag]); raw != nil {
+			return string(append([]byte{tag}, raw...))
+		}
 		return ""
 	}
 	return string(r.Take(1 + lens[tag]))
@@ -71,7 +79,7 @@ func (k PublicKey) AppendBorsh(b []byte) []byte { return append(b, k...) }
 
 // DecodeBorsh reads tag ‖ raw; tag 3 is refused.
 func (k *PublicKey) DecodeBorsh(r *borsh.Reader) {
-	*k = PublicKey(readTagged(r, "PublicKey", &publicKeyLen))
+	*k = PublicKey(readTagged(r, "unknown PublicKey tag %d", &publicKeyLen))
 }
 
 // ReadPublicKey reads tag ‖ raw.
@@ -87,7 +95,7 @@ func (s Signature) AppendBorsh(b []byte) []byte { return append(b, s...) }
 // DecodeBorsh reads tag ‖ raw. An ed25519 signature with one of the top three bits of its last byte set is refused
 // (nearcore signature.rs:1180); nothing else is checked.
 func (s *Signature) DecodeBorsh(r *borsh.Reader) {
-	v := readTagged(r, "Signature", &signatureLen)
+	v := readTagged(r, "unknown key type '%d'", &signatureLen)
 	if r.Err() == nil && KeyType(v[0]) == ED25519 && v[64]&0xe0 != 0 {
 		r.Failf("signature error")
 		return
@@ -119,7 +127,7 @@ func (h *PublicKeyHandle) DecodeBorsh(r *borsh.Reader) {
 	case SECP256K1:
 		n = 65
 	default:
-		r.BadTag("PublicKeyHandle", tag)
+		r.Failf("unknown PublicKeyHandle tag %d", tag)
 		return
 	}
 	*h = PublicKeyHandle(r.Take(n))

@@ -57,6 +57,7 @@ type Transaction struct {
 	BlockHash  Hash
 	Actions    []Action
 	NonceMode  NonceMode
+	Unkept     int // actions behind those, see MaxActionsKept: it has no encoding, and is valid nowhere
 }
 
 // AppendBorsh appends the layout of its version.
@@ -101,7 +102,8 @@ func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 	} else {
 		t.Nonce = TransactionNonce{Nonce: Nonce(r.Uint64())}
 	}
-	t.ReceiverID, t.BlockHash, t.Actions = ReadAccountID(r), ReadHash(r), ReadActions(r)
+	t.ReceiverID, t.BlockHash = ReadAccountID(r), ReadHash(r)
+	t.Actions, t.Unkept = readActions(r)
 	if t.Version == TransactionV1 {
 		if m := r.Byte(); m > 1 {
 			r.BadTag("NonceMode", m)
@@ -147,7 +149,7 @@ func (s *SignedTransaction) DecodeBorsh(r *borsh.Reader) {
 	if r.Err() != nil {
 		return
 	}
-	if r.Loose() {
+	if r.Loose() && s.Unkept == 0 {
 		s.Signature.DecodeBorsh(r)
 		*s = *NewSignedTransaction(s.Transaction, s.Signature)
 		return

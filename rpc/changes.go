@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -88,10 +89,7 @@ func parseChanges(v val) (p changesParams, err error) {
 	if !ok {
 		return p, missingField("changes_type")
 	}
-	if kind.kind() != kString {
-		return p, typeError(kind, "variant identifier")
-	}
-	i, err := readName(kind, changesNames)
+	i, err := readTag(kind, changesNames)
 	if err != nil {
 		return p, err
 	}
@@ -114,5 +112,9 @@ func parseChanges(v val) (p changesParams, err error) {
 func readAccountKey(v val) (k view.AccountKey, err error) {
 	err = readStruct(v, "AccountWithPublicKey", field{"account_id", false, into(&k.AccountID, readAccountID)},
 		field{"public_key", false, into(&k.PublicKey, readKey)})
+	var long tooLong
+	if errors.As(err, &long) { // serde's words for an array in what is flattened
+		err = fmt.Errorf("invalid length %d, expected 2 elements in sequence", int(long))
+	}
 	return k, err
 }

@@ -110,10 +110,25 @@ func (v val) get(name string) (out val, ok bool) {
 	return out, ok
 }
 
-// onlyKey returns the key and value of an object's only member.
+// distinct is how many keys an object has, of which serde_json's maps keep the last of each; from 2 on it does not count.
+func (v val) distinct() int {
+	if v.len() == 0 {
+		return 0
+	}
+	first := val{v.doc, v.node().child}.str()
+	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
+		if !bytes.Equal(val{v.doc, at}.str(), first) {
+			return 2
+		}
+	}
+	return 1
+}
+
+// onlyKey returns the only key of an object, and its value.
 func (v val) onlyKey() (key []byte, value val) {
-	at := v.node().child
-	return val{v.doc, at}.str(), val{v.doc, v.doc.nodes[at].child}
+	key = val{v.doc, v.node().child}.str()
+	value, _ = v.get(string(key))
+	return key, value
 }
 
 // uint64 returns a number that is an integer of this range.

@@ -111,10 +111,7 @@ func parseOutcomeRef(v val) (ref view.OutcomeRef, err error) {
 	if !ok {
 		return ref, missingField("type")
 	}
-	if kind.kind() != kString {
-		return ref, typeError(kind, "variant identifier")
-	}
-	i, err := readName(kind, []string{"transaction", "receipt"})
+	i, err := readTag(kind, []string{"transaction", "receipt"})
 	if err != nil {
 		return ref, err
 	}

@@ -62,6 +62,7 @@ type route struct {
 	steers     bool
 	patience   time.Duration
 	labels     []string // of metrics; empty: the name under which it was called
+	parse      func(params val) error
 	// run appends the result; label is what Label returned, "" before the parameters are read.
 	run func(c *call, b []byte, params val) (out []byte, label string, err error)
 }
@@ -70,6 +71,10 @@ type route struct {
 func (m Method[P]) route() route {
 	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
 		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, steers: m.Steers, patience: m.Patience, labels: m.Labels}
+	r.parse = func(params val) error {
+		_, err := m.Parse(params)
+		return err
+	}
 	r.run = func(c *call, b []byte, params val) ([]byte, string, error) {
 		p, err := m.Parse(params)
 		if err != nil {

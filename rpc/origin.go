@@ -16,8 +16,7 @@ var receiptToTx = Method[view.OriginQuery]{
 		if err = needObject(v, "RpcReceiptToTxRequest"); err != nil {
 			return q, err
 		}
-		return q, readFields(v, []field{
-			{"receipt_id", false, into(&q.Receipt, readHash)},
+		if err = readFields(v, []field{
 			{"block_height", true, func(v val) error {
 				n, err := readUint64(v)
 				q.Height = (*primitives.Height)(&n)
@@ -33,7 +32,11 @@ var receiptToTx = Method[view.OriginQuery]{
 				q.Window = &n
 				return err
 			}},
-		})
+		}); err != nil {
+			return q, err
+		}
+		// nearcore flattens the reference to the receipt, and serde reads what is flattened last.
+		return q, readFields(v, []field{{"receipt_id", false, into(&q.Receipt, readHash)}})
 	},
 	Handle: func(c *call, b []byte, q *view.OriginQuery) ([]byte, error) {
 		o, err := c.node.ReceiptToTx(c.ctx, q)

@@ -88,19 +88,6 @@ func readLimit(v val) (uint32, error) {
 	return 0, typeError(v, "a nonzero u32")
 }
 
-// accountIDText is the text of a refused account id, without the id.
-func accountIDText(err error) string {
-	var e *primitives.AccountIDError
-	if !errors.As(err, &e) {
-		return err.Error()
-	}
-	char := []byte{'"'}
-	if e.Char != '"' { // in a char literal it needs no escape
-		char = primitives.AppendRustChar(nil, e.Char)
-	}
-	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)
-}
-
 func readAccountID(v val) (primitives.AccountID, error) {
 	text, err := readString(v)
 	if err != nil {
@@ -108,7 +95,7 @@ func readAccountID(v val) (primitives.AccountID, error) {
 	}
 	id, err := primitives.ParseAccountID(string(text))
 	if err != nil {
-		return "", fmt.Errorf(`invalid value: "%s", %s`, clipText(text), accountIDText(err))
+		return "", fmt.Errorf(`invalid value: "%s", %w`, clipText(text), err)
 	}
 	return id, nil
 }
@@ -147,12 +134,12 @@ func readHandle(v val) (primitives.PublicKeyHandle, error) {
 	return primitives.ParsePublicKeyHandle(string(text))
 }
 
+// readBase64 reads bytes, with or without padding.
 func readBase64(v val) ([]byte, error) {
-	text, err := readString(v)
-	if err != nil {
-		return nil, err
+	if v.kind() != kString {
+		return nil, typeError(v, "a base64 encoded string")
 	}
-	return decodeBase64(text)
+	return primitives.DecodeBase64AnyPadding(v.str())
 }
 
 // readList reads a sequence.
@@ -185,20 +172,74 @@ func unknownVariant(name []byte, names []string) error {
 }
 
 // readName reads one of a set of names and returns its index.
-func readName(v val, names []string) (int, error) {
+func readName(v val, names []string) (int, error) { return readUnit(v, names, false) }
+
+// readUnit is readName; flat says that the value stands among the members of an object that nearcore flattens, where serde also takes an
+// empty object for null.
+func readUnit(v val, names []string, flat bool) (i int, err error) {
+	if flat && v.kind() == kObject && v.distinct() == 1 {
+		if key, inner := v.onlyKey(); inner.kind() == kObject && inner.len() == 0 {
+			for i, name := range names {
+				if string(key) == name {
+					return i, nil
+				}
+			}
+		}
+	}
+	err = oneKey(v, names, allUnits, func(at int, _ val) error {
+		i = at
+		return nil
+	})
+	return i, err
+}
+
+// readTag reads which variant of a tagged enum an object is: by name, or by its place.
+func readTag(v val, names []string) (int, error) {
+	if n, ok := v.uint64(); ok {
+		if n >= uint64(len(names)) {
+			return 0, fmt.Errorf("invalid value: integer `%d`, expected variant index 0 <= i < %d", n, len(names))
+		}
+		return int(n), nil
+	}
 	if v.kind() != kString {
-		if v.kind() == kObject {
-			return 0, errors.New("invalid value: map, expected map with a single key")
-		}
-		return 0, typeError(v, "string or map")
+		return 0, typeError(v, "variant identifier")
 	}
-	text := v.str()
-	for i, n := range names {
-		if string(text) == n {
-			return i, nil
+	return readName(v, names)
+}
+
+func allUnits(int) bool { return true }
+func noUnits(int) bool  { return false }
+
+// oneKey reads an enum: a name for variants without a value, or an object of one key. names are all of its variants; unit says which
+// of them have none, and value gets the index of the variant with what stands under its key.
+func oneKey(v val, names []string, unit func(i int) bool, value func(i int, v val) error) error {
+	var key []byte
+	var inner val
+	switch v.kind() {
+	case kObject:
+		if v.distinct() != 1 {
+			return errors.New("invalid value: map, expected map with a single key")
 		}
+		key, inner = v.onlyKey()
+	case kString:
+		key = v.str()
+	default:
+		return typeError(v, "string or map")
 	}
-	return 0, unknownVariant(text, names)
+	for i, name := range names {
+		if string(key) != name {
+			continue
+		}
+		isName, unit := v.kind() == kString, unit(i)
+		switch {
+		case unit && !isName && !inner.isNull():
+			return typeError(inner, "unit")
+		case !unit && isName:
+			return errors.New("invalid type: unit variant, expected newtype variant")
+		}
+		return value(i, inner)
+	}
+	return unknownVariant(key, names)
 }
 
 func readLevel(v val) (view.ExecutionLevel, error) {
@@ -273,11 +314,18 @@ func readStruct(v val, name string, fields ...field) error {
 			}
 		}
 		if v.len() > len(fields) {
-			return fmt.Errorf("invalid length %d, expected fewer elements in array", v.len())
+			return tooLong(v.len())
 		}
 		return nil
 	}
 	return typeError(v, "struct "+name)
+}
+
+// tooLong is an array with more items than a struct has fields.
+type tooLong int
+
+func (n tooLong) Error() string {
+	return fmt.Sprintf("invalid length %d, expected fewer elements in array", int(n))
 }
 
 func elements(n int) string {

@@ -34,58 +34,24 @@ func readBlockID(v val) (ref view.BlockRef, err error) {
 	return ref, noMatch("BlockId")
 }
 
-// readReference reads the value of a reference under one of its three keys.
-func readReference(key string, v val) (view.BlockRef, error) {
+// readReference reads the value of a reference under one of its three keys; flat as readUnit has it.
+func readReference(key string, v val, flat bool) (view.BlockRef, error) {
 	switch key {
 	case "block_id":
 		return readBlockID(v)
 	case "finality":
-		i, err := readName(v, finalityNames)
+		i, err := readUnit(v, finalityNames, flat)
 		return view.BlockRef{Kind: [...]view.RefKind{view.RefOptimistic, view.RefNearFinal, view.RefFinal}[i]}, err
 	default:
-		i, err := readName(v, checkpointNames)
+		i, err := readUnit(v, checkpointNames, flat)
 		return view.BlockRef{Kind: [...]view.RefKind{view.RefGenesis, view.RefEarliest}[i]}, err
 	}
 }
 
-// oneKey reads an enum written as an object of one key, or as a name for variants without a value; names are all of its
-// variants, and unit those without a value.
-func oneKey(v val, names []string, unit func(name string) bool, value func(name string, v val) error) error {
-	var key []byte
-	var inner val
-	switch v.kind() {
-	case kObject:
-		if v.len() != 1 {
-			return errors.New("invalid value: map, expected map with a single key")
-		}
-		key, inner = v.onlyKey()
-	case kString:
-		key = v.str()
-	default:
-		return typeError(v, "string or map")
-	}
-	for _, name := range names {
-		if string(key) != name {
-			continue
-		}
-		isName, isUnit := v.kind() == kString, unit(name)
-		switch {
-		case isUnit && !isName && !inner.isNull():
-			return typeError(inner, "unit")
-		case isUnit:
-			return value(name, val{})
-		case isName:
-			return errors.New("invalid type: unit variant, expected newtype variant")
-		}
-		return value(name, inner)
-	}
-	return unknownVariant(key, names)
-}
-
 // readBlockRef reads a reference that stands alone.
 func readBlockRef(v val) (ref view.BlockRef, err error) {
-	err = oneKey(v, referenceNames, func(string) bool { return false }, func(name string, inner val) (err error) {
-		ref, err = readReference(name, inner)
+	err = oneKey(v, referenceNames, noUnits, func(i int, inner val) (err error) {
+		ref, err = readReference(referenceNames[i], inner, false)
 		return err
 	})
 	return ref, err
@@ -107,7 +73,7 @@ func readFlatRef(v val) (ref view.BlockRef, err error) {
 	if name == "" {
 		return ref, errors.New("no variant of enum BlockReference found in flattened data")
 	}
-	return readReference(name, value)
+	return readReference(name, value, true)
 }
 
 // readChunkRef reads {"chunk_id"}, {"block_id", "shard_id"}, [hash] or [[block, shard]].

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -85,29 +84,6 @@ func TestParseErrors(t *testing.T) {
 		text := string(view.AppendString(nil, want))
 		if status != 400 || !strings.Contains(reply, text[:len(text)-1]) {
 			t.Errorf("%s %s: %d %s\nwant %s", c.method, c.params, status, reply, want)
-		}
-	}
-}
-
-// TestBase64Texts: what the base64 crate 0.21.0 says.
-func TestBase64Texts(t *testing.T) {
-	for in, want := range map[string]string{
-		"%%": "Invalid byte 37, offset 0.", "!!": "Invalid byte 33, offset 0.", "A": "Encoded text cannot have a 6-bit remainder.",
-		"AB": "Invalid last symbol 66, offset 1.", "AAB": "Invalid padding", "AA": "Invalid padding", "AA=": "Invalid padding",
-		"AA==A": "Invalid byte 61, offset 2.", "AAAA====": "Invalid byte 61, offset 4.", "AAAA\n": "Invalid byte 10, offset 4.",
-		"AAA\nAAAAAAAAAAAA": "Invalid byte 10, offset 3.", "AAB=": "Invalid last symbol 66, offset 2.", "====": "Invalid byte 61, offset 0.",
-		"AAAAAAAAA": "Encoded text cannot have a 6-bit remainder.",
-	} {
-		out, err := decodeBase64([]byte(in))
-		if err == nil {
-			t.Errorf("%q decodes to %x", in, out)
-		} else if err.Error() != want && !(in == "AB" && err.Error() == "Invalid padding") {
-			t.Errorf("%q: %v, want %s", in, err, want)
-		}
-	}
-	for _, raw := range []string{"", "a", "ab", "abc", "abcdefghijkl"} {
-		if out, err := decodeBase64([]byte(base64.StdEncoding.EncodeToString([]byte(raw)))); err != nil || string(out) != raw {
-			t.Errorf("%q: %q, %v", raw, out, err)
 		}
 	}
 }

@@ -140,10 +140,7 @@ func parseQuery(v val) (q queryParams, err error) {
 	if !ok {
 		return q, missingField("request_type")
 	}
-	if kind.kind() != kString {
-		return q, typeError(kind, "variant identifier")
-	}
-	i, err := readName(kind, queryNames)
+	i, err := readTag(kind, queryNames)
 	if err != nil {
 		return q, err
 	}
@@ -198,7 +195,7 @@ func parseQueryPath(v val) (q queryParams, err error) {
 		return q, &plainError{"Not enough query parameters provided"}
 	}
 	if q.account, err = primitives.ParseAccountID(parts[1]); err != nil {
-		return q, &plainError{accountIDText(err)}
+		return q, &plainError{err.Error()}
 	}
 	raw := func() ([]byte, error) {
 		out, err := primitives.DecodeBase58(string(data), min(max(maxPathData-len(path), 0), len(data)))

@@ -85,8 +85,8 @@ func parseEpochRef(v val) (ref view.EpochRef, err error) {
 		ref.Block, err = readBlockID(x)
 		return ref, err
 	}
-	err = oneKey(v, epochRefNames, func(name string) bool { return name == "latest" }, func(name string, x val) (err error) {
-		switch name {
+	err = oneKey(v, epochRefNames, func(i int) bool { return epochRefNames[i] == "latest" }, func(i int, x val) (err error) {
+		switch epochRefNames[i] {
 		case "epoch_id":
 			ref.Kind = view.EpochByID
 			ref.ID, err = readHash(x)

@@ -221,15 +221,13 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
 }
 
-// listRoom is what the items of a transaction's lists may take in memory, bytes: 131,072 actions, of which a hundred are allowed, or
-// 43,690 entries of a state init, of which gas allows 5,000.
-const listRoom = 2 << 20
-
-// decodeTx decodes a transaction; nothing may follow it. One whose lists are longer than any that is valid is refused before they
-// are made: 10 MiB of actions that take one byte each would be 120 MiB, and twice that on the way.
+// decodeTx decodes a transaction as nearcore does, with its errors; nothing may follow it. What it takes in memory is at most six times raw:
+// of a list of actions, of which 7 million would be 112 MiB, no more are kept than primitives.MaxActionsKept, and an entry of a state init
+// takes at least 8 bytes of raw, and 48 in memory.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
-	t := new(primitives.SignedTransaction)
-	if err := borsh.UnmarshalWithin(raw, t, listRoom); err != nil {
+	t, r := new(primitives.SignedTransaction), borsh.NewClientReader(raw)
+	t.DecodeBorsh(r)
+	if err := r.Close(); err != nil {
 		return nil, errors.New(borshText(err))
 	}
 	return t, nil
@@ -237,6 +235,10 @@ func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 
 // borshText is the text that nearcore's borsh has for an error, without what ours puts in front.
 func borshText(err error) string {
+	var tag *borsh.TagError
+	if errors.As(err, &tag) {
+		return fmt.Sprintf("Unexpected variant tag: %d", tag.Tag)
+	}
 	return strings.TrimPrefix(err.Error(), borsh.ErrInvalid.Error()+": ")
 }
 
@@ -246,7 +248,7 @@ func readPositionalTx(v val) (*primitives.SignedTransaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := decodeBase64(text)
+	raw, err := primitives.DecodeBase64(text)
 	if err != nil {
 		return nil, &plainError{"Failed to decode transaction: " + err.Error()}
 	}
@@ -264,7 +266,7 @@ func readObjectTx(v val) (*primitives.SignedTransaction, error) {
 		return nil, err
 	}
 	const what = "the value could not decoded from %s due to: %w"
-	raw, err := decodeBase64(text)
+	raw, err := primitives.DecodeBase64(text)
 	if err != nil {
 		return nil, fmt.Errorf(what, "base64", err)
 	}

@@ -25,6 +25,9 @@ var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
 // ErrTrailing says that bytes were left after the value; it wraps ErrInvalid. Its text is borsh-rs's.
 var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
 
+// ErrFill says that a fixed array ended too early where nearcore fills it by itself; it wraps ErrInvalid. Its text is std::io's.
+var ErrFill = fmt.Errorf("%w: failed to fill whole buffer", ErrInvalid)
+
 // ErrTooMuch says that a value would take more memory than its reader may spend; it wraps ErrInvalid.
 var ErrTooMuch = fmt.Errorf("%w: Too many items", ErrInvalid)
 
@@ -107,6 +110,7 @@ type Reader struct {
 	buf     []byte
 	err     error
 	loose   bool
+	inOrder bool // see NewClientReader
 	bounded bool
 	room    int // if bounded: bytes that items of lists may take yet
 }
@@ -116,6 +120,10 @@ func NewReader(in []byte) *Reader { return &Reader{buf: in} }
 
 // NewReaderWithin reads what a stranger sent, with the bound of UnmarshalWithin.
 func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
+
+// NewClientReader reads what a client of the RPC sent. Faults come in borsh-rs's order: a count that the input is too short for is one
+// only when the input has ended, behind what is wrong with the items before that.
+func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
 
 // Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in any order, and repeated ones.
 func (r *Reader) Loosen() { r.loose = true }
@@ -157,8 +165,18 @@ func (r *Reader) Fail(err error) {
 // Failf is Fail with a formatted text.
 func (r *Reader) Failf(format string, args ...any) { r.Fail(fmt.Errorf(format, args...)) }
 
-// BadTag fails with the unknown tag of the named enum.
-func (r *Reader) BadTag(enum string, tag byte) { r.Failf("unexpected variant tag %d of %s", tag, enum) }
+// TagError says that an enum has no variant of a tag.
+type TagError struct {
+	Enum string
+	Tag  byte
+}
+
+func (e *TagError) Error() string {
+	return fmt.Sprintf("unexpected variant tag %d of %s", e.Tag, e.Enum)
+}
+
+// BadTag fails with the unknown tag of the named enum, a *TagError.
+func (r *Reader) BadTag(enum string, tag byte) { r.Fail(&TagError{enum, tag}) }
 
 // Take returns the next n bytes, aliasing the input, or nil after an error.
 func (r *Reader) Take(n int) []byte {
@@ -172,6 +190,14 @@ func (r *Reader) Take(n int) []byte {
 	out := r.buf[:n:n]
 	r.buf = r.buf[n:]
 	return out
+}
+
+// Fill is Take of a fixed array that nearcore fills by itself: too short an input is ErrFill.
+func (r *Reader) Fill(n int) []byte {
+	if r.err == nil && n > len(r.buf) {
+		r.Fail(ErrFill)
+	}
+	return r.Take(n)
 }
 
 // Byte reads a u8.
@@ -247,7 +273,7 @@ func (r *Reader) Len(minSize int) int {
 	if r.err != nil {
 		return 0
 	}
-	if uint64(n)*uint64(max(minSize, 1)) > uint64(len(r.buf)) {
+	if !r.inOrder && uint64(n)*uint64(max(minSize, 1)) > uint64(len(r.buf)) {
 		r.Fail(ErrEOF)
 		return 0
 	}
@@ -270,7 +296,7 @@ func (r *Reader) BytesCopy() []byte {
 func (r *Reader) String() string {
 	b := r.Bytes()
 	if r.err == nil && !utf8.Valid(b) {
-		r.Failf("invalid utf-8 sequence")
+		r.Failf("%s", utf8Fault(b))
 		return ""
 	}
 	return string(b)
@@ -289,6 +315,25 @@ func (r *Reader) Uint64s() []uint64 {
 	return out
 }
 
+// SliceKept is Slice for items of which no more than so many are ever looked at: a client reader reads the others and does not keep
+// them. left is how many those are.
+func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T, left int) {
+	if !r.inOrder {
+		return Slice(r, minSize, f), 0
+	}
+	n := r.Len(minSize)
+	for i := range n {
+		item := f(r)
+		switch {
+		case r.err != nil:
+			return nil, 0
+		case i < most:
+			out = append(out, item)
+		}
+	}
+	return out, max(n-most, 0)
+}
+
 // Slice reads a count and then each item by f; minSize is the least an item takes. A count of 0 gives nil.
 func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	n := r.Len(minSize)
@@ -303,7 +348,11 @@ func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 		}
 		r.room -= n * size
 	}
-	out := make([]T, 0, min(n, 1024))
+	first := min(n, 1024)
+	if r.inOrder { // nothing is made twice of what may be long
+		first = min(n, len(r.buf)/max(minSize, 1))
+	}
+	out := make([]T, 0, first)
 	for range n {
 		out = append(out, f(r))
 		if r.err != nil {

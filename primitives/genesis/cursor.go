@@ -2,7 +2,6 @@ package genesis
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,21 +75,34 @@ func (c *cursor) want(first byte, what string) bool {
 	return false
 }
 
-// kind names the type of the next value.
+// maxShown bounds the text of a value that an error shows, bytes.
+const maxShown = 200
+
+// kind describes the next value as serde's Unexpected does. It does not take it.
 func (c *cursor) kind() string {
+	at := *c
 	switch b := c.next(); b {
 	case '"':
-		return "string"
+		text := at.str()
+		if len(text) > maxShown {
+			text = append(text[:maxShown:maxShown], "..."...)
+		}
+		return "string " + primitives.RustDebug(strings.ToValidUTF8(string(text), ""))
 	case '{':
 		return "map"
 	case '[':
 		return "sequence"
 	case 't', 'f':
-		return "boolean"
+		return "boolean `" + string(at.word()) + "`"
 	case 'n':
 		return "null"
 	}
-	return "number"
+	w := string(at.word())
+	_, unsigned := strconv.ParseUint(w, 10, 64)
+	if _, signed := strconv.ParseInt(w, 10, 64); unsigned != nil && signed != nil {
+		return "floating point `" + w[:min(len(w), maxShown)] + "`"
+	}
+	return "integer `" + w + "`"
 }
 
 // null takes a null if one is next.
@@ -327,23 +339,20 @@ func (c *cursor) handle() primitives.PublicKeyHandle {
 }
 func (c *cursor) signature() primitives.Signature { return text(c, primitives.ParseSignature) }
 
-// base64 takes bytes; the result is never nil without an error.
+// base64 takes bytes, with or without padding; the result is never nil without an error.
 func (c *cursor) base64() []byte {
+	if !c.want('"', "a base64 encoded string") {
+		return nil
+	}
 	s := c.str()
 	if c.err != nil {
 		return nil
 	}
-	if i := bytes.IndexAny(s, "\r\n"); i >= 0 { // Go's decoder would skip them
-		c.failf("Invalid byte %d, offset %d.", s[i], i)
-		return nil
-	}
-	out := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
-	n, err := base64.StdEncoding.Strict().Decode(out, s)
+	out, err := primitives.DecodeBase64AnyPadding(s)
 	if err != nil {
 		c.fail(err)
-		return nil
 	}
-	return out[:n]
+	return out
 }
 
 // required fails unless all n names are in seen, of which bit i stands for names[i].

@@ -193,7 +193,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	good := string(read(t, "init-plain.json"))
 	for _, c := range []struct{ old, new, want string }{
 		{`"epoch_length": 500`, `"epoch_length": -5`, "line 12 column 19: epoch_length: invalid value: integer `-5`, expected u64"},
-		{`"epoch_length": 500`, `"epoch_length": "5"`, "line 12 column 19: epoch_length: invalid type: string, expected u64"},
+		{`"epoch_length": 500`, `"epoch_length": "5"`, "line 12 column 19: epoch_length: invalid type: string \"5\", expected u64"},
 		{`"epoch_length": 500`, `"epoch_length": 500, "epoch_length": 500`, "line 12 column 39: duplicate field `epoch_length`"},
 		{`"epoch_length": 500,`, ``, "line 127 column 2: missing field `epoch_length`"},
 		{`"epoch_length": 500,
@@ -201,15 +201,15 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		{good, `{}`, "line 1 column 3: 21 missing fields: `protocol_version`, `genesis_time`, `chain_id`, `genesis_height`, "},
 		{`"gas_limit": 1000000000000000`, `"gas_limit": 1e15`, "line 13 column 16: gas_limit: invalid value: integer `1e15`, expected u64"},
 		{`"min_gas_price": "100000000"`, `"min_gas_price": "1x"`, "line 14 column 20: min_gas_price: invalid digit found in string"},
-		{`"dynamic_resharding": false`, `"dynamic_resharding": 0`, "line 7 column 25: dynamic_resharding: invalid type: number, expected a boolean"},
-		{`"amount": "50000000000000000000000000000000"`, `"amount": -1`, "line 32 column 17: validators[0].amount: invalid type: number, expected a string of digits"},
+		{`"dynamic_resharding": false`, `"dynamic_resharding": 0`, "line 7 column 25: dynamic_resharding: invalid type: integer `0`, expected a boolean"},
+		{`"amount": "50000000000000000000000000000000"`, `"amount": -1`, "line 32 column 17: validators[0].amount: invalid type: integer `-1`, expected a string of digits"},
 		{`"account_id": "test.near",
       "public_key"`, `"account_id": "Test.near",
       "public_key"`, "line 32 column 17: validators[0].account_id: the Account ID contains an invalid character 'T' at index 0"},
 		{`"protocol_treasury_account": "test.near"`, `"protocol_treasury_account": "x"`, "line 50 column 32: protocol_treasury_account: the Account ID is too short"},
 		{`2026-11-21T04`, `2026-11-31T04`, "line 3 column 19: genesis_time: invalid RFC 3339 time: \"2026-11-31T04:02:03.536356613Z\""},
 		{`"protocol_version": 86`, `"protocol_version": 86 86`, "line 2 column 26: invalid JSON: '8' where '}' should be"},
-		{`"locked": "0"`, `"locked": true`, "line 104 column 5: records[2].Account.account.locked: invalid type: boolean, expected a string of digits"},
+		{`"locked": "0"`, `"locked": true`, "line 104 column 5: records[2].Account.account.locked: invalid type: boolean `true`, expected a string of digits"},
 		{`"storage_usage": 0,
           "version": "V1"
         }

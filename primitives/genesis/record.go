@@ -98,6 +98,10 @@ const UnknownRecordText = "unknown variant `%s`, expected one of `Account`, `Dat
 
 // record reads {"Name": {...}}.
 func (c *cursor) record() (r Record) {
+	if c.next() != '{' {
+		c.recordName()
+		return nil
+	}
 	n := 0
 	c.object(func(key []byte) bool {
 		if n++; n > 1 {
@@ -139,6 +143,21 @@ func (c *cursor) record() (r Record) {
 		return &Removal{r}
 	}
 	return r
+}
+
+// recordName refuses what stands in place of a record's object.
+func (c *cursor) recordName() {
+	if !c.want('"', "string or map") {
+		return
+	}
+	switch name := string(c.str()); name {
+	case "Account", "Data", "Contract", "AccessKey", "ReceivedData", "GasKeyNonce":
+		c.failf("%w: unit variant, expected struct variant", errWrongType)
+	case "PostponedReceipt", "DelayedReceipt":
+		c.failf("%w: unit variant, expected newtype variant", errWrongType)
+	default:
+		c.failf(UnknownRecordText, name)
+	}
 }
 
 func (c *cursor) accountRecord() *AccountRecord {

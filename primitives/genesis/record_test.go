@@ -2,6 +2,7 @@ package genesis
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -159,13 +160,13 @@ func TestRecordRefusals(t *testing.T) {
 		{account(`"code_hash":"111"`), "not a base58-encoded 256-bit hash: 3 bytes"},
 		{`{"Account":{"account_id":"a.near"}}`, "missing field `account`"},
 		{`{"Account":{"account_id":"a.near","account_id":"a.near"}}`, "duplicate field"},
-		{`{"Data":{"account_id":"a.near","data_key":"!","value":""}}`, "illegal base64"},
-		{`{"Data":{"account_id":"a.near","data_key":"AA\n==","value":""}}`, "Invalid byte 10"},
+		{`{"Data":{"account_id":"a.near","data_key":"!","value":""}}`, "Invalid byte 33, offset 0."},
+		{`{"Data":{"account_id":"a.near","data_key":"AA\n==","value":""}}`, "Encoded text cannot have a 6-bit remainder."},
 		{`{"AccessKey":{"account_id":"a.near","public_key":"ed25519:1","access_key":{"nonce":0,"permission":"FullAccess"}}}`, "AccessKey.public_key: invalid key length"},
 		{`{"GasKeyNonce":{"account_id":"a.near","public_key":"ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","index":65536,"nonce":2}}`, "expected u16"},
 		{`{"A":1,"B":2}`, "unknown variant `A`"},
 		{`{"Data":{"account_id":"a.near","data_key":"","value":""},"Data":{}}`, "single key"},
-		{`[]`, "invalid type: sequence, expected an object"},
+		{`[]`, "invalid type: sequence, expected string or map"},
 		{`{"PostponedReceipt":{"predecessor_id":"a.near","receiver_id":"b.near","receipt_id":"11111111111111111111111111111111","receipt":{"Action":{}}}}`,
 			"PostponedReceipt.receipt.Action: missing field `signer_id`"},
 		{`{"PostponedReceipt":{"predecessor_id":"a.near","receiver_id":"b.near","receipt_id":"11111111111111111111111111111111","receipt":{"Data":{"data_id":"11111111111111111111111111111111"}}}} x`,
@@ -178,6 +179,46 @@ func TestRecordRefusals(t *testing.T) {
 	nested := `{"DelayedReceipt":{"predecessor_id":"a.near","receiver_id":"b.near","receipt_id":"11111111111111111111111111111111","receipt":{"Action":{"actions":[{"Delegate":{"signature":"x","delegate_action":{"actions":[{"Delegate":{}}]}}}]}}}}`
 	if _, err := ParseRecord([]byte(strings.Replace(nested, `"signature":"x",`, "", 1))); err == nil || !strings.Contains(err.Error(), "a delegate action holds another") {
 		t.Errorf("nested delegates: %v", err)
+	}
+}
+
+// TestRecordsTakeBase64WithAnyPadding: what neard takes in every field of bytes, and its words for what it does not take.
+func TestRecordsTakeBase64WithAnyPadding(t *testing.T) {
+	const hash = "11111111111111111111111111111111"
+	for _, form := range []string{
+		`{"Data":{"account_id":"a.near","data_key":%s,"value":""}}`, `{"Data":{"account_id":"a.near","data_key":"","value":%s}}`,
+		`{"Contract":{"account_id":"a.near","code":%s}}`, `{"ReceivedData":{"account_id":"a.near","data_id":"` + hash + `","data":%s}}`,
+	} {
+		for _, x := range []struct{ in, want, fault string }{
+			{`"aw"`, "k", ""}, {`"aw="`, "k", ""}, {`"aw=="`, "k", ""}, {`"YWI"`, "ab", ""}, {`"YWI="`, "ab", ""}, {`"YWJj"`, "abc", ""}, {`""`, "", ""},
+			{`"az"`, "", "Invalid last symbol 122, offset 1."}, {`"YWJ"`, "", "Invalid last symbol 74, offset 2."}, {`"a"`, "", "Encoded text cannot have a 6-bit remainder."},
+			{`"aw==="`, "", "Encoded text cannot have a 6-bit remainder."}, {`"!"`, "", "Invalid byte 33, offset 0."}, {`"a==="`, "", "Invalid byte 61, offset 1."},
+			{`{}`, "", "invalid type: map, expected a base64 encoded string"}, {`5`, "", "invalid type: integer `5`, expected a base64 encoded string"},
+		} {
+			list, err := ParsePatch(fmt.Appendf(nil, "["+form+"]", x.in))
+			if x.fault != "" {
+				if err == nil || !strings.HasSuffix(err.Error(), x.fault) {
+					t.Errorf(form+": %v, want %s", x.in, err, x.fault)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf(form+": %v", x.in, err)
+				continue
+			}
+			var got string
+			switch r := list[0].(type) {
+			case *DataRecord:
+				got = string(r.Key) + string(r.Value)
+			case *ContractRecord:
+				got = string(r.Code)
+			case *ReceivedDataRecord:
+				got = string(r.Data)
+			}
+			if got != x.want {
+				t.Errorf(form+": %q, want %q", x.in, got, x.want)
+			}
+		}
 	}
 }
 

@@ -27,8 +27,15 @@ const MaxNoncesForGasKey = 1024
 // Actions checks a list of actions that goes to receiver: its length, the order of its actions, each of them, and the gas
 // attached in all. Inner lists of delegate actions are checked the same way, on their own but for the gas.
 func Actions(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+	return actionList(c, actions, 0, receiver, mode)
+}
+
+// actionList is Actions of a list of which so many more were read and are not kept.
+func actionList(
+	c *config.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
+) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
-	if n := uint64(len(actions)); n > limits.MaxActionsPerReceipt {
+	if n := uint64(len(actions)) + uint64(unkept); n > limits.MaxActionsPerReceipt {
 		return &primitives.ActionsValidationError{Tag: primitives.ActionsTotalNumberExceeded, Count: n, Limit: limits.MaxActionsPerReceipt}
 	}
 	if !c.Version.Has(config.PostQuantumSignatures) && anyPostQuantum(actions) {
@@ -103,12 +110,12 @@ func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.Ac
 	case *primitives.DeleteAccount:
 		return accountID(a.Beneficiary)
 	case *primitives.Delegate:
-		return inner(c, a.Action.Actions, receiver, a.Action.ReceiverID, mode)
+		return inner(c, a.Action.Actions, a.Action.Unkept, receiver, a.Action.ReceiverID, mode)
 	case *primitives.DelegateV2:
 		if !c.Version.Has(config.DelegateV2) {
 			return unsupported(c, config.DelegateV2)
 		}
-		return inner(c, a.Action.Actions, receiver, a.Action.ReceiverID, mode)
+		return inner(c, a.Action.Actions, a.Action.Unkept, receiver, a.Action.ReceiverID, mode)
 	case *primitives.DeterministicStateInit:
 		return stateInit(limits, &a.Init, receiver)
 	case *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey:
@@ -124,11 +131,13 @@ func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.Ac
 
 // inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was measured against the
 // outer receiver.
-func inner(c *config.RuntimeConfig, actions []primitives.Action, outer, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+func inner(
+	c *config.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
+) *primitives.ActionsValidationError {
 	if !c.Version.Has(config.FixDelegatedDeterministicStateInit) {
 		receiver = outer
 	}
-	return Actions(c, actions, receiver, mode)
+	return actionList(c, actions, unkept, receiver, mode)
 }
 
 // unsupported says that a rule of c's version does not know what f brought.

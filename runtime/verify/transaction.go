@@ -21,7 +21,7 @@ func Checked(*primitives.SignedTransaction) bool { return true }
 
 // Transaction makes all checks that need no state: the actions, the version, the size and the signature, in that order.
 func Transaction(c *config.RuntimeConfig, tx *primitives.SignedTransaction, signature SignatureFunc) *primitives.InvalidTxError {
-	if err := Actions(c, tx.Actions, tx.ReceiverID, NewReceipt); err != nil {
+	if err := actionList(c, tx.Actions, tx.Unkept, tx.ReceiverID, NewReceipt); err != nil {
 		return &primitives.InvalidTxError{Tag: primitives.TxActionsValidation, Actions: err}
 	}
 	if err := Form(c, tx); err != nil {
