@@ -123,12 +123,20 @@ func (g *givenShard) read(s *storage.Shard) error {
 	if r.Outgoing, err = givenReceipts(s.Outgoing); err != nil {
 		return err
 	}
-	local, err := givenReceipts(s.Local)
-	if err != nil {
-		return err
+	for _, list := range []struct {
+		receipts []storage.Receipt
+		source   apply.Source
+	}{{s.Local, apply.SourceLocal}, {s.Delayed, apply.SourceDelayed}} {
+		processed, err := givenReceipts(list.receipts)
+		if err != nil {
+			return err
+		}
+		for _, receipt := range processed {
+			r.Processed = append(r.Processed, apply.Processed{Receipt: receipt, Source: list.source})
+		}
 	}
-	for _, receipt := range local {
-		r.Processed = append(r.Processed, apply.Processed{Receipt: receipt, Source: apply.SourceLocal})
+	for _, o := range s.Origins {
+		r.Origins = append(r.Origins, apply.Origin(o))
 	}
 	r.Changes, g.changes = make([]primitives.KeyChanges, len(s.Changes)), make([]trie.Change, len(s.Changes))
 	for i := range s.Changes {

@@ -326,15 +326,20 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 		out.Outgoing[i] = storage.Receipt{ID: x.ID, Value: buf.of(x)}
 	}
 	for _, x := range r.Processed {
-		if x.Source != apply.SourceDelayed {
-			out.Local = append(out.Local, storage.Receipt{ID: x.ID, Value: buf.of(x)})
+		to := &out.Local
+		if x.Source == apply.SourceDelayed {
+			to = &out.Delayed
 		}
+		*to = append(*to, storage.Receipt{ID: x.ID, Value: buf.of(x)})
+	}
+	var err error
+	if out.Origins, err = storedOrigins(r, prev); err != nil {
+		return err
 	}
 	out.Changes = make([]storage.Change, len(r.Changes))
 	for i, k := range r.Changes {
 		old := r.Olds[i].Value
 		if !r.Olds[i].Known {
-			var err error
 			if old, err = prev.root.Get(k.Key, nil); err != nil {
 				return err
 			}
@@ -355,4 +360,28 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 		out.Chunk.Receipts = append(out.Chunk.Receipts, buf.of(x))
 	}
 	return nil
+}
+
+// storedOrigins gathers what made those receipts of a chunk that would not be found by its outcomes. Of a resume that is the yield, which the
+// state before the chunk has.
+func storedOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) {
+	var out []storage.Origin
+	for _, o := range r.Origins {
+		out = append(out, storage.Origin(o))
+	}
+	for _, x := range r.Resumes {
+		raw, err := prev.root.Get(primitives.AppendAccountHashKey(nil, primitives.ColPromiseYieldReceipt, x.Account, x.DataID), nil)
+		if err != nil {
+			return nil, err
+		}
+		if raw == nil { // of a fork's base: the search finds it
+			continue
+		}
+		yield := new(primitives.Receipt)
+		if err := borsh.Unmarshal(raw, yield); err != nil {
+			return nil, fmt.Errorf("engine: yield of %s that waits for %v: %w", x.Account, x.DataID, err)
+		}
+		out = append(out, storage.Origin{Receipt: x.Receipt, Parent: yield.ID})
+	}
+	return out, nil
 }

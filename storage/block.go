@@ -36,10 +36,14 @@ type Shard struct {
 	Extra []byte // ChunkExtra
 	// Outcomes in the order of execution: transactions, then receipts.
 	Outcomes []Outcome
-	// Outgoing are the receipts for other chunks, in their order; Local those made and executed in this chunk.
-	Outgoing, Local []Receipt
-	Incoming        []byte // proofs of receipts, for a node that gets them from others
-	Other           []byte // whatever else the engine keeps of the chunk
+	// Outgoing are the receipts for other chunks, in their order; Local those made and executed in this chunk; Delayed those that the chunk
+	// took off the shard's queue and processed. Those are stored again: where they were made may be collected by then, or before the
+	// state that the folder began with, and a local one that went to the queue stands nowhere else.
+	Outgoing, Local, Delayed []Receipt
+	// Origins are of receipts made in this chunk that neither its outcomes nor its outgoing receipts lead to.
+	Origins  []Origin
+	Incoming []byte // proofs of receipts, for a node that gets them from others
+	Other    []byte // whatever else the engine keeps of the chunk
 	// Changes of the shard's state, ascending by key.
 	Changes []Change
 }
@@ -69,6 +73,12 @@ type Receipt struct {
 	ID    primitives.Hash
 	Value []byte
 }
+
+// Origin names what made a receipt: a transaction or another receipt.
+type Origin struct{ Receipt, Parent primitives.Hash }
+
+// originLen is the length of an origin in a record: both hashes.
+const originLen = 64
 
 // Outcome is an execution outcome; ID is the hash of its transaction or the id of its receipt. Value need not repeat it,
 // nor hold the proof, which follows from the ids and values of the chunk.
@@ -175,7 +185,7 @@ func (s *Shard) encode(w *recordWriter) {
 	for _, list := range []struct {
 		kind     kind
 		receipts []Receipt
-	}{{kindOutgoing, s.Outgoing}, {kindLocal, s.Local}} {
+	}{{kindOutgoing, s.Outgoing}, {kindLocal, s.Local}, {kindDelayed, s.Delayed}} {
 		w.begin(list.kind, s.ID)
 		for i := range list.receipts {
 			r := &list.receipts[i]
@@ -183,6 +193,13 @@ func (s *Shard) encode(w *recordWriter) {
 			w.add(buf)
 		}
 		w.end()
+	}
+	if len(s.Origins) > 0 {
+		all := make([]byte, 0, originLen*len(s.Origins))
+		for _, o := range s.Origins {
+			all = append(append(all, o.Receipt[:]...), o.Parent[:]...)
+		}
+		w.one(kindOrigins, s.ID, all)
 	}
 	w.one(kindIncoming, s.ID, s.Incoming)
 	w.one(kindOther, s.ID, s.Other)

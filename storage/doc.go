@@ -33,6 +33,9 @@
 // pieces, and is synced; then the rest as one synced batch. So the index is always that of some fold, and needs nothing of its
 // engine but that a synced write lasts and that a batch is whole or absent (step.go). Forks that lose never come to the index.
 //
+// A receipt is found where it was sent, and where a chunk took it off its queue; what made it is stored only where neither that block's outcomes
+// nor its outgoing receipts tell (Origin).
+//
 // Who has waited for something asks for it just then: the places of the outcomes of what was folded lately stay in memory (lately.go), and who knows that an
 // id is of no block before these is not led through the index, where a look costs the more the longer the chain is.
 //

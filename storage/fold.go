@@ -303,18 +303,19 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, 
 	}
 }
 
-// eachReceipt calls f for the pointers to receipts. Nearly all are executed by the next block, or by their own: those have
-// none, since FindReceipt looks around the outcome.
+// eachReceipt calls f for the pointers to receipts and origins. Nearly all receipts are executed by the next block, or by their own: those have
+// none, since FindReceipt looks around the outcome. The index of a pointer is even for outgoing receipts; odd ones count on through local
+// receipts, delayed ones and origins (see receiptPlace).
 func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]
 		for j, id := range s.receipts {
-			if executed(id) {
+			k, at := s.receiptAt(j)
+			if k != kindOrigins && executed(id) {
 				continue
 			}
-			at := 2 * j // even: outgoing; odd: local
-			if j >= s.outgoing {
-				at = 2*(j-s.outgoing) + 1
+			if at *= 2; k != kindOutgoing {
+				at = 2*(j-s.upTo[0]) + 1
 			}
 			f(receiptPlaces, pointer{id, height, s.id, at})
 		}

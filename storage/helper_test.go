@@ -221,6 +221,14 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 				s.Outcomes = append(s.Outcomes, Outcome{hashOf(id), []byte("local")})
 			}
 		}
+		for i := range m.serial % 3 { // from the queue, with an outcome or without, and what made receipts that wait
+			id := hashOf("delayed", m.serial, i, shard)
+			s.Delayed = append(s.Delayed, Receipt{id, append([]byte("from the queue "), id[:]...)})
+			if m.serial%2 == 0 {
+				s.Outcomes = append(s.Outcomes, Outcome{id, []byte("delayed")})
+			}
+			s.Origins = append(s.Origins, Origin{hashOf("waits", m.serial, i, shard), id})
+		}
 		changes := map[string]*Change{}
 		for range m.rng.IntN(8) {
 			k := m.randomKey(layout)
@@ -525,16 +533,32 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 				fatal("change %d = %s, want %s", j, got, want)
 			}
 		}
-		for list, receipts := range [][]Receipt{w.Outgoing, w.Local} {
+		for list, receipts := range [][]Receipt{w.Outgoing, w.Local, w.Delayed} {
 			for j, receipt := range receipts {
 				at, err := s.FindReceipt(receipt.ID)
 				at = in(ref, at)
-				if err != nil || len(at) != 1 || at[0].Local != (list == 1) || at[0].Index != j || at[0].Block.Ref() != ref {
+				if err != nil || len(at) != 1 || at[0].list != receiptKinds[list] || at[0].Local != (list == 1) || at[0].Index != j || at[0].Block.Ref() != ref {
 					fatal("FindReceipt(%v) = %+v, %v", receipt.ID, at, err)
+				}
+				if sent, err := s.FindSent(receipt.ID); err != nil || len(in(ref, sent)) != max(0, 1-list/2) {
+					fatal("FindSent(%v) = %+v, %v", receipt.ID, sent, err)
 				}
 				if got, err := at[0].Receipt(); err != nil || !bytes.Equal(got.Value, receipt.Value) {
 					fatal("receipt %v = %v, %v", receipt.ID, got, err)
 				}
+			}
+		}
+		for j, o := range w.Origins {
+			at, err := s.FindOrigin(o.Receipt)
+			at = in(ref, at)
+			if err != nil || len(at) != 1 || at[0].Index != j || at[0].Canonical != canonical {
+				fatal("FindOrigin(%v) = %+v, %v", o.Receipt, at, err)
+			}
+			if got, err := at[0].Origin(); err != nil || got != o {
+				fatal("origin of %v = %v, %v", o.Receipt, got, err)
+			}
+			if at, err := s.FindReceipt(o.Receipt); err != nil || len(at) > 0 {
+				fatal("FindReceipt(%v), of which only the origin is stored, = %+v, %v", o.Receipt, at, err)
 			}
 		}
 		if w.Chunk == nil {

@@ -193,8 +193,9 @@ type Place struct {
 	Block     *Record
 	Shard     primitives.ShardID
 	Index     int  // in its list
-	Local     bool // of receipts: in Local, not Outgoing
+	Local     bool // of receipts: in Local
 	Canonical bool
+	list      kind // of receipts and origins
 }
 
 // FindOutcome returns where the outcomes of a transaction or receipt are: canonical first, then on branches that are not
@@ -219,12 +220,31 @@ func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, e
 	})
 }
 
-// FindReceipt returns where a receipt was created: from memory or by its pointer, or else in the block of its outcome or
-// that one's parent.
+// FindReceipt returns where a receipt stands: from memory or by its pointer, or else in the block of its outcome or that one's parent. That
+// is where it was created, or, once it was processed from the queue, where that was.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
-	out, err := s.receipts(id, s.inEras(receiptPlaces))
+	return s.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
+}
+
+// FindSent is FindReceipt of the place where the receipt was created alone. One that went to the queue or into a buffer has none there: see
+// FindOrigin.
+func (s *Store) FindSent(id primitives.Hash) ([]Place, error) {
+	return s.findReceipt(id, kindOutgoing, kindLocal)
+}
+
+// FindOrigin returns where it is stored what made a receipt, which is in the block that made it.
+func (s *Store) FindOrigin(id primitives.Hash) ([]Place, error) {
+	out, err := s.receipts(id, s.inEras(receiptPlaces), kindOrigins)
+	if err != nil {
+		return nil, err
+	}
+	return s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.FindOrigin(id) })
+}
+
+func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
+	out, err := s.receipts(id, s.inEras(receiptPlaces), in...)
 	if err == nil {
-		out, err = s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.FindReceipt(id) })
+		out, err = s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.findReceipt(id, in...) })
 	}
 	if err != nil || len(out) > 0 {
 		return out, err
@@ -241,7 +261,7 @@ func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 			return nil, err
 		}
 		for _, rec := range around {
-			if out, err = rec.findReceipt(out, id, p.Canonical); err != nil {
+			if out, err = rec.findReceipt(out, id, p.Canonical, in); err != nil {
 				return nil, err
 			}
 		}
@@ -252,26 +272,60 @@ func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 	return out, nil
 }
 
-// receipts is FindReceipt by what is in memory and by pointers.
-func (s *Store) receipts(id primitives.Hash, rows pointerRows) ([]Place, error) {
-	return s.find(id, rows, true, func(k kind) bool { return k == kindOutgoing || k == kindLocal }, func(p *Place) (primitives.Hash, error) {
+// receipts is findReceipt by what is in memory and by pointers.
+func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
+	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) }, func(p *Place) (primitives.Hash, error) {
+		switch {
+		case !slices.Contains(in, p.list):
+			return primitives.Hash{}, ErrNotFound
+		case p.list == kindOrigins:
+			o, err := p.Origin()
+			return o.Receipt, err
+		}
 		r, err := p.Receipt()
 		return r.ID, err
 	})
+}
+
+// receiptPlace takes the index of a pointer to a receipt or an origin apart: see eachReceipt.
+func (p *Place) receiptPlace(index int) {
+	p.list, p.Index = kindOutgoing, index/2
+	if index%2 == 0 {
+		return
+	}
+	for _, k := range receiptKinds[1:] {
+		p.list = k
+		n := p.Block.count(p.list, p.Shard)
+		if p.list == kindOrigins || p.Index < n {
+			break
+		}
+		p.Index -= n
+	}
+	p.Local = p.list == kindLocal
+}
+
+// count is how many items a section has.
+func (r *Record) count(k kind, shard primitives.ShardID) (n int) {
+	if _, s := r.section(k, shard); s != nil {
+		for i := range s.Frames {
+			n += s.Frames[i].Items
+		}
+	}
+	return n
 }
 
 // FindReceiptOf is FindReceipt of a receipt that the outcome at a place names: that outcome's shard has made it in that block, so nothing of it is looked for
 // among all that the chain has, but where neither has it: a local one that waited. Where the shard has sent much it is found as any other, by its pointer:
 // to go through all of it for each receipt that one asks for would be dear.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
-	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil })
+	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil }, kindOutgoing, kindLocal, kindDelayed)
 	if err != nil || len(out) > 0 && out[0].Canonical {
 		return out, err
 	}
 	if by.Block.size(kindOutgoing, by.Shard)+by.Block.size(kindLocal, by.Shard) > mostGoneThrough {
 		return s.FindReceipt(id)
 	}
-	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical); err != nil || len(out) > 0 {
+	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical, []kind{kindOutgoing, kindLocal}); err != nil || len(out) > 0 {
 		return out, err
 	}
 	return s.FindReceipt(id)
@@ -291,21 +345,21 @@ func (r *Record) size(k kind, shard primitives.ShardID) (n int) {
 }
 
 // findReceipt appends the places of a receipt in the block.
-func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool) (_ []Place, err error) {
+func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool, in []kind) (_ []Place, err error) {
 	for _, shard := range r.Shards() {
-		if out, err = r.findReceiptIn(out, shard, id, canonical); err != nil {
+		if out, err = r.findReceiptIn(out, shard, id, canonical, in); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primitives.Hash, canonical bool) ([]Place, error) {
-	for _, k := range []kind{kindOutgoing, kindLocal} {
+func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primitives.Hash, canonical bool, in []kind) ([]Place, error) {
+	for _, k := range in {
 		err := r.each(k, shard, func(i int, item []byte) error {
 			receipt, err := parseInside(item)
 			if receipt.ID == id {
-				out = append(out, Place{Block: r, Shard: shard, Index: i, Local: k == kindLocal, Canonical: canonical})
+				out = append(out, Place{Block: r, Shard: shard, Index: i, Local: k == kindLocal, Canonical: canonical, list: k})
 			}
 			return err
 		})
@@ -367,17 +421,25 @@ func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
 	return s.andBelow(own, false, func(p *Store) ([]Place, error) { return p.FindChunk(hash) })
 }
 
-// Receipt reads the receipt of a place that FindReceipt returned.
+// Receipt reads the receipt of a place that FindReceipt or FindSent returned.
 func (p *Place) Receipt() (Receipt, error) {
-	k := kindOutgoing
-	if p.Local {
-		k = kindLocal
-	}
-	item, err := p.Block.item(k, p.Shard, p.Index)
+	item, err := p.Block.item(p.list, p.Shard, p.Index)
 	if err != nil {
 		return Receipt{}, err
 	}
 	return parseInside(item)
+}
+
+// Origin reads the origin of a place that FindOrigin returned.
+func (p *Place) Origin() (Origin, error) {
+	all, err := p.Block.Origins(p.Shard)
+	if err == nil && p.Index >= len(all) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Origin{}, p.Block.wrap(kindOrigins, p.Shard, err)
+	}
+	return all[p.Index], nil
 }
 
 // find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt. once: on one branch it stands in one
@@ -389,15 +451,16 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 		return nil, err
 	}
 	v := s.view.Load() // behind the tree: see there
+	receipts := slices.ContainsFunc(receiptKinds[:], wanted)
 	var main, forks []Place
 	for _, h := range hits {
 		p := h.block
 		// Of the folded block the index has all but the receipts, of older ones all.
-		if !wanted(h.kind) || p.ref.Height <= v.folded.Height && (p != v.base || !wanted(kindOutgoing)) {
+		if !wanted(h.kind) || p.ref.Height <= v.folded.Height && (p != v.base || !receipts) {
 			continue
 		}
 		place := Place{Block: &Record{s: s, e: p.entry}, Shard: h.shard, Index: h.index, Local: h.kind == kindLocal,
-			Canonical: p == v.base || v.canonical(p)}
+			Canonical: p == v.base || v.canonical(p), list: h.kind}
 		if place.Canonical {
 			main = append(main, place)
 		} else {
@@ -407,7 +470,7 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	if once && len(main) > 0 {
 		return append(main, forks...), nil
 	}
-	stored, err := s.findStored(v, id, rows, once, wanted(kindOutgoing), idAt)
+	stored, err := s.findStored(v, id, rows, once, receipts, idAt)
 	return append(append(main, stored...), forks...), err
 }
 
@@ -466,7 +529,7 @@ func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, 
 		}
 		place := Place{Block: rec, Shard: p.shard, Index: p.index, Canonical: true}
 		if receipts {
-			place.Index, place.Local = p.index/2, p.index%2 == 1
+			place.receiptPlace(p.index)
 		}
 		got, err := idAt(&place)
 		switch {

@@ -36,8 +36,10 @@ type pendingShard struct {
 	chunk    *primitives.Hash
 	outcomes []primitives.Hash
 	txs      []looseTx
-	receipts []primitives.Hash // outgoing, then local
-	outgoing int               // how many of them are outgoing
+	// receipts are outgoing, local, and delayed ones, then those of which it is stored what made them. upTo is where each part but the
+	// last ends.
+	receipts []primitives.Hash
+	upTo     [len(receiptKinds) - 1]int
 	changes  []Change
 }
 
@@ -54,8 +56,37 @@ type pendingKey struct {
 	change *Change
 }
 
+// receiptKinds are the parts of pendingShard.receipts, in their order.
+var receiptKinds = [...]kind{kindOutgoing, kindLocal, kindDelayed, kindOrigins}
+
+// setReceipts fills in the ids of the four parts.
+func (s *pendingShard) setReceipts(outgoing, local, delayed []Receipt, origins []Origin) {
+	s.receipts = make([]primitives.Hash, 0, len(outgoing)+len(local)+len(delayed)+len(origins))
+	for i, list := range [...][]Receipt{outgoing, local, delayed} {
+		for j := range list {
+			s.receipts = append(s.receipts, list[j].ID)
+		}
+		s.upTo[i] = len(s.receipts)
+	}
+	for _, o := range origins {
+		s.receipts = append(s.receipts, o.Receipt)
+	}
+}
+
+// receiptAt returns which part the n-th of the receipts is of, and its number there.
+func (s *pendingShard) receiptAt(n int) (k kind, index int) {
+	from := 0
+	for i, end := range s.upTo {
+		if n < end {
+			return receiptKinds[i], n - from
+		}
+		from = end
+	}
+	return kindOrigins, n - from
+}
+
 // place is where an id stands in a pending block: the position in a list of the shard with that number. list is kindChunk,
-// kindOutcomes, kindTransactions (those without an outcome) or kindOutgoing (all receipts).
+// kindOutcomes, kindTransactions (those without an outcome) or kindOutgoing (all of pendingShard.receipts).
 type place struct {
 	list  kind
 	shard int32
@@ -93,14 +124,7 @@ func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 				}
 			}
 		}
-		out.outgoing = len(s.Outgoing)
-		out.receipts = make([]primitives.Hash, 0, len(s.Outgoing)+len(s.Local))
-		for j := range s.Outgoing {
-			out.receipts = append(out.receipts, s.Outgoing[j].ID)
-		}
-		for j := range s.Local {
-			out.receipts = append(out.receipts, s.Local[j].ID)
-		}
+		out.setReceipts(s.Outgoing, s.Local, s.Delayed, s.Origins)
 	}
 	p.fill(d)
 	p.follow(parent)
@@ -207,8 +231,9 @@ func (d *body) found(at place) found {
 	switch {
 	case at.list == kindTransactions:
 		return found{kindTransactions, s.id, s.txs[n].index}
-	case at.list == kindOutgoing && n >= s.outgoing:
-		return found{kindLocal, s.id, n - s.outgoing}
+	case at.list == kindOutgoing:
+		k, index := s.receiptAt(n)
+		return found{k, s.id, index}
 	}
 	return found{at.list, s.id, n}
 }
@@ -273,10 +298,15 @@ func (r *Record) body() (*body, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.outgoing = len(outgoing)
-		for _, receipt := range append(outgoing, local...) {
-			out.receipts = append(out.receipts, receipt.ID)
+		delayed, err := r.Delayed(sh.ID)
+		if err != nil {
+			return nil, err
 		}
+		origins, err := r.Origins(sh.ID)
+		if err != nil {
+			return nil, err
+		}
+		out.setReceipts(outgoing, local, delayed, origins)
 		if out.changes, err = r.Changes(sh.ID); err != nil {
 			return nil, err
 		}

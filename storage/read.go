@@ -184,6 +184,30 @@ func (r *Record) Local(shard primitives.ShardID) ([]Receipt, error) {
 	return r.receipts(kindLocal, shard)
 }
 
+// Delayed returns the receipts that the chunk took off the queue and processed. Records of older versions have none.
+func (r *Record) Delayed(shard primitives.ShardID) ([]Receipt, error) {
+	return r.receipts(kindDelayed, shard)
+}
+
+// Origins returns Shard.Origins. Records of older versions have none.
+func (r *Record) Origins(shard primitives.ShardID) ([]Origin, error) {
+	raw, err := r.one(kindOrigins, shard)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err == nil && len(raw)%originLen != 0:
+		err = damaged("origins of %d bytes", len(raw))
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Origin, len(raw)/originLen)
+	for i := range out {
+		out[i] = Origin{primitives.Hash(raw[originLen*i:][:32]), primitives.Hash(raw[originLen*i+32:][:32])}
+	}
+	return out, nil
+}
+
 func (r *Record) receipts(k kind, shard primitives.ShardID) ([]Receipt, error) {
 	var out []Receipt
 	err := r.each(k, shard, func(_ int, item []byte) error {

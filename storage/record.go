@@ -31,14 +31,16 @@ const (
 	kindChanges      kind = 15 // of the state, sorted by key
 	kindOther        kind = 16 // one item: what the engine wants to keep with the chunk
 	// 17 was what the engine kept of a block
-	kindPatch kind = 18 // one item: what a sandbox wrote into the state with the block
+	kindPatch   kind = 18 // one item: what a sandbox wrote into the state with the block
+	kindDelayed kind = 19 // receipts that the chunk took off the queue and processed; older records have none
+	kindOrigins kind = 20 // one item: Origin, 64 bytes each; older records have none
 )
 
 // dense tells whether a frame of n bytes is hashes and signatures, which compression makes no shorter: trying takes longer
 // than all else that is done to store a small block.
 func (k kind) dense(n int) bool {
 	switch k {
-	case kindOutcomeIDs:
+	case kindOutcomeIDs, kindOrigins:
 		return true
 	case kindHeader, kindBody, kindMerkleTree, kindChunk:
 		return n < 4<<10
@@ -374,7 +376,7 @@ func unpackFrame(f frame, stored []byte) ([][]byte, error) {
 
 func (k kind) String() string {
 	names := [...]string{"", "header", "body", "info", "merkle tree", "puts", "chunk", "transactions", "receipts", "extra",
-		"outcome ids", "outcomes", "outgoing", "local", "incoming", "changes", "other"}
+		"outcome ids", "outcomes", "outgoing", "local", "incoming", "changes", "other", "", "patch", "delayed", "origins"}
 	if int(k) < len(names) {
 		return names[k]
 	}

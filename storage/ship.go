@@ -242,6 +242,12 @@ func (r *Record) unpackShard(sh *shardHead, s *Shard) (err error) {
 	if s.Local, err = r.Local(sh.ID); err != nil {
 		return err
 	}
+	if s.Delayed, err = r.Delayed(sh.ID); err != nil {
+		return err
+	}
+	if s.Origins, err = r.Origins(sh.ID); err != nil {
+		return err
+	}
 	if s.Changes, err = r.Changes(sh.ID); err != nil || !sh.HasChunk {
 		return err
 	}

@@ -83,7 +83,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 		return "", nil, cmp.Or[error](err, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: blk.Body.Chunks[i].ChunkHash()})
 	}
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
-		return b.author(k.entry.Shards[i].Chunk, blk.Header.Height)
+		return b.author(k.entry.Shards[i].Chunk, k)
 	}
 	rec, err := b.record(k)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if err != nil {
 		return "", nil, err
 	}
-	return b.author(c, blk.Header.Height)
+	return b.author(c, k)
 }
 
 // hasChunk tells whether a block's new chunk is here with its body.
@@ -129,24 +129,32 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 	if err != nil {
 		return "", nil, err
 	}
-	return b.author(c, places[0].Block.Ref().Height)
+	return b.author(c, &block{ref: places[0].Block.Ref(), rec: places[0].Block})
 }
 
 // author returns a chunk with its author and the height of the block that included it, which the chunk as it was made does
-// not know.
-func (b *Backend) author(made *primitives.Chunk, included primitives.Height) (primitives.AccountID, *primitives.Chunk, error) {
+// not know. The author follows from the block's epoch and its parent's height; the parent itself need not be kept any more.
+func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	chunk := *made // others read it
-	chunk.Header.HeightIncluded = included
+	chunk.Header.HeightIncluded = in.ref.Height
 	c := &chunk
+	var of primitives.EpochID
+	at := c.Header.HeightCreated // of the genesis
+	switch {
+	case c.Header.PrevBlockHash.IsZero():
+	case in.entry != nil:
+		h := in.entry.Header()
+		of, at = h.EpochID, h.PrevHeight+1
+	default: // whichever height the chunk says (nearcore view_client_actor.rs:871)
+		rec, err := b.record(in)
+		if err != nil {
+			return "", nil, err
+		}
+		of, at = rec.Epoch(), rec.Prev().Height+1
+	}
 	var id primitives.AccountID
 	err := b.Engine.Epochs(func(m *epoch.Manager) error {
-		var p *primitives.ValidatorStake
-		var err error
-		if prev := c.Header.PrevBlockHash; prev.IsZero() {
-			p, err = m.ChunkProducer(primitives.EpochID{}, c.Header.ShardID, c.Header.HeightCreated)
-		} else { // whichever height it says (nearcore view_client_actor.rs:871)
-			p, err = m.ChunkProducerFromPrev(prev, c.Header.ShardID)
-		}
+		p, err := m.ChunkProducer(of, c.Header.ShardID, at)
 		if err == nil {
 			id = p.AccountID
 		}

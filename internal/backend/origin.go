@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// A receipt's parent is found without a column of its own: the store knows the block and shard that sent each receipt, and a receipt's id is
-// derived from that of its parent, the height at which that ran, and a number. So the outcomes of that block are looked through,
-// and if the receipt was held back for a congested shard, those of the blocks before. Receipts that no outcome names (data, answers to
-// yields) are recognised by their ids.
+// Most receipts' parents are found without a column of their own: the store knows the block and shard that sent each receipt, and a receipt's id is
+// derived from that of its parent, the height at which that ran, and a number. So the outcomes of that block are looked through; data receipts,
+// which no outcome names, are recognised by their ids. Of the others the store has the parent itself (storage.Origin): of those that had to wait
+// in a queue or a buffer, of distributions that go on, and of resumes of yields that timed out. Blocks stored by versions before have no such
+// rows: there the blocks before are looked through, within bounds.
 
 // Origins bound ReceiptToTx. The zero value is what config.json says by default.
 type Origins struct {
@@ -103,15 +104,20 @@ func unknownOrigin(id primitives.Hash) error {
 
 // parent returns the transaction or receipt that made a receipt.
 func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
-	places, err := o.Engine.Store().FindReceipt(id)
-	if err != nil && !gone(err) {
+	p, err := o.canonical(o.Engine.Store().FindOrigin(id))
+	if err != nil {
 		return id, err
 	}
-	i := slices.IndexFunc(places, func(p storage.Place) bool { return o.Engine.Canonical(p.Block.Ref()) })
-	if i < 0 {
+	if p != nil {
+		known, err := p.Origin()
+		return known.Parent, err
+	}
+	if p, err = o.canonical(o.Engine.Store().FindSent(id)); err != nil {
+		return id, err
+	}
+	if p == nil {
 		return id, unknownOrigin(id)
 	}
-	p := &places[i]
 	stored, err := p.Receipt()
 	if err != nil {
 		return id, err
@@ -144,6 +150,18 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 		}
 		return false
 	})
+}
+
+// canonical is that place of those found that is on the chain of the head; nil: none is.
+func (o *origin) canonical(places []storage.Place, err error) (*storage.Place, error) {
+	if err != nil && !gone(err) {
+		return nil, err
+	}
+	i := slices.IndexFunc(places, func(p storage.Place) bool { return o.Engine.Canonical(p.Block.Ref()) })
+	if i < 0 {
+		return nil, nil
+	}
+	return &places[i], nil
 }
 
 // derived tells whether id is one of the first n that derive from base at a height.

@@ -94,13 +94,13 @@ func remembered(k *block) bool {
 
 func (b *Backend) newChunk(k *block, rec *storage.Record, i int, id primitives.ShardID) (primitives.AccountID, *primitives.Chunk, error) {
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
-		return b.author(k.entry.Shards[i].Chunk, k.ref.Height)
+		return b.author(k.entry.Shards[i].Chunk, k)
 	}
 	c, err := engine.LoadChunk(rec, id)
 	if err != nil {
 		return "", nil, err
 	}
-	return b.author(c, k.ref.Height)
+	return b.author(c, k)
 }
 
 // did adds what applying a shard gave.
@@ -157,7 +157,10 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		if d.Changes, err = b.wrote(k, i, s.ID); err != nil {
 			return nil, err
 		}
-		came := map[primitives.Hash]*primitives.Receipt{} // by the block's chunks, so that most are not looked for in the store
+		came, err := b.fromQueue(k, i, s.ID) // and by the block's chunks, so that most are not looked for in the store
+		if err != nil {
+			return nil, err
+		}
 		if k.entry != nil {
 			for _, x := range k.entry.Shards[i].Incoming {
 				came[x.ID] = x
@@ -198,6 +201,33 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		return nil, err
 	}
 	return out, b.delayed(rec, lost)
+}
+
+// fromQueue are the receipts that a shard took off its queue, by id. Blocks that older versions have stored do not tell them.
+func (b *Backend) fromQueue(k *block, i int, id primitives.ShardID) (map[primitives.Hash]*primitives.Receipt, error) {
+	out := map[primitives.Hash]*primitives.Receipt{}
+	if k.entry != nil && k.entry.Shards[i].Result != nil {
+		for _, x := range k.entry.Shards[i].Result.Processed {
+			if x.Source == apply.SourceDelayed {
+				out[x.ID] = x.Receipt
+			}
+		}
+		return out, nil
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := rec.Delayed(id)
+	if err != nil {
+		return nil, err
+	}
+	for i := range stored {
+		if out[stored[i].ID], err = receipt(stored[i].Value); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // wrote are the changes of a shard, ascending by key.
@@ -280,7 +310,7 @@ func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) err
 		for tx, id := range s.Locals() {
 			x := byID[id]
 			delete(byID, id)
-			if x == nil { // it went to the queue, and is stored nowhere by itself
+			if x == nil { // it went to the queue, and is stored where it leaves that
 				rec, err := b.record(k)
 				if err != nil {
 					return err
@@ -358,8 +388,8 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 // delayedReach is how many blocks back receipts are looked for that their shard's queue has held, as in nearcore.
 const delayedReach = 1000
 
-// delayed finds receipts that their shard has put into its queue, some blocks before: those of transactions of accounts with themselves are
-// stored with the transaction alone, those from shards that are not held with their proofs.
+// delayed finds receipts that their shard has put into its queue, some blocks before, in blocks that older versions have stored: those of
+// transactions of accounts with themselves stand there with the transaction alone, those from shards that are not held with their proofs.
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {

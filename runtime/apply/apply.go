@@ -23,6 +23,7 @@ type chunk struct {
 	limit   config.Compute
 
 	local     []*primitives.Receipt
+	localOf   []primitives.Hash // their transactions
 	instant   []*primitives.Receipt
 	delayed   delayedQueue
 	proposals []primitives.ValidatorStake // in order of creation
@@ -165,7 +166,7 @@ func (c *chunk) receipts() error {
 		if i%c.window.most == 0 {
 			c.runAhead(c.local[i:])
 		}
-		if err := c.runOrDelay(r); err != nil {
+		if err := c.runOrDelay(r, c.localOf[i]); err != nil {
 			return err
 		}
 	}
@@ -193,8 +194,10 @@ func (c *chunk) receipts() error {
 	return nil
 }
 
-func (c *chunk) runOrDelay(r *primitives.Receipt) error {
+// runOrDelay runs a local receipt of a transaction, or delays it.
+func (c *chunk) runOrDelay(r *primitives.Receipt, tx primitives.Hash) error {
 	if c.full() {
+		c.originates(r, tx)
 		return c.delay(r)
 	}
 	if err := c.process(r); err != nil {
@@ -229,18 +232,25 @@ func (c *chunk) processOne(r *primitives.Receipt) error {
 	if err := c.work.run(&c.in.Block, c.in.Layout, c.u, r); err != nil {
 		return err
 	}
-	return c.settle(&c.work.out)
+	return c.settle(r, &c.work.out)
 }
 
-// settle takes over what a receipt made, in its order.
-func (c *chunk) settle(out *executed) error {
+// settle takes over what running a receipt made, in its order.
+func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 	if err := c.burnt.add(&out.balances); err != nil {
 		return err
 	}
 	c.proposals = append(c.proposals, out.proposals...)
 	c.instant = append(c.instant, out.instant...)
 	for _, r := range out.sends {
-		if err := c.send(r); err != nil {
+		var err error
+		if out.done {
+			err = c.sendOf(out.outcome.ID, r)
+		} else { // a distribution goes on
+			c.originates(r, ran.ID)
+			_, err = c.send(r)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -106,6 +106,16 @@ type Processed struct {
 	Source Source
 }
 
+// Origin names what made a receipt: a transaction or another receipt.
+type Origin struct{ Receipt, Parent primitives.Hash }
+
+// Resume is a resume without data that the chunk made for a yield that has timed out. The yield is Account's, and waits for DataID.
+type Resume struct {
+	Receipt primitives.Hash
+	Account primitives.AccountID
+	DataID  primitives.Hash
+}
+
 // Outgoing are the receipts for one shard, in order.
 type Outgoing struct {
 	Shard    primitives.ShardID
@@ -133,8 +143,13 @@ type Result struct {
 	Recording         state.Recording
 	Accesses          []state.CodeAccess // code that was called and is in no recording
 	Processed         []Processed
-	YieldTimeouts     []state.YieldTimeout // that were taken off the queue
-	Stats             Stats
+	// Origins are of the receipts made here that the chunk's outcomes and outgoing receipts do not lead to: those that had to wait, in the
+	// queue or in a buffer, and distributions of global code that another one made, which has no outcome. Resumes lacks them, too: their
+	// parents are the yields.
+	Origins       []Origin
+	Resumes       []Resume
+	YieldTimeouts []state.YieldTimeout // that were taken off the queue
+	Stats         Stats
 }
 
 // Stats are counts for meters; no rule depends on them.

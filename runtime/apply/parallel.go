@@ -188,7 +188,7 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	}
 	c.res.Stats.RanInParallel++
 	m.Profile = profile
-	return true, c.settle(&a.out)
+	return true, c.settle(r, &a.out)
 }
 
 // moved is Retouched of work that came to its end.

@@ -161,9 +161,10 @@ func (c *chunk) yieldTimeouts() error {
 				Body: &primitives.DataReceipt{DataID: t.DataID, Resume: true},
 			}
 			made++
-			if err := c.send(r); err != nil {
+			if _, err := c.send(r); err != nil {
 				return err
 			}
+			c.res.Resumes = append(c.res.Resumes, Resume{Receipt: r.ID, Account: t.Account, DataID: t.DataID})
 		}
 		c.res.YieldTimeouts = append(c.res.YieldTimeouts, t)
 		c.u.RemoveYieldTimeout(indices.First)

@@ -95,14 +95,14 @@ func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIn
 }
 
 // send forwards a receipt, or buffers it.
-func (c *chunk) send(r *primitives.Receipt) error {
+func (c *chunk) send(r *primitives.Receipt) (forwarded bool, err error) {
 	gas, err := fees.ReceiptGas(c.cfg, r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	to, err := target(c.in.Layout, r)
 	if err != nil {
-		return err
+		return false, err
 	}
 	l := &c.links[to]
 	from := len(l.bytes)
@@ -112,10 +112,24 @@ func (c *chunk) send(r *primitives.Receipt) error {
 		l.receipts = append(l.receipts, r)
 		c.outgoing = append(c.outgoing, r)
 		c.res.Stats.Forwarded++
-		return nil
+		return true, nil
 	}
 	l.bytes = l.bytes[:from]
-	return c.buffer(r, c.in.Layout.ShardIDs()[to], gas, size)
+	return false, c.buffer(r, c.in.Layout.ShardIDs()[to], gas, size)
+}
+
+// sendOf is send of a receipt that a transaction, or a receipt with an outcome, has made.
+func (c *chunk) sendOf(parent primitives.Hash, r *primitives.Receipt) error {
+	forwarded, err := c.send(r)
+	if !forwarded && err == nil {
+		c.originates(r, parent)
+	}
+	return err
+}
+
+// originates notes what made a receipt.
+func (c *chunk) originates(r *primitives.Receipt, parent primitives.Hash) {
+	c.res.Origins = append(c.res.Origins, Origin{r.ID, parent})
 }
 
 // buffer stores a receipt that may not leave now.

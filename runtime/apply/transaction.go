@@ -145,10 +145,10 @@ func (c *chunk) convert(tx *primitives.Transaction, hash primitives.Hash, charge
 	o.ReceiptIDs = p.ids[:]
 	o.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessReceiptID, ReceiptID: id}
 	if tx.ReceiverID == tx.SignerID {
-		c.local = append(c.local, &p.receipt)
+		c.local, c.localOf = append(c.local, &p.receipt), append(c.localOf, hash)
 		return nil
 	}
-	return c.send(&p.receipt)
+	return c.sendOf(hash, &p.receipt)
 }
 
 // newOutcome appends an outcome of the transaction and returns it; the pointer is good until the next one.

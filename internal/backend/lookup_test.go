@@ -1,0 +1,574 @@
+package backend
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/vm"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// recordedBlock is what an accepted block did, as the engine said at that time.
+type recordedBlock struct {
+	entry  *engine.Entry
+	shards []*apply.Result
+}
+
+// lookupRig is a chain with everything that its blocks say.
+type lookupRig struct {
+	*testing.T
+	chain  *workload.Chain
+	script *workload.Script
+	blocks map[primitives.Hash]*recordedBlock
+	back   *Backend
+	counts map[string]int
+}
+
+// TestEveryIDIsFound: every id that a block has is found by every method that takes one, and what is said of it is what the block says: of
+// transactions, receipts (delayed ones, of accounts to themselves, buffered ones, refunds, data, resumes, distributions), outcomes, chunks and
+// blocks, on a chain whose shards are congested and split, with forks and missing chunks; also after a restart, and of what garbage
+// collection has left.
+func TestEveryIDIsFound(t *testing.T) {
+	seeds, blocks := []uint64{1}, 72
+	if os.Getenv("TROUPE_WORKLOADS") == "all" {
+		seeds, blocks = []uint64{1, 2, 3, 4, 5, 6, 7, 8}, 140
+	}
+	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			o, course := workload.RandomSplits(seed, blocks)
+			o.Shards, o.Accounts, o.EpochLength, o.Validity = 4, 24, 11, 22
+			o.GasLimit = 5_000_000_000_000 // 1/200 of the usual
+			o.Splitting.Threshold, o.Splitting.MaxShards = 20_000, 6
+			o.Contracts, o.VM = true, v
+			o.Store.FoldBlocks = 3
+			course.PerStep, course.Fork, course.Skip, course.Miss, course.Resume = 16, 0.08, 0.08, 0.06, 0.3
+			runLookups(t, o, course)
+		})
+	}
+}
+
+func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course) {
+	c, err := workload.OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	r := &lookupRig{T: t, chain: c, script: workload.NewScript(c, course), blocks: map[primitives.Hash]*recordedBlock{}, counts: map[string]int{}}
+	shards := len(c.Engine.Head().Shards)
+	half := course.Blocks / 2
+	r.run(half)
+	r.check()
+	if err := c.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	r.run(course.Blocks - half)
+	r.check()
+	for more := true; more; {
+		done, err := c.Store.Collect(storage.CollectOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		more = done.More
+	}
+	r.check()
+	if err := c.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	r.check()
+	t.Logf("%d shards of %d, tail %d of %d: %v", len(c.Engine.Head().Shards), shards, c.Store.Tip().Tail, c.Engine.Head().Height(), r.counts)
+	for _, kind := range []string{"local ones delayed", "delayed", "buffered", "waiting", "distributions", "data", "sent before the tail", "of lost branches"} {
+		if r.counts[kind] == 0 {
+			t.Errorf("%s: none", kind)
+		}
+	}
+	if len(c.Engine.Head().Shards) == shards {
+		t.Error("no shard was split")
+	}
+}
+
+// run makes blocks.
+func (r *lookupRig) run(n int) {
+	r.Helper()
+	for range n {
+		m, err := r.script.Step()
+		if err != nil {
+			r.Fatal(err)
+		}
+		if m.Accepted == nil {
+			continue
+		}
+		b := &recordedBlock{entry: m.Accepted.Entry}
+		for i := range b.entry.Shards {
+			b.shards = append(b.shards, b.entry.Shards[i].Result)
+		}
+		r.blocks[b.entry.Hash] = b
+	}
+}
+
+// said is what the blocks of the head's chain say.
+type said struct {
+	canonical []*recordedBlock
+	outcomes  map[primitives.Hash]*saidOutcome
+	txs       map[primitives.Hash]*recordedBlock
+	receipts  map[primitives.Hash]*saidReceipt
+}
+
+type saidOutcome struct {
+	*primitives.OutcomeWithID
+	block *recordedBlock
+	shard primitives.ShardID
+}
+
+// saidReceipt is a receipt with where it was made, sent, and taken from the queue.
+type saidReceipt struct {
+	*primitives.Receipt
+	made, sent, queued *recordedBlock
+	parent             primitives.Hash
+}
+
+func (s *said) receipt(id primitives.Hash) *saidReceipt {
+	x := s.receipts[id]
+	if x == nil {
+		x = new(saidReceipt)
+		s.receipts[id] = x
+	}
+	return x
+}
+
+// made says what made a receipt, and where.
+func (s *said) made(id, parent primitives.Hash, by *recordedBlock) {
+	x := s.receipt(id)
+	x.parent, x.made = parent, by
+}
+
+// gather goes through the chain of the head, the oldest first.
+func (r *lookupRig) gather() *said {
+	s := &said{outcomes: map[primitives.Hash]*saidOutcome{}, txs: map[primitives.Hash]*recordedBlock{}, receipts: map[primitives.Hash]*saidReceipt{}}
+	for hash := r.chain.Engine.Head().Hash; r.blocks[hash] != nil; hash = r.blocks[hash].entry.Header().PrevHash {
+		s.canonical = append(s.canonical, r.blocks[hash])
+	}
+	slices.Reverse(s.canonical)
+	for _, b := range s.canonical {
+		for i, res := range b.shards {
+			if c := b.entry.Shards[i].Chunk; c != nil {
+				for _, tx := range c.Transactions {
+					s.txs[tx.Hash()] = b
+				}
+			}
+			for k := range res.Outcomes {
+				s.outcomes[res.Outcomes[k].ID] = &saidOutcome{&res.Outcomes[k], b, b.entry.Shards[i].ID}
+			}
+			for _, x := range res.Outgoing {
+				y := s.receipt(x.ID)
+				y.Receipt, y.sent = x, b
+			}
+			for _, x := range res.Processed {
+				y := s.receipt(x.ID)
+				if y.Receipt = x.Receipt; x.Source == apply.SourceDelayed {
+					y.queued = b
+				} else {
+					y.sent = b
+				}
+			}
+		}
+	}
+	s.parents()
+	return s
+}
+
+// parents finds out what made each receipt, by the ids alone: they derive from the parent's, the height, and a number.
+func (s *said) parents() {
+	const most = 64
+	for id, o := range s.outcomes {
+		h := o.block.entry.Height()
+		if _, ok := s.txs[id]; ok {
+			for _, made := range o.Outcome.ReceiptIDs {
+				s.made(made, id, o.block)
+			}
+			continue
+		}
+		for n := range uint64(most) {
+			made := primitives.ReceiptIDFromReceipt(id, h, n)
+			if s.receipts[made] != nil || slices.Contains(o.Outcome.ReceiptIDs, made) {
+				s.made(made, id, o.block)
+			}
+		}
+	}
+	for id, x := range s.receipts {
+		if x.Receipt == nil {
+			continue
+		}
+		switch body := x.Body.(type) {
+		case *primitives.GlobalContractDistribution:
+			for _, b := range s.canonical {
+				if next := primitives.ReceiptIDFromReceipt(id, b.entry.Height(), 0); s.receipts[next] != nil {
+					s.made(next, id, b)
+				}
+			}
+		case *primitives.ActionReceipt:
+			if !body.Yield {
+				continue
+			}
+			for _, b := range s.canonical {
+				for n := range uint64(most) {
+					if late := primitives.YieldTimeoutReceiptID(body.InputDataIDs[0], b.entry.Height(), n); s.receipts[late] != nil {
+						s.made(late, id, b)
+					}
+				}
+			}
+		}
+	}
+}
+
+// check looks up all that there is.
+func (r *lookupRig) check() {
+	r.Helper()
+	r.back = New(Options{Engine: r.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now})
+	s := r.gather()
+	tail := r.chain.Store.Tip().Tail
+	kept := func(b *recordedBlock) bool { return b != nil && b.entry.Height() >= tail }
+	for _, b := range s.canonical {
+		r.block(b, kept(b))
+		if kept(b) {
+			r.message(s, b, kept)
+		}
+	}
+	for tx, b := range s.txs {
+		if kept(b) {
+			r.status(s, tx)
+		}
+	}
+	for id, o := range s.outcomes {
+		if kept(o.block) {
+			r.proof(s, id, o)
+		}
+	}
+	for id, x := range s.receipts {
+		r.receipt(id, x, kept)
+		r.origin(s, id, kept)
+	}
+	r.lost(s)
+	if r.Failed() {
+		r.FailNow()
+	}
+}
+
+// block looks a block up by its names, with its chunks and what it changed.
+func (r *lookupRig) block(b *recordedBlock, kept bool) {
+	e := b.entry
+	for _, ref := range []view.BlockRef{{Kind: view.RefHash, Hash: e.Hash}, {Kind: view.RefHeight, Height: e.Height()}} {
+		_, got, err := r.back.Block(ref)
+		if !kept {
+			if !isLookup(err) {
+				r.Errorf("collected block %d by %v: %v", e.Height(), ref, err)
+			}
+			continue
+		}
+		if err != nil || got.Hash() != e.Hash || got.Body.Hash() != e.Block.Body.Hash() {
+			r.Errorf("block %d by %v: %v", e.Height(), ref, err)
+			continue
+		}
+		hash, changes, err := r.back.written(ref)
+		if err != nil || hash != e.Hash {
+			r.Errorf("changes of block %d: %v", e.Height(), err)
+		}
+		n := 0
+		for i := range b.shards {
+			n += len(b.shards[i].Changes)
+		}
+		if len(changes) != n {
+			r.Errorf("%d changes of block %d, want %d", len(changes), e.Height(), n)
+		}
+	}
+	r.counts["blocks"]++
+	for i := range e.Shards {
+		c := e.Shards[i].Chunk
+		if c == nil {
+			continue
+		}
+		refs := []view.ChunkRef{{ByHash: true, Hash: c.Hash}, {Block: view.BlockRef{Kind: view.RefHash, Hash: e.Hash}, ShardID: e.Shards[i].ID}}
+		for _, ref := range refs {
+			_, got, err := r.back.Chunk(ref)
+			switch {
+			case !kept && isLookup(err):
+			case err != nil || !kept || got.Hash != c.Hash || !sameReceipts(got.PrevOutgoingReceipts, c.PrevOutgoingReceipts) || len(got.Transactions) != len(c.Transactions):
+				r.Errorf("chunk of shard %d in block %d: %v, kept: %v", e.Shards[i].ID, e.Height(), err, kept)
+			}
+		}
+		r.counts["chunks"]++
+	}
+}
+
+// message asks for what indexers are told of a block. Of receipts that have waited for data since before the tail the node knows no more.
+func (r *lookupRig) message(s *said, b *recordedBlock, kept func(*recordedBlock) bool) {
+	e := b.entry
+	for _, res := range b.shards {
+		for i := range res.Outcomes {
+			if x := s.receipts[res.Outcomes[i].ID]; x != nil && !kept(x.sent) && !kept(x.queued) {
+				r.counts["waited for data since before the tail"]++
+				return
+			}
+		}
+	}
+	text, err := r.back.StreamerMessage(view.BlockRef{Kind: view.RefHash, Hash: e.Hash})
+	if err != nil {
+		r.Errorf("message of block %d: %v", e.Height(), err)
+		return
+	}
+	var message struct {
+		Shards []struct {
+			Executed []struct {
+				Outcome struct{ ID string } `json:"execution_outcome"`
+				Receipt *struct {
+					ReceiptID string `json:"receipt_id"`
+				}
+			} `json:"receipt_execution_outcomes"`
+		}
+	}
+	if err := json.Unmarshal(text, &message); err != nil {
+		r.Fatal(err)
+	}
+	for _, sh := range message.Shards {
+		for _, x := range sh.Executed {
+			if x.Receipt == nil || x.Receipt.ReceiptID != x.Outcome.ID {
+				r.Errorf("message of block %d: the receipt of outcome %s is %v", e.Height(), x.Outcome.ID, x.Receipt)
+			}
+			r.counts["told"]++
+		}
+	}
+}
+
+func sameReceipts(a, b []*primitives.Receipt) bool {
+	return slices.EqualFunc(a, b, func(x, y *primitives.Receipt) bool { return bytes.Equal(x.AppendBorsh(nil), y.AppendBorsh(nil)) })
+}
+
+// status asks for a transaction, as tx and EXPERIMENTAL_tx_status do.
+func (r *lookupRig) status(s *said, hash primitives.Hash) {
+	o := s.outcomes[hash]
+	if o == nil { // the second copy of one in its chunk
+		return
+	}
+	got, err := r.chain.Engine.TransactionStatus(hash)
+	if err != nil || got.Transaction.Hash() != hash || got.Outcome.BlockHash != o.block.entry.Hash || !sameOutcome(&got.Outcome.OutcomeWithID, o.OutcomeWithID) {
+		r.Errorf("transaction %v of block %d: %v", hash, o.block.entry.Height(), err)
+		return
+	}
+	want := map[primitives.Hash]bool{}
+	for ids := slices.Clone(o.Outcome.ReceiptIDs); len(ids) > 0; {
+		id := ids[len(ids)-1]
+		ids = ids[:len(ids)-1]
+		if x := s.outcomes[id]; x != nil && !want[id] {
+			want[id] = true
+			ids = append(ids, x.Outcome.ReceiptIDs...)
+		}
+	}
+	for i := range got.Outcomes {
+		x := &got.Outcomes[i]
+		if w := s.outcomes[x.ID]; !want[x.ID] || w.block.entry.Hash != x.BlockHash || !sameOutcome(&x.OutcomeWithID, w.OutcomeWithID) {
+			r.Errorf("transaction %v: outcome of %v", hash, x.ID)
+		}
+		delete(want, x.ID)
+	}
+	if len(want) > 0 {
+		r.Errorf("transaction %v of block %d: %d outcomes lack", hash, o.block.entry.Height(), len(want))
+	}
+	for _, x := range got.Receipts {
+		if w := s.receipts[x.ID]; w.Receipt == nil || !bytes.Equal(w.AppendBorsh(nil), x.AppendBorsh(nil)) {
+			r.Errorf("transaction %v: receipt %v", hash, x.ID)
+		}
+	}
+	shown := len(got.Outcomes)
+	if tx := got.Transaction; shown > 0 && tx.SignerID == tx.ReceiverID { // as neard, which leaves out the first one
+		shown--
+	}
+	if len(got.Receipts) != shown {
+		r.Errorf("transaction %v: %d receipts, want %d", hash, len(got.Receipts), shown)
+	}
+	r.counts["transactions"]++
+}
+
+func sameOutcome(a, b *primitives.OutcomeWithID) bool {
+	return a.ID == b.ID && bytes.Equal(a.Outcome.AppendBorsh(nil), b.Outcome.AppendBorsh(nil))
+}
+
+// proof asks for a light client's proof of an outcome, and holds it to the headers.
+func (r *lookupRig) proof(s *said, id primitives.Hash, o *saidOutcome) {
+	got, _, err := r.chain.Engine.Outcome(id)
+	if err != nil || got.BlockHash != o.block.entry.Hash || !sameOutcome(&got.OutcomeWithID, o.OutcomeWithID) {
+		r.Errorf("outcome %v of block %d: %v", id, o.block.entry.Height(), err)
+		return
+	}
+	final := r.chain.Engine.Final()
+	p, err := r.back.LightClientProof(&view.OutcomeRef{ID: id, Account: o.Outcome.ExecutorID, Head: final.Hash})
+	var none *view.LookupError
+	switch {
+	case errors.As(err, &none) && none.Kind == view.ErrNotConfirmed, err != nil && o.block.entry.Height()+8 > final.Height:
+		r.counts["not confirmed"]++
+		return
+	case err != nil:
+		r.Errorf("proof of outcome %v of block %d: %v", id, o.block.entry.Height(), err)
+		return
+	}
+	in := r.blocks[p.Outcome.BlockHash]
+	if in == nil || !slices.Contains(s.canonical, in) {
+		r.Errorf("proof of outcome %v: block %v", id, p.Outcome.BlockHash)
+		return
+	}
+	root := p.Outcome.Proof.Root(p.Outcome.LeafHash())
+	if h := in.entry.Header(); p.OutcomeRootProof.Root(primitives.HashBytes(root[:])) != h.PrevOutcomeRoot {
+		r.Errorf("proof of outcome %v of block %d does not lead to the root in block %d", id, o.block.entry.Height(), h.Height)
+	}
+	r.counts["proofs"]++
+}
+
+// receipt asks for a receipt.
+func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt, kept func(*recordedBlock) bool) {
+	got, err := r.back.Receipt(id)
+	switch {
+	case x.Receipt == nil: // it waits, in a queue or a buffer
+		if !isLookup(err) {
+			r.Errorf("receipt %v, which was not sent yet: %v, %v", id, got, err)
+		}
+		r.counts["waiting"]++
+		return
+	case err == nil && bytes.Equal(got.AppendBorsh(nil), x.AppendBorsh(nil)):
+	case err == nil || kept(x.sent) || kept(x.queued):
+		r.Errorf("receipt %v, made %v, sent %v, taken from the queue %v: %v", id, heightOf(x.made), heightOf(x.sent), heightOf(x.queued), err)
+	}
+	r.counts["receipts"]++
+	if x.queued != nil {
+		r.counts["delayed"]++
+	}
+	if x.queued != nil && x.sent == nil {
+		r.counts["local ones delayed"]++
+	}
+	if x.made != nil && x.sent != nil && x.made != x.sent {
+		r.counts["buffered"]++
+	}
+	if kept(x.queued) && !kept(x.sent) && x.sent != nil {
+		r.counts["sent before the tail"]++
+	}
+	switch body := x.Body.(type) {
+	case *primitives.GlobalContractDistribution:
+		r.counts["distributions"]++
+	case *primitives.DataReceipt:
+		if body.Resume {
+			r.counts["resumes"]++
+		} else {
+			r.counts["data"]++
+		}
+	}
+}
+
+func heightOf(b *recordedBlock) any {
+	if b == nil {
+		return "nowhere"
+	}
+	return b.entry.Height()
+}
+
+// origin asks which transaction a receipt comes from, which is known as long as the blocks are there that made it and those between.
+func (r *lookupRig) origin(s *said, id primitives.Hash, kept func(*recordedBlock) bool) {
+	tx, whole := id, true
+	for s.txs[tx] == nil {
+		x := s.receipts[tx]
+		if x == nil || x.made == nil {
+			r.Errorf("receipt %v: what made %v is not known to this test", id, tx)
+			return
+		}
+		whole = whole && kept(x.made)
+		tx = x.parent
+	}
+	got, err := r.back.ReceiptToTx(r.Context(), &view.OriginQuery{Receipt: id})
+	switch {
+	case err == nil && got.Transaction == tx:
+	case err != nil && !whole && errors.Is(err, view.OriginUnknown):
+	default:
+		x := s.receipts[id]
+		r.Errorf("receipt %v, made %v, sent %v, taken from the queue %v: origin %v, %v, want %v", id, heightOf(x.made), heightOf(x.sent), heightOf(x.queued), got, err, tx)
+	}
+	r.counts["origins"]++
+}
+
+// lost looks for what is of lost branches alone.
+func (r *lookupRig) lost(s *said) {
+	for _, b := range r.blocks {
+		if slices.Contains(s.canonical, b) {
+			continue
+		}
+		for _, res := range b.shards {
+			for _, x := range res.Outgoing {
+				if s.receipts[x.ID] != nil {
+					continue
+				}
+				if got, err := r.back.Receipt(x.ID); !isLookup(err) {
+					r.Errorf("receipt %v of a lost branch: %v, %v", x.ID, got, err)
+				}
+				r.counts["of lost branches"]++
+			}
+		}
+	}
+}
+
+// TestTimedOutYieldHasOrigin: the resume of a yield that nobody has answered leads to its transaction without a search: there may be any number
+// of receipts in the 200 blocks between.
+func TestTimedOutYieldHasOrigin(t *testing.T) {
+	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := workload.ChainOptions{Options: workload.Options{Seed: 1, Accounts: 10, Shards: 1, Contracts: true}, VM: v}
+	c, err := workload.OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	g := workload.NewGenerator(o.Options)
+	accept := func(txs ...*primitives.SignedTransaction) *engine.Entry {
+		a, err := c.Next(txs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Entry
+	}
+	accept(g.Deployments(c.Base())...)
+	yielder, base := workload.Account(7), c.Base()
+	tx := primitives.Transaction{
+		SignerID: workload.Account(1), PublicKey: g.Key(workload.Account(1)).PublicKey(), ReceiverID: yielder, BlockHash: base.Hash,
+		Nonce:   primitives.TransactionNonce{Nonce: primitives.InitialNonce(base.Height) + 1},
+		Actions: []primitives.Action{&primitives.FunctionCall{Method: "ask", Args: []byte(`{"prompt":"p","number":1,"name":"n","text":"t"}`), Gas: 100_000_000_000_000}},
+	}
+	hash := tx.Hash()
+	accept(primitives.NewSignedTransaction(tx, g.Key(tx.SignerID).Sign(hash[:])))
+	var late primitives.Hash
+	for range 210 {
+		for _, x := range accept(g.Transfer(c.Base())).Shards[0].Result.Outgoing {
+			if d, ok := x.Body.(*primitives.DataReceipt); ok && d.Resume && d.Data == nil {
+				late = x.ID
+			}
+		}
+	}
+	if late.IsZero() {
+		t.Fatal("no yield has timed out")
+	}
+	b := New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now, Origins: Origins{MaxOutcomes: 8}})
+	if got, err := b.ReceiptToTx(t.Context(), &view.OriginQuery{Receipt: late}); err != nil || got.Transaction != hash {
+		t.Errorf("origin of %v: %v, %v, want %v", late, got, err, hash)
+	}
+}
