@@ -35,7 +35,7 @@ func (e *Engine) Child(s *Snapshot, change func(*Options)) (*Engine, error) {
 	}
 	o.Store = store
 	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, oracle: e.oracle, pricing: e.pricing, genesis: e.genesis,
-		entries: map[primitives.Hash]*Entry{at.Hash: at}, foldedAt: at}
+		entries: map[primitives.Hash]*Entry{at.Hash: at}, foldedAt: at, mains: newMainResults(o.Mains)}
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at
 	}

@@ -46,6 +46,8 @@ type Options struct {
 	PointEpochs int
 	// Warn is told what the engine goes on without, by any goroutine: ErrFarBehind, ErrNoPoint. nil: nobody hears it.
 	Warn func(error)
+	// Mains is how many results of main transitions of witnesses are kept for each shard; 0: DefaultMains, negative: none, as only tests want it.
+	Mains int
 	// Look: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
 	Look bool
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
@@ -109,6 +111,7 @@ type Engine struct {
 	ahead     ahead
 	leading   leading // headers ahead of the blocks
 	proofs    proofs
+	mains     *mainResults
 	times     Times
 	pins      pins
 	snapshots []*Snapshot                 // that have not ended
@@ -142,7 +145,7 @@ func Open(o Options) (*Engine, error) {
 		o.VRF = new(vrfKeys).verify
 	}
 	e := &Engine{
-		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, oracle: new(oracle),
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, oracle: new(oracle), mains: newMainResults(o.Mains),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)

@@ -25,7 +25,7 @@ func (p *Pool) join(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
 	h, tree := e.header, primitives.NewMerkleTree(leaves)
 	raw := slices.Concat(parts[:p.rs.DataParts()]...)
 	c := &primitives.Chunk{Hash: e.hash, Header: *h}
-	if tree.Root() != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) || borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, 64*len(raw)+1<<16) != nil {
+	if tree.Root() != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) || borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, borsh.RoomFor(len(raw))) != nil {
 		return nil
 	}
 	outgoing, proofs := chain.ProveOutgoing(h.ShardID, c.PrevOutgoingReceipts, layout)

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -78,21 +79,27 @@ func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 	return payload, nil
 }
 
-// Decode is the inverse; size is that of the raw witness. Whoever has signed the parts is at fault for an error.
+// Decode is the inverse of Encode. size is the length of the raw witness, which is all that nearcore bounds: a chunk may have any number of
+// transactions of any number of actions, each of which may be one byte of the encoding and sixteen of memory. The signer of the parts is at fault
+// for an error.
 func Decode(payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
-	return decode(unpackWitness(), payload)
+	w, size, _, err = decode(unpackWitness(), payload)
+	return w, size, err
 }
 
-func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
+// decode is Decode. memory is what the witness takes in memory, about.
+func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, size, memory int, err error) {
 	raw, err := by.DecodeAll(payload, nil)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", ErrCoding, err)
+		return nil, 0, 0, fmt.Errorf("%w: %w", ErrCoding, err)
 	}
 	w = new(primitives.ChunkStateWitness)
-	if err := borsh.UnmarshalWithin(raw, w, 8*len(raw)+1<<20); err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", ErrCoding, err)
+	r := borsh.NewReaderWithin(raw, borsh.RoomFor(len(raw)))
+	w.DecodeBorsh(r)
+	if err := r.Close(); err != nil {
+		return nil, 0, 0, fmt.Errorf("%w: %w", ErrCoding, err)
 	}
-	return w, len(raw), nil
+	return w, len(raw), len(raw) + r.Lists(), nil
 }
 
 // EncodeContracts compresses code, for ContractCodeResponse and for deploys.
@@ -100,7 +107,8 @@ func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts is the inverse, of at most so many contracts.
+// DecodeContracts is the inverse, of at most so many contracts. A contract that is there several times counts as one and is returned once: nearcore
+// compares the set of what came with what was asked for (partial_witness_tracker.rs:237).
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	return decodeContracts(unpackContracts(), payload, most)
 }
@@ -110,8 +118,21 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCoding, err)
 	}
-	r := borsh.NewReaderWithin(raw, most*int(unsafe.Sizeof([]byte{})))
-	codes := primitives.ReadByteStrings(r)
+	r := borsh.NewReader(raw)
+	var codes [][]byte
+	known := map[string]bool{} // of what is in raw: a contract may be there twice
+	for n := r.Len(4); n > 0 && r.Err() == nil; n-- {
+		code := r.Bytes()
+		if r.Err() != nil || known[unsafe.String(unsafe.SliceData(code), len(code))] {
+			continue
+		}
+		if len(codes) == most {
+			r.Fail(borsh.ErrTooMuch)
+			break
+		}
+		known[unsafe.String(unsafe.SliceData(code), len(code))] = true
+		codes = append(codes, bytes.Clone(code))
+	}
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCoding, err)
 	}

@@ -3,6 +3,7 @@ package witness
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -130,12 +131,12 @@ func FuzzDecode(f *testing.F) {
 func FuzzJoin(f *testing.F) {
 	f.Add([]byte("some"), []byte("part"), uint64(7), uint8(3))
 	f.Fuzz(func(t *testing.T, a, b []byte, length uint64, n uint8) {
-		for _, make := range []func(int) (*Coder, error){WitnessCoder, DeploysCoder} {
-			c, err := make(int(n))
+		for _, coder := range []func(int) (*Coder, error){WitnessCoder, DeploysCoder} {
+			c, err := coder(int(n))
 			if err != nil {
 				continue
 			}
-			parts := append([][]byte{a, b}, nothing(int(n))...)[:n]
+			parts := append([][]byte{a, b}, make([][]byte, int(n))...)[:n]
 			if payload, err := c.Join(parts, length); err == nil && n > 1 && uint64(len(payload)+4) != length {
 				t.Errorf("%d bytes of a length of %d", len(payload), length)
 			}
@@ -143,12 +144,14 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-func nothing(n int) [][]byte { return make([][]byte, n) }
-
-// TestManyContracts: a short message of very many empty contracts is refused before there is room for them.
+// TestManyContracts: a short message of very many contracts is refused before there is room for them.
 func TestManyContracts(t *testing.T) {
 	for _, n := range []int{MaxRequested, MaxRequested + 1, 1 << 20} {
-		codes, err := DecodeContracts(EncodeContracts(make([][]byte, n)), MaxRequested)
+		list := make([][]byte, n)
+		for i := range list {
+			list[i] = fmt.Appendf(nil, "%x", i)
+		}
+		codes, err := DecodeContracts(EncodeContracts(list), MaxRequested)
 		if bad := n > MaxRequested; bad != errors.Is(err, ErrCoding) || !bad && len(codes) != n {
 			t.Errorf("%d contracts: %d, %v", n, len(codes), err)
 		}

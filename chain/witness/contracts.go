@@ -152,6 +152,7 @@ func (t *Tracker) lacks(out Out, j Judgement) (Out, error) {
 	j.again = true
 	l := &lack{Judgement: j}
 	t.lacking.put(j.Key, l)
+	t.boundWaiting()
 	if a, ok := t.calls.get(j.Key); ok {
 		return t.feed(out, a, l)
 	}

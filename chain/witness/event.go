@@ -120,6 +120,7 @@ type Judgement struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
 	Size    int // bytes, not compressed
+	Memory  int // bytes that it takes in memory, about; 0: not known
 	Codes   [][]byte
 	again   bool // it has lacked code before
 }

@@ -24,9 +24,12 @@ const (
 	maxCalls      = 100
 	maxOrphans    = 25
 	maxOrphan     = 40 << 20 // bytes, not compressed
-	orphanFrom    = 2        // above the head
-	orphanTo      = 5
-	MaxRequested  = 1282 // contracts
+	// maxWaiting is how many bytes of memory the witnesses take that wait for their block or their code. maxOrphans and maxLacking of the longest take half of
+	// that, but for lists of actions of one byte each.
+	maxWaiting   = 2 << 30
+	orphanFrom   = 2 // above the head
+	orphanTo     = 5
+	MaxRequested = 1282 // contracts
 	// maxDeployBytes is of code that comes together. Who makes chunks may sign parts of any: what takes most of it goes first.
 	maxDeployBytes = 64 << 20
 	endorsedUntil  = 5 // producers of so many heights get an endorsement
@@ -308,24 +311,25 @@ func (t *Tracker) together(out Out, key primitives.ChunkKey, w *coming) Out {
 	}
 	t.done(key)
 	var witness *primitives.ChunkStateWitness
-	var size int
+	var size, memory int
 	out.Work = append(out.Work, &Work{size: w.parts.size(), run: func(most int) error {
 		payload, err := w.parts.join()
 		if err == nil {
-			witness, size, err = decode(within(most, unpackWitness), payload)
+			witness, size, memory, err = decode(within(most, unpackWitness), payload)
 		}
 		return err
 	}, then: func(err error) (Out, error) {
 		if err != nil { // whoever has signed the parts is at fault
 			return Out{}, err
 		}
-		return t.joined(key, witness, size, w.codes)
+		return t.joined(Judgement{Key: key, Witness: witness, Size: size, Memory: memory, Codes: w.codes})
 	}})
 	return out
 }
 
 // joined has a witness judged that is whole.
-func (t *Tracker) joined(key primitives.ChunkKey, witness *primitives.ChunkStateWitness, size int, codes [][]byte) (out Out, err error) {
+func (t *Tracker) joined(j Judgement) (out Out, err error) {
+	key, witness := j.Key, j.Witness
 	if witness.Key() != key {
 		return out, fmt.Errorf("%w: a witness of shard %d at %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
 	}
@@ -336,7 +340,7 @@ func (t *Tracker) joined(key primitives.ChunkKey, witness *primitives.ChunkState
 	if producer.AccountID != t.me.Account {
 		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer.AccountID}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
 	}
-	out.Judge = append(out.Judge, Judgement{Key: key, Witness: witness, Size: size, Codes: codes})
+	out.Judge = append(out.Judge, j)
 	return out, nil
 }
 
@@ -355,7 +359,30 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 		return out, fmt.Errorf("%w: an orphan %d above the head, %d bytes", ErrIrrelevant, above, j.Size)
 	}
 	t.orphans.put(j.Key, j.Judgement)
+	t.boundWaiting()
 	return out, nil
+}
+
+// boundWaiting drops witnesses that wait for their block or their code, the oldest first, until the rest takes at most maxWaiting bytes of memory.
+func (t *Tracker) boundWaiting() {
+	total := 0
+	for _, j := range t.orphans.by {
+		total += j.Memory
+	}
+	for _, l := range t.lacking.by {
+		total += l.Memory
+	}
+	for total > maxWaiting {
+		if len(t.orphans.order) > 0 {
+			key := t.orphans.order[0]
+			total -= t.orphans.by[key].Memory
+			t.orphans.drop(key)
+			continue
+		}
+		key := t.lacking.order[0]
+		total -= t.lacking.by[key].Memory
+		t.lacking.drop(key)
+	}
 }
 
 // blockCame has those judged that have waited for the block, answers who has asked before it was here, and forgets what is below the final one.

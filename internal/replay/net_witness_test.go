@@ -23,7 +23,7 @@ type judged struct {
 // sent, from the blocks and the code alone, and accepts it. A changed bit is refused.
 func TestNetWitnesses(t *testing.T) {
 	n := readNetwork(t, netPath())
-	whole, stateless := n.open(t, engine.Options{Par: par, Proofs: keptProofs}), n.open(t, engine.Options{Tracks: none})
+	whole, stateless := n.open(t, engine.Options{Par: par, Proofs: keptProofs}), n.open(t, engine.Options{Tracks: none, Mains: -1})
 	var all []judged
 	implicit, contracts, asked, parts, endorsements, deploys := 0, 0, 0, 0, 0, 0
 	for _, b := range n.blocks {

@@ -13,7 +13,7 @@ const (
 	maxBatch      = 256      // transactions
 	maxBatchBytes = 64 << 10 // after which a batch takes no more
 	maxTx         = 4 << 20  // bytes of a transaction, above max_transaction_size of any version
-	txRoom        = 1 << 20  // bytes of memory that one may take when it is read, beside four times its length
+	txRoom        = 1 << 20  // bytes of memory that its lists may take when it is read, beside eight times its length: an entry of a state init takes six
 )
 
 // appendBatch begins a batch with its time, so that what is spread again is another message, and appends a transaction.
@@ -45,7 +45,7 @@ func readBatch(b []byte) (out []*primitives.SignedTransaction, err error) {
 			return nil, errBatch
 		}
 		tx := new(primitives.SignedTransaction)
-		if err := borsh.UnmarshalWithin(b[:n], tx, txRoom+4*n); err != nil {
+		if err := borsh.UnmarshalWithin(b[:n], tx, txRoom+8*n); err != nil {
 			return nil, err
 		}
 		if seen[tx.Hash()] {

@@ -332,8 +332,8 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes for a frame of %d, %v", tt.name, n, len(tt.frame), err)
 		}
 	}
-	big := header(join(binary.LittleEndian.AppendUint32(nil, 5*size), make([]byte, 5*size)))
+	big := header(join(binary.LittleEndian.AppendUint32(nil, 6*size), make([]byte, 6*size)))
 	if _, err := Decode(big); !errors.Is(err, borsh.ErrTooMuch) {
-		t.Errorf("%d approvals that are none: %v, want ErrTooMuch", 5*size, err)
+		t.Errorf("%d approvals that are none: %v, want ErrTooMuch", 6*size, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -48,8 +49,16 @@ func Unmarshal(in []byte, v Decoder) error {
 	return r.Close()
 }
 
-// UnmarshalWithin is Unmarshal of what a stranger sent: the items of its lists may take room bytes in memory, else the error is
-// ErrTooMuch, before there are any. An item of one byte may be one of sixteen, or fifty, in memory.
+// MostPerByte is the most memory that a byte of an encoding takes as an item of a list: no type of the protocol needs more bytes in a
+// list than MostPerByte times its shortest encoding.
+const MostPerByte = 64
+
+// RoomFor returns the room that the lists of every value of n bytes fit into. It is for encodings whose length alone nearcore bounds:
+// a lower bound would refuse what nearcore decodes.
+func RoomFor(n int) int { return MostPerByte * n }
+
+// UnmarshalWithin is Unmarshal of untrusted input. It returns ErrTooMuch, before it allocates, if the items of all lists together need
+// more than room bytes of memory: an item of one byte may need sixteen bytes, or fifty.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
 	r := NewReaderWithin(in, room)
 	v.DecodeBorsh(r)
@@ -112,7 +121,8 @@ type Reader struct {
 	loose   bool
 	inOrder bool // see NewClientReader
 	bounded bool
-	room    int // if bounded: bytes that items of lists may take yet
+	room    int // if bounded: bytes that the items of lists may take
+	lists   int // bytes that the items of lists have taken
 }
 
 // NewReader reads from in, which must not change while values alias it (see Take and Bytes).
@@ -124,6 +134,9 @@ func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, boun
 // NewClientReader reads what a client of the RPC sent. Faults come in borsh-rs's order: a count that the input is too short for is one
 // only when the input has ended, behind what is wrong with the items before that.
 func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
+
+// Lists returns how many bytes of memory the items of the lists read so far take, without what they point to.
+func (r *Reader) Lists() int { return r.lists }
 
 // Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in any order, and repeated ones.
 func (r *Reader) Loosen() { r.loose = true }
@@ -341,19 +354,21 @@ func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 		return nil
 	}
 	var item T
-	if size := int(unsafe.Sizeof(item)); r.bounded {
-		if n > r.room/max(size, 1) {
-			r.Fail(ErrTooMuch)
-			return nil
-		}
-		r.room -= n * size
+	size := int(unsafe.Sizeof(item))
+	if r.bounded && n > (r.room-r.lists)/max(size, 1) {
+		r.Fail(ErrTooMuch)
+		return nil
 	}
+	r.lists += n * size
 	first := min(n, 1024)
 	if r.inOrder { // nothing is made twice of what may be long
 		first = min(n, len(r.buf)/max(minSize, 1))
 	}
 	out := make([]T, 0, first)
 	for range n {
+		if len(out) == cap(out) { // the items before this one were there: most of the rest may be, too
+			out = slices.Grow(out, min(n-len(out), 3*len(out)))
+		}
 		out = append(out, f(r))
 		if r.err != nil {
 			return nil

@@ -18,8 +18,8 @@ const (
 	MaxProof = 500 << 20
 )
 
-// What is read of a packed message may take more bytes in memory than it had: at most so many for the lists of a part, whose 30 MiB of memory usage
-// are at most 1.3 million strings, and beside the length of a proof.
+// The lists of an unpacked message may take more bytes in memory than they had. Those of a part may take partRoom: its 30 MiB of memory usage
+// are at most 1.3 million strings. Those of a proof may take proofRoom and twice its length: a validator without approval has 57 bytes and takes 64.
 const (
 	partRoom  = 64 << 20
 	proofRoom = 16 << 20
@@ -86,7 +86,7 @@ func UnpackProof(in []byte) (*headers.EpochProof, error) {
 		return nil, err
 	}
 	p := new(headers.EpochProof)
-	if err := borsh.UnmarshalWithin(raw, p, proofRoom+len(raw)); err != nil {
+	if err := borsh.UnmarshalWithin(raw, p, proofRoom+2*len(raw)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPacked, err)
 	}
 	return p, nil

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/headers"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -23,5 +25,29 @@ func TestBombs(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if made := int(after.TotalAlloc-before.TotalAlloc) >> 20; made > 2*len(raw)>>20+16 { // what is unpacked, and little more
 		t.Errorf("%d MiB were allocated for a part of %d KiB", made, len(part.Body)>>10)
+	}
+}
+
+// TestProofOfAbsentEndorsementsUnpacks: an endorsement that is absent has one byte in a proof and sixteen in memory. A proof in which nearly all are is decoded.
+func TestProofOfAbsentEndorsementsUnpacks(t *testing.T) {
+	const epochs, producers = 600, 2000
+	stake := primitives.ValidatorStake{AccountID: "aa", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()}
+	list := make([]primitives.ValidatorStake, producers)
+	for i := range list {
+		list[i] = stake
+	}
+	info, block := &epoch.EpochInfo{Version: epoch.EpochInfoV2, Validators: list[:1], BlockProducers: []epoch.ValidatorID{0}, ChunkProducers: [][]epoch.ValidatorID{{0}}}, new(epoch.BlockInfo)
+	header := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
+	header.Approvals = make([]primitives.Signature, 2*producers)
+	p := &headers.EpochProof{
+		Last:    headers.LastEpoch{Info: info, Next: info, NextNext: info, First: block, End: block, BeforeTheLast: block},
+		Current: headers.CurrentEpoch{First: header, Prev: header, PrevPrev: header, Tree: new(primitives.PartialMerkleTree)},
+	}
+	for range epochs {
+		p.Epochs = append(p.Epochs, headers.ProvenEpoch{Producers: list, Final: header, Endorsements: make([]primitives.Signature, producers)})
+	}
+	got, err := UnpackProof(PackProof(p))
+	if err != nil || len(got.Epochs) != epochs || len(got.Epochs[0].Endorsements) != producers {
+		t.Errorf("a proof of %d bytes: %v", len(p.AppendBorsh(nil)), err)
 	}
 }

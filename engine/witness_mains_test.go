@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// missedChunk returns a node, the witnesses of the chunks of height 2, which come into no block, and that of the chunk of height 3 whose shard missed its chunk: the
+// first of the former and the latter have the same main transition, that of block 1.
+func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkStateWitness, second *primitives.ChunkStateWitness) {
+	t.Helper()
+	n, err := openChanged(t, testGenesis(t, "aa", "zz"), storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Mains = mains })
+	if err != nil {
+		t.Fatal(err)
+	}
+	witnesses := func(chunks []*primitives.Chunk) (out []*primitives.ChunkStateWitness) {
+		for _, c := range chunks {
+			w, err := n.Witness(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, w.ChunkStateWitness)
+		}
+		return out
+	}
+	root := n.Head().Hash
+	n.accept(n.make(n.Head().Hash, 1, false, transfer(root, 1)))
+	_, chunks := n.make(n.Head().Hash, 2, false, transfer(root, 2))
+	first = witnesses(chunks)
+	n.accept(n.make(n.Head().Hash, 2, true, transfer(root, 2)))
+	_, chunks = n.make(n.Head().Hash, 3, false, transfer(root, 3))
+	for _, w := range witnesses(chunks) {
+		if len(w.Implicit) > 0 {
+			second = w
+		}
+	}
+	if second == nil {
+		t.Fatal("no chunk was missed")
+	}
+	return n, first, second
+}
+
+// TestMainTransitionIsAppliedOnce: a main transition that was judged for another chunk of the shard is not read again (nearcore chunk_validation.rs:594): neither its state nor
+// its code need be shown. All else is checked as before, and a witness that was refused leaves nothing behind.
+func TestMainTransitionIsAppliedOnce(t *testing.T) {
+	junk := func(w *primitives.ChunkStateWitness) { w.Main.Base = [][]byte{[]byte("junk")} }
+	n, first, second := missedChunk(t, 0)
+	with := func(change ...func(*primitives.ChunkStateWitness)) error {
+		w := *second
+		w.Implicit = append([]primitives.StateTransition(nil), w.Implicit...)
+		for _, f := range change {
+			f(&w)
+		}
+		return n.CheckWitness(&w, nil)
+	}
+	for range 2 {
+		if err := with(junk); !errors.Is(err, ErrWitness) {
+			t.Errorf("junk, and nothing was judged before: %v", err)
+		}
+	}
+	for _, w := range first {
+		if err := n.CheckWitness(w, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := with(junk); err != nil {
+		t.Errorf("junk, and the transition is known: %v", err)
+	}
+	if err := with(); err != nil {
+		t.Errorf("as it was made: %v", err)
+	}
+	for name, change := range map[string]func(*primitives.ChunkStateWitness){
+		"state behind main":    func(w *primitives.ChunkStateWitness) { w.Main.PostState[3] ^= 1 },
+		"implicit state":       func(w *primitives.ChunkStateWitness) { w.Implicit[0].Base = nil },
+		"state behind missing": func(w *primitives.ChunkStateWitness) { w.Implicit[0].PostState[3] ^= 1 },
+		"no implicit":          func(w *primitives.ChunkStateWitness) { w.Implicit = nil },
+		"receipts":             func(w *primitives.ChunkStateWitness) { w.AppliedReceipts[3] ^= 1 },
+		"transactions": func(w *primitives.ChunkStateWitness) {
+			w.Transactions = append(w.NewTransactions, transfer(w.EpochID, 7))
+		},
+		"header's state": func(w *primitives.ChunkStateWitness) { w.Header.PrevStateRoot[3] ^= 1 },
+		"header's gas":   func(w *primitives.ChunkStateWitness) { w.Header.PrevGasUsed++ },
+	} {
+		if err := with(junk, change); !errors.Is(err, ErrWitness) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := with(junk); err != nil {
+		t.Errorf("junk, after others were refused: %v", err)
+	}
+
+	n, first, second = missedChunk(t, -1)
+	for _, w := range first {
+		if err := n.CheckWitness(w, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := with(junk); !errors.Is(err, ErrWitness) {
+		t.Errorf("junk, and no result is kept: %v", err)
+	}
+}
+
+// TestMainResultsAreBounded: of each shard the results used last stay, as in nearcore's LruCache, and shards that were split go when none of their chunks can come.
+func TestMainResultsAreBounded(t *testing.T) {
+	before, after := primitives.NewShardLayoutV0(2, 1), primitives.NewShardLayoutV0(3, 2)
+	m := newMainResults(0)
+	at := func(l primitives.ShardLayout, i byte) mainKey { return mainKey{l.ShardUIDs()[0], primitives.Hash{i}} }
+	for i := range byte(DefaultMains) {
+		m.put(at(before, i), &chain.ChunkExtra{GasUsed: primitives.Gas(i)}, nil, before, 0)
+	}
+	if x, _, ok := m.get(at(before, 0)); !ok || x.GasUsed != 0 {
+		t.Fatal("the first result is gone")
+	}
+	x, _, _ := m.get(at(before, 5))
+	x.StateRoot = primitives.Hash{9} // what implicit transitions do to it
+	m.put(at(before, DefaultMains), &chain.ChunkExtra{}, nil, before, 0)
+	for i, want := range map[byte]bool{0: true, 1: false, 2: true, 5: true, DefaultMains: true} {
+		x, _, ok := m.get(at(before, i))
+		if ok != want || ok && !x.StateRoot.IsZero() {
+			t.Errorf("result %d: %v, %+v, want %v", i, ok, x, want)
+		}
+	}
+	if n := len(m.shards[before.ShardUIDs()[0]].list); n != DefaultMains {
+		t.Errorf("%d results of a shard", n)
+	}
+	m.put(at(after, 1), &chain.ChunkExtra{}, nil, after, 0)
+	if _, _, ok := m.get(at(before, 0)); !ok {
+		t.Error("the shard before the split is gone, and its chunks may come")
+	}
+	m.put(at(after, 1), &chain.ChunkExtra{}, nil, after, 1)
+	if _, _, ok := m.get(at(before, 0)); ok || len(m.shards) != 1 {
+		t.Errorf("%d shards", len(m.shards))
+	}
+}
+
+// TestGenesisTransitionIsNotRead: the strings of a main transition that is the genesis are read nowhere (nearcore chunk_validation.rs MainTransition::Genesis). The state to which it
+// leads is.
+func TestGenesisTransitionIsNotRead(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb"))
+	_, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Head().Hash, 1))
+	for _, c := range chunks {
+		given, err := n.Witness(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := *given.ChunkStateWitness
+		w.Main.Base = [][]byte{[]byte("read by nobody")}
+		if err := n.CheckWitness(&w, nil); err != nil {
+			t.Errorf("shard %d, with a string: %v", c.Header.ShardID, err)
+		}
+		w.Main.PostState[3] ^= 1
+		if err := n.CheckWitness(&w, nil); !errors.Is(err, ErrWitness) {
+			t.Errorf("shard %d, to another state: %v", c.Header.ShardID, err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// TestMessagesOfOneByteItemsDecode: what nearcore decodes is decoded, up to the length that a valid message may have, if it is nothing but items of one byte: the longest valid
+// transaction (max_transaction_size), on its own and routed, and what a chunk may send to a shard.
+func TestMessagesOfOneByteItemsDecode(t *testing.T) {
+	const maxTransaction, maxToShard = 1_572_864, 4_718_592
+	creates := func(n int) []primitives.Action {
+		list := make([]primitives.Action, n)
+		for i := range list {
+			list[i] = &primitives.CreateAccount{}
+		}
+		return list
+	}
+	x := primitives.Transaction{SignerID: "aa", ReceiverID: "bb", PublicKey: keyA.PublicKey()}
+	x.Actions = creates(maxTransaction - len(borsh.Marshal(primitives.NewSignedTransaction(x, primitives.ZeroED25519Signature))))
+	tx := primitives.NewSignedTransaction(x, primitives.ZeroED25519Signature)
+	if tx.Size() != maxTransaction {
+		t.Fatalf("a transaction of %d bytes", tx.Size())
+	}
+	receipt := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &primitives.ActionReceipt{SignerID: "aa", SignerPublicKey: keyA.PublicKey(), Actions: creates(maxToShard)}}
+	chunk := &ChunkResponse{primitives.ChunkResponse{Receipts: []primitives.ReceiptProof{{Receipts: []*primitives.Receipt{receipt}}}}}
+	for name, m := range map[string]Message{
+		"transaction":         &Transaction{tx},
+		"routed transaction":  NewRouted(keyA, ToPeer(PeerID(keyA.PublicKey())), &ForwardTx{*tx}, 1),
+		"receipts of a chunk": NewRouted(keyA, ToPeer(PeerID(keyA.PublicKey())), chunk, 1),
+	} {
+		frame := Append(nil, m)
+		got, err := Decode(frame)
+		if err != nil {
+			t.Errorf("%s of %d bytes: %v", name, len(frame), err)
+			continue
+		}
+		if n := len(Append(nil, got)); n != len(frame) {
+			t.Errorf("%s: %d bytes when it is written again, not %d", name, n, len(frame))
+		}
+	}
+}
