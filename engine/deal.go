@@ -25,7 +25,7 @@ const maxDealKeys = 64
 // Deal finds the value in the storage of a NEP-141 token that says what an account has of it: of those that ft_balance_of reads behind the
 // head the one that, set to the amount, makes it answer that. ErrDeal; the context's error when that ends. Safe from any goroutine.
 func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) (*genesis.DataRecord, error) {
-	at, err := e.StateAt(e.Head().Hash)
+	at, err := e.StateUntil(ctx.Err, e.Head().Hash)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, 
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {
-		changed := overBase(&pastTrie{base: e.valuesOf(at.Entry, i), over: []state.Change{{Key: key, Value: value}}}, e.o.Base)
+		changed := overBase(&pastTrie{base: e.valuesOf(ctx.Err, at.Entry, i), over: []state.Change{{Key: key, Value: value}}}, e.o.Base)
 		got, err := e.balanceOf(ctx, at, i, changed, token, account)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

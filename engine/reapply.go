@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
@@ -14,9 +15,9 @@ import (
 
 // Reapply applies a stored block's chunk of a shard once more, with another VM, and keeps nothing: to watch what it does. It is
 // as it was, but for the state root, the recorded size and a proposal to split where the state is older than the tries in
-// memory. ErrUnknown; storage.ErrGone if the state was collected. Safe from any goroutine.
-func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
-	entry, parent, err := e.blockAgain(block)
+// memory. ErrUnknown; storage.ErrGone if the state was collected; the context's error if that ends before. Safe from any goroutine.
+func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
+	entry, parent, err := e.blockAgain(ctx.Err, block)
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +43,13 @@ func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm 
 	return r, nil
 }
 
-// blockAgain returns a block that is to be applied again, and the states before it, which the caller releases.
-func (e *Engine) blockAgain(block primitives.Hash) (*Entry, *State, error) {
+// blockAgain returns a block that is to be applied again, and the states before it, which the caller releases. ask is that of StateUntil.
+func (e *Engine) blockAgain(ask func() error, block primitives.Hash) (*Entry, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {
 		return nil, nil, err
 	}
-	parent, err := e.StateAt(entry.Header().PrevHash)
+	parent, err := e.StateUntil(ask, entry.Header().PrevHash)
 	return entry, parent, err
 }
 
@@ -95,7 +96,7 @@ func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before,
 			if err != nil {
 				return b, err
 			}
-			t = &pastTrie{base: heirValues{storedValues{e, ref(parent.Entry), from, accounts(layout, primitives.ShardIndex(i))}, keep}}
+			t = &pastTrie{base: heirValues{storedValues{e, ref(parent.Entry), from, accounts(layout, primitives.ShardIndex(i)), parent.ask}, keep}}
 		}
 		b.tries = append(b.tries, t)
 	}

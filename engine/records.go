@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,17 +20,17 @@ var recordColumns = []primitives.TrieColumn{primitives.ColAccount, primitives.Co
 
 // EachRecord calls yield for what a stored block left, as records: shard by shard in the order of keys, each shard's delayed receipts behind
 // all else and in theirs. accounts, if not nil, are whose records are wanted. It reads from the store as of one moment and holds nothing of
-// it up; an error of yield ends it. ErrUnknown; storage.ErrGone for a block whose state was collected. Safe from any goroutine.
-func (e *Engine) EachRecord(hash primitives.Hash, accounts []primitives.AccountID, yield func(genesis.Record) error) error {
-	return e.eachRecord(hash, accounts, recordScan{columns: recordColumns, queue: true, yield: yield})
+// it up; an error of yield ends it, and so does the end of ctx, whose error it returns then. ErrUnknown; storage.ErrGone for a block whose state was collected. Safe from any goroutine.
+func (e *Engine) EachRecord(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, yield func(genesis.Record) error) error {
+	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns, queue: true, yield: yield})
 }
 
 // EachAccount is EachRecord for the accounts themselves alone.
-func (e *Engine) EachAccount(hash primitives.Hash, accounts []primitives.AccountID, yield func(*genesis.AccountRecord) error) error {
-	return e.eachRecord(hash, accounts, recordScan{columns: recordColumns[:1], yield: func(r genesis.Record) error { return yield(r.(*genesis.AccountRecord)) }})
+func (e *Engine) EachAccount(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, yield func(*genesis.AccountRecord) error) error {
+	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns[:1], yield: func(r genesis.Record) error { return yield(r.(*genesis.AccountRecord)) }})
 }
 
-func (e *Engine) eachRecord(hash primitives.Hash, accounts []primitives.AccountID, s recordScan) error {
+func (e *Engine) eachRecord(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, s recordScan) error {
 	rec, err := e.record(hash)
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (e *Engine) eachRecord(hash primitives.Hash, accounts []primitives.AccountI
 		s.accounts = append([]primitives.AccountID{}, slices.Compact(slices.Sorted(slices.Values(accounts)))...)
 	}
 	for i := range at.Shards {
-		s.values = overStored(e.valuesOf(at, primitives.ShardIndex(i)))
+		s.values = overStored(e.valuesOf(ctx.Err, at, primitives.ShardIndex(i)))
 		if !at.Shards[i].Held() {
 			return fmt.Errorf("engine: state of shard %d at block %v: %w", at.Shards[i].ID, rec.Ref(), errNotHeld)
 		}
@@ -56,9 +57,9 @@ func (e *Engine) eachRecord(hash primitives.Hash, accounts []primitives.AccountI
 	return nil
 }
 
-// valuesOf are the values of a shard after a stored block.
-func (e *Engine) valuesOf(at *Entry, i primitives.ShardIndex) storedValues {
-	return storedValues{e, ref(at), at.Shards[i].ID, accounts(at.Layout, i)}
+// valuesOf are the values of a shard after a stored block. ask is that of StateUntil.
+func (e *Engine) valuesOf(ask func() error, at *Entry, i primitives.ShardIndex) storedValues {
+	return storedValues{e, ref(at), at.Shards[i].ID, accounts(at.Layout, i), ask}
 }
 
 // recordScan turns one shard's state into records.

@@ -14,11 +14,16 @@ import (
 type State struct {
 	*Entry
 	past []state.Trie // nil: the entry's roots, which are held
+	ask  func() error // of StateUntil
 }
 
 // StateAt returns the states after a block: ErrUnknown for a block that is not known, storage.ErrGone for one whose state
 // was collected. The caller calls Release.
-func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
+func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
+
+// StateUntil is StateAt for a reader that may have to stop: each read of a state that is not in memory asks first, and long scans ask in
+// between; an error of ask ends the read and is returned. nil asks nobody.
+func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
 	if at := e.Entry(hash); at != nil && at.Acquire() {
 		return &State{Entry: at}, nil
 	}
@@ -27,7 +32,7 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 		return nil, err
 	}
 	if p := e.elder(rec.Ref()); p != nil {
-		return p.StateAt(hash)
+		return p.StateUntil(ask, hash)
 	}
 	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
 		return nil, fmt.Errorf("engine: state of block %v: %w, the earliest is of height %d", rec.Ref(), storage.ErrGone, tail)
@@ -36,13 +41,13 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &State{Entry: at}
+	s := &State{Entry: at, ask: ask}
 	for i := range at.Shards {
 		if !at.Shards[i].Held() {
 			s.past = append(s.past, unheldTrie{at.Shards[i].ID})
 			continue
 		}
-		values := storedValues{e, rec.Ref(), at.Shards[i].ID, accounts(at.Layout, primitives.ShardIndex(i))}
+		values := e.valuesOf(ask, at, primitives.ShardIndex(i))
 		s.past = append(s.past, overBase(&pastTrie{base: values}, e.o.Base))
 	}
 	return s, nil
@@ -100,9 +105,15 @@ type storedValues struct {
 	at       storage.BlockRef
 	shard    primitives.ShardID
 	accounts storage.AccountRange
+	ask      func() error // whether to stop; nil: nobody wants that
 }
 
 func (s storedValues) get(key []byte) ([]byte, error) {
+	if s.ask != nil {
+		if err := s.ask(); err != nil {
+			return nil, err
+		}
+	}
 	v, err := s.e.store.ValueAt(s.at, s.shard, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
@@ -111,5 +122,10 @@ func (s storedValues) get(key []byte) ([]byte, error) {
 }
 
 func (s storedValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
-	return s.e.store.Scan(s.at, s.shard, s.accounts, from, to, yield)
+	if s.ask != nil {
+		if err := s.ask(); err != nil {
+			return err
+		}
+	}
+	return s.e.store.ScanUntil(s.ask, s.at, s.shard, s.accounts, from, to, yield)
 }

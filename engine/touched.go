@@ -39,7 +39,7 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 	if err != nil {
 		return nil, err
 	}
-	at, err := e.StateAt(in.Header().PrevHash)
+	at, err := e.StateUntil(ctx.Err, in.Header().PrevHash)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 			return nil, fmt.Errorf("%w: shard %d", ErrUntracked, at.Shards[i].ID)
 		}
 		notes[i] = map[string]bool{}
-		on.past[i] = noted(overBase(&pastTrie{base: idleValues{e.valuesOf(at.Entry, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
+		on.past[i] = noted(overBase(&pastTrie{base: idleValues{e.valuesOf(ctx.Err, at.Entry, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
 	}
 	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTouched, err)
@@ -68,7 +68,7 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 		if sum += len(notes[i]); sum > MaxTouched {
 			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrTouched, hash, MaxTouched)
 		}
-		of := touchedShard{values: overStored(e.valuesOf(at.Entry, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
+		of := touchedShard{values: overStored(e.valuesOf(ctx.Err, at.Entry, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
 		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {
 			return nil, err
 		}

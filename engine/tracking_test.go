@@ -133,7 +133,7 @@ func TestNotHeld(t *testing.T) {
 		if _, err := n.Transition(n.Head().Hash, ids[1-mine]); !errors.Is(err, ErrUntracked) {
 			t.Errorf("%s: what proves a chunk of it: %v", when, err)
 		}
-		if _, err := n.Reapply(n.Head().Hash, 1-mine, nil); !errors.Is(err, ErrUntracked) {
+		if _, err := n.Reapply(t.Context(), n.Head().Hash, 1-mine, nil); !errors.Is(err, ErrUntracked) {
 			t.Errorf("%s: a chunk of it again: %v", when, err)
 		}
 		if n.StateSize(1-mine) != 0 || n.StateSize(mine) == 0 {

@@ -340,7 +340,7 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	if len(t.Codes) == 0 {
 		return nil, nil
 	}
-	entry, parent, err := e.blockAgain(t.Block)
+	entry, parent, err := e.blockAgain(nil, t.Block)
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +379,7 @@ func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, 
 	if err != nil {
 		return nil, err
 	}
-	entry, parent, err := e.blockAgain(t.Block)
+	entry, parent, err := e.blockAgain(nil, t.Block)
 	if err != nil {
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func (n *fakeNode) Mine(_ context.Context, m *view.Mine) (view.At, error) {
 	}
 	return view.At{Height: 100 + primitives.Height(m.Blocks), Hash: testHash}, n.err
 }
-func (n *fakeNode) DumpState(accounts []primitives.AccountID, _ *uint64, each func(genesis.Record) error) (view.At, error) {
+func (n *fakeNode) DumpState(_ context.Context, accounts []primitives.AccountID, _ *uint64, each func(genesis.Record) error) (view.At, error) {
 	for _, a := range append([]primitives.AccountID{"a"}, accounts...) {
 		if err := each(&genesis.ContractRecord{AccountID: a, Code: n.state.code}); err != nil {
 			return testAt, err

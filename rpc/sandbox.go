@@ -147,8 +147,9 @@ type Steerer interface {
 	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
 	DropWorld(ctx context.Context, id string) error
 	Worlds() ([]view.World, error)
-	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head. An error of each ends it.
-	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
+	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head. An error of each ends it,
+	// and so does the context.
+	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	// LoadState makes accounts what the records say that they are.
 	LoadState(ctx context.Context, records []genesis.Record) error
 	// Tag keeps what is submitted from now on under a name, empty: under none; or transactions that are named, if hashes is not nil.

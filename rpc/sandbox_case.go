@@ -33,7 +33,10 @@ did: a file with which sandbox_replay_transaction has it happen again on any san
 			if e, ok := lookup(err); ok && e.Kind == view.ErrUnknownTx {
 				return b, c.txFault(err)
 			}
-			return b, steered(err, SandboxRefused, "it was not run again in time")
+			if wasStopped(err) {
+				return b, c.tooLong("sandbox_dump_transaction", err)
+			}
+			return b, steered(err, SandboxRefused, "")
 		}
 		b = append(b, `{"records":[`...)
 		var record []byte

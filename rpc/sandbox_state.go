@@ -18,7 +18,7 @@ type dumpState struct {
 var sandboxDumpState = Method[dumpState]{
 	Name: "sandbox_dump_state", Doc: `Returns what the state is, as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it or, with account_ids,
 of these accounts; behind the head, or the block of a height. What is larger than a reply may be is for troupe view-state dump-state.`,
-	Faults: sandboxFaults, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true,
 	Parse: func(v val) (p dumpState, err error) {
 		if v.isNull() {
 			return p, nil
@@ -31,7 +31,7 @@ of these accounts; behind the head, or the block of a height. What is larger tha
 		var record []byte
 		b = append(b, `{"records":[`...)
 		begun := len(b)
-		at, err := c.node.DumpState(p.accounts, p.height, func(r genesis.Record) (err error) {
+		at, err := c.node.DumpState(c.ctx, p.accounts, p.height, func(r genesis.Record) (err error) {
 			record = genesis.AppendRecord(record[:0], r)
 			if b, err = c.room(b, len(record)+smallReply); err != nil {
 				return err
@@ -46,6 +46,8 @@ of these accounts; behind the head, or the block of a height. What is larger tha
 		switch {
 		case errors.As(err, &full):
 			return b, full
+		case wasStopped(err):
+			return b, c.tooLong("sandbox_dump_state", err)
 		case err != nil:
 			return b, steered(err, SandboxRefused, "")
 		}

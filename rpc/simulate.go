@@ -1,6 +1,9 @@
 package rpc
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -26,7 +29,10 @@ var simulateTx = Method[view.Simulate]{
 			}
 			return view.AppendSimulation(b, s), nil
 		}
-		if e, ok := lookup(err); ok && e.Kind != view.ErrTimeout {
+		if wasStopped(err) {
+			return b, c.tooLong("EXPERIMENTAL_simulate_tx", err)
+		}
+		if _, ok := lookup(err); ok {
 			return b, queryBlockFault(err, &p.Block)
 		}
 		return b, c.txFault(err)
@@ -52,11 +58,30 @@ var traceTx = Method[view.Trace]{
 			}
 			return append(b, report...), nil
 		}
-		if e, ok := lookup(err); ok && e.Kind != view.ErrTimeout && e.Kind != view.ErrUnknownTx {
+		if wasStopped(err) {
+			return b, c.tooLong("EXPERIMENTAL_trace_tx", err)
+		}
+		if e, ok := lookup(err); ok && e.Kind != view.ErrUnknownTx {
 			return b, queryBlockFault(err, &p.Block)
 		}
 		return b, c.txFault(err)
 	},
+}
+
+// wasStopped tells whether work was stopped since it took longer than a request may.
+func wasStopped(err error) bool {
+	return errors.Is(err, view.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// tooLong says what was stopped, where it was, and what to do. Clients look for the first word.
+func (c *call) tooLong(what string, err error) error {
+	c.metrics.timeouts.Add(1)
+	text := fmt.Sprintf("Timeout: %s was stopped after %v", what, c.opts.PollingTimeout)
+	var at *view.StoppedError
+	if errors.As(err, &at) {
+		text += ", " + at.Where
+	}
+	return Timeout.because(text+"; rpc.polling_config.polling_timeout in the node's config.json is how long it may take", nil)
 }
 
 func parseTrace(v val) (p view.Trace, err error) {

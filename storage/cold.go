@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -10,8 +9,8 @@ import (
 )
 
 // Where finality stands still blocks gather above the folded one. Of all but the newest the memory has no more than what finds them: their
-// names, the directory of their record, and eight bytes for each id and key. What they did is in the log, and is read from
-// there when somebody asks, when they are folded, and when their branch is scanned.
+// names, the directory of their record, eight bytes for each id, and for each key that they changed the key, once in a run, and twelve bytes
+// for each change (pendingKeys). What they did is in the log. A reader reads the item that it returns; a fold reads each block once.
 
 // Bounds of the bodies in memory: the newest blocks, as they came.
 const (
@@ -19,7 +18,7 @@ const (
 	DefaultWarmBytes  = 32 << 20 // of changes
 )
 
-// coldIndex finds the cold blocks that may have an id or key. Rows are hashes under a seed that nobody knows, with the number of a
+// coldIndex finds the cold blocks that may have an id. Rows are hashes under a seed that nobody knows, with the number of a
 // block in their lower bits, in sorted runs that are merged eight by eight: a block costs the logarithm of all.
 type coldIndex struct {
 	seed   maphash.Seed
@@ -44,9 +43,6 @@ func (c *coldIndex) init() { c.seed, c.blocks = maphash.MakeSeed(), map[uint32]*
 func (c *coldIndex) id(id primitives.Hash) uint64 {
 	return maphash.Bytes(c.seed, id[:]) >> coldBits << coldBits
 }
-func (c *coldIndex) key(flat string) uint64 {
-	return maphash.String(c.seed, flat) >> coldBits << coldBits
-}
 
 // add takes up a block.
 func (c *coldIndex) add(p *pendingBlock, d *body) {
@@ -55,9 +51,6 @@ func (c *coldIndex) add(p *pendingBlock, d *body) {
 	c.blocks[p.cold] = p
 	var rows []uint64
 	d.eachID(func(id *primitives.Hash, _ place) { rows = append(rows, c.id(*id)|uint64(p.cold)) })
-	for i := range d.keys {
-		rows = append(rows, c.key(d.keys[i].flat)|uint64(p.cold))
-	}
 	slices.Sort(rows)
 	c.runs = append(c.runs, coldRun{slices.Clip(slices.Compact(rows)), 0, p.cold})
 	for c.merge() {
@@ -116,6 +109,7 @@ func (c *coldIndex) find(hash uint64) (out []*pendingBlock) {
 
 // cool leaves the body of a block to the log.
 func (t *tree) cool(p *pendingBlock) {
+	t.keys.all() // before the lock: it may make a run of many
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := p.body.Load()
@@ -126,15 +120,6 @@ func (t *tree) cool(p *pendingBlock) {
 	t.cold.add(p, d)
 	t.bytes -= p.bytes
 	p.body.Store(nil) // last: who finds none finds it in the index
-}
-
-// coldKey returns the cold blocks that may have changed a key, the newest first.
-func (t *tree) coldKey(flat string) []*pendingBlock {
-	t.mu.RLock()
-	out := t.cold.find(t.cold.key(flat))
-	t.mu.RUnlock()
-	slices.SortFunc(out, func(a, b *pendingBlock) int { return cmp.Compare(b.ref.Height, a.ref.Height) })
-	return slices.Compact(out)
 }
 
 // warmth is the bodies in memory, the oldest first; under commitMu.
@@ -223,6 +208,13 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 		c.mu.Unlock()
 	}
 	return d, nil
+}
+
+// count returns how many records were read whole.
+func (c *bodies) count() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return uint64(c.reads)
 }
 
 // forget drops what was read of a block.

@@ -61,6 +61,7 @@ func (s *Store) enter(p *pendingBlock) {
 	parent := p.parent.Load()
 	parent.children = append(parent.children, p)
 	s.tree.add(p)
+	s.tree.keys.build()
 	s.warm(p)
 	s.noteSegment(p.entry)
 }

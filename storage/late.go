@@ -99,6 +99,7 @@ func (s *Store) join(p *pendingBlock, e *entry) error {
 		return err
 	}
 	s.tree.join(p, d, e)
+	s.tree.keys.again(p, d)
 	s.hasLates.Store(true)
 	s.bodies.forget(p)
 	return nil

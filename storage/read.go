@@ -312,6 +312,19 @@ func (r *Record) Changes(shard primitives.ShardID) ([]Change, error) {
 	return out, err
 }
 
+// change returns change i of a shard.
+func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
+	item, err := r.item(kindChanges, shard, i)
+	if err != nil {
+		return Change{}, err
+	}
+	ids, err := r.rawIDs(shard)
+	if err != nil {
+		return Change{}, err
+	}
+	return parseChange(item, ids)
+}
+
 // section finds a section, and the record that has it: the block's own, or a later one of the shard.
 func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section) {
 	for i := range r.e.head.Sections {

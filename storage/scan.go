@@ -14,19 +14,39 @@ import (
 // during the call only.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
-	return s.scanParts(at, shard, func() (parts []scanPart) {
-		for _, r := range flatRanges(shard, accounts, from, to) {
-			parts = append(parts, scanPart{flatRange: r, shard: shard})
-		}
-		return parts
-	}, yield)
+	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)
 }
 
-// scanPart is a range of a shard, with changes that come before what the state has: those of a child's blocks.
+// ScanUntil is Scan that asks every askEvery keys, yielded or not, whether to stop: an error ends the scan and is returned. nil asks nobody.
+func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
+	yield func(key, value []byte) bool) error {
+	return s.scanParts(at, shard, func() (parts []scanPart) {
+		for _, r := range flatRanges(shard, accounts, from, to) {
+			part := scanPart{flatRange: r, shard: shard}
+			if col := r.lo[0]; shardBound(col) {
+				part.prefix = flatKey(shard, []byte{col})
+			}
+			parts = append(parts, part)
+		}
+		return parts
+	}, asked{ask: ask, yield: yield})
+}
+
+// askEvery is after how many keys a scan asks whether to stop.
+const askEvery = 64
+
+// asked is who a scan tells of pairs, and who is asked whether it is to go on.
+type asked struct {
+	ask   func() error // nil: nobody
+	yield func(key, value []byte) bool
+}
+
+// scanPart is a range of a shard, below layers of changes of pending blocks, the youngest first.
 type scanPart struct {
 	flatRange
-	shard primitives.ShardID
-	over  []pendingKey // ascending
+	shard  primitives.ShardID
+	prefix string // of all keys of the range, which names column and shard; empty in a column of accounts
+	over   []keyLayer
 }
 
 func cloneParts(parts []scanPart) []scanPart {
@@ -38,7 +58,7 @@ func cloneParts(parts []scanPart) []scanPart {
 }
 
 // scanParts is Scan of ranges, which are made anew when it has to begin again.
-func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, yield func(key, value []byte) bool) error {
+func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, to asked) error {
 	list := parts()
 	p, v := s.branch(at)
 	if err := v.readable(at, shard); err != nil {
@@ -46,14 +66,10 @@ func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []
 	}
 again:
 	for i := 0; p != nil && i < len(list); i++ {
-		whole, err := s.overlay(v, p, &list[i])
-		if err != nil {
-			return err
-		}
-		if whole {
+		if s.overlay(v, p, &list[i]) {
 			continue
 		}
-		if s.view.Load().folded == v.folded {
+		if s.view.Load().folded == v.folded && s.tree.get(p.ref.Hash) == p {
 			return fmt.Errorf("block %v: %w", at, ErrNotFound) // it lost
 		}
 		list = parts()
@@ -67,7 +83,7 @@ again:
 		case !s.below(at.Height):
 			return fmt.Errorf("block %v: %w", at, ErrNotFound)
 		}
-		return s.parent.scanParts(at, shard, func() []scanPart { return cloneParts(list) }, yield)
+		return s.parent.scanParts(at, shard, func() []scanPart { return cloneParts(list) }, to)
 	}
 	snap, err := s.db.snapshot()
 	if err != nil {
@@ -87,10 +103,10 @@ again:
 			return err
 		}
 	} else if s.view.Load().tail > height { // garbage collection has come by
-		return s.scanParts(at, shard, parts, yield)
+		return s.scanParts(at, shard, parts, to)
 	}
 	for i := range list {
-		more, err := s.scanRange(snap, all, height, list[i].flatRange, list[i].over, yield)
+		more, err := s.scanRange(snap, all, height, &list[i], to)
 		if err != nil || !more {
 			return err
 		}
@@ -98,51 +114,62 @@ again:
 	return nil
 }
 
-// overlay puts the pending changes of a range on the branch of p behind those that it has, ascending; the youngest of each key. Where a pending
-// block has made the shard by a split, the range and the keys become those of the shard that it came from. whole as for pendingChange.
-// Of cold blocks each is read, which takes its time.
-func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool, err error) {
-	all, shard := r.over, r.shard
-	for ; p != v.base; p = p.parent.Load() {
+// overlay puts what the branch of p has changed in a range behind the layers that it has. Where a pending block has made the shard by a split,
+// the range becomes that of the shard that it came from. whole as for pendingChange.
+func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
+	for p != v.base {
 		if p == nil {
-			return false, nil
+			return false
 		}
-		d, err := s.bodyOf(p, false)
-		if err != nil {
-			return false, err
+		runs, ok := s.runsAt(v, p)
+		if !ok || !v.rooted(p) {
+			return false
 		}
-		all = append(all, d.rangeKeys(r.lo, r.hi)...)
-		x := splitOf(p.entry.head.Splits, shard)
-		if x == nil || r.lo == "" || !shardBound(r.lo[0]) {
+		split := p.splitAbove(v)
+		if r.prefix == "" {
+			split = nil
+		}
+		l := keyLayer{branchKeys{s: s, v: v, p: p, low: v.folded.Height + 1, high: p.ref.Height, runs: runs}, r.flatRange, len(r.prefix)}
+		if split != nil {
+			l.low = split.ref.Height
+		}
+		r.over = append(r.over, l)
+		if split == nil {
+			return true
+		}
+		p = split.parent.Load()
+		x := splitOf(split.entry.head.Splits, r.shard)
+		if x == nil {
 			continue
 		}
-		inherits := x.inherits(shard, r.lo[0])
-		old, now := flatKey(shard, []byte{r.lo[0]}), flatKey(x.Parent, []byte{r.lo[0]})
-		shard = x.Parent
-		for i := range all {
-			all[i].flat = now + all[i].flat[len(old):]
-		}
+		col, child := r.prefix[0], r.shard
+		old, now := r.prefix, flatKey(x.Parent, []byte{col})
+		r.shard, r.prefix = x.Parent, now
 		r.lo = now + r.lo[len(old):]
 		if strings.HasPrefix(r.hi, old) {
 			r.hi = now + r.hi[len(old):]
 		} else {
 			r.hi = string(PrefixEnd([]byte(now)))
 		}
-		if !inherits { // nothing of what the parent had: all that there is are these changes
+		if !x.inherits(child, col) { // nothing of what the parent had: all that there is are these changes
 			r.lo = r.hi
-			break
+			return true
 		}
 	}
-	// The younger block was appended first: a stable sort keeps it first among equals.
-	slices.SortStableFunc(all, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
-	r.over = slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat })
-	r.shard = shard
-	return true, nil
+	return true
 }
 
-// scanRange merges sorted lists: Flat, the values that Undo has in each era for keys changed above height, and the overlay.
-func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, rg flatRange, over []pendingKey,
-	yield func(key, value []byte) bool) (more bool, err error) {
+// scanRange merges sorted lists: Flat, the values that Undo has in each era for keys changed above height, and the layers.
+func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, part *scanPart, to asked) (more bool, err error) {
+	rg := part.flatRange
+	var layers []*layerScan
+	for i := range part.over {
+		l, err := part.over[i].scan(part.prefix, to.ask)
+		if err != nil {
+			return false, err
+		}
+		layers = append(layers, l)
+	}
 	hi := []byte{flat.id + 1}
 	if rg.hi != "" {
 		hi = append([]byte{flat.id}, rg.hi...)
@@ -165,7 +192,12 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 		}
 	}
 	flats.next()
-	for {
+	for n := 1; ; n++ {
+		if to.ask != nil && n%askEvery == 0 {
+			if err := to.ask(); err != nil {
+				return false, err
+			}
+		}
 		// The least key of all.
 		key, any := "", false
 		consider := func(k string) {
@@ -176,8 +208,10 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 		if flats.valid() {
 			consider(string(flats.key()[1:]))
 		}
-		if len(over) > 0 {
-			consider(over[0].flat)
+		for _, l := range layers {
+			if l.ok {
+				consider(l.key)
+			}
 		}
 		for i := range olds {
 			if err := olds[i].upTo(key, any); err != nil {
@@ -215,10 +249,24 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 			first = false
 			old.pass()
 		}
-		if len(over) > 0 && over[0].flat == key {
-			value, over = over[0].change.Last(), over[1:]
+		first = true // of the layers that have the key the youngest counts
+		for _, l := range layers {
+			if !l.ok || l.key != key {
+				continue
+			}
+			if first {
+				c, err := l.found.change()
+				if err != nil {
+					return false, err
+				}
+				value = c.Last()
+			}
+			first = false
+			if err := l.next(part.prefix); err != nil {
+				return false, err
+			}
 		}
-		if value != nil && !yield(trieKey([]byte(key)), value) {
+		if value != nil && !to.yield(trieKey([]byte(key)), value) {
 			return false, nil
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// Above the folded block a read costs a look into some of the newest blocks, or a search in the runs of pendingKeys, and one item of the log
+// where the change is not in memory, however many blocks there are.
+
 // ValueAt returns the value of a trie key in a shard's state after the block at, or an error that wraps ErrNotFound when
 // the key is absent there, ErrGone when the block is below the tail. The block may be of any branch above the folded one,
 // canonical below.
@@ -107,20 +110,32 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 		flat = flatKey(shard, key)
 		return true
 	}
-	for p != v.base {
+	for walked := 0; p != v.base; walked++ {
 		if p == nil {
 			return flat, nil, false, false, nil
 		}
 		d := p.body.Load()
-		if d == nil { // nor have its ancestors a body in memory
-			var split *pendingBlock
-			if c, split, whole, err = s.coldChange(v, p, flat); c != nil || split == nil || !whole || err != nil {
-				return flat, c, true, whole, err
+		if d == nil || walked == maxWalked {
+			runs, ok := s.runsAt(v, p)
+			if !ok || !v.rooted(p) {
+				return flat, nil, false, false, nil
+			}
+			split := p.splitAbove(v)
+			b := branchKeys{s: s, v: v, p: p, low: v.folded.Height + 1, high: p.ref.Height, runs: runs}
+			if split != nil {
+				b.low = split.ref.Height
+			}
+			if found := b.get(flat); found.p != nil {
+				c, err = found.change()
+				return flat, c, true, true, err
+			}
+			if split == nil {
+				return flat, nil, true, true, nil
 			}
 			if !up(split.entry.head.Splits) {
 				return flat, nil, false, true, nil
 			}
-			p = split.parent.Load()
+			p, walked = split.parent.Load(), 0
 			continue
 		}
 		if c := d.change(flat); c != nil {
@@ -134,30 +149,15 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 	return flat, nil, true, true, nil
 }
 
-// coldChange is pendingChange for a block that is in the log alone, down to the next split, which it returns.
-func (s *Store) coldChange(v *view, p *pendingBlock, flat string) (c *Change, split *pendingBlock, whole bool, err error) {
-	if split = p.split; split != nil && split.ref.Height <= v.folded.Height {
-		split = nil
+// maxWalked is how many blocks a look-up looks into one by one before it asks the runs of all: with frequent folds there are no more.
+const maxWalked = 32
+
+// splitAbove returns the block or its next ancestor above the folded one that splits shards; nil: there is none.
+func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
+	if p.split != nil && p.split.ref.Height > v.folded.Height {
+		return p.split
 	}
-	if !v.rooted(p) {
-		return nil, split, false, nil
-	}
-	for _, q := range s.tree.coldKey(flat) {
-		if q.ref.Height > p.ref.Height || !v.ancestor(q.ref, p) {
-			continue
-		}
-		if split != nil && q.ref.Height < split.ref.Height {
-			break
-		}
-		d, err := s.bodyOf(q, true)
-		if err != nil {
-			return nil, nil, true, err
-		}
-		if c := d.change(flat); c != nil {
-			return c, split, true, nil
-		}
-	}
-	return nil, split, s.view.Load().folded == v.folded, nil // else a fold may have taken from the index what was to be found
+	return nil
 }
 
 // stateHeight returns the height at which Flat and Undo know the state of a block that is not pending in the view.
@@ -252,16 +252,7 @@ func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec := &Record{s: s, e: e}
-	item, err := rec.item(kindChanges, v.shard, v.item)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := rec.rawIDs(v.shard)
-	if err != nil {
-		return nil, err
-	}
-	c, err := parseChange(item, ids)
+	c, err := (&Record{s: s, e: e}).change(v.shard, v.item)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,9 @@ type Stats struct {
 	Paused       bool          // a write waits for a compaction right now
 	Pending      int           // blocks that are not folded
 	PendingBytes int           // of their changes
+	// What readers of states above the folded block took: records that were read whole, single changes that were read from the log, and
+	// keys that scans passed.
+	PendingRecords, PendingChanges, PendingKeys uint64
 }
 
 // Stats returns the counters; zeros after Close.
@@ -23,6 +26,7 @@ func (s *Store) Stats() (out Stats) {
 	out.LogBytes = s.log.written.Load()
 	s.db.stats(&out)
 	out.Pending, out.PendingBytes = s.tree.stats()
+	out.PendingRecords, out.PendingChanges, out.PendingKeys = s.bodies.count(), s.pendingReads.Load(), s.pendingSteps.Load()
 	return out
 }
 

@@ -84,6 +84,9 @@ type Store struct {
 	rows     []*Batch                     // by Write, since the last fold; under commitMu
 	warmth   warmth                       // under commitMu
 	folding  primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
+
+	pendingReads atomic.Uint64 // changes of blocks above the folded one that were read from the log, one item each
+	pendingSteps atomic.Uint64 // keys of such blocks that scans have passed
 }
 
 // Open opens or makes the data folder dir. Another process there is ErrLocked; a folder of something else, of another

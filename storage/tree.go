@@ -25,6 +25,7 @@ type tree struct {
 	puts    map[string][]putVersion
 	bytes   int // of the changes in memory
 	cold    coldIndex
+	keys    pendingKeys
 	lates   map[primitives.Hash][]*entry // records of shards that came in later, by block
 }
 
@@ -47,6 +48,7 @@ func newTree() *tree {
 	t := &tree{blocks: map[primitives.Hash]*pendingBlock{}, heights: map[primitives.Height][]*pendingBlock{},
 		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}, lates: map[primitives.Hash][]*entry{}}
 	t.cold.init()
+	t.keys.init()
 	return t
 }
 
@@ -58,6 +60,7 @@ func (t *tree) add(p *pendingBlock) {
 	t.heights[p.ref.Height] = append(t.heights[p.ref.Height], p)
 	t.bytes += p.bytes
 	t.addIDs(p, p.body.Load())
+	t.keys.add(p, p.body.Load())
 	if p.puts != nil {
 		t.addPuts(p, p.puts)
 	}
@@ -125,11 +128,20 @@ func (t *tree) forgetIDs(p *pendingBlock) {
 	t.dropIDs(p)
 }
 
-// sweep drops what the cold index has of blocks that are gone.
+// sweep drops what the indexes have of blocks that are gone. It comes after all of them were removed: see runsAt.
 func (t *tree) sweep() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.cold.sweep()
+	t.mu.Unlock()
+	t.keys.leave(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
+}
+
+// runsAt returns runs that have all changes between the folded block of a view and p. ok is false if p has left the tree, or a fold has come
+// between. Blocks leave the runs after they have left the tree, and a fold shows its view before both: so where p and the view are still there
+// after the runs were taken, nothing between them had left.
+func (s *Store) runsAt(v *view, p *pendingBlock) (runs []*keyRun, ok bool) {
+	runs = s.tree.keys.all()
+	return runs, s.tree.get(p.ref.Hash) == p && s.view.Load().folded == v.folded
 }
 
 func (t *tree) dropIDs(p *pendingBlock) {

@@ -88,7 +88,7 @@ func (l *longCalls) add(k longKey, now time.Time) {
 }
 
 func (b *Backend) callFunction(block primitives.Hash, c *view.Call, short bool, interrupt func() error) (*view.CallResult, error) {
-	at, err := b.Engine.StateAt(block)
+	at, err := b.Engine.StateUntil(interrupt, block)
 	switch {
 	case errors.Is(err, storage.ErrGone), errors.Is(err, engine.ErrUnknown): // collected since it was looked for
 		return nil, &view.LookupError{Kind: view.ErrUnknownBlock, Hash: block}

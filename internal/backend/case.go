@@ -17,6 +17,8 @@ func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view
 		return err
 	})
 	switch {
+	case errors.Is(err, view.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return nil, err
 	case errors.Is(err, engine.ErrUnknown):
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	case errors.Is(err, storage.ErrGone):

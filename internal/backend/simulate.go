@@ -18,7 +18,7 @@ import (
 // Simulate runs a transaction on a stored state and keeps nothing, on a thread of its own lane.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
 	err = b.aside(ctx, r, func(ask func() error) error {
-		at, err := b.stateAt(r.Block)
+		at, err := b.stateAt(ask, r.Block)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,9 @@ func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func()
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
+	begun := false
 	err := b.Views.RunAside(r.Client, func(_ bool, interrupt func() error) error {
+		begun = true
 		asked, began := 0, time.Now()
 		defer func() { r.Took = int64(time.Since(began)) }()
 		return f(func() error {
@@ -64,7 +66,10 @@ func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func()
 		})
 	}, func() bool { return ctx.Err() != nil })
 	if errors.Is(err, viewer.ErrGone) {
-		return ctx.Err()
+		err = ctx.Err()
+	}
+	if err != nil && !begun && (errors.Is(err, view.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)) {
+		return &view.StoppedError{Where: "before its turn came: one simulation or trace runs at a time", Err: err}
 	}
 	return err
 }
@@ -76,8 +81,8 @@ func simulateOptions(r *view.Simulate) engine.SimulateOptions {
 	return engine.SimulateOptions{Signature: verify.CheckSignature}
 }
 
-// stateAt is the state after a block, for whoever runs something on it.
-func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
+// stateAt is the state after a block, for whoever runs something on it. Its reads end when ask says so.
+func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, error) {
 	if r.Kind == view.RefHeight && b.collectable(r.Height) {
 		return nil, b.collected(r.Height)
 	}
@@ -85,7 +90,7 @@ func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := b.Engine.StateAt(k.ref.Hash)
+	at, err := b.Engine.StateUntil(ask, k.ref.Hash)
 	switch {
 	case errors.Is(err, storage.ErrGone):
 		return nil, &view.LookupError{Kind: view.ErrGarbageCollected, Height: k.ref.Height, Hash: k.ref.Hash}
@@ -109,7 +114,7 @@ func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err err
 
 func (b *Backend) trace(ctx context.Context, r *view.Trace, ask func() error) (*trace.Report, error) {
 	if r.Tx != nil {
-		at, err := b.stateAt(r.Block)
+		at, err := b.stateAt(ask, r.Block)
 		if err != nil {
 			return nil, err
 		}

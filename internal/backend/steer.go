@@ -23,7 +23,7 @@ type Steerer interface {
 	Worlds() ([]view.World, error)
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
-	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
+	DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	LoadState(ctx context.Context, records []genesis.Record) error
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
 	Impersonate(accounts []primitives.AccountID, all bool) error
@@ -141,11 +141,12 @@ func (b *Backend) SetProduction(ctx context.Context, p *view.SetProduction) (vie
 }
 
 // DumpState says what the state is.
-func (b *Backend) DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error) {
+func (b *Backend) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
+	each func(genesis.Record) error) (view.At, error) {
 	if b.Steer == nil {
 		return view.At{}, errNoSteerer
 	}
-	return b.Steer.DumpState(accounts, height, each)
+	return b.Steer.DumpState(ctx, accounts, height, each)
 }
 
 // LoadState makes accounts what records say.

@@ -76,7 +76,7 @@ func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.
 	if r.Accounts != nil {
 		d.accounts = append(keep, r.Accounts...)
 	}
-	err = e.EachAccount(d.block, d.accounts, func(r *genesis.AccountRecord) error {
+	err = e.EachAccount(ctx, d.block, d.accounts, func(r *genesis.AccountRecord) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (d *Dump) settle(r *genesis.AccountRecord) {
 
 // Records calls yield for each record.
 func (d *Dump) Records(yield func(genesis.Record) error) error {
-	return d.engine.EachRecord(d.block, d.accounts, func(r genesis.Record) error {
+	return d.engine.EachRecord(d.ctx, d.block, d.accounts, func(r genesis.Record) error {
 		if err := d.ctx.Err(); err != nil {
 			return err
 		}

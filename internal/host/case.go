@@ -28,7 +28,7 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	case <-ctx.Done():
 		return out, steerError(ctx, ctx.Err())
 	}
-	records, tx := s.prepareReplay(c)
+	records, tx := s.prepareReplay(ctx, c)
 	if err := s.LoadState(ctx, records); err != nil {
 		return out, err
 	}
@@ -62,7 +62,7 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 
 // prepareReplay returns what is to be written, and the transaction. Its key has just the nonce before: it may be used here, however high
 // this chain is.
-func (s steerer) prepareReplay(c *view.Case) ([]genesis.Record, primitives.Transaction) {
+func (s steerer) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Record, primitives.Transaction) {
 	tx := c.Tx.Transaction
 	before := tx.Nonce.Nonce - min(tx.Nonce.Nonce, 1)
 	if uint64(tx.Nonce.Nonce) >= uint64(s.Engine.Head().Height())*nonceRange {
@@ -71,7 +71,7 @@ func (s steerer) prepareReplay(c *view.Case) ([]genesis.Record, primitives.Trans
 	tx.Nonce.Nonce = before + 1
 	var records []genesis.Record
 	for _, id := range c.Absent {
-		if s.hasAccount(id) {
+		if s.hasAccount(ctx, id) {
 			records = append(records, &genesis.Removal{Of: &genesis.AccountRecord{AccountID: id}})
 		}
 	}
@@ -96,8 +96,8 @@ func (s steerer) prepareReplay(c *view.Case) ([]genesis.Record, primitives.Trans
 	return records, tx
 }
 
-func (s steerer) hasAccount(id primitives.AccountID) (there bool) {
-	_ = s.Engine.EachAccount(s.Engine.Head().Hash, []primitives.AccountID{id}, func(*genesis.AccountRecord) error { there = true; return nil })
+func (s steerer) hasAccount(ctx context.Context, id primitives.AccountID) (there bool) {
+	_ = s.Engine.EachAccount(ctx, s.Engine.Head().Hash, []primitives.AccountID{id}, func(*genesis.AccountRecord) error { there = true; return nil })
 	return there
 }
 

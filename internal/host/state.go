@@ -13,7 +13,8 @@ import (
 )
 
 // DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head.
-func (s steerer) DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (at view.At, err error) {
+func (s steerer) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
+	each func(genesis.Record) error) (at view.At, err error) {
 	at = view.At{Height: s.Engine.Head().Height(), Hash: s.Engine.Head().Hash}
 	if height != nil {
 		h := primitives.Height(*height)
@@ -26,7 +27,7 @@ func (s steerer) DumpState(accounts []primitives.AccountID, height *uint64, each
 		}
 		at = view.At{Height: h, Hash: hash}
 	}
-	err = s.Engine.EachRecord(at.Hash, accounts, each)
+	err = s.Engine.EachRecord(ctx, at.Hash, accounts, each)
 	if errors.Is(err, storage.ErrGone) {
 		return at, &view.SteerError{Reason: err.Error()}
 	}
@@ -48,7 +49,7 @@ func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error 
 	}
 	var patch []genesis.Record
 	if len(whole) > 0 {
-		if err := s.Engine.EachRecord(s.Engine.Head().Hash, whole, func(r genesis.Record) error {
+		if err := s.Engine.EachRecord(ctx, s.Engine.Head().Hash, whole, func(r genesis.Record) error {
 			if name := nameOf(r); name != "" && !there[name] {
 				patch = append(patch, &genesis.Removal{Of: r})
 			}

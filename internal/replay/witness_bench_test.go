@@ -64,7 +64,7 @@ func BenchmarkCheckWitness(b *testing.B) {
 							return err
 						}
 						lap(&check)
-						if _, err := r.e.Reapply(at.Hash, index, r.vm); err != nil {
+						if _, err := r.e.Reapply(b.Context(), at.Hash, index, r.vm); err != nil {
 							return err
 						}
 						lap(&apply)

@@ -76,13 +76,13 @@ func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.H
 	s := newSummer(out, func(id primitives.Hash) bool { return want[id] != nil })
 	watched := v.Watch(s)
 	defer watched.Close()
-	for _, p := range places {
+	for n, p := range places {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, stopped(err, n, len(places))
 		}
-		r, err := e.Reapply(p.block, p.shard, Interruptible(watched, interrupt))
+		r, err := e.Reapply(ctx, p.block, p.shard, Interruptible(watched, interrupt))
 		if err != nil {
-			return nil, err
+			return nil, stopped(err, n, len(places))
 		}
 		if err := same(r.Outcomes, want); err != nil {
 			return nil, err

@@ -94,13 +94,13 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 	c := newCollector(o.Profile, func(id primitives.Hash) bool { return want[id] != nil })
 	watched := v.Watch(c)
 	defer watched.Close()
-	for _, p := range places {
+	for n, p := range places {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, stopped(err, n, len(places))
 		}
-		r, err := e.Reapply(p.block, p.shard, Interruptible(watched, o.Interrupt))
+		r, err := e.Reapply(ctx, p.block, p.shard, Interruptible(watched, o.Interrupt))
 		if err != nil {
-			return nil, err
+			return nil, stopped(err, n, len(places))
 		}
 		for i := range r.Outcomes {
 			o := &r.Outcomes[i]
@@ -110,6 +110,14 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 		}
 	}
 	return report(&status, receipts, c, func(out *Report) { out.Block = status.Outcome.BlockHash.String() })
+}
+
+// stopped says at which chunk a trace was stopped, if that is why it ends.
+func stopped(err error, n, of int) error {
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, view.ErrTimeout) {
+		return err
+	}
+	return &view.StoppedError{Where: fmt.Sprintf("when %d of %d chunks were applied again", n, of), Err: err}
 }
 
 // Simulation traces what a transaction would do on the states at.

@@ -121,6 +121,8 @@ type job struct {
 	turn     chan struct{} // one element: its turn has come, in the short lane; or it has ended, in the others
 	stop     <-chan struct{}
 	asked    uint32 // how often interrupt was
+	begun    bool   // a worker of a long lane has it; under the pool's lock
+	left     bool   // its caller did not wait for a worker any longer; under the pool's lock
 }
 
 // New starts a pool.
@@ -184,11 +186,14 @@ func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
 func (p *Pool) job(who fair.Client, f Func, gone func() bool) *job {
 	j := p.jobs.Get().(*job)
 	j.start = time.Now()
-	j.f, j.who, j.gone, j.deadline, j.err, j.stop, j.asked = f, who, gone, j.start.Add(p.o.Timeout), nil, p.stop, 0
+	j.f, j.who, j.gone, j.deadline, j.err, j.stop, j.asked, j.begun = f, who, gone, j.start.Add(p.o.Timeout), nil, p.stop, 0, false
 	return j
 }
 
 func (p *Pool) put(j *job) {
+	if j.left { // it is in the queue
+		return
+	}
 	j.f, j.gone = nil, nil
 	p.jobs.Put(j)
 }
@@ -249,6 +254,20 @@ func (p *Pool) runLong(lane int, j *job) error {
 	if err != nil {
 		return err
 	}
+	late := time.NewTimer(time.Until(j.deadline))
+	defer late.Stop()
+	select {
+	case <-j.turn:
+		return j.err
+	case <-late.C:
+	}
+	p.mu.Lock()
+	j.left = !j.begun // what has begun ends by its own questions
+	p.mu.Unlock()
+	if j.left {
+		p.timedOut.Add(1)
+		return &view.LookupError{Kind: view.ErrTimeout}
+	}
 	<-j.turn
 	return j.err
 }
@@ -294,9 +313,15 @@ func (p *Pool) work(lane int) {
 		for ; !ok && !p.closed; j, who, ok = p.waiting[lane].Pop() {
 			p.idle[lane].Wait()
 		}
+		if ok {
+			j.begun = !j.left
+		}
 		p.mu.Unlock()
 		if !ok {
 			return
+		}
+		if !j.begun {
+			continue
 		}
 		j.start = time.Now()
 		took, err := p.run(j, false)

@@ -288,3 +288,35 @@ func BenchmarkRun(b *testing.B) {
 		}
 	})
 }
+
+// TestWaitingEndsInTime: a call that waits for a worker returns when its time is over, also while another one has the worker; the call after
+// it then has the worker at once.
+func TestWaitingEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Short: 1, Long: 1, Timeout: time.Second})
+		let := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() { // one that does not ask
+			if err := p.RunAside(fair.Client{}, func(bool, func() error) error { <-let; return nil }, nil); err != nil {
+				t.Errorf("RunAside = %v", err)
+			}
+		})
+		synctest.Wait()
+		begun := time.Now()
+		ran := false
+		err := p.RunAside(fair.Client{}, func(bool, func() error) error { ran = true; return nil }, nil)
+		if took := time.Since(begun); !errors.Is(err, view.ErrTimeout) || took != time.Second || ran {
+			t.Errorf("a call that waits: %v after %v, ran %v", err, took, ran)
+		}
+		close(let)
+		all.Wait()
+		begun = time.Now()
+		if err := p.RunAside(fair.Client{}, func(bool, func() error) error { return nil }, nil); err != nil || time.Since(begun) != 0 || ran {
+			t.Errorf("the next one: %v after %v, the one before ran %v", err, time.Since(begun), ran)
+		}
+		if s := p.Stats(); s.TimedOut != 1 {
+			t.Errorf("%d timed out", s.TimedOut)
+		}
+		p.Close()
+	})
+}

@@ -31,6 +31,8 @@ type ChainOptions struct {
 	StateBytes uint64
 	// Tries are how forests are made.
 	Tries trie.Options
+	// WarmBlocks is that of engine.Options.
+	WarmBlocks int
 	// VM runs contracts; nil: a call that would run one fails.
 	VM action.VM
 }
@@ -84,7 +86,7 @@ func (c *Chain) open() (err error) {
 		return err
 	}
 	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM,
-		StateBytes: c.o.StateBytes, Tries: c.o.Tries})
+		StateBytes: c.o.StateBytes, Tries: c.o.Tries, WarmBlocks: c.o.WarmBlocks})
 	if err != nil {
 		_ = c.Store.Close() // the first error is the one to be told
 	}
@@ -95,6 +97,11 @@ func (c *Chain) open() (err error) {
 func (c *Chain) Close() error {
 	err := c.Engine.Close() // which may be folding
 	return errors.Join(err, c.Store.Close())
+}
+
+// Drive returns a driver of another engine of the same chain: of a child. It is not to be closed or opened again.
+func (c *Chain) Drive(e *engine.Engine) *Chain {
+	return &Chain{o: c.o, id: c.id, chain: c.chain, Store: e.Store(), Engine: e, keys: c.keys}
 }
 
 // Restart closes the chain and opens it again.

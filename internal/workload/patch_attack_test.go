@@ -122,7 +122,7 @@ func TestPatchesDoNotHalt(t *testing.T) {
 			p.restart()
 			for hash := range patched {
 				for i := range 2 {
-					if _, err := p.Engine.Reapply(hash, primitives.ShardIndex(i), nil); err != nil {
+					if _, err := p.Engine.Reapply(t.Context(), hash, primitives.ShardIndex(i), nil); err != nil {
 						t.Errorf("applied again: %v", err)
 					}
 				}

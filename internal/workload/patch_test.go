@@ -72,7 +72,7 @@ func TestPatches(t *testing.T) {
 			if at.Height() == 1 {
 				continue
 			}
-			r, err := p.Engine.Reapply(hash, primitives.ShardIndex(s), nil)
+			r, err := p.Engine.Reapply(t.Context(), hash, primitives.ShardIndex(s), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -66,7 +66,7 @@ func reapply(t *testing.T, o ChainOptions, fold bool) {
 			if at.Height() == 1 { // on the genesis, whose state may be collected
 				continue
 			}
-			r, err := c.Engine.Reapply(hash, primitives.ShardIndex(i), nil)
+			r, err := c.Engine.Reapply(t.Context(), hash, primitives.ShardIndex(i), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,6 +55,18 @@ func (k LookupKind) Error() string {
 	return fmt.Sprintf("LookupKind(%d)", byte(k))
 }
 
+// StoppedError says where work was that took longer than a request may, and was stopped.
+type StoppedError struct {
+	Where string // as it follows "it was stopped, "
+	Err   error
+}
+
+// Error returns both.
+func (e *StoppedError) Error() string { return e.Err.Error() + " " + e.Where }
+
+// Unwrap returns why it was stopped.
+func (e *StoppedError) Unwrap() error { return e.Err }
+
 // LookupError says what a node does not have, as data: RPC makes each method's reply from it.
 type LookupError struct {
 	Kind    LookupKind

@@ -1,0 +1,420 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// pendingKeys finds by flat key, and in the order of flat keys, which blocks above the folded one changed a key.
+//
+// Problem: while a snapshot, a child or stalled finality keeps the folded block where it is, thousands of blocks gather above it. A read
+// that merges the changes of one block after the other costs as much as there are blocks, and for a block whose body is in the log alone
+// each costs a read of the log.
+//
+// Outline: sorted runs, merged eight by eight, so that n blocks have some 7*log8(n) of them. A run has each key once, with the blocks that
+// changed it, the newest first. A point look-up is a binary search in each run. A scan merges the runs. Neither reads the log, but for
+// values that it returns.
+//
+// Invariants: a run does not change once a reader may see it, so readers hold no lock and see all the time what they began with. Every
+// block of the tree is in a run or in todo. A block leaves only after it has left the tree: see tree.runsAt.
+//
+// A block costs nothing when it is committed: it waits in todo, with its body, until a reader wants the runs, its body leaves the memory, or
+// buildEvery blocks wait. With frequent folds blocks leave before that.
+type pendingKeys struct {
+	mu   sync.Mutex // of todo
+	todo []keyedBlock
+
+	building sync.Mutex
+	runs     atomic.Pointer[[]*keyRun] // the largest first
+}
+
+// keyedBlock is a block that is in no run yet.
+type keyedBlock struct {
+	p *pendingBlock
+	d *body
+}
+
+// keyRun is what some blocks changed.
+type keyRun struct {
+	tier     int
+	blocks   []*pendingBlock // ascending; nil: it has left the tree
+	heights  []primitives.Height
+	shards   []primitives.ShardID
+	keys     []byte       // one after the other, ascending
+	ends     []uint32     // of each key
+	first    []uint32     // of each key in versions; then their number
+	versions []keyVersion // of each key, the newest first
+}
+
+// keyVersion is a change: its block, its shard (both by their places in the run) and its number among the shard's changes.
+type keyVersion struct{ block, shard, item uint32 }
+
+const (
+	runMerge   = 8
+	buildEvery = 64
+)
+
+func (k *pendingKeys) init() { k.runs.Store(new([]*keyRun)) }
+
+// add notes a block with its body.
+func (k *pendingKeys) add(p *pendingBlock, d *body) {
+	k.mu.Lock()
+	k.todo = append(k.todo, keyedBlock{p, d})
+	k.mu.Unlock()
+}
+
+// build makes runs if many blocks wait. The caller does not hold the tree's lock.
+func (k *pendingKeys) build() {
+	k.mu.Lock()
+	n := len(k.todo)
+	k.mu.Unlock()
+	if n >= buildEvery {
+		k.all()
+	}
+}
+
+// all returns runs of all blocks.
+func (k *pendingKeys) all() []*keyRun {
+	k.building.Lock()
+	defer k.building.Unlock()
+	k.mu.Lock()
+	todo := k.todo
+	k.todo = nil
+	k.mu.Unlock()
+	runs := *k.runs.Load()
+	if len(todo) == 0 {
+		return runs
+	}
+	runs = slices.Clone(runs)
+	for _, b := range todo {
+		runs = append(runs, newKeyRun(b.p, b.d))
+		for more := true; more; {
+			runs, more = mergeLast(runs)
+		}
+	}
+	k.runs.Store(&runs)
+	return runs
+}
+
+// leave drops the blocks of which gone says so. Their rows stay until the run is merged, or all its blocks have left. The caller does not hold
+// the tree's lock, which gone may take.
+func (k *pendingKeys) leave(gone func(*pendingBlock) bool) {
+	k.building.Lock()
+	defer k.building.Unlock()
+	runs := k.without(gone)
+	k.runs.Store(&runs)
+}
+
+// without returns the runs without some blocks, and takes these from todo. The caller holds building.
+func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
+	k.mu.Lock()
+	k.todo = slices.DeleteFunc(k.todo, func(b keyedBlock) bool { return gone(b.p) })
+	k.mu.Unlock()
+	for _, r := range *k.runs.Load() {
+		left, has := slices.Clone(r.blocks), false
+		for i, p := range left {
+			if p != nil && gone(p) {
+				left[i] = nil
+			}
+			has = has || left[i] != nil
+		}
+		if has {
+			next := *r
+			next.blocks = left
+			runs = append(runs, &next)
+		}
+	}
+	return runs
+}
+
+// again replaces the changes of a block by those of a body.
+func (k *pendingKeys) again(p *pendingBlock, d *body) {
+	k.all() // a reader that has all of before may see it as it was, or as it is
+	k.building.Lock()
+	defer k.building.Unlock()
+	runs := append(k.without(func(q *pendingBlock) bool { return q == p }), newKeyRun(p, d))
+	k.runs.Store(&runs)
+}
+
+// stats returns how many keys and versions of keys the runs have, and in how many runs.
+func (k *pendingKeys) stats() (runs, keys, versions int) {
+	list := *k.runs.Load()
+	for _, r := range list {
+		keys += len(r.ends)
+		versions += len(r.versions)
+	}
+	return len(list), keys, versions
+}
+
+func newKeyRun(p *pendingBlock, d *body) *keyRun {
+	r := &keyRun{blocks: []*pendingBlock{p}, heights: []primitives.Height{p.ref.Height}}
+	for i := range d.keys {
+		c := &d.keys[i]
+		shard := slices.Index(r.shards, c.shard)
+		if shard < 0 {
+			shard = len(r.shards)
+			r.shards = append(r.shards, c.shard)
+		}
+		r.begin(c.flat)
+		r.versions = append(r.versions, keyVersion{0, uint32(shard), uint32(c.item)})
+	}
+	r.first = append(r.first, uint32(len(r.versions)))
+	return r
+}
+
+// begin adds a key, whose versions follow.
+func (r *keyRun) begin(key string) {
+	r.keys = append(r.keys, key...)
+	r.ends = append(r.ends, uint32(len(r.keys)))
+	r.first = append(r.first, uint32(len(r.versions)))
+}
+
+func (r *keyRun) key(i int) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = r.ends[i-1]
+	}
+	return r.keys[start:r.ends[i]]
+}
+
+func (r *keyRun) of(i int) []keyVersion { return r.versions[r.first[i]:r.first[i+1]] }
+
+// search returns the place of the first key that is not below one.
+func (r *keyRun) search(key string) int {
+	return sort.Search(len(r.ends), func(i int) bool { return string(r.key(i)) >= key })
+}
+
+// mergeLast makes one run of the last eight, if they are of one tier.
+func mergeLast(runs []*keyRun) (_ []*keyRun, merged bool) {
+	n := len(runs) - runMerge
+	if n < 0 || runs[n].tier != runs[len(runs)-1].tier {
+		return runs, false
+	}
+	keys, versions := 0, 0
+	for _, r := range runs[n:] {
+		keys += len(r.keys)
+		versions += len(r.versions)
+	}
+	if keys > math.MaxUint32 || versions > math.MaxUint32 {
+		return runs, false
+	}
+	return append(runs[:n], mergeRuns(runs[n:])), true
+}
+
+// mergeRuns makes one run of several. What has left the tree is left out.
+func mergeRuns(list []*keyRun) *keyRun {
+	out := &keyRun{tier: list[0].tier + 1}
+	type from struct{ run, block int }
+	var order []from
+	for n, r := range list {
+		for i, p := range r.blocks {
+			if p != nil {
+				order = append(order, from{n, i})
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b from) int { return byRef(list[a.run].blocks[a.block], list[b.run].blocks[b.block]) })
+	places := make([][]uint32, len(list)) // of each run's blocks among all
+	shards := make([][]uint32, len(list))
+	for n, r := range list {
+		places[n] = make([]uint32, len(r.blocks))
+		for _, id := range r.shards {
+			at := slices.Index(out.shards, id)
+			if at < 0 {
+				at = len(out.shards)
+				out.shards = append(out.shards, id)
+			}
+			shards[n] = append(shards[n], uint32(at))
+		}
+	}
+	for i, f := range order {
+		r := list[f.run]
+		places[f.run][f.block] = uint32(i)
+		out.blocks, out.heights = append(out.blocks, r.blocks[f.block]), append(out.heights, r.heights[f.block])
+	}
+	c := keyCursor{runs: list, at: make([]int, len(list))}
+	for c.next() {
+		before := len(out.versions)
+		for n, r := range list {
+			if !c.has(n) {
+				continue
+			}
+			for _, v := range r.of(c.at[n]) {
+				if r.blocks[v.block] != nil {
+					out.versions = append(out.versions, keyVersion{places[n][v.block], shards[n][v.shard], v.item})
+				}
+			}
+		}
+		if now := out.versions[before:]; len(now) > 0 {
+			slices.SortFunc(now, func(a, b keyVersion) int { return cmp.Compare(b.block, a.block) })
+			out.keys = append(out.keys, c.key...)
+			out.ends = append(out.ends, uint32(len(out.keys)))
+			out.first = append(out.first, uint32(before))
+		}
+	}
+	out.first = append(out.first, uint32(len(out.versions)))
+	out.keys, out.ends = slices.Clip(out.keys), slices.Clip(out.ends)
+	out.first, out.versions = slices.Clip(out.first), slices.Clip(out.versions)
+	return out
+}
+
+// keyCursor goes through the keys of runs, ascending, each once.
+type keyCursor struct {
+	runs []*keyRun
+	at   []int  // the place in each run
+	key  []byte // nil: before the first
+}
+
+// from puts the cursor before the first key that is not below one.
+func (c *keyCursor) from(key string) {
+	c.at, c.key = make([]int, len(c.runs)), nil
+	for n, r := range c.runs {
+		c.at[n] = r.search(key)
+	}
+}
+
+// has tells whether a run has the present key.
+func (c *keyCursor) has(n int) bool {
+	return c.at[n] < len(c.runs[n].ends) && bytes.Equal(c.runs[n].key(c.at[n]), c.key)
+}
+
+// next goes to the next key; false: there is none.
+func (c *keyCursor) next() bool {
+	var least []byte
+	for n, r := range c.runs {
+		if c.key != nil && c.has(n) {
+			c.at[n]++
+		}
+		if c.at[n] == len(r.ends) {
+			continue
+		}
+		if key := r.key(c.at[n]); least == nil || bytes.Compare(key, least) < 0 {
+			least = key
+		}
+	}
+	c.key = least
+	return least != nil
+}
+
+// branchKeys are the changes between two heights of a branch.
+type branchKeys struct {
+	s         *Store
+	v         *view
+	p         *pendingBlock // the newest
+	low, high primitives.Height
+	runs      []*keyRun
+}
+
+// newest returns the newest change of a key; zero: there is none. at is the key's place in each run.
+func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (found foundChange) {
+	for n, r := range b.runs {
+		place, has := at(n)
+		if !has {
+			continue
+		}
+		versions := r.of(place)
+		i := sort.Search(len(versions), func(i int) bool { return r.heights[versions[i].block] <= b.high })
+		for ; i < len(versions); i++ {
+			height := r.heights[versions[i].block]
+			if height < b.low || found.p != nil && height <= found.p.ref.Height {
+				break
+			}
+			if q := r.blocks[versions[i].block]; q != nil && b.v.ancestor(q.ref, b.p) {
+				found = foundChange{s: b.s, p: q, flat: key, shard: r.shards[versions[i].shard], item: int(versions[i].item)}
+				break
+			}
+		}
+	}
+	return found
+}
+
+// get returns the newest change of a key; zero: there is none.
+func (b *branchKeys) get(key string) foundChange {
+	return b.newest(key, func(n int) (int, bool) {
+		i := b.runs[n].search(key)
+		return i, i < len(b.runs[n].ends) && string(b.runs[n].key(i)) == key
+	})
+}
+
+// foundChange is where a change stands.
+type foundChange struct {
+	s     *Store
+	p     *pendingBlock // nil: nowhere
+	flat  string
+	shard primitives.ShardID
+	item  int
+}
+
+// change reads it: from memory, or one item of the log.
+func (f *foundChange) change() (*Change, error) {
+	if d := f.p.body.Load(); d != nil {
+		if c := d.change(f.flat); c != nil {
+			return c, nil
+		}
+	}
+	f.s.pendingReads.Add(1)
+	c, err := (&Record{s: f.s, e: f.p.entry}).change(f.shard, f.item)
+	if err == nil && flatKey(f.shard, c.Key) != f.flat {
+		err = damaged("block %v: change %d of shard %d is of key %x, not %x", f.p.ref, f.item, f.shard, c.Key, f.flat)
+	}
+	return &c, err
+}
+
+// keyLayer is what a part of a branch changed in a range. Below others it shows what they have not changed.
+type keyLayer struct {
+	branchKeys
+	flatRange
+	prefix int // bytes of its keys that name column and shard, and are other ones in the layers below a split
+}
+
+// layerScan goes through a layer.
+type layerScan struct {
+	*keyLayer
+	cur   keyCursor
+	ask   func() error // as of asked
+	ok    bool
+	key   string // as in the lowest layer
+	found foundChange
+}
+
+// scan begins before the first change. prefix is that of the lowest layer.
+func (l *keyLayer) scan(prefix string, ask func() error) (*layerScan, error) {
+	s := &layerScan{keyLayer: l, cur: keyCursor{runs: l.runs}, ask: ask}
+	s.cur.from(l.lo)
+	return s, s.next(prefix)
+}
+
+// next goes to the next key that the branch has changed.
+func (s *layerScan) next(prefix string) error {
+	s.ok = false
+	for n := 1; s.cur.next(); n++ {
+		if s.ask != nil && n%askEvery == 0 {
+			if err := s.ask(); err != nil {
+				return err
+			}
+		}
+		if s.hi != "" && string(s.cur.key) >= s.hi {
+			return nil
+		}
+		s.s.pendingSteps.Add(1)
+		has := func(n int) (int, bool) { return s.cur.at[n], s.cur.has(n) }
+		if s.found = s.newest("", has); s.found.p == nil {
+			continue
+		}
+		s.found.flat = string(s.cur.key)
+		s.key, s.ok = s.found.flat, true
+		if !strings.HasPrefix(s.key, prefix) {
+			s.key = prefix + s.key[s.prefix:]
+		}
+		return nil
+	}
+	return nil
+}
