@@ -251,8 +251,10 @@ func (a *Actor) stop(why error) {
 	}
 }
 
-func (a *Actor) step(ev production.Event) production.Out {
-	out, err := a.sched.Step(ev, a.now())
+func (a *Actor) step(ev production.Event) production.Out { return a.stepAt(ev, a.now()) }
+
+func (a *Actor) stepAt(ev production.Event, now int64) production.Out {
+	out, err := a.sched.Step(ev, now)
 	if err != nil {
 		panic(err) // only Mine can fail, and has its own path
 	}
@@ -350,7 +352,7 @@ func (a *Actor) advance() {
 		return
 	}
 	now := a.now()
-	out := a.step(production.Tick{})
+	out := a.stepAt(production.Tick{}, now)
 	if out.Pace == production.Hold {
 		a.held = true
 		wait := a.make(now)

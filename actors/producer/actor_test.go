@@ -85,6 +85,10 @@ func entry(height primitives.Height, prev primitives.Hash) *engine.Entry {
 }
 
 func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
+	return newClusterOf(t, n, production.Rules{Mode: mode, Interval: 6e8, Validity: 86400})
+}
+
+func newClusterOf(t *testing.T, n int, rules production.Rules) *cluster {
 	c := &cluster{t: t, entries: map[primitives.Hash]*engine.Entry{}, down: map[int]bool{}, queue: make(chan func(), 1<<16)}
 	for i := range n {
 		c.names = append(c.names, primitives.AccountID(fmt.Sprintf("v%d.near", i)))
@@ -97,8 +101,8 @@ func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
 	for i := range n {
 		c.nodes = append(c.nodes, New(Options{
 			Chain: c, Keys: map[primitives.AccountID]primitives.SecretKey{c.names[i]: c.keys[i]},
-			Delays: doomslug.Delays{Endorsement: 6e8, Skip: 2e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
-			Rules:  production.Rules{Mode: mode, Interval: 6e8, Validity: 86400}, Final: func() primitives.Height { return c.final },
+			Delays: doomslug.Delays{Endorsement: rules.Interval, Skip: 2e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
+			Rules:  rules, Final: func() primitives.Height { return c.final },
 			Waiting: func() bool { return c.waiting }, Clock: func() uint64 { return uint64(time.Now().UnixNano()) },
 			Verify: primitives.Signature.Verify, Log: quiet, Out: Out{
 				ProduceChunk: func(m messages.ProduceChunk) { c.post(func() { c.produceChunk(i, m) }) },
@@ -364,6 +368,49 @@ func TestOneDown(t *testing.T) {
 			t.Errorf("%d heights skipped and %d blocks with missed chunks, want some", skipped, missed)
 		}
 	})
+}
+
+// TestInstantIsNeverSlowerThanInterval: a validator alone makes its n-th block in instant mode when it does in interval mode, or before, for any
+// period in which transactions are valid, idle, with transactions without end, and with some now and then.
+func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
+	for _, validity := range []primitives.Height{10, 100} {
+		for load, waits := range map[string]func(at time.Duration) bool{
+			"idle":         func(time.Duration) bool { return false },
+			"loaded":       func(time.Duration) bool { return true },
+			"now and then": func(at time.Duration) bool { return at%(7*time.Second) < 2*time.Second },
+		} {
+			t.Run(fmt.Sprint(load, " ", validity), func(t *testing.T) {
+				const blocks = 120
+				var at [2][]time.Duration
+				for i, mode := range []production.Mode{production.Instant, production.Interval} {
+					synctest.Test(t, func(t *testing.T) {
+						c, begun := newClusterOf(t, 1, production.Rules{Mode: mode, Interval: 12e7, Validity: validity, Linger: 2e8}), time.Now()
+						defer c.stop()
+						for len(c.made) < blocks {
+							if time.Since(begun) > time.Minute {
+								t.Fatalf("%v: %d blocks in a minute", mode, len(c.made))
+							}
+							if c.waiting = waits(time.Since(begun)); c.waiting {
+								c.post(func() { c.tell(0, messages.TransactionsWaiting{}) })
+							}
+							c.run(5 * time.Millisecond)
+						}
+						for _, b := range c.made[:blocks] {
+							at[i] = append(at[i], time.Duration(b.Timestamp-uint64(begun.UnixNano())))
+						}
+					})
+				}
+				for n := range blocks {
+					if at[0][n] > at[1][n] {
+						t.Fatalf("block %d of instant mode comes after %v, of interval mode after %v", n+1, at[0][n], at[1][n])
+					}
+				}
+				if early := at[1][blocks-1] - at[0][blocks-1]; load != "idle" && early < 4*12e7 {
+					t.Errorf("instant mode is ahead by %v after %d blocks", early, blocks)
+				}
+			})
+		}
+	}
 }
 
 // TestInstantAndManual: a block comes at once when something waits, further ones until it is final; none by itself in

@@ -3,6 +3,7 @@ package producer
 import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -10,6 +11,7 @@ import (
 // vote signs an approval with the keys of this node's validators, counts it and sends it to who makes the block.
 func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	h := a.head
+	a.stepAt(production.Voted{}, now) // at the time that the tracker counts from, so that both mean the same interval
 	to, persisted := must(a.o.Chain.BlockProducer(h.hash, p.Target)), false
 	for i := range h.approvers {
 		v := &h.approvers[i]

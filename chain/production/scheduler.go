@@ -24,7 +24,7 @@ func (m Mode) String() string { return [...]string{"instant", "interval", "manua
 // Bounds.
 const (
 	Burst     = 50             // blocks that may come at once
-	MinWindow = 30_000_000_000 // ns that transaction_validity_period blocks last at least
+	MinWindow = 30_000_000_000 // ns in which the credit fills that transaction_validity_period blocks use
 	MaxMine   = 1_000_000      // blocks asked for and not made
 )
 
@@ -34,12 +34,12 @@ var ErrTooMany = errors.New("production: too many blocks asked for")
 // Rules change by SetRules alone.
 type Rules struct {
 	Mode     Mode
-	Interval int64             // ns between blocks when nothing is to be done
+	Interval int64             // ns from one vote for the head to the next, at which blocks come in any mode but manual
 	Validity primitives.Height // transaction_validity_period of the genesis, blocks
 	// SkipEmpty holds blocks back as long as there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
-	// Linger, of instant mode, is how long the chain rests once all that was sent has run, before the blocks that make it final
-	// come; ns. Nobody who waits for them has to wait for it.
+	// Linger, of instant mode, is how long the chain keeps the interval once all that was sent has run, before the blocks that
+	// make it final come at once; ns. A client that waits for them does not wait for it.
 	Linger int64
 }
 
@@ -56,7 +56,7 @@ const (
 // String names the pace.
 func (p Pace) String() string { return [...]string{"hold", "free", "now"}[p] }
 
-// Event is Waiting, Wanted, Accepted, Mine, Due, SetRules or Tick.
+// Event is Waiting, Wanted, Voted, Accepted, Mine, Due, SetRules or Tick.
 type Event interface{ event() }
 
 // Waiting says whether transactions wait in the pools.
@@ -65,8 +65,12 @@ type Waiting struct{ Any bool }
 // Wanted says whether somebody waits for blocks to be final.
 type Wanted struct{ Any bool }
 
-// Accepted is a new head. Busy: the block has transactions or outcomes, or left receipts that the next block executes. Fresh: it
-// has transactions. Pressing: of the receipts that it left, some are no refunds.
+// Voted says that this node votes for its head: where it votes alone, that makes the next block.
+type Voted struct{}
+
+// Accepted is a new head. Busy: the block has transactions or outcomes, left receipts that the next block executes, or is to become
+// final soon for another reason. Fresh: it has transactions, or Linger is to begin for another reason. Pressing: of the receipts
+// that it left, some are no refunds.
 type Accepted struct {
 	Height, Final         primitives.Height
 	Busy, Fresh, Pressing bool
@@ -86,6 +90,7 @@ type Tick struct{}
 
 func (Waiting) event()  {}
 func (Wanted) event()   {}
+func (Voted) event()    {}
 func (Accepted) event() {}
 func (Mine) event()     {}
 func (Due) event()      {}
@@ -102,10 +107,11 @@ type Out struct {
 // Scheduler is the state machine. It is not safe for concurrent use.
 type Scheduler struct {
 	rules  Rules
-	period int64 // ns of credit a block costs
+	period int64 // ns of credit that a block ahead of the interval costs
 	full   int64 // most credit
 	credit int64
 	last   int64 // when credit was counted
+	voted  int64 // when this node voted last
 
 	waiting bool
 	wanted  bool
@@ -122,7 +128,7 @@ type Scheduler struct {
 func New(r Rules, now int64) *Scheduler {
 	burst := max(min(Burst, int64(min(r.Validity, math.MaxInt32))/2), 1)
 	rest := max(int64(min(r.Validity, math.MaxInt32))-burst, 1)
-	s := &Scheduler{rules: r, period: (MinWindow + rest - 1) / rest, last: now}
+	s := &Scheduler{rules: r, period: (MinWindow + rest - 1) / rest, last: now, voted: now}
 	s.full = burst * s.period
 	s.credit = s.full
 	return s
@@ -137,6 +143,8 @@ func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 		s.waiting = ev.Any
 	case Wanted:
 		s.wanted = ev.Any
+	case Voted:
+		s.vote(now)
 	case Accepted:
 		s.accept(ev, now)
 	case Mine:
@@ -163,6 +171,14 @@ func (s *Scheduler) earn(now int64) {
 	}
 }
 
+// vote takes the credit of a block that comes ahead of the interval.
+func (s *Scheduler) vote(now int64) {
+	if now-s.voted < s.rules.Interval {
+		s.credit = max(s.credit-s.period, 0)
+	}
+	s.voted = now
+}
+
 func (s *Scheduler) accept(ev Accepted, now int64) {
 	if ev.Fresh || ev.Pressing || s.pressing {
 		s.ran = now
@@ -173,7 +189,6 @@ func (s *Scheduler) accept(ev Accepted, now int64) {
 		s.busy = ev.Height
 	}
 	s.mine -= min(s.mine, 1)
-	s.credit = max(s.credit-s.period, 0)
 }
 
 // Settled tells whether nothing waits and all work is final.
@@ -192,22 +207,12 @@ func (s *Scheduler) out(now int64) Out {
 		return Out{Pace: Now}
 	case s.rules.Mode == Manual, s.rules.SkipEmpty && settled:
 		return Out{Pace: Hold}
-	case s.rules.Mode == Interval:
+	case s.rules.Mode == Interval, settled:
 		return Out{Pace: Free, Interval: s.rules.Interval}
-	case settled:
-		return Out{Pace: Free, Interval: s.idle()}
 	case !s.waiting && !s.pressing && !s.wanted && now < s.ran+s.rules.Linger:
-		return Out{Pace: Hold, At: s.ran + s.rules.Linger}
+		return Out{Pace: Free, At: s.ran + s.rules.Linger, Interval: s.rules.Interval}
 	case s.credit < s.period:
-		return Out{Pace: Hold, At: now + s.period - s.credit}
+		return Out{Pace: Free, At: now + s.period - s.credit, Interval: s.rules.Interval}
 	}
 	return Out{Pace: Now}
-}
-
-// idle is the interval between blocks without work: while credit is missing they come at half the rate at which it fills.
-func (s *Scheduler) idle() int64 {
-	if s.credit+s.period > s.full {
-		return max(s.rules.Interval, s.period)
-	}
-	return max(s.rules.Interval, 2*s.period)
 }
