@@ -332,8 +332,9 @@ func (a *Actor) told(m *messages.BlockAccepted) {
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.Entry, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.want()
-	busy := m.Busy() || a.patchedAt(m.Height())
-	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: busy, Fresh: m.Fresh(), Pressing: m.Pressing()})
+	forwarded := a.forward.target > 0 // what a fast-forward passes over leaves the final block behind: the head's is to follow
+	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
+		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
 	e := a.o.Chain.Adopted(m.Hash)
 	if e == nil || e.Height() < top.Height() {
 		return

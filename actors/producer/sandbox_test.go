@@ -107,6 +107,31 @@ func TestFastForward(t *testing.T) {
 	})
 }
 
+// TestForwardedHeadBecomesFinal: what a fast-forward comes to is final soon, also on a chain that makes no blocks by itself: after the rest, in
+// which a client finds the final block where the jump began.
+func TestForwardedHeadBecomesFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClusterOf(t, 1, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8, SkipEmpty: true})
+		defer c.stop()
+		c.nodes[0].o.Wanted = func() bool { return false }
+		c.run(time.Second)
+		ask(c, messages.FastForward{Heights: 1600}, func(_ messages.Forwarded, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if c.run(150 * time.Millisecond); c.disk.Height() != 1600 || c.final >= 1600 {
+			t.Fatalf("head %d, final %d", c.disk.Height(), c.final)
+		}
+		if c.run(100 * time.Millisecond); c.final != 1600 || c.disk.Height() != 1602 {
+			t.Errorf("head %d, final %d, want the blocks that make 1600 final", c.disk.Height(), c.final)
+		}
+		if c.run(time.Minute); c.disk.Height() != 1602 {
+			t.Errorf("head %d a minute later", c.disk.Height())
+		}
+	})
+}
+
 // TestShared: where others vote nobody steers.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -117,9 +117,9 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 }
 
 // SkipTo says that heights up to to-1 are passed over at once (fast-forward): it proposes the approval for to, for which votes are kept
-// however far ahead it is.
+// however far ahead it is. The endorsement of the block at that height has its delay from now on.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
-	t.timerHeight, t.timerStarted, t.pending, t.jump = to, now, false, to
+	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)
 	return t.propose(to)
 }

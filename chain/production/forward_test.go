@@ -22,6 +22,17 @@ func TestForward(t *testing.T) {
 		{at: 97, first: 1, length: 100, target: 99, want: []primitives.Height{98, 99}},
 		{at: 594, first: 541, length: 60, target: 794, want: []primitives.Height{598, 599, 600, 601, 658, 659, 660, 661, 718, 719, 720, 721, 778, 779, 780, 781, 795}}, // wire2 131
 		{at: 100, first: 1, length: 100, target: 103, want: []primitives.Height{101, 102, 103}},
+		{at: 7, first: 1, length: 500, target: 499, want: []primitives.Height{500}},
+		{at: 7, first: 1, length: 500, target: 498, want: []primitives.Height{499}},
+		{at: 7, first: 1, length: 500, target: 1007, want: []primitives.Height{498, 499, 500, 501, 998, 999, 1000, 1001, 1008}},
+		{at: 7, first: 1, length: 43_200, target: 10_007, want: []primitives.Height{9998, 9999, 10_000, 10_001, 10_008}},
+		{at: 7, first: 1, length: 43_200, target: 499, want: []primitives.Height{500}},
+		{at: 7, first: 1, length: 43_200, target: 500, want: []primitives.Height{498, 499, 500}},
+		{at: 497, first: 1, length: 43_200, target: 510, want: []primitives.Height{498, 499, 500, 501, 511}},
+		{at: 500, first: 1, length: 43_200, target: 510, want: []primitives.Height{501, 511}},
+		{at: 501, first: 1, length: 43_200, target: 510, want: []primitives.Height{511}},
+		{at: 7, first: 1, length: 43_200, target: 43_205, want: []primitives.Height{43_198, 43_199, 43_200, 43_201, 43_206}},
+		{at: 7, first: 1, length: 43_200, target: 43_705, want: []primitives.Height{43_198, 43_199, 43_200, 43_201, 43_498, 43_499, 43_500, 43_501, 43_706}},
 		{at: 1, first: 1, length: 4, target: 7, want: []primitives.Height{2, 3, 4, 5, 6, 7}},
 	} {
 		var got []primitives.Height

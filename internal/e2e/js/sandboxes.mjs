@@ -37,8 +37,7 @@ await step("near-sandbox: start, use the root account, stop", async () => {
     const alice = new Account("alice.sandbox", provider, KeyPairSigner.fromSecretKey(pair.toString()));
     for (let i = 0; i < 5; i++) await alice.transfer({ receiverId: "extra.near", amount: nearToYocto("1") });
     await alice.signAndSendTransaction({ receiverId: "alice.sandbox", actions: [actions.deleteAccount("sandbox")], waitUntil: "FINAL" });
-    // near-workspaces' 09 wants a final block of 9901 to 10000 behind this: that of the end of an epoch at 10000, which the jump goes on from. Its own sandbox
-    // has epochs of 500 no longer, here and in this nearcore: there it fails.
+    // near-workspaces' 09 wants a final block of 9901 to 10000 behind this: that of the end of an epoch at 10000, which the jump goes on from.
     equal((await call("sandbox_fast_forward", { delta_height: 10_000 }, sandbox.rpcUrl)).body.result, {}, "fast forward");
     equal(Math.ceil((await provider.viewBlock({ finality: "final" })).header.height / 100) * 100, 10_000, "final height, rounded up");
   } finally {
