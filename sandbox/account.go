@@ -35,7 +35,7 @@ func (w *World) Create(ctx context.Context, id primitives.AccountID, amount prim
 	return a, nil
 }
 
-// Balance is what an account has, without its stake.
+// Balance is what an account has at the head, without its stake. Refunds of what Send has returned from are in it.
 func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err error) {
 	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 	if err != nil {

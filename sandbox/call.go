@@ -33,8 +33,12 @@ type CallError struct {
 
 func (e *CallError) Error() string { return fmt.Sprintf("%s has failed: %s", e.What, e.Failure) }
 
-// Send signs actions, submits them and waits until they, and all that follows from them, have run. A failure on the chain is a *CallError,
-// beside the outcome.
+// maxRefundBlocks bounds the blocks that are made for the refunds of one transaction. One does where receipts are not delayed.
+const maxRefundBlocks = 100
+
+// Send signs actions, submits them and waits until they, and all that follows from them, refunds of gas included, have run: what Balance
+// returns then is what the accounts are left with. It makes the blocks that this needs. A failure on the chain is a *CallError, beside
+// the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	back := w.realm.Backend()
 	nonce, err := w.nonce(by)
@@ -49,6 +53,9 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: a transaction of %s to %s: %w", by.ID, to, err)
 	}
+	if out, err = w.runRefunds(ctx, tx, hash, out); err != nil {
+		return nil, fmt.Errorf("sandbox: refunds of transaction %v of %s to %s: %w", hash, by.ID, to, err)
+	}
 	o := &Outcome{Hash: hash, Value: out.Status.Value, Whole: out}
 	for i := -1; i < len(out.Outcomes); i++ {
 		of := &out.Outcome
@@ -62,6 +69,47 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 		return o, &CallError{fmt.Sprintf("a transaction of %s to %s", by.ID, to), string(out.Status.Failure), o.Logs}
 	}
 	return o, nil
+}
+
+// runRefunds makes blocks until every receipt of a transaction that has run but for refunds has an outcome, and returns how it ended.
+func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction, hash primitives.Hash, out *view.FinalOutcome) (*view.FinalOutcome, error) {
+	back := w.realm.Backend()
+	for range maxRefundBlocks {
+		if !hasPendingReceipts(out) {
+			return out, nil
+		}
+		if _, err := back.Mine(ctx, &view.Mine{Blocks: 1}); err != nil {
+			return nil, err
+		}
+		var err error
+		if out, err = back.Tx(ctx, &view.GetTx{Hash: hash, Sender: tx.Transaction.SignerID, WaitUntil: view.LevelNone}); err != nil {
+			return nil, err
+		}
+	}
+	if hasPendingReceipts(out) {
+		return nil, fmt.Errorf("they have not run in %d blocks", maxRefundBlocks)
+	}
+	return out, nil
+}
+
+// hasPendingReceipts returns whether a receipt that an outcome names has no outcome.
+func hasPendingReceipts(out *view.FinalOutcome) bool {
+	ran := make(map[primitives.Hash]bool, len(out.Outcomes))
+	for i := range out.Outcomes {
+		ran[out.Outcomes[i].ID] = true
+	}
+	for i := -1; i < len(out.Outcomes); i++ {
+		of := &out.Outcome
+		if i >= 0 {
+			of = &out.Outcomes[i]
+		}
+		for _, id := range of.ReceiptIDs {
+			if !ran[id] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Deploy gives an account code, and calls a method of it in the same transaction unless that is empty.

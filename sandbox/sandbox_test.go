@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -286,5 +287,59 @@ func TestFolderWithoutRPC(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	if _, err := s.Create(t.Context(), "alice.near", primitives.NEAR(1)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBalanceAfterCall: what an account is left with is there when Call returns, the gas that comes back included, and the deposit of a call that
+// fails. Blocks after that change nothing.
+func TestBalanceAfterCall(t *testing.T) {
+	s := start(t)
+	w, err := s.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := w.Create(t.Context(), "token.near", primitives.NEAR(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alice, err := w.Create(t.Context(), "alice.near", primitives.NEAR(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Deploy(t.Context(), token, contracts.C("ft"), "new", map[string]any{"owner_id": "token.near", "total_supply": "1000000",
+		"metadata": map[string]any{"spec": "ft-1.0.0", "name": "Suite", "symbol": "S", "decimals": 0}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method string
+		args   map[string]any
+		fails  bool
+	}{
+		{"storage_deposit", map[string]any{}, false},
+		{"ft_transfer", map[string]any{"receiver_id": "token.near", "amount": "77"}, true},
+	} {
+		out, err := w.Call(t.Context(), alice, "token.near", c.method, c.args, primitives.NEAR(1))
+		if failed := new(CallError); err != nil && !(c.fails && errors.As(err, &failed)) || err == nil && c.fails {
+			t.Fatalf("%s: %v", c.method, err)
+		}
+		refunds := 0
+		for _, o := range out.Whole.Outcomes {
+			if o.ExecutorID == "alice.near" {
+				refunds++
+			}
+		}
+		if refunds == 0 {
+			t.Errorf("%s: no refund is among its outcomes", c.method)
+		}
+		left, err := w.Balance("alice.near")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Mine(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+		if later, err := w.Balance("alice.near"); err != nil || later != left {
+			t.Errorf("%s: %v when it had returned, %v five blocks later, %v", c.method, left, later, err)
+		}
 	}
 }
