@@ -31,8 +31,8 @@ type Collected struct {
 // collectBatch is how many bytes of deletions go into one batch.
 const collectBatch = 1 << 20
 
-// Collect removes the oldest blocks: an epoch goes once KeepEpochs younger ones, or their beginnings, are folded, so that
-// the state at the first block that stays can still be read. No record is read for it: what is found by ids and keys stands in eras, of which each goes when
+// Collect removes the oldest blocks: an epoch goes once KeepEpochs younger ones, or their beginnings, are folded, but for its last block, so that
+// the state before the first block of the oldest whole epoch can still be read. That block is the tail, as in nearcore. No record is read for it: what is found by ids and keys stands in eras, of which each goes when
 // the tail has passed it. Genesis itself stays. An archival node does not call it.
 // Reads go on meanwhile; those of a block that goes may fail with ErrGone.
 func (s *Store) Collect(o CollectOptions) (Collected, error) {
@@ -103,7 +103,8 @@ func (s *Store) collectBlocks(done *Collected, stop primitives.Height, o Collect
 	return s.dropSegments(height)
 }
 
-// collectStop returns the first height that must stay: the beginning of the oldest epoch that is kept, or one below for whose sake that is.
+// collectStop returns the first height that must stay: that of the last block before the oldest epoch that is kept (nearcore
+// chain/chain/src/garbage_collection.rs:239), or one below for whose sake that is. 0: nothing may go.
 func (s *Store) collectStop(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
@@ -113,7 +114,11 @@ func (s *Store) collectStop(keep int, from primitives.Height) (primitives.Height
 	if err != nil || len(first) < keep {
 		return 0, err
 	}
-	stop := min(first[len(first)-keep], s.fold.Folded.Height)
+	before, err := s.parentAt(first[len(first)-keep])
+	if err != nil {
+		return 0, err
+	}
+	stop := min(before, s.fold.Folded.Height)
 	if from > 0 {
 		stop = min(stop, from)
 	}
@@ -127,6 +132,19 @@ func (s *Store) collectStop(keep int, from primitives.Height) (primitives.Height
 		return false
 	})
 	return stop, err
+}
+
+// parentAt returns the height of the parent of the canonical block at a height. The parent need not be kept.
+func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
+	hash, err := blockHeight.Get(s.db, height)
+	if err != nil {
+		return 0, err
+	}
+	e, err := s.entry(BlockRef{height, hash})
+	if err != nil {
+		return 0, err
+	}
+	return e.head.Prev.Height, nil
 }
 
 // collectHeight gathers the deletions of a height, but for the entries themselves. young: its block must stay for its age.

@@ -57,12 +57,6 @@ func (m *Manager) IsNextBlockEpochStart(hash primitives.Hash) (bool, error) {
 	return m.isLast(b)
 }
 
-// IsLastBlockInFinishedEpoch tells whether a block has been recorded as the last of its epoch.
-func (m *Manager) IsLastBlockInFinishedEpoch(hash primitives.Hash) bool {
-	_, err := m.EpochInfo(hash)
-	return err == nil
-}
-
 // IsProducedBlockLastInEpoch tells whether a block that is not recorded yet, of this height on this parent, with this
 // last final block, is the last of its epoch.
 func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height, parent, lastFinal primitives.Hash) (bool, error) {

@@ -348,17 +348,17 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 		if err != nil || k.ref.Hash == b.Engine.Head().Hash {
 			return nil, &view.LookupError{Kind: view.ErrUnknownEpoch}
 		}
-		last := false
-		err = b.Engine.Epochs(func(m *epoch.Manager) error { last = m.IsLastBlockInFinishedEpoch(k.ref.Hash); return nil })
-		if err != nil {
-			return nil, err
-		}
-		if !last {
-			return nil, &view.LookupError{Kind: view.ErrNoValidatorInfo}
-		}
 		h, err := b.header(k)
 		if err != nil {
 			return nil, err
+		}
+		next, err := b.nextEpoch(k)
+		if err != nil {
+			return nil, err
+		}
+		// The genesis and the block after it have the same id of an epoch: it is the last of none (nearcore view_client_actor.rs:908).
+		if next == h.EpochID {
+			return nil, &view.LookupError{Kind: view.ErrNoValidatorInfo}
 		}
 		q = engine.ValidatorsOfEpoch(h.EpochID)
 	}
@@ -367,4 +367,25 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 		return nil, &view.LookupError{Kind: view.ErrUnknownEpoch}
 	}
 	return v, err
+}
+
+// nextEpoch returns the epoch of the block after another on the head's chain: ErrUnknownEpoch where the other one is not on it, or its head.
+func (b *Backend) nextEpoch(k *block) (of primitives.EpochID, err error) {
+	store := b.Engine.Store()
+	ref, err := store.NextBlock(k.ref.Height + 1)
+	if gone(err) {
+		return of, &view.LookupError{Kind: view.ErrUnknownEpoch}
+	}
+	if err != nil {
+		return of, err
+	}
+	rec, err := store.Block(ref)
+	switch {
+	case gone(err):
+	case err != nil:
+		return of, err
+	case rec.Prev() == k.ref:
+		return rec.Epoch(), nil
+	}
+	return of, &view.LookupError{Kind: view.ErrUnknownEpoch}
 }

@@ -113,11 +113,11 @@ func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitive
 
 // LightClientBlockProof proves that a block is in the chain of head. Both must be final.
 func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
-	tip, err := b.byHash(head)
+	k, err := b.byHash(hash) // which is named where both are unknown
 	if err != nil {
 		return nil, nil, err
 	}
-	k, err := b.byHash(hash)
+	tip, err := b.byHash(head)
 	if err != nil {
 		return nil, nil, err
 	}

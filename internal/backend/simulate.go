@@ -83,7 +83,7 @@ func simulateOptions(r *view.Simulate) engine.SimulateOptions {
 
 // stateAt is the state after a block, for whoever runs something on it. Its reads end when ask says so.
 func (b *Backend) stateAt(ask func() error, r view.BlockRef) (*engine.State, error) {
-	if r.Kind == view.RefHeight && b.collectable(r.Height) {
+	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
 	}
 	k, err := b.find(r)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -31,7 +30,7 @@ type snapshot struct {
 
 // State returns the state of the shard that holds an account after a block.
 func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.State, error) {
-	if r.Kind == view.RefHeight && b.collectable(r.Height) {
+	if r.Kind == view.RefHeight && b.isCollected(r.Height) {
 		return nil, b.collected(r.Height)
 	}
 	tail := b.Engine.Store().Tip().Tail
@@ -108,33 +107,10 @@ func (b *Backend) layoutOf(k *block) (primitives.ShardLayout, error) {
 	return b.layout(h)
 }
 
-// collectable tells whether a height is below those that garbage collection must keep. Such states may still be there, but
-// neard asks by height only for what stays (chain/client/src/view_client_actor.rs:360, is_block_gc).
-func (b *Backend) collectable(height primitives.Height) bool {
-	head := b.Engine.Head()
-	if b.KeepEpochs == 0 || height >= head.Height() {
-		return false
-	}
-	if height < b.Engine.Store().Tip().Tail {
-		return true
-	}
-	below := false
-	err := b.Engine.Epochs(func(m *epoch.Manager) error {
-		// The first block of the oldest epoch that is kept (nearcore chain/chain/src/runtime/mod.rs:437).
-		first, err := m.BlockInfo(head.Hash)
-		for left := b.KeepEpochs; err == nil; left-- {
-			if first, err = m.BlockInfo(first.EpochFirstBlock); err != nil || left <= 1 {
-				break
-			}
-			if height >= first.Height {
-				return nil // far from the end, which is the common case
-			}
-			first, err = m.BlockInfo(first.PrevHash)
-		}
-		below = err == nil && height < first.Height
-		return err
-	})
-	return err == nil && below // without so many epochs nothing is collected yet
+// isCollected tells whether garbage collection has taken the states of a height. neard refuses by height what it may collect, and answers by hash
+// what is still there (chain/client/src/view_client_actor.rs:360, is_block_gc); here both answer while the state is stored.
+func (b *Backend) isCollected(height primitives.Height) bool {
+	return b.KeepEpochs > 0 && height < b.Engine.Store().Tip().Tail
 }
 
 // collected is the error for a height whose state is not to be had any more.
