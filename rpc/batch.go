@@ -29,6 +29,7 @@ func (x *exchange) batch(b []byte, list val) []byte {
 		var it batched
 		if it.why = it.read(v); it.why == "" {
 			it.route = byName[it.method]
+			it.prepareID()
 		}
 		items = append(items, it)
 		return true
@@ -117,6 +118,7 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 		}
 		lanes[lane] = append(lanes[lane], i)
 	}
+	x.leaveTurn() // the requests share no turn
 	places := make(chan struct{}, maxBeside)
 	var all sync.WaitGroup
 	var taken atomic.Int64
@@ -165,7 +167,7 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 		if sep || i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, replies[i]...)
+		b = appendPieces(b, replies[i])
 	}
 	return b
 }

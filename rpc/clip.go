@@ -22,7 +22,7 @@ func clipTo(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	return string(cut([]byte(text), n)) + clipped
+	return string(cut([]byte(text[:n+1]), n)) + clipped
 }
 
 // cut returns a copy of the first n bytes or up to three less, so that no character is torn.

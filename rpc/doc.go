@@ -12,5 +12,6 @@
 //
 // A method is declared once, in the file of its name, and listed in methods.go; routes, metrics and tests follow from
 // that table. A read is answered in the goroutine of its connection; only requests about transactions may wait. Large bodies and
-// large replies take turns at a gate (gate.go), on half of the cores; what is small goes past it.
+// large replies take turns at a gate (gate.go), on half of the cores; what is small goes past it. Connections that always have
+// something to read share half of the cores (pacer.go), and nothing copies megabytes in one go (pieces.go).
 package rpc

@@ -28,6 +28,7 @@ type door struct {
 	cors    *cors
 	proxies []netip.Prefix
 	gate    gate
+	pacer   pacer
 
 	mu      sync.Mutex
 	conns   map[*conn]struct{}
@@ -74,6 +75,7 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 	}
 	d.live.Store(l)
 	d.gate.init(d.limits.HeavyWaiting)
+	d.pacer.init(d.limits.Connections, &d.stopping)
 	return d, nil
 }
 
@@ -92,6 +94,8 @@ type conn struct {
 	wrote  time.Time    // when the write deadline was set
 	gone   bool         // not in the door's books any more; under its lock
 	closed func()       // called when it is closed; nil: nobody asks; under the door's lock
+	pace   pace
+	cork   cork
 	*transfer
 
 	mu     sync.Mutex // requests of a batch run beside each other
@@ -280,6 +284,13 @@ const writeStep = time.Second
 
 // Write sends, within the time that a client has to read.
 func (c *conn) Write(b []byte) (int, error) {
+	if c.cork.more || c.cork.waits != nil {
+		return c.cork.write(b, c.write)
+	}
+	return c.write(b)
+}
+
+func (c *conn) write(b []byte) (int, error) {
 	if now := time.Now(); now.Sub(c.wrote) > writeStep && !c.door.stopping.Load() {
 		c.wrote = now
 		if err := c.Conn.SetWriteDeadline(now.Add(c.door.limits.WriteTimeout + writeStep)); err != nil {
@@ -307,9 +318,12 @@ func (c *conn) Write(b []byte) (int, error) {
 // writeChunk is how much is sent in one go, bytes: so much later it is seen whether a client reads.
 const writeChunk = 256 << 10
 
-// Read counts the connections that end as nothing came for too long.
+// Read counts the connections that end as nothing came for too long. A client that sends without waiting for replies is read at
+// the pace of the pacer.
 func (c *conn) Read(b []byte) (int, error) {
+	start := c.pace.before(c)
 	n, err := c.Conn.Read(b)
+	c.pace.after(start, n)
 	if n > 0 {
 		c.heard = true
 	} else if c.again && !c.heard && timedOut(err) && !c.door.stopping.Load() {

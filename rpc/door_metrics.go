@@ -63,6 +63,8 @@ func (s *Server) appendLimits(b []byte) []byte {
 	addresses := len(s.door.clients)
 	s.door.mu.Unlock()
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"), "troupe_rpc_addresses %d\n", addresses)
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced", "gauge", "Connections that wait as they send more than half of the cores can answer"), "troupe_rpc_paced %d\n", s.door.pacer.waiting())
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_paced_total", "counter", "How often a connection waited for that"), "troupe_rpc_paced_total %d\n", s.door.pacer.delays.Load())
 	waiting, texts := s.door.rooms.waiting()
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting", "gauge", "Large replies that many are told and that wait for room"), "troupe_rpc_replies_waiting %d\n", waiting)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting_bytes", "gauge", "What these are made of, each text once; at most 32 MiB"), "troupe_rpc_replies_waiting_bytes %d\n", texts)

@@ -33,10 +33,11 @@ const maxID = 4096
 
 // request is one call inside a body.
 type request struct {
-	method string
+	method string // clipped, if it is no method's name
 	params val
 	id     val
 	hasID  bool
+	echo   []byte // the id as it is echoed, if that takes long to make; nil: it does not
 }
 
 // answer appends the reply to a whole body and returns its HTTP status. method is that of the path, "" for POST /.
@@ -48,6 +49,7 @@ func (x *exchange) answer(b, body []byte, method string) ([]byte, int) {
 func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	doc := documents.Get().(*document)
 	defer func() {
+		x.leaveTurn()
 		doc.text = nil
 		if cap(doc.nodes) <= maxKept {
 			documents.Put(doc)
@@ -88,17 +90,17 @@ func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	if why := r.read(root); why != "" {
 		return appendNotRequest(b, why), http.StatusBadRequest
 	}
+	r.prepareID()
 	return x.one(b, &r)
 }
 
-// parse reads a body; a large one when it is its turn.
+// parse reads a body; a large one when it is its turn. The exchange keeps the turn until the parameters of a request have been
+// read, or the reply is made.
 func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	if len(body) > smallReply {
-		done, err := x.enter()
-		if err != nil {
+		if err := x.takeTurn(); err != nil {
 			return nil, err
 		}
-		defer done()
 	}
 	return doc.parse(body), nil
 }
@@ -155,7 +157,7 @@ func (r *request) read(v val) (why string) {
 		case "method":
 			once(2)
 			ok = ok && value.kind() == kString
-			r.method = string(value.str())
+			r.method = clipTo(string(value.start(maxEcho)), maxEcho)
 		case "params":
 			once(4)
 			r.params = value
@@ -171,6 +173,20 @@ func (r *request) read(v val) (why string) {
 		return "an id that is no text may have at most " + strconv.Itoa(maxID) + " bytes"
 	}
 	return ""
+}
+
+// prepareID makes the echo of an id for which that takes long, in the place of the text that the client sent. Nothing may read the
+// id after it.
+func (r *request) prepareID() {
+	if !r.hasID || len(r.id.raw()) <= maxID {
+		return
+	}
+	switch raw := r.id.raw(); {
+	case r.id.kind() == kNumber:
+		r.echo = r.id.appendCompact(nil)
+	case r.id.node().escaped:
+		r.echo = normalizeEscapes(raw)
+	}
 }
 
 // path answers POST /<method>, whose body is an envelope (in which the method need not be repeated) or the bare
@@ -190,12 +206,14 @@ func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 		return appendNotRequest(b, why), http.StatusBadRequest
 	}
 	if r.method != "" && r.method != method {
-		text := "the body's method is " + clipTo(r.method, maxEcho) + ", the path's " + method
+		r.prepareID()
+		text := "the body's method is " + r.method + ", the path's " + method
 		return x.reply(b, &r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
 		}), http.StatusBadRequest
 	}
 	r.method = method
+	r.prepareID()
 	return x.one(b, &r)
 }
 
@@ -213,20 +231,28 @@ func (s *Server) reply(b []byte, r *request, member func([]byte) []byte) []byte 
 
 func appendID(b []byte, r *request) []byte {
 	b = append(b, `,"id":`...)
-	if r.hasID {
-		return append(r.id.appendCompact(b), '}')
+	switch {
+	case !r.hasID:
+		return append(b, dontCare+"}"...)
+	case r.echo != nil && r.id.kind() == kString:
+		return append(appendPieces(append(b, '"'), r.echo), '"', '}')
+	case r.echo != nil:
+		return append(append(b, r.echo...), '}')
 	}
-	return append(b, dontCare+"}"...)
+	return append(r.id.appendCompact(b), '}')
 }
 
 // one answers a request and counts it.
 func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	route := byName[r.method]
 	start := time.Now()
+	if len(b) > smallReply { // of a batch: what is small is appended without growing it
+		b = growPieces(b, smallReply)
+	}
 	if route == nil || x.off(route) {
 		x.metrics.observe(unknownLabel, time.Since(start), -32601)
 		return x.reply(b, r, func(b []byte) []byte {
-			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", clipTo(r.method, maxEcho), -32601, "Method not found")
+			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", r.method, -32601, "Method not found")
 		}), http.StatusBadRequest
 	}
 	from := len(b)
@@ -306,6 +332,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 		}
 		c.giveBack()
 		c.leaveTurn()
+		x.leaveTurn()
 	}()
 	if x.gone() { // in the middle of a batch, or of what a WebSocket asks
 		return b, "", internal("", errWorldGone)
@@ -341,11 +368,13 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 			c.ctx = limited
 		}
 	}
-	if route.heavy {
-		leave, full := x.enter()
-		if c.leave = leave; full != nil {
+	if route.heavy || len(r.params.raw()) > smallReply {
+		if full := x.takeTurn(); full != nil {
 			return b, "", full
 		}
+	}
+	if route.heavy {
+		c.leave, x.leave = x.leave, nil
 	}
 	return route.run(&c, b, r.params)
 }

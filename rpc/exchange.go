@@ -29,6 +29,7 @@ type exchange struct {
 	key    *apiKey   // nil: none
 	socket *socket   // the WebSocket that the request came by; nil: none
 	after  []func()  // called when the reply is on its way
+	leave  func()    // gives back the turn at the gate that a large body has; nil: it has none
 }
 
 // newExchange makes one for a request.
@@ -40,13 +41,16 @@ func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
 }
 
 // who is for taking turns.
-func (x *exchange) who() fair.Client {
+func (x *exchange) who() fair.Client { return x.peer.who(x.client) }
+
+// who is the connection of a client; nil: there is none.
+func (c *conn) who(of *client) fair.Client {
 	w := fair.Client{}
-	if x.client.addr.IsValid() {
-		w.Address = x.client.addr.As16()
+	if of.addr.IsValid() {
+		w.Address = of.addr.As16()
 	}
-	if x.peer != nil {
-		w.Conn = x.peer.id
+	if c != nil {
+		w.Conn = c.id
 	}
 	return w
 }
@@ -68,6 +72,24 @@ func (x *exchange) enter() (done func(), full *failure) {
 		leave()
 		x.worked(time.Since(began))
 	}, nil
+}
+
+// takeTurn is enter for what a large body needs at once; leaveTurn gives the turn back. Nothing may wait for anything else
+// in between.
+func (x *exchange) takeTurn() *failure {
+	if x.leave != nil {
+		return nil
+	}
+	leave, full := x.enter()
+	x.leave = leave
+	return full
+}
+
+func (x *exchange) leaveTurn() {
+	if x.leave != nil {
+		x.leave()
+		x.leave = nil
+	}
 }
 
 // room makes place for n more bytes of a reply: it says whether there is, and lets large ones be written only in turn.
@@ -105,7 +127,9 @@ func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 		return b, err
 	}
 	if size > cap(b) {
-		b = append(make([]byte, 0, size), b...)
+		grown := make([]byte, len(b), size)
+		copyPieces(grown, b)
+		b = grown
 	}
 	return b, nil
 }
@@ -231,7 +255,7 @@ func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(),
 				x.worked(time.Duration(n-cap(b)) * perByte)
 			}
 			grown := make([]byte, len(b), n)
-			copy(grown, b)
+			copyPieces(grown, b)
 			b = grown
 			*buffer = b
 		}

@@ -50,6 +50,17 @@ func (g *gate) enter(ctx context.Context, who fair.Client) (done func(), err err
 	}
 }
 
+// try is enter for what need not be done: false if there is no turn at once.
+func (g *gate) try(who fair.Client) (done func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.free == 0 || g.queue.Len() > 0 {
+		return nil, false
+	}
+	g.free--
+	return g.leaver(who), true
+}
+
 func (g *gate) leaver(who fair.Client) func() {
 	start := time.Now()
 	return func() {

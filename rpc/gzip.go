@@ -25,8 +25,8 @@ func (p *packed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pack compresses a reply if its client can read that and it is worth it. Nobody waits for it: where half of the cores are at it, where the
-// client has had its share of work, or where there is no room in memory for both forms, the reply goes out as it is.
+// pack compresses a reply if its client can read that and it is worth it. Nothing waits for it: if there is no turn at the gate, if the
+// client has had its share of work, or if there is no room in memory for both forms, the reply goes out as it is.
 func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	least := x.opts.Limits.GzipMin
 	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {
@@ -35,12 +35,11 @@ func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
 	if perSecond, holds := x.share(); holds && x.client.work.wait(time.Now(), perSecond) > 0 {
 		return b
 	}
-	select {
-	case x.packing <- struct{}{}:
-		defer func() { <-x.packing }()
-	default:
+	leave, ok := x.door.gate.try(x.who())
+	if !ok {
 		return b
 	}
+	defer leave()
 	room := len(b) / 4 // most JSON takes less
 	if full := x.peer.take(x.client, int64(room)); full != limits.Count {
 		return b

@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"bytes"
+	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"unicode/utf16"
@@ -68,9 +70,19 @@ func (v val) raw() []byte {
 // str returns a string's value. It aliases the text unless there are escapes.
 func (v val) str() []byte {
 	if v.node().escaped {
-		return unescape(v.raw())
+		return unescape(v.raw(), math.MaxInt)
 	}
 	return v.raw()
+}
+
+// start returns a string's value if it has at most n bytes, else more than n bytes of its beginning: enough to clip or to refuse
+// it, at a cost that does not grow with the string.
+func (v val) start(n int) []byte {
+	raw := v.raw()
+	if v.node().escaped {
+		return unescape(raw, n)
+	}
+	return raw[:min(len(raw), n+1)]
 }
 
 // len returns the number of items or members.
@@ -156,43 +168,52 @@ func (v val) isFloat() bool {
 	if _, ok := v.uint64(); ok {
 		return false
 	}
-	_, err := strconv.ParseInt(string(v.raw()), 10, 64)
-	return err != nil || string(v.raw()) == "-0"
+	raw := v.raw()
+	if len(raw) > len("-9223372036854775808") {
+		return true
+	}
+	_, err := strconv.ParseInt(string(raw), 10, 64)
+	return err != nil || string(raw) == "-0"
 }
 
-// unescape decodes the escapes of a valid JSON string.
-func unescape(raw []byte) []byte {
-	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
+// unescape decodes the escapes of a valid JSON string, until there are more than n bytes.
+func unescape(raw []byte, n int) []byte {
+	out := make([]byte, 0, min(len(raw), n))
+	for i := 0; i < len(raw) && len(out) <= n; {
 		if raw[i] != '\\' {
 			out = append(out, raw[i])
+			i++
 			continue
 		}
-		i++
-		switch c := raw[i]; c {
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		case 'u':
-			r := rune(hex4(raw[i+1:]))
-			i += 4
-			if utf16.IsSurrogate(r) { // the scanner saw to the other half
-				r = utf16.DecodeRune(r, rune(hex4(raw[i+3:])))
-				i += 6
-			}
-			out = utf8.AppendRune(out, r)
-		default:
-			out = append(out, c)
-		}
+		r, width := escape(raw[i:])
+		out = utf8.AppendRune(out, r)
+		i += width
 	}
 	return out
+}
+
+// escape decodes the escape with which a text begins, and returns how many bytes it has.
+func escape(text []byte) (r rune, width int) {
+	switch c := text[1]; c {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		r := rune(hex4(text[2:]))
+		if utf16.IsSurrogate(r) { // the scanner saw to the other half
+			return utf16.DecodeRune(r, rune(hex4(text[8:]))), 12
+		}
+		return r, 6
+	default: // a quote or a slash
+		return rune(c), 2
+	}
 }
 
 // hex4 reads four hex digits; -1 if they are none.
@@ -218,7 +239,7 @@ func hex4(b []byte) int32 {
 }
 
 // appendCompact appends a value as serde_json writes it after reading it: without blanks, keys of objects sorted,
-// floats in their shortest form. It is how an id is echoed.
+// floats in their shortest form.
 func (v val) appendCompact(b []byte) []byte {
 	switch v.kind() {
 	case kNumber:
@@ -227,6 +248,9 @@ func (v val) appendCompact(b []byte) []byte {
 		}
 		return append(b, v.raw()...)
 	case kString:
+		if !v.node().escaped { // then nothing needs an escape
+			return append(appendPieces(append(b, '"'), v.raw()), '"')
+		}
 		return appendJSONString(b, v.str())
 	case kArray:
 		b = append(b, '[')
@@ -281,7 +305,7 @@ type pair struct {
 // appendFloat appends a float as the ryu crate does: shortest digits, ".0" on integers, an exponent below 1e-5 and
 // from 1e16 on.
 func appendFloat(b, raw []byte) []byte {
-	f, err := strconv.ParseFloat(string(raw), 64)
+	f, err := parseFloat(raw)
 	if err != nil {
 		return append(b, raw...)
 	}
@@ -305,9 +329,10 @@ func appendFloat(b, raw []byte) []byte {
 }
 
 // appendJSONString appends text in quotes, escaped as serde_json does.
-func appendJSONString(b, text []byte) []byte {
+func appendJSONString(b, text []byte) []byte { return append(appendEscaped(append(b, '"'), text), '"') }
+
+func appendEscaped(b, text []byte) []byte {
 	const digits = "0123456789abcdef"
-	b = append(b, '"')
 	from := 0
 	for i, c := range text {
 		if c >= 0x20 && c != '"' && c != '\\' {
@@ -321,5 +346,26 @@ func appendJSONString(b, text []byte) []byte {
 			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}
-	return append(append(b, text[from:]...), '"')
+	return append(b, text[from:]...)
+}
+
+// normalizeEscapes rewrites the escapes of a valid JSON string as serde_json writes them, in place, and returns what is left: no
+// escape gets longer.
+func normalizeEscapes(raw []byte) []byte {
+	out := raw[:0]
+	var one [utf8.UTFMax]byte
+	for i, n := 0, 1; i < len(raw); n++ {
+		at := bytes.IndexByte(raw[i:], '\\')
+		if at < 0 {
+			return append(out, raw[i:]...)
+		}
+		out = append(out, raw[i:i+at]...)
+		r, width := escape(raw[i+at:])
+		i += at + width
+		out = appendEscaped(out, utf8.AppendRune(one[:0], r))
+		if n%yieldEvery == 0 {
+			runtime.Gosched()
+		}
+	}
+	return out
 }

@@ -34,8 +34,11 @@ func (e *syntaxError) in(segment string) {
 func (e *syntaxError) message(text []byte) string {
 	at := min(e.at, len(text))
 	line, column := 1, at
-	if i := bytes.LastIndexByte(text[:at], '\n'); i >= 0 {
-		line, column = 1+bytes.Count(text[:at], []byte("\n")), at-i-1
+	for from := 0; from < at; from += yieldBytes { // in pieces, between which the scheduler may stop it
+		piece := text[from:min(at, from+yieldBytes)]
+		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 {
+			line, column = line+bytes.Count(piece, []byte("\n")), at-from-i-1
+		}
 	}
 	out := []byte(nil)
 	if len(e.path) > 0 {
@@ -87,7 +90,9 @@ func (s *scanner) space() bool {
 	for s.pos < len(s.text) {
 		switch s.text[s.pos] {
 		case ' ', '\n', '\t', '\r':
-			s.pos++
+			if s.pos++; s.pos%yieldBytes == 0 {
+				runtime.Gosched()
+			}
 		default:
 			return true
 		}
@@ -95,8 +100,11 @@ func (s *scanner) space() bool {
 	return false
 }
 
-// yieldEvery is how many nodes are made before others may run: some 100 µs.
-const yieldEvery = 1 << 12
+// How much is read before other goroutines may run, some 100 µs each: nodes, and bytes of one value.
+const (
+	yieldEvery = 1 << 12
+	yieldBytes = 1 << 16
+)
 
 func (s *scanner) add(n node) uint32 {
 	if len(s.nodes)%yieldEvery == yieldEvery-1 {
@@ -157,7 +165,9 @@ func (s *scanner) ident(k kind, word string) (uint32, *syntaxError) {
 func (s *scanner) digits() (n int) {
 	for s.pos < len(s.text) && s.text[s.pos]-'0' <= 9 {
 		s.pos++
-		n++
+		if n++; n%yieldBytes == 0 {
+			runtime.Gosched()
+		}
 	}
 	return n
 }
@@ -206,7 +216,7 @@ func (s *scanner) number() *syntaxError {
 	if plain && s.pos-start < 300 { // no float overflows
 		return nil
 	}
-	if _, err := strconv.ParseFloat(string(s.text[start:s.pos]), 64); err != nil {
+	if _, err := parseFloat(s.text[start:s.pos]); err != nil {
 		return s.fail("number out of range")
 	}
 	return nil
@@ -215,15 +225,20 @@ func (s *scanner) number() *syntaxError {
 // string parses what follows an opening quote and returns its node.
 func (s *scanner) string() (uint32, *syntaxError) {
 	start, escaped, ascii := s.pos, false, true
+	stop := min(len(s.text), start+yieldBytes)
 	for {
-		if s.pos >= len(s.text) {
-			return 0, s.fail("EOF while parsing a string")
+		if s.pos >= stop {
+			if s.pos >= len(s.text) {
+				return 0, s.fail("EOF while parsing a string")
+			}
+			runtime.Gosched()
+			stop = min(len(s.text), s.pos+yieldBytes)
 		}
 		switch c := s.text[s.pos]; {
 		case c == '"':
 			end := s.pos
 			s.pos++
-			if !ascii && !utf8.Valid(s.text[start:end]) {
+			if !ascii && !validUTF8(s.text[start:end]) {
 				return 0, s.fail("invalid unicode code point")
 			}
 			return s.add(node{kind: kString, start: uint32(start), end: uint32(end), escaped: escaped}), nil
@@ -241,6 +256,22 @@ func (s *scanner) string() (uint32, *syntaxError) {
 			s.pos++
 		}
 	}
+}
+
+// validUTF8 is utf8.Valid in pieces.
+func validUTF8(text []byte) bool {
+	for len(text) > yieldBytes {
+		n := yieldBytes
+		for n > yieldBytes-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		if !utf8.Valid(text[:n]) {
+			return false
+		}
+		text = text[n:]
+		runtime.Gosched()
+	}
+	return utf8.Valid(text)
 }
 
 // escape parses what follows a backslash.

@@ -77,6 +77,7 @@ func (m Method[P]) route() route {
 	}
 	r.run = func(c *call, b []byte, params val) ([]byte, string, error) {
 		p, err := m.Parse(params)
+		c.x.leaveTurn()
 		if err != nil {
 			return b, "", &parseFailure{parseErrorText(err)}
 		}

@@ -38,7 +38,7 @@ func found(v val) string {
 		}
 		return "integer `" + string(v.raw()) + "`"
 	case kString:
-		return "string " + primitives.RustDebug(string(clipText(v.str())))
+		return "string " + primitives.RustDebug(string(clipText(v.start(maxEcho))))
 	case kArray:
 		return "sequence"
 	case kObject:
@@ -89,10 +89,10 @@ func readLimit(v val) (uint32, error) {
 }
 
 func readAccountID(v val) (primitives.AccountID, error) {
-	text, err := readString(v)
-	if err != nil {
-		return "", err
+	if v.kind() != kString {
+		return "", typeError(v, "a string")
 	}
+	text := v.start(maxEcho) // an id is shorter
 	id, err := primitives.ParseAccountID(string(text))
 	if err != nil {
 		return "", fmt.Errorf(`invalid value: "%s", %w`, clipText(text), err)
@@ -107,7 +107,7 @@ func readHash(v val) (h primitives.Hash, err error) {
 		return h, typeError(v, expectedHash)
 	}
 	text := v.str()
-	raw, err := primitives.DecodeBase58(string(text), len(h))
+	raw, err := primitives.DecodeBase58(borrowString(text), len(h))
 	if err != nil && !primitives.IsBase58TooLong(err) {
 		return h, err
 	}
@@ -117,21 +117,23 @@ func readHash(v val) (h primitives.Hash, err error) {
 	return primitives.Hash(raw), nil
 }
 
+// maxKeyText is how much of a key's text is looked at, bytes: more than any key has. What comes after it can only change which of
+// two faults is named.
+const maxKeyText = 8 << 10
+
 func readKey(v val) (primitives.PublicKey, error) {
-	text, err := readString(v)
-	if err != nil {
-		return "", err
+	if v.kind() != kString {
+		return "", typeError(v, "a string")
 	}
-	return primitives.ParsePublicKey(string(text))
+	return primitives.ParsePublicKey(string(v.start(maxKeyText)))
 }
 
 // readHandle reads a key as lists of keys have it.
 func readHandle(v val) (primitives.PublicKeyHandle, error) {
-	text, err := readString(v)
-	if err != nil {
-		return "", err
+	if v.kind() != kString {
+		return "", typeError(v, "a string")
 	}
-	return primitives.ParsePublicKeyHandle(string(text))
+	return primitives.ParsePublicKeyHandle(string(v.start(maxKeyText)))
 }
 
 // readBase64 reads bytes, with or without padding.

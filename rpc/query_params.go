@@ -63,7 +63,7 @@ func (q *queryParams) fields() []field {
 	case qCall:
 		return []field{account, {"method_name", false, func(v val) error {
 			text, err := readString(v)
-			q.method = string(text)
+			q.method = cloneString(text)
 			return err
 		}}, {"args_base64", false, into(&q.args, readBase64)}}
 	case qGlobalCode:
@@ -121,7 +121,7 @@ func (q *queryParams) readCall(v val) (done bool, err error) {
 		return true, err
 	}
 	text, err := readString(method)
-	q.method = string(text)
+	q.method = cloneString(text)
 	return true, err
 }
 
@@ -189,7 +189,7 @@ func parseQueryPath(v val) (q queryParams, err error) {
 	if err != nil {
 		return q, err
 	}
-	path := string(pathText)
+	path := cloneString(pathText)
 	parts := strings.SplitN(path, "/", 3)
 	if len(parts) < 2 {
 		return q, &plainError{"Not enough query parameters provided"}
@@ -198,7 +198,7 @@ func parseQueryPath(v val) (q queryParams, err error) {
 		return q, &plainError{err.Error()}
 	}
 	raw := func() ([]byte, error) {
-		out, err := primitives.DecodeBase58(string(data), min(max(maxPathData-len(path), 0), len(data)))
+		out, err := primitives.DecodeBase58(borrowString(data), min(max(maxPathData-len(path), 0), len(data)))
 		switch {
 		case primitives.IsBase58TooLong(err):
 			return nil, &plainError{"Query data size is too large"}
@@ -229,7 +229,7 @@ func parseQueryPath(v val) (q queryParams, err error) {
 		q.kind, q.method = qCall, parts[2]
 		q.args, err = raw()
 	default:
-		return q, &plainError{"Unknown path " + parts[0]}
+		return q, &plainError{"Unknown path " + clipTo(parts[0], maxText)}
 	}
 	return q, err
 }

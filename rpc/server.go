@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -93,7 +92,6 @@ type Server struct {
 	looks    looks
 	turns    turns
 	sockets  *sockets
-	packing  chan struct{} // places of replies that are compressed
 	cors     cors
 	door     *door
 	troubles troubles
@@ -123,7 +121,6 @@ func New(node Node, opts Options) (*Server, error) {
 		}
 		s.door.tls = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	}
-	s.packing = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	s.sockets = s.newSockets()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.http = s.newHTTP(s.Handle)

@@ -48,7 +48,7 @@ type world struct {
 
 // AddWorld serves a node below /world/ID until RemoveWorld.
 func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
-	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets, packing: s.packing,
+	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets,
 		cors: s.cors, door: s.door, root: s, asked: o.Asked, turns: s.turns}
 	w.opts.Metrics, w.opts.Actors = o.Metrics, o.Actors
 	w.ctx, w.stop = context.WithCancelCause(s.ctx)

@@ -212,6 +212,9 @@ func (k *socket) run() {
 	out := newOutbox(k.send, k.cut, &k.sockets.queued)
 	out.maxMessages, out.maxBytes, out.maxQueued = int(l.QueueMessages), int(l.QueueBytes), int64(l.QueuedBytes)
 	out.refused = func(why limits.ID) { k.door.refused[why].Add(1) }
+	if k.conn != nil {
+		out.pay = func(work int64) { k.door.pacer.pass(k.conn.who(k.client), min(work, int64(paceMost))) }
+	}
 	k.heard.Store(clock())
 	k.mu.Lock()
 	k.out = out
@@ -270,8 +273,11 @@ func closeCode(code int) int {
 	return code
 }
 
-// send writes a message, within the time that a client has to read.
-func (k *socket) send(f *frame) error {
+// send writes a message, within the time that a client has to read. Small ones that follow each other leave together.
+func (k *socket) send(f *frame, more bool) error {
+	if k.conn != nil {
+		k.conn.cork.more = more
+	}
 	until := time.Now().Add(k.opts.Limits.WriteTimeout)
 	switch f.kind {
 	case pingFrame:
@@ -350,6 +356,7 @@ func (k *socket) message() bool {
 	doc := documents.Get().(*document)
 	doc.limit = bounds{nodes: int(k.opts.Limits.JSONNodes), items: int(k.opts.Limits.Batch)}
 	done := func() {
+		x.leaveTurn()
 		free()
 		if doc.text = nil; cap(doc.nodes) <= maxKept {
 			documents.Put(doc)

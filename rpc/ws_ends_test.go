@@ -86,7 +86,7 @@ func TestReplyWithoutReader(t *testing.T) {
 func TestRoomIsSaidOnce(t *testing.T) {
 	sending, sent := make(chan struct{}), make(chan struct{})
 	var queued atomic.Int64
-	o := newOutbox(func(*frame) error {
+	o := newOutbox(func(*frame, bool) error {
 		sending <- struct{}{}
 		<-sent
 		return nil
@@ -118,7 +118,7 @@ func TestNobodySendsBehindTheEnd(t *testing.T) {
 	fails := make(chan struct{})
 	var queued atomic.Int64
 	var over atomic.Bool
-	o := newOutbox(func(*frame) error {
+	o := newOutbox(func(*frame, bool) error {
 		<-fails
 		time.Sleep(20 * time.Millisecond)
 		over.Store(true)
@@ -139,7 +139,7 @@ func TestEmptyQueueTakesAnything(t *testing.T) {
 	goOn := make(chan struct{})
 	var queued atomic.Int64
 	queued.Store(1 << 30)
-	o := newOutbox(func(*frame) error {
+	o := newOutbox(func(*frame, bool) error {
 		<-goOn
 		return nil
 	}, func() {}, &queued)
@@ -171,7 +171,7 @@ func TestEndedQueueSaysNothing(t *testing.T) {
 	} {
 		goOn := make(chan struct{})
 		var queued atomic.Int64
-		o := newOutbox(func(*frame) error {
+		o := newOutbox(func(*frame, bool) error {
 			<-goOn
 			return nil
 		}, func() {}, &queued)

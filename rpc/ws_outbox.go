@@ -28,10 +28,11 @@ func (f *frame) size() int { return len(f.head) + len(f.body) + len(f.tail) }
 
 // outbox is what is to be sent on one WebSocket. One goroutine sends, which is there as long as there is something.
 type outbox struct {
-	send        func(*frame) error
-	broken      func() // called once: nothing can be sent any more
+	send        func(f *frame, more bool) error // more: another one follows at once
+	broken      func()                          // called once: nothing can be sent any more
 	refused     func(limits.ID)
-	queued      *atomic.Int64 // bytes, of all outboxes
+	pay         func(work int64) // of many messages in a row, ns; nil: nobody has to
+	queued      *atomic.Int64    // bytes, of all outboxes
 	maxMessages int
 	maxBytes    int
 	maxQueued   int64
@@ -46,7 +47,10 @@ type outbox struct {
 	room    sync.Cond // of replies that wait
 }
 
-func newOutbox(send func(*frame) error, broken func(), queued *atomic.Int64) *outbox {
+// payFrames is how many messages are sent in a row before their work is paid.
+const payFrames = 64
+
+func newOutbox(send func(f *frame, more bool) error, broken func(), queued *atomic.Int64) *outbox {
 	o := &outbox{send: send, broken: broken, queued: queued}
 	o.room.L = &o.mu
 	return o
@@ -168,7 +172,12 @@ func (o *outbox) idle() bool {
 
 // write sends until there is nothing more.
 func (o *outbox) write() {
-	for {
+	began := clock()
+	for n := 1; ; n++ {
+		if n%payFrames == 0 && o.pay != nil { // where the socket has room for all, one writer would run for long
+			o.pay(clock() - began)
+			began = clock()
+		}
 		o.mu.Lock()
 		if len(o.frames) == 0 {
 			o.frames, o.writing = nil, false
@@ -179,8 +188,9 @@ func (o *outbox) write() {
 		f := o.frames[0]
 		o.frames[0] = frame{}
 		o.frames = o.frames[1:]
+		more := len(o.frames) > 0
 		o.mu.Unlock()
-		err := o.send(&f)
+		err := o.send(&f, more)
 		f.done()
 		o.left(&f)
 		if err != nil {

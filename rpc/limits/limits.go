@@ -195,7 +195,7 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.SubscriptionLag }},
 	{Key: "max_requests_per_address", Default: 1_000_000, Min: 1, Max: 1_000_000, Doc: "requests in a second, each of a batch by itself, of one address; beyond them 429; so many as by default are not counted",
 		Address: func(l *Limits) *ByAddress { return &l.AddressRate }},
-	{Key: "gzip_min_bytes", Default: 16 << 10, Min: 0, Max: gib, Doc: "of a reply that is compressed for a client who accepts it, while at most half of the cores do so and the address has work left; 0: none is",
+	{Key: "gzip_min_bytes", Default: 16 << 10, Min: 0, Max: gib, Doc: "of a reply that is compressed for a client who accepts it, unless half of the cores are busy with large bodies and replies or the address has no work left; 0: none is",
 		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 

@@ -1,0 +1,49 @@
+package rpc
+
+import "sync"
+
+// cork gathers small writes of one connection that follow each other, so that a queue of small messages costs few calls of the
+// system. It belongs to the goroutine that writes.
+type cork struct {
+	more  bool    // another write follows at once
+	waits *[]byte // what has not been written; nil: nothing
+}
+
+// corkBytes is how much is gathered.
+const corkBytes = 16 << 10
+
+var corks = sync.Pool{New: func() any {
+	b := make([]byte, 0, corkBytes)
+	return &b
+}}
+
+// write gathers b if more follows and there is room for it, and else writes all that there is.
+func (c *cork) write(b []byte, write func([]byte) (int, error)) (int, error) {
+	if c.waits == nil {
+		c.waits = corks.Get().(*[]byte)
+	}
+	if len(*c.waits)+len(b) > corkBytes {
+		if err := c.flush(write); err != nil {
+			return 0, err
+		}
+		return write(b)
+	}
+	if *c.waits = append(*c.waits, b...); !c.more {
+		if err := c.flush(write); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+func (c *cork) flush(write func([]byte) (int, error)) error {
+	waits := c.waits
+	c.waits = nil
+	var err error
+	if len(*waits) > 0 {
+		_, err = write(*waits)
+	}
+	*waits = (*waits)[:0]
+	corks.Put(waits)
+	return err
+}

@@ -1,0 +1,94 @@
+package rpc
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+)
+
+// floatDigits is how many digits of a number are kept: more than decide how it is rounded (767), and with one more no more than
+// strconv counts right (800).
+const floatDigits = 799
+
+// parseFloat is strconv.ParseFloat of a valid JSON number, which may be as long as a body. strconv would run for tens of
+// milliseconds without a point at which the scheduler could stop it, and all goroutines would wait for it.
+func parseFloat(raw []byte) (float64, error) {
+	if len(raw) > floatDigits {
+		raw = shortNumber(raw)
+	}
+	return strconv.ParseFloat(string(raw), 64)
+}
+
+// shortNumber returns a number that is rounded to the same float. Of digits that are left out it keeps whether all are zeros.
+func shortNumber(raw []byte) []byte {
+	mantissa, exponent := raw, int64(0)
+	if at := indexE(raw); at >= 0 {
+		mantissa, exponent = raw[:at], shortExponent(raw[at+1:])
+	}
+	out := make([]byte, 0, floatDigits+32)
+	if mantissa[0] == '-' {
+		out, mantissa = append(out, '-'), mantissa[1:]
+	}
+	digits, point, rest := 0, false, false
+	for i, c := range mantissa {
+		if i%yieldBytes == yieldBytes-1 {
+			runtime.Gosched()
+		}
+		switch {
+		case c == '.':
+			point = true
+			continue
+		case digits == 0 && c == '0':
+		case digits < floatDigits:
+			out = append(out, c)
+			if digits++; !point {
+				continue // it counts
+			}
+		default:
+			rest = rest || c != '0'
+			if !point {
+				exponent++
+			}
+			continue
+		}
+		if point {
+			exponent--
+		}
+	}
+	switch {
+	case digits == 0:
+		return append(out, '0')
+	case rest:
+		out = append(out, '1')
+		exponent--
+	}
+	return strconv.AppendInt(append(out, 'e'), exponent, 10)
+}
+
+// indexE finds the exponent of a number.
+func indexE(raw []byte) int {
+	if at := bytes.IndexByte(raw, 'e'); at >= 0 {
+		return at
+	}
+	return bytes.IndexByte(raw, 'E')
+}
+
+// shortExponent reads an exponent; from 2^40 on its digits make no difference, since no body has as many.
+func shortExponent(text []byte) int64 {
+	sign, n := int64(1), int64(0)
+	switch text[0] {
+	case '-':
+		sign, text = -1, text[1:]
+	case '+':
+		text = text[1:]
+	}
+	for i, c := range text {
+		if i%yieldBytes == yieldBytes-1 {
+			runtime.Gosched()
+		}
+		if n < 1<<40 {
+			n = n*10 + int64(c-'0')
+		}
+	}
+	return sign * n
+}

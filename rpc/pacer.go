@@ -1,0 +1,150 @@
+package rpc
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives/fair"
+)
+
+// pacer bounds what those connections cost together that always have something to read: pipelined requests, floods by WebSocket,
+// large bodies.
+//
+// Problem: a goroutine whose reads never block runs until the scheduler preempts it, 10 ms later, and while any goroutine can run
+// the scheduler hardly polls the network. With 64 such connections a request on another one waits for hundreds of milliseconds.
+//
+// Invariant: such connections get at most half of the cores. A connection that has worked for paceQuantum without having waited for
+// its client pays that time before it reads on; if more has been paid lately than half of the cores can do, it waits, and clients
+// take turns (fair.Queue). It keeps nothing while it works, so no client can hold up others by not reading its replies.
+//
+// A connection whose client waits for each reply is never delayed: its reads block.
+type pacer struct {
+	cores    int64
+	stopping *atomic.Bool // nobody waits any more
+	delays   atomic.Uint64
+
+	mu    sync.Mutex
+	due   int64 // by clock: when all work that was let through is done, on so many cores
+	queue fair.Queue[*paced]
+	runs  bool // there is a goroutine
+}
+
+// paced is a connection that waits.
+type paced struct {
+	cost int64
+	turn chan struct{}
+}
+
+const (
+	// paceQuantum is how much work a connection does between two payments.
+	paceQuantum = 200 * time.Microsecond
+	// paceSlack is how much unused time is kept, so that a timer that fires late costs no throughput.
+	paceSlack = time.Millisecond
+	// paceMost bounds what is counted as work between two reads, where the time may have been spent waiting: this, and
+	// pacePerByte for each byte of the request.
+	paceMost    = time.Millisecond
+	pacePerByte = 10 * time.Nanosecond
+	// A read that takes longer than this and a nanosecond a byte has waited for its client.
+	paceRead = 20 * time.Microsecond
+)
+
+// init sets how many connections there may be at a time.
+func (p *pacer) init(connections uint64, stopping *atomic.Bool) {
+	p.cores, p.stopping = int64(max(1, runtime.GOMAXPROCS(0)/2)), stopping
+	p.queue.Limit, p.due = int(connections), clock()
+}
+
+// pass pays for work that a client had done, and returns when the client may go on.
+func (p *pacer) pass(who fair.Client, work int64) {
+	if p.stopping.Load() {
+		return
+	}
+	p.mu.Lock()
+	p.queue.Charge(who, work)
+	if now := clock(); p.queue.Len() == 0 && p.due <= now {
+		p.add(now, work)
+		p.mu.Unlock()
+		return
+	}
+	t := &paced{work, make(chan struct{})}
+	if !p.queue.Push(who, t) { // there are more than there may be
+		p.mu.Unlock()
+		return
+	}
+	if !p.runs {
+		p.runs = true
+		go p.run()
+	}
+	p.mu.Unlock()
+	p.delays.Add(1)
+	<-t.turn
+}
+
+func (p *pacer) add(now, work int64) { p.due = max(p.due, now-int64(paceSlack)) + work/p.cores }
+
+// run lets connections go on as time passes, until none waits.
+func (p *pacer) run() {
+	for {
+		p.mu.Lock()
+		now := clock()
+		for (p.due <= now || p.stopping.Load()) && p.queue.Len() > 0 {
+			t, _, _ := p.queue.Pop()
+			p.add(now, t.cost)
+			close(t.turn)
+		}
+		if p.queue.Len() == 0 {
+			p.runs = false
+			p.mu.Unlock()
+			return
+		}
+		wait := p.due - now
+		p.mu.Unlock()
+		time.Sleep(time.Duration(wait))
+	}
+}
+
+// waiting is how many connections wait.
+func (p *pacer) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.Len()
+}
+
+// pace is what a connection's work has come to. It belongs to the goroutine that reads.
+type pace struct {
+	from  int64 // by clock: when the last read returned
+	flows bool  // the last read did not wait
+	work  int64 // that is not paid, ns
+	bytes int64 // that came with it
+}
+
+// before is called when a connection is about to read, and pays.
+func (p *pace) before(c *conn) (now int64) {
+	now = clock()
+	if !p.flows {
+		return now
+	}
+	p.work += min(now-p.from, int64(paceMost)+p.bytes*int64(pacePerByte))
+	p.bytes = 0
+	if p.work < int64(paceQuantum) {
+		return now
+	}
+	c.door.pacer.pass(c.who(c.client), p.work)
+	p.work = 0
+	return clock()
+}
+
+// after is called when n bytes have been read, since start.
+func (p *pace) after(start int64, n int) {
+	p.from = clock()
+	took := p.from - start
+	if p.flows = took <= int64(paceRead)+int64(n); p.flows {
+		p.work += took
+		p.bytes += int64(n)
+	} else {
+		p.work = max(0, p.work-took)
+		p.bytes = int64(n)
+	}
+}

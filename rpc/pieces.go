@@ -1,0 +1,50 @@
+package rpc
+
+import "unsafe"
+
+// A copy of megabytes is one run of the processor that the scheduler cannot stop: with pages that are touched for the first time it
+// takes tens of milliseconds, and whatever has to stop all goroutines (the garbage collector, at each cycle) waits for it. So what
+// a client may make as long as a body is copied in pieces, and not at all where a parser only looks at it.
+
+// copyStep is how much is copied at once, bytes.
+const copyStep = 64 << 10
+
+func copyPieces(dst, src []byte) {
+	for n := min(len(dst), len(src)); n > 0; {
+		k := copy(dst, src[:min(n, copyStep)])
+		dst, src, n = dst[k:], src[k:], n-k
+	}
+}
+
+// appendPieces is append(b, text...).
+func appendPieces(b, text []byte) []byte {
+	if len(b)+len(text) <= copyStep {
+		return append(b, text...)
+	}
+	n := len(b)
+	b = growPieces(b, len(text))[:n+len(text)]
+	copyPieces(b[n:], text)
+	return b
+}
+
+// growPieces makes room for n more bytes, and for the few that mostly follow.
+func growPieces(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	const few = 64
+	out := make([]byte, len(b), len(b)+n+max(few, len(b)/4))
+	copyPieces(out, b)
+	return out
+}
+
+// cloneString is string(text).
+func cloneString(text []byte) string {
+	if len(text) <= copyStep {
+		return string(text)
+	}
+	return borrowString(appendPieces(nil, text))
+}
+
+// borrowString is string(text) for a parser that keeps nothing of it.
+func borrowString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
