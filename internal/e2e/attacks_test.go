@@ -348,7 +348,11 @@ func TestAttacker(t *testing.T) {
 	defer cancel()
 	var all sync.WaitGroup
 	var ran atomic.Int32
-	for _, x := range attacks {
+	list := attacks
+	if which != "all" {
+		list = append(list[:len(list):len(list)], floodAttacks...)
+	}
+	for _, x := range list {
 		if which == "all" || which == x.name {
 			all.Go(func() { ran.Add(1); x.run(ctx, &a) })
 		}
@@ -359,8 +363,8 @@ func TestAttacker(t *testing.T) {
 	}
 }
 
-// attackers starts them; wait returns when they have ended.
-func attackers(t *testing.T, a *arms, which string, d time.Duration) (wait func()) {
+// attackers starts them with this priority; wait returns when they have ended.
+func attackers(t *testing.T, a *arms, which string, d time.Duration, nice int) (wait func()) {
 	t.Helper()
 	mine := *a
 	mine.Time = d
@@ -379,7 +383,7 @@ func attackers(t *testing.T, a *arms, which string, d time.Duration) (wait func(
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, 10)
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, nice)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	t.Cleanup(func() { _ = c.Process.Kill() })

@@ -30,8 +30,8 @@ const (
 	mostLoss   = 0.05 // of the blocks by the clock
 )
 
-// besieged is a node that makes blocks by the clock, and what attackers may use on it.
-func besieged(t *testing.T) (*process, *arms) {
+// besieged is a node that makes blocks by the clock, with these limits of its RPC, and what attackers may use on it.
+func besieged(t *testing.T, limits map[string]any) (*process, *arms) {
 	t.Helper()
 	home := newHome(t)
 	path := filepath.Join(home, "config.json")
@@ -47,11 +47,7 @@ func besieged(t *testing.T) (*process, *arms) {
 	consensus := c["consensus"].(map[string]any)
 	consensus["min_block_production_delay"], consensus["max_block_production_delay"] = delay(100), delay(300)
 	consensus["max_block_wait_delay"] = delay(600)
-	// Limits by address hold for all addresses here; the attackers have theirs, the honest client has its own.
-	c["troupe"] = map[string]any{"block_production": "interval", "rpc": map[string]any{
-		"max_connections": 2500, "max_connections_per_address": 200, "max_parked_per_address": 200, "max_bytes_in_flight": 48 << 20, "max_bytes_in_flight_per_address": 40 << 20,
-		"max_simulations_per_address": 4, "max_work_per_address": 50,
-	}}
+	c["troupe"] = map[string]any{"block_production": "interval", "rpc": limits}
 	if b, err = json.Marshal(c); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +195,11 @@ func TestHostileClients(t *testing.T) {
 		}
 		together, each = d, 20*time.Second
 	}
-	p, a := besieged(t)
+	// Limits by address hold for all addresses here; the attackers have theirs, the honest client has its own.
+	p, a := besieged(t, map[string]any{
+		"max_connections": 2500, "max_connections_per_address": 200, "max_parked_per_address": 200, "max_bytes_in_flight": 48 << 20, "max_bytes_in_flight_per_address": 40 << 20,
+		"max_simulations_per_address": 4, "max_work_per_address": 50,
+	})
 	s := p.signer()
 	measure := func(t *testing.T, d time.Duration) (*honest, float64) {
 		t.Helper()
@@ -216,7 +216,7 @@ func TestHostileClients(t *testing.T) {
 	under := func(name, which string, d time.Duration) {
 		t.Run(name, func(t *testing.T) {
 			before := resident(t, p.cmd.Process.Pid)
-			wait := attackers(t, a, which, d)
+			wait := attackers(t, a, which, d, 10)
 			time.Sleep(500 * time.Millisecond)
 			peak, stop, watched := before, make(chan struct{}), make(chan struct{})
 			go func() {
