@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/host"
 )
 
 func newValidateConfig(a *app) *cobra.Command {
@@ -15,13 +15,14 @@ func newValidateConfig(a *app) *cobra.Command {
 		Long: `Reads all files of the home folder as run would, and tells everything that is wrong
 with them at once: values that are not allowed, with what would be; keys of
 config.json that nobody knows, with the nearest that is known; key files whose two
-keys do not belong together; a genesis that makes no sense; epoch_configs/.
+keys do not belong together; a genesis that makes no sense; epoch_configs/. Then it
+begins the chain in memory, so that it refuses what run refuses of these files.
 
 Warnings do not keep a node from running. With an error the exit code is 1.`,
 		Example: "  troupe --home /tmp/chain validate-config",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := home.Check(a.home)
+			r := host.CheckHome(a.home)
 			for _, path := range r.Files {
 				say(cmd, "ok: %s", path)
 			}

@@ -108,14 +108,8 @@ func (r *Report) genesis(h *Home) {
 	} else if !r.fail(g, err) && h.Paths.Records != "" {
 		r.Files = append(r.Files, h.Paths.Records)
 	}
-	version := runtime.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
-	if !version.Supported() {
-		text := fmt.Sprintf("%s: protocol_version is %d, this node executes %d to %d", g, h.Genesis.ProtocolVersion, runtime.OldestProtocol, runtime.Newest(h.Config.Numbering))
-		if public(h.Genesis.ChainID) {
-			r.warn("%s; it could join the chain only by syncing", text)
-		} else {
-			r.Errors = append(r.Errors, text)
-		}
+	if err := h.CheckVersion(); err != nil {
+		r.Errors = append(r.Errors, err.Error())
 	}
 	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, runtime.Newest(h.Config.Numbering)); err != nil {
 		where := g
@@ -146,4 +140,14 @@ func (r *Report) shards(h *Home) {
 			r.warn("%s: tracked_shards_config: shard %v is not in the genesis, which has %s", h.Paths.Config, s, strings.Join(names, ", "))
 		}
 	}
+}
+
+// CheckVersion refuses a genesis whose protocol version this node does not execute.
+func (h *Home) CheckVersion() error {
+	version := runtime.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
+	if version.Supported() {
+		return nil
+	}
+	return fmt.Errorf("%s: protocol_version is %d, this version runs %d to %d in the numbering %q", h.Paths.Genesis, version.Protocol,
+		runtime.OldestProtocol, runtime.Newest(version.Numbering), version.Numbering)
 }

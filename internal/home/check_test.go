@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"locked": "5`, `"locked": "6`)
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"epoch_length": 43200`, `"epoch_length": 0`)
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"protocol_version": 86`, `"protocol_version": 84`)
-		}, []string{"total supply", "do not match staked", "epoch_length is 0", "protocol_version is 84, this node executes 85 to 86", "epoch_length"}, nil},
+		}, []string{"total supply", "do not match staked", "epoch_length is 0", "protocol_version is 84, this version runs 85 to 86 in the numbering", "epoch_length"}, nil},
 		{"broken genesis", func(t *testing.T, dir string) {
 			replaceOnce(t, filepath.Join(dir, "genesis.json"), `"amount": "1000`, `"amount": "-1000`)
 		}, []string{"records[0].Account.account.amount"}, nil},

@@ -84,10 +84,19 @@ func chainOf(hm *home.Home, f *forked) (*engine.Chain, error) {
 		g = &own
 	}
 	chain, err := engine.NewChain(g, hm.Config.Numbering, hm.EpochConfigFiles, recordsOf(hm))
-	if err == nil {
-		chain.ID = hm.Genesis.ChainID
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", hm.Paths.Genesis, err)
 	}
-	return chain, err
+	chain.ID = hm.Genesis.ChainID
+	load := chain.Load
+	chain.Load = func() (*engine.GenesisState, error) {
+		s, err := load()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", hm.Paths.Genesis, err)
+		}
+		return s, nil
+	}
+	return chain, nil
 }
 
 // forkClock is the time of a fork's blocks: it goes on from its head, however long ago that was.

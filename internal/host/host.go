@@ -134,9 +134,8 @@ func Start(o Options) (_ *Host, err error) {
 		}
 	}()
 	c := o.Home.Config
-	if version := (runtime.Version{Protocol: o.Home.Genesis.ProtocolVersion, Numbering: c.Numbering}); !version.Supported() {
-		return nil, fmt.Errorf("%s: protocol_version is %d, this version runs %d to %d in the numbering %q", o.Home.Paths.Genesis, version.Protocol,
-			runtime.OldestProtocol, runtime.Newest(c.Numbering), c.Numbering)
+	if err := o.Home.CheckVersion(); err != nil {
+		return nil, err
 	}
 	if pin, err := fork.ReadPin(o.Home.Paths.Dir); err != nil {
 		return nil, err
