@@ -119,6 +119,9 @@ func printReport(w io.Writer, file string, r *replay.Report, took time.Duration)
 	if r.Beyond > 0 {
 		_, _ = fmt.Fprintf(w, "  %d answers are of when its chain had gone on behind the last block, and not compared\n", r.Beyond)
 	}
+	if r.Unkeyed != "" {
+		_, _ = fmt.Fprintf(w, "  blocks were executed and compared, and not made again: the recording does not name the seed of %s's key (validator_seeds of its first line)\n", r.Unkeyed)
+	}
 	_, _ = fmt.Fprintf(w, "  %d differences\n", len(r.Findings))
 }
 

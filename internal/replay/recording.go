@@ -39,11 +39,12 @@ type BlockLine struct {
 type GivenBlock struct {
 	Author string `json:"author"`
 	Chunks []struct {
-		ChunkHash      primitives.Hash    `json:"chunk_hash"`
-		PrevBlockHash  primitives.Hash    `json:"prev_block_hash"`
-		HeightCreated  primitives.Height  `json:"height_created"`
-		HeightIncluded primitives.Height  `json:"height_included"`
-		ShardID        primitives.ShardID `json:"shard_id"`
+		ChunkHash      primitives.Hash      `json:"chunk_hash"`
+		PrevBlockHash  primitives.Hash      `json:"prev_block_hash"`
+		HeightCreated  primitives.Height    `json:"height_created"`
+		HeightIncluded primitives.Height    `json:"height_included"`
+		ShardID        primitives.ShardID   `json:"shard_id"`
+		Signature      primitives.Signature `json:"signature"`
 	} `json:"chunks"`
 	Header struct {
 		Hash                  primitives.Hash            `json:"hash"`
