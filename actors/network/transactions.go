@@ -139,19 +139,24 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Hear != nil {
 		a.o.Hear(consensus.Received{Message: tx}, func() {}) // its place was that of its client
 	}
-	t := &a.txs
-	hash := tx.Hash()
-	room := t.room(tx)
-	if !routed && (a.o.Route.Off || t.foreign[hash] || !room) || t.out[hash] != nil {
-		return
+	x, keep := a.txs.leaving(tx, routed, a.o.Route.Off, a.now())
+	if x != nil && a.send(tx) && keep {
+		a.txs.put(x)
 	}
-	x := &outgoing{tx: tx, at: a.now(), sends: 1}
+}
+
+// leaving returns what is to be sent of a transaction, nil if it is not to be, and whether it is kept to be sent again. Where there is no room
+// for that it is sent all the same, once: its client has been told that it is taken.
+func (t *transactions) leaving(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing, keep bool) {
+	hash := tx.Hash()
+	if !routed && (off || t.foreign[hash]) || t.out[hash] != nil {
+		return nil, false
+	}
+	x = &outgoing{tx: tx, at: now, sends: 1}
 	if routed {
 		x.sends = maxSends
 	}
-	if a.send(tx) && room {
-		t.put(x)
-	}
+	return x, t.room(tx)
 }
 
 // again sends again what is in no block after a while: who was to get it may not have been there.

@@ -39,3 +39,31 @@ func TestOutBytes(t *testing.T) {
 		t.Errorf("in a block: %d, %d bytes", len(q.out), q.bytes)
 	}
 }
+
+// TestTransactionIsSentWithoutRoom: a transaction of this node's client leaves for those who make chunks also where there is no room to keep it
+// until a block has it.
+func TestTransactionIsSentWithoutRoom(t *testing.T) {
+	q := newTransactions()
+	tx := func(n primitives.Nonce) *primitives.SignedTransaction {
+		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key,
+			Nonce: primitives.TransactionNonce{Nonce: n}}, primitives.ZeroED25519Signature)
+	}
+	q.bytes = maxOutBytes
+	if x, keep := q.leaving(tx(1), false, false, 0); x == nil || keep {
+		t.Errorf("without room: sent %v, kept %v; want it sent, not kept", x != nil, keep)
+	}
+	q.bytes = 0
+	if x, keep := q.leaving(tx(1), false, false, 0); x == nil || !keep || x.sends != 1 {
+		t.Errorf("with room: %+v, kept %v", x, keep)
+	}
+	if x, _ := q.leaving(tx(1), true, true, 0); x == nil || x.sends != maxSends {
+		t.Errorf("routed: %+v, want it sent once", x)
+	}
+	if x, _ := q.leaving(tx(1), false, true, 0); x != nil {
+		t.Error("it is sent although routing is off")
+	}
+	q.foreign[tx(2).Hash()] = true
+	if x, _ := q.leaving(tx(2), false, false, 0); x != nil {
+		t.Error("what another node has sent goes on")
+	}
+}
