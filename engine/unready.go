@@ -24,7 +24,13 @@ type Unready struct {
 	e    *Engine
 	vm   compiling
 	list []unready
+
+	names []byte // hashes of the code
+	bytes int    // of the code that the transaction brings
 }
+
+// Code names the code, in its order. bytes is how much of it the transaction brings.
+func (u *Unready) Code() (name primitives.Hash, bytes int) { return primitives.HashBytes(u.names), u.bytes }
 
 type compiling interface {
 	action.Warmer
@@ -69,12 +75,15 @@ func (u *Unready) add(to primitives.AccountID, actions []primitives.Action) {
 	codesOf(to, actions, func(x unready) {
 		if x.code != nil {
 			if x.hash = primitives.HashBytes(x.code); !u.vm.Ready(x.hash, rules) {
+				u.names = append(u.names, x.hash[:]...)
+				u.bytes += len(x.code)
 				u.list = append(u.list, x)
 			}
 			return
 		}
 		u.e.lookContract(&x, func(hash primitives.Hash, _ func() []byte) {
 			if !u.vm.Ready(hash, rules) {
+				u.names = append(u.names, hash[:]...)
 				u.list = append(u.list, x)
 			}
 		})

@@ -42,11 +42,18 @@ type Candidate struct {
 type ChunkChosen struct {
 	Walk    uint64
 	Chosen  []*primitives.SignedTransaction
-	Dropped []primitives.Hash
+	Dropped []DroppedTransaction
 	// Left: a limit of the chunk ended the choice, not the candidates.
 	Left bool
 	// Failed: there is no chunk, so all may be taken again.
 	Failed bool
+}
+
+// TransactionRefused: node -> mempool of its signer's shard, no reply: the node that it was passed on to does not take it. It leaves the pool and
+// is told of with TransactionsDropped. A duplicate changes nothing.
+type TransactionRefused struct {
+	Tx  *primitives.SignedTransaction
+	Err error // as DroppedTransaction has it
 }
 
 // LayoutChanged: node -> shard -> mempool, after the block behind which the layout is another. It sends transactions on whose

@@ -47,6 +47,19 @@ type Unwatch struct{ Waiter Address }
 // knows of nobody. A duplicate changes nothing.
 type WatchAgain struct{}
 
-// TransactionsDropped: mempool -> milestones, no reply: transactions left a pool without being included. Each waiter that
-// watches one is told. A loss leaves such a waiter to its timeout.
-type TransactionsDropped struct{ Hashes []primitives.Hash }
+// TransactionsDropped: mempool -> milestones, no reply: transactions left a pool without being included, or did not come into it although
+// their sender was told nothing else. Each waiter that watches one is told. A loss leaves such a waiter to its timeout.
+type TransactionsDropped struct {
+	// Tip is how far the chain had come in memory. A block up to there may have one of these, where another copy of it was dropped: nobody is
+	// told before that block.
+	Tip  primitives.Height
+	List []DroppedTransaction
+}
+
+// DroppedTransaction is one of them.
+type DroppedTransaction struct {
+	Hash primitives.Hash
+	// Err is why, never nil: *primitives.InvalidTxError if no block can have it as things are, view.ErrNoRoom as *view.LookupError if a limit
+	// of the node does not let it in, anything else if the node is the reason.
+	Err error
+}

@@ -42,6 +42,10 @@ type AwaitTransaction struct {
 	Until  view.ExecutionLevel
 	// Again is how often a reorganisation has taken the answer away. What those who began before knew is not believed then.
 	Again int
+	// Dropped is why this node has dropped the transaction before, nil: it has not, and DroppedAt how far the chain had come in memory then: if
+	// it is in no block up to there, the wait ends.
+	Dropped   error
+	DroppedAt primitives.Height
 }
 
 // Awaited answers AwaitTransaction: Level is what was reached with the block At.Head, the first that satisfies the wait. Err is

@@ -14,8 +14,8 @@ type Progress struct {
 	Doubt bool
 	// Reorganised: what was executed may be so no longer; the waiter reads again.
 	Reorganised bool
-	// Dropped: the transaction left the pool without being included.
-	Dropped bool
+	// Dropped is why the transaction left the pool without being included, as DroppedTransaction has it; nil: it has not.
+	Dropped error
 	// Lost ends the wait: what it waited for has never been.
 	Lost error
 }
@@ -34,7 +34,7 @@ type Submitted struct {
 	Hash primitives.Hash
 	// Pooled: it is in the pool, which says when it drops it.
 	Pooled bool
-	// Err is why it is in none: *primitives.InvalidTxError; view.ErrTooManyRequests as *view.LookupError; anything else is the
-	// node's own fault. nil: the pool is full, which neard keeps to itself.
+	// Err is why it is in none: *primitives.InvalidTxError; view.ErrNoRoom as *view.LookupError, where neard says nothing and lets the client
+	// wait; anything else is the node's own fault. Exactly one of Pooled and Err says something.
 	Err error
 }

@@ -31,6 +31,7 @@ type fakeNode struct {
 	tx         func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	took       time.Duration // of simulations
 	async      int
+	asyncErr   error
 	patched    []genesis.Record
 	forwarded  uint64
 	clock      *view.SetClock
@@ -134,7 +135,7 @@ func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), er
 }
 func (n *fakeNode) SendTxAsync(context.Context, *primitives.SignedTransaction) error {
 	n.told(func() { n.async++ })
-	return nil
+	return n.asyncErr
 }
 func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
 	if n.sendTx != nil {

@@ -91,14 +91,15 @@ type Node interface {
 	// latest with done, which is called once, when the connection is closed: ErrTooManyRequests.
 	OpenSession(context.Context) (ctx context.Context, done func(), err error)
 	// SendTxAsync passes a transaction on without looking at it. A session that has sent more than is looked at waits here. An error
-	// says that the node takes none at all.
+	// says that it was not taken: ErrNoRoom, or the node takes none at all.
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).
 	// The answer says how things were with the first block that satisfies the wait.
-	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout; ErrTooManyRequests; ErrBehind.
+	// Refused: *primitives.InvalidTxError; ErrNoRoom; ErrShardNotTracked; ErrTimeout; ErrTooManyRequests; ErrBehind.
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	// Tx waits until a transaction has come as far as asked, or the context ends: ErrUnknownTx if nothing is to be waited
-	// for, ErrTimeout, ErrTooManyRequests, ErrBehind, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
+	// for, ErrTimeout, ErrTooManyRequests, ErrBehind, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more, and for
+	// one that the node has dropped for that.
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	// Simulate runs a transaction on a stored state and keeps nothing. Refused: *primitives.InvalidTxError; errors of State.
 	Simulate(context.Context, *view.Simulate) (*view.Simulation, error)

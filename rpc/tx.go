@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -56,7 +57,9 @@ var broadcastTxAsync = Method[view.SendTx]{
 		if err != nil {
 			return b, internal(reachedLimits, err)
 		}
-		if err := c.node.SendTxAsync(ctx, p.Tx); err != nil {
+		if err := c.node.SendTxAsync(ctx, p.Tx); errors.Is(err, view.ErrNoRoom) {
+			return b, noRoom(err)
+		} else if err != nil {
 			return b, internal(reachedLimits, err)
 		}
 		hash := p.Tx.Hash()
@@ -123,12 +126,18 @@ func (s *Server) txFault(err error) error {
 		switch e.Kind {
 		case view.ErrUnknownTx:
 			h := e.Hash.String()
-			return UnknownTransaction.because("Transaction "+h+" doesn't exist", member(nil, "requested_transaction_hash", quoted(h)))
+			text := "Transaction " + h + " doesn't exist"
+			if e.Reason != "" { // neard does not know
+				text += ": the node has dropped it: " + e.Reason
+			}
+			return UnknownTransaction.because(text, member(nil, "requested_transaction_hash", quoted(h)))
 		case view.ErrShardNotTracked:
 			return DoesNotTrackShard.because("Node doesn't track this shard. Cannot determine whether the transaction is valid", nil)
 		case view.ErrRouted:
 			h := e.Hash.String()
 			return RequestRouted.because("Transaction with hash "+h+" was routed", member(nil, "transaction_hash", quoted(h)))
+		case view.ErrNoRoom:
+			return noRoom(err)
 		case view.ErrBehind:
 			s.metrics.refused.Add(1)
 			s.door.refused[limits.MaxWaitDelay].Add(1)
@@ -149,6 +158,13 @@ func (s *Server) txFault(err error) error {
 		err = errStopping
 	}
 	return internal(reachedLimits, err)
+}
+
+// noRoom is the refusal of a transaction that a limit of the node does not let in: the client may send it again later.
+func noRoom(err error) error {
+	f := internal(reachedLimits, err).(*failure)
+	f.refusal = http.StatusServiceUnavailable
+	return f
 }
 
 // parseGetTx reads [hash, sender], [signed] or an object with either (nearcore chain/jsonrpc/src/api/transactions.rs).

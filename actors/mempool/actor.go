@@ -3,7 +3,7 @@
 //
 //	in      SubmitTransactions, Request: submissions; PoolWanted from a validator; BlockAdopted, LayoutChanged, CapturePool, RestorePool from the chain; ProduceChunk from the producer;
 //	        Page, ChunkChosen from the chunk-producer; from other mempools what belongs here now
-//	out     Submitted, SubmissionsDone to who submits; TransactionsWaiting to the producer, TransactionsDropped to milestones,
+//	out     Submitted, SubmissionsDone to who submits; TransactionsWaiting to the producer, TransactionsDropped to milestones and the record,
 //	        Candidates to the chunk-producer; SubmitAgain when it begins after a failure
 //	state   Actor: the queue of what nobody has looked at, the pool, what is held back, the choice that is being made. Others see
 //	        the counters of Front
@@ -31,7 +31,8 @@ type Out struct {
 	Dropped    messages.Sender[messages.TransactionsDropped] // milestones
 	Submitted  func(messages.Address, messages.Submitted)    // a waiter
 	Done       messages.Sender[messages.SubmissionsDone]     // a session
-	Forward    func(primitives.ShardID, any)                 // another mempool
+	Forward    func(primitives.ShardID, any) bool            // another mempool; false: there is none
+	Lost       messages.Sender[messages.TransactionsDropped] // the record of what was dropped alone: waiters send theirs again; nil: there is none
 	Again      messages.Sender[messages.SubmitAgain]         // all waiters, and the producer
 	Pooled     messages.Sender[messages.TransactionPooled]   // the network; nil: there is none
 }
@@ -75,10 +76,11 @@ type Actor struct {
 	side     map[primitives.Hash]sideBlock
 
 	holds           map[primitives.Hash]hold
-	held, heldBytes int                  // of holds: what waits for its code
-	unready         *core.Queue[unready] // of these: what has not had its turn
-	compiling       int                  // and what the compiler is at work for, also if it has left the pool
-	ended           chan struct{}        // closed when the actor has ended or failed
+	codes           map[primitives.Hash]*sharers // of holds with code, by its name
+	held, heldBytes int                          // of holds: what waits for its code
+	unready         *core.Queue[unready]         // of these: what has not had its turn
+	compiling       int                          // and what the compiler is at work for, also if it has left the pool
+	ended           chan struct{}                // closed when the actor has ended or failed
 
 	walk  walk
 	since uint64 // the first choice of the pool as it is; those before were of one that the chain has gone back from
@@ -100,7 +102,7 @@ type sideBlock struct {
 func New(o Options) *Actor {
 	a := &Actor{
 		o: o, pool: o.Pool, queue: core.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
-		holds: map[primitives.Hash]hold{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
+		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*sharers{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
 	o.Hold.Turn = math.MaxInt // each takes the compiler, whatever its size
 	a.unready = core.NewQueue[unready](o.Hold)
@@ -158,6 +160,8 @@ func (a *Actor) Handle(msg any) {
 		m.Reply(messages.PoolMoved{}, nil)
 	case messages.ProduceChunk:
 		a.begin(m)
+	case messages.TransactionRefused:
+		a.refused(&m)
 	case messages.PoolWanted:
 		if a.o.Out.Pooled != nil {
 			a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
@@ -198,15 +202,6 @@ func (a *Actor) counted() {
 	a.o.Front.compiling.Store(int64(a.compiling))
 }
 
-func (a *Actor) drop(gone []primitives.Hash) {
-	for _, hash := range gone {
-		a.release(hash)
-	}
-	if len(gone) > 0 && a.o.Out.Dropped != nil {
-		a.o.Out.Dropped(messages.TransactionsDropped{Hashes: gone})
-	}
-}
-
 // accept brings the pool in step with an adopted block: what the chain includes, what can't follow that, and what has expired leaves, what a
 // branch that lost had comes back.
 func (a *Actor) accept(m *messages.BlockAccepted) {
@@ -225,7 +220,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		return
 	}
 	a.heads++
-	var gone []primitives.Hash
+	var gone []messages.DroppedTransaction
 	if m.Reorganised {
 		for prev := m.Block.Header.PrevHash; ; {
 			b, ok := a.side[prev]
@@ -246,16 +241,22 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		gone = a.remove(chunk.Transactions, gone)
 	}
 	for _, tx := range a.pool.Advance(m.Height()) {
-		gone = append(gone, tx.Hash())
+		gone = append(gone, messages.DroppedTransaction{Hash: tx.Hash(), Err: &primitives.InvalidTxError{Tag: primitives.TxExpired}})
 	}
 	again := false
 	for _, tx := range m.Returned {
 		if a.o.Home(tx.SignerID) != a.o.Shard {
 			continue
 		}
-		if base, ok := a.o.Base(tx.BlockHash); ok {
-			added, _ := a.pool.Add(tx, base) // full, or its nonce is taken: the pool's other transactions were first
+		base, ok := a.o.Base(tx.BlockHash)
+		err := error(core.ErrExpired) // a block that is not known is of a branch that is gone
+		if ok {
+			var added bool
+			added, err = a.pool.Add(tx, base) // full, or its nonce is taken: the pool's other transactions were first
 			again = again || added
+		}
+		if err != nil {
+			gone = append(gone, messages.DroppedTransaction{Hash: tx.Hash(), Err: refusal(tx, err)})
 		}
 	}
 	for _, hash := range a.chose {
@@ -274,7 +275,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 
 // remove takes out what a block includes. What waits of the same keys with nonces that are used up by that is gone: it would wait until it expires
 // where another than this pool's owner makes the chunks, and who waits for it is told at once.
-func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []primitives.Hash) []primitives.Hash {
+func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []messages.DroppedTransaction) []messages.DroppedTransaction {
 	for _, tx := range txs {
 		if hash := tx.Hash(); a.pool.Remove(hash) {
 			a.release(hash)
@@ -289,12 +290,13 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []primitives.Ha
 			if x == nil || x.Nonce.Nonce > tx.Nonce.Nonce {
 				break
 			}
-			if _, used := a.o.Used(x); !used { // the chunk's was not executed
+			at, used := a.o.Used(x)
+			if !used { // the chunk's was not executed
 				break
 			}
 			hash := x.Hash()
 			a.pool.Remove(hash)
-			gone = append(gone, hash)
+			gone = append(gone, messages.DroppedTransaction{Hash: hash, Err: usedNonce(x, at)})
 		}
 	}
 	return gone
@@ -319,39 +321,66 @@ func (a *Actor) leave() {
 	for _, x := range stay {
 		_, _ = a.pool.Add(x.tx, x.base) // it was there
 	}
+	var gone []messages.DroppedTransaction
 	for home, txs := range away { // each goes to its own, so the order does not matter
 		for i := range txs {
 			hash := txs[i].tx.Hash()
 			if h := a.holds[hash]; h.code != nil { // it waits there, with its turn
 				txs[i].hold = h
-				a.forget(hash, h)
+				a.forget(hash, h, hash)
 			}
 			a.release(hash)
 		}
-		a.o.Out.Forward(home, moved{txs})
+		if !a.o.Out.Forward(home, moved{txs}) {
+			gone = append(gone, a.homeless(txs)...)
+		}
 	}
+	a.drop(gone)
 	a.counted()
 	if a.pool.Len() == 0 {
 		a.o.Front.offers.Store(false)
 	}
 }
 
-// moved takes what another pool held.
+// homeless answers for what should go to a shard that has no pool.
+func (a *Actor) homeless(txs []based) (gone []messages.DroppedTransaction) {
+	for _, x := range txs {
+		if x.hold.item != nil {
+			a.answer(*x.hold.item, messages.Submitted{Err: ErrShardGone})
+		}
+		gone = append(gone, messages.DroppedTransaction{Hash: x.tx.Hash(), Err: ErrShardGone})
+	}
+	return gone
+}
+
+// moved takes what another pool held. What finds no room is dropped, as where it is new.
 func (a *Actor) moved(txs []based) {
+	var gone []messages.DroppedTransaction
 	for _, x := range txs {
 		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed once more
-			a.o.Out.Forward(home, moved{[]based{x}})
+			if again := []based{x}; !a.o.Out.Forward(home, moved{again}) {
+				gone = append(gone, a.homeless(again)...)
+			}
 			continue
 		}
-		added, _ := a.pool.Add(x.tx, x.base) // a full pool drops it, as it drops a new one
-		switch h := x.hold; {
-		case h.code == nil:
-		case added && a.hold(x.tx, hold{item: h.item}, h.code):
-			continue
-		case h.item != nil:
-			a.answer(*h.item, messages.Submitted{Pooled: a.pool.Find(x.tx.Hash()) != nil})
+		h := x.hold
+		added, err := a.pool.Add(x.tx, x.base)
+		if err != nil {
+			err = refusal(x.tx, err)
+		} else if added && h.code != nil {
+			if a.hold(x.tx, hold{code: h.code, name: h.name, brings: h.brings, item: h.item}) {
+				continue
+			}
+			err = noRoom(limitHeld)
+		}
+		if h.item != nil {
+			a.answer(*h.item, messages.Submitted{Pooled: err == nil, Err: err})
+		}
+		if err != nil {
+			gone = append(gone, messages.DroppedTransaction{Hash: x.tx.Hash(), Err: err})
 		}
 	}
+	a.drop(gone)
 	a.compile()
 	a.counted()
 	if a.pool.Len() > 0 {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +31,9 @@ type world struct {
 	tally     Tally
 	rings     int
 	dropped   []primitives.Hash
+	why       map[primitives.Hash]error // of dropped
+	lostAll   []primitives.Hash         // as the actor failed
+	homeless  bool                      // other shards have no pools
 	submitted map[messages.WaiterID][]messages.Submitted
 	done      map[messages.SessionID]int
 	forwarded map[primitives.ShardID][]any
@@ -44,7 +49,7 @@ type world struct {
 
 func newWorld(change func(*Options)) *world {
 	w := &world{fresh: new(Fresh), submitted: map[messages.WaiterID][]messages.Submitted{}, done: map[messages.SessionID]int{},
-		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}}
+		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}, why: map[primitives.Hash]error{}}
 	w.fresh.Tell = func(messages.TransactionsWaiting) { w.rings++ }
 	w.front = NewFront(w.fresh)
 	w.fresh.SetFronts([]*Front{w.front})
@@ -69,13 +74,25 @@ func newWorld(change func(*Options)) *world {
 		Overtook: func(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) },
 		Out: Out{
 			Candidates: func(m messages.Candidates) { w.offered = append(w.offered, m) },
-			Dropped:    func(m messages.TransactionsDropped) { w.dropped = append(w.dropped, m.Hashes...) },
+			Dropped: func(m messages.TransactionsDropped) {
+				for _, x := range m.List {
+					w.dropped, w.why[x.Hash] = append(w.dropped, x.Hash), x.Err
+				}
+			},
+			Lost: func(m messages.TransactionsDropped) {
+				for _, x := range m.List {
+					w.lostAll = append(w.lostAll, x.Hash)
+				}
+			},
 			Submitted: func(to messages.Address, m messages.Submitted) {
 				w.submitted[to.Waiter] = append(w.submitted[to.Waiter], m)
 			},
-			Done:    func(m messages.SubmissionsDone) { w.done[m.Session] += m.Count },
-			Forward: func(to primitives.ShardID, m any) { w.forwarded[to] = append(w.forwarded[to], m) },
-			Again:   func(messages.SubmitAgain) {},
+			Done: func(m messages.SubmissionsDone) { w.done[m.Session] += m.Count },
+			Forward: func(to primitives.ShardID, m any) bool {
+				w.forwarded[to] = append(w.forwarded[to], m)
+				return !w.homeless
+			},
+			Again: func(messages.SubmitAgain) {},
 		},
 	}
 	if change != nil {
@@ -342,8 +359,8 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("answers %+v", got)
 	}
 	w.add(tx("b.near", 1), tx("c.near", 1))
-	if got := w.add(full); len(got) != 1 || got[0].Pooled || got[0].Err != nil {
-		t.Errorf("a full pool says %+v, want nothing", got)
+	if got := w.add(full); len(got) != 1 || got[0].Pooled || got[0].Err == nil || got[0].Err.Error() != "there is no room for the transaction: troupe.mempool.max_transactions" {
+		t.Errorf("a full pool says %+v, want its limit", got)
 	}
 	if got := w.add(gone); got != nil || len(w.forwarded[5]) != 1 {
 		t.Errorf("another shard's: %+v, forwarded %v", got, w.forwarded)
@@ -355,8 +372,8 @@ func TestAnswers(t *testing.T) {
 	if a, b := w.submitted[1], w.submitted[2]; len(a) != 1 || !a[0].Pooled || len(b) != 1 || b[0].Err != refusal || w.done[2] != 2 || len(w.done) != 1 {
 		t.Errorf("waiters are told %+v and %+v, sessions %v", a, b, w.done)
 	}
-	if s, r := w.tally.Submitted.Load(), w.tally.Refused.Load(); s != 12 || r != 4 {
-		t.Errorf("%d submitted, %d refused, want 12 and 4", s, r)
+	if s, r := w.tally.Submitted.Load(), w.tally.Refused.Load(); s != 12 || r != 5 {
+		t.Errorf("%d submitted, %d refused, want 12 and 5", s, r)
 	}
 }
 
@@ -413,9 +430,16 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// compiles is the verdict on what waits for code until done is closed; nil: for ever.
+// names are those of code that nothing else waits for.
+var names atomic.Uint64
+
+func nextName() primitives.Hash {
+	return primitives.HashBytes(strconv.AppendUint(nil, names.Add(1), 10))
+}
+
+// compiles is the verdict on what waits for code of its own until done is closed; nil: for ever.
 func compiles(done chan struct{}) Verdict {
-	return Verdict{Code: func(end <-chan struct{}) {
+	return Verdict{CodeName: nextName(), Code: func(end <-chan struct{}) {
 		select {
 		case <-done:
 		case <-end:
@@ -492,7 +516,7 @@ func TestDeployments(t *testing.T) {
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v once the code is compiled", got)
 		}
-		w.Handle(messages.ChunkChosen{Dropped: []primitives.Hash{never.Hash()}}) // as a chunk does that finds it invalid
+		w.Handle(messages.ChunkChosen{Dropped: []messages.DroppedTransaction{{Hash: never.Hash(), Err: tooOld}}}) // as a chunk does that finds it invalid
 		if w.held != 0 || len(w.holds) != 0 || w.compiling != 1 {
 			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held, w.compiling)
 		}
@@ -508,7 +532,7 @@ func TestDeployments(t *testing.T) {
 		var done2 []chan struct{}
 		deploy := func(signer primitives.AccountID, nonce primitives.Nonce) {
 			x, done := tx(signer, nonce), make(chan struct{})
-			w.verdicts[x.Hash()] = Verdict{Code: func(<-chan struct{}) {
+			w.verdicts[x.Hash()] = Verdict{CodeName: nextName(), Code: func(<-chan struct{}) {
 				begun, done2 = append(begun, string(signer)), append(done2, done)
 				<-done
 			}}
@@ -677,12 +701,12 @@ func TestChoiceAcrossRestore(t *testing.T) {
 	w.Handle(messages.ProduceChunk{})
 	walk := w.offered[len(w.offered)-1].Walk
 	w.restore(&messages.RestorePool{PoolCaptured: then})
-	w.Handle(messages.ChunkChosen{Walk: walk, Dropped: []primitives.Hash{a.Hash()}})
+	w.Handle(messages.ChunkChosen{Walk: walk, Dropped: []messages.DroppedTransaction{{Hash: a.Hash(), Err: tooOld}}})
 	if !w.has(a) || len(w.dropped) != 0 {
 		t.Errorf("in the pool: %v; dropped %v", w.has(a), w.dropped)
 	}
 	w.Handle(messages.ProduceChunk{})
-	w.Handle(messages.ChunkChosen{Walk: w.offered[len(w.offered)-1].Walk, Dropped: []primitives.Hash{a.Hash()}})
+	w.Handle(messages.ChunkChosen{Walk: w.offered[len(w.offered)-1].Walk, Dropped: []messages.DroppedTransaction{{Hash: a.Hash(), Err: tooOld}}})
 	if w.has(a) || len(w.dropped) != 1 {
 		t.Errorf("a later choice: in the pool: %v; dropped %v", w.has(a), w.dropped)
 	}
@@ -745,3 +769,5 @@ func TestUsedNonce(t *testing.T) {
 		t.Errorf("nonce 2, looked at before the block: waits %v, %v", w.has(late), err)
 	}
 }
+
+var tooOld = &primitives.InvalidTxError{Tag: primitives.TxExpired}

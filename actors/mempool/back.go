@@ -16,7 +16,8 @@ func (a *Actor) capture() (out messages.PoolCaptured) {
 // restore makes the pool what it was. A choice that is being made gets no more candidates, and what it says
 // in the end counts for nothing.
 func (a *Actor) restore(m *messages.RestorePool) {
-	var before, gone []primitives.Hash
+	var before []primitives.Hash
+	var gone []messages.DroppedTransaction
 	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx.Hash()) })
 	a.walk, a.since = walk{}, a.o.Front.walks.Load()+1
 	a.chose = a.chose[:0]
@@ -29,7 +30,7 @@ func (a *Actor) restore(m *messages.RestorePool) {
 	}
 	for _, hash := range before {
 		if a.pool.Find(hash) == nil {
-			gone = append(gone, hash)
+			gone = append(gone, messages.DroppedTransaction{Hash: hash, Err: ErrWentBack})
 		}
 	}
 	a.drop(gone)

@@ -83,10 +83,10 @@ func (a *Actor) chosen(m *messages.ChunkChosen) {
 			a.chose = append(a.chose, tx.Hash())
 		}
 	}
-	var gone []primitives.Hash
-	for _, hash := range m.Dropped {
-		if a.pool.Remove(hash) {
-			gone = append(gone, hash)
+	var gone []messages.DroppedTransaction
+	for _, x := range m.Dropped {
+		if a.pool.Remove(x.Hash) {
+			gone = append(gone, x)
 		}
 	}
 	a.counted()
@@ -178,7 +178,7 @@ func (c *Choice) Done(out *apply.Prepared) messages.ChunkChosen {
 	}
 	m.Chosen, m.Left = out.Transactions, out.Limit != apply.LimitNone
 	for i := range out.Dropped {
-		m.Dropped = append(m.Dropped, out.Dropped[i].Hash())
+		m.Dropped = append(m.Dropped, dropped(&out.Dropped[i]))
 	}
 	return m
 }

@@ -13,7 +13,8 @@ import (
 // One that deploys or calls code which is not compiled is held until it is, so that no block has to wait for that. Compilation
 // takes seconds at the worst and has one core, so they wait for it in turns of their signers: Compiling at a time are with the
 // compiler. None passes by, but what the compiler has failed on goes into a block, as it must. What is held, and what is behind it
-// of its key, may not fill the pool: see room.
+// of its key, may not fill the pool: see room. All that wait for the same code end with one compilation, so they have one turn, the first
+// that any of their signers has, and the code that they bring counts once: one of them pays for it with its place in the queue.
 //
 // The other case is a race. A client that sends ten transactions of one key at once does so over ten connections, and they
 // arrive in any order. In neard the next block is far enough away that all of them meet in the pool, which sorts them. In
@@ -34,43 +35,64 @@ const (
 
 // hold is why a transaction of the pool is held back.
 type hold struct {
-	until time.Time                 // of one that is early
-	code  func(end <-chan struct{}) // has its code compiled; nil: it is
-	size  int                       // of the transaction, with code
-	turn  bool                      // it is being compiled
-	item  *item                     // a batch's, whose sender is told when it is held no more; nil: he was told
+	until  time.Time                 // of one that is early
+	code   func(end <-chan struct{}) // has its code compiled; nil: it is
+	name   primitives.Hash           // of the code
+	brings int                       // bytes of the code that the transaction brings
+	size   int                       // of the transaction, without them
+	pays   bool                      // they are counted with it
+	signer primitives.AccountID
+	item   *item // a batch's, whose sender is told when it is held no more; nil: the sender was told
 }
 
-// unready is what waits for its code to be compiled.
-type unready struct{ hash primitives.Hash }
+// counted is what a hold takes of the bytes.
+func (h *hold) counted() int {
+	if h.pays {
+		return h.size + h.brings
+	}
+	return h.size
+}
+
+// sharers are the transactions that wait for the same code.
+type sharers struct {
+	all   map[primitives.Hash]struct{}
+	payer primitives.Hash // zero: none of them brings the code
+	turn  bool            // it is being compiled
+}
+
+// unready is a place in the queue for the compiler. A transaction has another one when it comes to pay.
+type unready struct {
+	hash primitives.Hash
+	pays bool
+}
 
 // over is a note to self: a hold may have ended.
 type over struct {
-	by   *Actor // one that has failed since hears of nothing
-	hash primitives.Hash
-	code bool // a place at the compiler is free
+	by   *Actor          // one that has failed since hears of nothing
+	hash primitives.Hash // of a transaction that was early, or the name of code
+	code bool            // a place at the compiler is free
 }
 
 // keep decides whether a transaction that has just come into the pool is held; if not, it is offered. Its sender is told, but for
-// that of a batch with code: that one may ask for a block next, and wants it in there.
-func (a *Actor) keep(x item, v *Verdict) {
+// that of a batch with code: that one may ask for a block next, and wants it in there. False: there was no room for it after all.
+func (a *Actor) keep(x item, v *Verdict) bool {
 	pooled := messages.Submitted{Pooled: true}
 	early := v.Ahead && len(a.holds) < maxEarly && !a.pool.HasPredecessor(x.tx)
 	if !early && v.Code == nil {
 		a.o.Front.offer()
 		a.answer(x, pooled)
-		return
+		return true
 	}
-	var h hold
+	h := hold{code: v.Code, name: v.CodeName, brings: v.CodeBytes}
 	if early {
 		h.until = time.Now().Add(EarlyWait)
 	}
 	if v.Code != nil && x.batch != nil {
 		h.item = &x
 	}
-	if !a.hold(x.tx, h, v.Code) {
-		a.answer(x, messages.Submitted{}) // as where the pool is full
-		return
+	if !a.hold(x.tx, h) {
+		a.answer(x, messages.Submitted{Err: noRoom(limitHeld)})
+		return false
 	}
 	if h.item == nil {
 		a.answer(x, pooled)
@@ -80,53 +102,102 @@ func (a *Actor) keep(x item, v *Verdict) {
 		time.AfterFunc(EarlyWait, func() { a.self(note) })
 	}
 	a.compile()
+	return true
 }
 
 // hold holds a transaction back; false: there is no room for that, and it has left the pool.
-func (a *Actor) hold(tx *primitives.SignedTransaction, h hold, code func(<-chan struct{})) bool {
+func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	hash := tx.Hash()
-	if code == nil {
+	if h.code == nil {
 		a.holds[hash] = h
 		return true
 	}
-	h.code, h.size = code, tx.Size()
+	h.signer, h.size = tx.SignerID, tx.Size()-h.brings
+	s := a.codes[h.name]
+	if s == nil {
+		s = &sharers{all: map[primitives.Hash]struct{}{}}
+		a.codes[h.name] = s
+	}
+	s.all[hash] = struct{}{}
+	if h.pays = h.brings > 0 && s.payer.IsZero(); h.pays {
+		s.payer = hash
+	}
 	a.holds[hash] = h
 	a.held++
-	a.heldBytes += h.size
-	for _, lost := range a.unready.Put(string(tx.SignerID), h.size, unready{hash}) {
-		a.lose(lost.hash, hash)
+	a.heldBytes += h.counted()
+	if !s.turn { // else it ends with those that are with the compiler
+		a.enqueue(hash, hash)
 	}
 	a.counted()
 	_, ok := a.holds[hash]
 	return ok
 }
 
-// lose drops a transaction that waits for its code, since too many do. newest is the one that has come last.
-func (a *Actor) lose(hash, newest primitives.Hash) {
-	h, ok := a.holds[hash]
-	if !ok || h.turn { // it has left the pool
+// enqueue gives a hold a place in the queue for the compiler. newest is the transaction that has come last: if that has no place, its sender
+// is told by the caller.
+func (a *Actor) enqueue(hash, newest primitives.Hash) {
+	h := a.holds[hash]
+	for _, lost := range a.unready.Put(string(h.signer), h.counted(), unready{hash, h.pays}) {
+		a.lose(lost, newest)
+	}
+}
+
+// lose drops a transaction that waits for its code, since too many do.
+func (a *Actor) lose(p unready, newest primitives.Hash) {
+	h, ok := a.holds[p.hash]
+	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].turn { // the place is of before
 		return
 	}
 	a.o.Tally.Unheld.Add(1)
-	a.pool.Remove(hash)
-	a.forget(hash, h)
-	a.counted()
-	if hash == newest {
+	a.pool.Remove(p.hash)
+	if p.hash == newest {
+		a.forget(p.hash, h, newest)
 		return
 	}
+	a.forget(p.hash, h, newest)
+	why := noRoom(limitHeld)
 	if h.item != nil {
-		a.answer(*h.item, messages.Submitted{})
+		a.answer(*h.item, messages.Submitted{Err: why})
 	}
-	a.drop([]primitives.Hash{hash})
+	if a.o.Out.Dropped != nil {
+		a.o.Out.Dropped(messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: p.hash, Err: why}}})
+	}
 }
 
-// forget ends a hold.
-func (a *Actor) forget(hash primitives.Hash, h hold) {
+// forget ends a hold. Where others wait for the code that was counted with it, it counts with one of those from now on.
+func (a *Actor) forget(hash primitives.Hash, h hold, newest primitives.Hash) {
 	delete(a.holds, hash)
-	if h.code != nil {
-		a.held--
-		a.heldBytes -= h.size
-		a.counted()
+	if h.code == nil {
+		return
+	}
+	a.held--
+	a.heldBytes -= h.counted()
+	s := a.codes[h.name]
+	delete(s.all, hash)
+	switch {
+	case len(s.all) == 0:
+		delete(a.codes, h.name)
+	case h.pays:
+		a.pass(s, newest)
+	}
+	a.counted()
+}
+
+// pass has another one that brings the code pay for it.
+func (a *Actor) pass(s *sharers, newest primitives.Hash) {
+	s.payer = primitives.Hash{}
+	for hash := range s.all { // which of them does not matter
+		h := a.holds[hash]
+		if h.brings == 0 {
+			continue
+		}
+		h.pays, s.payer = true, hash
+		a.holds[hash] = h
+		a.heldBytes += h.brings
+		if !s.turn {
+			a.enqueue(hash, newest)
+		}
+		return
 	}
 }
 
@@ -138,13 +209,12 @@ func (a *Actor) compile() {
 			break
 		}
 		h, ok := a.holds[x.hash]
-		if !ok || h.turn || h.code == nil { // it has left the pool, and may have come again
+		if !ok || h.code == nil || a.codes[h.name].turn { // it has left the pool, and may have come again; or it is being compiled for another
 			continue
 		}
-		h.turn = true
-		a.holds[x.hash] = h
+		a.codes[h.name].turn = true
 		a.compiling++
-		note, code, end := over{by: a, hash: x.hash, code: true}, h.code, a.ended
+		note, code, end := over{by: a, hash: h.name, code: true}, h.code, a.ended
 		a.aside(func() {
 			code(end)
 			a.self(note)
@@ -153,49 +223,57 @@ func (a *Actor) compile() {
 	a.counted()
 }
 
-// over ends a hold whose time has come.
+// over ends holds whose time has come.
 func (a *Actor) over(m over) {
 	if m.by != a {
 		return
 	}
-	if m.code {
-		a.compiling--
-	}
-	h, ok := a.holds[m.hash]
-	switch {
-	case !ok:
-	case !m.code:
-		if h.code == nil {
+	if !m.code {
+		if h, ok := a.holds[m.hash]; ok && h.code == nil {
 			a.release(m.hash)
 		}
-	default:
-		if time.Now().Before(h.until) { // it is early still, of which there will be a note
-			a.forget(m.hash, h)
-			if a.holds[m.hash] = (hold{until: h.until}); h.item != nil {
-				a.answer(*h.item, messages.Submitted{Pooled: true})
-			}
-			break
-		}
-		a.release(m.hash)
+		return
 	}
-	if m.code {
-		a.compile()
+	a.compiling--
+	if s := a.codes[m.hash]; s != nil && s.turn {
+		for hash := range s.all { // each is told on its own, so the order does not matter
+			a.compiled(hash)
+		}
+	}
+	a.compile()
+}
+
+// compiled ends a hold whose code is there.
+func (a *Actor) compiled(hash primitives.Hash) {
+	h := a.holds[hash]
+	if !time.Now().Before(h.until) {
+		a.release(hash)
+		return
+	}
+	a.forget(hash, h, hash) // it is early still, of which there will be a note
+	if a.holds[hash] = (hold{until: h.until}); h.item != nil {
+		a.answer(*h.item, messages.Submitted{Pooled: true})
 	}
 }
 
 // release ends a hold, and offers what it held.
 func (a *Actor) release(hash primitives.Hash) {
-	h, ok := a.holds[hash]
-	if !ok {
-		return
-	}
-	a.forget(hash, h)
-	if h.item != nil {
-		a.answer(*h.item, messages.Submitted{Pooled: true})
-	}
-	if a.pool.Find(hash) != nil {
+	if a.unhold(hash, messages.Submitted{Pooled: true}) && a.pool.Find(hash) != nil {
 		a.o.Front.offer()
 	}
+}
+
+// unhold ends a hold, if there is one, and tells its sender, if that waits for it.
+func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
+	h, ok := a.holds[hash]
+	if !ok {
+		return false
+	}
+	a.forget(hash, h, hash)
+	if h.item != nil {
+		a.answer(*h.item, m)
+	}
+	return true
 }
 
 // isHeld tells whether a transaction at the front of its group is held back: a predecessor that is in the pool is then in the
@@ -214,7 +292,7 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 // room tells whether a transaction may come into the pool: what is behind one that waits for its code can't leave it before that, and
 // may take half of it.
 func (a *Actor) room(tx *primitives.SignedTransaction) bool {
-	if a.unready.Len() == 0 && a.compiling == 0 || !a.pool.Crowded() {
+	if a.held == 0 || !a.pool.Crowded() {
 		return true
 	}
 	front := a.pool.Front(tx)

@@ -1,6 +1,7 @@
 package mempool
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // holding submits, for a waiter of that number, a transaction whose code is compiled when done is closed.
@@ -19,8 +21,7 @@ func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterI
 	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c", Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldBounds: what waits for its code is bounded. Who has most of it loses what came last of his, and is told so as if the pool were
-// full; nobody else does.
+// TestHeldBounds: what waits for its code is bounded. Who has most of it loses what came last of his, and is told so; nobody else does.
 func TestHeldBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Items: 5} })
@@ -34,7 +35,7 @@ func TestHeldBounds(t *testing.T) {
 			t.Errorf("%d are held, %d with the compiler, %d in the pool, %d known; want 7, %d, 7, 7", w.front.Held(), w.front.Compiling(), w.front.Len(), len(w.holds), Compiling)
 		}
 		for i := range messages.WaiterID(20) {
-			if got := w.submitted[i+1]; len(got) != 1 || got[0].Pooled != (i < 7) || got[0].Err != nil {
+			if got := w.submitted[i+1]; len(got) != 1 || got[0].Pooled != (i < 7) || errors.Is(got[0].Err, view.ErrNoRoom) == got[0].Pooled {
 				t.Errorf("submission %d is told %+v", i+1, got)
 			}
 		}
@@ -44,7 +45,7 @@ func TestHeldBounds(t *testing.T) {
 		if got := w.submitted[21]; len(got) != 1 || !got[0].Pooled || !w.has(one) || w.has(last) || w.front.Held() != 7 {
 			t.Errorf("one comes behind many: told %+v, is there %v, the last of many %v, %d are held", got, w.has(one), w.has(last), w.front.Held())
 		}
-		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || w.tally.Unheld.Load() != 14 {
+		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || !errors.Is(w.why[last.Hash()], view.ErrNoRoom) || w.tally.Unheld.Load() != 14 {
 			t.Errorf("dropped %v, counted %d; want the last of many, 14", w.dropped, w.tally.Unheld.Load())
 		}
 		w.end()
@@ -211,5 +212,130 @@ func TestHeldMoves(t *testing.T) {
 		if got := to.choose(99, nil).Transactions; len(got) != 3 || from.compiling != 0 || to.compiling != 0 {
 			t.Errorf("%d go into a chunk; %d and %d are with the compiler", len(got), from.compiling, to.compiling)
 		}
+	})
+}
+
+// deploying submits one that brings all of its bytes as code, of that name.
+func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.WaiterID, name primitives.Hash, code func(<-chan struct{})) {
+	w.verdicts[x.Hash()] = Verdict{Code: code, CodeName: name, CodeBytes: x.Size() - 1}
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c", Transactions: []*primitives.SignedTransaction{x}})
+}
+
+// TestHeldSharesCode: transactions of many signers that bring the same code are held with room for it once, have one turn at the compiler, the
+// first that any of them has, and all go when it is compiled. Where the one that the code is counted with leaves, it is counted with another.
+func TestHeldSharesCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		size := tx("a00.near", 1).Size()
+		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Bytes: 3 * size} })
+		settle := w.beside()
+		busy := make(chan struct{})
+		for i := range messages.WaiterID(Compiling) { // the compiler has other work
+			w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, busy)
+			settle()
+		}
+		name, runs := nextName(), 0
+		done := make(chan struct{})
+		code := func(end <-chan struct{}) {
+			runs++
+			select {
+			case <-done:
+			case <-end:
+			}
+		}
+		var shared []*primitives.SignedTransaction
+		for i := range 30 {
+			x := tx(primitives.AccountID(fmt.Sprintf("a%02d.near", i)), 1)
+			shared = append(shared, x)
+			w.deploying(x, messages.WaiterID(100+i), name, code)
+			settle()
+		}
+		others := 0
+		for _, got := range w.submitted {
+			if len(got) != 1 || !got[0].Pooled {
+				t.Fatalf("told %+v", got)
+			}
+			others++
+		}
+		if want := 2*size + size + 29; others != 32 || w.front.Held() != 32 || int(w.front.HeldBytes()) != want {
+			t.Fatalf("%d were told, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(), want)
+		}
+		w.block(1, 0, 1, nil, shared[0], shared[1]) // which another node has made
+		settle()
+		if want := 2*size + size + 27; w.front.Held() != 30 || int(w.front.HeldBytes()) != want {
+			t.Errorf("%d are held with %d bytes after two have gone; want 30, %d", w.front.Held(), w.front.HeldBytes(), want)
+		}
+		close(busy)
+		settle()
+		if len(w.dropped) != 0 || runs != 1 || w.front.Held() != 28 {
+			t.Errorf("%d are dropped, the code is compiled %d times, %d are held", len(w.dropped), runs, w.front.Held())
+		}
+		late := tx("late.near", 1)
+		w.deploying(late, 200, name, code)
+		settle()
+		close(done)
+		settle()
+		if got := w.choose(100, nil).Transactions; runs != 1 || len(got) != 28+1+Compiling || w.front.Held() != 0 || w.front.HeldBytes() != 0 || len(w.codes) != 0 {
+			t.Errorf("compiled %d times, %d of %d go, %d are held with %d bytes, %d codes", runs, len(got), 28+1+Compiling, w.front.Held(), w.front.HeldBytes(), len(w.codes))
+		}
+	})
+}
+
+// TestHeldSharedIsBounded: the code that many share stays counted, whoever of them loses the place, and whoever does is told.
+func TestHeldSharedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		size := tx("a00.near", 1).Size()
+		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Bytes: 4 * size} })
+		settle := w.beside()
+		for i := range messages.WaiterID(Compiling) {
+			w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, nil)
+			settle()
+		}
+		n := messages.WaiterID(10)
+		for range 6 { // more code than there is room for, each shared by three
+			name := nextName()
+			for i := range 3 {
+				w.deploying(tx(primitives.AccountID(fmt.Sprintf("a%02d.near", i)), primitives.Nonce(n)), n, name, compiles(nil).Code)
+				settle()
+				n++
+			}
+		}
+		told, kept := 0, 0
+		for id, got := range w.submitted {
+			if id < 10 {
+				continue
+			}
+			told += len(got)
+			if got[0].Pooled {
+				kept++
+			} else if !errors.Is(got[0].Err, view.ErrNoRoom) {
+				t.Errorf("told %+v", got)
+			}
+		}
+		for _, hash := range w.dropped {
+			if !errors.Is(w.why[hash], view.ErrNoRoom) {
+				t.Errorf("dropped for %v", w.why[hash])
+			}
+		}
+		bytes := 0
+		for _, s := range w.codes {
+			if s.turn {
+				continue
+			}
+			if s.payer.IsZero() {
+				t.Error("code that nobody pays for")
+			}
+			for hash := range s.all {
+				h := w.holds[hash]
+				bytes += h.counted()
+				if h.pays != (hash == s.payer) {
+					t.Errorf("pays %v", h.pays)
+				}
+			}
+		}
+		if told != 18 || kept-len(w.dropped) != w.front.Len()-Compiling || bytes > 4*size || w.front.Len()-Compiling < 4 {
+			t.Errorf("%d told, %d kept and %d dropped, %d in the pool with %d bytes, room for %d", told, kept, len(w.dropped), w.front.Len(), bytes, 4*size)
+		}
+		w.end()
+		settle()
 	})
 }

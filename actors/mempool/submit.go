@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -30,6 +29,9 @@ type Verdict struct {
 	// Code has the code compiled that it deploys or calls, beside the mailbox, and returns when that is done or end is closed; nil: it
 	// is compiled, or nobody waits for that.
 	Code func(end <-chan struct{})
+	// CodeName is the same for all that wait for the same code, CodeBytes how much of it the transaction brings.
+	CodeName  primitives.Hash
+	CodeBytes int
 }
 
 // Tally counts since the node began.
@@ -151,7 +153,7 @@ func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
 	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
-		a.answer(lost, messages.Submitted{Err: &view.LookupError{Kind: view.ErrTooManyRequests}})
+		a.answer(lost, messages.Submitted{Err: noRoom(limitQueue)})
 	}
 	a.tellDone()
 }
@@ -227,39 +229,40 @@ func (a *Actor) settle(x item, v *Verdict, late bool) {
 		return
 	}
 	if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
-		a.o.Out.Forward(home, forwarded{[]item{x}})
+		a.forward(home, []item{x})
 		return
 	}
 	if late && a.pool.Find(x.tx.Hash()) == nil {
 		if at, used := a.o.Used(x.tx); used {
-			a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: x.tx.Nonce.Nonce, KeyNonce: at})
+			a.refuse(x, usedNonce(x.tx, at))
 			return
 		}
 	}
 	if !a.room(x.tx) && a.pool.Find(x.tx.Hash()) == nil {
 		a.o.Tally.Unheld.Add(1)
-		a.answer(x, messages.Submitted{})
+		a.answer(x, messages.Submitted{Err: noRoom(limitBehindHeld)})
 		return
 	}
-	added, err := a.pool.Add(x.tx, v.Base)
-	var taken *core.NonceTaken
-	switch {
-	case err == nil:
-		if !added {
-			a.answer(x, messages.Submitted{Pooled: true})
-			return
-		}
+	switch added, err := a.pool.Add(x.tx, v.Base); {
+	case err != nil:
+		a.refuse(x, refusal(x.tx, err))
+	case !added:
+		a.answer(x, messages.Submitted{Pooled: true})
+	default:
 		a.counted() // before it is offered
-		if a.o.Out.Pooled != nil {
+		if a.keep(x, v) && a.o.Out.Pooled != nil {
 			a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx})
 		}
-		a.keep(x, v)
-	case errors.As(err, &taken): // what it would be told once the other is in a block
-		a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: taken.Nonce, KeyNonce: taken.Nonce})
-	case errors.Is(err, core.ErrExpired):
-		a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxExpired})
-	default: // it is full, which neard keeps to itself
-		a.answer(x, messages.Submitted{})
+	}
+}
+
+// forward passes submissions on to the mempool of their shard.
+func (a *Actor) forward(home primitives.ShardID, items []item) {
+	if a.o.Out.Forward(home, forwarded{items}) {
+		return
+	}
+	for _, x := range items {
+		a.answer(x, messages.Submitted{Err: ErrShardGone})
 	}
 }
 
@@ -274,7 +277,7 @@ func (a *Actor) passOn(x item, err error) error {
 	return &view.LookupError{Kind: view.ErrRouted, Hash: x.tx.Hash()}
 }
 
-func (a *Actor) refuse(x item, why *primitives.InvalidTxError) {
+func (a *Actor) refuse(x item, why error) {
 	a.o.Tally.Refused.Add(1)
 	a.answer(x, messages.Submitted{Err: why})
 }
@@ -292,6 +295,9 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 		m.Hash = x.tx.Hash()
 		a.o.Out.Submitted(x.from, m)
 	default:
+		if m.Err != nil {
+			a.untold(x, m.Err)
+		}
 		a.finished[x.from.Session]++
 	}
 }
@@ -320,12 +326,17 @@ func (a *Actor) handOver() {
 		add(x)
 	}
 	for home, items := range away {
-		a.o.Out.Forward(home, forwarded{items})
+		a.forward(home, items)
 	}
+	a.tellDone()
 }
 
-// abandon answers for all that has not been looked at: the actor has failed. Waiters and the producer hear of it from the next one.
+// abandon answers for all that has not been looked at, and has what the pool had recorded as lost: the actor has failed. Waiters and the
+// producer hear of it from the next one.
 func (a *Actor) abandon() {
+	if list := a.lost(); len(list) > 0 && a.o.Out.Lost != nil {
+		a.o.Out.Lost(messages.TransactionsDropped{List: list})
+	}
 	lose := func(x item) {
 		if x.tx != nil && (x.from.Waiter == 0 || x.batch != nil) {
 			a.answer(x, messages.Submitted{Err: ErrRestarted})

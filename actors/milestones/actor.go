@@ -5,7 +5,7 @@
 //	state   Actor: waiters, by transaction in groups; by transaction or receipt and by height which group waits for it, by key and by
 //	        the height of expiry which waiter does
 //	units   heights in blocks
-//	bound   the waiters that sessions allow; ids as their transactions have receipts, once for all who wait for one. A block costs a
+//	bound   the waiters that sessions allow; what mempools drop while blocks are on their way to the disk; ids as their transactions have receipts, once for all who wait for one. A block costs a
 //	        look-up an outcome, and a look-up a changed access key while anybody watches one; beyond that only the waiters that it
 //	        concerns. A reorganisation concerns all
 //	errors  none
@@ -51,6 +51,7 @@ type Actor struct {
 	expires queue                                     // by height
 	touched []*group                                  // of the block in work
 	doubts  []*waiter                                 // of the block in work
+	dropped []messages.TransactionsDropped            // of which a block above the head may have some
 }
 
 // group is who waits for one transaction. What follows from that is the same for all of them.
@@ -101,15 +102,35 @@ func (a *Actor) Handle(msg any) {
 	case messages.WentBack:
 		a.wentBack(m.At)
 	case messages.TransactionsDropped:
-		for _, hash := range m.Hashes {
-			for _, g := range a.byID[hash] {
-				a.tellAll(g, messages.Progress{Dropped: true})
-			}
+		if m.Tip > a.at.Head {
+			a.dropped = append(a.dropped, m)
+		} else {
+			a.drop(&m)
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("milestones actor: no case for %T", m))
 	}
+}
+
+// drop tells of transactions that have left the pools.
+func (a *Actor) drop(m *messages.TransactionsDropped) {
+	for _, x := range m.List {
+		for _, g := range a.byID[x.Hash] {
+			a.tellAll(g, messages.Progress{Dropped: x.Err})
+		}
+	}
+}
+
+// dropUpTo tells of those that waited for the block in work.
+func (a *Actor) dropUpTo() {
+	a.dropped = slices.DeleteFunc(a.dropped, func(m messages.TransactionsDropped) bool {
+		due := m.Tip <= a.at.Head
+		if due {
+			a.drop(&m)
+		}
+		return due
+	})
 }
 
 // Len is the number of waiters and of what they wait for.
@@ -249,7 +270,7 @@ var ErrWentBack = errors.New("the chain went back to a snapshot, behind which no
 
 // wentBack begins anew at a position that the chain had before.
 func (a *Actor) wentBack(at messages.Position) {
-	a.at, a.branch = at, nextBranch()
+	a.at, a.branch, a.dropped = at, nextBranch(), nil
 	for address, w := range a.waiters { // each is told on its own, so the order does not matter
 		a.tell(w, messages.Progress{Lost: ErrWentBack})
 		a.unwatch(address)
@@ -284,6 +305,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	if m.Reorganised {
 		a.branch = nextBranch()
 	}
+	defer a.dropUpTo()
 	if len(a.waiters) == 0 {
 		return
 	}

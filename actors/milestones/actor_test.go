@@ -1,6 +1,7 @@
 package milestones
 
 import (
+	"errors"
 	"encoding/binary"
 	"fmt"
 	"runtime"
@@ -102,8 +103,8 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	if got := w.news[1]; len(got) != 5 {
 		t.Errorf("told of a block that changes nothing: %+v", got[5:])
 	}
-	w.Handle(messages.TransactionsDropped{Hashes: []primitives.Hash{id("tx2")}})
-	if got := w.news[2]; len(got) != 2 || !got[1].Dropped {
+	w.Handle(messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: id("tx2"), Err: errDropped}}})
+	if got := w.news[2]; len(got) != 2 || got[1].Dropped != errDropped {
 		t.Errorf("dropped: %+v", got)
 	}
 	side := block(9, 2, nil, outcome("tx2"))
@@ -322,5 +323,32 @@ func BenchmarkBlock(b *testing.B) {
 				b.Errorf("%d waiters were told of what does not concern them", w.told-told)
 			}
 		})
+	}
+}
+
+var errDropped = errors.New("dropped")
+
+// TestDroppedIsToldAfterTheTip: what a mempool drops while blocks are on their way to the disk is told after those, since one of them may have
+// another copy of it; a way back forgets it.
+func TestDroppedIsToldAfterTheTip(t *testing.T) {
+	w := newWorld()
+	w.watch(1, "tx1")
+	w.watch(2, "tx2")
+	head := w.at.Head
+	before := [3]int{0, len(w.news[1]), len(w.news[2])}
+	w.Handle(messages.TransactionsDropped{Tip: head + 2, List: []messages.DroppedTransaction{{Hash: id("tx1"), Err: errDropped}, {Hash: id("tx2"), Err: errDropped}}})
+	w.Handle(block(head+1, 0, nil))
+	if len(w.news[1]) != before[1] || len(w.news[2]) != before[2] {
+		t.Fatalf("told before the tip: %+v, %+v", w.news[1], w.news[2])
+	}
+	w.Handle(block(head+2, 0, nil, outcome("tx1")))
+	one, two := w.news[1][before[1]:], w.news[2][before[2]:]
+	if len(one) != 2 || len(one[0].Executed) != 1 || one[1].Dropped != errDropped || len(two) != 1 || two[0].Dropped != errDropped || two[0].At.Head != head+2 {
+		t.Errorf("told %+v and %+v, want the block first", one, two)
+	}
+	w.Handle(messages.TransactionsDropped{Tip: head + 9, List: []messages.DroppedTransaction{{Hash: id("tx2"), Err: errDropped}}})
+	w.Handle(messages.WentBack{At: messages.Position{Head: head}})
+	if n := len(w.dropped); n != 0 {
+		t.Errorf("%d are still to be told after the way back", n)
 	}
 }

@@ -47,6 +47,7 @@ type Node struct {
 	turns    turns
 	mode     atomic.Int32 // a production.Mode
 	tally    mempool.Tally
+	drops    dropped
 	handles  handles
 	parked   atomic.Int64
 	begins   begins
@@ -151,8 +152,6 @@ func Start(o Options) (*Node, error) {
 }
 
 func (n *Node) tell(pid *actor.PID, m any) { n.root.Send(pid, m) }
-
-func (n *Node) dropped(m messages.TransactionsDropped) { n.tell(n.milestones, m) }
 
 // spawn starts the tree: receivers before those who send to them.
 func (n *Node) spawn() (err error) {

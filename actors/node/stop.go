@@ -23,6 +23,9 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) stop(ctx context.Context) error {
 	close(n.ended)
+	if waiting := n.Waiting(); waiting > 0 {
+		n.o.Log.Warnf("%d transactions are in no block yet; pools are not kept over a restart, so their senders must send them again", waiting)
+	}
 	n.asides.Wait()
 	var errProducer, errChain error
 	if !n.kit.supervisor.lost(n.producer) {

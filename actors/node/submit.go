@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/actors/mempool"
+	"github.com/troupe-chain/troupe/actors/session"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -22,8 +23,8 @@ import (
 // ErrStopped says that the node is ending.
 var ErrStopped = errors.New("node: stopped")
 
-// Submit checks a transaction against the head and puts it into its signer's pool. pooled is false if the pool is full:
-// like neard the node keeps that to itself. Refused: *primitives.InvalidTxError; view.ErrTooManyRequests.
+// Submit checks a transaction against the head and puts it into its signer's pool. pooled is true exactly if err is nil.
+// Refused: *primitives.InvalidTxError; view.ErrNoRoom.
 func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
 	out, err := n.submitAll([]*primitives.SignedTransaction{tx})
 	if err != nil {
@@ -68,6 +69,9 @@ next:
 		}
 		parts = append(parts, &part{of: t, txs: []*primitives.SignedTransaction{tx}, at: []int{i}})
 	}
+	for _, tx := range txs {
+		n.drops.forget(tx.Hash())
+	}
 	for _, p := range parts {
 		p.r = mempool.NewRequest("", p.txs)
 		n.tell(p.of.mempool, p.r)
@@ -92,15 +96,20 @@ next:
 	return out, nil
 }
 
-// SendTxAsync passes a transaction on without looking at it. Who has sent more than is looked at waits here until some is, at
-// most until the context ends or patience does; beyond the queue's limit it is dropped, as a full pool drops it. An error says that the node takes none at all.
+// SendTxAsync passes a transaction on without looking at it. A client that has sent more than is looked at waits here until some is, at
+// most until the context ends or patience does. An error says that the transaction was not taken: view.ErrNoRoom, or the node takes none at
+// all. What becomes of one that was taken Tx tells.
 func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := n.refusal(); err != nil {
 		return err
 	}
 	h := n.handles.of(messages.SessionOf(ctx))
 	if h == nil {
-		return nil
+		return session.ErrNoSession
+	}
+	full := func() error {
+		n.tally.Overrun.Add(1)
+		return &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d submissions of this connection have not been looked at", cap(h.slots))}
 	}
 	select {
 	case h.slots <- struct{}{}:
@@ -110,11 +119,9 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 		select {
 		case h.slots <- struct{}{}:
 		case <-ctx.Done():
-			n.tally.Overrun.Add(1)
-			return nil
+			return full()
 		case <-patience.C:
-			n.tally.Overrun.Add(1)
-			return nil
+			return full()
 		case <-n.ended:
 			return ErrStopped
 		}
@@ -132,6 +139,9 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 // route sends submissions, which have one signer, to the mempool of his shard.
 func (n *Node) route(m messages.SubmitTransactions) {
 	n.spans.mark(m.Transactions, routed)
+	for _, tx := range m.Transactions {
+		n.drops.forget(tx.Hash())
+	}
 	n.tell(n.shards.set.Load().of(m.Transactions[0].SignerID).mempool, m)
 }
 
@@ -154,12 +164,15 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
+			Lost:       n.lost,
 			Submitted:  func(to messages.Address, m messages.Submitted) { n.toWaiter(to, m) },
 			Done:       func(m messages.SubmissionsDone) { n.toWaiter(messages.Address{Session: m.Session}, m) },
-			Forward: func(to primitives.ShardID, m any) {
-				if other := n.shards.set.Load().find(to); other != nil {
+			Forward: func(to primitives.ShardID, m any) bool {
+				other := n.shards.set.Load().find(to)
+				if other != nil {
 					n.tell(other.mempool, m)
 				}
+				return other != nil
 			},
 			Pooled: n.pooled(),
 			Again: func(m messages.SubmitAgain) {
@@ -224,6 +237,7 @@ func (n *Node) verdict(tx *primitives.SignedTransaction, overtook func(*primitiv
 		u.Warm()
 	default:
 		v.Code = u.Compile
+		v.CodeName, v.CodeBytes = u.Code()
 	}
 	return v
 }

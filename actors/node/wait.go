@@ -18,7 +18,8 @@ import (
 
 // SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2). The answer says
 // how things were with the first block that satisfies the wait.
-// Refused: *primitives.InvalidTxError; view.ErrTimeout; view.ErrTooManyRequests; view.ErrBehind.
+// Refused: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout; view.ErrTooManyRequests; view.ErrBehind. view.ErrTimeout says that a
+// block may still have it.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := n.refusal(); err != nil {
 		return nil, err
@@ -41,9 +42,12 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 }
 
 // Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
-// for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
+// for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more. One that this node has
+// dropped is refused with the reason: *primitives.InvalidTxError, or view.ErrUnknownTx that says it.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	out, err := n.status(ctx, r.Hash, n.seen(), r.Receipts)
+	why := n.drops.of(r.Hash) // before the look: what is sent again meanwhile may be in a block by then
+	at := n.seen()
+	out, err := n.status(ctx, r.Hash, at, r.Receipts)
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return out, nil
@@ -51,8 +55,10 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 		return n.told(ctx, r, signerOf(r))
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
 		return nil, err
+	case err != nil && why.err != nil && at.Head >= why.tip:
+		return nil, view.UnknownTx(r.Hash, why.err)
 	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction
-		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil}, r.Receipts)
+		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil, Dropped: why.err, DroppedAt: why.tip}, r.Receipts)
 	case r.Tx == nil:
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	}

@@ -49,6 +49,7 @@ type Actor struct {
 	done     bool                // the level is reached, and the mempool's answer to come
 	told     []primitives.Height // blocks of whose finality milestones knows to tell
 	branch   messages.Branch     // of which it knows that
+	dropped  error               // why a pool dropped it last, until it is submitted again; nil: none has
 	gone     bool                // the transaction was in a block, of which milestones does not know any more
 	answered bool
 	stop     func()
@@ -89,6 +90,7 @@ func (a *Actor) start(stop func()) {
 }
 
 func (a *Actor) submit() {
+	a.dropped = nil
 	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client, Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
@@ -162,8 +164,14 @@ func (a *Actor) progress(m *messages.Progress) {
 		a.o.Begun = nil
 	}
 	d := a.core.Step(m)
-	if m.Dropped {
-		a.pooled = false // no pool will say more
+	if m.Watched && m.Dropped == nil && m.At.Head >= a.o.Wait.DroppedAt {
+		m.Dropped, a.o.Wait.Dropped = a.o.Wait.Dropped, nil
+	}
+	if m.Dropped != nil {
+		a.pooled, a.dropped = false, m.Dropped // no pool will say more
+		if !a.o.Wait.Submit {
+			a.dropped = view.UnknownTx(a.o.Wait.Hash, m.Dropped)
+		}
 	}
 	if m.Reorganised || m.Branch != a.branch {
 		a.told, a.branch = nil, m.Branch
@@ -200,6 +208,8 @@ func (a *Actor) progress(m *messages.Progress) {
 		a.done = true // neard looks at a transaction first: one that was executed long ago is refused as expired
 	case d.Done:
 		a.answer(nil)
+	case a.o.Wait.Tx == nil && a.dropped != nil && !a.core.Included():
+		a.refuse(a.dropped)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
 	case d.Check || m.Reorganised: // to be told again, also of what was in a block that lost; the look follows
 		a.watch(nil)
@@ -230,7 +240,7 @@ func (a *Actor) untold() (more bool) {
 	return more
 }
 
-// check looks whether the transaction may still come.
+// check looks whether the transaction may still come. One that could, and was dropped, comes only if it is sent again.
 func (a *Actor) check() {
 	invalid, err := a.o.Check(a.o.Wait.Tx)
 	switch {
@@ -238,6 +248,8 @@ func (a *Actor) check() {
 		a.answer(err)
 	case invalid != nil:
 		a.refuse(invalid)
+	case a.dropped != nil:
+		a.refuse(a.dropped)
 	}
 }
 
@@ -265,7 +277,9 @@ func (a *Actor) submitted(m *messages.Submitted) {
 	a.judged = true
 	var invalid *primitives.InvalidTxError
 	switch refused := errors.As(m.Err, &invalid); {
-	case a.core.Included() && !(refused && first), m.Pooled:
+	case m.Pooled:
+		a.dropped = nil
+	case a.core.Included() && !(refused && first):
 	case refused:
 		a.pooled = false
 		switch {
@@ -276,11 +290,8 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		default:
 			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did
 		}
-	case m.Err != nil:
+	default:
 		a.answer(m.Err)
-	default: // the pool is full
-		a.pooled = false
-		a.watch(nil)
 	}
 	if a.done && !a.answered {
 		a.answer(nil)

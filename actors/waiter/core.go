@@ -71,7 +71,7 @@ func (c *Core) Step(m *messages.Progress) Decision {
 	c.move(m)
 	var d Decision
 	d.Read = m.Watched || m.Reorganised
-	d.Check = m.Doubt || m.Dropped
+	d.Check = m.Doubt || m.Dropped != nil
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	c.r.take(m)

@@ -174,8 +174,8 @@ var (
 	tooOld    = &primitives.InvalidTxError{Tag: primitives.TxExpired}
 )
 
-// TestDropped: a transaction that its pool dropped is refused if it can't come any more; else it is looked at when what it rests on
-// changes, and not before.
+// TestDropped: a transaction that its pool dropped is refused at once: by the state if it can't come any more, else for the pool's reason,
+// unless a block has it.
 func TestDropped(t *testing.T) {
 	tx := signedTx()
 	s := newShell(submitted(tx, view.LevelFinal), book{})
@@ -184,14 +184,10 @@ func TestDropped(t *testing.T) {
 	if len(s.submitted) != 1 || len(s.watches) != 1 || s.watches[0].Use.Key != "" {
 		t.Fatalf("submitted %d times, watches %+v, want a watch of the hash alone while the pool has it", len(s.submitted), s.watches)
 	}
-	s.Handle(messages.Progress{Dropped: true})
+	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
+	s.Handle(messages.Progress{Dropped: full})
 	if n := len(s.watches); n != 2 || s.watches[1].Use.Key != "key" || len(s.answers) != 0 {
 		t.Fatalf("watches %+v, answers %v, want a second watch with the key", s.watches, s.answers)
-	}
-	s.Handle(messages.Progress{Watched: true})
-	s.Handle(messages.Progress{Doubt: true})
-	if n := len(s.watches); n != 3 || len(s.answers) != 0 {
-		t.Fatalf("watches %+v, answers %v, want the key watched again, and then a look", s.watches, s.answers)
 	}
 	s.invalid = tooOld
 	s.Handle(messages.Progress{Watched: true})
@@ -201,20 +197,98 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestFull: a pool that is full says nothing of it, so the key is watched.
-func TestFull(t *testing.T) {
-	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
+// TestDroppedStillValid: a transaction that could still run, and that no pool keeps, ends the wait at once with the pool's reason; one that a
+// block has does not; and one that is sent again is waited for.
+func TestDroppedStillValid(t *testing.T) {
+	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
+	tx := signedTx()
+	drop := func(s *shell) {
+		s.Handle(messages.Progress{Watched: true})
+		s.Handle(messages.Submitted{Pooled: true})
+		s.Handle(messages.Progress{Dropped: full})
+		s.Handle(messages.Progress{Watched: true})
+	}
+	s := newShell(submitted(tx, view.LevelFinal), book{})
+	if drop(s); len(s.answers) != 1 || s.answers[0].Err != full {
+		t.Errorf("answers %v, want the reason", s.answers)
+	}
+	s = newShell(submitted(tx, view.LevelFinal), book{})
+	s.known = true
+	if drop(s); len(s.answers) != 0 {
+		t.Errorf("a block has it: answers %v", s.answers)
+	}
+	s = newShell(submitted(tx, view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
-	s.Handle(messages.Submitted{})
+	s.Handle(messages.Submitted{Pooled: true})
+	s.Handle(messages.Progress{Dropped: full})
+	s.Handle(messages.Submitted{Pooled: true}) // another client has sent it again
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 0 {
+		t.Errorf("it is in the pool again: answers %v", s.answers)
+	}
+}
+
+// TestDroppedOfHash: who has only the hash of a transaction is told that it was dropped, also where that was before: of one that is invalid as
+// its sender is, of any other that it is unknown, and why.
+func TestDroppedOfHash(t *testing.T) {
+	tx := signedTx()
+	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
+	for _, why := range []error{full, nonceUsed} {
+		want := view.UnknownTx(tx.Hash(), why)
+		if (errors.Is(want, view.ErrUnknownTx)) != (why == full) {
+			t.Fatalf("%v becomes %v", why, want)
+		}
+		answered := func(what string, s *shell) {
+			t.Helper()
+			if len(s.answers) != 1 || s.answers[0].Err == nil || s.answers[0].Err.Error() != want.Error() {
+				t.Errorf("%s, %v: answers %v, want %v", what, why, s.answers, want)
+			}
+		}
+		wait := messages.AwaitTransaction{Hash: tx.Hash(), Until: view.LevelFinal}
+		s := newShell(wait, book{})
+		s.Handle(messages.Progress{Watched: true})
+		if len(s.answers) != 0 {
+			t.Fatalf("answers %v before it is dropped", s.answers)
+		}
+		s.Handle(messages.Progress{Dropped: why})
+		answered("dropped meanwhile", s)
+
+		wait.Dropped, wait.DroppedAt = why, 5
+		s = newShell(wait, book{})
+		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 4}})
+		if len(s.answers) != 0 {
+			t.Errorf("answers %v, though a block that is not shown yet may have it", s.answers)
+		}
+		s = newShell(wait, book{})
+		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5}})
+		answered("dropped before", s)
+
+		wait.Tx = tx
+		s = newShell(wait, book{})
+		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5}})
+		answered("given whole, dropped before", s)
+	}
+}
+
+// TestDoubtOfAnUnsentOne: a transaction that this waiter does not send, and that could still run, is watched again when what it rests on changes.
+func TestDoubtOfAnUnsentOne(t *testing.T) {
+	s := newShell(unsent(signedTx(), view.LevelFinal), book{})
+	s.Handle(messages.Progress{Watched: true})
+	s.Handle(messages.Progress{Doubt: true})
 	if n := len(s.watches); n != 2 || s.watches[1].Use.Key != "key" || len(s.answers) != 0 {
-		t.Errorf("watches %+v, answers %v, want a second watch with the key", s.watches, s.answers)
+		t.Fatalf("watches %+v, answers %v, want the key watched again, and then a look", s.watches, s.answers)
+	}
+	s.invalid = tooOld
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 1 || s.answers[0].Err != tooOld {
+		t.Errorf("answers %v, want the refusal", s.answers)
 	}
 }
 
 // TestRefused: what the mempool says is the answer.
 func TestRefused(t *testing.T) {
 	broken := errors.New("a failure")
-	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests}, broken} {
+	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}, broken} {
 		s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 		s.Handle(messages.Submitted{Err: want})
 		if len(s.answers) != 1 || s.answers[0].Err != want {
@@ -428,7 +502,7 @@ func TestUnused(t *testing.T) {
 		s.unused, s.invalid = unused, tooOld
 		s.Handle(messages.Submitted{Pooled: true})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
-		s.Handle(messages.Progress{Dropped: true, At: messages.Position{Head: 6, Final: 5}})
+		s.Handle(messages.Progress{Dropped: tooOld, At: messages.Position{Head: 6, Final: 5}})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 6, Final: 5}})
 		if (s.sought == 0) != unused || len(s.answers) != 1 || !errors.Is(s.answers[0].Err, tooOld) {
 			t.Errorf("dropped, unused %v: sought %d times, %+v", unused, s.sought, s.answers)

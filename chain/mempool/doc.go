@@ -6,7 +6,7 @@
 //	state   Pool: by hash, by key in nonce order, by age
 //	units   sizes in bytes of the encoding with its signature, ages in blocks
 //	bound   Limits, in number and bytes, of all and of one key; every step O(log n); one Round at a time
-//	errors  ErrFull, ErrKeyFull, ErrExpired, *NonceTaken: the transaction was not taken and nothing changed
+//	errors  ErrFull, ErrBytes, ErrKeyFull, ErrExpired, *NonceTaken: the transaction was not taken and nothing changed
 //	source  nearcore chain/pool/src/lib.rs, chain/chain/src/runtime/mod.rs:880
 //
 // Transactions of one signer, key and nonce index are a group, walked by ascending nonce. Groups are walked round robin in

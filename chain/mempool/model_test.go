@@ -50,8 +50,10 @@ func (m *model) add(tx *primitives.SignedTransaction, base primitives.Height) (b
 	switch {
 	case m.expired(base):
 		return false, ErrExpired
-	case total+1 > m.limits.Transactions || size+more > m.limits.Bytes:
+	case total+1 > m.limits.Transactions:
 		return false, ErrFull
+	case size+more > m.limits.Bytes:
+		return false, ErrBytes
 	case taken != nil:
 		return false, taken
 	case keyTotal+1 > m.limits.KeyTransactions || keySize+more > m.limits.KeyBytes:

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Why a transaction is not taken. A node tells its client of ErrExpired and NonceTaken; that a pool is full neard keeps to
-// itself: the client's wait ends without a result.
+// Why a transaction is not taken. That a pool is full neard keeps to itself: the client's wait ends without a result.
 var (
 	ErrFull    = errors.New("mempool: full")
+	ErrBytes   = fmt.Errorf("%w: too many bytes", ErrFull)
 	ErrKeyFull = errors.New("mempool: too many transactions of one key")
 	ErrExpired = errors.New("mempool: expired")
 )
@@ -142,8 +142,11 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	if p.expired(base) {
 		return false, ErrExpired
 	}
-	if over(p.limits.Transactions, uint64(len(p.byHash)), 1) || over(p.limits.Bytes, p.bytes, size) {
+	if over(p.limits.Transactions, uint64(len(p.byHash)), 1) {
 		return false, ErrFull
+	}
+	if over(p.limits.Bytes, p.bytes, size) {
+		return false, ErrBytes
 	}
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)

@@ -161,6 +161,7 @@ func (h *Host) newReplica(hm *home.Home, again bool) (*replica, error) {
 		return nil, err
 	}
 	r.passer = newPasser(r.asker, h.log)
+	r.passer.refuse = func(tx *primitives.SignedTransaction, why error) { h.Node.Refused(tx, why) }
 	return r, nil
 }
 

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -154,6 +155,8 @@ type passer struct {
 	asker *jetstream.Asker
 	log   *logrus.Logger
 	queue chan *primitives.SignedTransaction
+	// refuse is told of what does not get to the writer's pool: it leaves this node's, and who waits for it hears why.
+	refuse func(tx *primitives.SignedTransaction, why error)
 
 	mu  sync.Mutex
 	out map[primitives.Hash]bool // that are in no block, as far as this node knows
@@ -170,21 +173,28 @@ func (p *passer) pass(m messages.TransactionPooled) {
 	tx := m.Tx
 	hash := tx.Hash()
 	p.mu.Lock()
-	known := p.out[hash] || len(p.out) >= maxPassing
-	if !known {
+	known, full := p.out[hash], len(p.out) >= maxPassing
+	if !full {
 		p.out[hash] = true
 	}
 	p.mu.Unlock()
 	if known {
 		return
 	}
-	select {
-	case p.queue <- tx:
-	default:
-		p.forget(hash)
-		p.lost.Add(1)
+	if !full {
+		select {
+		case p.queue <- tx:
+			return
+		default:
+			p.forget(hash)
+		}
 	}
+	p.lost.Add(1)
+	p.refuse(tx, errPassing)
 }
+
+// errPassing says that a replica has as many transactions on their way to its writer as it may.
+var errPassing = &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d transactions are on their way to the writer", maxPassing)}
 
 func (p *passer) forget(hash primitives.Hash) {
 	p.mu.Lock()
@@ -228,6 +238,7 @@ func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 		case errors.Is(err, jetstream.ErrRefused):
 			p.refused.Add(1)
 			p.log.WithError(err).WithField("tx", hash).Debug("a transaction that was passed on is refused")
+			p.refuse(tx, err)
 			return
 		}
 		if !p.waits(hash) || ctx.Err() != nil {
@@ -236,6 +247,7 @@ func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
 		if try == passTries-1 {
 			p.lost.Add(1)
 			p.log.WithError(err).WithField("tx", hash).Warn("a transaction did not get to the writer")
+			p.refuse(tx, fmt.Errorf("it did not get to the writer: %w", err))
 			return
 		}
 		select {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -26,7 +27,7 @@ const (
 	ErrNotConfirmed                           // Hash: no block covers the outcome yet
 	ErrUnknownOutcome                         // Hash: of a transaction or receipt
 	ErrOutcomeShard                           // Hash, ShardID: the outcome's shard is not tracked
-	ErrUnknownTx                              // Hash
+	ErrUnknownTx                              // Hash; Reason, if it is known why no block has it
 	ErrShardNotTracked                        // the transaction can't be checked here
 	ErrTimeout                                // the wait is over; Level says how far the transaction has come
 	ErrSyncing                                // health: the chain is not caught up
@@ -36,6 +37,7 @@ const (
 	ErrBehind                                 // waits take too long to begin: the node can't keep up with what it is asked
 	ErrRouted                                 // Hash: the transaction can't be checked here, and was passed on
 	ErrContractsUnsupported                   // the call would execute wasm
+	ErrNoRoom                                 // Reason: which limit of the node the transaction does not fit into
 )
 
 var lookupTexts = [...]string{
@@ -44,7 +46,7 @@ var lookupTexts = [...]string{
 	"inconsistent state", "not confirmed", "unknown transaction or receipt", "outcome's shard unavailable",
 	"unknown transaction", "shard not tracked", "timeout", "syncing", "no new blocks", "too many waiting requests",
 	"no proof at the height", "requests that wait take too long to begin", "the transaction was passed on",
-	"contract execution is not part of this version",
+	"contract execution is not part of this version", "there is no room for the transaction",
 }
 
 // Error returns a short text.
@@ -76,6 +78,7 @@ type LookupError struct {
 	Shards  uint64         // how many there are
 	Level   ExecutionLevel // of ErrTimeout
 	Elapsed uint64         // ns, of ErrNoNewBlocks
+	Reason  string         // of ErrNoRoom, ErrUnknownTx
 }
 
 // Error returns the kind's text and what was looked for.
@@ -85,6 +88,8 @@ func (e *LookupError) Error() string {
 		return fmt.Sprintf("%v: %d", e.Kind, e.Height)
 	case ErrUnavailableShard, ErrInvalidShard:
 		return fmt.Sprintf("%v: %d", e.Kind, e.ShardID)
+	case ErrNoRoom:
+		return e.Kind.Error() + ": " + e.Reason
 	case ErrUnknownBlock, ErrUnknownChunk, ErrEpochOutOfBounds, ErrUnknownReceipt, ErrNotConfirmed, ErrUnknownOutcome, ErrUnknownTx:
 		return fmt.Sprintf("%v: %v", e.Kind, e.Hash)
 	}
@@ -93,6 +98,16 @@ func (e *LookupError) Error() string {
 
 // Is tells whether target is e's kind.
 func (e *LookupError) Is(target error) bool { return target == e.Kind }
+
+// UnknownTx is the error of a transaction that is in no block since the node has refused or dropped it for that reason. One that is invalid
+// is so for whoever asks; what the node had no room for is unknown to it.
+func UnknownTx(h primitives.Hash, why error) error {
+	var invalid *primitives.InvalidTxError
+	if errors.As(why, &invalid) {
+		return invalid
+	}
+	return &LookupError{Kind: ErrUnknownTx, Hash: h, Reason: why.Error()}
+}
 
 // UnknownBlock is the error of a hash that names no block here.
 func UnknownBlock(h primitives.Hash) error { return &LookupError{Kind: ErrUnknownBlock, Hash: h} }

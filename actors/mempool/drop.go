@@ -1,0 +1,113 @@
+package mempool
+
+import (
+	"errors"
+
+	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// No transaction leaves this actor without a word: its sender is answered (answer), or, where the sender was told that it is in the pool or
+// waits for no answer, the reason goes out with TransactionsDropped (drop). What a block includes needs no word. On a failure of the actor
+// the pool is recorded as lost, and waiters send theirs again.
+
+// ErrWentBack says that the chain went back to a snapshot in whose pools the transaction was not.
+var ErrWentBack = errors.New("mempool: the chain went back to a snapshot, in which the transaction was not waiting")
+
+// ErrShardGone says that the shard which the transaction belongs to has no pool here any more.
+var ErrShardGone = errors.New("mempool: its shard has no pool on this node any more")
+
+// Limits by which there is no room for a transaction, as config.json has them.
+const (
+	limitTransactions = "troupe.mempool.max_transactions"
+	limitBytes        = "transaction_pool_size_limit"
+	limitKey          = "troupe.mempool.max_per_key"
+	limitQueue        = "troupe.mempool.max_queued, troupe.mempool.max_queued_bytes"
+	limitHeld         = "troupe.mempool.max_held, troupe.mempool.max_held_bytes"
+	limitBehindHeld   = "what is behind a transaction that waits for its code may have half of transaction_pool_size_limit and troupe.mempool.max_transactions"
+)
+
+// noRoom is the refusal by a limit.
+func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom, Reason: limit} }
+
+// refusal is what a pool's error says to who has sent the transaction.
+func refusal(tx *primitives.SignedTransaction, err error) error {
+	var taken *core.NonceTaken
+	switch {
+	case errors.As(err, &taken): // what it would be told once the other is in a block
+		return usedNonce(tx, taken.Nonce)
+	case errors.Is(err, core.ErrExpired):
+		return &primitives.InvalidTxError{Tag: primitives.TxExpired}
+	case errors.Is(err, core.ErrKeyFull):
+		return noRoom(limitKey)
+	case errors.Is(err, core.ErrBytes):
+		return noRoom(limitBytes)
+	default:
+		return noRoom(limitTransactions)
+	}
+}
+
+// usedNonce is the refusal of a transaction whose key has come to a nonce.
+func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitives.InvalidTxError {
+	return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: tx.Nonce.Nonce, KeyNonce: at}
+}
+
+// dropped is one that a chunk-producer has thrown away. Who waits for it looks by the state first, and is told of a congested shard in full.
+func dropped(x *apply.Dropped) messages.DroppedTransaction {
+	out := messages.DroppedTransaction{Hash: x.Hash(), Err: &primitives.InvalidTxError{Tag: primitives.TxExpired}}
+	switch {
+	case x.Err != nil:
+		out.Err = x.Err
+	case x.Reason == apply.DropCongested:
+		out.Err = noRoom("the shard of its receiver is congested")
+	}
+	return out
+}
+
+// drop tells of what has left the pool, or did not come into it, without being included.
+func (a *Actor) drop(gone []messages.DroppedTransaction) {
+	for _, x := range gone {
+		a.unhold(x.Hash, messages.Submitted{Err: x.Err})
+	}
+	if len(gone) > 0 {
+		if a.o.Out.Dropped != nil {
+			a.o.Out.Dropped(messages.TransactionsDropped{List: gone})
+		}
+	}
+}
+
+// untold drops a submission whose sender hears of no answer, unless another copy of it is in the pool. A bad signature says nothing of the
+// transaction, since it is no part of its hash.
+func (a *Actor) untold(x item, err error) {
+	hash := x.tx.Hash()
+	var invalid *primitives.InvalidTxError
+	if errors.As(err, &invalid) && invalid.Tag == primitives.TxInvalidSignature || a.pool.Find(hash) != nil {
+		return
+	}
+	a.drop([]messages.DroppedTransaction{{Hash: hash, Err: err}})
+}
+
+// lost is what the pool had as the actor failed. Who waits for it sends it again.
+func (a *Actor) lost() (list []messages.DroppedTransaction) {
+	defer func() { _ = recover() }() // the pool may be what has failed
+	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
+		list = append(list, messages.DroppedTransaction{Hash: tx.Hash(), Err: ErrRestarted})
+	})
+	return list
+}
+
+// refused drops what the node that it was passed on to does not take.
+func (a *Actor) refused(m *messages.TransactionRefused) {
+	hash := m.Tx.Hash()
+	if home := a.o.Home(m.Tx.SignerID); home != a.o.Shard {
+		a.o.Out.Forward(home, *m) // where there is no pool it has left this one already
+		return
+	}
+	if a.pool.Remove(hash) {
+		a.drop([]messages.DroppedTransaction{{Hash: hash, Err: m.Err}})
+		a.counted()
+	}
+}
