@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // TestFullPoolIsToldAtOnce: a transaction that the pool has no room for is refused with the limit, whether its sender waits or not.
@@ -143,5 +145,34 @@ func TestHeldLossIsToldAtOnce(t *testing.T) {
 		if err := <-waits[i]; err != nil {
 			t.Errorf("code %d: %v", i, err)
 		}
+	}
+}
+
+// TestStopTellsWhatWaits: who waits for a transaction that is in no block as the node stops, for a restart or with its world, is told at once,
+// and the log says how many there were. After a restart the transaction is unknown, and runs when it is sent again.
+func TestStopTellsWhatWaits(t *testing.T) {
+	log, hook := logtest.NewNullLogger()
+	disk, vm := storage.NewMemDisk(), newSlowVM()
+	s := startOn(t, 1, disk, vm, func(o *Options) { o.Log = log })
+	x := s.tx(validator, deployCode("one"))
+	waits := s.sends(t.Context(), x, view.LevelFinal)
+	until(t, func() bool { return vm.asked("one") })
+	s.stopNow(t)
+	if err := <-waits; !errors.Is(err, ErrStopped) {
+		t.Errorf("who waited is told %v", err)
+	}
+	said := func(e *logrus.Entry) bool {
+		return e.Level == logrus.WarnLevel && strings.HasPrefix(e.Message, "1 transactions are in no block yet")
+	}
+	if !slices.ContainsFunc(hook.AllEntries(), said) {
+		t.Error("the log does not say that a transaction waits")
+	}
+	vm.end("one", true)
+	s = startOn(t, 1, disk, vm, nil)
+	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator}); !errors.Is(err, view.ErrUnknownTx) {
+		t.Errorf("after the restart: %v", err)
+	}
+	if err := <-s.sends(t.Context(), x, view.LevelFinal); err != nil {
+		t.Errorf("sent again: %v", err)
 	}
 }
