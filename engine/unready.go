@@ -30,7 +30,9 @@ type Unready struct {
 }
 
 // Code names the code, in its order. bytes is how much of it the transaction brings.
-func (u *Unready) Code() (name primitives.Hash, bytes int) { return primitives.HashBytes(u.names), u.bytes }
+func (u *Unready) Code() (name primitives.Hash, bytes int) {
+	return primitives.HashBytes(u.names), u.bytes
+}
 
 type compiling interface {
 	action.Warmer

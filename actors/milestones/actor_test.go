@@ -1,8 +1,8 @@
 package milestones
 
 import (
-	"errors"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
