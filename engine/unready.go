@@ -23,6 +23,7 @@ const mostContracts = 4
 type Unready struct {
 	e    *Engine
 	vm   compiling
+	of   primitives.AccountID // the signer
 	list []unready
 
 	names []byte // hashes of the code
@@ -54,7 +55,7 @@ func (e *Engine) Unready(tx *primitives.SignedTransaction) *Unready {
 	if !ok {
 		return nil
 	}
-	u := &Unready{e: e, vm: vm}
+	u := &Unready{e: e, vm: vm, of: tx.SignerID}
 	u.add(tx.ReceiverID, tx.Actions)
 	for _, a := range tx.Actions {
 		switch a := a.(type) {
@@ -119,7 +120,7 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(unr
 // Warm asks for the code to be compiled in the background, and waits for nothing.
 func (u *Unready) Warm() {
 	rules := &u.e.Head().Config.Wasm
-	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(code, rules) })
+	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
 }
 
 // Compile has the code compiled in the background and returns when that is done, when it has failed, of which a block that needs the
@@ -136,7 +137,7 @@ func (u *Unready) Compile(end <-chan struct{}) {
 			if tried[hash] {
 				return
 			}
-			done := u.vm.Warm(code, rules) // which keeps a copy
+			done := u.vm.Warm(u.of, code, rules) // which keeps a copy
 			select {
 			case <-done: // too many wait there: it was not taken
 				full = !u.vm.Ready(hash, rules) || full

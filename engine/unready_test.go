@@ -25,7 +25,7 @@ func (v *compilerVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *compilerVM) Warm(code []byte, _ *config.Wasm) <-chan struct{} {
+func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *config.Wasm) <-chan struct{} {
 	v.asked, v.done = append(v.asked, string(code)), append(v.done, make(chan struct{}))
 	done := v.done[len(v.done)-1]
 	if v.full > 0 {

@@ -25,7 +25,7 @@ func (x *Execution) deployContract(a *primitives.DeployContract) error {
 	hash := primitives.HashBytes(a.Code)
 	x.Account.SetContract(primitives.AccountContract{Kind: primitives.ContractLocal, Hash: hash})
 	x.State.SetCode(x.Receipt.ReceiverID, hash, a.Code)
-	x.Block.Warm(a.Code)
+	x.Block.Warm(x.Receipt.ReceiverID, a.Code)
 	return nil
 }
 

@@ -16,9 +16,9 @@ type VM interface {
 }
 
 // Warmer is a VM that compiles code before it is called. Warm does not wait, keeps nothing of code, and only makes later calls
-// faster.
+// faster. Submitters take turns; submitter is the account that wants the code, empty: nobody's.
 type Warmer interface {
-	Warm(code []byte, w *config.Wasm) (done <-chan struct{})
+	Warm(submitter primitives.AccountID, code []byte, w *config.Wasm) (done <-chan struct{})
 }
 
 // Hastener is a VM that compiles code before a block calls it, and as soon as for the call. Hasten returns when that is done or has failed,
@@ -28,10 +28,10 @@ type Hastener interface {
 	Hasten(code []byte, w *config.Wasm)
 }
 
-// Warm tells the VM of code that is being deployed.
-func (b *Block) Warm(code []byte) {
+// Warm tells the VM of code that an account deploys.
+func (b *Block) Warm(account primitives.AccountID, code []byte) {
 	if w, ok := b.VM.(Warmer); ok {
-		w.Warm(code, &b.Config.Wasm)
+		w.Warm(account, code, &b.Config.Wasm)
 	}
 }
 

@@ -178,7 +178,7 @@ func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractD
 	if d.Nonce >= known { // the shard that deploys has written the number before
 		w.u.SetGlobalNonce(&d.ID, d.Nonce)
 		w.u.SetGlobalCode(&d.ID, d.Code)
-		w.block.Warm(d.Code)
+		w.block.Warm(r.PredecessorID, d.Code)
 		w.u.Commit(primitives.CauseReceiptProcessing, r.ID)
 		if w.out.compute, err = fees.DistributionCompute(w.block.Config, len(d.Code)); err != nil {
 			return err

@@ -77,9 +77,10 @@ func openVM(t *testing.T, o Options) *VM {
 
 // closeVM closes one that may be closed.
 func closeVM(v *VM) {
-	select {
-	case <-v.warmer.end:
-	default:
+	v.warmer.mu.Lock()
+	ended := v.warmer.ended
+	v.warmer.mu.Unlock()
+	if !ended {
 		v.Close()
 	}
 }
@@ -131,7 +132,7 @@ func TestCompilerFailsIsNoOutcome(t *testing.T) {
 			block := *beside.Block
 			block.Beside = true
 			beside.Block = &block
-			<-v.Warm(bad, &block.Config.Wasm)
+			<-v.Warm("", bad, &block.Config.Wasm)
 			for n := range 3 {
 				for _, c := range []*action.Call{beside, call(bad, "main", 10*tera)} {
 					before := v.Stats().Compiler
@@ -342,13 +343,13 @@ func TestQuarantineOfThisProcess(t *testing.T) {
 	marks := filepath.Join(dir, version(), "marks")
 	compiler.OpenQuarantine(marks, "1").Mark(name, compiler.InProcess) // and it ends
 	v = openVM(t, Options{Dir: dir, Build: "1"})
-	<-v.Warm(code, rules)
+	<-v.Warm("", code, rules)
 	if s := v.Stats(); s.Compiler.Refused != 1 || s.Compiler.InProcess != 0 || s.Alarms != 0 {
 		t.Errorf("%+v, want it left alone", s)
 	}
 	closeVM(v)
 	v = openVM(t, Options{Dir: dir, Build: "2"})
-	<-v.Warm(code, rules)
+	<-v.Warm("", code, rules)
 	if s := v.Stats(); s.Compiler.Refused != 0 || s.Compiler.InProcess != 1 {
 		t.Errorf("%+v, want it compiled by another build", s)
 	}
@@ -406,7 +407,7 @@ func TestWarmDoesNotDelayCalls(t *testing.T) {
 	rules := &call(nil, "", 0).Block.Config.Wasm
 	var waits []<-chan struct{}
 	for i := range 4 {
-		waits = append(waits, v.Warm(append(bytes.Clone(large), 0, 2, 1, byte(i)), rules)) // a custom section each
+		waits = append(waits, v.Warm("", append(bytes.Clone(large), 0, 2, 1, byte(i)), rules)) // a custom section each
 	}
 	begin := time.Now()
 	out, err := v.run(call(nop(t, 7), "main", 10*tera), &world{})

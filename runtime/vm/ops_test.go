@@ -215,9 +215,9 @@ func TestVersions(t *testing.T) {
 func TestWarm(t *testing.T) {
 	v := newVM(t)
 	b := &action.Block{Config: config.MustGet(config.June(86)), VM: v}
-	b.Warm(wat(t, simple))
+	b.Warm("", wat(t, simple))
 	v.warmer.drain()
-	<-v.Warm(wat(t, simple), &b.Config.Wasm)
+	<-v.Warm("", wat(t, simple), &b.Config.Wasm)
 	if s := v.Stats(); s.Builds != 1 {
 		t.Fatalf("%+v", s)
 	}

@@ -22,7 +22,7 @@ type Options struct {
 	Dir      string // where compiled code is kept; empty: in memory only
 	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
 	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
-	Builders int    // compilations at a time, one less in the background; 0: as many as cores, at least two
+	Builders int    // compilations at a time, half as many in the background; 0: as many as cores, at least two
 	// Compiler starts a child of this binary that calls ServeCompiler; the zero value: all is compiled in this process, and what
 	// the compiler does to it is done to this process.
 	Compiler     compiler.Command

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -89,56 +89,117 @@ func (v *VM) Hasten(code []byte, w *config.Wasm) {
 }
 
 // warmer compiles in the background what will be called: at most as many at a time as may be built for calls. A call that comes
-// before it is done compiles for itself.
+// before it is done compiles for itself. Submitters take turns: whose code is next is who has had least of the compilers' time, so that
+// one with much that is hard to compile does not keep others waiting. What waits is bounded, in all and for each submitter.
 type warmer struct {
-	queue chan warm
-	end   chan struct{}
 	all   sync.WaitGroup
 	open  sync.WaitGroup // what was taken in and is not compiled
-	bytes atomic.Int64   // of that
+	apart bool           // processes of their own compile
+
+	mu    sync.Mutex
+	come  *sync.Cond // something waits, or it is the end
+	queue fair.Queue[warm]
+	has   map[fair.Client]warmLoad
+	load  warmLoad // of all
+	ended bool
 }
 
 type warm struct {
+	of   fair.Client
 	code []byte
 	w    *config.Wasm
 	done chan struct{}
 }
 
-// What waits to be compiled is bounded in number and bytes; what does not fit is compiled when it is called.
+// warmLoad is what waits or is compiled.
+type warmLoad struct{ number, bytes int }
+
+func (l warmLoad) with(number, bytes int) warmLoad {
+	return warmLoad{l.number + number, l.bytes + bytes}
+}
+
+// What waits to be compiled is bounded in number and bytes, and a submitter has at most a quarter; what does not fit is compiled when it is
+// called.
 const (
 	warmQueue = 256
 	warmBytes = 64 << 20
+	warmShare = 4
 )
 
 func (q *warmer) start(v *VM, workers int) {
-	q.queue, q.end = make(chan warm, warmQueue), make(chan struct{})
+	q.queue.Limit = warmQueue
+	q.come, q.has, q.apart = sync.NewCond(&q.mu), map[fair.Client]warmLoad{}, v.compiler.Apart()
 	for range workers {
 		q.all.Go(func() { q.run(v) })
 	}
 }
 
 func (q *warmer) run(v *VM) {
-	// The thread is this goroutine's alone, and so is its low priority; it ends with it.
-	runtime.LockOSThread()
-	compiler.LowPriority()
-	for {
-		select {
-		case <-q.end:
-			return
-		case w := <-q.queue:
-			// Failures of the compiler were told where they arose; a call that needs the code tries again.
-			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
-				e.Release()
-				if v.large.Swap(false) {
-					v.collector.run()
-				}
-			} else if !errors.Is(err, ErrCompiler) && !closed(err) {
-				v.fault("vm: compile in advance: %w", err)
-			}
-			close(w.done)
-			q.done(w.code)
-		}
+	// Where this process compiles, the thread is this goroutine's alone, and so is its low priority; it ends with it. Where others do, what
+	// is left here is short, and a thread of low priority would keep one of Go's processors, and locks, from the others while the system
+	// keeps it waiting.
+	if !q.apart {
+		runtime.LockOSThread()
+		compiler.LowPriority()
 	}
+	for {
+		w, ok := q.pop()
+		if !ok {
+			return
+		}
+		begun := time.Now()
+		// Failures of the compiler were told where they arose; a call that needs the code tries again.
+		if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
+			e.Release()
+			if v.large.Swap(false) {
+				v.collector.run()
+			}
+		} else if !errors.Is(err, ErrCompiler) && !closed(err) {
+			v.fault("vm: compile in advance: %w", err)
+		}
+		close(w.done)
+		q.compiled(&w, time.Since(begun))
+	}
+}
+
+// push takes code in; false: there is no room.
+func (q *warmer) push(w warm) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all, own := q.load.with(1, len(w.code)), q.has[w.of].with(1, len(w.code))
+	if q.ended || all.number > warmQueue || all.bytes > warmBytes || own.number > warmQueue/warmShare || own.bytes > warmBytes/warmShare ||
+		!q.queue.Push(w.of, w) {
+		return false
+	}
+	q.load, q.has[w.of] = all, own
+	q.open.Add(1)
+	q.come.Signal()
+	return true
+}
+
+// pop waits for code; false: it is the end.
+func (q *warmer) pop() (w warm, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.ended {
+		if w, _, ok = q.queue.Pop(); ok {
+			return w, true
+		}
+		q.come.Wait()
+	}
+	return w, false
+}
+
+// compiled ends what pop gave, and charges its submitter.
+func (q *warmer) compiled(w *warm, took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue.Charge(w.of, int64(took))
+	q.load = q.load.with(-1, -len(w.code))
+	if q.has[w.of] = q.has[w.of].with(-1, -len(w.code)); q.has[w.of].number == 0 {
+		delete(q.has, w.of)
+	}
+	q.open.Done()
 }
 
 // closed tells whether an error is only that the VM was closed.
@@ -150,7 +211,10 @@ func closed(err error) bool {
 const stopWait = 300 * time.Millisecond
 
 func (q *warmer) stop() {
-	close(q.end)
+	q.mu.Lock()
+	q.ended = true
+	q.come.Broadcast()
+	q.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
 		q.all.Wait()
@@ -162,32 +226,19 @@ func (q *warmer) stop() {
 	}
 }
 
-func (q *warmer) done(code []byte) {
-	q.bytes.Add(-int64(len(code)))
-	q.open.Done()
-}
-
 // drain waits until nothing is to be compiled.
 func (q *warmer) drain() { q.open.Wait() }
 
 // Warm has code compiled in the background, by the rules of a config, unless it is. It never waits. Code is copied: it may lie in
-// a state that is dropped before its turn comes, and what is compiled must be what was hashed.
+// a state that is dropped before its turn comes, and what is compiled must be what was hashed. submitter is whose turn it takes.
 //
 // The channel is closed when it is done, or will not be.
-func (v *VM) Warm(code []byte, w *config.Wasm) <-chan struct{} {
-	q, done := &v.warmer, make(chan struct{})
-	q.open.Add(1)
-	if q.bytes.Add(int64(len(code))) > warmBytes {
-		q.done(code)
-		close(done)
-		return done
+func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *config.Wasm) <-chan struct{} {
+	x := warm{code: bytes.Clone(code), w: w, done: make(chan struct{})}
+	hash := primitives.HashBytes([]byte(submitter))
+	copy(x.of.Address[:], hash[:])
+	if !v.warmer.push(x) {
+		close(x.done)
 	}
-	code = bytes.Clone(code)
-	select {
-	case q.queue <- warm{code, w, done}:
-	default:
-		q.done(code)
-		close(done)
-	}
-	return done
+	return x.done
 }

@@ -69,6 +69,7 @@ func Main(version string, compile func(*Request) ([]byte, error)) int {
 type childMain struct {
 	compile func(*Request) ([]byte, error)
 	base    int64 // bytes of writable memory at the start; 0: the system does not say
+	low     bool  // it has a low priority, which can't be taken back
 
 	mu  sync.Mutex
 	out io.Writer
@@ -84,8 +85,15 @@ func (c *childMain) write(r *Reply) error {
 	return err
 }
 
-// answer compiles on a thread of its own, which ends with it: a low priority can't be taken back.
+// backgroundNice is the priority of the background, the lowest: a hundredth of what others get which want the same core.
+const backgroundNice = 19
+
+// answer compiles on a thread of its own, which ends with it, and gives back what the library keeps for a thread.
 func (c *childMain) answer(r *Request) error {
+	if r.Background && !c.low {
+		c.low = true
+		lower()
+	}
 	start := processorTime()
 	limitMemory(c.base, r.Limits.Memory)
 	limitProcessor(r.Limits.CPU)
@@ -97,9 +105,6 @@ func (c *childMain) answer(r *Request) error {
 	done := make(chan result, 1)
 	go func() {
 		runtime.LockOSThread()
-		if r.Background {
-			LowPriority()
-		}
 		code, err := c.compile(r)
 		done <- result{code, err}
 	}()

@@ -9,6 +9,9 @@
 //	        uses no processor time at all
 //	errors  *Error after the last attempt; ErrClosed, ErrCancelled
 //
+// What no block waits for is compiled by children of their own, all of whose threads have a low priority, half as many at a time as there
+// are cores. What a block waits for never gets such a child, and goes first.
+//
 // A child is the same binary, given two pipes: it reads Requests from descriptor 3 and writes Replies to descriptor 4, one at a
 // time (frame.go). It sets its own limits before each. Without a command to start, all is done in this process, which then has
 // the marks on disk but no limits.

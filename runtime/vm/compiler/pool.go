@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ type Options struct {
 	Version string  // what children must say they make
 	// Compile is how it is done here, where there are no children or none can be started.
 	Compile func(wasm []byte) ([]byte, error)
-	Total   int           // compilations at a time; 0: one for each core, at least 2. In the background one less
+	Total   int           // compilations at a time; 0: one for each core, at least 2. In the background half as many, at least 1
 	Idle    time.Duration // after which a child ends that has nothing to do; 0: DefaultIdle
 	Hang    time.Duration // that a child may stand still, using no processor time; 0: DefaultHang
 	Pause   time.Duration // before a block's next attempt where the machine was at fault, at first; 0: DefaultPause
@@ -88,10 +89,13 @@ func New(o Options) *Pool {
 		o.Limits = LimitsOf
 	}
 	return &Pool{
-		o: o, gate: gate{total: o.Total, later: max(o.Total-1, 1), memory: inBackground}, marks: OpenQuarantine(o.Dir, o.Build),
+		o: o, gate: gate{total: o.Total, later: max(o.Total/2, 1), memory: inBackground}, marks: OpenQuarantine(o.Dir, o.Build),
 		starts: make(chan chan<- started), all: map[*process]struct{}{}, closed: make(chan struct{}),
 	}
 }
+
+// Apart tells whether compilations are other processes' work.
+func (p *Pool) Apart() bool { return p.o.Command.Path != "" }
 
 // Background is how many compilations can be under way in the background.
 func (p *Pool) Background() int { return p.gate.later }
@@ -265,7 +269,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 
 // attempt has a child do it.
 func (p *Pool) attempt(j *Job, r *Request) (*Reply, error) {
-	c, err := p.take()
+	c, err := p.take(j.Background)
 	if err != nil {
 		return nil, err
 	}
@@ -301,17 +305,21 @@ func (p *Pool) judge(j *Job, r *Reply) {
 	}
 }
 
-// take gives a child that is alive: one that is idle, or a new one.
-func (p *Pool) take() (*process, error) {
+// take gives a child that is alive: one that is idle, or a new one. Those of the background and those that blocks wait for are not the same:
+// the first have a low priority, with all their threads.
+func (p *Pool) take(low bool) (*process, error) {
 	for {
 		p.mu.Lock()
 		n := len(p.idle) - 1
+		for n >= 0 && p.idle[n].low != low {
+			n--
+		}
 		if n < 0 {
 			p.mu.Unlock()
 			break
 		}
 		c := p.idle[n]
-		p.idle = p.idle[:n]
+		p.idle = slices.Delete(p.idle, n, n+1)
 		c.idle.Stop()
 		p.mu.Unlock()
 		if c.alive() {
@@ -322,8 +330,12 @@ func (p *Pool) take() (*process, error) {
 	var err error
 	for range 3 {
 		var c *process
-		if c, err = p.begin(); err == nil || errors.Is(err, ErrClosed) {
-			return c, err
+		if c, err = p.begin(); err == nil {
+			c.low = low
+			return c, nil
+		}
+		if errors.Is(err, ErrClosed) {
+			return nil, err
 		}
 		var f *failure
 		if errors.As(err, &f) && f.kind == shot { // says nothing of what there is to start

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,6 +58,15 @@ func behave(r *Request) ([]byte, error) {
 	case "nice":
 		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, syscall.Gettid())
 		return []byte(fmt.Sprint(20 - n)), err // as the system call has it
+	case "threads-nice":
+		threads, err := os.ReadDir("/proc/self/task")
+		var all []byte
+		for _, x := range threads {
+			id, _ := strconv.Atoi(x.Name())
+			n, _ := syscall.Getpriority(syscall.PRIO_PROCESS, id)
+			all = fmt.Appendf(all, "%d ", 20-n)
+		}
+		return all, err
 	case "pid":
 		return []byte(fmt.Sprint(os.Getpid())), nil
 	case "refuse":
@@ -356,14 +366,34 @@ func TestPriority(t *testing.T) {
 		j.Background = i%2 == 0
 		want := 20 - own
 		if j.Background {
-			want = 10
+			want = backgroundNice
 		}
 		if code, err := p.Compile(j); err != nil || string(code) != fmt.Sprint(want) {
 			t.Errorf("background %v: nice %s, %v, want %d", j.Background, code, err, want)
 		}
 	}
-	if s := p.Stats(); s.Started != 1 {
+	if s := p.Stats(); s.Started != 2 { // one for each
 		t.Errorf("%+v", s)
+	}
+	// All threads of a child have its priority, those of the library and of the runtime too.
+	for i := range 2 {
+		j := job("a", "threads-nice")
+		j.Background = i == 0
+		want := fmt.Sprint(20 - own)
+		if j.Background {
+			want = fmt.Sprint(backgroundNice)
+		}
+		code, err := p.Compile(j)
+		all := strings.Fields(string(code))
+		if err != nil || len(all) < 2 {
+			t.Errorf("background %v: %s, %v", j.Background, code, err)
+		}
+		for _, nice := range all {
+			if nice != want {
+				t.Errorf("background %v: threads with nice %s, want %s", j.Background, code, want)
+				break
+			}
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ type process struct {
 	said     head
 	dead     chan struct{} // closed when it has ended
 	used     bool          // it has answered a request
+	low      bool          // it is for the background alone: it has a low priority, which can't be taken back
 	idle     *time.Timer   // ends it; nil: it is at work
 
 	mu  sync.Mutex
@@ -143,6 +144,15 @@ func (f *failure) Error() string { return f.reason }
 // stirring is the processor time that a child must use to count as at work: saying twice a second that it is takes some too.
 const stirring = 100 * time.Millisecond
 
+// patienceOf is how long a child may use no processor time while it says that it is there. One of a low priority may be kept from the
+// processor for long, and nobody waits for it.
+func patienceOf(r *Request, hang time.Duration) time.Duration {
+	if r.Background {
+		return 10 * hang
+	}
+	return hang
+}
+
 // do has a module compiled. After an error the process is good for nothing more; unless it is a failure, it is nobody's fault.
 func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
 	ended, watched := make(chan struct{}), make(chan struct{})
@@ -194,7 +204,7 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			}
 			if reply.CPU > r.Limits.CPU+r.Limits.CPU/4+time.Second {
 				p.kill(&failure{limited, fmt.Sprintf("%v of processor time", reply.CPU)})
-			} else if time.Since(moved) > hang {
+			} else if time.Since(moved) > patienceOf(r, hang) {
 				p.kill(&failure{crashed, "it stood still"})
 			}
 		default:

@@ -20,6 +20,14 @@ func LowPriority() {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // of a thread, on Linux
 }
 
+// lower gives all threads of this process, and those that they start, the priority of the background, for good. It does nothing in a process that
+// leads no group of its own, as every child does.
+func lower() {
+	if syscall.Getpgrp() == os.Getpid() {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, backgroundNice) // PRIO_PROCESS would be one thread
+	}
+}
+
 // prepareChild: no cores are written.
 func prepareChild() {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})

@@ -12,6 +12,8 @@ func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tr
 // LowPriority does nothing where a priority is that of the process.
 func LowPriority() {}
 
+func lower() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, backgroundNice) }
+
 func prepareChild() {}
 
 func dataSize() int64 { return 0 }

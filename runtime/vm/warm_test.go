@@ -1,0 +1,56 @@
+package vm
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives/fair"
+)
+
+// TestSubmittersTakeTurns: who has much code compiled that is hard waits for who has had less, in whatever order it came, and can't fill the
+// queue; nothing of what has left it is counted.
+func TestSubmittersTakeTurns(t *testing.T) {
+	var q warmer
+	q.start(&VM{compiler: newCompiler(&Options{}, nil, nil)}, 0)
+	who := func(n byte) fair.Client { return fair.Client{Address: [16]byte{n}} }
+	push := func(n byte, name string, size int) bool {
+		return q.push(warm{of: who(n), code: append([]byte(name+" "), make([]byte, size)...), done: make(chan struct{})})
+	}
+	for i := range warmQueue/warmShare + 10 {
+		if ok, want := push(1, fmt.Sprint("bomb", i), 5_000), i < warmQueue/warmShare; ok != want {
+			t.Fatalf("code %d of one submitter: taken %v, want %v", i, ok, want)
+		}
+	}
+	take := func(took time.Duration) string {
+		w, ok := q.pop()
+		if !ok {
+			t.Fatal("nothing waits")
+		}
+		q.compiled(&w, took)
+		return string(w.code[:slices.Index(w.code, ' ')])
+	}
+	first := take(3 * time.Second)
+	if !push(2, "honest0", 250_000) || !push(2, "honest1", 250_000) || !push(3, "other", 1) {
+		t.Fatal("others are refused")
+	}
+	got := []string{first, take(10 * time.Millisecond), take(10 * time.Millisecond), take(10 * time.Millisecond)}
+	slices.Sort(got[1:])
+	if want := []string{"bomb0", "honest0", "honest1", "other"}; !slices.Equal(got, want) {
+		t.Errorf("the turns were of %v, want %v", got, want)
+	}
+	if push(4, "large", warmBytes/warmShare) {
+		t.Error("one submitter has more than his share of bytes")
+	}
+	for q.queue.Len() > 0 {
+		take(time.Millisecond)
+	}
+	if q.load != (warmLoad{}) || len(q.has) != 0 {
+		t.Errorf("left: %+v, %v", q.load, q.has)
+	}
+	q.stop()
+	if push(5, "late", 1) {
+		t.Error("taken in after the end")
+	}
+}
