@@ -70,7 +70,7 @@ type Options struct {
 	Base Base
 	// Told: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateTold).
 	Told bool
-	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
+	// Now is the clock by which blocks and headers of peers may be from too far in the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
 

@@ -153,7 +153,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 	if e.o.MaxHeightJump > 0 {
 		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
-	if e.o.Now != nil {
+	if e.o.Now != nil && !produced { // whose time is the producer's clock, which a sandbox may have moved
 		j.Now = e.o.Now()
 	}
 	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {

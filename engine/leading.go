@@ -51,7 +51,11 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	defer func() { l.busy = false }()
 	for i, h := range list {
 		named := i+1 < len(list) && list[i+1].PrevHash == h.Hash()
-		_, aerr := l.chain.Add(h, named)
+		var now uint64
+		if e.o.Now != nil {
+			now = e.o.Now()
+		}
+		_, aerr := l.chain.Add(h, named, now)
 		if errors.Is(aerr, following.ErrKnown) {
 			continue
 		}

@@ -176,3 +176,28 @@ func TestHeadersOvertaken(t *testing.T) {
 		t.Errorf("head by headers %v, %v; want %v", at, err, heads[11].Hash())
 	}
 }
+
+// TestHeadersFromTheFuture: a header that lies further ahead of the clock than a block's may is refused, and neither it nor those on it are kept; once
+// the clock has come closer it is taken.
+func TestHeadersFromTheFuture(t *testing.T) {
+	g := testGenesis(t, "aa", "bb", "cc")
+	maker, n := openNode(t, g), openNode(t, g)
+	var heads []*primitives.BlockHeader
+	for len(heads) < 8 {
+		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false)
+		maker.accept(b, chunks)
+		heads = append(heads, b.Header)
+	}
+	clock := heads[4].Timestamp - chain.AcceptableTimeDifference // the fifth is just near enough
+	n.o.Now = func() uint64 { return clock }
+	if got, err := n.AddHeaders(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != Early {
+		t.Fatalf("%d headers taken, %v, want 5 and %v", got, err, chain.InvalidBlockFutureTime)
+	}
+	if at, err := n.HeaderHead(); err != nil || at.Height != heads[4].Height {
+		t.Errorf("head by headers %v, %v, want %d", at, err, heads[4].Height)
+	}
+	clock = heads[7].Timestamp
+	if got, err := n.AddHeaders(heads); got != 3 || err != nil {
+		t.Errorf("%d headers taken once the clock has come closer, %v", got, err)
+	}
+}

@@ -122,9 +122,10 @@ func (c *Chain) Final() Ref { return c.final }
 // Epochs is the manager of what the headers say. Nobody else may use it meanwhile.
 func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
 
-// Add judges a header and keeps it. named tells that a header which has it as its parent is at hand, as in a batch of them. After an
-// error nothing has changed.
-func (c *Chain) Add(h *primitives.BlockHeader, named bool) (a Added, err error) {
+// Add judges a header and keeps it. named tells that a header which has it as its parent is at hand, as in a batch of them. now is the clock, in
+// ns since 1970, which a header may be ahead of by chain.AcceptableTimeDifference (nearcore chain/chain/src/chain.rs:876); 0: any header may. After
+// an error nothing has changed.
+func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added, err error) {
 	hash := h.Hash()
 	known, err := c.o.Store.Row(hash)
 	if err != nil {
@@ -160,6 +161,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool) (a Added, err error) 
 	if err != nil {
 		return a, err
 	}
+	j.Now = now
 	if err := chain.ValidateHeader(h, j); err != nil {
 		return a, err
 	}

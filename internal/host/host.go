@@ -251,7 +251,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if h.Engine, err = engine.Open(engine.Options{
 		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, PointEpochs: int(c.PointEpochs), Told: len(o.Follow) > 0,
-		Warn: func(err error) { h.log.Warn(err) },
+		Warn: func(err error) { h.log.Warn(err) }, Now: peersClock(ports.network != nil),
 	}); err != nil {
 		return checkTracked(hm, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/validator"
@@ -263,3 +264,11 @@ func networkAddr(c *config.Network) string {
 
 // NetworkAddr is where other nodes may connect; nil: nowhere.
 func (h *Host) NetworkAddr() net.Addr { return h.network }
+
+// peersClock is the clock that blocks and headers of peers must not be too far ahead of; nil: there are no peers.
+func peersClock(peers bool) func() uint64 {
+	if !peers {
+		return nil
+	}
+	return func() uint64 { return uint64(time.Now().UnixNano()) }
+}

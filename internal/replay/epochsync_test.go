@@ -215,7 +215,7 @@ func TestNeardsEpochSync(t *testing.T) {
 		if i < 5 || i%11 == 0 {
 			c = headersOf(t, x, rows, first)
 		}
-		if _, err := c.Add(h, false); err != nil {
+		if _, err := c.Add(h, false, 0); err != nil {
 			t.Fatalf("header %d: %v", h.Height, err)
 		}
 		epochs[h.EpochID] = true
@@ -223,7 +223,7 @@ func TestNeardsEpochSync(t *testing.T) {
 	if t.Logf("a proof of %d epochs, %d headers of %d epochs behind it", len(p.Epochs), len(list), len(epochs)); len(epochs) < 3 {
 		t.Error("the test reaches too little")
 	}
-	if _, err := c.Add(p.Current.Prev, false); !errors.Is(err, headers.ErrKnown) {
+	if _, err := c.Add(p.Current.Prev, false, 0); !errors.Is(err, headers.ErrKnown) {
 		t.Errorf("a header of the proof: %v", err)
 	}
 }

@@ -123,11 +123,11 @@ func (c *headerChain) follow(r *runner, entry *engine.Entry) error {
 	if err := c.spoil(r, h); err != nil {
 		return err
 	}
-	a, err := c.Add(h, false)
+	a, err := c.Add(h, false, 0)
 	if err != nil {
 		return fmt.Errorf("header %d: %w", h.Height, err)
 	}
-	if _, err := c.Add(h, false); !errors.Is(err, headers.ErrKnown) {
+	if _, err := c.Add(h, false, 0); !errors.Is(err, headers.ErrKnown) {
 		return fmt.Errorf("header %d again: %v", h.Height, err)
 	}
 	where := fmt.Sprintf("header %d", h.Height)
@@ -197,16 +197,16 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	b := &primitives.Block{Header: changed.Init()}
 	chain.SignBlock(b, r.keys[producer.AccountID])
 	before := *c.Chain
-	if _, err := c.Add(b.Header, true); !errors.Is(err, x.want) && !errors.Is(err, headers.ErrOld) {
+	if _, err := c.Add(b.Header, true, 0); !errors.Is(err, x.want) && !errors.Is(err, headers.ErrOld) {
 		return fmt.Errorf("a header of height %d that is to give %v: %v", h.Height, x.want, err)
 	}
 	forged := *h
 	forged.Signature = primitives.ZeroED25519Signature
-	if _, err := c.Add(&forged, true); !errors.Is(err, chain.InvalidSignature) {
+	if _, err := c.Add(&forged, true, 0); !errors.Is(err, chain.InvalidSignature) {
 		return fmt.Errorf("a header of height %d that nobody signed: %v", h.Height, err)
 	}
 	c.store.refuses = errors.New("full")
-	_, err = c.Add(h, true)
+	_, err = c.Add(h, true, 0)
 	if full := c.store.refuses; !errors.Is(err, full) {
 		return fmt.Errorf("header %d on a full disk: %v", h.Height, err)
 	}
