@@ -15,7 +15,8 @@ import (
 
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
-		"percent": func(v float64) string { return fmt.Sprintf("%.2f %%", v*100) }, "inc": func(i int) int { return i + 1 }}).Parse(`<!DOCTYPE html>
+		"percent": func(v float64) string { return fmt.Sprintf("%.2f %%", v*100) }, "inc": func(i int) int { return i + 1 },
+		"knees": (*Knees).words, "knee": func(k Knee) string { return k.rate() }}).Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>troupe bench: {{.R.Workload}}, {{.R.Target.Name}}</title>
@@ -41,9 +42,9 @@ polyline{fill:none;stroke-width:2}circle{stroke-width:2;fill:var(--back)}.fa{fil
 <dt>load</dt><dd>{{.R.Workload}}, {{.R.Arrival}} arrivals, seed {{.R.Seed}}{{if .R.Until}}, a transaction is done at {{.R.Until}}{{end}}</dd>
 {{range .R.Notes}}<dt>note</dt><dd>{{.}}</dd>{{end}}</dl>
 <p>Latencies count from when a thing was due, not from when it could be begun.</p>
-{{with .R.Knees}}<h2>Knee: {{rate .Mean}}{{if gt (len .Runs) 1}}, {{percent .Spread}} between the highest and the lowest of {{len .Runs}}{{end}}</h2>
+{{with .R.Knees}}<h2>Knee: {{knees .}}</h2>
 <table><tr><th>search</th><th>knee</th><th>at 95 % not below</th><th>nor above</th><th>nine to one tenth hold</th><th>trials</th></tr>
-{{range $i, $k := .Runs}}<tr><td>{{inc $i}}</td><td>{{rate $k.Rate}}</td><td>{{if $k.Low}}{{rate $k.Low}}{{end}}</td><td>{{if $k.High}}{{rate $k.High}}{{end}}</td><td>{{if $k.Chance}}{{percent $k.Chance}}{{end}}</td><td>{{$k.Trials}}</td></tr>{{end}}</table>
+{{range $i, $k := .Runs}}<tr><td>{{inc $i}}</td><td>{{knee $k}}</td><td>{{if $k.Low}}{{rate $k.Low}}{{end}}</td><td>{{if $k.High}}{{rate $k.High}}{{end}}</td><td>{{if $k.Chance}}{{percent $k.Chance}}{{end}}</td><td>{{$k.Trials}}</td></tr>{{end}}</table>
 <p>The knee is the rate at which half of the trials have p99 within {{ms (index .Runs 0).P99}} and {{percent (index .Runs 0).Kept}} of what is due done.{{if .Turns}} The searches made their trials in turns.{{end}}</p>
 {{end}}{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}
 {{range .Phases}}<h2>{{.P.Name}}: {{if .P.Rate}}{{rate .P.Rate}} offered{{else}}as many as go{{end}}, {{rate .P.Achieved}} done</h2>

@@ -126,7 +126,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			line("knee %d    %s", i+1, k.Runs[i].words())
 		}
 		if len(k.Runs) > 1 {
-			line("knees     %.1f/s on average, %.1f %% between the highest and the lowest%s", k.Mean, k.Spread*100, map[bool]string{true: ", trials in turns"}[k.Turns])
+			line("knees     %s%s", k.words(), map[bool]string{true: ", trials in turns"}[k.Turns])
 		}
 	}
 	for _, n := range r.Notes {
@@ -172,21 +172,55 @@ func (p *Phase) words() string {
 	return text
 }
 
-func (k *Knee) words() string {
-	bound := fmt.Sprintf("p99 within %s and %.0f %% done", ms(k.P99), k.Kept*100)
+// words is what all searches found together; of one search, what it found.
+func (k *Knees) words() string {
+	without := 0
+	for i := range k.Runs {
+		if !k.Runs[i].found() {
+			without++
+		}
+	}
+	switch {
+	case len(k.Runs) == 1:
+		return k.Runs[0].rate()
+	case without > 0:
+		return fmt.Sprintf("%d of %d searches ended without one", without, len(k.Runs))
+	}
+	return fmt.Sprintf("%.1f/s on average, %.1f %% between the highest and the lowest of %d", k.Mean, k.Spread*100, len(k.Runs))
+}
+
+// found returns whether the search has shown a knee, from below and from above.
+func (k *Knee) found() bool { return k.Rate != 0 && !k.AtMost && k.High != 0 }
+
+// rate is the knee, or what is known of it where the search ended without one.
+func (k *Knee) rate() string {
 	switch {
 	case k.Rate == 0:
 		least := math.Inf(1)
 		for i := range k.Phases {
 			least = min(least, k.Phases[i].Rate)
 		}
-		return fmt.Sprintf("not even %.1f/s was kept up with (%s), in %d trials", least, bound, k.Trials())
+		if math.IsInf(least, 1) {
+			return "none"
+		}
+		return fmt.Sprintf("not even %.1f/s was kept up with", least)
 	case k.AtMost:
-		return fmt.Sprintf("at least %.1f/s, the most that was tried (%s), in %d trials", k.Rate, bound, k.Trials())
+		return fmt.Sprintf("at least %.1f/s, the most that was tried", k.Rate)
 	case k.High == 0:
-		return fmt.Sprintf("not below %.1f/s when %d trials were over (%s)", k.Rate, k.Trials(), bound)
+		return fmt.Sprintf("not below %.1f/s when %d trials were over", k.Rate, k.Trials())
 	}
-	text := fmt.Sprintf("%.1f/s, between %.1f and %.1f at 95 %% (%s), in %d trials; from nine tenths of trials that hold to one tenth it is %.0f %% of that", k.Rate, k.Low, k.High, bound,
+	return fmt.Sprintf("%.1f/s", k.Rate)
+}
+
+func (k *Knee) words() string {
+	bound := fmt.Sprintf("p99 within %s and %.0f %% done", ms(k.P99), k.Kept*100)
+	switch {
+	case k.Rate == 0 || k.AtMost:
+		return fmt.Sprintf("%s (%s), in %d trials", k.rate(), bound, k.Trials())
+	case !k.found():
+		return fmt.Sprintf("%s (%s)", k.rate(), bound)
+	}
+	text := fmt.Sprintf("%s, between %.1f and %.1f at 95 %% (%s), in %d trials; from nine tenths of trials that hold to one tenth it is %.0f %% of that", k.rate(), k.Low, k.High, bound,
 		k.Trials(), k.Chance*100)
 	if !k.Reached {
 		text += "; more trials or longer ones would say it as narrow as was asked"
