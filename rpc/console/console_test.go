@@ -93,8 +93,59 @@ want('200,000 exports: ' + many.length, many.length === 1000);
 want('exports that are none', exported(section(leb(2 ** 31 - 1), 255, 255, 255, 255, 15)).length === 0);
 `
 
+// logic is a script that holds the modules to what they are to say. Each line that it prints is something wrong.
+const logic = `
+globalThis.location = { href: 'http://127.0.0.1:1/console/', host: '127.0.0.1:1' };
+globalThis.matchMedia = () => ({ addEventListener() {} });
+const { height, kinds } = await import('./search.js');
+const { worldOf, consoleOf } = await import('./place.js');
+const { Feed } = await import('./blocks.js');
+const { Tree, measured } = await import('./tree.js');
+const is = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) console.log(what + ': ' + JSON.stringify(got) + ', want ' + JSON.stringify(want)); };
+
+for (const [s, want] of [['1,065', '1065'], ['1065', '1065'], ['12,345,678', '12345678'], ['1.065', '1065'], ['1 065', '1065'], ['1\u202f065', '1065'], ['1,06', null], ['1,0655', null],
+  ['1,065.000', null], [',065', null], ['alice.near', null], ['1,065x', null], ['', null]]) is('the height ' + s, height(s), want);
+is('system is an account', kinds('system').map(([page]) => page), ['account']);
+is('a height is a block first', kinds('1065').map(([page]) => page), ['block', 'account']);
+
+for (const [path, want] of [['/', null], ['/world/7/', '7'], ['/key/world/7/', '7'], ['/key/', null], ['/world/a%22b/', null], ['/world/7/x/', null]]) is('the world of ' + path, worldOf(path), want);
+for (const [id, from, want] of [['7', 'http://x:1/', 'http://x:1/world/7/console/'], ['7', 'http://x:1/world/2/', 'http://x:1/world/7/console/'], ['7', 'http://x:1/key/', 'http://x:1/key/world/7/console/'],
+  [null, 'http://x:1/key/world/2/', 'http://x:1/key/console/'], ['../7', 'http://x:1/', null], ['//evil', 'http://x:1/', null]]) is('the console of ' + id + ' from ' + from, consoleOf(id, from)?.href ?? null, want);
+
+const feed = new Feed();
+const block = (h) => ({ author: 'a', chunks: [], header: { height: h, hash: 'h' + h, prev_hash: 'h' + (h - 1), last_final_block: 'h' + (h - 2), timestamp_nanosec: '1', gas_price: '1', chunks_included: 0 } });
+for (let h = 10; h < 20; h++) feed.add(block(h));
+is('final with the head', feed.finalHeight(feed.blocks.at(-1)), 17);
+is('final with an earlier block', feed.finalHeight(feed.blocks[3]), 11);
+is('final that came before the page', feed.finalHeight(feed.blocks[0]), null);
+feed.learn('h8', 8);
+is('and once it is known', feed.finalHeight(feed.blocks[0]), 8);
+feed.reverted([18, 19].map((h) => ({ block_hash: 'h' + h })));
+is('final after blocks were reverted', feed.finalHeight(feed.blocks.at(-1)), 15);
+
+const names = ['chain', 'rpc', 'session', 'waiter'];
+const list = (sessions) => ({ uptime_ns: 1e9, total: 0, bounds_ns: [1000, 2000],
+  kinds: names.map((kind) => ({ kind, shard: null, alive: kind === 'session' ? sessions : kind === 'waiter' ? 2 : 1, mailbox: 1, messages: 10, busy_ns: 5, oldest_ns: 0, since_ns: 0, restarts: 0, waited: [4, 4, 0], handled: [4, 4, 0] })),
+  actors: [['chain', 0, 0, 1, 0, 0], ['rpc', 1, 0, 1, 0, 0]].concat(Array.from({ length: sessions }, (_, i) => ['rpc/session-' + i, 2, 0, 1, 0, 0]), [['rpc/session-0/waiter-1', 3, 0, 1, 0, 0], ['rpc/session-0/waiter-2', 3, 0, 1, 0, 0]]) });
+const tree = new Tree();
+const rows = (n) => { for (const step of tree.update(list(n), 1000 * n)) void step; return tree.rows().map((r) => [r.name, r.level, r.group ? null : measured(r) != null]); };
+is('latencies stand at all of a kind', rows(3), [['node', 0, null], ['chain', 1, true], ['rpc', 1, true], ['all 3 of kind session', 2, true], ['session-0', 2, false],
+  ['all 2 of kind waiter', 3, true], ['waiter-1', 3, false], ['waiter-2', 3, false], ['session-1', 2, false], ['session-2', 2, false]]);
+is('one of a kind has its own', rows(1), [['node', 0, null], ['chain', 1, true], ['rpc', 1, true], ['session-0', 2, true], ['all 2 of kind waiter', 3, true], ['waiter-1', 3, false], ['waiter-2', 3, false]]);
+is('the row of all is found', tree.get('kind:waiter').kind.alive, 2);
+tree.search('session-');
+is('a filter leaves it out', tree.rows().map((r) => r.name), ['node', 'rpc', 'session-0', 'waiter-1', 'waiter-2']);
+`
+
+// TestLogic: what the search takes, which world a page is of, which block is final with which, and which rows of actors have latencies. It needs Node.js.
+func TestLogic(t *testing.T) { runScript(t, logic) }
+
 // TestHostile: what is made of texts of others before they are shown is bounded, and shows what nobody would see. It needs Node.js.
-func TestHostile(t *testing.T) {
+func TestHostile(t *testing.T) { runScript(t, hostile) }
+
+// runScript runs a script beside the modules; what it prints is wrong.
+func runScript(t *testing.T, script string) {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("skipped: Node.js is not installed")
@@ -110,8 +161,8 @@ func TestHostile(t *testing.T) {
 		put(name, f.Body)
 	}
 	put("package.json", []byte(`{"type":"module"}`))
-	put("hostile.js", []byte(hostile))
-	c := exec.CommandContext(t.Context(), node, "hostile.js")
+	put("script.js", []byte(script))
+	c := exec.CommandContext(t.Context(), node, "script.js")
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)

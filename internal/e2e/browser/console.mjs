@@ -34,6 +34,14 @@ await step("overview is live", async () => {
   await page.waitForFunction(() => /now \d/.test(document.querySelector("canvas[aria-label^='Transactions a second']").getAttribute("aria-label")));
   assert.equal(await page.locator("main table caption", { hasText: "Shards" }).count(), 1);
   assert((await text("#node")).includes("sandbox"));
+  await page.waitForFunction(() => { // of one moment: the newest row, the head, the shards' chunks, and the first row that is not shaded
+    const number = (e) => Number(e?.textContent.replaceAll(",", ""));
+    const card = (k) => number([...document.querySelectorAll(".cards li")].find((l) => l.querySelector(".k").textContent === k).querySelector(".v"));
+    const rows = [...document.querySelectorAll("main table")].at(-1).querySelectorAll("tbody tr");
+    const head = number(rows[0].querySelector("a"));
+    const final = number([...rows].find((r) => r.className !== "open")?.querySelector("a"));
+    return card("Head") === head && card("Final") === final && final === head - 2 && number(document.querySelector("main table tbody tr td:nth-child(3)")) <= head;
+  });
   assert(await page.evaluate(() => { // something is drawn
     const c = document.querySelector("canvas[aria-label^='Gas']");
     return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v) => v);
@@ -72,6 +80,13 @@ await step("search by height, hash, receipt, account", async () => {
     await page.locator("main h1").first().waitFor();
     assert.equal(new URL(page.url()).hash.split("/")[2], what);
   }
+  await rpc("sandbox_fast_forward", { delta_height: 1200 });
+  const far = (await rpc("block", { finality: "optimistic" })).header.height;
+  await search(far.toLocaleString("en"));
+  await at("#/block/" + far);
+  await search("system");
+  await at("#/account/system");
+  await page.getByText("The protocol itself").waitFor();
   await search("no such thing!");
   await page.getByText("No height, hash or account looks like").waitFor();
   await search("nobody.at.all");
@@ -84,6 +99,9 @@ await step("search by height, hash, receipt, account", async () => {
 await step("a transaction's tree of receipts, with gas and logs", async () => {
   await go(page, `tx/${scene.tx}/${scene.signer}`);
   await page.locator("ul.tree").waitFor();
+  await page.locator("main dd", { hasText: scene.height.toLocaleString("en") }).locator(`a[href='#/block/${scene.block}']`).waitFor();
+  const made = (await rpc("block", { block_id: scene.block })).header.timestamp_nanosec;
+  await page.locator("main dd", { hasText: new Date(Number(BigInt(made) / 1000000n)).toISOString().replace("T", " ").slice(0, 23) }).waitFor();
   const receipts = await page.locator("ul.tree details:has(> summary > strong)").count();
   const r = await rpc("EXPERIMENTAL_tx_status", { tx_hash: scene.tx, sender_account_id: scene.signer, wait_until: "FINAL" });
   assert(r.receipts_outcome.length >= scene.receipts && scene.receipts >= 3); // refunds are not in the answer of send_tx
@@ -207,6 +225,21 @@ await step("the sandbox's controls", async () => {
   await page.click("form[data-method=sandbox_set_balance] button");
   await page.locator("#done .bad").waitFor();
   await picture(page, "sandbox");
+  quiet();
+});
+
+await step("a world's page says that it is one, and its path leads there", async () => {
+  const world = await rpc("sandbox_new_world");
+  await go(page, "sandbox");
+  await page.locator("td a", { hasText: world.path }).click();
+  await page.waitForFunction((path) => location.pathname === path + "/console/", world.path);
+  await page.locator("#node", { hasText: `world ${world.id} of sandbox` }).waitFor();
+  await page.waitForFunction((id) => document.title.includes(`world ${id} of sandbox`), world.id);
+  await page.locator("#node a", { hasText: "sandbox" }).click();
+  await page.waitForFunction(() => location.pathname === "/console/");
+  await page.waitForSelector("#link.live");
+  assert(!(await text("#node")).includes("world"));
+  await rpc("sandbox_drop_world", { id: world.id });
   quiet();
 });
 

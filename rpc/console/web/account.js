@@ -2,11 +2,16 @@
 import { el, fill, list, say, table } from './dom.js';
 import { bytes, count, fromBase64, near, readable, toBase64 } from './format.js';
 import { call } from './rpc.js';
+import { SYSTEM } from './search.js';
 
 const NO_CODE = '11111111111111111111111111111111';
 
 /** accountPage shows one account at the head. */
 export async function accountPage(main, [id], life) {
+  if (id === SYSTEM) {
+    fill(main, el('h1', null, 'Account ', id), el('p', null, 'The protocol itself: it sends refunds, and receipts that nobody signed. It has no balance, keys or contract, and no block has its state.'));
+    return;
+  }
   const signal = life.over.signal;
   const at = { finality: 'optimistic', account_id: id };
   const a = await call('query', { request_type: 'view_account', ...at }, signal);

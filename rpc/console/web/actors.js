@@ -3,7 +3,7 @@ import { el, fill, list, say, text } from './dom.js';
 import { count, rate, time } from './format.js';
 import { Chart } from './charts.js';
 import { Grid } from './virtual.js';
-import { Tree } from './tree.js';
+import { Tree, measured } from './tree.js';
 import { get } from './rpc.js';
 
 const columns = [
@@ -22,7 +22,9 @@ const pair = (p) => (p == null || p[1] == null ? '–' : time(p[0]) + ' / ' + ti
 function cells(n) {
   if (n.group) return [n.name + (n.below.length > 8 ? ` (${count(n.below.length)})` : ''), '', '', '', '', '', ''];
   const k = n.kind;
-  return [n.name + (n.below.length > 8 ? ` (${count(n.below.length)})` : ''), count(n.mailbox), rate(n.rate), n.oldest ? time(n.oldest) : '–', pair(k.wait), pair(k.work), count(k.restarts)];
+  const m = measured(n);
+  const latencies = m ? [pair(m.wait), pair(m.work)] : ['–', '–'];
+  return [n.name + (n.below.length > 8 ? ` (${count(n.below.length)})` : ''), count(n.mailbox), rate(n.rate), n.oldest ? time(n.oldest) : '–', ...latencies, count(k.restarts)];
 }
 
 /** actorsPage shows the tree; its list is asked for as long as it is in sight. */
@@ -82,7 +84,7 @@ export function actorsPage(main, [follow], life) {
     followed?.update(tree);
     const shown = l.actors.length;
     text(status, `${count(l.total)} actors` + (shown < l.total ? `, of which ${count(shown)} are shown: those that have something to do come first` : '') +
-      '. Latencies are those of an actor\'s kind, of the last second in which it had messages.');
+      '. Latencies are measured by kind: several actors of one share the row "all …". They are of the last second with messages.');
     every = Math.max(1000, 4 * (performance.now() - began));
   }
   life.repeat(ask, () => every);
@@ -116,7 +118,7 @@ class Followed {
   }
 
   update(tree) {
-    const n = tree.nodes.get(this.id);
+    const n = tree.get(this.id);
     if (!n || n.group) {
       fill(this.facts, el('p', { class: 'muted' }, n && n.below.length ? `A group of ${count(n.below.length)}.` : 'It has ended.'));
       return;
@@ -134,6 +136,8 @@ class Followed {
     ]));
     this.rate.add(n.rate);
     this.mailbox.add(n.mailbox);
+    this.latency.element.hidden = this.spread.hidden = !measured(n);
+    if (!measured(n)) return;
     this.latency.add(...k.work);
     const most = Math.max(1, ...k.handledNow, ...k.waitedNow);
     const bar = (v) => {

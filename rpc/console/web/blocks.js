@@ -11,6 +11,7 @@ const KEPT = 300;
 export class Feed {
   constructor() {
     this.blocks = [];
+    this.known = new Map(); // heights of final blocks that came before the page, by hash
     this.listeners = new Set();
   }
 
@@ -20,7 +21,7 @@ export class Feed {
     const last = this.blocks.at(-1);
     const at = Number(h.timestamp_nanosec);
     const x = { height: h.height, hash: h.hash, author: b.author, at, nanos: h.timestamp_nanosec, came: performance.now(), used, price: h.gas_price, included: h.chunks_included,
-      of: b.chunks.length, chunks: b.chunks, prev: h.prev_hash, took: last && last.hash === h.prev_hash ? at - last.at : null };
+      of: b.chunks.length, chunks: b.chunks, prev: h.prev_hash, final: h.last_final_block, took: last && last.hash === h.prev_hash ? at - last.at : null };
     this.blocks.push(x);
     if (this.blocks.length > KEPT) this.blocks.shift();
     for (const f of this.listeners) f(x);
@@ -33,6 +34,17 @@ export class Feed {
     for (const f of this.listeners) f(null);
   }
 
+  /** finalHeight is that of the last block that is final as a block has it; null: it came before the page, and is not known. */
+  finalHeight(b) {
+    return this.blocks.findLast((x) => x.hash === b.final)?.height ?? this.known.get(b.final) ?? null;
+  }
+
+  /** learn tells the height of a block that came before the page. */
+  learn(hash, height) {
+    if (this.known.size > 8) this.known.clear();
+    this.known.set(hash, height);
+  }
+
   listen(f, life) {
     this.listeners.add(f);
     life.ends.push(() => this.listeners.delete(f));
@@ -43,25 +55,30 @@ const columns = [['Height'], ['Hash', 'hash'], ['Made at'], ['Block time', 'num'
 
 const cells = (b) => [link('block', b.hash, count(b.height)), short(b.hash), clock(b.nanos), b.took == null ? '–' : time(b.took), `${b.included}/${b.of}`, gas(b.used), link('account', b.author)];
 
-/** liveTable is one whose rows come at the top, a few times a second at the most. */
-function liveTable(feed, most, life, caption) {
+/**
+ * liveTable is one whose rows come at the top, a few times a second at the most. Those that are not final are shaded. drawn is called with the last block
+ * whenever the table shows another one, so that all else on a page is of the same moment.
+ */
+function liveTable(feed, most, life, caption, drawn = () => {}) {
   const body = el('tbody');
   let asked = 0;
-  let shown = 0;
   const draw = () => {
     asked = 0;
     const last = feed.blocks.slice(-most);
-    keeping(body, () => body.replaceChildren(...last.map((b) => row(columns, cells(b), b.height > shown && shown ? 'new' : null)).reverse()));
-    shown = last.at(-1)?.height ?? 0;
+    const newest = last.at(-1);
+    const final = newest ? feed.finalHeight(newest) : null;
+    keeping(body, () => body.replaceChildren(...last.map((b) => row(columns, cells(b), final != null && b.height > final ? 'open' : null)).reverse()));
+    if (newest) drawn(newest, final);
     if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, 'No block has come since this page was opened.')));
   };
   feed.listen(() => { asked ||= setTimeout(draw, 250); }, life);
   life.ends.push(() => clearTimeout(asked));
   draw();
-  return el('div', { class: 'scroll' }, el('table', null, el('caption', null, caption), el('thead', null, el('tr', null, columns.map(([t, c]) => el('th', { scope: 'col', class: c }, t)))), body));
+  return el('div', { class: 'scroll' }, el('table', null, el('caption', null, caption, el('span', { class: 'legend' }, el('span', { class: 'swatch open', 'aria-hidden': 'true' }), ' shaded: not final yet')),
+    el('thead', null, el('tr', null, columns.map(([t, c]) => el('th', { scope: 'col', class: c }, t)))), body));
 }
 
-const figures = ['near_block_height_head', 'near_final_block_height', 'troupe_transactions_included_total', 'near_transaction_pool_entries', 'near_memory_usage_bytes',
+const figures = ['troupe_transactions_included_total', 'near_transaction_pool_entries', 'near_memory_usage_bytes',
   'near_rpc_processing_time_bucket', 'troupe_waits_parked', 'near_peer_connections_total'];
 
 /** overviewPage: figures, charts, shards, blocks. */
@@ -79,40 +96,46 @@ export function overviewPage(main, feed, life) {
   const gasUsed = new Chart('Gas of a block', { show: gas, every: ' blocks' });
   const latency = new Chart('RPC latency', { show: time, names: ['p50', 'p99'], every: ' looks' });
   const shards = el('div');
+  // Head, final and shards are those of one block.
+  const moment = (height, final, took, chunks) => {
+    put('Head', count(height));
+    put('Final', count(final));
+    put('Block time', took == null ? '–' : time(took));
+    fill(shards, table('Shards', shardColumns, chunks.map((c) => shardCells(c, height))));
+  };
+  let newest = null;
+  const drawn = async (b, final) => {
+    newest = b;
+    final ??= await finalOf(feed, b.final, life);
+    if (newest === b) moment(b.height, final, b.took, b.chunks);
+  };
   fill(main, el('h1', null, 'Overview'), ul, el('div', { class: 'charts' }, tps.element, blockTime.element, gasUsed.element, latency.element), shards,
-    liveTable(feed, 12, life, 'Blocks as they come'));
+    liveTable(feed, 12, life, 'Blocks as they come', drawn));
   for (const b of feed.blocks.slice(-120)) {
     blockTime.add(b.took);
     gasUsed.add(b.used);
   }
-  let shownShards = 0;
   let news = 0;
-  const showShards = (chunks, height) => {
-    shownShards = performance.now();
-    fill(shards, table('Shards', shardColumns, chunks.map((c) => shardCells(c, height))));
-  };
   feed.listen((b) => {
     if (!b) return;
     blockTime.add(b.took);
     gasUsed.add(b.used);
-    put('Head', count(b.height));
-    put('Block time', b.took == null ? '–' : time(b.took));
-    if (performance.now() - shownShards > 500) showShards(b.chunks, b.height);
     if (performance.now() - news > 15000) { // who listens is not told of each block
       news = performance.now();
       say('Head is block ' + b.height);
     }
   }, life);
-  const last = feed.blocks.at(-1);
-  if (last) showShards(last.chunks, last.height);
-  else call('block', { finality: 'optimistic' }).then((b) => { if (!shownShards) showShards(b.chunks, b.header.height); }, () => {});
+  if (!newest) { // nothing may come for long
+    call('block', { finality: 'optimistic' }, life.over.signal).then(async (b) => {
+      const final = await finalOf(feed, b.header.last_final_block, life);
+      if (!newest) moment(b.header.height, final, null, b.chunks);
+    }).catch(() => {});
+  }
   let before = null;
   life.repeat(async () => {
     const m = await metrics(figures);
     const at = performance.now();
     const now = { at, txs: sum(m.get('troupe_transactions_included_total')), rpc: histogram(m.get('near_rpc_processing_time_bucket')) };
-    put('Head', count(sum(m.get('near_block_height_head'))));
-    put('Final', count(sum(m.get('near_final_block_height'))));
     put('Waiting transactions', count(sum(m.get('near_transaction_pool_entries'))));
     put('Waiting requests', count(sum(m.get('troupe_waits_parked'))));
     const memory = sum(m.get('near_memory_usage_bytes'));
@@ -127,6 +150,15 @@ export function overviewPage(main, feed, life) {
     }
     before = now;
   });
+}
+
+const NONE = '11111111111111111111111111111111';
+
+/** finalOf is the height of a final block that came before the page; null: there is none yet. */
+async function finalOf(feed, hash, life) {
+  if (hash === NONE) return null;
+  if (!feed.known.has(hash)) feed.learn(hash, (await call('block', { block_id: hash }, life.over.signal).catch(() => null))?.header.height ?? null);
+  return feed.known.get(hash) ?? null;
 }
 
 /** histogram adds up those of all methods: counts by bucket, and the bounds in ns. */

@@ -1,6 +1,7 @@
 // The console: pages by what stands behind # in the address, the stream of blocks, the search.
 import { el, fill, link, say, text } from './dom.js';
 import { Blocks, Refused, call } from './rpc.js';
+import { identity } from './place.js';
 import { actorsPage } from './actors.js';
 import { Feed, blockPage, blocksPage, chunkPage, overviewPage } from './blocks.js';
 import { receiptPage, txPage } from './tx.js';
@@ -72,6 +73,13 @@ function clearError() {
   trouble.hidden = true;
 }
 
+let name = ''; // of the chain, as the header has it
+
+function setTitle() {
+  const h = main.querySelector('h1');
+  document.title = [h?.textContent ?? 'Console', name, 'Troupe'].filter(Boolean).join(' – ');
+}
+
 async function show() {
   const parts = location.hash.replace(/^#\/?/, '').split('/');
   const [name, ...args] = parts.map((p) => {
@@ -102,7 +110,7 @@ async function show() {
   }
   if (life !== mine) return;
   const h = main.querySelector('h1');
-  document.title = (h?.textContent ?? 'Console') + ' – Troupe';
+  setTitle();
   say(h?.textContent ?? '');
   if (!first) main.focus({ preventScroll: true });
   first = false;
@@ -142,7 +150,10 @@ new Blocks((b) => feed.add(b), (r) => feed.reverted(r), (s) => {
 (async () => {
   try {
     const s = await call('status');
-    fill(document.getElementById('node'), s.chain_id, ' · ', s.version.version, s.halted ? el('strong', { class: 'bad' }, ' · halted: ', s.halted.reason) : null,
+    const { words, parts } = await identity(s.chain_id);
+    name = words;
+    setTitle();
+    fill(document.getElementById('node'), parts, ' · ', s.version.version, s.halted ? el('strong', { class: 'bad' }, ' · halted: ', s.halted.reason) : null,
       s.validator_account_id ? [' · ', link('account', s.validator_account_id)] : null);
   } catch (e) {
     showError(e);

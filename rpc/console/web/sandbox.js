@@ -1,6 +1,7 @@
 // What a sandbox can be told to do, by the methods that it has.
 import { el, fill, list, say, table } from './dom.js';
 import { bytes, clock, count } from './format.js';
+import { elsewhere } from './place.js';
 import { Refused, call } from './rpc.js';
 
 let known = null;
@@ -62,7 +63,7 @@ export async function sandboxPage(main, args, life) {
       table('Snapshots', [['Name'], ['Height', 'num'], ['']], snapshots.map((s) => [s.id, count(s.height),
         [button('Go back', 'sandbox_revert', s.id, 'Go back to ' + s.id), ' ', button('Give up', 'sandbox_drop_snapshot', s.id, 'Give up ' + s.id)]])),
       table('Worlds', [['Id'], ['Head', 'num'], ['From'], ['Memory', 'num'], ['']], worlds.map((w) => [w.id, count(w.height), count(w.begin.height), bytes(w.bytes),
-        [el('code', null, w.path + '/console/'), ' ', button('End', 'sandbox_drop_world', w.id, 'End world ' + w.id)]])));
+        [elsewhere(w.id, w.path), ' ', button('End', 'sandbox_drop_world', w.id, 'End world ' + w.id)]])));
   };
   fill(main, el('h1', null, 'Sandbox'), done, controls.map(([title, forms]) => el('section', { class: 'panel' }, el('h2', null, title), forms.map((f) => form(f, run)))), now);
   life.repeat(state, () => 3000);

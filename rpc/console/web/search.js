@@ -2,12 +2,22 @@
 import { el, fill, link } from './dom.js';
 import { call } from './rpc.js';
 
+/** SYSTEM is who sends refunds and other receipts of the protocol: no account of the state. */
+export const SYSTEM = 'system';
+
 const HASH = /^[1-9A-HJ-NP-Za-km-z]{40,44}$/;
 const ACCOUNT = /^(?=.{2,64}$)(([a-z\d]+[-_])*[a-z\d]+\.)*([a-z\d]+[-_])*[a-z\d]+$/;
+
+/** height is the number that a text is, with or without its thousands apart, as digits; null: it is none. */
+export function height(s) {
+  if (/^\d{1,19}$/.test(s)) return s;
+  return /^\d{1,3}([,. '’_\u00a0\u202f])\d{3}(\1\d{3})*$/.test(s) ? s.replace(/\D/g, '') : null;
+}
 
 /** kinds are what a text may be, the likeliest first: [page, what it asks]. */
 export function kinds(s) {
   const out = [];
+  if (s === SYSTEM) return [['account', async () => null]];
   if (/^\d{1,19}$/.test(s)) out.push(['block', () => call('block', { block_id: Number(s) })]);
   if (HASH.test(s)) {
     out.push(['block', () => call('block', { block_id: s })], ['chunk', () => call('chunk', { chunk_id: s })], ['receipt', () => call('EXPERIMENTAL_receipt', { receipt_id: s })],
@@ -20,6 +30,7 @@ export function kinds(s) {
 /** lookUp asks for all that a text may be, and goes there if it is one thing. */
 export async function lookUp(main, s = '') {
   s = s.trim();
+  s = height(s) ?? s;
   const all = kinds(s);
   if (!all.length) {
     fill(main, el('h1', null, 'Search'), el('p', null, 'No height, hash or account looks like ', el('code', null, s), '. A hash is 43 or 44 characters of base58, an account 2 to 64 of a–z, 0–9 and -_.'));

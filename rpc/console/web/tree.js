@@ -13,6 +13,21 @@ function sortKey(name) {
   return { text: m[1], number: m[2] ? Number(m[2]) : -1 };
 }
 
+/**
+ * measured is the kind whose latencies a row shows: they are known by kind, so an actor has them if it is the only one of its kind, and else the row of all of
+ * them. null: it shows none.
+ */
+export const measured = (n) => (n.all || n.kind?.alive === 1 ? n.kind : null);
+
+/** common is the lowest node above two, or one of them. */
+function common(a, b) {
+  for (let x = b; x; x = x.parent) if (x === a) return a; // mostly
+  const above = new Set();
+  for (let x = a; x; x = x.parent) above.add(x);
+  for (let x = b; x; x = x.parent) if (above.has(x)) return x;
+  return null;
+}
+
 const STEP = 400; // nodes, some tenths of a ms
 
 const sum = (a) => a.reduce((x, y) => x + y, 0);
@@ -24,6 +39,7 @@ export class Tree {
     this.top = this.node('node', null);
     this.folded = new Set();
     this.kinds = new Map();
+    this.all = new Map(); // rows of all actors of a kind, by their ids
     this.by = 'name';
     this.up = true;
     this.filter = '';
@@ -87,7 +103,9 @@ export class Tree {
       n.oldest = oldest * 1e3;
       n.since = since * 1e3;
       n.turn = this.turn;
+      if (n.kind.alive > 1) n.kind.home = n.kind.home == null || n.kind.home === n.parent ? n.parent : common(n.kind.home, n.parent);
     }
+    this.together(kinds);
     yield* this.prune();
     if (!this.moved && this.by === 'name' && this.flat) return;
     this.moved = false;
@@ -96,6 +114,26 @@ export class Tree {
       out = [];
       yield* this.walk(out);
     }
+  }
+
+  /** together makes the rows of kinds of which there are several: they stand below what all of them are below. */
+  together(kinds) {
+    const before = this.all;
+    this.all = new Map();
+    for (const k of kinds) {
+      if (k.home == null) continue;
+      const id = 'kind:' + k.name;
+      const n = before.get(id) ?? { id, key: id, all: true, group: false, below: [], level: 0, open: null, parent: k.home };
+      if (!before.has(id) || n.parent !== k.home) this.moved = true;
+      Object.assign(n, { name: `all ${k.alive} of kind ${k.name}`, parent: k.home, kind: k, mailbox: k.mailbox, messages: k.messages, rate: k.rate, oldest: k.oldest_ns, since: k.since_ns });
+      this.all.set(id, n);
+    }
+    if ([...before.keys()].some((id) => !this.all.has(id))) this.moved = true;
+  }
+
+  /** get is an actor, or the row of all of a kind. */
+  get(id) {
+    return this.nodes.get(id) ?? this.all.get(id);
   }
 
   /** prune takes away who has ended. */
@@ -156,8 +194,8 @@ export class Tree {
       case 'mailbox': return n.mailbox;
       case 'rate': return n.rate ?? -1;
       case 'oldest': return n.oldest;
-      case 'wait': return n.kind?.wait[1] ?? -1;
-      case 'work': return n.kind?.work[1] ?? -1;
+      case 'wait': return measured(n)?.wait[1] ?? -1;
+      case 'work': return measured(n)?.work[1] ?? -1;
       default: return n.kind?.restarts ?? -1;
     }
   }
@@ -184,6 +222,11 @@ export class Tree {
       out.push(n);
       if (out.length % STEP === 0) yield;
       if (!n.open) continue;
+      for (const all of this.all.values()) {
+        if (all.parent !== n || shown && !all.name.includes(this.filter)) continue;
+        all.level = level + 1;
+        out.push(all);
+      }
       n.below.sort(compare);
       if (n.below.length > STEP) yield;
       for (let i = n.below.length - 1; i >= 0; i--) ways.push([n.below[i], level + 1]);

@@ -1,6 +1,6 @@
 // Transactions and receipts: who called whom, for how much gas, and what was logged.
 import { el, fill, link, list } from './dom.js';
-import { count, fromBase64, gas, near, readable } from './format.js';
+import { clock, count, fromBase64, gas, near, readable } from './format.js';
 import { call } from './rpc.js';
 
 /** actionNames are the kinds of actions in a few words. */
@@ -80,6 +80,13 @@ export async function txPage(main, [hash, sender], life) {
       out.receipt_ids.length ? el('ul', null, out.receipt_ids.map(node)) : null));
   };
 
+  const at = r.transaction_outcome.block_hash;
+  const inBlock = el('span', null, link('block', at));
+  const made = el('span', null, '…');
+  call('block', { block_id: at }, life.over.signal).then((b) => {
+    fill(inBlock, link('block', at, count(b.header.height)), ' ', el('code', { class: 'muted' }, at));
+    fill(made, clock(b.header.timestamp_nanosec));
+  }, () => fill(made, '–')); // its body is collected
   fill(main, el('h1', null, 'Transaction'), list([
     ['Hash', el('code', null, t.hash)],
     ['From', link('account', t.signer_id)],
@@ -89,7 +96,8 @@ export async function txPage(main, [hash, sender], life) {
     ['Result', status(r.status)],
     ['Gas burnt', gas(burnt)],
     ['Paid', near(tokens)],
-    ['In block', link('block', r.transaction_outcome.block_hash)],
+    ['In block', inBlock],
+    ['Made at', made],
     ['Nonce', count(t.nonce)],
     ['Key', el('code', null, t.public_key)],
   ]), el('h2', { id: 'receipts' }, 'Receipts'),
