@@ -14,7 +14,7 @@ import (
 )
 
 // ErrDeal says why a token's balance can't be set.
-var ErrDeal = errors.New("engine: deal")
+var ErrDeal = errors.New("engine: the balance can't be set")
 
 // dealGas is what ft_balance_of may burn while a balance is looked for.
 const dealGas primitives.Gas = 100_000_000_000_000
@@ -70,7 +70,7 @@ func (e *Engine) balanceOf(ctx context.Context, at *State, i primitives.ShardInd
 	case !found:
 		return sum, fmt.Errorf("%w: there is no account %s", ErrDeal, token)
 	case out.Err != nil:
-		return sum, fmt.Errorf("%w: ft_balance_of of %s fails: %v", ErrDeal, token, out.Cause)
+		return sum, fmt.Errorf("%w: ft_balance_of of %s fails: %v", ErrDeal, token, failure(&out))
 	}
 	var text string
 	if err := json.Unmarshal(out.Return.Value, &text); err == nil {
@@ -80,6 +80,14 @@ func (e *Engine) balanceOf(ctx context.Context, at *State, i primitives.ShardInd
 		}
 	}
 	return sum, fmt.Errorf("%w: ft_balance_of of %s returns no balance", ErrDeal, token)
+}
+
+// failure says why a call failed: the VM's text, or if there is none what the chain keeps of it.
+func failure(out *action.CallOutcome) error {
+	if out.Cause != nil {
+		return out.Cause
+	}
+	return out.Err
 }
 
 // readKeys is a trie that notes which keys of an account's data are looked at, up to one more than are tried.

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrPatch says why records can't be written into the state.
-var ErrPatch = errors.New("engine: patch")
+var ErrPatch = errors.New("engine: the records can't be written")
 
 // patchOf is a patch that goes with a block, and what contracts are told in that.
 type patchOf struct {
@@ -100,7 +100,7 @@ func (e *Engine) CheckPatch(records []genesis.Record) error {
 		return err
 	}
 	c := patchCheck{head: head, rules: next, base: e.o.Base, validators: e.initial, treasury: e.chain.Treasury, accounts: map[primitives.AccountID]*primitives.Account{},
-		data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
+		made: madeBy(records), data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
 	for i, r := range records {
 		if err := c.record(r); err != nil {
 			if errors.Is(err, errRefused) {
@@ -150,6 +150,7 @@ type patchCheck struct {
 	treasury   primitives.AccountID
 	validators func(primitives.AccountID) bool              // those of the genesis
 	accounts   map[primitives.AccountID]*primitives.Account // nil: gone
+	made       map[primitives.AccountID]made                // what all records make of accounts
 	data       map[dataOf]bool                              // that is there
 	waiting    map[dataOf]bool                              // ids of receipts that wait, and of the data that they wait for
 }
@@ -178,6 +179,46 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 	return a, nil
 }
 
+// made is what the records of a patch make of an account.
+type made struct {
+	account bool // it is there, or is as on another chain
+	waits   bool // a receipt to it waits for data
+}
+
+func madeBy(records []genesis.Record) map[primitives.AccountID]made {
+	out := map[primitives.AccountID]made{}
+	for _, r := range records {
+		m := out[r.Owner()]
+		switch r.(type) {
+		case *genesis.AccountRecord, *genesis.ForkRecord:
+			m.account = true
+		case *genesis.PostponedReceiptRecord:
+			m.waits = true
+		case *genesis.DataRecord, *genesis.ContractRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.ReceivedDataRecord,
+			*genesis.DelayedReceiptRecord, *genesis.Removal:
+			continue
+		}
+		out[r.Owner()] = m
+	}
+	return out
+}
+
+// belongs refuses what an account has for one that is not there, and that the patch does not make, in whatever order.
+func (c *patchCheck) belongs(r genesis.Record, what string) error {
+	id := r.Owner()
+	if c.made[id].account {
+		return nil
+	}
+	a, err := c.account(id)
+	switch {
+	case err != nil && c.base != nil: // the other chain's node does not answer now; the block that has the patch waits for it
+		return nil
+	case err == nil && a == nil:
+		return refused("there is no such account to have %s; give its Account record, too", what)
+	}
+	return err
+}
+
 func (c *patchCheck) record(r genesis.Record) error {
 	if r.Owner() == primitives.SystemAccount {
 		return refused("the account %s has no state", r.Owner())
@@ -200,6 +241,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 		if n := uint64(len(r.Value)); n > limits.MaxLengthStorageValue {
 			return refused("value has %d bytes, the limit of contracts is %d", n, limits.MaxLengthStorageValue)
 		}
+		return c.belongs(r, "data")
 	case *genesis.ContractRecord:
 		if n := uint64(len(r.Code)); n > limits.MaxContractSize {
 			return refused("code has %d bytes, the limit is %d", n, limits.MaxContractSize)
@@ -211,6 +253,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 		}
 	case *genesis.ReceivedDataRecord:
 		c.data[dataOf{r.AccountID, r.DataID}] = true
+		if !c.made[r.AccountID].waits { // a receipt may wait at an account that is not there yet
+			return c.belongs(r, "data that came")
+		}
 	case *genesis.PostponedReceiptRecord:
 		return c.postponed(r.Receipt)
 	case *genesis.DelayedReceiptRecord:
@@ -224,7 +269,9 @@ func (c *patchCheck) record(r genesis.Record) error {
 		case maxPatchBalance.Less(k.Balance):
 			return refused("the gas key's balance is more than %v yoctoNEAR", maxPatchBalance)
 		}
-	case *genesis.GasKeyNonceRecord: // nothing depends on it
+		return c.belongs(r, "keys")
+	case *genesis.GasKeyNonceRecord:
+		return c.belongs(r, "keys")
 	case *genesis.ForkRecord:
 		return c.fork(r)
 	case *genesis.Removal:

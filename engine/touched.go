@@ -20,7 +20,7 @@ import (
 const MaxTouched = 100_000
 
 // ErrTouched says why what a transaction touches can't be told.
-var ErrTouched = errors.New("engine: what a transaction touches")
+var ErrTouched = errors.New("engine: what the transaction touches can't be told")
 
 // Touched returns what a transaction, which is in a block, reads and writes with all its receipts, as it was before that block, and what it
 // did. It is run again for that on the state of then, alone: what other transactions did in between is no part of it. Where it does something

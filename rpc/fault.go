@@ -104,7 +104,7 @@ func internal(prefix string, err error) error {
 	if errors.As(err, &f) {
 		return f
 	}
-	text := clipTo(err.Error(), maxInternal)
+	text := clipTo(reason(err), maxInternal)
 	return &failure{text: text, data: view.AppendString(nil, prefix+text), cause: err}
 }
 
@@ -114,7 +114,7 @@ func internalAsCause(err error) error {
 	if errors.As(err, &f) {
 		return f
 	}
-	f = &failure{text: clipTo(err.Error(), maxInternal), cause: err}
+	f = &failure{text: clipTo(reason(err), maxInternal), cause: err}
 	f.data = f.appendCause(nil)
 	return f
 }

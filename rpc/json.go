@@ -37,6 +37,10 @@ type document struct {
 	text  []byte
 	nodes []node
 	limit bounds
+
+	asks  bool     // notes the names that are asked for of the value that is all of it
+	asked []string // those, for unknownMember
+	root  uint32
 }
 
 // val is a value of a document; the zero val is null.
@@ -113,6 +117,9 @@ func (v val) each(f func(val) bool) {
 func (v val) get(name string) (out val, ok bool) {
 	if v.kind() != kObject {
 		return val{}, false
+	}
+	if v.doc.asks && v.at == v.doc.root {
+		v.doc.asked = append(v.doc.asked, name)
 	}
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
 		if key := (val{v.doc, at}); string(key.str()) == name {

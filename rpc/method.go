@@ -24,6 +24,11 @@ type Method[P any] struct {
 	Simulates bool
 	// Steers marks those that make a chain of one's own do as one likes.
 	Steers bool
+	// Own marks methods that nearcore does not have: members of their parameters that they do not know are refused. Nearcore ignores those of
+	// its methods.
+	Own bool
+	// Ignores names members that are taken and not looked at.
+	Ignores []string
 	// Patience is how long a wait lasts at most where that is not PollingTimeout.
 	Patience time.Duration
 	// Submits marks those whose parameters are a signed transaction that they submit, and wait for: of one signer they run in order.
@@ -62,6 +67,7 @@ type route struct {
 	steers     bool
 	patience   time.Duration
 	labels     []string // of metrics; empty: the name under which it was called
+	own        bool
 	parse      func(params val) error
 	// run appends the result; label is what Label returned, "" before the parameters are read.
 	run func(c *call, b []byte, params val) (out []byte, label string, err error)
@@ -70,13 +76,13 @@ type route struct {
 // route erases the type of parameters.
 func (m Method[P]) route() route {
 	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
-		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, steers: m.Steers, patience: m.Patience, labels: m.Labels}
+		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, steers: m.Steers, own: m.Own, patience: m.Patience, labels: m.Labels}
 	r.parse = func(params val) error {
-		_, err := m.Parse(params)
+		_, err := m.read(params)
 		return err
 	}
 	r.run = func(c *call, b []byte, params val) ([]byte, string, error) {
-		p, err := m.Parse(params)
+		p, err := m.read(params)
 		c.x.leaveTurn()
 		if err != nil {
 			return b, "", &parseFailure{parseErrorText(err)}
@@ -92,6 +98,24 @@ func (m Method[P]) route() route {
 		return out, label, err
 	}
 	return r
+}
+
+// read is Parse. Of a method of our own it refuses members that Parse has not asked for.
+func (m *Method[P]) read(params val) (p P, err error) {
+	if !m.Own || params.kind() != kObject {
+		return m.Parse(params)
+	}
+	d := *params.doc // which requests of a batch share
+	d.asks, d.root = true, params.at
+	params.doc = &d
+	p, err = m.Parse(params)
+	var missing missingField
+	if err == nil || errors.As(err, &missing) { // one that is missing may be spelt wrong
+		if unknown := unknownMember(params, slices.Concat(d.asked, m.Ignores)); unknown != nil {
+			return p, unknown
+		}
+	}
+	return p, err
 }
 
 // declared turns errors that the method does not declare into INTERNAL_ERROR.
@@ -110,6 +134,17 @@ func (r *route) declared(err error) error {
 type noParams struct{}
 
 func parseNone(val) (noParams, error) { return noParams{}, nil }
+
+// parseNothing is parseNone for methods of our own: what is sent is empty.
+func parseNothing(v val) (p struct{}, err error) {
+	switch k := v.kind(); {
+	case k == kArray && v.len() > 0:
+		return p, tooLong(v.len())
+	case k != kNull && k != kArray && k != kObject:
+		return p, typeError(v, "no parameters")
+	}
+	return p, nil
+}
 
 // parseFailure is a refusal of parameters or of the envelope: PARSE_ERROR.
 type parseFailure struct{ text string }

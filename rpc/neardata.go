@@ -38,7 +38,7 @@ transaction that it comes from. null: the chain has no block there. A height up 
 /v0/block_opt/HEIGHT, behind them /headers, /chunk/SHARD, /shard/SHARD, /code/HASH (code that its transactions and receipts bring, of which documents have
 the hash alone); /v0/last_block/final, /v0/last_block/optimistic and /v0/first_block lead there.`,
 	Faults: []*Fault{UnknownBlock, TooFarAhead, Timeout}, Waits: true,
-	Parse: parseDocument,
+	Own: true, Parse: parseDocument,
 	Handle: func(c *call, b []byte, q *documentQuery) ([]byte, error) {
 		at, err := c.node.AwaitHeight(expired, q.final, q.height)
 		if q.height > at && q.height-at > farAhead {

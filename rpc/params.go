@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -162,15 +163,19 @@ func readList[T any](v val, one func(val) (T, error)) (out []T, err error) {
 
 // unknownVariant is the refusal of a name that is none of names.
 func unknownVariant(name []byte, names []string) error {
+	return fmt.Errorf("unknown variant `%s`, expected %s", clipText(name), choice(names))
+}
+
+// choice lists names as serde does.
+func choice(names []string) string {
 	quoted := make([]string, len(names))
 	for i, n := range names {
 		quoted[i] = "`" + n + "`"
 	}
-	expected := "one of " + strings.Join(quoted, ", ")
 	if len(names) <= 2 {
-		expected = strings.Join(quoted, " or ")
+		return strings.Join(quoted, " or ")
 	}
-	return fmt.Errorf("unknown variant `%s`, expected %s", clipText(name), expected)
+	return "one of " + strings.Join(quoted, ", ")
 }
 
 // readName reads one of a set of names and returns its index.
@@ -295,7 +300,73 @@ func readFields(v val, fields []field) error {
 	return nil
 }
 
-func missingField(name string) error { return fmt.Errorf("missing field `%s`", name) }
+// missingField is the name of a member that is not there.
+type missingField string
+
+func (name missingField) Error() string { return "missing field `" + string(name) + "`" }
+
+// unknownMember refuses the first member of an object whose name is none of known, with the name that may be meant.
+func unknownMember(v val, known []string) error {
+	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
+		key := string(val{v.doc, at}.str())
+		if slices.Contains(known, key) {
+			continue
+		}
+		what := "unknown field `" + string(clipText([]byte(key))) + "`"
+		names := slices.Compact(slices.Sorted(slices.Values(known)))
+		if near := nearest(key, names); near != "" {
+			return errors.New(what + ", did you mean `" + near + "`?")
+		}
+		if len(names) == 0 {
+			return errors.New(what + ", there are no fields")
+		}
+		return fmt.Errorf("%s, expected %s", what, choice(names))
+	}
+	return nil
+}
+
+// maxNear bounds the names that are compared, bytes.
+const maxNear = 64
+
+// nearest is the name that may be meant by another one: that of the fewest changes of a letter, if those are no more than a third of it, and
+// one at least; empty: none.
+func nearest(name string, names []string) string {
+	if len(name) > maxNear {
+		return ""
+	}
+	best, at := max(1, len(name)/3)+1, ""
+	for _, n := range names {
+		d := editDistance(name, n)
+		if strings.HasPrefix(n, name) && len(name) > 1 {
+			d = min(d, best-1)
+		}
+		if d < best {
+			best, at = d, n
+		}
+	}
+	return at
+}
+
+// editDistance is Levenshtein's distance.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := before
+			if a[i] != b[j] {
+				d++
+			}
+			before = row[j+1]
+			row[j+1] = min(d, row[j]+1, before+1)
+		}
+	}
+	return row[len(b)]
+}
 
 // readStruct reads a struct without flattened parts: an object, or an array of the fields in order.
 func readStruct(v val, name string, fields ...field) error {

@@ -23,7 +23,7 @@ var sandboxMine = Method[view.Mine]{
 	Name: "sandbox_mine", Doc: `Makes blocks at once, however they are made else, and returns height and hash of the last: so many, or until a transaction and all receipts
 that follow from it have run.`,
 	Faults: []*Fault{CannotMine, Timeout}, Waits: true,
-	Steers: true, Parse: parseMine,
+	Steers: true, Own: true, Parse: parseMine,
 	Handle: func(c *call, b []byte, p *view.Mine) ([]byte, error) {
 		at, err := c.node.Mine(c.ctx, p)
 		if err != nil {
@@ -39,7 +39,8 @@ func steered(err error, refused *Fault, late string) error {
 	var e *view.SteerError
 	switch {
 	case errors.As(err, &e):
-		return refused.because(e.Reason, view.AppendString([]byte(`"reason":`), e.Reason))
+		text := reason(errors.New(e.Reason))
+		return refused.because(text, view.AppendString([]byte(`"reason":`), text))
 	case errors.Is(err, view.ErrTimeout):
 		return Timeout.because(late, nil)
 	}

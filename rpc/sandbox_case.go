@@ -18,7 +18,7 @@ const maxDeeds = 10_000
 var sandboxDumpTransaction = Method[view.Trace]{
 	Name: "sandbox_dump_transaction", Doc: `Returns what one transaction reads and writes with all its receipts, as records of the state before it, with the transaction and what it
 did: a file with which sandbox_replay_transaction has it happen again on any sandbox.`,
-	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Steers: true,
+	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Steers: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
 	Parse: func(v val) (p view.Trace, err error) {
 		return p, readStruct(v, "RpcSandboxDumpTransactionRequest", field{"tx_hash", false, into(&p.Hash, readHash)})
 	},
@@ -61,13 +61,14 @@ did: a file with which sandbox_replay_transaction has it happen again on any san
 // sandboxReplayTransaction is our own. Its parameters are what sandbox_dump_transaction returned.
 var sandboxReplayTransaction = Method[view.Case]{
 	Name: "sandbox_replay_transaction", Doc: `Takes what sandbox_dump_transaction returned, here or elsewhere: writes its records, takes away what else its accounts have, runs its
-transaction, unsigned and on this chain, and says whether the outcomes are what they were.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+transaction, unsigned and on this chain, and says whether the outcomes are what they were. Where that would take away keys, code, data or an
+account that it does not have, nothing happens, unless replace is true: a world (sandbox_new_world) leaves this chain as it is.`,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Ignores: []string{"alone", "same", "differs", "hash", "height", "mocked"},
 	Parse: func(v val) (p view.Case, err error) {
 		return p, readStruct(v, "RpcSandboxReplayTransactionRequest", field{"records", false, into(&p.Records, readRecords)},
 			field{"signed_tx_base64", false, into(&p.Tx, readObjectTx)},
 			field{"absent", true, func(v val) (err error) { p.Absent, err = readList(v, readAccountID); return err }},
-			field{"timestamp_nanosec", true, into(&p.Timestamp, readNanos)},
+			field{"timestamp_nanosec", true, into(&p.Timestamp, readNanos)}, field{"replace", true, into(&p.Replace, readBool)},
 			field{"outcomes", true, func(v val) (err error) { p.Outcomes, err = readDeeds(v); return err }})
 	},
 	Handle: func(c *call, b []byte, p *view.Case) ([]byte, error) {

@@ -9,7 +9,7 @@ import (
 var sandboxMissChunks = Method[view.MissChunks]{
 	Name: "sandbox_miss_chunks", Doc: `Has the next blocks be without new chunks, so many, of some shards or of all, as where their producers fail: transactions and receipts
 wait. 0 blocks: no longer. Returns of how many blocks to come the chunk of each shard is missing.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.MissChunks, err error) {
 		p.Blocks = 1
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -40,7 +40,7 @@ var sandboxReorg = Method[reorg]{
 	Name: "sandbox_reorg", Doc: `Reorganises the chain: a block that is higher than the head, and whose parent lies so many blocks below that, becomes the head, as where
 another branch wins. Transactions of the blocks that are not of the chain any more come again. Final blocks stay. Returns the head, and the
 blocks that are gone, the newest first.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p reorg, err error) {
 		p.blocks = 1
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {

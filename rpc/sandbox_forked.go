@@ -10,7 +10,7 @@ var sandboxFork = Method[view.SteerFork]{
 	Name: "sandbox_fork", Doc: `Tells what this chain is a fork of, what was asked of the other chain's node, and what of it was proven. reset makes accounts what they
 were when the fork was made, and forgets what was changed of them here; cut shows nothing of the other chain at them any more, what has been changed here
 stays; live has them be as on the other chain now, again and again, until they are reset or cut.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.SteerFork, err error) {
 		if v.isNull() {
 			return p, nil

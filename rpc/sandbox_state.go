@@ -18,7 +18,7 @@ type dumpState struct {
 var sandboxDumpState = Method[dumpState]{
 	Name: "sandbox_dump_state", Doc: `Returns what the state is, as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it or, with account_ids,
 of these accounts; behind the head, or the block of a height. What is larger than a reply may be is for troupe view-state dump-state.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p dumpState, err error) {
 		if v.isNull() {
 			return p, nil
@@ -62,7 +62,7 @@ type loadState struct{ records []genesis.Record }
 var sandboxLoadState = Method[loadState]{
 	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and takes away what else their accounts have of keys, code and data: those that
 are in an Account record are then as sandbox_dump_state had them.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p loadState, err error) {
 		return p, readStruct(v, "RpcSandboxLoadStateRequest", field{"records", false, into(&p.records, readRecords)})
 	},
@@ -92,7 +92,7 @@ func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 // sandboxSetBalance is our own.
 var sandboxSetBalance = Method[setAccount]{
 	Name: "sandbox_set_balance", Doc: `Sets what an account has, in yoctoNEAR, beside what it has staked. One that does not exist is made, without keys.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		return p, readStruct(v, "RpcSandboxSetBalanceRequest", field{"account_id", false, into(&p.account, readAccountID)},
 			field{"amount", false, into(&p.amount, readYocto)})
@@ -122,7 +122,7 @@ const newAccountUsage = 100
 // sandboxSetCode is our own.
 var sandboxSetCode = Method[setAccount]{
 	Name: "sandbox_set_code", Doc: `Sets the code of an account that exists, in base64, or removes it with null. Nothing of it is run.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.ContractRecord{}
 		gone := false
@@ -137,7 +137,7 @@ var sandboxSetCode = Method[setAccount]{
 // sandboxSetKey is our own.
 var sandboxSetKey = Method[setAccount]{
 	Name: "sandbox_set_key", Doc: `Gives an account a key with full access, whose nonce is 0 or as said, or takes a key of any kind away with "remove": true.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.AccessKeyRecord{}
 		var key primitives.PublicKey
@@ -157,7 +157,7 @@ var sandboxSetKey = Method[setAccount]{
 // sandboxSetStorage is our own.
 var sandboxSetStorage = Method[setAccount]{
 	Name: "sandbox_set_storage", Doc: `Sets one value of a contract's storage, key and value in base64, or removes it with null.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.DataRecord{}
 		gone := false
@@ -207,7 +207,7 @@ type deal struct {
 var sandboxDeal = Method[deal]{
 	Name: "sandbox_deal", Doc: `Sets what an account has of a NEP-141 token: the value of the token's storage that ft_balance_of reads. That ft_balance_of then says so is
 tried first. The token's total supply stays as it is.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p deal, err error) {
 		return p, readStruct(v, "RpcSandboxDealRequest", field{"token_id", false, into(&p.token, readAccountID)},
 			field{"account_id", false, into(&p.account, readAccountID)}, field{"amount", false, into(&p.amount, readYocto)})
@@ -230,7 +230,7 @@ type impersonate struct {
 var sandboxImpersonate = Method[impersonate]{
 	Name: "sandbox_impersonate", Doc: `Says for which accounts transactions are taken that are not signed: whose signature is ed25519 and zero in all 64 bytes. account_ids replaces
 who was named before, all: every account. The transaction names a key that the account has, and a nonce above that key's.`,
-	Faults: sandboxFaults, Steers: true,
+	Faults: sandboxFaults, Steers: true, Own: true,
 	Parse: func(v val) (p impersonate, err error) {
 		return p, readStruct(v, "RpcSandboxImpersonateRequest",
 			field{"account_ids", true, func(v val) (err error) { p.accounts, err = readList(v, readAccountID); return err }},

@@ -20,7 +20,7 @@ type takeSnapshot struct{ name string }
 var sandboxSnapshot = Method[takeSnapshot]{
 	Name: "sandbox_snapshot", Doc: `Keeps the way back to the head: state, transactions that wait, clock and epoch. Returns its id: the name that was given, or else a
 number. A snapshot of that name is replaced.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p takeSnapshot, err error) {
 		if v.isNull() {
 			return p, nil
@@ -47,7 +47,7 @@ func parseSnapshotID(v val) (p snapshotID, err error) {
 var sandboxRevert = Method[snapshotID]{
 	Name: "sandbox_revert", Doc: `Goes back to a snapshot: its block is the head again, on disk too, and the blocks behind it have never been. Snapshots that were taken
 behind it end; it stays, and may be gone back to again. Who waits for a transaction meanwhile gets an error.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Parse: parseSnapshotID,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		at, err := c.node.Revert(c.ctx, p.id)
 		if err != nil {
@@ -60,7 +60,7 @@ behind it end; it stays, and may be gone back to again. Who waits for a transact
 // sandboxDropSnapshot is our own.
 var sandboxDropSnapshot = Method[snapshotID]{
 	Name: "sandbox_drop_snapshot", Doc: `Gives up a snapshot, and what it keeps in memory.`,
-	Faults: sandboxFaults, Steers: true, Parse: parseSnapshotID,
+	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if err := c.node.DropSnapshot(p.id); err != nil {
 			return b, steered(err, SandboxRefused, "")
@@ -72,7 +72,7 @@ var sandboxDropSnapshot = Method[snapshotID]{
 // sandboxSnapshots is our own.
 var sandboxSnapshots = Method[struct{}]{
 	Name: "sandbox_snapshots", Doc: `Lists the snapshots that can be gone back to, in the order in which they were taken.`,
-	Faults: sandboxFaults, Steers: true, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Snapshots()
 		if err != nil {
@@ -106,7 +106,7 @@ var sandboxSetClock = Method[view.SetClock]{
 advance_nanosec: so much later than now; frozen: it stands still; next_timestamp_nanosec: of the next block, from where it goes on;
 interval_nanosec: between a block and the one before, whatever the clock shows, 0: the clock counts. Numbers, or decimal strings.
 Time never goes back: only sandbox_revert does.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.SetClock, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -136,7 +136,7 @@ var sandboxSetProduction = Method[view.SetProduction]{
 	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode: "instant", "interval" or
 "manual", as troupe.block_production has them; quiet: no block unless something waits or is asked for; interval_nanosec: between blocks
 when nothing is to be done.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.SetProduction, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -162,7 +162,7 @@ when nothing is to be done.`,
 // sandboxNextEpoch is our own.
 var sandboxNextEpoch = Method[struct{}]{
 	Name: "sandbox_next_epoch", Doc: `Goes to the first block of the next epoch, as sandbox_fast_forward goes, and returns it.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Patience: forwardPatience, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Patience: forwardPatience, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		at, err := c.node.NextEpoch(c.ctx)
 		if err != nil {

@@ -10,7 +10,7 @@ var sandboxNewWorld = Method[view.NewWorld]{
 wait, and snapshots of its own. Neither sees what the other does from then on. All paths of this node are there for it below /world/ID; with port: true
 it has an address of its own, too. quiet: no block unless something waits or is asked for; as its parent is if that is left out. A world
 may have worlds. It ends when it is dropped, when nobody has asked for it for some time, with what it goes on from, and with the process.`,
-	Faults: sandboxFaults, Waits: true, Steers: true,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.NewWorld, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
 			return p, nil
@@ -36,7 +36,7 @@ may have worlds. It ends when it is dropped, when nobody has asked for it for so
 // sandboxDropWorld is our own.
 var sandboxDropWorld = Method[snapshotID]{
 	Name: "sandbox_drop_world", Doc: `Ends a world, and those that go on from it. The reply comes when nothing of it is left.`,
-	Faults: sandboxFaults, Waits: true, Steers: true, Parse: parseSnapshotID,
+	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if k := c.x.socket; k != nil {
 			k.drops.Store(true)
@@ -52,7 +52,7 @@ var sandboxDropWorld = Method[snapshotID]{
 var sandboxWorlds = Method[struct{}]{
 	Name: "sandbox_worlds", Doc: `Lists the worlds of this process, in the order in which they were made, with where they began, their heads, and the bytes of memory that each
 takes, about.`,
-	Faults: sandboxFaults, Steers: true, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Worlds()
 		if err != nil {

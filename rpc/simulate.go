@@ -15,7 +15,7 @@ import (
 var simulateTx = Method[view.Simulate]{
 	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what EXPERIMENTAL_tx_status would.",
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
-	Parse: parseSimulate,
+	Own: true, Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
 		p.Client = c.x.who()
 		if err := c.x.mayWork(c.ctx); err != nil {
@@ -44,7 +44,7 @@ var simulateTx = Method[view.Simulate]{
 var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx", Doc: "Says what a transaction did, or would do: its receipts, with the host functions and storage entries of each contract call.",
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
-	Parse: parseTrace,
+	Own: true, Ignores: []string{"sender_account_id"}, Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
 		p.Client = c.x.who()
 		if err := c.x.mayWork(c.ctx); err != nil {

@@ -9,7 +9,7 @@ var streamerMessage = Method[view.BlockRef]{
 	Name: "troupe_streamer_message", Doc: "Returns all of a block as nearcore's indexer framework streams it: block, chunks, outcomes with their receipts, state changes.",
 	Faults: []*Fault{UnknownBlock, NotSyncedYet},
 	Heavy:  true,
-	Parse: func(v val) (view.BlockRef, error) {
+	Own:    true, Parse: func(v val) (view.BlockRef, error) {
 		if id, ok := single(v); ok {
 			return readBlockID(id)
 		}

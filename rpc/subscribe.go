@@ -29,7 +29,7 @@ const maxHashes = 256
 var subscribe = Method[view.Subscription]{
 	Name: "subscribe", Doc: "Begins to tell of blocks, transactions, outcomes, events, or of all that blocks did, as they come, on a WebSocket.",
 	Faults: []*Fault{NotAWebSocket, UnknownBlock, NotSyncedYet, CursorLost},
-	Parse:  parseSubscription,
+	Own:    true, Parse: parseSubscription,
 	Handle: func(c *call, b []byte, q *view.Subscription) ([]byte, error) {
 		k := c.x.socket
 		if k == nil {
@@ -78,7 +78,7 @@ var subscribe = Method[view.Subscription]{
 var unsubscribe = Method[string]{
 	Name: "unsubscribe", Doc: "Ends a subscription of this WebSocket.",
 	Faults: []*Fault{NotAWebSocket, UnknownSubscription},
-	Parse: func(v val) (id string, err error) {
+	Own:    true, Parse: func(v val) (id string, err error) {
 		if x, ok := single(v); ok {
 			return readText(x)
 		}

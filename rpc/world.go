@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/fasthttp/websocket"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/valyala/fasthttp"
 )
 
@@ -151,8 +153,41 @@ func (s *Server) enter(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	ctx.SetStatusCode(http.StatusNotFound)
-	ctx.SetContentType(textType)
-	ctx.SetBodyString(fmt.Sprintf("there is no such world as %s: it was dropped, or nobody has asked for it for long\n", clipTo(string(ctx.Path()), maxEcho)))
+	text := fmt.Sprintf("there is no such world as %s: it was dropped, or nobody has asked for it for long", clipTo(string(ctx.Path()), maxEcho))
+	if !ctx.IsPost() {
+		ctx.SetContentType(textType)
+		ctx.SetBodyString(text + "\n")
+		return
+	}
+	ctx.SetContentType(jsonType)
+	f := &failure{fault: unknownWorld, data: view.AppendString(nil, text), text: text}
+	ctx.SetBody(appendID(f.appendError([]byte(`{"jsonrpc":"2.0","error":`)), idOf(ctx)))
+}
+
+// unknownWorld is the fault of requests for a world that is not there.
+var unknownWorld = &Fault{Name: "UNKNOWN_WORLD", Fields: true}
+
+// maxIDBody bounds the body in which the id of a request is looked for that nothing else is read of, bytes.
+const maxIDBody = 4 << 10
+
+// idOf is the id of a request, as far as its body is short; of a larger one, or a batch, it is null.
+func idOf(ctx *fasthttp.RequestCtx) *request {
+	r := &request{hasID: true}
+	n := ctx.Request.Header.ContentLength()
+	if n <= 0 || n > maxIDBody {
+		return r
+	}
+	body := []byte(nil)
+	if !ctx.Request.IsBodyStream() {
+		body = ctx.PostBody()
+	} else if read, err := io.ReadAll(io.LimitReader(ctx.RequestBodyStream(), maxIDBody)); err == nil {
+		body = read
+	}
+	var d document
+	if d.parse(body) == nil {
+		r.id, _ = val{&d, 0}.get("id")
+	}
+	return r
 }
 
 // stays counts a WebSocket as asking for its world as long as it is open.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -71,6 +72,21 @@ func TestWorldPaths(t *testing.T) {
 	for _, path := range []string{"/world/b", "/world/", "/world/b/status", "/world/a/world/a"} {
 		if code := post(path); code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, code)
+		}
+	}
+	for body, id := range map[string]string{
+		`{"jsonrpc":"2.0","id":"x7","method":"status"}`: `"x7"`, `{"id":{"a":1},"method":"status"}`: `{"a":1}`, `[]`: "null", `{`: "null",
+		`{"id":1,"x":"` + strings.Repeat("x", maxIDBody) + `"}`: "null",
+	} {
+		r, err := client.Post("http://"+addr+"/world/b", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		const head = `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{},"name":"UNKNOWN_WORLD"},"code":-32000,"message":"Server error","data":"there is no such world as /world/b: `
+		if err != nil || r.StatusCode != http.StatusNotFound || r.Header.Get("Content-Type") != jsonType || !strings.HasPrefix(string(got), head) || !strings.HasSuffix(string(got), `,"id":`+id+"}") {
+			t.Errorf("%.60s: %d %s", body, r.StatusCode, got)
 		}
 	}
 	r, err := client.Get("http://" + addr + "/world/a/metrics")

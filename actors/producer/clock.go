@@ -3,6 +3,7 @@ package producer
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
@@ -10,7 +11,7 @@ import (
 )
 
 // ErrClock: a time that blocks can't have.
-var ErrClock = errors.New("producer: clock")
+var ErrClock = errors.New("producer: the clock can't be set so")
 
 // clock is what blocks have as their time: the machine's, as far as a sandbox is not told otherwise.
 type clock struct {
@@ -115,11 +116,30 @@ const maxStep = 365 * 24 * 3_600_000_000_000
 func (a *Actor) mayShow(t uint64) error {
 	switch head := a.o.Chain.Adopted(a.head.hash).Header().Timestamp; {
 	case t <= head:
+		if unit, n := unitOf(t, head); unit != "" {
+			return fmt.Errorf("%w: %d looks like %s; nanoseconds are expected: %d", ErrClock, t, unit, n)
+		}
 		return fmt.Errorf("%w: %d, and the head is of %d; only a snapshot leads back", ErrClock, t, head)
 	case t > maxForwardTime:
 		return fmt.Errorf("%w: %d: there is no such time", ErrClock, t)
 	}
 	return nil
+}
+
+// unitOf guesses in which unit a time is that was taken for nanoseconds: that in which it is near the head's; empty: none. n is the time.
+func unitOf(t, head uint64) (unit string, n uint64) {
+	for _, u := range []struct {
+		name string
+		ns   uint64
+	}{{"microseconds", 1_000}, {"milliseconds", 1_000_000}, {"seconds", 1_000_000_000}} {
+		if t > math.MaxUint64/u.ns { // and so for the larger ones
+			break
+		}
+		if n := t * u.ns; n/2 <= head && head/2 <= n {
+			return u.name, n
+		}
+	}
+	return "", 0
 }
 
 // passed is the time that heights take which are passed over (nearcore sandbox_delta_time).

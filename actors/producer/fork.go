@@ -18,9 +18,9 @@ import (
 // Refusals.
 var (
 	// ErrMiss: chunks that can't be missed.
-	ErrMiss = errors.New("producer: missing chunks")
+	ErrMiss = errors.New("producer: chunks can't be missed so")
 	// ErrFork: blocks that can't be replaced.
-	ErrFork = errors.New("producer: reorganisation")
+	ErrFork = errors.New("producer: the chain can't be reorganised so")
 )
 
 // fork is a Reorganise that is not answered.
@@ -50,7 +50,7 @@ func (a *Actor) missChunks(m link.Request[messages.MissChunks, messages.ChunksMi
 		}
 	}
 	if err == nil && q.Blocks > production.MaxMine {
-		err = fmt.Errorf("%w: of %d blocks, the limit is %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
+		err = fmt.Errorf("%w: for %d blocks, the limit is %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
 	}
 	if err != nil {
 		m.Reply(messages.ChunksMissed{}, err)
@@ -95,7 +95,7 @@ func (a *Actor) reorganise(m link.Request[messages.Reorganise, messages.Reorgani
 	case a.fork != nil:
 		err = fmt.Errorf("%w: another is under way", ErrFork)
 	case m.Question.Blocks == 0:
-		err = fmt.Errorf("%w: of no block", ErrFork)
+		err = fmt.Errorf("%w: by no block", ErrFork)
 	case a.forward.target > 0:
 		err = fmt.Errorf("%w: a fast-forward is under way", ErrFork)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrProduction: no way of making blocks.
-var ErrProduction = errors.New("producer: block production")
+var ErrProduction = errors.New("producer: blocks can't be made so")
 
 // Bounds of the interval between blocks when nothing is to be done, ns.
 const (

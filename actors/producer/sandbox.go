@@ -17,7 +17,7 @@ var (
 	// ErrShared: other validators have a say in the next block.
 	ErrShared = errors.New("producer: the chain has other validators")
 	// ErrForward: a height that can't be gone to.
-	ErrForward = errors.New("producer: fast forward")
+	ErrForward = errors.New("producer: can't go on so far")
 	// ErrMany: more is asked for than is done.
 	ErrMany = errors.New("producer: too much is asked for at once")
 )

@@ -29,7 +29,6 @@ var differences = []struct {
 	{"wire", []int{148, 154}, trueHeight},
 	{"wire", []int{248, 249, 522}, contains(400, "only one of block_id, finality and sync_checkpoint may be given")},
 	{"wire", []int{304}, keepsLogs},
-	{"wire", []int{340}, contains(400, "invalid type: integer `5`, expected variant identifier")},
 	{"wire", []int{380, 381, 382}, bothNames},
 	{"wire2", []int{102, 113, 120}, bothNames},
 	{"wire2", []int{66, 88, 117}, queryFault},

@@ -79,7 +79,7 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 		"sandbox_set_production": `{"mode":"manual","quiet":true}`, "sandbox_dump_state": `{"account_ids":["token.near"]}`,
 		"sandbox_load_state":         `{"records":[{"AccessKey":{` + account + `,"public_key":"` + public + `","access_key":{"nonce":0,"permission":"FullAccess"}}}]}`,
 		"sandbox_dump_transaction":   fmt.Sprintf(`{"tx_hash":%q}`, hash),
-		"sandbox_replay_transaction": string(replay), "sandbox_set_balance": `{` + account + `,"amount":"5000000000000000000000000"}`,
+		"sandbox_replay_transaction": `{"replace":true,` + string(replay)[1:], "sandbox_set_balance": `{` + account + `,"amount":"5000000000000000000000000"}`,
 		"sandbox_set_code": `{` + account + `,"code_base64":"AGFzbQEAAAA="}`, "sandbox_set_key": `{` + account + `,"public_key":"` + public + `","nonce":0}`,
 		"sandbox_set_storage": `{` + account + `,"key_base64":"a2V5","value_base64":"dg=="}`,
 		"sandbox_deal":        `{"token_id":"token.near","account_id":"alice.near","amount":"1000"}`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -29,6 +30,11 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 		return out, steerError(ctx, ctx.Err())
 	}
 	records, tx := s.prepareReplay(ctx, c)
+	if !c.Replace {
+		if err := s.losesNothing(ctx, records); err != nil {
+			return out, err
+		}
+	}
 	if err := s.LoadState(ctx, records); err != nil {
 		return out, err
 	}
@@ -94,6 +100,61 @@ func (s steerer) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Rec
 		records = append(records, r)
 	}
 	return records, tx
+}
+
+// maxLosses bounds the accounts that a refusal names.
+const maxLosses = 5
+
+// losesNothing refuses records whose loading would take away what they do not have.
+func (s steerer) losesNothing(ctx context.Context, records []genesis.Record) error {
+	others, err := s.othersOf(ctx, records)
+	if err != nil {
+		return err
+	}
+	var losses []string
+	for _, r := range records {
+		if gone, ok := r.(*genesis.Removal); ok { // of an account that was not there
+			losses = append(losses, fmt.Sprintf("%s would be removed", gone.Owner()))
+		}
+	}
+	counts := map[primitives.AccountID]*[3]int{}
+	var order []primitives.AccountID
+	for _, r := range others {
+		n := counts[r.Owner()]
+		if n == nil {
+			n = new([3]int)
+			counts[r.Owner()] = n
+			order = append(order, r.Owner())
+		}
+		switch r.(type) {
+		case *genesis.AccessKeyRecord:
+			n[0]++
+		case *genesis.ContractRecord:
+			n[1]++
+		default: // data, and nonces of gas keys
+			n[2]++
+		}
+	}
+	for _, id := range order {
+		var of []string
+		for i, what := range []string{"keys", "code", "values"} {
+			switch n := counts[id][i]; {
+			case n > 0 && what == "code":
+				of = append(of, "its code")
+			case n > 0:
+				of = append(of, fmt.Sprintf("%d %s", n, what))
+			}
+		}
+		losses = append(losses, fmt.Sprintf("%s would lose %s", id, strings.Join(of, ", ")))
+	}
+	if len(losses) == 0 {
+		return nil
+	}
+	if more := len(losses) - maxLosses; more > 0 {
+		losses = append(losses[:maxLosses], fmt.Sprintf("and %d accounts more", more))
+	}
+	return &view.SteerError{Reason: "what the dump does not have would be taken away: " + strings.Join(losses, "; ") +
+		`. Replay it in a world (sandbox_new_world), or with "replace": true`}
 }
 
 func (s steerer) hasAccount(ctx context.Context, id primitives.AccountID) (there bool) {

@@ -159,6 +159,7 @@ func TestReplayTransaction(t *testing.T) {
 	defer stop(t, byHand)
 	replay := func(h *Host, file json.RawMessage) (r replayed) {
 		t.Helper()
+		file = append(json.RawMessage(`{"replace":true,`), file[1:]...)
 		if f := rpcOf(t, h, "sandbox_replay_transaction", string(file), &r); f != "" {
 			t.Fatal(f)
 		}
@@ -201,7 +202,36 @@ func TestReplayTransaction(t *testing.T) {
 	if r := replay(fresh, json.RawMessage(poor)); r.Same || !strings.Contains(r.Differs, "outcome 1, of token.near: it is ") {
 		t.Errorf("with another state: %+v", r)
 	}
+	// What the dump does not have stays, unless it is said otherwise.
 	var none struct{}
+	other := primitives.SecretKeyFromSeed(primitives.ED25519, "other").PublicKey().String()
+	must(t, fresh, "sandbox_set_key", fmt.Sprintf(`["alice.near",%q]`, other))
+	must(t, fresh, "sandbox_set_storage", `["alice.near","b3RoZXI","b3RoZXI"]`)
+	keys := func() (list struct {
+		Keys []struct {
+			PublicKey string `json:"public_key"`
+		}
+	}) {
+		if cause := ask(t, fresh, "query", map[string]any{"request_type": "view_access_key_list", "finality": "optimistic", "account_id": "alice.near"}, &list); cause != "" {
+			t.Fatal(cause)
+		}
+		return list
+	}
+	head, had := fresh.Engine.Head().Hash, len(keys().Keys)
+	f := rpcOf(t, fresh, "sandbox_replay_transaction", text, &none)
+	if !strings.HasPrefix(f, "SANDBOX_REFUSED: what the dump does not have would be taken away: ") || !strings.Contains(f, "alice.near would lose ") ||
+		!strings.Contains(f, "keys") || !strings.Contains(f, "values") || !strings.Contains(f, "sandbox_new_world") {
+		t.Errorf("what would be lost: %s", f)
+	}
+	if now := len(keys().Keys); fresh.Engine.Head().Hash != head || now != had {
+		t.Errorf("a refused replay made a block, or left %d of %d keys", now, had)
+	}
+	if r := replay(fresh, file); !r.Same {
+		t.Errorf("with replace: %s", r.Differs)
+	}
+	if now := len(keys().Keys); now != 1 {
+		t.Errorf("with replace %d keys are left", now)
+	}
 	if f := rpcOf(t, a, "sandbox_dump_transaction", `["11111111111111111111111111111111"]`, &none); !strings.HasPrefix(f, "UNKNOWN_TRANSACTION") {
 		t.Errorf("of an unknown transaction: %s", f)
 	}

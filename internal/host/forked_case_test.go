@@ -37,7 +37,7 @@ func TestForkTouched(t *testing.T) {
 		}
 		for range 2 {
 			var r replayed
-			if f := rpcOf(t, fresh, "sandbox_replay_transaction", string(file), &r); f != "" {
+			if f := rpcOf(t, fresh, "sandbox_replay_transaction", `{"replace":true,`+string(file[1:]), &r); f != "" {
 				t.Fatal(f)
 			}
 			if !r.Same {

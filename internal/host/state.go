@@ -39,6 +39,19 @@ func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error 
 	if err := s.alone(); err != nil {
 		return err
 	}
+	patch, err := s.othersOf(ctx, records)
+	if err != nil {
+		return err
+	}
+	for i, r := range patch {
+		patch[i] = &genesis.Removal{Of: r}
+	}
+	_, _, err = s.Node.PatchState(ctx, append(patch, records...))
+	return steerError(ctx, err)
+}
+
+// othersOf returns what the accounts of Account records have of keys, code and data that records do not have.
+func (s steerer) othersOf(ctx context.Context, records []genesis.Record) (others []genesis.Record, err error) {
 	whole := []primitives.AccountID{}
 	there := map[string]bool{}
 	for _, r := range records {
@@ -47,19 +60,15 @@ func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error 
 		}
 		there[nameOf(r)] = true
 	}
-	var patch []genesis.Record
 	if len(whole) > 0 {
-		if err := s.Engine.EachRecord(ctx, s.Engine.Head().Hash, whole, func(r genesis.Record) error {
+		err = s.Engine.EachRecord(ctx, s.Engine.Head().Hash, whole, func(r genesis.Record) error {
 			if name := nameOf(r); name != "" && !there[name] {
-				patch = append(patch, &genesis.Removal{Of: r})
+				others = append(others, r)
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	_, _, err := s.Node.PatchState(ctx, append(patch, records...))
-	return steerError(ctx, err)
+	return others, err
 }
 
 // nameOf says what a record is of, for those kinds that can be removed by themselves; else it is empty.

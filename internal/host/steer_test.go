@@ -75,8 +75,14 @@ func TestPatchState(t *testing.T) {
 	if got := changes.Changes[0].Cause.Type; got != "migration" {
 		t.Errorf("the cause is %s", got)
 	}
-	if f := rpcOf(t, h, "sandbox_patch_state", `[[{"Contract":{"account_id":"nobody.near","code":""}}]]`, &none); !strings.HasPrefix(f, "CANNOT_PATCH: engine: patch: record 0, of nobody.near: ") {
-		t.Errorf("code of nobody: %s", f)
+	for _, record := range []string{
+		`{"Contract":{"account_id":"nobody.near","code":""}}`, `{"Data":{"account_id":"nobody.near","data_key":"YQ","value":"YQ"}}`,
+		`{"ReceivedData":{"account_id":"nobody.near","data_id":"11111111111111111111111111111111","data":""}}`,
+		`{"AccessKey":{"account_id":"nobody.near","public_key":"ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr","access_key":{"nonce":0,"permission":"FullAccess"}}}`,
+	} {
+		if f := rpcOf(t, h, "sandbox_patch_state", "[["+record+"]]", &none); !strings.HasPrefix(f, "CANNOT_PATCH: the records can't be written: record 0, of nobody.near: there is no such account") {
+			t.Errorf("%s of nobody: %s", record, f)
+		}
 	}
 	stop(t, h)
 	h = mustStart(t, dir)

@@ -37,8 +37,8 @@ func (s origin) call(method, params string, result any) (fault string) {
 	}
 	defer func() { _ = r.Body.Close() }()
 	b, err := io.ReadAll(r.Body)
-	if err != nil || r.StatusCode == http.StatusNotFound {
-		return fmt.Sprintf("%d: %s", r.StatusCode, b)
+	if err != nil {
+		return err.Error()
 	}
 	var out struct {
 		Result json.RawMessage
@@ -293,7 +293,7 @@ func TestWorlds(t *testing.T) {
 		t.Error(f)
 	}
 	for _, w := range []origin{wa, wi} {
-		if f := w.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "404: there is no such world") {
+		if f := w.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "UNKNOWN_WORLD: there is no such world") {
 			t.Errorf("%s: %s", w.url, f)
 		}
 	}
@@ -301,7 +301,7 @@ func TestWorlds(t *testing.T) {
 		t.Error(f)
 	}
 	root.must("sandbox_revert", `{"id":"one"}`)
-	if f := wb.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "404") {
+	if f := wb.call("sandbox_worlds", `null`, &list); !strings.HasPrefix(f, "UNKNOWN_WORLD") {
 		t.Errorf("a world behind a revert: %s", f)
 	}
 	if got := root.in(old).data(); got != "AQ==" {

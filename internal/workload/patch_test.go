@@ -100,6 +100,11 @@ func TestCheckPatch(t *testing.T) {
 	for name, records := range map[string][]genesis.Record{
 		"code of nobody":           {&genesis.ContractRecord{AccountID: "nobody.near", Code: []byte{1}}},
 		"code of a removed one":    {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
+		"data of nobody":           {&genesis.DataRecord{AccountID: "nobody.near"}},
+		"a key of nobody":          {&genesis.AccessKeyRecord{AccountID: "nobody.near", PublicKey: StakeKey("a").PublicKey().Handle()}},
+		"a nonce of nobody":        {&genesis.GasKeyNonceRecord{AccountID: "nobody.near", PublicKey: StakeKey("a").PublicKey().Handle()}},
+		"received data of nobody":  {&genesis.ReceivedDataRecord{AccountID: "nobody.near", DataID: primitives.Hash{2}}},
+		"data of a removed one":    {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.DataRecord{AccountID: Account(1)}},
 		"large code":               {&genesis.ContractRecord{AccountID: Account(1), Code: make([]byte, 4<<20+1)}},
 		"large key":                {&genesis.DataRecord{AccountID: Account(1), Key: make([]byte, 2049)}},
 		"large value":              {&genesis.DataRecord{AccountID: Account(1), Value: make([]byte, 4<<20+1)}},
@@ -118,8 +123,14 @@ func TestCheckPatch(t *testing.T) {
 	for name, records := range map[string][]genesis.Record{
 		"code before its hash":  {&genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
 		"code of a new account": {&genesis.AccountRecord{AccountID: "new.near"}, &genesis.ContractRecord{AccountID: "new.near", Code: []byte{1}}},
-		"waits":                 {&genesis.PostponedReceiptRecord{Receipt: waiting(false, primitives.Hash{2})}},
-		"nothing":               nil,
+		"an account behind all of it": {
+			&genesis.DataRecord{AccountID: "new.near"}, &genesis.AccessKeyRecord{AccountID: "new.near", PublicKey: StakeKey("a").PublicKey().Handle()},
+			&genesis.GasKeyNonceRecord{AccountID: "new.near", PublicKey: StakeKey("a").PublicKey().Handle()},
+			&genesis.ReceivedDataRecord{AccountID: "new.near", DataID: primitives.Hash{2}}, &genesis.AccountRecord{AccountID: "new.near"},
+		},
+		"nothing of nobody is removed": {&genesis.Removal{Of: &genesis.DataRecord{AccountID: "nobody.near"}}},
+		"waits":                        {&genesis.PostponedReceiptRecord{Receipt: waiting(false, primitives.Hash{2})}},
+		"nothing":                      nil,
 	} {
 		if err := p.Engine.CheckPatch(records); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -21,6 +21,7 @@ type Case struct {
 	Timestamp uint64   // of the block that has the transaction, ns since 1970
 	Outcomes  []Deed   // the transaction's, and its receipts' without refunds, each before those of the receipts that it sent
 	Mocked    []string // host functions that found signatures good then, as a sandbox was told to
+	Replace   bool     // of a replay: what else its accounts have is taken away
 	Alone     string   // how it ends where there is nothing but this, as far as that differs; empty: it does not
 }
 
