@@ -188,7 +188,7 @@ func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 		return wrapWrite("backup", err)
 	}
 	o := b.s.o
-	db, err := openLevel(stor, &o)
+	db, err := openLevel(stor, &o, newSpace(nil, 0))
 	if err != nil {
 		return errors.Join(err, stor.Close())
 	}

@@ -55,8 +55,8 @@ func (s *Store) Clone() (c *Clone, err error) {
 	if s.view.Load().empty {
 		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
 	}
-	if err := s.log.flush(); err != nil {
-		return nil, s.fail(err)
+	if err := s.flushLog(); err != nil {
+		return nil, err
 	}
 	c = &Clone{s: s, End: placeOf(s.log.end)}
 	defer func() {
@@ -210,7 +210,7 @@ func receiveIndex(d osDisk, r *reading) (err error) {
 	}
 	o := Options{WriteBuffer: mostWriteBuffer}
 	o.fill()
-	db, err := openLevel(stor, &o)
+	db, err := openLevel(stor, &o, newSpace(nil, 0))
 	if err != nil {
 		_ = stor.Close()
 		return err

@@ -46,8 +46,21 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	if len(written) == 0 {
 		return 0, refused
 	}
-	if err := s.log.flush(); err != nil {
-		return 0, s.fail(err)
+	if err := s.flushLog(); err != nil {
+		if !isFull(err) || s.writable() != nil {
+			return 0, err
+		}
+		refused, next = err, *s.view.Load()
+		kept := written[:0]
+		for _, p := range written { // what a segment ended with was synced before the next one began
+			if !s.log.end.before(p.entry.end()) {
+				kept = append(kept, p)
+				next.add(p)
+			}
+		}
+		if written = kept; len(kept) == 0 {
+			return 0, err
+		}
 	}
 	for _, p := range written {
 		s.enter(p)
@@ -122,10 +135,23 @@ func (s *Store) append(b *Block) (*entry, error) {
 
 func (s *Store) appendRecord(payload []byte) (position, error) {
 	at, err := s.log.append(payload)
-	if errors.Is(err, ErrFailed) {
+	switch {
+	case errors.Is(err, ErrFailed):
 		_ = s.fail(err)
+	case isFull(err):
+		s.space.refused(err, int64(len(payload)), false)
 	}
 	return at, err
+}
+
+// flushLog has what was appended be on disk. On ErrFull what was not yet is gone again, and the store goes on.
+func (s *Store) flushLog() error {
+	err := s.log.flush()
+	if isFull(err) && !errors.Is(err, ErrFailed) {
+		s.space.refused(err, 0, false)
+		return err
+	}
+	return s.fail(err)
 }
 
 // Write stores rows of the engine's columns by themselves. When it returns nil they survive what a committed block survives.
@@ -146,8 +172,8 @@ func (s *Store) Write(b *Batch) error {
 	if err != nil {
 		return err
 	}
-	if err := s.log.flush(); err != nil {
-		return s.fail(err)
+	if err := s.flushLog(); err != nil {
+		return err
 	}
 	s.segments[at.Segment] = max(s.segments[at.Segment], s.view.Load().head.Height)
 	s.tree.write(rows)

@@ -65,6 +65,7 @@ func growCrashChain(t *testing.T, d disk, n int) (primitives.Height, error) {
 		return 0, err
 	}
 	defer func() { _ = s.Close() }()
+	s.EndWaits()
 	if s.Tip().Empty {
 		err := s.Import(&Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf(0), Head: true}, nil, func(put func(Pair) error) error {
 			for i := range crashKeys {
@@ -263,6 +264,14 @@ func (f faultFile) WriteAt(p []byte, off int64) (int, error) {
 		return n, err
 	}
 	return f.file.WriteAt(p, off)
+}
+
+// probe finds room if there is some.
+func (d *faultDisk) probe(n int64) error {
+	if d.left.Load() < n {
+		return syscall.ENOSPC
+	}
+	return nil
 }
 
 func (d *faultDisk) createFile(name string) (file, error) {

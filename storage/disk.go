@@ -27,6 +27,7 @@ type disk interface {
 	readMark() ([]byte, error)    // the format marker; fs.ErrNotExist
 	writeMark(b []byte) error     // atomic and synced
 	strangers() ([]string, error) // names in the folder that are not ours
+	probe(n int64) error          // whether it takes a file of so many bytes, which does not stay
 	path() string                 // for messages
 }
 
@@ -48,6 +49,7 @@ const (
 	indexName    = "index"
 	logName      = "log"
 	segmentSufix = ".seg"
+	probeName    = "room"
 )
 
 // osDisk is a folder of the operating system.
@@ -183,6 +185,31 @@ func (d osDisk) strangers() ([]string, error) {
 	// A folder that a crash left between making the index and writing the marker is ours: it holds no column of ours yet,
 	// which newStore checks. A folder with CURRENT or tables at its top is another program's leveldb.
 	return names, nil
+}
+
+// probe makes the file without a name, so that nothing of it stays whatever happens.
+func (d osDisk) probe(n int64) error {
+	name := filepath.Join(d.dir, logName, probeName)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = os.Remove(name)
+	if err == nil {
+		err = allocate(f, n)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// fill writes zeros.
+func fill(f *os.File, n int64) error {
+	zeros := make([]byte, 64<<10)
+	for at := int64(0); at < n; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), n-at)], at); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
 }
 
 func syncDir(dir string) error {

@@ -194,6 +194,9 @@ func (d *MemDisk) writeMark(b []byte) error {
 
 func (d *MemDisk) strangers() ([]string, error) { return nil, nil }
 
+// probe asks for a fault of a write.
+func (d *MemDisk) probe(n int64) error { return d.fault(int(n)) }
+
 // Save writes the folder to a new one of the operating system, which Open opens: to look at what a test has left. Nobody writes meanwhile.
 func (d *MemDisk) Save(dir string) error {
 	for _, sub := range []string{indexName, logName} {

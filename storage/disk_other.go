@@ -9,3 +9,6 @@ func (f osFile) Reserve(int64) {}
 
 // SyncData writes a file to the disk.
 func SyncData(f *os.File) error { return f.Sync() }
+
+// allocate makes a file of n bytes, or fails as a write of these would.
+func allocate(f *os.File, n int64) error { return fill(f, n) }

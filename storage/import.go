@@ -103,6 +103,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if err := s.settle(); err != nil {
 		return s.fail(err)
 	}
+	s.space.patient()
 	s.fold = cell
 	s.eras.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())

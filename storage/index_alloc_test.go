@@ -44,7 +44,7 @@ func TestBatchInPlace(t *testing.T) {
 
 // BenchmarkFoldBatch writes 10,000 rows as a fold does.
 func BenchmarkFoldBatch(b *testing.B) {
-	d, err := openLevel(lstorage.NewMemStorage(), &Options{WriteBuffer: DefaultWriteBuffer, BlockCache: DefaultBlockCache})
+	d, err := openLevel(lstorage.NewMemStorage(), &Options{WriteBuffer: DefaultWriteBuffer, BlockCache: DefaultBlockCache}, newSpace(nil, 0))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"io"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -74,10 +75,37 @@ func levelOptions(o *Options) *opt.Options {
 	}
 }
 
-func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
+func openLevel(stor lstorage.Storage, o *Options, room *space) (*levelIndex, error) {
+	return openLevelWith(stor, o, levelOptions(o), room)
+}
+
+// openLevelReads opens an index of which nothing can be written: what its journals have is in memory.
+func openLevelReads(stor lstorage.Storage, o *Options, room *space) (*levelIndex, error) {
+	lo := levelOptions(o)
+	lo.ReadOnly = true
+	return openLevelWith(stor, o, lo, room)
+}
+
+// journalBytes is how much an index's journals have, about: what cannot be read counts as nothing.
+func journalBytes(stor lstorage.Storage) (sum int64) {
+	list, _ := stor.List(lstorage.TypeJournal)
+	for _, fd := range list {
+		r, err := stor.Open(fd)
+		if err != nil {
+			continue
+		}
+		if end, err := r.Seek(0, io.SeekEnd); err == nil {
+			sum += end
+		}
+		_ = r.Close()
+	}
+	return sum
+}
+
+func openLevelWith(stor lstorage.Storage, o *Options, lo *opt.Options, room *space) (*levelIndex, error) {
 	_, shared := stor.(sharedFiles)
-	stor = &journalSyncer{Storage: stor}
-	ldb, err := leveldb.Open(stor, levelOptions(o))
+	stor = &journalSyncer{Storage: patientFiles{stor, room}}
+	ldb, err := leveldb.Open(stor, lo)
 	if err != nil {
 		return nil, wrapWrite("open index", err)
 	}

@@ -80,8 +80,8 @@ func (s *Store) appendLate(rec *Record, sh *Shard) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.log.flush(); err != nil {
-		return nil, s.fail(err)
+	if err := s.flushLog(); err != nil {
+		return nil, err
 	}
 	e := &entry{at: at, headLen: headLen, head: w.head}
 	s.noteSegment(e)

@@ -58,6 +58,8 @@ type blockLog struct {
 
 	cur      file
 	end      position      // behind the last whole record
+	synced   int64         // where in the current segment the last one that is on disk ends
+	lost     error         // records that were not synced yet are gone again, for want of room; flush says so
 	reserved int64         // bytes of the current segment that are allocated
 	written  atomic.Uint64 // bytes since opening
 	dirty    bool          // there are records that are not synced
@@ -127,7 +129,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 			_ = fl.Close()
 			return wrapWrite("cut log", err)
 		}
-		l.cur, l.end = fl, position{seg, got}
+		l.cur, l.end, l.synced = fl, position{seg, got}, got
 		return nil
 	}
 }
@@ -281,15 +283,37 @@ func (l *blockLog) append(payload []byte) (position, error) {
 }
 
 // flush syncs the records that were appended. Those of earlier segments rotate has synced.
+//
+// On ErrFull none of them is there: the log is as it was when it was synced last.
 func (l *blockLog) flush() error {
+	if err := l.lost; err != nil {
+		l.lost = nil
+		return err
+	}
 	if l.broken != nil || !l.dirty {
 		return l.broken
 	}
-	l.dirty = false
 	if err := l.cur.Sync(); err != nil {
-		// What a failed fsync left on the disk is unknown and a second one would lie: nothing may be written any more.
-		l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
+		return l.unsynced(err)
 	}
+	l.dirty, l.synced = false, l.end.Offset
+	return nil
+}
+
+// unsynced takes up a failed sync. What it left on the disk is unknown and a second one would lie: so nothing may be written any more,
+// unless the disk was full and what is in doubt can be cut off.
+func (l *blockLog) unsynced(err error) error {
+	l.dirty = false
+	err = wrapWrite("log sync", err)
+	if isFull(err) {
+		terr := l.cur.Truncate(l.synced)
+		if terr == nil {
+			l.end.Offset, l.reserved = l.synced, 0
+			return err
+		}
+		err = fmt.Errorf("%w, then %w", err, terr)
+	}
+	l.broken = fmt.Errorf("%w: %w", ErrFailed, err)
 	return l.broken
 }
 
@@ -297,10 +321,18 @@ func (l *blockLog) rotate() error {
 	next := l.end.Segment
 	if l.cur != nil {
 		next++
-		if err := errors.Join(l.cur.Truncate(l.end.Offset), l.cur.Sync()); err != nil { // what was reserved in vain
-			l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
-			return l.broken
+		err := l.cur.Truncate(l.end.Offset) // what was reserved in vain
+		if err == nil {
+			err = l.cur.Sync()
 		}
+		if err != nil {
+			dirty := l.dirty
+			if err = l.unsynced(err); dirty && l.broken == nil {
+				l.lost = err
+			}
+			return err
+		}
+		l.dirty, l.synced = false, l.end.Offset
 	}
 	f, err := l.disk.createFile(segmentName(next))
 	if err != nil {
@@ -309,7 +341,7 @@ func (l *blockLog) rotate() error {
 	if l.cur != nil {
 		_ = l.cur.Close() // synced; readers have their own
 	}
-	l.cur, l.end, l.reserved, l.dirty = f, position{next, 0}, 0, false
+	l.cur, l.end, l.synced, l.reserved, l.dirty = f, position{next, 0}, 0, 0, false
 	return nil
 }
 
@@ -403,7 +435,7 @@ func (l *blockLog) reset() error {
 	if l.cur != nil {
 		_ = l.cur.Close()
 	}
-	l.cur, l.end, l.reserved, l.dirty = nil, position{}, 0, false
+	l.cur, l.end, l.synced, l.reserved, l.dirty = nil, position{}, 0, 0, false
 	for _, name := range names {
 		if err := l.disk.removeFile(name); err != nil {
 			return wrapWrite("remove log segment", err)
@@ -433,6 +465,9 @@ func (l *blockLog) close() error {
 	var err error
 	if l.broken == nil {
 		err = errors.Join(l.cur.Truncate(l.end.Offset), l.cur.Sync())
+	}
+	if isFull(err) && !l.dirty { // all records are on the disk
+		err = nil
 	}
 	return errors.Join(wrapWrite("log sync", err), l.cur.Close())
 }

@@ -45,8 +45,8 @@ func (s *Store) Rewind(to BlockRef) error {
 	if err != nil {
 		return err
 	}
-	if err := s.log.flush(); err != nil {
-		return s.fail(err)
+	if err := s.flushLog(); err != nil {
+		return err
 	}
 	s.segments[at.Segment] = max(s.segments[at.Segment], next.head.Height)
 	next.rewind(p)

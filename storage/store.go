@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 	"github.com/troupe-chain/troupe/primitives"
@@ -26,6 +27,8 @@ type Options struct {
 	EraBlocks   primitives.Height // heights of history that are removed at once, at least; DefaultEraBlocks
 	EarlyFrom   int64             // bytes of the index's tables from which loads read it as it was (early.go); DefaultEarlyFrom
 	AsIs        bool              // compress no record: for stores that are in memory, and soon gone
+	RoomPeriod  time.Duration     // between two looks whether a full disk has room; DefaultRoomPeriod
+	ReadsOnFull bool              // a folder whose index finds no room to be opened is opened for reads (Full.Reopen)
 	NoSync      bool              // leave syncing to the operating system: survives kill -9, not a power cut
 }
 
@@ -44,9 +47,10 @@ func (o *Options) fill() {
 	setDefault(&o.WarmBytes, DefaultWarmBytes)
 	setDefault(&o.EraBlocks, DefaultEraBlocks)
 	setDefault(&o.EarlyFrom, DefaultEarlyFrom)
+	setDefault(&o.RoomPeriod, DefaultRoomPeriod)
 }
 
-func setDefault[T int | int64 | primitives.Height](v *T, d T) {
+func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 	if *v == 0 {
 		*v = d
 	}
@@ -60,6 +64,7 @@ type Store struct {
 	disk   disk
 	db     index
 	log    *blockLog
+	space  *space
 
 	commitMu sync.Mutex // log, tree, segments, rows
 	foldMu   sync.Mutex // the index: fold, steps; taken before commitMu
@@ -108,7 +113,7 @@ func open(d disk, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
-	s := &Store{o: o, disk: d, log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
+	s := &Store{o: o, disk: d, space: newSpace(d, o.RoomPeriod), log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
 	if err := s.open(fresh); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
@@ -159,7 +164,14 @@ func (s *Store) open(fresh bool) (err error) {
 	if s.o.WriteBuffer == 0 {
 		s.o.WriteBuffer = writeBuffer(s.disk.indexSize())
 	}
-	db, err := openLevel(stor, &s.o)
+	db, err := openLevel(stor, &s.o, s.space)
+	if errors.Is(err, ErrFull) && s.o.ReadsOnFull && !fresh {
+		var rerr error
+		if db, rerr = openLevelReads(stor, &s.o, s.space); rerr == nil {
+			defer s.readOnly(&err, err, journalBytes(stor))
+			err = nil
+		}
+	}
 	if err != nil {
 		_ = stor.Close()
 		if errors.Is(err, lstorage.ErrLocked) {
@@ -170,6 +182,7 @@ func (s *Store) open(fresh bool) (err error) {
 	s.db = db
 	defer func() {
 		if err != nil {
+			s.space.close()
 			_ = s.log.close()
 			_ = s.db.close()
 		}
@@ -188,6 +201,9 @@ func (s *Store) open(fresh bool) (err error) {
 		return err
 	}
 	s.openEarly()
+	if !s.view.Load().empty {
+		s.space.patient()
+	}
 	if fresh { // last, so that a folder with a marker has an index
 		return wrapWrite("write "+markName, s.disk.writeMark(s.o.Identity.mark()))
 	}
@@ -251,8 +267,26 @@ func (s *Store) fail(err error) error {
 		return nil
 	}
 	failed := fmt.Errorf("%w: %w", ErrFailed, err)
+	if isFull(err) && !errors.Is(err, ErrFailed) { // of the index's files; once it is opened again it is as the disk has it
+		failed = err
+		if !errors.Is(err, ErrFull) {
+			failed = wrapWrite("write", err)
+		}
+		s.space.refused(err, 0, true)
+	}
 	s.failed.CompareAndSwap(nil, &failed)
 	return err
+}
+
+// readOnly ends the opening of a folder whose index found no room: it takes no writes until it is opened again, for which the journals'
+// bytes are to go into tables. err is what the opening comes to.
+func (s *Store) readOnly(err *error, why error, journals int64) {
+	if *err != nil {
+		return
+	}
+	s.space.patient()
+	s.space.refused(why, 2*journals, true)
+	s.failed.Store(&why)
 }
 
 func (s *Store) writable() error {
@@ -264,6 +298,7 @@ func (s *Store) writable() error {
 
 // Close ends the store. Nothing is lost without it; with it the next Open knows how far the log went.
 func (s *Store) Close() error {
+	s.space.close()
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	s.commitMu.Lock()
@@ -273,7 +308,11 @@ func (s *Store) Close() error {
 	s.failed.CompareAndSwap(nil, &closed)
 	s.dropStill()
 	s.dropEarly()
-	return errors.Join(err, s.log.close(), s.db.close())
+	err = errors.Join(err, s.log.close())
+	if cerr := s.db.close(); !isFull(cerr) { // else what the index did not write, the next start writes from the log
+		err = errors.Join(err, cerr)
+	}
+	return err
 }
 
 // noteEnd tells the index where the log ends: without that a last record that the disk lost looks like one that was never whole.

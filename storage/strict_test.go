@@ -341,6 +341,7 @@ func (d *strictDisk) writeMark(b []byte) error {
 }
 
 func (d *strictDisk) strangers() ([]string, error) { return nil, nil }
+func (d *strictDisk) probe(int64) error            { return nil }
 func (d *strictDisk) indexSize() int64             { return 0 }
 func (d *strictDisk) removeCurrent() error         { return nil }
 

@@ -1,0 +1,288 @@
+package storage
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
+)
+
+// A full disk ends nothing. A record of the log that finds no room is undone, and its writer gets ErrFull and tries again later. The
+// index cannot undo what it began to write, so its files wait inside the write until there is room (patientFiles). Meanwhile a
+// goroutine tries once a period whether the disk takes a file again; that ends the state for all writers. Rejected: to close and
+// open the index in a store that runs, since readers hold cursors and snapshots of it.
+//
+// Two cases need the folder to be opened again: a start that found no room to open the index for writing (Options.ReadsOnFull), and
+// a sync of the index that failed for want of room, behind which nobody knows what is on the disk. Then Full.Reopen says so once
+// there is room.
+
+// DefaultRoomPeriod is how often a full disk is tried.
+const DefaultRoomPeriod = time.Second
+
+// Bounds of the file by which the disk is tried, beyond what did not fit.
+const (
+	spareRoom = 128 << 10
+	mostRoom  = 256 << 20
+)
+
+// Full says that the disk has no room, and nothing is written.
+type Full struct {
+	Since time.Time
+	Err   error // ErrFull, with what could not be written
+	// Reopen: there is room again, and the store takes writes once it is closed and opened.
+	Reopen bool
+}
+
+// space is what a store knows of its disk's room.
+type space struct {
+	disk   disk
+	period time.Duration
+
+	mu      sync.Mutex
+	now     *Full         // nil: nothing was refused
+	need    int64         // bytes of the largest write that was
+	shut    bool          // room is not enough: the store is to be opened again
+	hasty   bool          // nobody waits any more, or yet
+	over    bool          // nor will anybody
+	doubt   error         // of a sync of the index: nothing more is written there
+	room    chan struct{} // closed where now ends, and where hasty begins
+	closed  chan struct{}
+	tries   sync.WaitGroup
+	watch   func(*Full)
+	telling sync.Mutex // watch is called in the order of what happened
+}
+
+func newSpace(d disk, period time.Duration) *space {
+	return &space{disk: d, period: period, hasty: true, closed: make(chan struct{})}
+}
+
+// isFull returns whether an error is that of a disk without room.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFull)
+}
+
+// patient has writers wait from here on.
+func (s *space) patient() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hasty = s.over
+}
+
+// refused notes that a write of some bytes found no room. shut: what was written before is in doubt.
+func (s *space) refused(err error, need int64, shut bool) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.mu.Lock()
+	s.need, s.shut = max(s.need, min(need, mostRoom)), s.shut || shut
+	first := s.now == nil
+	if first {
+		if !errors.Is(err, ErrFull) {
+			err = wrapWrite("index write", err)
+		}
+		s.now, s.room = &Full{Since: time.Now(), Err: err}, make(chan struct{})
+		if s.hasty {
+			close(s.room)
+		}
+		s.tries.Go(s.try)
+	}
+	now, watch := s.now, s.watch
+	s.mu.Unlock()
+	if first && watch != nil {
+		watch(now)
+	}
+}
+
+// try looks for room until there is some.
+func (s *space) try() {
+	tick := time.NewTicker(s.period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.closed:
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		need := s.need + spareRoom
+		s.mu.Unlock()
+		if s.disk.probe(need) == nil && s.found() {
+			return
+		}
+	}
+}
+
+// found ends the state, or says that the store is to be opened again. It returns whether there is nothing more to look for.
+func (s *space) found() bool {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.mu.Lock()
+	if s.shut {
+		reopen := *s.now
+		reopen.Reopen = true
+		s.now = &reopen
+	} else {
+		s.now, s.need = nil, 0
+		if !s.hasty {
+			close(s.room)
+		}
+	}
+	now, watch := s.now, s.watch
+	s.mu.Unlock()
+	if watch != nil {
+		watch(now)
+	}
+	return true
+}
+
+// wait returns once there is room. false: there is none, and nobody is to wait for it.
+func (s *space) wait() bool {
+	s.mu.Lock()
+	now, room := s.now, s.room
+	s.mu.Unlock()
+	if now != nil {
+		<-room
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now == nil || !s.hasty
+}
+
+// retry calls f again for as long as it fails for want of room. f is of something that can be done twice.
+func (s *space) retry(need int64, f func() error) error {
+	for {
+		s.mu.Lock()
+		hasty, err := s.hasty, s.doubt
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if err = f(); err == nil || !isFull(err) || hasty {
+			return err
+		}
+		if s.refused(err, need, false); !s.wait() {
+			return err
+		}
+	}
+}
+
+// end has nobody wait any more: who does gets the error.
+func (s *space) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if s.hasty {
+		return
+	}
+	if s.hasty = true; s.now != nil {
+		close(s.room)
+	}
+}
+
+// close ends the tries too.
+func (s *space) close() {
+	s.end()
+	s.mu.Lock()
+	select {
+	case <-s.closed:
+	default:
+		close(s.closed)
+	}
+	s.mu.Unlock()
+	s.tries.Wait()
+}
+
+// Full returns since when the disk has no room for what is to be written, and why; false: it has, as far as anybody has tried. Safe
+// from any goroutine.
+func (s *Store) Full() (Full, bool) {
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
+	if s.space.now == nil {
+		return Full{}, false
+	}
+	return *s.space.now, true
+}
+
+// WatchRoom has f called when the disk is full, when there is room again (nil), and where Full.Reopen comes true; at once if it is
+// full now. f must not block, and there is one of it.
+func (s *Store) WatchRoom(f func(*Full)) {
+	s.space.telling.Lock()
+	defer s.space.telling.Unlock()
+	s.space.mu.Lock()
+	s.space.watch = f
+	now := s.space.now
+	s.space.mu.Unlock()
+	if now != nil {
+		f(now)
+	}
+}
+
+// AwaitRoom returns once the disk has room, which is at once where nobody has found that it has none. false: nobody is to wait
+// (EndWaits, Close), or the store is to be opened again. Safe from any goroutine.
+func (s *Store) AwaitRoom() bool { return s.space.wait() }
+
+// EndWaits has all that waits for room end with ErrFull, now and from here on: the node stops. With room it changes nothing.
+func (s *Store) EndWaits() { s.space.end() }
+
+// patientFiles are the files of an index. Writes that find no room wait for it.
+type patientFiles struct {
+	lstorage.Storage
+	space *space
+}
+
+// Create makes a file. goleveldb holds no lock that reads need while it does, or while it writes.
+func (p patientFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error) {
+	err = p.space.retry(0, func() error {
+		w, err = p.Storage.Create(fd)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return patientWriter{w, p.space}, nil
+}
+
+// SetMeta names the manifest.
+func (p patientFiles) SetMeta(fd lstorage.FileDesc) error {
+	return p.space.retry(0, func() error { return p.Storage.SetMeta(fd) })
+}
+
+// Rename renames a file.
+func (p patientFiles) Rename(from, to lstorage.FileDesc) error {
+	return p.space.retry(0, func() error { return p.Storage.Rename(from, to) })
+}
+
+type patientWriter struct {
+	lstorage.Writer
+	space *space
+}
+
+// Write goes on behind what of it found room.
+func (w patientWriter) Write(b []byte) (n int, err error) {
+	err = w.space.retry(int64(len(b)), func() error {
+		done, err := w.Writer.Write(b[n:])
+		n += done
+		return err
+	})
+	return n, err
+}
+
+// Sync has what was written be on disk. What a failed one left there is unknown, and a second one would lie: so for want of room nothing
+// more is written before the index is opened again, which makes new files of all that counts.
+func (w patientWriter) Sync() error {
+	w.space.mu.Lock()
+	err := w.space.doubt
+	w.space.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = w.Writer.Sync(); err == nil || !isFull(err) {
+		return err
+	}
+	w.space.mu.Lock()
+	w.space.doubt = err
+	w.space.mu.Unlock()
+	w.space.refused(err, 0, true)
+	return err
+}
