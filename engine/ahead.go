@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -69,7 +70,7 @@ func (e *Engine) Ahead() int {
 }
 
 // Stored takes over the adopted blocks that have come to the disk since it was called last, parents first. After an error no
-// further block does, before Abandon.
+// further block does, before Abandon. ErrFull comes only where the store has ended the waits for room.
 func (e *Engine) Stored() ([]*Accepted, error) {
 	all, err := e.takeOver()
 	if err != nil || len(all) == 0 {
@@ -134,10 +135,11 @@ func (e *Engine) giveUp() []*upcoming {
 	return lost
 }
 
-// write is the goroutine of ahead.
+// write is the goroutine of ahead. On a full disk it waits for room, unless the store says that nobody is to.
 func (e *Engine) write() {
 	q := &e.ahead
 	for {
+		room := e.store.AwaitRoom()
 		q.mu.Lock()
 		next := slices.Clone(q.list[q.done:])
 		if len(next) == 0 || q.err != nil {
@@ -147,18 +149,21 @@ func (e *Engine) write() {
 			return
 		}
 		q.mu.Unlock()
-		e.writeAll(next)
+		e.writeAll(next, room)
 	}
 }
 
-// writeAll stores adopted blocks and shows them to readers, in their order.
-func (e *Engine) writeAll(next []*upcoming) {
+// writeAll stores adopted blocks and shows them to readers, in their order. again: what finds no room is left for the next try.
+func (e *Engine) writeAll(next []*upcoming, again bool) {
 	n, err := e.storeBlocks(next)
 	for _, u := range next[:n] {
 		u.pending.entry.stored.Store(true)
 		if u.accepted.IsHead {
 			e.view.Store(&head{entry: u.pending.entry, final: u.accepted.Final})
 		}
+	}
+	if again && errors.Is(err, storage.ErrFull) {
+		next, err = next[:n], nil
 	}
 	q := &e.ahead
 	q.mu.Lock()

@@ -218,6 +218,7 @@ func TestFullAndAgain(t *testing.T) {
 func TestFullAhead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
+	n.store.EndWaits() // as where the node is being stopped
 	for round := range 12 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 		nodes := n.nodes()
@@ -267,6 +268,42 @@ func TestFullAhead(t *testing.T) {
 	}
 	if err := n.Fold(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFullWaits: adopted blocks wait while the disk is full, and come to it by themselves once there is room.
+func TestFullWaits(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	left := room(n.disk)
+	full, free := make(chan struct{}), make(chan struct{})
+	n.store.WatchRoom(func(f *storage.Full) {
+		if f != nil {
+			close(full)
+		} else {
+			close(free)
+		}
+	})
+	left.Store(1500)
+	head := n.Head()
+	var made []*Accepted
+	for range 5 {
+		b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
+		a, err := n.Adopt(n.applied(b, chunks), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, a)
+	}
+	<-full
+	if list, err := n.Stored(); err != nil || len(list) == len(made) || n.Tip() != made[len(made)-1].Entry || n.Head().Height() >= n.Tip().Height() {
+		t.Errorf("on a full disk: %d blocks, %v; head %d after %d, tip %d", len(list), err, n.Head().Height(), head.Height(), n.Tip().Height())
+	} else {
+		made = made[len(list):]
+	}
+	left.Store(1 << 40)
+	<-free
+	if list, err := n.Flush(); err != nil || !slices.Equal(list, made) || n.Head() != n.Tip() {
+		t.Errorf("with room again: %d of %d blocks, %v", len(list), len(made), err)
 	}
 }
 

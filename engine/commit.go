@@ -33,7 +33,7 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.writeAll(e.ahead.list) // nobody else writes now
+	e.writeAll(e.ahead.list, false) // nobody else writes now
 	if _, err := e.takeOver(); err != nil {
 		e.giveUp()
 		return nil, err

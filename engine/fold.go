@@ -41,8 +41,16 @@ func (e *Engine) foldPresses(to *Entry) bool {
 	return to.Height()-min(to.Height(), e.foldedAt.Height()) >= maxUnfolded/2 || e.store.PendingBytes() >= maxUnfoldedBytes/2
 }
 
-// fold takes over what a fold has done, and begins the next one when enough final blocks wait.
+// fold takes over what a fold has done, and begins the next one when enough final blocks wait. One that failed for want of room is not
+// tried again: the store is to be opened again, and a start has those blocks from the log.
 func (e *Engine) fold() error {
+	if err := e.foldNext(); !errors.Is(err, storage.ErrFull) {
+		return err
+	}
+	return nil
+}
+
+func (e *Engine) foldNext() error {
 	e.shed()
 	if e.folding != nil {
 		final := e.Final().Height

@@ -80,7 +80,10 @@ func (e *Engine) loadPins() error {
 		if list, err := e.store.Pins(); err != nil || len(list) == 0 {
 			return err
 		}
-		return e.store.Unpin(^primitives.Height(0))
+		if err := e.store.Unpin(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) { // else a later start removes them
+			return err
+		}
+		return nil
 	}
 	return e.readPins()
 }

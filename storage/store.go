@@ -170,6 +170,8 @@ func (s *Store) open(fresh bool) (err error) {
 		if db, rerr = openLevelReads(stor, &s.o, s.space); rerr == nil {
 			defer s.readOnly(&err, err, journalBytes(stor))
 			err = nil
+		} else {
+			err = fmt.Errorf("%w, and for reads alone: %w", err, rerr)
 		}
 	}
 	if err != nil {

@@ -37,6 +37,7 @@ type Engine interface {
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
 	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
+	Abandon()
 	Snapshot() (*engine.Snapshot, error)
 	Share(*engine.Snapshot) (*engine.Snapshot, error)
 	EndSnapshot(*engine.Snapshot)
@@ -323,6 +324,12 @@ func (a *Actor) stored() {
 			panic(fmt.Sprintf("chain actor: block %v came to the disk, want %v", list[i].Entry.Hash, m.Hash))
 		}
 		a.o.Out.Accepted(*m)
+	}
+	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) { // nobody waits for room any more: the node is being stopped
+		a.o.Engine.Abandon()
+		a.ahead = nil
+		a.fail(err)
+		return
 	}
 	if err != nil {
 		panic(fmt.Errorf("chain: %w", err))

@@ -148,8 +148,8 @@ func inTurn[T any](ctx context.Context, n *Node, f func() (T, error), lost func(
 	}
 	select {
 	case n.turns.turn <- struct{}{}:
-	case <-n.still:
-		return none, n.refusal()
+	case <-n.stands():
+		return none, n.stood()
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
@@ -188,8 +188,8 @@ func await[Q, A any](n *Node, to *actor.PID, r link.Request[Q, A]) (none A, err 
 			return none, err
 		}
 		return a.Value, a.Err
-	case <-n.still:
-		return none, n.refusal()
+	case <-n.stands():
+		return none, n.stood()
 	case <-n.ended:
 		return none, n.refusal()
 	}

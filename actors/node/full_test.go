@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDiskFills: a node whose disk is full ends with that reason. What it has told is there when it starts again, although it
-// makes blocks ahead of the disk; with room again it goes on.
+// TestDiskFills: a node whose disk is full takes no transactions and makes no blocks, says why at once, and answers reads; with room it goes
+// on by itself, and when it is stopped while the disk is full, what it has told is there when it starts again.
 func TestDiskFills(t *testing.T) {
 	disk := storage.NewMemDisk()
 	left := new(atomic.Int64)
 	left.Store(40_000)
 	var told []primitives.Hash
 	var nonce primitives.Nonce
-	for round := range 3 {
+	for round := range 4 {
 		disk.Fault = func(bytes int) error {
 			if bytes > 0 && left.Add(-int64(bytes)) < 0 {
 				return syscall.ENOSPC
@@ -30,39 +30,76 @@ func TestDiskFills(t *testing.T) {
 			return nil
 		}
 		e, store, key, checker := open(t, 2, false, disk)
-		for i, tx := range told {
-			if out, err := e.TransactionStatus(tx); err != nil || out.Level < view.LevelExecutedOptimistic {
-				t.Fatalf("round %d: transaction %d of %d was told and is %v, %v", round, i, len(told), out.Level, err)
+		check := func() {
+			t.Helper()
+			for i, tx := range told {
+				if out, err := e.TransactionStatus(tx); err != nil || out.Level < view.LevelExecutedOptimistic {
+					t.Fatalf("round %d: transaction %d of %d was told and is %v, %v", round, i, len(told), out.Level, err)
+				}
 			}
 		}
-		ended := make(chan any, 1)
+		check()
+		free := make(chan struct{}, 1)
 		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.Newest(primitives.NumberingJune),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
-			Limits: Limits{Wait: time.Second},
-			Exit:   func(_ string, reason any, _ []byte) { ended <- reason }})
+			Limits: Limits{Wait: 30 * time.Second}, Room: func(f *storage.Full) {
+				if f == nil {
+					free <- struct{}{}
+				}
+			},
+			Exit: func(who string, reason any, _ []byte) { t.Errorf("round %d: %s ends the node: %v", round, who, reason) }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		// What the lost blocks had used is free again: go on from what the head says.
 		s := &sandbox{Node: n, e: e, key: key, nonce: nonce}
-		before := len(told)
-		for len(ended) == 0 && len(told) < before+1000 {
-			s.nonce = headNonce(t, s)
-			tx := s.tx("near", transfer(1))
-			if _, err := n.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic}); err == nil {
-				told = append(told, tx.Hash())
+		fill := func() {
+			t.Helper()
+			before := len(told)
+			for {
+				s.nonce = headNonce(t, s)
+				tx := s.tx("near", transfer(1))
+				_, err := n.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
+				if err == nil {
+					told = append(told, tx.Hash())
+					continue
+				}
+				var full *HaltedError
+				if !errors.As(err, &full) || !full.Full || full.Actor != "" {
+					t.Fatalf("round %d: a transaction on a full disk: %v", round, err)
+				}
+				break
 			}
+			if len(told) == before {
+				t.Errorf("round %d: nothing was told before the disk was full", round)
+			}
+			if _, _, err := n.Mine(t.Context(), 1); !errors.As(err, new(*HaltedError)) {
+				t.Errorf("round %d: blocks of a full disk: %v", round, err)
+			}
+			if v := n.HaltedView(); v == nil || v.Reason == "" {
+				t.Errorf("round %d: status says %v", round, v)
+			}
+			if _, halted := n.Halted(); halted {
+				t.Errorf("round %d: halted for good", round)
+			}
+			check()
 		}
-		reason, ok := (<-ended).(error)
-		if !ok || !errors.Is(reason, storage.ErrFull) || !errors.Is(reason, syscall.ENOSPC) {
-			t.Fatalf("round %d: the node ended with %v, want ErrFull", round, reason)
-		}
-		if len(told) == before {
-			t.Errorf("round %d: nothing was told before the disk was full", round)
+		fill()
+		if round%2 == 1 { // room comes while the node runs
+			left.Store(250_000) // of which the look for room takes half
+			<-free
+			if _, _, err := n.Mine(t.Context(), 1); err != nil {
+				t.Errorf("round %d: blocks with room again: %v", round, err)
+			}
+			fill()
 		}
 		nonce = s.nonce
-		if err := e.Close(); !errors.Is(err, storage.ErrFull) {
-			t.Errorf("round %d: closing: %v, want ErrFull, since blocks are left over", round, err)
+		n.EndWaits()
+		if err := n.Stop(t.Context()); err != nil {
+			t.Errorf("round %d: stop: %v", round, err)
+		}
+		if err := e.Close(); err != nil && !errors.Is(err, storage.ErrFull) {
+			t.Errorf("round %d: closing: %v", round, err)
 		}
 		if err := store.Close(); err != nil {
 			t.Errorf("round %d: %v", round, err)

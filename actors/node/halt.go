@@ -23,6 +23,8 @@ type Halted struct {
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
+	// Full: not an actor but a full disk is the reason. It ends by itself, unless Actor says that one has failed on it.
+	Full bool
 	// File has the chunk that could not be applied, for troupe verify. It comes some time after the halt. Empty: there is none.
 	File string
 }
@@ -35,6 +37,9 @@ type HaltedError struct {
 
 // Error says it to a client.
 func (e *HaltedError) Error() string {
+	if e.Full && e.Actor == "" {
+		return fmt.Sprintf("the disk is full: the node takes no blocks and no transactions until there is room, and goes on by itself then: %s", e.Reason)
+	}
 	if e.Height == 0 {
 		return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: %s failed: %s", e.Actor, e.Reason)
 	}
@@ -49,12 +54,73 @@ func (n *Node) Halted() (Halted, bool) {
 	return Halted{}, false
 }
 
-// HaltedView is Halted as status shows it, nil if the node takes blocks. The same is the same value.
+// Full tells whether the disk is full, so that nothing is written, and why.
+func (n *Node) Full() (Halted, bool) {
+	if h := n.full.Load(); h != nil {
+		return h.Halted, true
+	}
+	return Halted{}, false
+}
+
+// HaltedView is Halted or Full as status shows it, nil if the node takes blocks. The same is the same value.
 func (n *Node) HaltedView() *view.Halted {
-	if h := n.halted.Load(); h != nil {
+	if h := n.standing(); h != nil {
 		return h.view
 	}
 	return nil
+}
+
+// standing is why no blocks are taken, for good or until the disk has room; nil: they are.
+func (n *Node) standing() *HaltedError {
+	if h := n.halted.Load(); h != nil {
+		return h
+	}
+	return n.full.Load()
+}
+
+// room is told by the store that the disk is full, or that it has room again (nil). What is on its way to the disk waits there; who waits
+// for it here is told.
+func (n *Node) room(f *storage.Full) {
+	n.stillMu.Lock()
+	defer n.stillMu.Unlock()
+	if f == nil {
+		if n.full.Swap(nil) != nil && n.halted.Load() == nil {
+			n.standsStill = make(chan struct{})
+		}
+	} else if n.full.Load() == nil {
+		h := haltedError(Halted{Since: f.Since, Reason: f.Err.Error(), Full: true})
+		n.wasFull.Store(h)
+		if n.full.Store(h); n.halted.Load() == nil {
+			close(n.standsStill)
+		}
+	}
+	if h := n.halted.Load(); f == nil && h != nil && h.Full { // what the actor had that failed on it is lost
+		f = &storage.Full{Since: h.Since, Err: h, Reopen: true}
+	}
+	if n.o.Room != nil {
+		n.o.Room(f)
+	}
+}
+
+// stands is closed while no blocks are taken.
+func (n *Node) stands() <-chan struct{} {
+	n.stillMu.Lock()
+	defer n.stillMu.Unlock()
+	return n.standsStill
+}
+
+// stood is why a wait that stands was closed for has ended, also where there is room again meanwhile.
+func (n *Node) stood() error {
+	if err := n.refusal(); err != nil {
+		return err
+	}
+	return n.wasFull.Load()
+}
+
+// EndWaits has what waits for room on a full disk be given up: the node is about to be stopped.
+func (n *Node) EndWaits() {
+	n.leaving.Store(true)
+	n.engine.Store().EndWaits()
 }
 
 // haltedError makes what is told of a halt.
@@ -71,8 +137,16 @@ func (n *Node) refusal() error {
 		return ErrStopped
 	default:
 	}
-	if h := n.halted.Load(); h != nil {
+	if h := n.standing(); h != nil {
 		return h
+	}
+	return nil
+}
+
+// over is why no block is taken, nil if one is: on a full disk it waits for its turn.
+func (n *Node) over() error {
+	if err := n.refusal(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
+		return err
 	}
 	return nil
 }
@@ -80,9 +154,15 @@ func (n *Node) refusal() error {
 // halt ends all work on blocks; first tells whether nobody has before. Whoever waits for blocks is told.
 func (n *Node) halt(h Halted) (first bool) {
 	h.Since = time.Now()
+	n.stillMu.Lock()
 	if !n.halted.CompareAndSwap(nil, haltedError(h)) {
+		n.stillMu.Unlock()
 		return false
 	}
+	if n.full.Load() == nil {
+		close(n.standsStill)
+	}
+	n.stillMu.Unlock()
 	close(n.still)
 	m := messages.ChainHalted{Err: n.halted.Load()}
 	n.tell(n.producer, m)
@@ -96,6 +176,9 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	var f *engine.Fault
 	if errors.As(m.Err, &f) {
 		h.Shard, h.Reason = f.Shard, f.Err.Error()
+	} else if n.outOfRoom("chain", m.Err) {
+		m.Drop()
+		return
 	} else if broken(m.Err) {
 		n.o.Exit("chain", m.Err, nil)
 		return
@@ -151,7 +234,9 @@ func (n *Node) sayHalted() {
 
 // failed is told by the supervisor of an actor of whose state the chain needs what is lost.
 func (n *Node) failed(who string, reason any, stack []byte) {
-	if err, ok := reason.(error); ok && broken(err) {
+	if err, ok := reason.(error); ok && n.outOfRoom(who, err) {
+		return
+	} else if ok && broken(err) {
 		n.o.Exit(who, reason, stack)
 		return
 	}
@@ -161,10 +246,22 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 	}
 }
 
+// outOfRoom halts the node, and ends nothing, where an actor failed on a full disk. What such an actor owned is lost: whoever started the node
+// starts it again once there is room. One that is being stopped says nothing.
+func (n *Node) outOfRoom(who string, err error) bool {
+	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
+		return false
+	}
+	if n.halt(Halted{Actor: who, Reason: err.Error(), Full: true}) && !n.leaving.Load() {
+		n.o.Log.WithField("actor", who).Errorf("%v. Reads go on.", n.halted.Load())
+	}
+	return true
+}
+
 // broken tells whether an error is of the disk: then reads can't go on either, and a restart finds what is on it.
 func broken(err error) bool {
 	var errno syscall.Errno
-	return errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)
+	return errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)
 }
 
 // aside runs f beside the actors. Stop waits for it; a panic of it is logged, and nothing more.

@@ -254,7 +254,7 @@ func TestOwnFailureOfTheChain(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		ends bool
-	}{{errors.New("the state contradicts itself"), false}, {fmt.Errorf("read: %w", syscall.EIO), true}, {storage.ErrFull, true}} {
+	}{{errors.New("the state contradicts itself"), false}, {fmt.Errorf("read: %w", syscall.EIO), true}, {storage.ErrFull, false}} {
 		var ended []any
 		s := start(t, 1, func(o *Options) {
 			o.Mode, o.Exit = production.Manual, func(_ string, reason any, _ []byte) { ended = append(ended, reason) }

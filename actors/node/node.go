@@ -67,10 +67,16 @@ type Node struct {
 	ids      atomic.Uint64 // of sessions and waiters
 	ended    chan struct{} // closed when Stop begins
 	halted   atomic.Pointer[HaltedError]
-	still    chan struct{}  // closed when the node halts
-	asides   sync.WaitGroup // what runs beside the actors
-	stopOnce sync.Once
-	stopErr  error
+	full     atomic.Pointer[HaltedError] // nil: the disk has room
+	wasFull  atomic.Pointer[HaltedError] // what full was last
+	leaving  atomic.Bool                 // the node is about to be stopped
+	still    chan struct{}               // closed when the node halts
+	stillMu  sync.Mutex
+	// standsStill is closed when the node halts, and while the disk is full; under stillMu.
+	standsStill chan struct{}
+	asides      sync.WaitGroup // what runs beside the actors
+	stopOnce    sync.Once
+	stopErr     error
 }
 
 // chainView adds to the engine what the producer also asks for.
@@ -108,7 +114,7 @@ func Start(o Options) (*Node, error) {
 	}
 	sys, s := system(), &supervisor{log: o.Log}
 	n := &Node{
-		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
+		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}), standsStill: make(chan struct{}),
 		kit: &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
 			waits: link.NewFew(2*runtime.GOMAXPROCS(0), time.Millisecond),
 			few:   link.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
@@ -147,6 +153,7 @@ func Start(o Options) (*Node, error) {
 		n.signatures.Close()
 		return nil, err
 	}
+	n.engine.Store().WatchRoom(n.room)
 	n.aside("watchdog", n.watch)
 	return n, nil
 }
@@ -325,7 +332,7 @@ func (n *Node) persistTarget(h primitives.Height) error {
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived, messages.ChunkReceivedAlone:
-		if n.refusal() != nil {
+		if n.over() != nil {
 			if b, is := m.(messages.BlockReceived); is && b.Taken != nil {
 				b.Taken()
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Limits bound what the edges may ask for at the same time. Zero means the default.
@@ -92,6 +93,10 @@ type Options struct {
 	// Exit ends the process because the disk has failed an actor that owns state. nil: the reason goes to the log, and the exit code
 	// is ExitCode.
 	Exit func(who string, reason any, stack []byte)
+
+	// Room is told when the disk is full, when it has room again (nil), and where the store is to be opened again for that. It may not wait;
+	// nil: nobody is told.
+	Room func(*storage.Full)
 
 	// Standstill is how long an actor may be with one message, or one wait for it, before the watchdog says so; 0: DefaultStandstill.
 	Standstill time.Duration

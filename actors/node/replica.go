@@ -17,7 +17,7 @@ func (n *Node) follows() actor.Actor {
 
 // Give gives a replica its next block, behind those that were given before. done is called when it is on disk, or why it does not come there.
 func (n *Node) Give(g *engine.Given, done func(error)) {
-	if err := n.refusal(); err != nil {
+	if err := n.over(); err != nil {
 		done(err)
 		return
 	}

@@ -44,7 +44,7 @@ func (n *Node) settle(ctx context.Context) {
 	for _, p := range all {
 		for p.of.looked.Load() < p.looked && len(p.of.slots) > 0 && ctx.Err() == nil {
 			select {
-			case <-n.still:
+			case <-n.stands():
 				return
 			case <-time.After(settleStep):
 			}
@@ -100,8 +100,8 @@ func askProducer[Q, A any](ctx context.Context, n *Node, question Q) (none A, er
 			return none, err
 		}
 		return a.Value, a.Err
-	case <-n.still:
-		return none, n.refusal()
+	case <-n.stands():
+		return none, n.stood()
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}

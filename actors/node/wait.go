@@ -189,6 +189,7 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, 
 	// The waiter has its own timer; this one is for a waiter that is lost.
 	lost := time.NewTimer(time.Until(until) + lostAfter)
 	defer lost.Stop()
+	stands := n.stands()
 	for {
 		select {
 		case a = <-r.Answer():
@@ -210,9 +211,9 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, 
 				return a, timeout(r)
 			}
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
-		case <-n.still:
+		case <-stands:
 			forget()
-			return a, n.refusal()
+			return a, n.stood()
 		case <-n.ended:
 			return a, ErrStopped
 		}

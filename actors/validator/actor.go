@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Name is the actor's.
@@ -196,7 +197,7 @@ func (a *Actor) open() (err error) {
 		return err
 	}
 	a.core = core
-	a.writer = newWriter(a.file.Write, a.o.Out.Send, func(err error) { self(unsaid{a, err}) })
+	a.writer = newWriter(a.o.Engine.Store(), a.file.Write, a.o.Out.Send, func(err error) { self(unsaid{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))
 	a.schedules()
@@ -379,6 +380,10 @@ func (a *Actor) stored() {
 	}
 	if err != nil {
 		a.halt(err)
+		if errors.Is(err, storage.ErrFull) { // nobody waits for room any more: the node is being stopped
+			a.o.Engine.Abandon()
+			a.ahead = nil
+		}
 	}
 	a.drained()
 }

@@ -1,13 +1,20 @@
 package validator
 
 import (
+	"errors"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/storage"
 )
 
-// writer sends what the core says, in order, once what was signed before is on disk: one write for all that has come meanwhile.
+// writer sends what the core says, in order, once what was signed before is on disk: one write for all that has come meanwhile. While the
+// disk is full nothing is sent, and what the core says then is dropped, as if the net had lost it: a validator that cannot keep blocks
+// does not sign for others what it may not have tomorrow. What it has signed is kept all the same.
 type writer struct {
+	disk room
 	save func([]byte) error
 	send func([]consensus.Send)
 	fail func(error) // what was signed can't be written, and nothing more is sent
@@ -20,8 +27,13 @@ type writer struct {
 	over   chan struct{}
 }
 
-func newWriter(save func([]byte) error, send func([]consensus.Send), fail func(error)) *writer {
-	w := &writer{save: save, send: send, fail: fail, over: make(chan struct{})}
+// room is what a writer asks of the store.
+type room interface {
+	Full() (storage.Full, bool)
+}
+
+func newWriter(disk room, save func([]byte) error, send func([]consensus.Send), fail func(error)) *writer {
+	w := &writer{disk: disk, save: save, send: send, fail: fail, over: make(chan struct{})}
 	w.wake = sync.NewCond(&w.mu)
 	go w.run()
 	return w
@@ -64,11 +76,39 @@ func (w *writer) run() {
 			return
 		}
 		if row != nil {
-			if err := w.save(row); err != nil {
+			err := w.save(row)
+			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // the whole of it is written again, with what comes meanwhile
+				w.postpone(row)
+				continue
+			}
+			if err != nil {
 				w.fail(err)
 				return
 			}
 		}
-		w.send(list)
+		if _, full := w.disk.Full(); !full {
+			w.send(list)
+		}
+	}
+}
+
+// rowPause is how long the writer waits behind a row that found no room.
+const rowPause = 100 * time.Millisecond
+
+// postpone has a row written later, unless a newer one has come, and waits some time, or until the writer is closed.
+func (w *writer) postpone(row []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.row == nil {
+		w.row = row
+	}
+	wake := time.AfterFunc(rowPause, func() {
+		w.mu.Lock()
+		w.wake.Broadcast()
+		w.mu.Unlock()
+	})
+	defer wake.Stop()
+	for begun := time.Now(); !w.closed && time.Since(begun) < rowPause; {
+		w.wake.Wait()
 	}
 }

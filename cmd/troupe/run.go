@@ -279,7 +279,7 @@ func run(ctx context.Context, o host.Options, out io.Writer, hup <-chan os.Signa
 // time holds its folder still, and the next would only say that.
 func goesOn(err error) bool {
 	var stuck *stopError
-	return (errors.Is(err, host.ErrArrived) || errors.Is(err, host.ErrAgain)) && !errors.As(err, &stuck)
+	return (errors.Is(err, host.ErrArrived) || errors.Is(err, host.ErrAgain) || errors.Is(err, host.ErrRoom)) && !errors.As(err, &stuck)
 }
 
 // stopError says why a node has not stopped cleanly.

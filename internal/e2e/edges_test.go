@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // snapshot is a folder's files with their contents' hashes, to see that nothing touched them. skip names what may change.
@@ -339,52 +340,85 @@ func TestReadOnlyData(t *testing.T) {
 	untouched(t, data, before)
 }
 
-// A disk that fills up while the node works ends it, with the reason and without half a block: with room again it goes on.
+// A disk that fills up while the node works stops the writing and nothing else: reads go on and say why, a process that is killed then
+// starts on the full disk and serves, and with room it goes on by itself.
 func TestFullDisk(t *testing.T) {
 	home := newHome(t, "--num-shards", "2")
 	data := filepath.Join(home, "data")
 	mount(t, data, "size=3m")
 	p := start(t, home)
 	s := p.signer()
-	var told []struct {
-		hash, block string
-	}
-	for full := false; !full; {
+	var told []string
+	refused := ""
+	for refused == "" {
 		encoded, hash := s.next()
 		r, err := p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": "EXECUTED_OPTIMISTIC"})
-		if err != nil || r.Error != nil {
-			full = true
+		if err != nil {
+			t.Fatalf("after %d transactions: %v\n%s", len(told), err, tail(p.out.String(), 1500))
+		}
+		if r.Error != nil {
+			refused = string(r.Error.Data)
 			break
 		}
-		if told = append(told, struct{ hash, block string }{hash.String(), ""}); len(told) > 200_000 {
+		if told = append(told, hash.String()); len(told) > 200_000 {
 			t.Fatal("the disk is never full")
 		}
-		select {
-		case <-p.ended:
-			full = true
-		default:
+	}
+	says(t, refused, "the disk is full")
+	full := func() {
+		t.Helper()
+		for i, hash := range told {
+			var st status
+			p.get("tx", map[string]any{"tx_hash": hash, "sender_account_id": s.key.AccountID, "wait_until": "NONE"}, &st)
+			if st.Level == "NONE" {
+				t.Fatalf("transaction %d of %d is missing", i, len(told))
+			}
 		}
 	}
-	said := p.exits()
-	says(t, said, "no space left")
-	t.Logf("%d transactions before it was full\n%s", len(told), tail(said, 1500))
-	// Still full: it refuses again, or serves what it has; it harms nothing.
+	onFull := func() {
+		t.Helper()
+		full()
+		r, err := p.call("sandbox_mine", map[string]any{"blocks": 1})
+		if err != nil || r.Error == nil {
+			t.Fatalf("sandbox_mine on a full disk: %v, %+v", err, r)
+		}
+		says(t, string(r.Error.Data), "full")
+		var node struct {
+			Halted *struct{ Reason string }
+		}
+		p.get("status", []any{}, &node)
+		if node.Halted == nil {
+			t.Fatal("status does not say that nothing is written")
+		}
+		says(t, node.Halted.Reason, "the disk is full")
+	}
+	onFull()
+	says(t, p.out.String(), "the disk is full")
+	p.stop(syscall.SIGKILL)
+	p = start(t, home)
+	onFull()
 	if out, err := exec.Command("mount", "-o", "remount,size=64m", data).CombinedOutput(); err != nil {
 		t.Skipf("skipped: no remounting here: %s", out)
 	}
-	p = start(t, home)
-	for i, x := range told {
-		var st status
-		p.get("tx", map[string]any{"tx_hash": x.hash, "sender_account_id": s.key.AccountID, "wait_until": "NONE"}, &st)
-		if st.Level == "NONE" {
-			t.Fatalf("transaction %d of %d is missing", i, len(told))
+	until := time.Now().Add(time.Minute)
+	for {
+		if r, err := p.call("sandbox_mine", map[string]any{"blocks": 1}); err == nil && r.Error == nil {
+			break
 		}
+		if time.Now().After(until) {
+			t.Fatalf("with room it does not go on\n%s", tail(p.out.String(), 1500))
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
+	full()
 	encoded, _ := p.signer().next()
 	if got := p.send(encoded, "FINAL").Level; got != "FINAL" {
 		t.Errorf("level %s, want FINAL", got)
 	}
 	p.stop(syscall.SIGTERM)
+	if out, err := troupe(t, "--home", home, "check"); err != nil {
+		t.Errorf("check: %v\n%s", err, out)
+	}
 }
 
 // A disk without room for the beginning of a chain says so; with room the node begins.

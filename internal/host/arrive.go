@@ -141,7 +141,7 @@ const largestTarget = "doomslug_largest_target_height"
 
 // carryOver copies them, and the files of what a validator has signed.
 func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
-	old, err := openStore(hm, log)
+	old, err := openStore(hm, log, false)
 	if err != nil {
 		return err
 	}

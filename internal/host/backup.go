@@ -364,7 +364,7 @@ func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupR
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	store, err := openStore(hm, log)
+	store, err := openStore(hm, log, false)
 	if err != nil {
 		if isLocked(err) {
 			err = fmt.Errorf("%w, and does not answer there: %w", err, dialed)

@@ -29,7 +29,7 @@ func CheckFolder(ctx context.Context, hm *home.Home, progress func(part float64,
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	store, err := openStore(hm, log)
+	store, err := openStore(hm, log, false)
 	if err != nil {
 		return nil, err
 	}

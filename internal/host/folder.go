@@ -19,7 +19,7 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	store, err := openStore(hm, log)
+	store, err := openStore(hm, log, false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -92,6 +92,7 @@ type Host struct {
 	arrivals   *arrivals                   // nil: it begins with the genesis
 	upkeep     chan struct{}               // closed when upkeep has ended
 	failed     chan error                  // the RPC ended by itself
+	again      bool                        // whoever started the node starts it anew, see Options
 	backing    atomic.Bool                 // a snapshot of it is being made
 	live       live                        // what Reload may change
 	fold       func(context.Context) error // of a stop
@@ -122,6 +123,7 @@ func Start(o Options) (_ *Host, err error) {
 	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	h.cpu.percent(h.began) // what the process took before is not the node's
 	h.worlds = newWorlds(h)
+	h.again = o.Again
 	h.live.config.Store(o.Home.Config)
 	h.live.known = o.known
 	h.fold = h.foldLast
@@ -205,7 +207,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		return err
 	}
 	defer func() { err = withOld(hm, err) }()
-	if h.store, err = openStore(hm, h.log); err != nil {
+	if h.store, err = openStore(hm, h.log, true); err != nil {
 		return err
 	}
 	*undo = append(*undo, func() { _ = h.store.Close() })
@@ -418,8 +420,8 @@ func executable() string {
 // Failed tells when the RPC has ended by itself.
 func (h *Host) Failed() <-chan error { return h.failed }
 
-// openStore opens the data folder, which belongs to one chain and one process.
-func openStore(hm *home.Home, log *logrus.Logger) (*storage.Store, error) {
+// openStore opens the data folder, which belongs to one chain and one process. reads: on a full disk it is opened for reads.
+func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
 	c := hm.Config
 	dir := hm.Paths.Data
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -430,7 +432,7 @@ func openStore(hm *home.Home, log *logrus.Logger) (*storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
+	s, err := storage.Open(dir, storage.Options{ReadsOnFull: reads, Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 	switch {
 	case errors.Is(err, storage.ErrLocked):
 		return nil, fmt.Errorf("%w: another node runs on %s; stop it first, or ask it: by JSON-RPC, or for its state by troupe view-state dump-state", err, hm.Paths.Dir)
@@ -511,7 +513,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 		},
 		Mempool: mempool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
 		Failed:  filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
-		Summary: c.LogSummaryPeriod, Thread: procs.Need, Observe: observe, Log: h.log,
+		Room: h.room, Summary: c.LogSummaryPeriod, Thread: procs.Need, Observe: observe, Log: h.log,
 	}
 	o.Limits = node.Limits{Queue: int(c.Queued), QueueBytes: int(c.QueuedBytes), Held: int(c.Held), HeldBytes: int(c.HeldBytes)}
 	if h.fork != nil {

@@ -20,6 +20,9 @@ func (h *Realm) Obstacle() string {
 		}
 		return text
 	}
+	if full, ok := h.Node.Full(); ok {
+		return "its disk is full: " + full.Reason
+	}
 	if of := h.home.Config.Replica.Of; of != "" {
 		return "it is a replica, and has the blocks of its writer"
 	}

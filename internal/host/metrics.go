@@ -62,6 +62,11 @@ func (h *Host) appendMetrics(b []byte) []byte {
 			b = h.libp2p.Metrics(b)
 		}
 	}
+	full := 0.0
+	if _, is := h.store.Full(); is {
+		full = 1
+	}
+	b = appendMetric(b, "gauge", "troupe_disk_full", "1 while the disk has no room for what is to be written: no blocks are stored, no transactions are taken", full)
 	if h.replica != nil {
 		b = h.replica.metrics(b)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // ErrUnfolded is what a stop comes to that has left a fold under way, and nothing else: nothing is lost, and the next start applies blocks again. The folder stays open
@@ -16,6 +18,7 @@ var ErrUnfolded = errors.New("the state was not folded in time; the next start a
 // are on disk in any case; where all but the fold of their state is done, ErrUnfolded says so.
 func (h *Host) Stop(ctx context.Context) error {
 	h.stop()
+	h.Node.EndWaits()
 	if h.fork != nil {
 		h.fork.Close() // what waits for the other chain waits no longer
 	}
@@ -64,6 +67,10 @@ func (h *Host) Stop(ctx context.Context) error {
 	err, inTime := within(ctx, "fold", func() error { return h.fold(ctx) })
 	if !inTime {
 		return unfolded(errs)
+	}
+	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) { // nothing that was told: the next start applies what the log has
+		h.log.WithError(err).Warn("the disk is full: the state was not folded")
+		err = nil
 	}
 	errs = append(errs, err)
 	if done("store", h.store.Close) {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"time"
 
@@ -78,7 +79,7 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 		found := false
 		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks
 			done, err := h.collect(c)
-			if err != nil {
+			if err != nil && !errors.Is(err, storage.ErrFull) { // that is said elsewhere
 				h.log.WithError(err).Error("garbage collection failed; old blocks stay")
 			}
 			more, found = err == nil && done.More, found || err != nil || done.Blocks > 0

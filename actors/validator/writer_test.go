@@ -1,0 +1,69 @@
+package validator
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// fullDisk is a disk of which a test says whether it is full, and whether what was signed finds room.
+type fullDisk struct {
+	mu         sync.Mutex
+	full, rows bool
+	saved      chan []byte
+}
+
+func (d *fullDisk) Full() (storage.Full, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return storage.Full{}, d.full
+}
+
+func (d *fullDisk) set(full, rows bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full, d.rows = full, rows
+}
+
+func (d *fullDisk) save(row []byte) error {
+	d.mu.Lock()
+	rows := d.rows
+	d.mu.Unlock()
+	d.saved <- row
+	if !rows {
+		return &os.PathError{Op: "write", Path: "signed.0", Err: syscall.ENOSPC}
+	}
+	return nil
+}
+
+// TestNothingIsSentOnFullDisk: while the disk is full no vote leaves the validator, what it has signed is kept, and with room it goes on.
+func TestNothingIsSentOnFullDisk(t *testing.T) {
+	d := &fullDisk{rows: true, saved: make(chan []byte, 1000)}
+	sent := make(chan []consensus.Send, 10)
+	w := newWriter(d, d.save, func(l []consensus.Send) { sent <- l }, func(err error) { t.Error(err) })
+	say := func(row byte) { w.put([]byte{row}, []consensus.Send{{}}) }
+	say(1)
+	<-sent
+	d.set(true, true)
+	say(2)
+	for slices.Compare(<-d.saved, []byte{2}) != 0 {
+	}
+	d.set(true, false)
+	say(3)
+	for range 2 { // it is tried again
+		for slices.Compare(<-d.saved, []byte{3}) != 0 {
+		}
+	}
+	d.set(false, true)
+	say(4)
+	<-sent // of the fourth alone
+	w.close()
+	if len(sent) > 0 {
+		t.Errorf("%d lists more were sent", len(sent))
+	}
+}
