@@ -27,7 +27,7 @@ func TestCompiler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	<-v.Warm(contracts.C("ft"), &config.MustGet(config.June(86)).Wasm)
+	<-v.Warm("ft.near", contracts.C("ft"), &config.MustGet(config.June(86)).Wasm)
 	if s := v.Stats(); s.Builds != 1 || s.Failures != 0 || s.Compiler.Started != 1 || s.Compiler.InProcess != 0 {
 		t.Errorf("%+v", s)
 	}
