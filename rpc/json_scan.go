@@ -87,6 +87,13 @@ func (s *scanner) peekFail(text string) *syntaxError {
 
 // space skips blanks; false at the end of the text.
 func (s *scanner) space() bool {
+	if s.pos < len(s.text) && s.text[s.pos] > ' ' {
+		return true
+	}
+	return s.blanks()
+}
+
+func (s *scanner) blanks() bool {
 	for s.pos < len(s.text) {
 		switch s.text[s.pos] {
 		case ' ', '\n', '\t', '\r':
@@ -225,16 +232,16 @@ func (s *scanner) number() *syntaxError {
 // string parses what follows an opening quote and returns its node.
 func (s *scanner) string() (uint32, *syntaxError) {
 	start, escaped, ascii := s.pos, false, true
-	stop := min(len(s.text), start+yieldBytes)
+	text := s.text[:min(len(s.text), start+yieldBytes)]
 	for {
-		if s.pos >= stop {
+		if s.pos >= len(text) {
 			if s.pos >= len(s.text) {
 				return 0, s.fail("EOF while parsing a string")
 			}
 			runtime.Gosched()
-			stop = min(len(s.text), s.pos+yieldBytes)
+			text = s.text[:min(len(s.text), s.pos+yieldBytes)]
 		}
-		switch c := s.text[s.pos]; {
+		switch c := text[s.pos]; {
 		case c == '"':
 			end := s.pos
 			s.pos++
