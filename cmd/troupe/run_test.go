@@ -60,7 +60,7 @@ func runUntil(t *testing.T, word string, args ...string) (stdout, stderr string)
 }
 
 // newHome is a home as init makes it, with a config.json that says so.
-func newHome(t *testing.T, conf string) string {
+func newHome(t testing.TB, conf string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "home")
 	if got := runLine([]string{"--home", dir, "init", "--chain-id", "test"}); strings.Contains(got, "exit ") {
