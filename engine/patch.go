@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/fees"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // ErrPatch says why records can't be written into the state.
@@ -62,6 +64,27 @@ func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, 
 	}
 	records, err = genesis.ParsePatch(raw)
 	return records, m.Mocks, err
+}
+
+// patchedRow names the last block of its branch that was patched, or had contracts told something else.
+const patchedRow = "last_patched_block"
+
+// savePatched notes that a block is such a one.
+func savePatched(b *storage.Batch, ref storage.BlockRef) {
+	row := storage.Raw(borsh.AppendUint64(slices.Clone(ref.Hash[:]), uint64(ref.Height)))
+	storage.Misc.Put(b, patchedRow, &row)
+}
+
+// LastPatched returns the last block of the chain whose outcome follows from a patch, which no node can execute that has not made it; false:
+// there is none since this was noted.
+func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
+	row, err := storage.Misc.Get(e.store.Reader(), patchedRow)
+	if err != nil {
+		return ref, false, absent(err)
+	}
+	r := borsh.NewReader(row)
+	ref.Hash, ref.Height = primitives.ReadHash(r), primitives.Height(r.Uint64())
+	return ref, true, r.Close()
 }
 
 // storedPatch returns the patch of a block on disk.

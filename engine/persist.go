@@ -292,6 +292,9 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 	if b.Patch, err = appendPatch(u.pending.patch, u.pending.mocks); err != nil {
 		return nil, err
 	}
+	if b.Patch != nil {
+		savePatched(b.Puts, b.Ref)
+	}
 	if !entry.Header().LastFinalBlock.IsZero() {
 		b.Final = e.finalRef(entry)
 	}

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/failed"
 	"github.com/troupe-chain/troupe/messages"
@@ -25,6 +26,8 @@ type Halted struct {
 	Shard  primitives.ShardID
 	// Full: not an actor but a full disk is the reason. It ends by itself, unless Actor says that one has failed on it.
 	Full bool
+	// patched: others' outcome differs in a chain of one validator, who may have patched the state.
+	patched bool
 	// File has the chunk that could not be applied, for troupe verify. It comes some time after the halt. Empty: there is none.
 	File string
 }
@@ -175,7 +178,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	h := Halted{Actor: "chain", Reason: m.Err.Error(), Height: m.Height, Block: m.Block}
 	var f *engine.Fault
 	if errors.As(m.Err, &f) {
-		h.Shard, h.Reason = f.Shard, f.Err.Error()
+		h.Shard, h.Reason, h.patched = f.Shard, f.Err.Error(), errors.As(m.Err, new(*engine.Doubt)) && n.hasOneValidator()
 	} else if n.outOfRoom("chain", m.Err) {
 		m.Drop()
 		return
@@ -204,6 +207,20 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	})
 }
 
+// hasOneValidator returns whether the next block's epoch has one validator.
+func (n *Node) hasOneValidator() (one bool) {
+	err := n.engine.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(n.engine.Head().Hash)
+		if err != nil {
+			return err
+		}
+		info, err := m.EpochInfo(id)
+		one = err == nil && len(info.Validators) == 1
+		return err
+	})
+	return err == nil && one
+}
+
 // keep writes the file of a chunk that failed.
 func keep(f *engine.Fault, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
@@ -226,6 +243,12 @@ func (n *Node) sayHalted() {
 		e = e.WithField("height", h.Height).WithField("block", h.Block).WithField("shard", h.Shard)
 	}
 	next := "Reads go on. Restart the node to try again, with a program that is mended if this comes again"
+	if h.patched {
+		next = fmt.Sprintf("Reads go on. The chain has one validator, so block %d is most likely one that carries a patch of the state "+
+			"(sandbox_patch_state and its like), which no other node can execute; that validator's node names the last such block when it starts. "+
+			"Begin behind it with a copy of that node: `troupe snapshot create` there, `troupe snapshot restore` here. "+
+			"If no patch was made, restart this node with a newer program", h.Height)
+	}
 	if h.File != "" {
 		next += fmt.Sprintf("; `troupe verify %s` runs what failed without the node", h.File)
 	}

@@ -116,7 +116,7 @@ func localnetNodes(found []home.LocalnetNode, with, args []string) (out []localn
 			program, shown = p, filepath.Base(p)
 		}
 		out = append(out, localnet.Node{
-			Spec:    localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks, Program: shown},
+			Spec:    localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks, Program: shown, RPC: n.RPC.String()},
 			Command: append([]string{program, "--home", n.Dir, "run"}, args...),
 			URL:     host.URL(n.RPC.String()), Log: filepath.Join(n.Dir, runLog),
 		})

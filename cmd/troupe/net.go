@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -85,6 +86,9 @@ func newCapture() *cobra.Command {
 // openRecording makes a new file for a recording; done ends it, and says what was wrong.
 func openRecording(path string, mib int64) (r *capture.Recorder, done func() error, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, nil, fmt.Errorf("%s is there already, and a recording is a new file: remove it, or choose another name", path)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -69,6 +69,7 @@ func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 		colors := a.color == "always" || a.color == "auto" && isTerminal(w)
 		to = &logrus.TextFormatter{ForceColors: colors, DisableColors: !colors, FullTimestamp: true, TimestampFormat: timestamp}
 	}
+	a.logged = describeLog(env, set, verbose)
 	log.SetFormatter(&filtered{f, to})
 	log.SetLevel(f.most())
 	if unknown != nil {
@@ -79,8 +80,13 @@ func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 
 // reload reads the log's and the node's configuration again, and says what came of it.
 func reload(h *host.Host, log *logrus.Logger, w io.Writer, a *app) {
+	before := a.logged
 	if err := setLog(log, w, a); err != nil {
 		log.WithError(err).Error("reload: the log stays as it is; a start with this file would fail")
+	} else if a.logged != before {
+		log.Infof("reload: from now on the log has %s; it had %s", a.logged, before)
+	} else {
+		log.Infof("reload: the log has %s, as before", before)
 	}
 	r, err := h.Reload()
 	if err != nil {
@@ -96,4 +102,16 @@ func reload(h *host.Host, log *logrus.Logger, w io.Writer, a *app) {
 	if len(r.Restart) > 0 {
 		log.Warnf("reload: %s changed, and need a restart", strings.Join(r.Restart, ", "))
 	}
+}
+
+// describeLog says in words how much is logged.
+func describeLog(directives string, set bool, verbose string) string {
+	said := "the default level"
+	if set {
+		said = fmt.Sprintf("%q", directives)
+	}
+	if verbose != "" {
+		said += fmt.Sprintf(", and debug of %s", verbose)
+	}
+	return said
 }

@@ -78,6 +78,7 @@ func TestHangUp(t *testing.T) {
 	until("info reload: config.json is as it was")
 	write("log_config.json", `{"rust_log":"info,nonsense~=5"} // as neard's`)
 	until("log_config.json: no directives, and ignored: nonsense~=5")
+	until(`info reload: from now on the log has "info,nonsense~=5"; it had the default level`)
 	until("info reload: config.json is as it was")
 	write("config.json", "{")
 	until("error reload: nothing has changed; a start with this file would fail: ")

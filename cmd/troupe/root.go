@@ -53,6 +53,7 @@ type app struct {
 	fast      bool   // --unsafe-fast-startup: the sense of a new chain's genesis is not checked
 	color     string
 	logFormat string // of run: text or json
+	logged    string // how much is logged, in words
 	started   bool
 }
 

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,7 +73,8 @@ its genesis, or a copy of another node's folder.
 What a node says goes to stderr; RUST_LOG and --verbose say how much, and log_config.json in the
 home as for neard: {"rust_log": "info,rpc=debug"}. A second signal ends it at once.
 
-SIGHUP has it read log_config.json and config.json again. What may change while it runs holds
+The end of the terminal that it was started from ends it too. Else SIGHUP has it read
+log_config.json and config.json again. What may change while it runs holds
 from then on: limits by address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age;
 and another key of its account in validator_key.json, where it makes blocks with others: where
 that file is gone, or of another account, it signs nothing from then on.
@@ -89,9 +90,8 @@ Of other keys it says that they need a restart; a file that is none changes noth
   curl -s localhost:3030/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hup := make(chan os.Signal, 1) // from the beginning, so that none ends the process
-			signal.Notify(hup, syscall.SIGHUP)
-			defer signal.Stop(hup)
+			ctx, hup, stop := hangups(cmd.Context())
+			defer stop()
 			flags := cmd.Flags()
 			for flag, addr := range map[string]string{"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr} {
 				if flags.Changed(flag) && !config.IsAddress(addr) {
@@ -144,13 +144,16 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				if err != nil {
 					return usagef("--fork: %w", err)
 				}
-				pin, err := fork.Make(cmd.Context(), a.home, spec, fork.Options{URL: spec.URL})
+				pin, err := fork.Make(ctx, a.home, spec, fork.Options{URL: spec.URL})
 				if err != nil {
 					return err
 				}
 				log.Infof("a fork of %s at block %d, %v", pin.ChainID, pin.Height, pin.Hash)
 			}
 			hm, err := home.Load(a.home)
+			if errors.Is(err, fs.ErrNotExist) && (len(feeds) > 0 || o.bootNodes != "" || o.replica != "") {
+				err = fmt.Errorf("%w; a node that follows a chain begins with that chain's genesis: 'troupe --home %s init --genesis GENESIS.JSON'", err, a.home)
+			}
 			if err != nil {
 				return err
 			}
@@ -213,20 +216,27 @@ Of other keys it says that they need a restart; a file that is none changes noth
 			ho := host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
 			again := func(h *host.Host) { reload(h, log, cmd.ErrOrStderr(), a) }
 			if !flags.Changed("capture") {
-				return run(cmd.Context(), ho, cmd.OutOrStdout(), hup, again)
+				return run(ctx, ho, cmd.OutOrStdout(), hup, again)
 			}
 			r, done, err := openRecording(o.capture, o.captureMiB)
 			if err != nil {
 				return err
 			}
+			var tapped atomic.Bool
 			ho.Tap = func(t tcp.Tapped) {
+				tapped.Store(true)
 				if t.Conn == 0 {
 					r.Spread(t.Sent, t.Remote, t.Frame)
 					return
 				}
 				r.Tap(uint64(t.Conn), t.Ours, t.Sent, t.Remote, t.Frame)
 			}
-			return errors.Join(run(cmd.Context(), ho, cmd.OutOrStdout(), hup, again), done())
+			err = run(ctx, ho, cmd.OutOrStdout(), hup, again)
+			derr := done()
+			if err != nil && derr == nil && !tapped.Load() { // an empty recording would be in the way of the next try
+				derr = os.Remove(o.capture)
+			}
+			return errors.Join(err, derr)
 		},
 	}
 	f := c.Flags()

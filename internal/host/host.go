@@ -282,6 +282,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		}
 	} else {
 		h.network = ports.network.Addr()
+		h.sayPatched()
 		if no.Network, err = h.networkOptions(ports.network); err != nil {
 			return err
 		}

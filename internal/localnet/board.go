@@ -30,6 +30,7 @@ const (
 // Spec is what is known of a node before it runs.
 type Spec struct {
 	Name, Role, Tracks, Program string
+	RPC                         string // host:port of its JSON-RPC
 }
 
 // Answer is what a node says of itself.

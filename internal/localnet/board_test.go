@@ -9,7 +9,7 @@ import (
 )
 
 func specs() []Spec {
-	return []Spec{{Name: "node0", Role: "validator", Tracks: "none"}, {Name: "node1", Role: "validator", Tracks: "all", Program: "neard"}, {Name: "node2", Role: "rpc", Tracks: "all"}}
+	return []Spec{{Name: "node0", Role: "validator", Tracks: "none", RPC: "[::1]:3030"}, {Name: "node1", Role: "validator", Tracks: "all", Program: "neard", RPC: "[::1]:3031"}, {Name: "node2", Role: "rpc", Tracks: "all", RPC: "[::1]:3032"}}
 }
 
 // begun is a board whose nodes run.
@@ -125,10 +125,10 @@ func TestScreen(t *testing.T) {
 	got := strings.Join(b.Lines("three nodes", 120, 20), "\n")
 	want := `three nodes
 height 11  epoch 3  0.50 blocks/s  2.5 tx/s  missed: 0 blocks, 1 chunk
-   node   role       state           height  behind  shards  peers  blocks  chunks  endorsed  missed
-   node0  validator  up                  10       1  0,2         2     4/5     9/9     17/20       4
->  node1  validator  paused (neard)      11       0  all         2     1/1     0/0       0/0       0
-   node2  rpc        up, syncing          6       5  all         1       -       -         -       -
+   node   rpc         role       state           height  behind  shards  peers  blocks  chunks  endorsed  missed
+   node0  [::1]:3030  validator  up                  10       1  0,2         2     4/5     9/9     17/20       4
+>  node1  [::1]:3031  validator  paused (neard)      11       0  all         2     1/1     0/0       0/0       0
+   node2  [::1]:3032  rpc        up, syncing          6       5  all         1       -       -         -       -
 node1 stands still
 
 up/down choose   s stop or start   k kill   p pause or go on   q end all`

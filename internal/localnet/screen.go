@@ -12,10 +12,10 @@ import (
 const help = "up/down choose   s stop or start   k kill   p pause or go on   q end all"
 
 // heading names the columns.
-var heading = []string{"", "node", "role", "state", "height", "behind", "shards", "peers", "blocks", "chunks", "endorsed", "missed"}
+var heading = []string{"", "node", "rpc", "role", "state", "height", "behind", "shards", "peers", "blocks", "chunks", "endorsed", "missed"}
 
 // wide columns are left-aligned, others right-aligned.
-var left = map[string]bool{"": true, "node": true, "role": true, "state": true, "shards": true}
+var left = map[string]bool{"": true, "node": true, "role": true, "state": true, "shards": true, "rpc": true}
 
 // Summary is one line about the chain.
 func (b *Board) Summary() string {
@@ -62,7 +62,7 @@ func (b *Board) cells(i int) []string {
 		blocks, chunks, endorsed = ratio(d.Blocks, d.ExpectedBlocks), ratio(d.Chunks, d.ExpectedChunks), ratio(d.Endorsed, d.ExpectedEndorsements)
 		missed = strconv.FormatUint(d.Missed(), 10)
 	}
-	return []string{mark, r.Name, r.Role, state, height, behind, shards, peers, blocks, chunks, endorsed, missed}
+	return []string{mark, r.Name, r.RPC, r.Role, state, height, behind, shards, peers, blocks, chunks, endorsed, missed}
 }
 
 func ratio(done, expected uint64) string { return fmt.Sprintf("%d/%d", done, expected) }
