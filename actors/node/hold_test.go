@@ -45,7 +45,7 @@ func (v *slowVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
 	return v.ready[code]
 }
 
-func (v *slowVM) Warm(code []byte, _ *config.Wasm) <-chan struct{} {
+func (v *slowVM) Warm(_ primitives.AccountID, code []byte, _ *config.Wasm) <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	hash, done := primitives.HashBytes(code), make(chan struct{})
@@ -70,6 +70,11 @@ func (v *slowVM) asked(code string) bool {
 	defer v.mu.Unlock()
 	return len(v.under[primitives.HashBytes([]byte(code))]) > 0
 }
+
+var _ interface {
+	action.Warmer
+	action.Preparer
+} = (*slowVM)(nil) // else nothing is held
 
 func startSlow(t *testing.T, change func(*Options)) (*sandbox, *slowVM) {
 	t.Helper()
