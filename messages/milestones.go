@@ -62,4 +62,8 @@ type DroppedTransaction struct {
 	// Err is why, never nil: *primitives.InvalidTxError if no block can have it as things are, view.ErrNoRoom as *view.LookupError if a limit
 	// of the node does not let it in, anything else if the node is the reason.
 	Err error
+	// Nth numbers the drops of a node. A pool that has taken the transaction after that says so with a higher number, as Submitted.Drops.
+	Nth uint64
+	// Source is whose places this takes in the record of drops: the client of one that came into no pool, else the signer.
+	Source string
 }

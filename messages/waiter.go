@@ -16,6 +16,7 @@ type Progress struct {
 	Reorganised bool
 	// Dropped is why the transaction left the pool without being included, as DroppedTransaction has it; nil: it has not.
 	Dropped error
+	Nth     uint64 // of Dropped, as DroppedTransaction has it
 	// Lost ends the wait: what it waited for has never been.
 	Lost error
 }
@@ -34,6 +35,8 @@ type Submitted struct {
 	Hash primitives.Hash
 	// Pooled: it is in the pool, which says when it drops it.
 	Pooled bool
+	// Drops is the number of the last drop before that.
+	Drops uint64
 	// Err is why it is in none: *primitives.InvalidTxError; view.ErrNoRoom as *view.LookupError, where neard says nothing and lets the client
 	// wait; anything else is the node's own fault. Exactly one of Pooled and Err says something.
 	Err error

@@ -32,9 +32,11 @@ type Out struct {
 	Submitted  func(messages.Address, messages.Submitted)    // a waiter
 	Done       messages.Sender[messages.SubmissionsDone]     // a session
 	Forward    func(primitives.ShardID, any) bool            // another mempool; false: there is none
-	Lost       messages.Sender[messages.TransactionsDropped] // the record of what was dropped alone: waiters send theirs again; nil: there is none
-	Again      messages.Sender[messages.SubmitAgain]         // all waiters, and the producer
-	Pooled     messages.Sender[messages.TransactionPooled]   // the network; nil: there is none
+	// Settled says what became of a submission, or of what has come back: it is in the pool, or else it is not by this copy. nil: nobody asks.
+	Settled func(hash primitives.Hash, pooled bool)
+	Lost    messages.Sender[messages.TransactionsDropped] // the record of what was dropped alone: waiters send theirs again; nil: there is none
+	Again   messages.Sender[messages.SubmitAgain]         // all waiters, and the producer
+	Pooled  messages.Sender[messages.TransactionPooled]   // the network; nil: there is none
 }
 
 // Options are what the actor works with. Its functions are called from any goroutine.
@@ -72,6 +74,7 @@ type Actor struct {
 	looking  []*batch                   // in the order in which they were taken: that in which they come into the pool
 	running  int                        // of looking: that are being looked at still
 	heads    uint64                     // blocks that have become the head
+	forks    uint64                     // how often the chain was another from then on
 	finished map[messages.SessionID]int // submissions whose sessions have not been told yet
 	side     map[primitives.Hash]sideBlock
 
@@ -222,6 +225,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	a.heads++
 	var gone []messages.DroppedTransaction
 	if m.Reorganised {
+		a.forks++
 		for prev := m.Block.Header.PrevHash; ; {
 			b, ok := a.side[prev]
 			if !ok {
@@ -241,7 +245,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		gone = a.remove(chunk.Transactions, gone)
 	}
 	for _, tx := range a.pool.Advance(m.Height()) {
-		gone = append(gone, messages.DroppedTransaction{Hash: tx.Hash(), Err: &primitives.InvalidTxError{Tag: primitives.TxExpired}})
+		gone = append(gone, drops(tx, &primitives.InvalidTxError{Tag: primitives.TxExpired}))
 	}
 	again := false
 	for _, tx := range m.Returned {
@@ -256,7 +260,9 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 			again = again || added
 		}
 		if err != nil {
-			gone = append(gone, messages.DroppedTransaction{Hash: tx.Hash(), Err: refusal(tx, err)})
+			gone = append(gone, drops(tx, refusal(tx, err)))
+		} else {
+			a.taken(tx)
 		}
 	}
 	for _, hash := range a.chose {
@@ -294,9 +300,8 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []messages.Drop
 			if !used { // the chunk's was not executed
 				break
 			}
-			hash := x.Hash()
-			a.pool.Remove(hash)
-			gone = append(gone, messages.DroppedTransaction{Hash: hash, Err: usedNonce(x, at)})
+			a.pool.Remove(x.Hash())
+			gone = append(gone, drops(x, usedNonce(x, at)))
 		}
 	}
 	return gone
@@ -321,14 +326,16 @@ func (a *Actor) leave() {
 	for _, x := range stay {
 		_, _ = a.pool.Add(x.tx, x.base) // it was there
 	}
+	var leaving []based
+	for _, txs := range away {
+		leaving = append(leaving, txs...)
+	}
+	holds := a.detach(leaving) // what waits for its code waits there, with its turn
 	var gone []messages.DroppedTransaction
 	for home, txs := range away { // each goes to its own, so the order does not matter
 		for i := range txs {
 			hash := txs[i].tx.Hash()
-			if h := a.holds[hash]; h.code != nil { // it waits there, with its turn
-				txs[i].hold = h
-				a.forget(hash, h, hash)
-			}
+			txs[i].hold = holds[hash]
 			a.release(hash)
 		}
 		if !a.o.Out.Forward(home, moved{txs}) {
@@ -348,7 +355,7 @@ func (a *Actor) homeless(txs []based) (gone []messages.DroppedTransaction) {
 		if x.hold.item != nil {
 			a.answer(*x.hold.item, messages.Submitted{Err: ErrShardGone})
 		}
-		gone = append(gone, messages.DroppedTransaction{Hash: x.tx.Hash(), Err: ErrShardGone})
+		gone = append(gone, drops(x.tx, ErrShardGone))
 	}
 	return gone
 }
@@ -365,6 +372,9 @@ func (a *Actor) moved(txs []based) {
 		}
 		h := x.hold
 		added, err := a.pool.Add(x.tx, x.base)
+		if err == nil {
+			a.taken(x.tx)
+		}
 		if err != nil {
 			err = refusal(x.tx, err)
 		} else if added && h.code != nil {
@@ -377,7 +387,7 @@ func (a *Actor) moved(txs []based) {
 			a.answer(*h.item, messages.Submitted{Pooled: err == nil, Err: err})
 		}
 		if err != nil {
-			gone = append(gone, messages.DroppedTransaction{Hash: x.tx.Hash(), Err: err})
+			gone = append(gone, drops(x.tx, err))
 		}
 	}
 	a.drop(gone)

@@ -16,21 +16,23 @@ func (a *Actor) capture() (out messages.PoolCaptured) {
 // restore makes the pool what it was. A choice that is being made gets no more candidates, and what it says
 // in the end counts for nothing.
 func (a *Actor) restore(m *messages.RestorePool) {
-	var before []primitives.Hash
+	var before []*primitives.SignedTransaction
 	var gone []messages.DroppedTransaction
-	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx.Hash()) })
+	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx) })
 	a.walk, a.since = walk{}, a.o.Front.walks.Load()+1
 	a.chose = a.chose[:0]
 	clear(a.side)
+	a.forks++
 	a.pool.Advance(m.Head)
 	for i, tx := range m.Transactions {
 		if a.o.Home(tx.SignerID) == a.o.Shard {
 			_, _ = a.pool.Add(tx, m.Bases[i]) // it was there
+			a.taken(tx)
 		}
 	}
-	for _, hash := range before {
-		if a.pool.Find(hash) == nil {
-			gone = append(gone, messages.DroppedTransaction{Hash: hash, Err: ErrWentBack})
+	for _, tx := range before {
+		if a.pool.Find(tx.Hash()) == nil {
+			gone = append(gone, drops(tx, ErrWentBack))
 		}
 	}
 	a.drop(gone)

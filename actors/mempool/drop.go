@@ -57,7 +57,7 @@ func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitive
 
 // dropped is one that a chunk-producer has thrown away. Who waits for it looks by the state first, and is told of a congested shard in full.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
-	out := messages.DroppedTransaction{Hash: x.Hash(), Err: &primitives.InvalidTxError{Tag: primitives.TxExpired}}
+	out := drops(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
 	case x.Err != nil:
 		out.Err = x.Err
@@ -72,10 +72,34 @@ func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	for _, x := range gone {
 		a.unhold(x.Hash, messages.Submitted{Err: x.Err})
 	}
-	if len(gone) > 0 {
-		if a.o.Out.Dropped != nil {
-			a.o.Out.Dropped(messages.TransactionsDropped{List: gone})
-		}
+	a.tellDropped(gone)
+}
+
+// tellDropped numbers drops and tells of them.
+func (a *Actor) tellDropped(gone []messages.DroppedTransaction) {
+	if len(gone) == 0 {
+		return
+	}
+	for i := range gone {
+		gone[i].Nth = a.o.Tally.Drops.Add(1)
+	}
+	if a.o.Out.Dropped != nil {
+		a.o.Out.Dropped(messages.TransactionsDropped{List: gone})
+	}
+}
+
+// drops is a transaction that leaves the pool.
+func drops(tx *primitives.SignedTransaction, why error) messages.DroppedTransaction {
+	return messages.DroppedTransaction{Hash: tx.Hash(), Err: why, Source: string(tx.SignerID)}
+}
+
+// taken tells the record that a transaction has come into the pool: what became of it before holds no more.
+func (a *Actor) taken(tx *primitives.SignedTransaction) { a.settled(tx, true) }
+
+// settled tells the record what became of a submission.
+func (a *Actor) settled(tx *primitives.SignedTransaction, pooled bool) {
+	if a.o.Out.Settled != nil {
+		a.o.Out.Settled(tx.Hash(), pooled)
 	}
 }
 
@@ -87,14 +111,14 @@ func (a *Actor) untold(x item, err error) {
 	if errors.As(err, &invalid) && invalid.Tag == primitives.TxInvalidSignature || a.pool.Find(hash) != nil {
 		return
 	}
-	a.drop([]messages.DroppedTransaction{{Hash: hash, Err: err}})
+	a.tellDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
 // lost is what the pool had as the actor failed. Who waits for it sends it again.
 func (a *Actor) lost() (list []messages.DroppedTransaction) {
 	defer func() { _ = recover() }() // the pool may be what has failed
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
-		list = append(list, messages.DroppedTransaction{Hash: tx.Hash(), Err: ErrRestarted})
+		list = append(list, drops(tx, ErrRestarted))
 	})
 	return list
 }
@@ -107,7 +131,7 @@ func (a *Actor) refused(m *messages.TransactionRefused) {
 		return
 	}
 	if a.pool.Remove(hash) {
-		a.drop([]messages.DroppedTransaction{{Hash: hash, Err: m.Err}})
+		a.drop([]messages.DroppedTransaction{drops(m.Tx, m.Err)})
 		a.counted()
 	}
 }

@@ -1,8 +1,10 @@
 package mempool
 
 import (
+	"math"
 	"time"
 
+	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -137,8 +139,34 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 // is told by the caller.
 func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	h := a.holds[hash]
+	if l := a.o.Hold; l.Items > 0 && a.unready.Len() >= l.Items || l.Bytes > 0 && a.unready.Bytes()+h.counted() > l.Bytes {
+		a.purge()
+	}
 	for _, lost := range a.unready.Put(string(h.signer), h.counted(), unready{hash, h.pays}) {
 		a.lose(lost, newest)
+	}
+}
+
+// purge takes out of the queue the places of what waits no more, or has another, so that nothing is lost for them.
+func (a *Actor) purge() {
+	waiting := -1 // what is about to get a place has none
+	for _, s := range a.codes {
+		if !s.turn {
+			waiting += len(s.all)
+		}
+	}
+	if a.unready.Len() <= waiting {
+		return
+	}
+	old, seen := a.unready, map[primitives.Hash]bool{}
+	l := a.o.Hold
+	l.Turn = math.MaxInt // as New has it
+	a.unready = core.NewQueue[unready](l)
+	for p, ok := old.Take(); ok; p, ok = old.Take() {
+		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].turn && !seen[p.hash] {
+			seen[p.hash] = true
+			a.unready.Put(string(h.signer), h.counted(), p) // there was room for it
+		}
 	}
 }
 
@@ -159,9 +187,7 @@ func (a *Actor) lose(p unready, newest primitives.Hash) {
 	if h.item != nil {
 		a.answer(*h.item, messages.Submitted{Err: why})
 	}
-	if a.o.Out.Dropped != nil {
-		a.o.Out.Dropped(messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: p.hash, Err: why}}})
-	}
+	a.tellDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
 }
 
 // forget ends a hold. Where others wait for the code that was counted with it, it counts with one of those from now on.
@@ -181,6 +207,35 @@ func (a *Actor) forget(hash primitives.Hash, h hold, newest primitives.Hash) {
 		a.pass(s, newest)
 	}
 	a.counted()
+}
+
+// detach ends the holds of transactions that go to other shards, together: none of them pays for another.
+func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
+	out = map[primitives.Hash]hold{}
+	orphans := map[*sharers]bool{}
+	for i := range txs {
+		hash := txs[i].tx.Hash()
+		h, ok := a.holds[hash]
+		if !ok || h.code == nil {
+			continue
+		}
+		out[hash] = h
+		delete(a.holds, hash)
+		a.held--
+		a.heldBytes -= h.counted()
+		s := a.codes[h.name]
+		if delete(s.all, hash); len(s.all) == 0 {
+			delete(a.codes, h.name)
+		}
+		orphans[s] = orphans[s] || h.pays
+	}
+	for s, orphan := range orphans { // which one pays does not matter
+		if orphan && len(s.all) > 0 {
+			a.pass(s, primitives.Hash{})
+		}
+	}
+	a.counted()
+	return out
 }
 
 // pass has another one that brings the code pay for it.

@@ -38,6 +38,7 @@ type Verdict struct {
 type Tally struct {
 	Submitted, Refused atomic.Uint64
 	Overrun            atomic.Uint64 // lost unseen, because too many came
+	Drops              atomic.Uint64 // told of as dropped
 	Unheld             atomic.Uint64 // lost while they waited for their code, or behind such, because too many did
 }
 
@@ -109,6 +110,7 @@ type judged struct {
 type batch struct {
 	items    []item
 	heads    uint64    // as it was taken
+	forks    uint64    // as it was taken
 	verdicts []Verdict // once it is done
 	done     bool
 }
@@ -151,11 +153,16 @@ func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 // put queues a submission. What is lost by that has come when too many had.
 func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
+	a.queued(x)
+	a.tellDone()
+}
+
+// queued puts a submission into the queue.
+func (a *Actor) queued(x item) {
 	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
 		a.answer(lost, messages.Submitted{Err: noRoom(limitQueue)})
 	}
-	a.tellDone()
 }
 
 // look has submissions looked at, aside from the mailbox, by as many goroutines as Options say. They come into the pool in the order in which they
@@ -163,7 +170,7 @@ func (a *Actor) put(x item) {
 // never. Whoever is done early waits for the others, and as many more as are being looked at may.
 func (a *Actor) look() {
 	for a.running < a.o.Judges && len(a.looking) < 2*a.o.Judges && a.queue.Len() > 0 {
-		b := &batch{heads: a.heads}
+		b := &batch{heads: a.heads, forks: a.forks}
 		for len(b.items) < maxBatch {
 			x, ok := a.queue.Take()
 			if !ok {
@@ -209,7 +216,11 @@ func (a *Actor) judged(m *judged) {
 	for len(a.looking) > 0 && a.looking[0].done {
 		b := a.looking[0]
 		for i, x := range b.items {
-			a.settle(x, &b.verdicts[i], b.heads != a.heads)
+			if b.forks == a.forks {
+				a.settle(x, &b.verdicts[i], b.heads != a.heads)
+			} else {
+				a.queued(x) // the verdict is by a state that is gone
+			}
 			b.items[i] = item{} // is done with, if a later one fails
 		}
 		a.looking = slices.Delete(a.looking, 0, 1)
@@ -223,6 +234,9 @@ func (a *Actor) settle(x item, v *Verdict, late bool) {
 	switch {
 	case v.Err != nil:
 		a.answer(x, messages.Submitted{Err: a.passOn(x, v.Err)})
+		return
+	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
+		a.answer(x, messages.Submitted{Pooled: true}) // the copy in the pool may run yet, and what becomes of it will be told
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -249,6 +263,7 @@ func (a *Actor) settle(x item, v *Verdict, late bool) {
 	case !added:
 		a.answer(x, messages.Submitted{Pooled: true})
 	default:
+		a.taken(x.tx)
 		a.counted() // before it is offered
 		if a.keep(x, v) && a.o.Out.Pooled != nil {
 			a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx})
@@ -284,6 +299,10 @@ func (a *Actor) refuse(x item, why error) {
 
 // answer tells who has sent a submission. A session is told how many are done with, for many at once.
 func (a *Actor) answer(x item, m messages.Submitted) {
+	if m.Err != nil {
+		defer a.settled(x.tx, false)
+	}
+	m.Drops = a.o.Tally.Drops.Load()
 	switch {
 	case x.batch != nil:
 		m.Hash = x.tx.Hash()

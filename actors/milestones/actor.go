@@ -117,7 +117,7 @@ func (a *Actor) Handle(msg any) {
 func (a *Actor) drop(m *messages.TransactionsDropped) {
 	for _, x := range m.List {
 		for _, g := range a.byID[x.Hash] {
-			a.tellAll(g, messages.Progress{Dropped: x.Err})
+			a.tellAll(g, messages.Progress{Dropped: x.Err, Nth: x.Nth})
 		}
 	}
 }

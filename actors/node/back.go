@@ -47,6 +47,7 @@ func (n *Node) captured() {
 func (n *Node) wentBack(m messages.WentBack) {
 	s := n.turns.back
 	n.heights.forget()
+	n.drops.reorganised(m.At.Head)
 	n.tell(n.milestones, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)

@@ -2,6 +2,9 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,14 +21,14 @@ const maxDropped = 8192
 // droppedLogged is how often the log has a line on what was dropped for a reason of the node's.
 const droppedLogged = time.Minute
 
-// dropped remembers why transactions are in no block, the newest maxDropped: who has sent one and waited for nothing asks for it by its hash.
-// It is safe for concurrent use.
+// dropped remembers why transactions are in no block, the newest of each source, so that who has many dropped does not have those of others
+// forgotten: who has sent one and waited for nothing asks for it by its hash. It is safe for concurrent use.
 type dropped struct {
 	count atomic.Int64 // of why
 	mu    sync.Mutex
 	why   map[primitives.Hash]reason
-	order []primitives.Hash // of why, the oldest first, from head on; some may have been forgotten
-	head  int
+	order []place // of why, the oldest first; some are of before
+	next  uint64
 
 	invalid, room, node atomic.Uint64 // since the node began: by the chain's rules, by a limit, for a reason of the node's
 	said                time.Time     // when the log had a line; under mu
@@ -34,8 +37,16 @@ type dropped struct {
 
 // reason is why a transaction was dropped, and how far the chain had come in memory.
 type reason struct {
-	err error
-	tip primitives.Height
+	err    error
+	tip    primitives.Height
+	source string
+	nth    uint64 // its place
+	again  int    // copies that have been sent since, and that no mempool has looked at yet
+}
+
+type place struct {
+	hash primitives.Hash
+	nth  uint64
 }
 
 // add remembers what was dropped.
@@ -49,24 +60,51 @@ func (d *dropped) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 		if !d.counted(x.Err) {
 			d.unsaid++
 		}
-		if _, known := d.why[x.Hash]; !known {
-			d.order = append(d.order, x.Hash)
+		d.next++
+		d.why[x.Hash] = reason{err: x.Err, tip: m.Tip, source: x.Source, nth: d.next, again: d.why[x.Hash].again}
+		if d.order = append(d.order, place{x.Hash, d.next}); len(d.why) > maxDropped || len(d.order) > 2*maxDropped {
+			d.trim()
 		}
-		d.why[x.Hash] = reason{x.Err, m.Tip}
 		log.WithField("tx", x.Hash).WithError(x.Err).Debug("a transaction was dropped")
-	}
-	for len(d.order)-d.head > maxDropped {
-		delete(d.why, d.order[d.head])
-		d.head++
-	}
-	if d.head > maxDropped {
-		d.order, d.head = append(d.order[:0], d.order[d.head:]...), 0
 	}
 	d.count.Store(int64(len(d.why)))
 	if d.unsaid > 0 && time.Since(d.said) > droppedLogged {
 		log.WithError(m.List[len(m.List)-1].Err).Warnf("%d transactions that were accepted have been dropped; their senders must send them again", d.unsaid)
 		d.said, d.unsaid = time.Now(), 0
 	}
+}
+
+// trim makes room: what goes is the oldest of the sources with most. It leaves an eighth free, so that it runs seldom.
+func (d *dropped) trim() {
+	d.order = slices.DeleteFunc(d.order, func(p place) bool { return d.why[p.hash].nth != p.nth })
+	const keep = maxDropped - maxDropped/8
+	of := map[string]int{}
+	for _, p := range d.order {
+		of[d.why[p.hash].source]++
+	}
+	most := share(slices.Sorted(maps.Values(of)), keep)
+	excess := len(d.order) - keep
+	d.order = slices.DeleteFunc(d.order, func(p place) bool {
+		source := d.why[p.hash].source
+		if excess <= 0 || of[source] <= most {
+			return false
+		}
+		excess--
+		of[source]--
+		delete(d.why, p.hash)
+		return true
+	})
+}
+
+// share is how many each may have so that all together have at most keep, of those who have so many, the fewest first.
+func share(counts []int, keep int) int {
+	for i, n := range counts {
+		if each := keep / (len(counts) - i); n > each {
+			return each
+		}
+		keep -= n
+	}
+	return keep
 }
 
 // counted counts a reason, and returns whether it is the transaction's own.
@@ -84,26 +122,69 @@ func (d *dropped) counted(why error) bool {
 	return false
 }
 
-// forget forgets a transaction that is sent again.
-func (d *dropped) forget(hash primitives.Hash) {
+// sent notes a transaction that is sent again: nobody is told any more that it was dropped, unless it is not taken.
+func (d *dropped) sent(hash primitives.Hash) {
 	if d.count.Load() == 0 {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.why, hash)
-	d.count.Store(int64(len(d.why)))
+	if r, ok := d.why[hash]; ok {
+		r.again++
+		d.why[hash] = r
+	}
 }
 
-// of returns why a transaction was dropped; an err of nil: it was not, or that is forgotten. Who sees the chain up to tip, and the transaction
-// in none of its blocks, may believe it.
+// settled notes what became of a copy: a pool has it, and why another was dropped is forgotten; or that holds again, and is returned if it did not.
+func (d *dropped) settled(hash primitives.Hash, pooled bool) (why reason) {
+	if d.count.Load() == 0 {
+		return why
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, ok := d.why[hash]
+	switch {
+	case ok && pooled:
+		delete(d.why, hash)
+		d.count.Store(int64(len(d.why)))
+	case ok && r.again > 0:
+		if r.again--; r.again == 0 {
+			why = r
+		}
+		d.why[hash] = r
+	}
+	return why
+}
+
+// reorganised says that the chain is another now, of which tip is the highest block: what was invalid on the one before may run.
+func (d *dropped) reorganised(tip primitives.Height) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var invalid *primitives.InvalidTxError
+	for hash, r := range d.why { // each on its own, so the order does not matter
+		if errors.As(r.err, &invalid) {
+			r.err = fmt.Errorf("%w: %v", errOtherChain, invalid)
+		}
+		r.tip = min(r.tip, tip)
+		d.why[hash] = r
+	}
+}
+
+// errOtherChain is why a transaction was refused that a block may have by now.
+var errOtherChain = errors.New("node: it was not valid on a chain that this node has left since")
+
+// of returns why a transaction was dropped; an err of nil: it was not, or that is forgotten, or it has been sent again. Who sees the chain up to
+// tip, and the transaction in none of its blocks, may believe it.
 func (d *dropped) of(hash primitives.Hash) reason {
 	if d.count.Load() == 0 {
 		return reason{}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.why[hash]
+	if r := d.why[hash]; r.again == 0 {
+		return r
+	}
+	return reason{}
 }
 
 // dropped takes what a mempool says.
@@ -113,11 +194,16 @@ func (n *Node) dropped(m messages.TransactionsDropped) {
 	n.tell(n.milestones, m)
 }
 
-// lost takes what a mempool that has failed had: who waits for one of these sends it again.
-func (n *Node) lost(m messages.TransactionsDropped) {
-	m.Tip = n.engine.Tip().Height()
-	n.drops.add(&m, n.o.Log)
+// settled takes what a mempool says of a submission. Where why a copy of it was dropped holds again, who waits for it is told.
+func (n *Node) settled(hash primitives.Hash, pooled bool) {
+	if why := n.drops.settled(hash, pooled); why.err != nil {
+		n.tell(n.milestones, messages.TransactionsDropped{Tip: why.tip, List: []messages.DroppedTransaction{{Hash: hash, Err: why.err}}})
+	}
 }
+
+// lost takes what a mempool that has failed had. Who has sent one of these and waits for it sends it again: it does not count as dropped for that
+// one, since it has no number.
+func (n *Node) lost(m messages.TransactionsDropped) { n.dropped(m) }
 
 // Refused takes what another node, which this one has passed a transaction on to, has against it: it leaves the pool, and who waits for it
 // is told.

@@ -79,7 +79,7 @@ func TestDroppedRecordIsBounded(t *testing.T) {
 	for i := range 3 * maxDropped {
 		d.add(&messages.TransactionsDropped{Tip: 7, List: []messages.DroppedTransaction{{Hash: id(i), Err: full}}}, log)
 		if i%2 == 0 {
-			d.forget(id(i))
+			d.sent(id(i))
 		}
 	}
 	if len(d.why) > maxDropped || len(d.order) > 3*maxDropped || int(d.count.Load()) != len(d.why) {

@@ -131,7 +131,7 @@ func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransacti
 	set := n.shards.set.Load()
 	of := map[*tracked][]*primitives.SignedTransaction{}
 	for _, tx := range txs {
-		n.drops.forget(tx.Hash())
+		n.drops.sent(tx.Hash())
 		t := set.of(tx.SignerID)
 		of[t] = append(of[t], tx)
 	}

@@ -261,6 +261,9 @@ func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height 
 // producer, so that what the producer asks of them comes after.
 func (n *Node) adopted(m messages.BlockAdopted) {
 	n.spans.block(m.BlockAccepted, adopted)
+	if m.IsHead && m.Reorganised {
+		n.drops.reorganised(m.Height())
+	}
 	for _, t := range n.shards.set.Load().list {
 		n.tell(t.pid, m)
 	}

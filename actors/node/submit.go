@@ -70,7 +70,7 @@ next:
 		parts = append(parts, &part{of: t, txs: []*primitives.SignedTransaction{tx}, at: []int{i}})
 	}
 	for _, tx := range txs {
-		n.drops.forget(tx.Hash())
+		n.drops.sent(tx.Hash())
 	}
 	for _, p := range parts {
 		p.r = mempool.NewRequest("", p.txs)
@@ -140,7 +140,7 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 func (n *Node) route(m messages.SubmitTransactions) {
 	n.spans.mark(m.Transactions, routed)
 	for _, tx := range m.Transactions {
-		n.drops.forget(tx.Hash())
+		n.drops.sent(tx.Hash())
 	}
 	n.tell(n.shards.set.Load().of(m.Transactions[0].SignerID).mempool, m)
 }
@@ -165,6 +165,7 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
 			Lost:       n.lost,
+			Settled:    n.settled,
 			Submitted:  func(to messages.Address, m messages.Submitted) { n.toWaiter(to, m) },
 			Done:       func(m messages.SubmissionsDone) { n.toWaiter(messages.Address{Session: m.Session}, m) },
 			Forward: func(to primitives.ShardID, m any) bool {

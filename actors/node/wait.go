@@ -250,7 +250,8 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 			Check: func(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
 				return n.engine.Check(tx, n.signatures.CheckNew)
 			},
-			Unused: n.engine.Unused, Unshown: n.engine.UnusedAtHead,
+			Dropped: func(hash primitives.Hash) bool { return n.drops.of(hash).err != nil },
+			Unused:  n.engine.Unused, Unshown: n.engine.UnusedAtHead,
 			Known: func(hash primitives.Hash) (bool, error) {
 				_, _, err := n.engine.Transaction(hash)
 				if errors.Is(err, engine.ErrUnknown) {

@@ -28,6 +28,8 @@ type Options struct {
 	Unshown func(*primitives.SignedTransaction) bool
 	// Use says what the transaction rests on.
 	Use func(*primitives.SignedTransaction) messages.Use
+	// Dropped returns whether the node has dropped a transaction and has not been sent it since. nil: it is asked nothing.
+	Dropped func(primitives.Hash) bool
 	// Known tells whether the chain that readers see, which milestones may be behind, has a transaction.
 	Known   func(primitives.Hash) (bool, error)
 	Watch   messages.Sender[messages.Watch]
@@ -49,6 +51,8 @@ type Actor struct {
 	done     bool                // the level is reached, and the mempool's answer to come
 	told     []primitives.Height // blocks of whose finality milestones knows to tell
 	branch   messages.Branch     // of which it knows that
+	asked    int                 // submissions that the mempool has not answered
+	drops    uint64              // the last drop before a pool took it
 	dropped  error               // why a pool dropped it last, until it is submitted again; nil: none has
 	gone     bool                // the transaction was in a block, of which milestones does not know any more
 	answered bool
@@ -90,7 +94,8 @@ func (a *Actor) start(stop func()) {
 }
 
 func (a *Actor) submit() {
-	a.dropped = nil
+	a.dropped, a.pooled = nil, true
+	a.asked++
 	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client, Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
@@ -131,6 +136,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.WatchAgain:
 		a.beginAnew()
 	case messages.SubmitAgain:
+		a.asked = 0 // a mempool that has failed answers nothing
 		a.again()
 	case expired:
 		a.expire()
@@ -159,6 +165,9 @@ func (a *Actor) progress(m *messages.Progress) {
 		return // the answer is of the first block that satisfies the wait
 	}
 	a.done = false
+	if m.Dropped != nil && !a.concerns(m) {
+		m.Dropped = nil
+	}
 	if m.Watched && a.o.Begun != nil {
 		a.o.Begun()
 		a.o.Begun = nil
@@ -218,6 +227,15 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 }
 
+// concerns returns whether a drop ends what this waits for. One of another copy does not: while the mempool looks at this waiter's own, or after a
+// pool has taken that; nor, where this waiter has sent none, if one has been sent, or has come into a pool, since.
+func (a *Actor) concerns(m *messages.Progress) bool {
+	if a.o.Wait.Submit {
+		return a.asked == 0 && m.Nth > a.drops
+	}
+	return a.o.Dropped == nil || a.o.Dropped(a.o.Wait.Hash)
+}
+
 // unused tells whether nothing can be stored of the transaction: it is new. That takes a look at its key, where what is stored is sought among all
 // that the chain has. Of one that is not submitted it says nothing: it may have run before its key was set back to a lower nonce.
 func (a *Actor) unused() bool {
@@ -274,11 +292,11 @@ func (a *Actor) refuse(why error) {
 // submitted takes the mempool's answer.
 func (a *Actor) submitted(m *messages.Submitted) {
 	first := !a.judged
-	a.judged = true
+	a.judged, a.asked = true, max(a.asked-1, 0)
 	var invalid *primitives.InvalidTxError
 	switch refused := errors.As(m.Err, &invalid); {
 	case m.Pooled:
-		a.dropped = nil
+		a.dropped, a.drops = nil, m.Drops
 	case a.core.Included() && !(refused && first):
 	case refused:
 		a.pooled = false

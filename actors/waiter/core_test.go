@@ -185,7 +185,7 @@ func TestDropped(t *testing.T) {
 		t.Fatalf("submitted %d times, watches %+v, want a watch of the hash alone while the pool has it", len(s.submitted), s.watches)
 	}
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
-	s.Handle(messages.Progress{Dropped: full})
+	s.Handle(messages.Progress{Dropped: full, Nth: 1})
 	if n := len(s.watches); n != 2 || s.watches[1].Use.Key != "key" || len(s.answers) != 0 {
 		t.Fatalf("watches %+v, answers %v, want a second watch with the key", s.watches, s.answers)
 	}
@@ -205,7 +205,7 @@ func TestDroppedStillValid(t *testing.T) {
 	drop := func(s *shell) {
 		s.Handle(messages.Progress{Watched: true})
 		s.Handle(messages.Submitted{Pooled: true})
-		s.Handle(messages.Progress{Dropped: full})
+		s.Handle(messages.Progress{Dropped: full, Nth: 1})
 		s.Handle(messages.Progress{Watched: true})
 	}
 	s := newShell(submitted(tx, view.LevelFinal), book{})
@@ -220,7 +220,7 @@ func TestDroppedStillValid(t *testing.T) {
 	s = newShell(submitted(tx, view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Submitted{Pooled: true})
-	s.Handle(messages.Progress{Dropped: full})
+	s.Handle(messages.Progress{Dropped: full, Nth: 1})
 	s.Handle(messages.Submitted{Pooled: true}) // another client has sent it again
 	s.Handle(messages.Progress{Watched: true})
 	if len(s.answers) != 0 {
@@ -502,7 +502,7 @@ func TestUnused(t *testing.T) {
 		s.unused, s.invalid = unused, tooOld
 		s.Handle(messages.Submitted{Pooled: true})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
-		s.Handle(messages.Progress{Dropped: tooOld, At: messages.Position{Head: 6, Final: 5}})
+		s.Handle(messages.Progress{Dropped: tooOld, Nth: 1, At: messages.Position{Head: 6, Final: 5}})
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 6, Final: 5}})
 		if (s.sought == 0) != unused || len(s.answers) != 1 || !errors.Is(s.answers[0].Err, tooOld) {
 			t.Errorf("dropped, unused %v: sought %d times, %+v", unused, s.sought, s.answers)
@@ -553,5 +553,50 @@ func TestBegunOnAnotherBranch(t *testing.T) {
 				t.Errorf("%v: %+v", until, s.answers)
 			}
 		}
+	}
+}
+
+// TestDropOfAnotherCopy: who has sent a transaction is not told of drops of other copies: while the mempool looks at its own, and of those from
+// before a pool took that. Who has sent none is told of none that holds no more.
+func TestDropOfAnotherCopy(t *testing.T) {
+	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
+	tx := signedTx()
+	s := newShell(submitted(tx, view.LevelFinal), book{})
+	s.Handle(messages.Progress{Watched: true})
+	s.Handle(messages.Progress{Dropped: full, Nth: 1})
+	s.Handle(messages.Submitted{Pooled: true, Drops: 1})
+	s.Handle(messages.Progress{Dropped: full, Nth: 1}) // which was on its way
+	s.Handle(messages.Progress{Dropped: full})         // as a mempool that has failed says
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 0 {
+		t.Fatalf("drops of other copies: %+v", s.answers)
+	}
+	s.Handle(messages.SubmitAgain{})
+	s.Handle(messages.Progress{Dropped: full, Nth: 2})
+	s.Handle(messages.Submitted{Pooled: true, Drops: 2})
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 0 || len(s.submitted) != 2 {
+		t.Fatalf("a drop while it is sent again: %+v, submitted %d times", s.answers, len(s.submitted))
+	}
+	s.Handle(messages.Progress{Dropped: full, Nth: 3})
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 1 || s.answers[0].Err != full {
+		t.Errorf("its own: %+v", s.answers)
+	}
+
+	holds := false
+	s = newShell(unsent(tx, view.LevelFinal), book{})
+	s.o.Dropped = func(primitives.Hash) bool { return holds }
+	s.Handle(messages.Progress{Watched: true})
+	s.Handle(messages.Progress{Dropped: full, Nth: 1})
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 0 {
+		t.Fatalf("one that has been sent since: %+v", s.answers)
+	}
+	holds = true
+	s.Handle(messages.Progress{Dropped: full, Nth: 2})
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 1 || !errors.Is(s.answers[0].Err, view.ErrUnknownTx) {
+		t.Errorf("one that holds: %+v", s.answers)
 	}
 }

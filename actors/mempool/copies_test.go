@@ -1,0 +1,136 @@
+package mempool
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// sends submits a transaction whose sender waits.
+func (w *world) sends(x *primitives.SignedTransaction, waiter messages.WaiterID) {
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Transactions: []*primitives.SignedTransaction{x}})
+}
+
+// TestBadCopyOfPooled: who sends a copy of a transaction that is in the pool is not told that it is invalid, since the pool's may run yet; but for
+// a bad signature, which the pool's does not have.
+func TestBadCopyOfPooled(t *testing.T) {
+	w, x := newWorld(nil), tx("a.near", 1)
+	w.add(x)
+	w.verdicts[x.Hash()] = Verdict{Invalid: &primitives.InvalidTxError{Tag: primitives.TxNotEnoughBalance}}
+	w.sends(x, 1)
+	w.verdicts[x.Hash()] = Verdict{Invalid: &primitives.InvalidTxError{Tag: primitives.TxInvalidSignature}}
+	w.sends(x, 2)
+	if got := w.submitted[1]; len(got) != 1 || !got[0].Pooled || got[0].Err != nil {
+		t.Errorf("a copy that can't pay: %+v", got)
+	}
+	if got := w.submitted[2]; len(got) != 1 || got[0].Pooled || got[0].Err == nil {
+		t.Errorf("a copy with a bad signature: %+v", got)
+	}
+}
+
+// TestVerdictOfAnotherChain: what was looked at by the state of a branch that has lost, or that the chain has gone back from, is looked at once more.
+func TestVerdictOfAnotherChain(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(*world)
+	}{
+		{"reorganised", func(w *world) { w.block(1, 0, 1, func(m *messages.BlockAccepted) { m.Reorganised = true }) }},
+		{"went back", func(w *world) {
+			w.Handle(link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{}))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w, x := newWorld(nil), tx("a.near", 1)
+			w.o.Judge = func([]*primitives.SignedTransaction) []Verdict {
+				if w.looked = append(w.looked, nil); len(w.looked) > 1 {
+					return []Verdict{{}}
+				}
+				tc.do(w) // after the state was read
+				return []Verdict{{Invalid: &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}}}
+			}
+			w.sends(x, 1)
+			if got := w.submitted[1]; len(w.looked) != 2 || len(got) != 1 || !got[0].Pooled || !w.has(x) {
+				t.Errorf("looked at %d times, told %+v, in the pool %v", len(w.looked), got, w.has(x))
+			}
+		})
+	}
+}
+
+// TestDropsAreNumbered: a drop has a higher number than what a pool has answered before, and no higher one than what it answers after.
+func TestDropsAreNumbered(t *testing.T) {
+	w, x := newWorld(nil), tx("a.near", 1)
+	var nth []uint64
+	settled := map[bool]int{}
+	w.o.Out.Dropped = func(m messages.TransactionsDropped) { nth = append(nth, m.List[0].Nth) }
+	w.o.Out.Settled = func(hash primitives.Hash, pooled bool) { settled[pooled]++ }
+	for i := range messages.WaiterID(2) {
+		w.sends(x, i+1)
+		w.Handle(messages.TransactionRefused{Tx: x, Err: ErrShardGone})
+	}
+	if len(nth) != 2 || w.submitted[1][0].Drops >= nth[0] || w.submitted[2][0].Drops < nth[0] || w.submitted[2][0].Drops >= nth[1] {
+		t.Errorf("drops %v, answers %+v and %+v", nth, w.submitted[1], w.submitted[2])
+	}
+	w.verdicts[x.Hash()] = Verdict{Invalid: tooOld}
+	if w.sends(x, 3); settled[true] != 2 || settled[false] != 1 {
+		t.Errorf("the record hears of %v", settled)
+	}
+}
+
+// TestHeldPlacesOfThoseGone: where one of two that wait for the same code leaves, with the block or with its shard, the other loses nothing by the
+// place that the first had; and of two that leave for another shard together both get there, held.
+func TestHeldPlacesOfThoseGone(t *testing.T) {
+	for _, moves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Items: 2} })
+			settle := w.beside()
+			busy := make(chan struct{})
+			for i := range messages.WaiterID(Compiling) {
+				w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, busy)
+				settle()
+			}
+			name, first, second := nextName(), tx("a.near", 1), tx("a.near", 2)
+			code := compiles(nil).Code
+			w.deploying(first, 11, name, code)
+			settle()
+			w.deploying(second, 12, name, code)
+			settle()
+			if w.front.Held() != 4 {
+				t.Fatalf("%d are held, want 4", w.front.Held())
+			}
+			if moves {
+				w.away["a.near"] = 7
+				w.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+				m := w.forwarded[7][0].(moved)
+				for _, x := range m.txs {
+					if x.hold.code == nil {
+						t.Error("one goes without its hold")
+					}
+				}
+				if len(m.txs) != 2 || len(w.codes) != 2 {
+					t.Errorf("%d move, %d codes stay; want 2, 2", len(m.txs), len(w.codes))
+				}
+			} else {
+				w.block(1, 0, 1, nil, first)
+				settle()
+				if !w.has(second) || w.held != 3 {
+					t.Errorf("in the pool: %v, %d are held", w.has(second), w.held)
+				}
+			}
+			if !slices.Equal(w.dropped, nil) {
+				t.Errorf("dropped %v for %v", w.dropped, w.why)
+			}
+			close(busy)
+			settle()
+			w.end()
+			settle()
+			if w.held != 0 || w.heldBytes != 0 || len(w.codes) != 0 {
+				t.Errorf("%d are held in the end with %d bytes, %d codes", w.held, w.heldBytes, len(w.codes))
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestDroppedRecordIsShared: one client that has more transactions dropped than are remembered does not have those of others forgotten, nor its
+// own newest; where all have few, the oldest go.
+func TestDroppedRecordIsShared(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
+	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
+	var d dropped
+	add := func(i int, source string) {
+		d.add(&messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: id(i), Err: full, Source: source}}}, log)
+	}
+	for i := range 3 {
+		add(i, "honest")
+	}
+	for i := 3; i < 5*maxDropped; i++ {
+		add(i, "flood")
+	}
+	for i := range 3 {
+		if d.of(id(i)).err == nil {
+			t.Errorf("%d of 3 is forgotten", i)
+		}
+	}
+	if d.of(id(5*maxDropped-1)).err == nil || d.of(id(3)).err != nil || len(d.why) > maxDropped || len(d.order) > 2*maxDropped {
+		t.Errorf("of the flood: the newest %v, the oldest %v; %d and %d remembered", d.of(id(5*maxDropped-1)), d.of(id(3)), len(d.why), len(d.order))
+	}
+	d = dropped{}
+	for i := range 3 * maxDropped {
+		add(i, fmt.Sprint("source ", i))
+	}
+	if d.of(id(3*maxDropped-1)).err == nil || d.of(id(0)).err != nil || len(d.why) > maxDropped {
+		t.Errorf("of as many sources: %d remembered", len(d.why))
+	}
+	for range 3 * maxDropped {
+		add(1, "one")
+	}
+	if len(d.order) > 2*maxDropped {
+		t.Errorf("one transaction takes %d places", len(d.order))
+	}
+}
+
+// TestDroppedRecordOutlivesBadCopies: a copy that is sent hides why another was dropped until it is looked at, and only one that a pool takes has it
+// forgotten.
+func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	hash, full := primitives.Hash{1}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
+	var d dropped
+	d.add(&messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: hash, Err: full}}}, log)
+	d.sent(hash)
+	d.sent(hash)
+	if d.settled(hash, false).err != nil || d.of(hash).err != nil {
+		t.Error("it is told of as dropped while a copy has not been looked at")
+	}
+	if d.settled(hash, false).err != full || d.of(hash).err != full {
+		t.Error("it is forgotten although no copy was taken")
+	}
+	d.sent(hash)
+	if d.settled(hash, true); d.of(hash).err != nil || d.count.Load() != 0 {
+		t.Error("it is told of as dropped although a pool has it")
+	}
+}
+
+// TestDroppedRecordIsOfOneChain: what was invalid on a branch that has lost, or on blocks that the chain has gone back from, is not called invalid
+// any more, and who asks does not wait for a height that the chain does not have.
+func TestDroppedRecordIsOfOneChain(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	hash, used := primitives.Hash{1}, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
+	var d dropped
+	d.add(&messages.TransactionsDropped{Tip: 9, List: []messages.DroppedTransaction{{Hash: hash, Err: used}}}, log)
+	d.reorganised(5)
+	var invalid *primitives.InvalidTxError
+	if got := d.of(hash); got.err == nil || errors.As(view.UnknownTx(hash, got.err), &invalid) || got.tip != 5 {
+		t.Errorf("%+v", got)
+	}
+
+	s := start(t, 1, nil)
+	snapshot, err := s.TakeSnapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := s.tx(validator, transfer(1)), s.tx(validator, transfer(2))
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: second, WaitUntil: view.LevelFinal}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SendTxAsync(t.Context(), first); err != nil { // its nonce is behind
+		t.Fatal(err)
+	}
+	until(t, func() bool { return errors.As(s.drops.of(first.Hash()).err, &invalid) })
+	if err := s.GoBack(t.Context(), snapshot); err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range []view.ExecutionLevel{view.LevelNone, view.LevelFinal} {
+		_, err := s.Tx(t.Context(), &view.GetTx{Hash: first.Hash(), Sender: validator, WaitUntil: level})
+		if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx || errors.As(err, &invalid) {
+			t.Errorf("until %v, after the chain has gone back: %v", level, err)
+		}
+	}
+	if err := <-s.sends(t.Context(), first, view.LevelFinal); err != nil {
+		t.Errorf("sent again: %v", err)
+	}
+}
