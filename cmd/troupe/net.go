@@ -87,7 +87,7 @@ func newCapture() *cobra.Command {
 func openRecording(path string, mib int64) (r *capture.Recorder, done func() error, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, nil, fmt.Errorf("%s is there already, and a recording is a new file: remove it, or choose another name", path)
+		return nil, nil, fmt.Errorf("%w: a recording is a new file; remove that one, or choose another name", err)
 	}
 	if err != nil {
 		return nil, nil, err
