@@ -15,6 +15,7 @@
 package mempool
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -258,6 +259,9 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 			var added bool
 			added, err = a.pool.Add(tx, base) // full, or its nonce is taken: the pool's other transactions were first
 			again = again || added
+		}
+		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, core.ErrExpired) {
+			continue // other nodes have it, and may run it
 		}
 		if err != nil {
 			gone = append(gone, drops(tx, refusal(tx, err)))

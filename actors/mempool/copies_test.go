@@ -134,3 +134,20 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 		})
 	}
 }
+
+// TestReturnedWithoutRoomElsewhere: what a block of a branch that has lost had, and this pool has no room for, is not told of as dropped where other
+// nodes have it: their chunks may.
+func TestReturnedWithoutRoomElsewhere(t *testing.T) {
+	x := tx("a.near", 5)
+	w := newWorld(func(o *Options) {
+		o.Pool = core.New(core.Limits{Transactions: 1}, 10, primitives.Hash{1})
+		o.Out.Pooled = func(messages.TransactionPooled) {}
+	})
+	w.add(tx("b.near", 1))
+	w.block(1, 0, 1, func(m *messages.BlockAccepted) {
+		m.Reorganised, m.Returned = true, []*primitives.SignedTransaction{x}
+	})
+	if len(w.dropped) != 0 || w.has(x) {
+		t.Errorf("dropped %v, in the pool %v", w.dropped, w.has(x))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // TestDroppedRecordIsShared: one client that has more transactions dropped than are remembered does not have those of others forgotten, nor its
@@ -108,5 +109,21 @@ func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	}
 	if err := <-s.sends(t.Context(), first, view.LevelFinal); err != nil {
 		t.Errorf("sent again: %v", err)
+	}
+}
+
+// TestReplicaHoldsNothing: a node whose pools no chunks are made of passes a transaction on at once, and holds it for no code: it may run elsewhere,
+// so that there is no limit by which it could be dropped here.
+func TestReplicaHoldsNothing(t *testing.T) {
+	passed := make(chan struct{}, 1)
+	vm := newSlowVM()
+	s := startOn(t, 1, storage.NewMemDisk(), vm, func(o *Options) {
+		o.Replica, o.Keys = true, nil
+		o.Pooled = func(messages.TransactionPooled) { passed <- struct{}{} }
+	})
+	s.sends(t.Context(), s.tx(validator, deployCode("one")), view.LevelFinal)
+	<-passed
+	if held := s.shards.set.Load().list[0].pool.Held(); held != 0 || !vm.asked("one") {
+		t.Errorf("%d are held, its code is compiled: %v", held, vm.asked("one"))
 	}
 }

@@ -108,3 +108,35 @@ func TestWorldMocks(t *testing.T) {
 		t.Errorf("the world is told %s then, its parent %s", told(w), told(s))
 	}
 }
+
+// TestWorldEndsWaits: who waits for a transaction in a world that is dropped gets an error at once.
+func TestWorldEndsWaits(t *testing.T) {
+	h := quiet(t, nil)
+	s := siteOf(t, h)
+	w := s.world(`null`)
+	in, key := s.in(w), loaded(t, h.home.Paths.Dir).ValidatorKey
+	var mode struct{}
+	if f := in.call("sandbox_set_production", `{"mode":"manual"}`, &mode); f != "" {
+		t.Fatal(f)
+	}
+	tx, _ := encode(primitives.Transaction{SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1},
+		ReceiverID: key.AccountID, BlockHash: parsed(t, w.Hash), Actions: []primitives.Action{&primitives.Transfer{}}}, key)
+	told := make(chan string, 1)
+	one := h.worlds.find(w.ID)
+	before := one.bytes()
+	go func() {
+		var out struct{}
+		told <- in.call("send_tx", fmt.Sprintf(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, tx), &out)
+	}()
+	for limit := time.Now().Add(time.Minute); one.bytes() == before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("it does not wait")
+		}
+	}
+	if f := s.drop(w.ID); f != "" {
+		t.Fatal(f)
+	}
+	if f := <-told; f == "" {
+		t.Error("it is told nothing, want an error")
+	}
+}
