@@ -108,11 +108,14 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return e.receiptAt(id, places)
 }
 
-// receiptAt reads the receipt of the canonical chain that is at one of the places.
+// receiptAt reads the receipt of the canonical chain that is at one of the places. The block that sent it may have been collected: the tail
+// processes receipts of the block before.
 func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
-		if !e.Canonical(p.Block.Ref()) {
-			continue
+		if ref := p.Block.Ref(); !e.Canonical(ref) {
+			if collected, err := e.store.IsCollected(ref); err != nil || !collected {
+				continue
+			}
 		}
 		raw, err := p.Receipt()
 		if err != nil {

@@ -56,7 +56,7 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	if err := s.collectBlocks(&done, stop, o); err != nil {
 		return done, err
 	}
-	more, err := s.dropEras(done.Tail)
+	more, err := s.dropEras(receiptsTail(done.Tail))
 	done.More = done.More || more
 	return done, err
 }
@@ -217,18 +217,20 @@ func (s *Store) uncount(batch *Batch, h *head) error {
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
+// receiptsTail is the lowest height whose receipts the blocks from a tail on may process.
+func receiptsTail(tail primitives.Height) primitives.Height { return tail - min(tail, ReceiptsReach) }
+
 // dropEntries removes the entries of heights that chunks above the new tail can't refer to any more.
 func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
-	back := func(h primitives.Height) primitives.Height { return h - min(h, ReceiptsReach) }
 	var begin Uint64
 	if _, err := getCell(s.db, cellBegin, &begin); err != nil {
 		return err
 	}
-	from := back(oldTail)
-	if primitives.Height(begin) > back(oldTail) { // else the blocks that it began with are gone
+	from := receiptsTail(oldTail)
+	if primitives.Height(begin) > receiptsTail(oldTail) { // else the blocks that it began with are gone
 		from = 0
 	}
-	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, back(newTail)), func(_ []byte, e entry) bool {
+	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)), func(_ []byte, e entry) bool {
 		h := &e.head
 		if h.Prev.IsZero() {
 			return true

@@ -85,11 +85,11 @@ func (s *Store) beginEra(first primitives.Height) error {
 // eraPieces is how many pieces of old eras one call of Collect removes.
 const eraPieces = 16
 
-// dropEras removes the rows of eras that end below the tail, in pieces that are bounded for one call. more: there are others.
-func (s *Store) dropEras(tail primitives.Height) (more bool, err error) {
+// dropEras removes the rows of eras that end at or below a height, in pieces that are bounded for one call. more: there are others.
+func (s *Store) dropEras(below primitives.Height) (more bool, err error) {
 	all := *s.eras.Load()
 	pieces := eraPieces
-	for len(all) > 1 && all[1] <= tail {
+	for len(all) > 1 && all[1] <= below {
 		for _, id := range eraRows() {
 			lo := appendHeight([]byte{id}, all[0])
 			n, err := s.dropPieces(lo, PrefixEnd(lo), pieces)

@@ -266,10 +266,10 @@ func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
 			}
 		}
 		if len(out) > 0 {
-			break
+			return out, nil
 		}
 	}
-	return out, nil
+	return s.receiptBelow(id, len(executed) > 0, in)
 }
 
 // receipts is findReceipt by what is in memory and by pointers.

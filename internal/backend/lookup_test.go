@@ -63,7 +63,7 @@ func TestEveryIDIsFound(t *testing.T) {
 			runLookups(t, o, course, counts)
 		})
 	}
-	for _, kind := range []string{"local ones delayed", "delayed", "buffered", "waiting", "distributions", "data", "sent before the tail", "of lost branches", "splits"} {
+	for _, kind := range []string{"local ones delayed", "delayed", "buffered", "waiting", "distributions", "data", "sent before the tail", "executed above the tail", "of lost branches", "splits"} {
 		if counts[kind] == 0 {
 			t.Errorf("%s: none", kind)
 		}
@@ -135,11 +135,18 @@ type saidOutcome struct {
 	shard primitives.ShardID
 }
 
-// saidReceipt is a receipt with where it was made, sent, and taken from the queue.
+// saidReceipt is a receipt with where it was made, sent, brought by a chunk, taken from the queue, and executed.
 type saidReceipt struct {
 	*primitives.Receipt
-	made, sent, queued *recordedBlock
-	parent             primitives.Hash
+	made, sent, brought, queued, executed *recordedBlock
+	parent                                primitives.Hash
+}
+
+// isStored returns whether the node has to know a receipt: nearcore keeps it as long as the chunk that brought it, this node also as long as
+// the block that executed it, if it was sent at most storage.ReceiptsReach heights below the tail.
+func (x *saidReceipt) isStored(tail primitives.Height, kept func(*recordedBlock) bool) bool {
+	near := x.sent != nil && x.sent.entry.Height()+storage.ReceiptsReach >= tail
+	return kept(x.sent) || kept(x.queued) || near && (kept(x.brought) || kept(x.executed))
 }
 
 func (s *said) receipt(id primitives.Hash) *saidReceipt {
@@ -170,6 +177,9 @@ func (r *lookupRig) gather() *said {
 				for _, tx := range c.Transactions {
 					s.txs[tx.Hash()] = b
 				}
+				for _, x := range c.PrevOutgoingReceipts {
+					s.receipt(x.ID).brought = b
+				}
 			}
 			for k := range res.Outcomes {
 				s.outcomes[res.Outcomes[k].ID] = &saidOutcome{&res.Outcomes[k], b, b.entry.Shards[i].ID}
@@ -186,6 +196,11 @@ func (r *lookupRig) gather() *said {
 					y.sent = b
 				}
 			}
+		}
+	}
+	for id, o := range s.outcomes {
+		if x := s.receipts[id]; x != nil {
+			x.executed = o.block
 		}
 	}
 	s.parents()
@@ -315,14 +330,18 @@ func (r *lookupRig) block(b *recordedBlock, kept bool) {
 	}
 }
 
-// message asks for what indexers are told of a block. Of receipts that have waited for data since before the tail the node knows no more.
+// message asks for what indexers are told of a block. Of receipts that have waited for data since long before the tail the node knows no more.
 func (r *lookupRig) message(s *said, b *recordedBlock, kept func(*recordedBlock) bool) {
 	e := b.entry
 	for _, res := range b.shards {
 		for i := range res.Outcomes {
-			if x := s.receipts[res.Outcomes[i].ID]; x != nil && !kept(x.sent) && !kept(x.queued) {
-				r.counts["waited for data since before the tail"]++
+			x := s.receipts[res.Outcomes[i].ID]
+			if x != nil && !x.isStored(r.chain.Store.Tip().Tail, kept) {
+				r.counts["waited for data since long before the tail"]++
 				return
+			}
+			if x != nil && !kept(x.sent) && !kept(x.queued) {
+				r.counts["executed above the tail"]++
 			}
 		}
 	}
@@ -462,7 +481,7 @@ func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt, kept func(*recor
 		r.counts["waiting"]++
 		return
 	case err == nil && bytes.Equal(got.AppendBorsh(nil), x.AppendBorsh(nil)):
-	case err == nil || kept(x.sent) || kept(x.queued):
+	case err == nil || x.isStored(r.chain.Store.Tip().Tail, kept):
 		r.Errorf("receipt %v, made %v, sent %v, taken from the queue %v: %v", id, heightOf(x.made), heightOf(x.sent), heightOf(x.queued), err)
 	}
 	r.counts["receipts"]++

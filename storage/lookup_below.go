@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// IsCollected returns whether a block was on the head's branch when it was collected.
+func (s *Store) IsCollected(ref BlockRef) (bool, error) {
+	if ref.Height >= s.view.Load().tail && !s.below(ref.Height) {
+		return false, nil
+	}
+	hash, err := s.CollectedAt(ref.Height)
+	if isAbsent(err) {
+		return false, nil
+	}
+	return err == nil && hash == ref.Hash, err
+}
+
+// receiptBelow returns where a receipt stands in one of these lists below the tail, if executed is set, or if it was sent there and the chunk
+// that brings it is at the tail or above: nearcore collects a receipt with that chunk (chain/chain/src/garbage_collection.rs:534). It may have
+// waited since, in the queue, for data, or for a missing chunk. Records at most ReceiptsReach heights below the tail are read.
+func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
+	tail := s.view.Load().tail
+	err = s.inEras(receiptPlaces)(id, func(p pointer) (more bool, err error) {
+		if p.height >= tail || p.height < receiptsTail(tail) {
+			return true, nil
+		}
+		place := Place{Shard: p.shard, Canonical: true}
+		found, err := s.isBelow(&place, id, p, executed, in)
+		if found {
+			out = append(out, place)
+		}
+		if isAbsent(err) {
+			err = nil
+		}
+		return !found, err
+	})
+	return out, err
+}
+
+// isBelow fills in the place of a pointer and returns whether receiptBelow is to return it.
+func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bool, in []kind) (bool, error) {
+	var err error
+	if place.Block, err = s.collectedBlock(p.height); err != nil {
+		return false, err
+	}
+	if place.receiptPlace(p.index); !slices.Contains(in, place.list) {
+		return false, nil
+	}
+	if r, err := place.Receipt(); err != nil || r.ID != id || executed {
+		return err == nil && r.ID == id, err
+	}
+	if place.list != kindOutgoing {
+		return false, nil
+	}
+	brought, err := s.hasNewChunk(p.shard, p.height+1, s.view.Load().tail)
+	return err == nil && !brought, err
+}
+
+// collectedBlock returns the canonical block of a height below the tail, of which only the record may be left.
+func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
+	hash, err := s.CollectedAt(height)
+	if err != nil {
+		return nil, err
+	}
+	return s.Block(BlockRef{height, hash})
+}
+
+// hasNewChunk returns whether a collected block from a height on and below another has a new chunk of a shard.
+func (s *Store) hasNewChunk(shard primitives.ShardID, from, below primitives.Height) (bool, error) {
+	for h := from; h < below; h++ {
+		rec, err := s.collectedBlock(h)
+		if isAbsent(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		for i := range rec.e.head.Shards {
+			if sh := &rec.e.head.Shards[i]; sh.ID == shard && sh.HasChunk {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
