@@ -24,7 +24,7 @@ import (
 // values that it returns.
 //
 // Invariants: a run does not change once a reader may see it, so readers hold no lock and see all the time what they began with. Every
-// block of the tree is in a run or in todo. A block leaves only after it has left the tree: see tree.runsAt.
+// block of the tree is in a run or in todo. A block leaves only after it has left the tree: see keysAt.
 //
 // A block costs nothing when it is committed: it waits in todo, with its body, until a reader wants the runs, its body leaves the memory, or
 // buildEvery blocks wait. With frequent folds blocks leave before that.
@@ -304,11 +304,10 @@ func (c *keyCursor) next() bool {
 	return least != nil
 }
 
-// branchKeys are the changes between two heights of a branch.
+// branchKeys are the changes between two heights of a branch. It does not follow parents, which a fold cuts at any moment.
 type branchKeys struct {
 	s         *Store
-	v         *view
-	p         *pendingBlock // the newest
+	branch    branch
 	low, high primitives.Height
 	runs      []*keyRun
 }
@@ -327,7 +326,7 @@ func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (f
 			if height < b.low || found.p != nil && height <= found.p.ref.Height {
 				break
 			}
-			if q := r.blocks[versions[i].block]; q != nil && b.v.ancestor(q.ref, b.p) {
+			if q := r.blocks[versions[i].block]; q != nil && b.branch.has(q) {
 				found = foundChange{s: b.s, p: q, flat: key, shard: r.shards[versions[i].shard], item: int(versions[i].item)}
 				break
 			}

@@ -121,19 +121,14 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 		if p == nil {
 			return false
 		}
-		runs, ok := s.runsAt(v, p)
-		if !ok || !v.rooted(p) {
+		keys, split, ok := s.keysAt(v, p)
+		if !ok {
 			return false
 		}
-		split := p.splitAbove(v)
-		if r.prefix == "" {
-			split = nil
+		if r.prefix == "" { // such keys have the same name before and after a split
+			split, keys.low = nil, v.folded.Height+1
 		}
-		l := keyLayer{branchKeys{s: s, v: v, p: p, low: v.folded.Height + 1, high: p.ref.Height, runs: runs}, r.flatRange, len(r.prefix)}
-		if split != nil {
-			l.low = split.ref.Height
-		}
-		r.over = append(r.over, l)
+		r.over = append(r.over, keyLayer{keys, r.flatRange, len(r.prefix)})
 		if split == nil {
 			return true
 		}

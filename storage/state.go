@@ -116,14 +116,9 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 		}
 		d := p.body.Load()
 		if d == nil || walked == maxWalked {
-			runs, ok := s.runsAt(v, p)
-			if !ok || !v.rooted(p) {
+			b, split, ok := s.keysAt(v, p)
+			if !ok {
 				return flat, nil, false, false, nil
-			}
-			split := p.splitAbove(v)
-			b := branchKeys{s: s, v: v, p: p, low: v.folded.Height + 1, high: p.ref.Height, runs: runs}
-			if split != nil {
-				b.low = split.ref.Height
 			}
 			if found := b.get(flat); found.p != nil {
 				c, err = found.change()

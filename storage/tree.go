@@ -128,7 +128,7 @@ func (t *tree) forgetIDs(p *pendingBlock) {
 	t.dropIDs(p)
 }
 
-// sweep drops what the indexes have of blocks that are gone. It comes after all of them were removed: see runsAt.
+// sweep drops what the indexes have of blocks that are gone. It comes after all of them were removed: see keysAt.
 func (t *tree) sweep() {
 	t.mu.Lock()
 	t.cold.sweep()
@@ -136,12 +136,17 @@ func (t *tree) sweep() {
 	t.keys.leave(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
 }
 
-// runsAt returns runs that have all changes between the folded block of a view and p. ok is false if p has left the tree, or a fold has come
-// between. Blocks leave the runs after they have left the tree, and a fold shows its view before both: so where p and the view are still there
-// after the runs were taken, nothing between them had left.
-func (s *Store) runsAt(v *view, p *pendingBlock) (runs []*keyRun, ok bool) {
-	runs = s.tree.keys.all()
-	return runs, s.tree.get(p.ref.Hash) == p && s.view.Load().folded == v.folded
+// keysAt returns the changes between the folded block of a view and p, or the next ancestor of p that splits shards, which is split if there is
+// one. ok is false if p has left the tree, or a fold has come between. Blocks leave the runs after they have left the tree, and a fold shows its
+// view before both and before it cuts the branch: so where p and the view are still there after the runs and the branch were taken, nothing
+// between them had left.
+func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {
+	b = branchKeys{s: s, low: v.folded.Height + 1, high: p.ref.Height, runs: s.tree.keys.all()}
+	b.branch, ok = v.branchOf(p)
+	if split = p.splitAbove(v); split != nil {
+		b.low = split.ref.Height
+	}
+	return b, split, ok && s.tree.get(p.ref.Hash) == p && s.view.Load().folded == v.folded
 }
 
 func (t *tree) dropIDs(p *pendingBlock) {

@@ -47,12 +47,34 @@ func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	return false
 }
 
-// rooted tells whether a block leads to the folded one.
-func (v *view) rooted(p *pendingBlock) bool {
+// branch is the way from a block above the folded one down to that, as a view had it.
+type branch struct {
+	v    *view
+	side []*pendingBlock   // of these blocks those that are not canonical, the newest first
+	from primitives.Height // of the newest canonical one, or of the folded block
+}
+
+// branchOf returns the branch of a block; false: it does not lead to the folded block.
+func (v *view) branchOf(p *pendingBlock) (b branch, whole bool) {
+	b.v = v
 	for p != nil && p != v.base && !v.canonical(p) {
+		b.side = append(b.side, p)
 		p = p.parent.Load()
 	}
-	return p != nil
+	if p == nil {
+		return b, false
+	}
+	b.from = p.ref.Height
+	return b, true
+}
+
+// has returns whether a block above the folded one is of the branch.
+func (b *branch) has(q *pendingBlock) bool {
+	if q.ref.Height <= b.from {
+		return b.v.canonicalAt(q.ref.Height) == q
+	}
+	i, ok := slices.BinarySearchFunc(b.side, q.ref.Height, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(h, p.ref.Height) })
+	return ok && b.side[i] == q
 }
 
 // add takes up a stored block of the tree.
