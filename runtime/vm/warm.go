@@ -118,8 +118,8 @@ func (l warmLoad) with(number, bytes int) warmLoad {
 	return warmLoad{l.number + number, l.bytes + bytes}
 }
 
-// What waits to be compiled is bounded in number and bytes, and a submitter has at most a quarter; what does not fit is compiled when it is
-// called.
+// What waits to be compiled is bounded in number and bytes. A submitter has at most a quarter of that, and no more than is left free, so that
+// n submitters who take all that they get leave an n-th part for the next one. What does not fit is compiled when it is called.
 const (
 	warmQueue = 256
 	warmBytes = 64 << 20
@@ -167,7 +167,7 @@ func (q *warmer) push(w warm) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all, own := q.load.with(1, len(w.code)), q.has[w.of].with(1, len(w.code))
-	if q.ended || all.number > warmQueue || all.bytes > warmBytes || own.number > warmQueue/warmShare || own.bytes > warmBytes/warmShare ||
+	if q.ended || own.number > min(warmQueue/warmShare, warmQueue-q.load.number) || own.bytes > min(warmBytes/warmShare, warmBytes-q.load.bytes) ||
 		!q.queue.Push(w.of, w) {
 		return false
 	}

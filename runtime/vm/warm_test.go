@@ -54,3 +54,29 @@ func TestSubmittersTakeTurns(t *testing.T) {
 		t.Error("taken in after the end")
 	}
 }
+
+// TestManySubmittersLeaveRoom checks that submitters who take all that the queue gives them leave room for others.
+func TestManySubmittersLeaveRoom(t *testing.T) {
+	for _, many := range []int{4, 20, 100} {
+		for _, size := range []int{1_000, 1 << 20} {
+			var q warmer
+			q.start(&VM{compiler: newCompiler(&Options{}, nil, nil)}, 0)
+			code := make([]byte, size)
+			push := func(n int) bool {
+				return q.push(warm{of: fair.Client{Address: [16]byte{byte(n)}}, code: code, done: make(chan struct{})})
+			}
+			for range warmQueue {
+				for n := range many {
+					push(n)
+				}
+			}
+			room := min(warmQueue, warmBytes/size)
+			if q.load.number < room/2 {
+				t.Errorf("%d submitters of %d bytes each: %d wait, want at least half of %d", many, size, q.load.number, room)
+			}
+			if want := room/(2*many) > 0; want && !push(many) {
+				t.Errorf("%d submitters of %d bytes each have filled the queue", many, size)
+			}
+		}
+	}
+}
