@@ -19,7 +19,7 @@ import (
 // that merges the changes of one block after the other costs as much as there are blocks, and for a block whose body is in the log alone
 // each costs a read of the log.
 //
-// Outline: sorted runs, merged eight by eight, so that n blocks have some 7*log8(n) of them. A run has each key once, with the blocks that
+// Outline: sorted runs, merged eight by eight up to 4,096 blocks, so that n blocks have at most 28 + n/4096 of them. A run has each key once, with the blocks that
 // changed it, the newest first. A point look-up is a binary search in each run. A scan merges the runs. Neither reads the log, but for
 // values that it returns.
 //
@@ -59,6 +59,7 @@ type keyVersion struct{ block, shard, item uint32 }
 
 const (
 	runMerge   = 8
+	maxTier    = 4 // a commit may have to wait for a merge: runs of 4,096 blocks are not merged any more
 	buildEvery = 64
 )
 
@@ -95,12 +96,18 @@ func (k *pendingKeys) all() []*keyRun {
 	}
 	runs = slices.Clone(runs)
 	for _, b := range todo {
-		runs = append(runs, newKeyRun(b.p, b.d))
-		for more := true; more; {
-			runs, more = mergeLast(runs)
-		}
+		runs = withRun(runs, newKeyRun(b.p, b.d))
 	}
 	k.runs.Store(&runs)
+	return runs
+}
+
+// withRun adds a run of one block to a list that no reader has.
+func withRun(runs []*keyRun, r *keyRun) []*keyRun {
+	runs = append(runs, r)
+	for more := true; more; {
+		runs, more = mergeLast(runs)
+	}
 	return runs
 }
 
@@ -119,9 +126,12 @@ func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	k.todo = slices.DeleteFunc(k.todo, func(b keyedBlock) bool { return gone(b.p) })
 	k.mu.Unlock()
 	for _, r := range *k.runs.Load() {
-		left, has := slices.Clone(r.blocks), false
-		for i, p := range left {
+		left, has := r.blocks, false
+		for i, p := range r.blocks {
 			if p != nil && gone(p) {
+				if &left[0] == &r.blocks[0] {
+					left = slices.Clone(left)
+				}
 				left[i] = nil
 			}
 			has = has || left[i] != nil
@@ -140,7 +150,7 @@ func (k *pendingKeys) again(p *pendingBlock, d *body) {
 	k.all() // a reader that has all of before may see it as it was, or as it is
 	k.building.Lock()
 	defer k.building.Unlock()
-	runs := append(k.without(func(q *pendingBlock) bool { return q == p }), newKeyRun(p, d))
+	runs := withRun(k.without(func(q *pendingBlock) bool { return q == p }), newKeyRun(p, d))
 	k.runs.Store(&runs)
 }
 
@@ -195,7 +205,7 @@ func (r *keyRun) search(key string) int {
 // mergeLast makes one run of the last eight, if they are of one tier.
 func mergeLast(runs []*keyRun) (_ []*keyRun, merged bool) {
 	n := len(runs) - runMerge
-	if n < 0 || runs[n].tier != runs[len(runs)-1].tier {
+	if n < 0 || runs[n].tier != runs[len(runs)-1].tier || runs[n].tier == maxTier {
 		return runs, false
 	}
 	keys, versions := 0, 0
