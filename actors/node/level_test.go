@@ -107,7 +107,7 @@ func TestFloodOfAsync(t *testing.T) {
 		defer close(ended)
 		for n := 0; ctx.Err() == nil; n++ { // each with another hash, all refused once looked at
 			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash, Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
-			if err := s.SendTxAsync(ctx, x); err != nil {
+			if err := s.SendTxAsync(ctx, x); err != nil && ctx.Err() == nil { // one that waits for room as its client leaves is not taken
 				t.Error(err)
 			}
 			flooded.Add(1)
