@@ -37,7 +37,6 @@ type Engine interface {
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
 	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
-	Abandon()
 	Snapshot() (*engine.Snapshot, error)
 	Share(*engine.Snapshot) (*engine.Snapshot, error)
 	EndSnapshot(*engine.Snapshot)
@@ -326,8 +325,7 @@ func (a *Actor) stored() {
 		a.o.Out.Accepted(*m)
 	}
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) { // nobody waits for room any more: the node is being stopped
-		a.o.Engine.Abandon()
-		a.ahead = nil
+		a.ahead = nil // the engine keeps them: the producer, which has not stopped yet, looks them up
 		a.fail(err)
 		return
 	}

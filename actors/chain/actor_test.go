@@ -47,7 +47,6 @@ func (f *fake) Begin(*primitives.Block, []*primitives.Chunk, bool) (*engine.Pend
 }
 func (f *fake) Adopt(*engine.Pending, func()) (*engine.Accepted, error) { return nil, f.err }
 func (f *fake) Stored() ([]*engine.Accepted, error)                     { return nil, f.err }
-func (f *fake) Abandon()                                                {}
 
 func (f *fake) Snapshot() (*engine.Snapshot, error)              { return nil, f.err }
 func (f *fake) Share(*engine.Snapshot) (*engine.Snapshot, error) { return nil, engine.ErrEnded }
