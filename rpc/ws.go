@@ -394,6 +394,7 @@ func (k *socket) message() bool {
 	select {
 	case k.waits <- struct{}{}:
 	default:
+		x.leaveTurn() // a place may be long in coming, and what has one may need the turn
 		k.door.refused[limits.MaxSocketWaits].Add(1)
 		k.waits <- struct{}{}
 	}
