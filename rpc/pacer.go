@@ -82,7 +82,9 @@ func (p *pacer) pass(who fair.Client, work int64) {
 	<-t.turn
 }
 
-func (p *pacer) add(now, work int64) { p.due = max(p.due, now-int64(paceSlack)) + work/p.cores }
+// add counts work that is let through. The time that it took is counted as unused: a client that sends on one connection, and so
+// keeps one core busy at most, never waits unless others do.
+func (p *pacer) add(now, work int64) { p.due = max(p.due+work/p.cores, now-int64(paceSlack)) }
 
 // run lets connections go on as time passes, until none waits.
 func (p *pacer) run() {

@@ -57,6 +57,27 @@ func TestPacerSharesHalfOfTheCores(t *testing.T) {
 	})
 }
 
+// TestPacerDelaysNoConnectionAlone: a connection that works without a pause, in large and small pieces, is not delayed as long as no
+// other one works.
+func TestPacerDelaysNoConnectionAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pacer
+		var stopping atomic.Bool
+		p.init(100, &stopping)
+		p.cores = 1
+		for range 20 {
+			for _, work := range []time.Duration{10 * time.Millisecond, paceQuantum, paceQuantum, 3 * time.Millisecond} {
+				time.Sleep(work)
+				began := time.Now()
+				p.pass(fair.Client{Conn: 1}, int64(work))
+				if took := time.Since(began); took != 0 {
+					t.Fatalf("it waited %v after %v of work", took, work)
+				}
+			}
+		}
+	})
+}
+
 // TestPacerStops: nobody waits any more once the server stops.
 func TestPacerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
