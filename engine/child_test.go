@@ -161,7 +161,7 @@ func TestChild(t *testing.T) {
 		if err := family[i].Discard(); err != nil {
 			t.Fatal(err)
 		}
-		if err := family[i].CheckPatch(nil); !errors.Is(err, ErrDiscarded) { // who still asks is told so, and does not ask for ever
+		if err := family[i].CheckPatch(nil, nil); !errors.Is(err, ErrDiscarded) { // who still asks is told so, and does not ask for ever
 			t.Errorf("a chain that has ended: %v", err)
 		}
 	}

@@ -111,8 +111,9 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 }
 
 // CheckPatch judges records that a sandbox is to write into the state, by the state of the head and in their order: what would leave
-// a state that contradicts itself, or that a chunk could not be applied to, is refused. ErrPatch. Safe from any goroutine.
-func (e *Engine) CheckPatch(records []genesis.Record) error {
+// a state that contradicts itself, or that a chunk could not be applied to, is refused. ErrPatch. coming returns whether a patch that is
+// not in a block yet makes an account; nil: none does. Safe from any goroutine.
+func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.AccountID) bool) error {
 	head, err := e.acquireHead()
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func (e *Engine) CheckPatch(records []genesis.Record) error {
 		return err
 	}
 	c := patchCheck{head: head, rules: next, base: e.o.Base, validators: e.initial, treasury: e.chain.Treasury, accounts: map[primitives.AccountID]*primitives.Account{},
-		made: madeBy(records), data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
+		made: madeBy(records), coming: coming, data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
 	for i, r := range records {
 		if err := c.record(r); err != nil {
 			if errors.Is(err, errRefused) {
@@ -174,6 +175,7 @@ type patchCheck struct {
 	validators func(primitives.AccountID) bool              // those of the genesis
 	accounts   map[primitives.AccountID]*primitives.Account // nil: gone
 	made       map[primitives.AccountID]made                // what all records make of accounts
+	coming     func(primitives.AccountID) bool              // an earlier patch makes it; nil: none does
 	data       map[dataOf]bool                              // that is there
 	waiting    map[dataOf]bool                              // ids of receipts that wait, and of the data that they wait for
 }
@@ -204,7 +206,7 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 
 // made is what the records of a patch make of an account.
 type made struct {
-	account bool // it is there, or is as on another chain
+	account bool // it is there at last, or is as on another chain
 	waits   bool // a receipt to it waits for data
 }
 
@@ -212,13 +214,17 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 	out := map[primitives.AccountID]made{}
 	for _, r := range records {
 		m := out[r.Owner()]
-		switch r.(type) {
+		switch r := r.(type) {
 		case *genesis.AccountRecord, *genesis.ForkRecord:
 			m.account = true
 		case *genesis.PostponedReceiptRecord:
 			m.waits = true
+		case *genesis.Removal:
+			if _, ok := r.Of.(*genesis.AccountRecord); ok {
+				m.account = false
+			}
 		case *genesis.DataRecord, *genesis.ContractRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.ReceivedDataRecord,
-			*genesis.DelayedReceiptRecord, *genesis.Removal:
+			*genesis.DelayedReceiptRecord:
 			continue
 		}
 		out[r.Owner()] = m
@@ -235,6 +241,8 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	a, err := c.account(id)
 	switch {
 	case err != nil && c.base != nil: // the other chain's node does not answer now; the block that has the patch waits for it
+		return nil
+	case err == nil && a == nil && c.coming != nil && c.coming(id):
 		return nil
 	case err == nil && a == nil:
 		return refused("there is no such account to have %s; give its Account record, too", what)

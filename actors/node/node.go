@@ -60,6 +60,7 @@ type Node struct {
 	// followed counts those, and others who are told of blocks.
 	followed   atomic.Int64
 	moves      moves
+	patches    patches
 	shardMoves validatoractor.Moves
 	statuses   *network.Statuses // nil: nobody else is asked
 	// streamed counts those, and the ones that have ended and for which an actor still works, or may.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/troupe-chain/troupe/actors/link"
@@ -55,11 +56,51 @@ func (n *Node) settle(ctx context.Context) {
 // PatchState writes records into the state with the next block, which is made at once, and returns that. engine.ErrPatch where they would
 // not fit; producer.ErrShared, ErrMany.
 func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primitives.Height, primitives.Hash, error) {
-	if err := n.engine.CheckPatch(records); err != nil {
+	if err := n.engine.CheckPatch(records, n.patches.makes); err != nil {
 		return 0, primitives.Hash{}, err
 	}
+	defer n.patches.begin(records)()
 	a, err := askProducer[messages.PatchState, messages.StatePatched](ctx, n, messages.PatchState{Records: records})
 	return a.Height, a.Hash, err
+}
+
+// patches are the accounts that patches make which are on their way into a block, so that what a client sends at the same moment
+// may belong to them.
+type patches struct {
+	mu     sync.Mutex
+	making map[primitives.AccountID]int // by how many patches; those of none are left out
+}
+
+// begin adds the accounts that records make, and returns what takes them away again.
+func (p *patches) begin(records []genesis.Record) (end func()) {
+	var made []primitives.AccountID
+	for _, r := range records {
+		if r, ok := r.(*genesis.AccountRecord); ok {
+			made = append(made, r.AccountID)
+		}
+	}
+	p.add(made, 1)
+	return func() { p.add(made, -1) }
+}
+
+func (p *patches) add(made []primitives.AccountID, by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.making == nil {
+		p.making = map[primitives.AccountID]int{}
+	}
+	for _, id := range made {
+		if p.making[id] += by; p.making[id] == 0 {
+			delete(p.making, id)
+		}
+	}
+}
+
+// makes returns whether one of the patches makes an account.
+func (p *patches) makes(id primitives.AccountID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.making[id] > 0
 }
 
 // FastForward goes so many heights on, passing over what may be passed over, and returns the head then. producer.ErrShared, ErrForward,

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -95,6 +96,33 @@ func TestPatchState(t *testing.T) {
 	}
 	if f := rpcOf(t, h, "query", `{"request_type":"view_account","finality":"optimistic","account_id":"new.near"}`, &want); !strings.HasPrefix(f, "UNKNOWN_ACCOUNT") {
 		t.Errorf("a removed account: %s", f)
+	}
+}
+
+// TestPatchesOfABatchRunInOrder: what a patch writes of an account that the patch before it in a batch makes is not refused.
+func TestPatchesOfABatchRunInOrder(t *testing.T) {
+	h := mustStart(t, made(t))
+	for i := range 10 {
+		account := fmt.Sprintf("new%d.near", i)
+		list := []string{
+			`{"Account":{"account_id":"` + account + `","account":{"amount":"7","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":0}}}`,
+			`{"Data":{"account_id":"` + account + `","data_key":"YQ==","value":"YQ=="}}`,
+			`{"AccessKey":{"account_id":"` + account + `","public_key":"ed25519:11111111111111111111111111111111","access_key":{"nonce":0,"permission":"FullAccess"}}}`,
+			`{"Contract":{"account_id":"` + account + `","code":"YQ=="}}`,
+		}
+		for k, record := range list {
+			list[k] = `{"jsonrpc":"2.0","id":1,"method":"sandbox_patch_state","params":{"records":[` + record + `]}}`
+		}
+		r, err := http.Post("http://"+h.Addr.String(), "application/json", strings.NewReader("["+strings.Join(list, ",")+"]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		const done = `{"jsonrpc":"2.0","result":{},"id":1}`
+		if want := "[" + strings.Join([]string{done, done, done, done}, ",") + "]"; err != nil || string(got) != want {
+			t.Fatalf("%s, %v", got, err)
+		}
 	}
 }
 

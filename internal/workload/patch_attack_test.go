@@ -107,7 +107,7 @@ func TestPatchesDoNotHalt(t *testing.T) {
 				}
 			}
 			for _, records := range c.patches {
-				if err := p.Engine.CheckPatch(records); err == nil {
+				if err := p.Engine.CheckPatch(records, nil); err == nil {
 					block(records, nil)
 				} else if !errors.Is(err, engine.ErrPatch) {
 					t.Fatal(err)

@@ -34,7 +34,7 @@ func TestPatches(t *testing.T) {
 				}
 			}
 		}
-		if err := p.Engine.CheckPatch(plan.Patch); err != nil {
+		if err := p.Engine.CheckPatch(plan.Patch, nil); err != nil {
 			t.Fatal(err)
 		}
 		a := p.plan(plan)
@@ -98,13 +98,15 @@ func TestCheckPatch(t *testing.T) {
 	}
 	most := primitives.Balance{Hi: math.MaxUint64, Lo: math.MaxUint64}
 	for name, records := range map[string][]genesis.Record{
-		"code of nobody":           {&genesis.ContractRecord{AccountID: "nobody.near", Code: []byte{1}}},
-		"code of a removed one":    {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
-		"data of nobody":           {&genesis.DataRecord{AccountID: "nobody.near"}},
-		"a key of nobody":          {&genesis.AccessKeyRecord{AccountID: "nobody.near", PublicKey: StakeKey("a").PublicKey().Handle()}},
-		"a nonce of nobody":        {&genesis.GasKeyNonceRecord{AccountID: "nobody.near", PublicKey: StakeKey("a").PublicKey().Handle()}},
-		"received data of nobody":  {&genesis.ReceivedDataRecord{AccountID: "nobody.near", DataID: primitives.Hash{2}}},
-		"data of a removed one":    {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.DataRecord{AccountID: Account(1)}},
+		"code of nobody":          {&genesis.ContractRecord{AccountID: "nobody.near", Code: []byte{1}}},
+		"code of a removed one":   {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
+		"data of nobody":          {&genesis.DataRecord{AccountID: "nobody.near"}},
+		"a key of nobody":         {&genesis.AccessKeyRecord{AccountID: "nobody.near", PublicKey: StakeKey("a").PublicKey().Handle()}},
+		"a nonce of nobody":       {&genesis.GasKeyNonceRecord{AccountID: "nobody.near", PublicKey: StakeKey("a").PublicKey().Handle()}},
+		"received data of nobody": {&genesis.ReceivedDataRecord{AccountID: "nobody.near", DataID: primitives.Hash{2}}},
+		"data of a removed one":   {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.DataRecord{AccountID: Account(1)}},
+		"data of a short-lived one": {&genesis.AccountRecord{AccountID: "new.near"}, &genesis.Removal{Of: &genesis.AccountRecord{AccountID: "new.near"}},
+			&genesis.DataRecord{AccountID: "new.near"}},
 		"large code":               {&genesis.ContractRecord{AccountID: Account(1), Code: make([]byte, 4<<20+1)}},
 		"large key":                {&genesis.DataRecord{AccountID: Account(1), Key: make([]byte, 2049)}},
 		"large value":              {&genesis.DataRecord{AccountID: Account(1), Value: make([]byte, 4<<20+1)}},
@@ -116,7 +118,7 @@ func TestCheckPatch(t *testing.T) {
 		"postponed data":           {&genesis.PostponedReceiptRecord{Receipt: &primitives.Receipt{PredecessorID: Account(0), ReceiverID: Account(1), Body: &primitives.DataReceipt{}}}},
 		"delayed, no valid sender": {&genesis.DelayedReceiptRecord{Receipt: &primitives.Receipt{PredecessorID: "!", ReceiverID: Account(1), Body: &primitives.DataReceipt{}}}},
 	} {
-		if err := p.Engine.CheckPatch(records); !errors.Is(err, engine.ErrPatch) {
+		if err := p.Engine.CheckPatch(records, nil); !errors.Is(err, engine.ErrPatch) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -132,8 +134,16 @@ func TestCheckPatch(t *testing.T) {
 		"waits":                        {&genesis.PostponedReceiptRecord{Receipt: waiting(false, primitives.Hash{2})}},
 		"nothing":                      nil,
 	} {
-		if err := p.Engine.CheckPatch(records); err != nil {
+		if err := p.Engine.CheckPatch(records, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	coming := func(id primitives.AccountID) bool { return id == "coming.near" }
+	for id, fits := range map[primitives.AccountID]bool{"coming.near": true, "nobody.near": false} {
+		for _, r := range []genesis.Record{&genesis.DataRecord{AccountID: id}, &genesis.AccessKeyRecord{AccountID: id, PublicKey: StakeKey("a").PublicKey().Handle()}} {
+			if err := p.Engine.CheckPatch([]genesis.Record{r}, coming); (err == nil) != fits {
+				t.Errorf("%T of %s while another patch makes coming.near: %v", r, id, err)
+			}
 		}
 	}
 }
