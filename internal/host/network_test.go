@@ -66,7 +66,7 @@ func TestJoined(t *testing.T) {
 		var status txStatus
 		return ask(t, a, "send_tx", map[string]any{"signed_tx_base64": unsigned, "wait_until": "EXECUTED_OPTIMISTIC"}, &status)
 	}
-	done(t, a, "sandbox_set_clock", `{"advance":1000}`)
+	done(t, a, "sandbox_set_clock", `{"advance_nanosec":1000}`)
 	done(t, a, "sandbox_set_clock", `{"frozen":false}`)
 	base := must(t, a, "sandbox_snapshot", `null`)
 	if got := send(1); !strings.Contains(got, "INVALID_TRANSACTION") {
@@ -88,7 +88,7 @@ func TestJoined(t *testing.T) {
 	}
 	for _, h := range []*Host{a, b} {
 		for method, params := range map[string]string{
-			"sandbox_patch_state": `{"records":[]}`, "sandbox_fast_forward": `[3]`, "sandbox_set_clock": `{"advance":1}`, "sandbox_next_epoch": `[]`,
+			"sandbox_patch_state": `{"records":[]}`, "sandbox_fast_forward": `[3]`, "sandbox_set_clock": `{"advance_nanosec":1}`, "sandbox_next_epoch": `[]`,
 			"sandbox_impersonate": `{"all":true}`, "sandbox_revert": fmt.Sprintf("[%q]", base.ID), "sandbox_load_state": `{"records":[]}`,
 		} {
 			if f := rpcOf(t, h, method, params, &none); !strings.Contains(f, "not go along") && (h == a || !strings.HasPrefix(f, "METHOD_NOT_FOUND")) {
