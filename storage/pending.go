@@ -180,18 +180,6 @@ func (d *body) change(flat string) *Change {
 	return d.keys[i].change
 }
 
-// rangeKeys returns the changed keys in [lo, hi); hi empty: to the end.
-func (d *body) rangeKeys(lo, hi string) []pendingKey {
-	at := func(f string) int {
-		i, _ := slices.BinarySearchFunc(d.keys, f, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
-		return i
-	}
-	if hi == "" {
-		return d.keys[at(lo):]
-	}
-	return d.keys[at(lo):max(at(lo), at(hi))]
-}
-
 // eachID calls f for all ids of the block.
 func (d *body) eachID(f func(id *primitives.Hash, at place)) {
 	for i := range d.shards {
