@@ -167,8 +167,8 @@ func TestRestingStores(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if grown := heap() - before; grown > stores*(long+long/4) {
-		t.Errorf("%d stores with a record of 1 MiB each have %d KiB more", stores, grown>>10)
+	if after := heap(); after > before+stores*(long+long/4) {
+		t.Errorf("%d stores with a record of 1 MiB each have %d KiB more", stores, (after-before)>>10)
 	}
 	for _, s := range all {
 		if err := s.Close(); err != nil {

@@ -40,18 +40,19 @@ type space struct {
 	disk   disk
 	period time.Duration
 
-	mu      sync.Mutex
-	now     *Full         // nil: nothing was refused
-	need    int64         // bytes of the largest write that was
-	shut    bool          // room is not enough: the store is to be opened again
-	hasty   bool          // nobody waits any more, or yet
-	over    bool          // nor will anybody
-	doubt   error         // of a sync of the index: nothing more is written there
-	room    chan struct{} // closed where now ends, and where hasty begins
-	closed  chan struct{}
-	tries   sync.WaitGroup
-	watch   func(*Full)
-	telling sync.Mutex // watch is called in the order of what happened
+	mu       sync.Mutex
+	now      *Full         // nil: nothing was refused
+	need     int64         // bytes of the largest write that was
+	shut     bool          // room is not enough: the store is to be opened again
+	hasty    bool          // nobody waits any more, or yet
+	over     bool          // nor will anybody
+	doubt    error         // of a sync of the index: nothing more is written there
+	room     chan struct{} // closed where now ends, and where hasty begins
+	released bool          // room is closed
+	closed   chan struct{}
+	tries    sync.WaitGroup
+	watch    func(*Full)
+	telling  sync.Mutex // watch is called in the order of what happened
 }
 
 func newSpace(d disk, period time.Duration) *space {
@@ -68,6 +69,17 @@ func (s *space) patient() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hasty = s.over
+	if !s.hasty && s.now != nil && s.released {
+		s.room, s.released = make(chan struct{}), false
+	}
+}
+
+// release lets go on all that waits for room, once for each time that the disk was full. The caller holds mu.
+func (s *space) release() {
+	if !s.released {
+		s.released = true
+		close(s.room)
+	}
 }
 
 // refused notes that a write of some bytes found no room. shut: what was written before is in doubt.
@@ -81,9 +93,9 @@ func (s *space) refused(err error, need int64, shut bool) {
 		if !errors.Is(err, ErrFull) {
 			err = wrapWrite("index write", err)
 		}
-		s.now, s.room = &Full{Since: time.Now(), Err: err}, make(chan struct{})
+		s.now, s.room, s.released = &Full{Since: time.Now(), Err: err}, make(chan struct{}), false
 		if s.hasty {
-			close(s.room)
+			s.release()
 		}
 		s.tries.Go(s.try)
 	}
@@ -124,9 +136,7 @@ func (s *space) found() bool {
 		s.now = &reopen
 	} else {
 		s.now, s.need = nil, 0
-		if !s.hasty {
-			close(s.room)
-		}
+		s.release()
 	}
 	now, watch := s.now, s.watch
 	s.mu.Unlock()
@@ -171,12 +181,9 @@ func (s *space) retry(need int64, f func() error) error {
 func (s *space) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over = true
-	if s.hasty {
-		return
-	}
-	if s.hasty = true; s.now != nil {
-		close(s.room)
+	s.over, s.hasty = true, true
+	if s.now != nil {
+		s.release()
 	}
 }
 
