@@ -144,7 +144,7 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 	return at, err
 }
 
-// flushLog has what was appended be on disk. On ErrFull what was not yet is gone again, and the store goes on.
+// flushLog syncs the log. On ErrFull it has removed the appended records that were not on disk, and the store stays usable.
 func (s *Store) flushLog() error {
 	err := s.log.flush()
 	if isFull(err) && !errors.Is(err, ErrFailed) {

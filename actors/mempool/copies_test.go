@@ -16,7 +16,7 @@ func (w *world) sends(x *primitives.SignedTransaction, waiter messages.WaiterID)
 	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestBadCopyOfPooled: who sends a copy of a transaction that is in the pool is not told that it is invalid, since the pool's may run yet; but for
+// TestBadCopyOfPooled: a copy of a transaction that is in the pool is not refused as invalid, since the pooled one may still run; but for
 // a bad signature, which the pool's does not have.
 func TestBadCopyOfPooled(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)

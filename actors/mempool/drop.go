@@ -33,7 +33,7 @@ const (
 // noRoom is the refusal by a limit.
 func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom, Reason: limit} }
 
-// refusal is what a pool's error says to who has sent the transaction.
+// refusal returns the error that the transaction's sender gets for a pool's error.
 func refusal(tx *primitives.SignedTransaction, err error) error {
 	var taken *core.NonceTaken
 	switch {
@@ -55,7 +55,8 @@ func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitive
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: tx.Nonce.Nonce, KeyNonce: at}
 }
 
-// dropped is one that a chunk-producer has thrown away. Who waits for it looks by the state first, and is told of a congested shard in full.
+// dropped converts a transaction that a chunk producer rejected. A waiter checks it against the state first, and reports a congested
+// shard with its details.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	out := drops(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
@@ -114,7 +115,7 @@ func (a *Actor) untold(x item, err error) {
 	a.tellDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// lost is what the pool had as the actor failed. Who waits for it sends it again.
+// lost lists what the pool held when the actor failed. Waiters send theirs again.
 func (a *Actor) lost() (list []messages.DroppedTransaction) {
 	defer func() { _ = recover() }() // the pool may be what has failed
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {

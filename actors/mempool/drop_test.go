@@ -125,7 +125,7 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	}
 }
 
-// TestHeldBatchIsToldWhatBecame: who waits for a batch whose transaction is held hears the reason when it is dropped, not that it is in the pool.
+// TestHeldBatchIsToldWhatBecame: a waiter whose batch has a held transaction gets the reason when that is dropped, not "pooled".
 func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)

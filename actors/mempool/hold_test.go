@@ -21,7 +21,7 @@ func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterI
 	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c", Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldBounds: what waits for its code is bounded. Who has most of it loses what came last of his, and is told so; nobody else does.
+// TestHeldBounds: the hold queue is bounded. The client with most entries loses its newest one, and gets the reason; no other client does.
 func TestHeldBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Items: 5} })

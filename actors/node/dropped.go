@@ -21,8 +21,8 @@ const maxDropped = 8192
 // droppedLogged is how often the log has a line on what was dropped for a reason of the node's.
 const droppedLogged = time.Minute
 
-// dropped remembers why transactions are in no block, the newest of each source, so that who has many dropped does not have those of others
-// forgotten: who has sent one and waited for nothing asks for it by its hash. It is safe for concurrent use.
+// dropped records why transactions were dropped, so that a client which did not wait can ask by hash. It keeps the newest maxDropped; when
+// it is full, the sources with most entries lose their oldest, so that one client cannot evict the entries of others. Safe for concurrent use.
 type dropped struct {
 	count atomic.Int64 // of why
 	mu    sync.Mutex
@@ -194,19 +194,17 @@ func (n *Node) dropped(m messages.TransactionsDropped) {
 	n.tell(n.milestones, m)
 }
 
-// settled takes what a mempool says of a submission. Where why a copy of it was dropped holds again, who waits for it is told.
+// settled handles a mempool's verdict on a submission. If an earlier drop of the same transaction counts again, its waiters get the reason.
 func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	if why := n.drops.settled(hash, pooled); why.err != nil {
 		n.tell(n.milestones, messages.TransactionsDropped{Tip: why.tip, List: []messages.DroppedTransaction{{Hash: hash, Err: why.err}}})
 	}
 }
 
-// lost takes what a mempool that has failed had. Who has sent one of these and waits for it sends it again: it does not count as dropped for that
-// one, since it has no number.
+// lost records the pool of a mempool that failed. These drops have no number, so they end no wait: the waiters send theirs again.
 func (n *Node) lost(m messages.TransactionsDropped) { n.dropped(m) }
 
-// Refused takes what another node, which this one has passed a transaction on to, has against it: it leaves the pool, and who waits for it
-// is told.
+// Refused handles a rejection by the node that a transaction was forwarded to: the transaction leaves the pool, and its waiters get the reason.
 func (n *Node) Refused(tx *primitives.SignedTransaction, why error) {
 	if t := n.shards.set.Load().of(tx.SignerID); t != nil {
 		n.tell(t.mempool, messages.TransactionRefused{Tx: tx, Err: why})
