@@ -47,7 +47,7 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 		return 0, refused
 	}
 	if err := s.flushLog(); err != nil {
-		if !isFull(err) || s.writable() != nil {
+		if !IsFull(err) || s.writable() != nil {
 			return 0, err
 		}
 		refused, next = err, *s.view.Load()
@@ -138,7 +138,7 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 	switch {
 	case errors.Is(err, ErrFailed):
 		_ = s.fail(err)
-	case isFull(err):
+	case IsFull(err):
 		s.space.refused(err, int64(len(payload)), false)
 	}
 	return at, err
@@ -147,7 +147,7 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 // flushLog syncs the log. On ErrFull it has removed the appended records that were not on disk, and the store stays usable.
 func (s *Store) flushLog() error {
 	err := s.log.flush()
-	if isFull(err) && !errors.Is(err, ErrFailed) {
+	if IsFull(err) && !errors.Is(err, ErrFailed) {
 		s.space.refused(err, 0, false)
 		return err
 	}

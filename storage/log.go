@@ -305,7 +305,7 @@ func (l *blockLog) flush() error {
 func (l *blockLog) unsynced(err error) error {
 	l.dirty = false
 	err = wrapWrite("log sync", err)
-	if isFull(err) {
+	if IsFull(err) {
 		terr := l.cur.Truncate(l.synced)
 		if terr == nil {
 			l.end.Offset, l.reserved = l.synced, 0
@@ -466,7 +466,7 @@ func (l *blockLog) close() error {
 	if l.broken == nil {
 		err = errors.Join(l.cur.Truncate(l.end.Offset), l.cur.Sync())
 	}
-	if isFull(err) && !l.dirty { // all records are on the disk
+	if IsFull(err) && !l.dirty { // all records are on the disk
 		err = nil
 	}
 	return errors.Join(wrapWrite("log sync", err), l.cur.Close())

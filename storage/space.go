@@ -59,8 +59,8 @@ func newSpace(d disk, period time.Duration) *space {
 	return &space{disk: d, period: period, hasty: true, closed: make(chan struct{})}
 }
 
-// isFull returns whether an error is that of a disk without room.
-func isFull(err error) bool {
+// IsFull returns whether an error is that of a disk without room: ENOSPC, EDQUOT or ErrFull.
+func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFull)
 }
 
@@ -168,7 +168,7 @@ func (s *space) retry(need int64, f func() error) error {
 		if err != nil {
 			return err
 		}
-		if err = f(); err == nil || !isFull(err) || hasty {
+		if err = f(); err == nil || !IsFull(err) || hasty {
 			return err
 		}
 		if s.refused(err, need, false); !s.wait() {
@@ -284,7 +284,7 @@ func (w patientWriter) Sync() error {
 	if err != nil {
 		return err
 	}
-	if err = w.Writer.Sync(); err == nil || !isFull(err) {
+	if err = w.Writer.Sync(); err == nil || !IsFull(err) {
 		return err
 	}
 	w.space.mu.Lock()

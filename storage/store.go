@@ -269,7 +269,7 @@ func (s *Store) fail(err error) error {
 		return nil
 	}
 	failed := fmt.Errorf("%w: %w", ErrFailed, err)
-	if isFull(err) && !errors.Is(err, ErrFailed) { // of the index's files; once it is opened again it is as the disk has it
+	if IsFull(err) && !errors.Is(err, ErrFailed) { // of the index's files; once it is opened again it is as the disk has it
 		failed = err
 		if !errors.Is(err, ErrFull) {
 			failed = wrapWrite("write", err)
@@ -311,7 +311,7 @@ func (s *Store) Close() error {
 	s.dropStill()
 	s.dropEarly()
 	err = errors.Join(err, s.log.close())
-	if cerr := s.db.close(); !isFull(cerr) { // else what the index did not write, the next start writes from the log
+	if cerr := s.db.close(); !IsFull(cerr) { // else what the index did not write, the next start writes from the log
 		err = errors.Join(err, cerr)
 	}
 	return err

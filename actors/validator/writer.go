@@ -1,9 +1,7 @@
 package validator
 
 import (
-	"errors"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/troupe-chain/troupe/engine/consensus"
@@ -77,7 +75,7 @@ func (w *writer) run() {
 		}
 		if row != nil {
 			err := w.save(row)
-			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // the whole of it is written again, with what comes meanwhile
+			if storage.IsFull(err) { // the whole of it is written again, with what comes meanwhile
 				w.postpone(row)
 				continue
 			}
