@@ -41,7 +41,7 @@ type Entry struct {
 	stored      atomic.Bool       // on disk, and readers may see it
 	above       primitives.Hash   // a final block that it is known to descend from; the writer's own
 	under       *Entry            // the same block before a shard came in, whose other states this one has by holding it; nil: none
-	light       bool              // no states, chunks or receipts: they are to be had of the store, see stalled.go
+	light       bool              // no states, chunks or receipts: they are to be had of the store, see block_evict.go
 
 	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
 	heirsMu sync.Mutex

@@ -13,5 +13,5 @@
 //
 // One goroutine changes an Engine. Begin splits the work of a block into Jobs, one a shard, that may run anywhere. Commit joins
 // them and waits for the disk; Adopt joins them, and the next block may be begun on this one while another goroutine brings
-// it to the disk (ahead.go). Readers, who hold what they read (Entry.Acquire), see what is on disk.
+// it to the disk (block_commit_pipeline.go). Readers, who hold what they read (Entry.Acquire), see what is on disk.
 package engine

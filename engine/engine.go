@@ -80,7 +80,7 @@ const DefaultGapBlocks primitives.Height = 64
 // Engine is the core. See the package comment for who may call what.
 type Engine struct {
 	o       Options
-	parent  *Engine     // of a child, see child.go; nil: it is none
+	parent  *Engine     // of a child, see sandbox_child.go; nil: it is none
 	gone    atomic.Bool // a child that was discarded: its states are given back
 	chain   *Chain
 	store   *storage.Store

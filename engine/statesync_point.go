@@ -13,7 +13,7 @@ import (
 
 // The newest sync point is where a shard comes in. An epoch has one once each shard has had two chunks in it: where the makers of a shard can't get it, no later epoch
 // has one, and where every node forgot the last one in time, nobody could ever get a shard again that is dealt anew each epoch. So what belongs to the newest one
-// stays as long as there is no newer one: the snapshots (pins.go), and all blocks from the beginning of its epoch on, which whoever comes in at it catches up
+// stays as long as there is no newer one: the snapshots (statesync_snapshot.go), and all blocks from the beginning of its epoch on, which whoever comes in at it catches up
 // with. The price is disk, epoch by epoch, and Options.PointEpochs bounds it. A chain of one shard keeps nothing for it: nothing changes hands there.
 
 // DefaultPointEpochs is how many epochs the newest sync point is kept without a newer one: four times as many as garbage collection leaves by default.

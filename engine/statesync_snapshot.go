@@ -19,7 +19,7 @@ import (
 // store. It has the upper levels of the frontier, some thousandths of the state; what is below is made of values as the history has them. It is made
 // behind the fold that passes the block before the sync block: of the tries that are in memory, or else of the folded ones, of which the
 // changes since are taken back. So a crash at any time has it made by the next fold. The newest two stay, for three epochs at the most; the newest as long as there is no
-// newer one (point.go).
+// newer one (statesync_point.go).
 
 // pinLevel is the lowest level of the frontier that a snapshot has: subtrees of 1 MiB, of which a part has some dozens.
 const pinLevel = 2

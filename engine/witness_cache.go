@@ -16,7 +16,7 @@ type proofs struct {
 	kept  map[proofKey]*Transition
 	order []proofKey // oldest first
 	size  int64
-	saved atomic.Bool // there is a row of them, see keep.go
+	saved atomic.Bool // there is a row of them, see witness_store.go
 	asked atomic.Bool // of the block that was begun last somebody asks for some
 }
 

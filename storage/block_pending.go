@@ -15,7 +15,7 @@ type pendingBlock struct {
 	parent   atomic.Pointer[pendingBlock]
 	children []*pendingBlock // under commitMu
 	entry    *entry
-	body     atomic.Pointer[body] // nil: it is in the log alone, see cold.go
+	body     atomic.Pointer[body] // nil: it is in the log alone, see block_evict.go
 	cold     uint32               // its number in the cold index; under the tree's mu
 	split    *pendingBlock        // the block or its next ancestor that splits shards; nil: none
 	puts     *Batch               // rows of the engine's; nil: none

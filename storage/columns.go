@@ -44,7 +44,7 @@ var (
 	// splitParents: height of the first canonical, folded block of a layout, shard that it lacks -> nothing.
 	splitParents = column[splitKey, Nothing](0x10, "SplitParent", Insert, appendSplitKey)
 
-	// steps: number of a write of the store's own to the index -> nothing. See step.go.
+	// steps: number of a write of the store's own to the index -> nothing. See index_sequence.go.
 	steps = column[uint64, Nothing](0x11, "Step", Insert, binary.BigEndian.AppendUint64)
 
 	// staged: shard that is coming in -> its block. stagedParts: shard, part of it that is here -> nothing.
@@ -54,9 +54,9 @@ var (
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
 	// lates: block, shard that came in after it -> where the record of what it did there is.
 	lates = column[lateKey, entry](0x15, "Late", Insert, appendLateKey)
-	// eras: first height of a run of heights whose history stands together -> nothing. See era.go.
+	// eras: first height of a run of heights whose history stands together -> nothing. See history_bucket.go.
 	eras = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
-	// pins: height of a block, shard -> the state there that stays (pin.go). pinRows: those, level, path -> as in frontier.
+	// pins: height of a block, shard -> the state there that stays (state_snapshot.go). pinRows: those, level, path -> as in frontier.
 	pins    = column[pinKey, pinCell](0x17, "Pin", Replace, appendPinKey)
 	pinRows = column[pinRowKey, stub](0x18, "PinRow", Replace, appendPinRowKey)
 
@@ -71,7 +71,7 @@ var (
 	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
 
-	// HeaderRow: block hash -> what is kept of a header that is above the folded block (see headers.go). HeaderHeight: the same by height, hash -> what
+	// HeaderRow: block hash -> what is kept of a header that is above the folded block (see block_headers.go). HeaderHeight: the same by height, hash -> what
 	// else goes with it. HeaderEpochInfo, HeaderEpochStart, HeaderEpochSummary: what headers alone say of epochs. HeaderCell: name -> bytes.
 	HeaderRow          = column[primitives.Hash, Raw](0x46, "HeaderRow", Replace, appendHash)
 	HeaderHeight       = column[BlockRef, Raw](0x47, "HeaderHeight", Replace, appendRef)

@@ -20,31 +20,31 @@
 //
 // The head may go back to a block above the folded one (rewind.go): that is a record of its own.
 //
-// What is above the folded block is in memory, as a tree of blocks (tree.go), whatever branch it is on: what a block is called, where
+// What is above the folded block is in memory, as a tree of blocks (block_tree.go), whatever branch it is on: what a block is called, where
 // its ids stand, what it changed, which rows it puts. Open makes the tree again from the log. A commit costs the same whether two
 // blocks wait for finality or ten thousand.
 //
-// Of blocks far above the folded one the memory has no more than what finds them (cold.go): the newest 1,024, or 32 MiB of
+// Of blocks far above the folded one the memory has no more than what finds them (block_evict.go): the newest 1,024, or 32 MiB of
 // changes, have all they did.
 //
 // Fold is what writes to the index: for the blocks that became final their places and names, the last value of each key to
 // Flat, in Undo where the value before is to be found (in the record of the block that changed it), pointers from outcome ids,
 // the frontier's hashes, and from where on in the log the next Open has to read. What does not hurt without the rest goes first, in
 // pieces, and is synced; then the rest as one synced batch. So the index is always that of some fold, and needs nothing of its
-// engine but that a synced write lasts and that a batch is whole or absent (step.go). Forks that lose never come to the index.
+// engine but that a synced write lasts and that a batch is whole or absent (index_sequence.go). Forks that lose never come to the index.
 //
 // A receipt is found where it was sent, and where a chunk took it off its queue; what made it is stored only where neither that block's outcomes
 // nor its outgoing receipts tell (Origin).
 //
-// Who has waited for something asks for it just then: the places of the outcomes of what was folded lately stay in memory (lately.go), and who knows that an
+// Who has waited for something asks for it just then: the places of the outcomes of what was folded lately stay in memory (outcome_recent.go), and who knows that an
 // id is of no block before these is not led through the index, where a look costs the more the longer the chain is.
 //
-// A shard may stand elsewhere than the others (shards.go, late.go, leave.go): it comes in as pairs at a folded block, gets what the blocks behind
+// A shard may stand elsewhere than the others (shard_stage.go, shard_catchup.go, shard_untrack.go): it comes in as pairs at a folded block, gets what the blocks behind
 // that did in it by records of its own, goes with the others when it has come to the folded block, and leaves by the range of its accounts.
 //
 // A value at an old block is a seek in Undo in each era above it, for the first change above that block, or else a get in Flat.
 //
-// Garbage collection drops blocks' entries height by height, history era by era (era.go), and whole segments of the log. It reads no record.
+// Garbage collection drops blocks' entries height by height, history era by era (history_bucket.go), and whole segments of the log. It reads no record.
 //
-// Headers ahead of the blocks (headers.go) are in no record; their rows are written in synced batches of their own.
+// Headers ahead of the blocks (block_headers.go) are in no record; their rows are written in synced batches of their own.
 package storage

@@ -25,7 +25,7 @@ type Options struct {
 	WarmBlocks  int               // of what is not folded, the newest in memory with all they did; DefaultWarmBlocks
 	WarmBytes   int               // the same in bytes of changes; DefaultWarmBytes
 	EraBlocks   primitives.Height // heights of history that are removed at once, at least; DefaultEraBlocks
-	EarlyFrom   int64             // bytes of the index's tables from which loads read it as it was (early.go); DefaultEarlyFrom
+	EarlyFrom   int64             // bytes of the index's tables from which loads read it as it was (index_stale.go); DefaultEarlyFrom
 	AsIs        bool              // compress no record: for stores that are in memory, and soon gone
 	RoomPeriod  time.Duration     // between two looks whether a full disk has room; DefaultRoomPeriod
 	ReadsOnFull bool              // a folder whose index finds no room to be opened is opened for reads (Full.Reopen)
@@ -60,7 +60,7 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 // Import and Collect. Import excludes everything: the caller sees to that.
 type Store struct {
 	o      Options
-	parent *Store // of a child, see child.go; nil: it is none
+	parent *Store // of a child, see overlay.go; nil: it is none
 	disk   disk
 	db     index
 	log    *blockLog

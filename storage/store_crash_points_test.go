@@ -32,7 +32,7 @@ type strictChain struct {
 	back    BlockRef   // where to, if it is not known whether that has happened
 	gone    []BlockRef // blocks that were told, and then gone back behind
 	went    int
-	// A third shard: see comes_test.go.
+	// A third shard: see shard_stage_crash_test.go.
 	came    bool     // it must be here
 	stageAt BlockRef // where it comes in
 	fat     int      // outcomes of a block beside the usual one: with many a fold is larger than what a journal loses at once

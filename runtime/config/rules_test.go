@@ -18,12 +18,12 @@ import (
 // rule, and a word of it. A row may stand here only while that is so.
 var unconditional = map[Feature]struct{ file, word string }{
 	DynamicResharding:                             {"chain/epoch/sharding.go", "MayProposeSplit"},
-	StickyReshardingValidatorAssignment:           {"chain/epoch/sticky.go", "stickyStrategy"},
+	StickyReshardingValidatorAssignment:           {"chain/epoch/sticky_resharding.go", "stickyStrategy"},
 	ValidateBlockOrdinalAndEpochSyncDataHash:      {"chain/validate.go", "InvalidEpochSyncDataHash"},
 	AccountCostIncrease:                           {"runtime/fees/settle.go", "AccountCreationCharge"},
 	FixDelegateActionDepositWithFunctionCallError: {"runtime/verify/charge.go", "KeyDepositWithFunctionCall"},
 	FixDeleteAccountGlobalContractStorageUsage:    {"runtime/action/account.go", "IdentifierUsage"},
-	ContinuousEpochSync:                           {"chain/epoch/supply.go", "EpochSyncDataHash"},
+	ContinuousEpochSync:                           {"chain/epoch/gas_price_and_supply.go", "EpochSyncDataHash"},
 }
 
 // ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.

@@ -14,7 +14,7 @@
 // One writer at a time (Update, Build, Import, Inherit, Restrict and Evict exclude each other by a mutex), any number of readers, which
 // take no lock. Every node carries its hash, computed once, when the update that made it ends; reading hashes nothing.
 //
-// A Partial does for what a proof shows all that a Root does for the whole trie, with the same records; see partial.go.
+// A Partial does for what a proof shows all that a Root does for the whole trie, with the same records; see proof.go.
 //
 // Which nodes a read or an update is told to a Recording is consensus: what is recorded counts to the limits of a chunk
 // and is its state proof. The package records what nearcore records, also where its own algorithm has no need to look.
