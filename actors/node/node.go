@@ -109,11 +109,11 @@ func Start(o Options) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	system := link.NewSystem
+	newSystem := link.NewSystem
 	if o.Small {
-		system = link.NewSmallSystem
+		newSystem = link.NewSmallSystem
 	}
-	sys, s := system(), &supervisor{log: o.Log}
+	sys, s := newSystem(), &supervisor{log: o.Log}
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}), standsStill: make(chan struct{}),
 		kit: &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,

@@ -14,7 +14,7 @@ import (
 var june86 = config.MustGet(config.June(86))
 
 // parameters are those of 86 in a copy that a test may change.
-func parameters() *config.CongestionControl {
+func control() *config.CongestionControl {
 	c := june86.CongestionControl
 	return &c
 }
@@ -43,7 +43,7 @@ func TestVectorA45(t *testing.T) {
 
 // TestVectorA46: nearcore congestion_info.rs:770.
 func TestVectorA46(t *testing.T) {
-	cfg := parameters()
+	cfg := control()
 	cfg.MaxCongestionMissedChunks = 10
 	for _, tt := range []struct {
 		buffered   primitives.Gas
@@ -84,7 +84,7 @@ func TestFraction(t *testing.T) {
 // TestLimits follows nearcore's tests of memory, incoming and outgoing congestion (congestion_info.rs:590-740): full,
 // 0.8, which is the threshold itself, and 0.1.
 func TestLimits(t *testing.T) {
-	cfg := parameters()
+	cfg := control()
 	kinds := []struct {
 		name     string
 		full     uint64
@@ -131,7 +131,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestRefusesTransactions(t *testing.T) {
-	cfg := parameters()
+	cfg := control()
 	full := primitives.CongestionInfo{ReceiptBytes: cfg.MaxCongestionMemoryConsumption}
 	for _, tt := range []struct {
 		info   primitives.CongestionInfo
@@ -272,7 +272,7 @@ func TestForward(t *testing.T) {
 }
 
 func BenchmarkLevel(b *testing.B) {
-	c := Control{Config: parameters(), Info: primitives.CongestionInfo{DelayedReceiptsGas: primitives.Yocto(12345678901234567)}}
+	c := Control{Config: control(), Info: primitives.CongestionInfo{DelayedReceiptsGas: primitives.Yocto(12345678901234567)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = c.OutgoingGasLimit(3)
