@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/bench/load"
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -102,7 +102,7 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		r.Limits = &limits
 	}
 	if o.Target == "node" {
-		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+		defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
 	}
 	t, err := o.open(ctx, w)
 	if err != nil {

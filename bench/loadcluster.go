@@ -12,8 +12,8 @@ import (
 
 	"github.com/troupe-chain/troupe/bench/load"
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/internal/localnet"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -48,7 +48,7 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	var nodes []localnet.Node
 	for _, n := range made.Nodes {
 		nodes = append(nodes, localnet.Node{Spec: localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks}, Command: []string{program, "--home", n.Dir, "run"},
-			URL: host.URL(n.RPC.String()), Log: filepath.Join(n.Dir, "run.log")})
+			URL: daemon.URL(n.RPC.String()), Log: filepath.Join(n.Dir, "run.log")})
 	}
 	running, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -95,7 +95,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+	defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
 	count := int(o.Signed * (o.Warm + o.Duration).Seconds())
 	p := newPlan(count, o.Accounts, o.Signers, o.Skew)
 	f := newFollower(p)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -33,7 +33,7 @@ type meter struct {
 	disk   uint64
 	mem    runtime.MemStats
 	pauses *metrics.Float64Histogram
-	actors []link.Sample
+	actors []system.Sample
 
 	done chan struct{}
 	wg   sync.WaitGroup
@@ -87,7 +87,7 @@ func (m *meter) stop(r *NodeResult) {
 	r.GCPauseTotal = time.Duration(mem.PauseTotalNs - m.mem.PauseTotalNs).Seconds()
 	r.GCPauseP99, r.GCPauseMax = pauseQuantiles(m.pauses, gcPauses())
 	r.allocated, r.allocations = mem.TotalAlloc-m.mem.TotalAlloc, mem.Mallocs-m.mem.Mallocs
-	before := map[string]link.Sample{}
+	before := map[string]system.Sample{}
 	for _, a := range m.actors {
 		before[a.Title()] = a
 	}

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -138,7 +138,7 @@ func RunRPC(ctx context.Context, o RPCOptions) (_ *RPCReport, err error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+		defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
 		o.Progress(0, "accounts")
 		if err = l.local(dir); err == nil {
 			defer func() { err = errors.Join(err, l.node.stop()) }()

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -26,7 +26,7 @@ import (
 // shardNet is shards without blocks around them: each step applies one chunk of every shard and carries receipts, congestion
 // and bandwidth requests over, as block headers would.
 type shardNet struct {
-	cfg    *config.RuntimeConfig
+	cfg    *parameters.RuntimeConfig
 	layout primitives.ShardLayout
 	height primitives.Height
 	price  primitives.Balance
@@ -56,7 +56,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		return nil, err
 	}
 	n := &shardNet{
-		cfg: config.MustGet(config.June(config.Newest(primitives.NumberingJune))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
+		cfg: parameters.MustGet(parameters.June(parameters.Newest(primitives.NumberingJune))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
 		limit: chunkGasLimit, shards: make([]shard, o.Shards),
 		keys: []primitives.PublicKey{primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey()},
 	}

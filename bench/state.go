@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -100,7 +100,7 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 		return nil, err
 	}
 	r := &StateReport{Command: "bench state", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
-	defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+	defer debug.SetGCPercent(debug.SetGCPercent(daemon.GCPercent))
 	at := storedState{Accounts: o.Accounts, Time: time.Now()}
 	start, cpu := time.Now(), cpuTime()
 	n, err := openState(o.Dir, &at, o.Memory, "", nil, func(s *engine.GenesisState) { s.Add(0, statePairs(o.Accounts, o.Progress)) })

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -30,8 +30,8 @@ var (
 type Entry struct {
 	Block  *primitives.Block
 	Hash   primitives.Hash
-	Layout primitives.ShardLayout // of the block's epoch
-	Config *config.RuntimeConfig  // of the epoch's version
+	Layout primitives.ShardLayout    // of the block's epoch
+	Config *parameters.RuntimeConfig // of the epoch's version
 	// Tree holds the hashes of all blocks before this one; its size + 1 is the block's ordinal.
 	Tree   *primitives.PartialMerkleTree
 	Shards []ShardState // by index

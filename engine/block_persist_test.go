@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
@@ -36,7 +36,7 @@ func TestEncodings(t *testing.T) {
 		for i := range 10_000 {
 			all = append(all, many.of(sized(i%200)))
 		}
-	}); n > 100 && !fixture.Racing { // the detector has some of its own
+	}); n > 100 && !testutil.Racing { // the detector has some of its own
 		t.Errorf("%v allocations for 10,000 values", n)
 	}
 	for i, b := range all {

@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 // Admitted is what could be told of a block at once.
 type Admitted struct {
-	Standing intake.Standing
+	Standing blockpool.Standing
 	Producer primitives.AccountID // none for a stranger
-	Needs    []intake.Need        // of its new chunks, by shard index
+	Needs    []blockpool.Need     // of its new chunks, by shard index
 }
 
 // Admit judges what can be judged of a received block at once, whether its parent is known or not: its form, its height, that
@@ -38,7 +38,7 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // a parent that is there no more, or never was
 		return a, ErrOld
 	case parent == nil:
-		a.Standing = intake.Orphan
+		a.Standing = blockpool.Orphan
 		known, err := e.underWay(id)
 		if err != nil {
 			return Admitted{}, err
@@ -47,7 +47,7 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 			e.leading.mu.Lock()
 			defer e.leading.mu.Unlock()
 			if m, err = e.leadingEpoch(id); err != nil || m == nil {
-				return Admitted{Standing: intake.Stranger}, err
+				return Admitted{Standing: blockpool.Stranger}, err
 			}
 		}
 	case !e.descendsFromFinal(parent):
@@ -96,7 +96,7 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 
 // needs tells what is needed of the chunks of a block of this layout on parent. If that is not known (nil) it is what the tip's block
 // would need; what is wrong about that is seen when the block is judged.
-func (e *Engine) needs(parent *Entry, layout primitives.ShardLayout) ([]intake.Need, error) {
+func (e *Engine) needs(parent *Entry, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !descends(layout, parent.Layout) {
 			holds := make([]bool, layout.NumShards())
@@ -123,8 +123,8 @@ func descends(layout, from primitives.ShardLayout) bool {
 	return true
 }
 
-func needsOf(layout primitives.ShardLayout, holds []bool) []intake.Need {
-	out, held := make([]intake.Need, len(holds)), heldIDs(layout, holds)
+func needsOf(layout primitives.ShardLayout, holds []bool) []blockpool.Need {
+	out, held := make([]blockpool.Need, len(holds)), heldIDs(layout, holds)
 	for i := range out {
 		if out[i].Body = holds[i]; !holds[i] {
 			out[i].To = held
@@ -161,7 +161,7 @@ func (e *Engine) underWay(id primitives.EpochID) (bool, error) {
 
 // AdmitBody tells whether a chunk was signed by who had to make it, and what is needed of it then. That is known if the block before it
 // is part of the chain.
-func (e *Engine) AdmitBody(c *primitives.Chunk) (signed bool, need intake.Need, err error) {
+func (e *Engine) AdmitBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
 	h := &c.Header
 	parent := e.Adopted(h.PrevBlockHash)
 	if parent == nil || h.HeightCreated != parent.Height()+1 || h.ChunkHash() != c.Hash {

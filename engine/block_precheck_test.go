@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
@@ -43,21 +43,21 @@ func TestAdmit(t *testing.T) {
 	other := seedKey("nobody")
 	wrongBody := changed(at(3), nil, same)
 	wrongBody.Body.VRFValue[0]++
-	check := func(name string, b *primitives.Block, want intake.Standing, wantErr error) {
+	check := func(name string, b *primitives.Block, want blockpool.Standing, wantErr error) {
 		t.Helper()
 		a, err := n.Admit(b)
 		standing, producer := a.Standing, a.Producer
 		if !errors.Is(err, wantErr) || err == nil && standing != want {
 			t.Errorf("%s: standing %d, %v; want %d, %v", name, standing, err, want, wantErr)
 		}
-		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != intake.Stranger && producer != by.AccountID && maker.Adopted(b.Header.PrevHash) != nil {
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != blockpool.Stranger && producer != by.AccountID && maker.Adopted(b.Header.PrevHash) != nil {
 			t.Errorf("%s: producer %q, want %q", name, producer, by.AccountID)
 		}
 	}
-	check("the next", at(1), intake.Follows, nil)
-	check("one after it", at(3), intake.Orphan, nil)
-	check("one of the next epoch", at(13), intake.Orphan, nil)
-	check("one of the epoch after that", at(25), intake.Stranger, nil)
+	check("the next", at(1), blockpool.Follows, nil)
+	check("one after it", at(3), blockpool.Orphan, nil)
+	check("one of the next epoch", at(13), blockpool.Orphan, nil)
+	check("one of the epoch after that", at(25), blockpool.Stranger, nil)
 	check("signed by nobody", changed(at(1), &other, same), 0, chain.InvalidSignature)
 	check("an orphan signed by nobody", changed(at(3), &other, same), 0, chain.InvalidSignature)
 	check("another height than was signed", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Height = 1 << 40 }), 0, chain.InvalidSignature)
@@ -77,8 +77,8 @@ func TestAdmit(t *testing.T) {
 	check("below the final one", changed(at(4), key(4), func(h *primitives.BlockHeader) { h.Timestamp++ }), 0, ErrOld)
 	check("on one below the final one", changed(at(26), key(26), func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight = at(4).Hash(), 4 }), 0, ErrOld)
 	check("no higher than its parent, above the final one", changed(at(26), key(26), func(h *primitives.BlockHeader) { h.Height = 25 }), 0, chain.InvalidBlockHeight)
-	check("an orphan of an epoch that is over", changed(at(27), key(27), func(h *primitives.BlockHeader) { h.EpochID = at(2).Header.EpochID }), intake.Stranger, nil)
-	check("an orphan", at(27), intake.Orphan, nil)
+	check("an orphan of an epoch that is over", changed(at(27), key(27), func(h *primitives.BlockHeader) { h.EpochID = at(2).Header.EpochID }), blockpool.Stranger, nil)
+	check("an orphan", at(27), blockpool.Orphan, nil)
 }
 
 // TestAdmitBody: who has to make a chunk is known once the block before it is part of the chain.

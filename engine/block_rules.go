@@ -2,13 +2,13 @@ package engine
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // rules are what the children of a block go by. They differ from the block's own where an epoch ends.
 type rules struct {
 	layout primitives.ShardLayout
-	config *config.RuntimeConfig
+	config *parameters.RuntimeConfig
 }
 
 // rulesBehind returns the rules of a block's children. Safe from any goroutine that does not hold epochMu.

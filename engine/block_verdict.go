@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/chain"
-	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 )
 
 // ErrTold says that a copy of a block that came without its body is wrong. Its hash does not cover all of such a copy, so another may be right.
@@ -29,13 +29,13 @@ const (
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {
-	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld), errors.Is(err, following.ErrKnown), errors.Is(err, following.ErrOld), errors.Is(err, following.ErrTwin):
+	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld), errors.Is(err, headerchain.ErrKnown), errors.Is(err, headerchain.ErrOld), errors.Is(err, headerchain.ErrTwin):
 		return Overtaken
-	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode), errors.Is(err, following.ErrOrphan):
+	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode), errors.Is(err, headerchain.ErrOrphan):
 		return Waits
-	case errors.Is(err, ErrTold), errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, following.ErrFull):
+	case errors.Is(err, ErrTold), errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, headerchain.ErrFull):
 		return Early
-	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.Is(err, following.ErrProof), errors.As(err, &invalid):
+	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.Is(err, headerchain.ErrProof), errors.As(err, &invalid):
 		return Bad
 	}
 	return Own

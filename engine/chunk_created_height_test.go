@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
-	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -83,7 +83,7 @@ func TestCreatedAtAnotherHeight(t *testing.T) {
 		t.Error("validators were drawn in the same order for all heights")
 	}
 	behind := openNode(t, g)
-	if got, err := behind.AddHeaders(heads); got != len(heads) || err != nil && !errors.Is(err, following.ErrKnown) {
+	if got, err := behind.AddHeaders(heads); got != len(heads) || err != nil && !errors.Is(err, headerchain.ErrKnown) {
 		t.Errorf("%d headers of %d taken: %v", got, len(heads), err)
 	}
 	// Of another height's validators nobody endorses for this one.

@@ -1,19 +1,19 @@
 package engine
 
 import (
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Distribution shows chain/parts the chain as it is at each question. Safe from any goroutine.
+// Distribution shows chain/chunkparts the chain as it is at each question. Safe from any goroutine.
 type Distribution struct {
 	Validation
 	stored func(primitives.Hash) *primitives.Chunk
 	kept   func(primitives.Hash) *primitives.PartialChunk // nil: nothing is kept
 }
 
-var _ parts.Chain = Distribution{}
+var _ chunkparts.Chain = Distribution{}
 
 // Distribution returns it. stored finds whole chunks that are part of the chain, and gives nil where there is none.
 func (e *Engine) Distribution(stored func(primitives.Hash) *primitives.Chunk) Distribution {

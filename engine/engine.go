@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -221,12 +221,12 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 }
 
 // version returns the rules of an epoch. The caller holds epochMu.
-func (e *Engine) version(id primitives.EpochID) (*config.RuntimeConfig, error) {
+func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, error) {
 	pv, err := e.epochs.ProtocolVersion(id)
 	if err != nil {
 		return nil, err
 	}
-	return config.Get(config.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
+	return parameters.Get(parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
 }
 
 // begin makes the genesis block and its states, and stores them.
@@ -236,7 +236,7 @@ func (e *Engine) begin() error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Get(c.Version)
+	cfg, err := parameters.Get(c.Version)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (e *Engine) begin() error {
 	return nil
 }
 
-func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, cfg *config.RuntimeConfig, roots []*trie.Root) *Entry {
+func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, cfg *parameters.RuntimeConfig, roots []*trie.Root) *Entry {
 	entry := &Entry{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
 		Shards: make([]ShardState, len(chunks)), finalHeight: block.Header.Height}
 	entry.refs.Store(1)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -168,12 +168,12 @@ func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted
 // TestVectorA2: mainnet's genesis block (nearcore chain/chain/src/genesis.rs:105), from its file, its root (A1) and the
 // settlement of its first epoch.
 func TestVectorA2(t *testing.T) {
-	g, _, err := genesis.ReadConfig(fixture.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
+	g, _, err := genesis.ReadConfig(testutil.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	params := EpochParams(g)
-	configs, err := epoch.NewConfigs(params, nil, config.Newest(primitives.NumberingJune))
+	configs, err := epoch.NewConfigs(params, nil, parameters.Newest(primitives.NumberingJune))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
-	"github.com/troupe-chain/troupe/runtime/config"
-	state "github.com/troupe-chain/troupe/runtime/genesis"
+	"github.com/troupe-chain/troupe/runtime/genesisstate"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // NewChain reads what the engine needs from a genesis. records opens the genesis document (or its records file), each time
@@ -21,12 +21,12 @@ func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs ma
 		return nil, fmt.Errorf("%w: %q", ErrChainID, g.ChainID)
 	}
 	params := EpochParams(g)
-	configs, err := epoch.NewConfigs(params, epochConfigs, config.Newest(numbering))
+	configs, err := epoch.NewConfigs(params, epochConfigs, parameters.Newest(numbering))
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch configs: %w", err)
 	}
 	c := &Chain{
-		ID: g.ChainID, Version: config.Version{Protocol: g.ProtocolVersion, Numbering: numbering}, Height: g.GenesisHeight,
+		ID: g.ChainID, Version: parameters.Version{Protocol: g.ProtocolVersion, Numbering: numbering}, Height: g.GenesisHeight,
 		Time: uint64(g.GenesisTime), GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice, MaxGasPrice: g.MaxGasPrice,
 		Adjustment: ratio(g.GasPriceAdjustmentRate), TotalSupply: g.TotalSupply,
 		ValidityPeriod: primitives.Height(g.TransactionValidityPeriod), Treasury: g.ProtocolTreasuryAccount,
@@ -48,7 +48,7 @@ func ownParameters(chainID string) bool {
 
 // GenesisState is the first state of a chain.
 type GenesisState struct {
-	shards []*state.Shard
+	shards []*genesisstate.Shard
 	more   []iter.Seq2[[]byte, []byte] // by shard
 }
 
@@ -98,13 +98,13 @@ func (s *GenesisState) Congestion() []primitives.CongestionInfo {
 	return out
 }
 
-func loadState(g *genesis.Config, configs *epoch.Configs, version config.Version, records func() (io.ReadCloser, error)) (*GenesisState, error) {
-	cfg, err := config.Get(version)
+func loadState(g *genesis.Config, configs *epoch.Configs, version parameters.Version, records func() (io.ReadCloser, error)) (*GenesisState, error) {
+	cfg, err := parameters.Get(version)
 	if err != nil {
 		return nil, err
 	}
 	layout := configs.ForVersion(g.ProtocolVersion).ShardLayout
-	b := state.NewBuilder(cfg, layout)
+	b := genesisstate.NewBuilder(cfg, layout)
 	in, err := records()
 	if err != nil {
 		return nil, err

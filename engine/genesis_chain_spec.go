@@ -3,13 +3,13 @@ package engine
 import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Chain is what a genesis says that the engine needs. It is read-only.
 type Chain struct {
 	ID             string
-	Version        config.Version // of the genesis
+	Version        parameters.Version // of the genesis
 	Height         primitives.Height
 	Time           uint64 // ns since 1970
 	GasLimit       primitives.Gas

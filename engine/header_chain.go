@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
-	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -17,7 +17,7 @@ import (
 type leading struct {
 	adding sync.Mutex // one list at a time; taken before mu
 	mu     sync.Mutex // taken behind epochMu, for one header's time
-	chain  *following.Chain
+	chain  *headerchain.Chain
 	rows   *leadingRows
 	busy   bool // a list is being added, whose rows are not all written
 	astray bool // the highest header on disk is of a branch that does not lead on from the chain, and may again
@@ -36,7 +36,7 @@ const (
 const pruneHeaders = 4096
 
 // AddHeaders follows headers ahead of their blocks, parents first, as they come in one answer of a peer: each is judged as far as a header can be.
-// They are on disk, all that were taken, when it returns. It stops at the first that is not taken, for the reason that package chain/headers gives:
+// They are on disk, all that were taken, when it returns. It stops at the first that is not taken, for the reason that package chain/headerchain gives:
 // chain.Invalid is the sender's fault. Those that are known are passed over. From any goroutine.
 func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
 	l := &e.leading
@@ -56,7 +56,7 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 			now = e.o.Now()
 		}
 		_, aerr := l.chain.Add(h, named, now)
-		if errors.Is(aerr, following.ErrKnown) {
+		if errors.Is(aerr, headerchain.ErrKnown) {
 			continue
 		}
 		if aerr != nil {
@@ -84,7 +84,7 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 
 // JumpHeaders has the headers go on from the first block of an epoch that a proof leads to, far ahead of the blocks (nearcore's epoch sync).
 // following.ErrProof is the sender's fault, ErrOld nobody's: the headers are there already. From any goroutine.
-func (e *Engine) JumpHeaders(p *following.EpochProof) error {
+func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	l := &e.leading
 	l.adding.Lock()
 	defer l.adding.Unlock()
@@ -120,12 +120,12 @@ func (e *Engine) JumpHeaders(p *following.EpochProof) error {
 }
 
 // HeaderProof is the proof that headers came by last; nil: none.
-func (e *Engine) HeaderProof() (*following.EpochProof, error) {
+func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersProof)
 	if err != nil {
 		return nil, absent(err)
 	}
-	p := new(following.EpochProof)
+	p := new(headerchain.EpochProof)
 	return p, borsh.Unmarshal(raw, p)
 }
 
@@ -178,15 +178,15 @@ func (e *Engine) lead() error {
 	}
 	var err error
 	l.astray = false
-	if l.chain, err = e.follow(head); errors.Is(err, following.ErrOrphan) && head != tip.Hash { // of a branch that lost
+	if l.chain, err = e.follow(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash { // of a branch that lost
 		l.astray = true
 		l.chain, err = e.follow(tip.Hash)
 	}
 	return err
 }
 
-func (e *Engine) follow(head primitives.Hash) (*following.Chain, error) {
-	o := following.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.leading.rows,
+func (e *Engine) follow(head primitives.Hash) (*headerchain.Chain, error) {
+	o := headerchain.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.leading.rows,
 		Head: head, Verify: e.verify, MaxHeightJump: e.o.MaxHeightJump}
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if absent(err) != nil {
@@ -198,10 +198,10 @@ func (e *Engine) follow(head primitives.Hash) (*following.Chain, error) {
 			return nil, err
 		}
 		if height > 0 { // else blocks have come by
-			o.Floor = following.Ref{Hash: primitives.Hash(raw), Height: height}
+			o.Floor = headerchain.Ref{Hash: primitives.Hash(raw), Height: height}
 		}
 	}
-	return following.New(o)
+	return headerchain.New(o)
 }
 
 // leadingEpoch returns who knows an epoch that headers tell of, above the folded block; nil: they do not. The caller holds mu.
@@ -226,7 +226,7 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	if err != nil {
 		return 0, absent(err)
 	}
-	r := new(following.Row)
+	r := new(headerchain.Row)
 	if err := borsh.Unmarshal(raw, r); err != nil {
 		return 0, err
 	}
@@ -237,7 +237,7 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 type leadingRows struct {
 	e     *Engine
 	batch storage.Batch
-	new   map[primitives.Hash]*following.Row
+	new   map[primitives.Hash]*headerchain.Row
 	infos map[primitives.EpochID]*epoch.EpochInfo
 	sums  map[primitives.EpochID]*epoch.EpochSummary
 	first map[primitives.EpochID]primitives.Height
@@ -245,12 +245,12 @@ type leadingRows struct {
 
 func (s *leadingRows) reset() {
 	s.batch.Reset()
-	s.new, s.infos = map[primitives.Hash]*following.Row{}, map[primitives.EpochID]*epoch.EpochInfo{}
+	s.new, s.infos = map[primitives.Hash]*headerchain.Row{}, map[primitives.EpochID]*epoch.EpochInfo{}
 	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
 }
 
 // Put gathers a header with what it adds.
-func (s *leadingRows) Put(r *following.Row, c *epoch.Changes, head bool) error {
+func (s *leadingRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
 	raw := storage.Raw(r.AppendBorsh(nil))
 	storage.HeaderRow.Put(&s.batch, ref.Hash, &raw)
@@ -280,7 +280,7 @@ func (s *leadingRows) Put(r *following.Row, c *epoch.Changes, head bool) error {
 }
 
 // Begin gathers what a proof has shown.
-func (s *leadingRows) Begin(b *following.Start) error {
+func (s *leadingRows) Begin(b *headerchain.Start) error {
 	head := b.Rows[len(b.Rows)-1]
 	for _, r := range b.Rows {
 		c := &epoch.Changes{BlockInfo: r.Info, EpochStart: r == head}
@@ -347,13 +347,13 @@ func (s *leadingRows) begun(id primitives.EpochID, height primitives.Height, fai
 }
 
 // Row is a header's row.
-func (s *leadingRows) Row(hash primitives.Hash) (*following.Row, error) {
+func (s *leadingRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	if r := s.new[hash]; r != nil {
 		return r, nil
 	}
 	raw, err := storage.HeaderRow.Get(s.e.store.Reader(), hash)
 	if err == nil {
-		r := new(following.Row)
+		r := new(headerchain.Row)
 		return r, borsh.Unmarshal(raw, r)
 	}
 	if absent(err) != nil {
@@ -363,19 +363,19 @@ func (s *leadingRows) Row(hash primitives.Hash) (*following.Row, error) {
 }
 
 // ofBlock is the row of a header whose block is here.
-func (s *leadingRows) ofBlock(hash primitives.Hash) (*following.Row, error) {
+func (s *leadingRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	info, err := (epochStore{s.e}).BlockInfo(hash)
 	if err != nil || info == nil {
 		return nil, err
 	}
 	if at := s.e.Entry(hash); at != nil { // what is not on disk yet may be lost, and the headers on it are written
-		return &following.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
+		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)
 	if err != nil {
 		return nil, absent(err)
 	}
-	r := &following.Row{Header: new(primitives.BlockHeader), Info: info, Tree: new(primitives.PartialMerkleTree), Final: max(rec.Final().Height, s.e.chain.Height)}
+	r := &headerchain.Row{Header: new(primitives.BlockHeader), Info: info, Tree: new(primitives.PartialMerkleTree), Final: max(rec.Final().Height, s.e.chain.Height)}
 	for _, part := range []struct {
 		get  func() ([]byte, error)
 		into borsh.Decoder

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	following "github.com/troupe-chain/troupe/chain/headers"
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -28,18 +28,18 @@ func TestLeadingHeaders(t *testing.T) {
 		list, bodies, heads = append(list, b), append(bodies, chunks), append(heads, b.Header)
 	}
 	other := seedKey("nobody")
-	standing := func(when string, h int, want intake.Standing) {
+	standing := func(when string, h int, want blockpool.Standing) {
 		t.Helper()
 		b := list[h-1]
 		a, err := n.Admit(b)
 		if err != nil || a.Standing != want {
 			t.Fatalf("%s: block %d: standing %d, %v; want %d", when, h, a.Standing, err, want)
 		}
-		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); want != intake.Stranger && (a.Producer != by.AccountID || len(a.Needs) != 2) {
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); want != blockpool.Stranger && (a.Producer != by.AccountID || len(a.Needs) != 2) {
 			t.Errorf("%s: block %d by %q, want %q; needs %v", when, h, a.Producer, by.AccountID, a.Needs)
 		}
 		_, err = n.Admit(changed(b, &other, func(*primitives.BlockHeader) {}))
-		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != intake.Stranger) {
+		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != blockpool.Stranger) {
 			t.Errorf("%s: block %d signed by nobody: %v", when, h, err)
 		}
 	}
@@ -65,22 +65,22 @@ func TestLeadingHeaders(t *testing.T) {
 		_ = n.store.Close()
 		n = openOn(t, g, disk, storage.Options{})
 	}
-	standing("without headers", 45, intake.Stranger)
-	if _, err := n.AddHeaders(heads[1:5]); !errors.Is(err, following.ErrOrphan) {
+	standing("without headers", 45, blockpool.Stranger)
+	if _, err := n.AddHeaders(heads[1:5]); !errors.Is(err, headerchain.ErrOrphan) {
 		t.Errorf("headers without their parent: %v", err)
 	}
 	add(1, 20, 20)
-	standing("with 20 headers", 45, intake.Stranger)
+	standing("with 20 headers", 45, blockpool.Stranger)
 	reopen()
 	bad := append(append([]*primitives.BlockHeader{}, heads[15:30]...), changed(list[30], &other, func(*primitives.BlockHeader) {}).Header)
 	if got, err := n.AddHeaders(bad); got != 10 || !errors.Is(err, chain.InvalidSignature) {
 		t.Fatalf("a header that nobody signed: %d taken before it, %v", got, err)
 	}
 	add(31, 40, 10)
-	standing("with 40 headers", 45, intake.Orphan)
+	standing("with 40 headers", 45, blockpool.Orphan)
 	reopen()
-	standing("after a restart", 45, intake.Orphan)
-	standing("after a restart", 70, intake.Stranger)
+	standing("after a restart", 45, blockpool.Orphan)
+	standing("after a restart", 70, blockpool.Stranger)
 	if got := rows(); len(got) != 40 {
 		t.Errorf("%d headers are kept", len(got))
 	}
@@ -102,7 +102,7 @@ func TestLeadingHeaders(t *testing.T) {
 		n.accept(list[i], bodies[i])
 	}
 	standingOver, err := n.Admit(changed(list[2], nil, func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight, h.Height = primitives.Hash{1}, 70, 71 }))
-	if err != nil || standingOver.Standing != intake.Stranger {
+	if err != nil || standingOver.Standing != blockpool.Stranger {
 		t.Errorf("a block of an epoch that is over: %+v, %v", standingOver, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestHeadersOfLostBranch(t *testing.T) {
 	put := func(h primitives.Height, name byte) {
 		t.Helper()
 		info := &epoch.BlockInfo{Hash: primitives.Hash{name}, Height: h, EpochID: id}
-		r := &following.Row{Header: n.Head().Header(), Info: info, Tree: new(primitives.PartialMerkleTree)}
+		r := &headerchain.Row{Header: n.Head().Header(), Info: info, Tree: new(primitives.PartialMerkleTree)}
 		if err := rows.Put(r, &epoch.Changes{BlockInfo: info, EpochStart: true}, false); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
-	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -38,7 +38,7 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *Entry) error {
 const proofEnd = "proof end"
 
 // endOf makes what a proof has of the epoch that ends with a block, and of the one before. Final is the former's.
-func (e *Engine) endOf(p *following.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
+func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
 	end, err := e.Header(last)
 	if err == nil {
 		err = e.lastEpoch(&p.Last, primitives.Hash(end.NextEpochID))
@@ -51,7 +51,7 @@ func (e *Engine) endOf(p *following.EpochProof, last primitives.Hash, final *pri
 
 // saveProofEnd puts that aside for EpochProof, if it is here.
 func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
-	p := new(following.EpochProof)
+	p := new(headerchain.EpochProof)
 	if err := e.endOf(p, last, final); err != nil {
 		return gone(err)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *pri
 }
 
 // savedProofEnd is what saveProofEnd put aside of the same block.
-func (e *Engine) savedProofEnd(p *following.EpochProof, last primitives.Hash) error {
+func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) error {
 	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (e *Engine) savedProofEnd(p *following.EpochProof, last primitives.Hash) er
 	if !bytes.HasPrefix(raw, last[:]) {
 		return fmt.Errorf("the end of a proof: %w", storage.ErrGone)
 	}
-	var end following.EpochProof
+	var end headerchain.EpochProof
 	if err := borsh.Unmarshal(raw[len(last):], &end); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (e *Engine) savedProofEnd(p *following.EpochProof, last primitives.Hash) er
 	return nil
 }
 
-func putProven(b *storage.Batch, p *following.ProvenEpoch) {
+func putProven(b *storage.Batch, p *headerchain.ProvenEpoch) {
 	raw := storage.Raw(p.AppendBorsh(nil))
 	storage.Misc.Put(b, provenRow(p.Final.EpochID), &raw)
 }
@@ -91,7 +91,7 @@ func gone(err error) error {
 }
 
 // provenEpoch makes what a proof has of the epoch of which this is the last block; nil: of the first there is nothing.
-func (e *Engine) provenEpoch(last primitives.Hash) (*following.ProvenEpoch, error) {
+func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
 	end, err := e.Header(last)
 	if err != nil || end.EpochID == (primitives.EpochID{}) {
 		return nil, err
@@ -100,7 +100,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*following.ProvenEpoch, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &following.ProvenEpoch{Versioned: true} // of all versions that there are here
+	p := &headerchain.ProvenEpoch{Versioned: true} // of all versions that there are here
 	if p.Final, err = e.Header(second.PrevHash); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*following.ProvenEpoch, erro
 }
 
 // provenEpochs lists what a proof has of each epoch up to that of which this is the last block.
-func (e *Engine) provenEpochs(last primitives.Hash) (out []following.ProvenEpoch, err error) {
+func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
 	place := map[primitives.EpochID]int{}
 	for id := primitives.EpochID(e.genesis.Hash); ; { // what was put aside
 		raw, err := storage.Misc.Get(e.store.Reader(), provenRow(id))
@@ -124,7 +124,7 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []following.ProvenEpoch
 			}
 			break
 		}
-		var p following.ProvenEpoch
+		var p headerchain.ProvenEpoch
 		if err := borsh.Unmarshal(raw, &p); err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []following.ProvenEpoch
 		out = append(out, p)
 		id = p.Final.NextEpochID
 	}
-	var rest []following.ProvenEpoch
+	var rest []headerchain.ProvenEpoch
 	for at := last; ; {
 		end, err := e.Header(at)
 		if err != nil {
@@ -165,9 +165,9 @@ func (e *Engine) ProofTarget() primitives.Hash { return primitives.Hash(e.Head()
 // EpochProof makes the proof that leads to the first block of the epoch two before the head's, as neard has it at that time (nearcore
 // chain/epoch-manager/src/epoch_sync.rs). ErrNotYet: the chain is too young; ErrGone: this node does not know what came before. It is as large as the
 // chain is old: whoever asks keeps the answer, by ProofTarget. From any goroutine.
-func (e *Engine) EpochProof() (*following.EpochProof, error) {
+func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	last := e.ProofTarget()
-	p := new(following.EpochProof)
+	p := new(headerchain.EpochProof)
 	var err error
 	if last.IsZero() {
 		return nil, fmt.Errorf("%w: first epoch", ErrNotYet)
@@ -188,7 +188,7 @@ func (e *Engine) EpochProof() (*following.EpochProof, error) {
 }
 
 // lastEpoch tells of the epoch of which this is the last block.
-func (e *Engine) lastEpoch(l *following.LastEpoch, last primitives.Hash) error {
+func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error {
 	s := epochStore{e}
 	for _, x := range []struct {
 		into *(*epoch.BlockInfo)
@@ -224,7 +224,7 @@ func (e *Engine) lastEpoch(l *following.LastEpoch, last primitives.Hash) error {
 }
 
 // currentEpoch tells of the first block of the epoch of which this is the last one, below the epoch's final block.
-func (e *Engine) currentEpoch(c *following.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
+func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
 	info, err := (epochStore{e}).BlockInfo(last)
 	if err == nil && info == nil {
 		err = fmt.Errorf("block %v: %w", last, storage.ErrGone)

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -37,7 +37,7 @@ type haste struct {
 // hastyCode names code and the rules that it is compiled by.
 type hastyCode struct {
 	hash  primitives.Hash
-	rules *config.Wasm
+	rules *parameters.Wasm
 }
 
 type waitingCode struct {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -177,7 +177,7 @@ func (u *Unready) Compile(end <-chan struct{}) {
 }
 
 // each shows what is still not compiled. code is gone when do returns.
-func (u *Unready) each(rules *config.Wasm, do func(hash primitives.Hash, code []byte)) {
+func (u *Unready) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
 	for i := range u.list {
 		x := &u.list[i]
 		if x.code != nil {

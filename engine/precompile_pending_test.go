@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // compilerVM is a VM that only says what it is asked to compile.
@@ -21,11 +21,11 @@ type compilerVM struct {
 	full  int // so many it will not take
 }
 
-func (v *compilerVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
+func (v *compilerVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *config.Wasm) <-chan struct{} {
+func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Wasm) <-chan struct{} {
 	v.asked, v.done = append(v.asked, string(code)), append(v.done, make(chan struct{}))
 	done := v.done[len(v.done)-1]
 	if v.full > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -24,11 +24,11 @@ type hastyVM struct {
 	all   sync.WaitGroup
 }
 
-func (v *hastyVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
+func (v *hastyVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *hastyVM) Hasten(code []byte, _ *config.Wasm) {
+func (v *hastyVM) Hasten(code []byte, _ *parameters.Wasm) {
 	v.all.Add(1)
 	defer v.all.Done()
 	v.asked <- string(code)
@@ -121,7 +121,7 @@ func TestHasten(t *testing.T) {
 func TestHasteIsBounded(t *testing.T) {
 	vm := &hastyVM{asked: make(chan string, 100), end: make(chan struct{})}
 	var h haste
-	rules := &config.MustGet(config.June(86)).Wasm
+	rules := &parameters.MustGet(parameters.June(86)).Wasm
 	push := func(n byte, size int) {
 		code := make([]byte, size)
 		code[0] = n
@@ -174,7 +174,7 @@ type waitingVM struct {
 	look chan struct{}
 }
 
-func (v *waitingVM) Ready(code primitives.Hash, rules *config.Wasm) bool {
+func (v *waitingVM) Ready(code primitives.Hash, rules *parameters.Wasm) bool {
 	if code == v.at {
 		<-v.look
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -24,7 +24,7 @@ type Arrival struct {
 	stored []*storage.Block
 	infos  *arrived
 	epochs *epoch.Manager
-	proof  *following.EpochProof
+	proof  *headerchain.EpochProof
 }
 
 // Beginning is what is known of a chain where a node begins to follow it.
@@ -34,7 +34,7 @@ type Beginning struct {
 	// a shard, or the oldest of Proofs, may be headers alone.
 	Blocks []*primitives.Block
 	// Proof is the epoch sync proof, which was judged before, by which the headers came; nil: from the genesis on.
-	Proof *following.EpochProof
+	Proof *headerchain.EpochProof
 	// Next are the new chunks of all shards in the block behind those, with the receipts that they bring: their headers say what the last
 	// block left of its shards.
 	Next []*primitives.Chunk

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
-	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -196,10 +196,10 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 
 // headerScan is where a look at the headers begins.
 type headerScan struct {
-	disk   *leadingRows     // those that are written
-	rows   []*following.Row // the newest, which may not be; the newest first
-	next   primitives.Hash  // the one before them
-	final  following.Ref
+	disk   *leadingRows       // those that are written
+	rows   []*headerchain.Row // the newest, which may not be; the newest first
+	next   primitives.Hash    // the one before them
+	final  headerchain.Ref
 	layout primitives.ShardLayout
 	err    error // of the layout
 }
@@ -213,7 +213,7 @@ func (e *Engine) scanHeaders() (*headerScan, error) {
 		return nil, err
 	}
 	head := l.chain.Head()
-	s := &headerScan{disk: &leadingRows{e: e}, rows: []*following.Row{head}, next: head.Info.PrevHash, final: l.chain.Final()}
+	s := &headerScan{disk: &leadingRows{e: e}, rows: []*headerchain.Row{head}, next: head.Info.PrevHash, final: l.chain.Final()}
 	for at := l.rows.new[s.next]; at != nil && at.Tree.Size() > 0; at = l.rows.new[s.next] {
 		s.rows, s.next = append(s.rows, at), at.Info.PrevHash
 	}
@@ -259,7 +259,7 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	if found < 1 || found+1 >= len(rows) || rows[found-1].Header.Height > s.final.Height {
 		return nil, nil
 	}
-	refOf := func(r *following.Row) storage.BlockRef {
+	refOf := func(r *headerchain.Row) storage.BlockRef {
 		return storage.BlockRef{Height: r.Header.Height, Hash: r.Info.Hash}
 	}
 	out := &SyncBlock{Sync: refOf(rows[found-1]), Point: refOf(rows[found]), Before: refOf(rows[found+1]), Epoch: head.Header.EpochID, Complete: true, Layout: s.layout}

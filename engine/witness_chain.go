@@ -6,14 +6,14 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Validation shows chain/witness the chain as it is at each question. Safe from any goroutine.
+// Validation shows chain/partialwitness the chain as it is at each question. Safe from any goroutine.
 type Validation struct{ e *Engine }
 
-var _ witness.Chain = Validation{}
+var _ partialwitness.Chain = Validation{}
 
 // Validation returns it.
 func (e *Engine) Validation() Validation { return Validation{e} }
@@ -21,7 +21,7 @@ func (e *Engine) Validation() Validation { return Validation{e} }
 // Relevant tells whether a chunk may still come to be (nearcore chain/client/src/stateless_validation/validate.rs:260).
 func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	tip, final := v.e.Tip(), v.e.TipFinal()
-	if k.HeightCreated <= final.Height || k.HeightCreated > tip.Height()+witness.MaxAhead {
+	if k.HeightCreated <= final.Height || k.HeightCreated > tip.Height()+partialwitness.MaxAhead {
 		return false
 	}
 	_ = v.e.Epochs(func(m *epoch.Manager) error { // an epoch that is not known is none
@@ -140,11 +140,11 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 // is not at, witness.ErrEarly if its block is not there yet, ErrUnknown if it is not on that chain. Only one that is right costs more than a look at a few blocks.
 func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (codes map[primitives.Hash][]byte, err error) {
 	if !e.Validation().Relevant(k) {
-		return nil, fmt.Errorf("%w: shard %d at %d", witness.ErrIrrelevant, k.ShardID, k.HeightCreated)
+		return nil, fmt.Errorf("%w: shard %d at %d", partialwitness.ErrIrrelevant, k.ShardID, k.HeightCreated)
 	}
 	prev := e.Head()
 	if prev.Height()+1 < k.HeightCreated {
-		return nil, fmt.Errorf("%w: of height %d", witness.ErrEarly, k.HeightCreated-1)
+		return nil, fmt.Errorf("%w: of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
 	}
 	for prev.Height()+1 > k.HeightCreated { // which is above the final block
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
@@ -159,7 +159,7 @@ func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (cod
 		return nil, err
 	}
 	if at != (primitives.TransitionKey{Block: s.last.Hash, ShardID: s.shard}) {
-		return nil, fmt.Errorf("%w: the transition is not in block %v", witness.ErrContracts, at.Block)
+		return nil, fmt.Errorf("%w: the transition is not in block %v", partialwitness.ErrContracts, at.Block)
 	}
 	main, _, err := e.Transitions(prev.Hash, k.ShardID)
 	if err != nil {

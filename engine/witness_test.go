@@ -8,10 +8,10 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -91,12 +91,12 @@ func TestCodeOf(t *testing.T) {
 			at   primitives.TransitionKey
 			want error
 		}{
-			"of another block":    {key, primitives.TransitionKey{Block: root, ShardID: shard}, witness.ErrContracts},
-			"of another shard":    {key, primitives.TransitionKey{Block: at, ShardID: 77}, witness.ErrContracts},
-			"of an old chunk":     {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 1}, primitives.TransitionKey{Block: root, ShardID: shard}, witness.ErrIrrelevant},
-			"of no shard":         {primitives.ChunkKey{ShardID: 77, EpochID: id, HeightCreated: 7}, right, witness.ErrIrrelevant},
-			"of a block to come":  {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 8}, right, witness.ErrEarly},
-			"of no height at all": {primitives.ChunkKey{ShardID: shard, EpochID: id}, right, witness.ErrIrrelevant},
+			"of another block":    {key, primitives.TransitionKey{Block: root, ShardID: shard}, partialwitness.ErrContracts},
+			"of another shard":    {key, primitives.TransitionKey{Block: at, ShardID: 77}, partialwitness.ErrContracts},
+			"of an old chunk":     {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 1}, primitives.TransitionKey{Block: root, ShardID: shard}, partialwitness.ErrIrrelevant},
+			"of no shard":         {primitives.ChunkKey{ShardID: 77, EpochID: id, HeightCreated: 7}, right, partialwitness.ErrIrrelevant},
+			"of a block to come":  {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 8}, right, partialwitness.ErrEarly},
+			"of no height at all": {primitives.ChunkKey{ShardID: shard, EpochID: id}, right, partialwitness.ErrIrrelevant},
 		} {
 			if _, err := n.CodeOf(c.key, c.at); !errors.Is(err, c.want) {
 				t.Errorf("shard %d, %s: %v, want %v", i, name, err, c.want)
@@ -114,13 +114,13 @@ func TestCodeOf(t *testing.T) {
 // TestMaxDeployed: no chunk deploys more contracts than a message of them may have, in any version, at the gas limit of the networks that there are.
 func TestMaxDeployed(t *testing.T) {
 	const gasLimit = 1_000_000_000_000_000
-	for _, version := range []func(primitives.ProtocolVersion) config.Version{config.June, config.Release} {
-		for v := config.OldestProtocol; version(v).Supported(); v++ {
-			c := config.MustGet(version(v))
-			fee := c.Fees.Fee(config.ActionDeployContractBase)
+	for _, version := range []func(primitives.ProtocolVersion) parameters.Version{parameters.June, parameters.Release} {
+		for v := parameters.OldestProtocol; version(v).Supported(); v++ {
+			c := parameters.MustGet(version(v))
+			fee := c.Fees.Fee(parameters.ActionDeployContractBase)
 			most := func(each uint64) uint64 { return (gasLimit-1)/each + c.Wasm.Limits.MaxDeployActionsPerReceipt }
 			t.Logf("version %v: %d by gas, %d as they count", version(v), most(uint64(fee.Exec.Gas)), most(uint64(fee.Exec.Compute)))
-			if n := most(uint64(fee.Exec.Gas)); n > witness.MaxDeployed || fee.Exec.Gas < 184_765_750_000 {
+			if n := most(uint64(fee.Exec.Gas)); n > partialwitness.MaxDeployed || fee.Exec.Gas < 184_765_750_000 {
 				t.Errorf("version %v: %d contracts", version(v), n)
 			}
 		}

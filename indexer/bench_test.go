@@ -17,8 +17,8 @@ import (
 
 	"github.com/troupe-chain/troupe/indexer"
 	"github.com/troupe-chain/troupe/indexer/node"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/jetstream"
 	"github.com/troupe-chain/troupe/primitives"
@@ -77,7 +77,7 @@ func loadedNode(b *testing.B, interval time.Duration, nats string) (*node.Node, 
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	c := &commits{known: map[primitives.Height]time.Time{}, final: map[primitives.Height]time.Time{}}
-	n, err := node.Under(host.Options{Home: hm, Log: log, Listen: "127.0.0.1:0", Observe: c.observe})
+	n, err := node.Under(daemon.Options{Home: hm, Log: log, Listen: "127.0.0.1:0", Observe: c.observe})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 
 	"github.com/troupe-chain/troupe/indexer"
 	"github.com/troupe-chain/troupe/indexer/node"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -458,7 +458,7 @@ func TestJoins(t *testing.T) {
 	hm.Config.Network.Enabled, hm.Config.Network.Addr = &on, "127.0.0.1:0"
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a, err := host.Start(host.Options{Home: hm, Listen: "127.0.0.1:0", Log: log})
+	a, err := daemon.Start(daemon.Options{Home: hm, Listen: "127.0.0.1:0", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
@@ -80,7 +80,7 @@ func TestRecordedBodies(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/replay/testdata/net.jsonl.gz") })
 	t.Run("whole", func(t *testing.T) {
 		const whole = "../../shared/data/neard/net/frames.jsonl.gz"
-		fixture.Need(t, whole, "the cut was read")
+		testutil.Need(t, whole, "the cut was read")
 		if os.Getenv("TROUPE_REPLAY") == "" {
 			t.Skip("TROUPE_REPLAY=all reads the whole recording too")
 		}
@@ -89,7 +89,7 @@ func TestRecordedBodies(t *testing.T) {
 }
 
 func testBodies(t *testing.T, path string) {
-	nodes, frames := fixture.Frames(t, path, func(kind string) bool {
+	nodes, frames := testutil.Frames(t, path, func(kind string) bool {
 		return kind == "routed" || kind == "optimistic_block" || kind == "state_response"
 	})
 	keys := map[string]SecretKey{}
@@ -108,15 +108,15 @@ func testBodies(t *testing.T, path string) {
 		var v codec
 		switch f.Kind {
 		case "optimistic_block": // inner, signature and hash stand apart
-			m := fixture.ProtoField(f.Bytes, 36)
+			m := testutil.ProtoField(f.Bytes, 36)
 			o := new(OptimisticBlock)
 			tag, v = 254, o
-			raw = append(bytes.Clone(fixture.ProtoField(m, 1)), fixture.ProtoField(fixture.ProtoField(m, 2), 1)...)
-			if borsh.Unmarshal(raw, o) != nil || string(fixture.ProtoField(fixture.ProtoField(m, 3), 1)) != hashText(o.Hash()) {
+			raw = append(bytes.Clone(testutil.ProtoField(m, 1)), testutil.ProtoField(testutil.ProtoField(m, 2), 1)...)
+			if borsh.Unmarshal(raw, o) != nil || string(testutil.ProtoField(testutil.ProtoField(m, 3), 1)) != hashText(o.Hash()) {
 				t.Fatalf("line %d: another hash", f.Line)
 			}
 		case "state_response":
-			tag, raw, v = 255, fixture.ProtoField(f.Message(31), 1), new(StateResponse)
+			tag, raw, v = 255, testutil.ProtoField(f.Message(31), 1), new(StateResponse)
 		default:
 			var ok bool
 			if tag, raw, ok = f.Routed(); !ok || bodies[tag] == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -399,7 +399,7 @@ func TestForwarded(t *testing.T) {
 
 // TestShutdownIsNotHeldUp: half a request and a client that does not read end with the server, in less than a second.
 func TestShutdownIsNotHeldUp(t *testing.T) {
-	fixture.Soon(t, "a shutdown", 900*time.Millisecond, 10, func() time.Duration { return shutdownBesideOthers(t) })
+	testutil.Soon(t, "a shutdown", 900*time.Millisecond, 10, func() time.Duration { return shutdownBesideOthers(t) })
 }
 
 // shutdownBesideOthers is how long a server takes to end beside those clients, all of whom it lets go.
@@ -565,7 +565,7 @@ func TestBatchTime(t *testing.T) {
 		t.Errorf("of one signer %d submissions at once, %d in all; want 1 and 5", most, order)
 	}
 	s = newServer(t, n, Options{Limits: limited(func(l *limits.Limits) { l.BatchTimeout = 50 * time.Millisecond })})
-	fixture.Soon(t, "a batch of 50 ms", 300*time.Millisecond, 20, func() time.Duration { // without an end, 800 ms
+	testutil.Soon(t, "a batch of 50 ms", 300*time.Millisecond, 20, func() time.Duration { // without an end, 800 ms
 		start := time.Now()
 		_, reply := post(s, "/", "["+strings.Repeat(send+","+healthy+",", 40)+healthy+"]")
 		if !strings.Contains(reply, "batch_timeout") || strings.Count(reply, `"id":`) != 81 {

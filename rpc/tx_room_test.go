@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
@@ -52,7 +52,7 @@ func entries(n int) []byte {
 // TestLongListsAreDecodedInBoundedMemory: nearcore decodes lists of any length, and says what is wrong with the transaction. So is it here, in no
 // more memory than a few times that of the encoding.
 func TestLongListsAreDecodedInBoundedMemory(t *testing.T) {
-	rules := config.MustGet(config.June(86))
+	rules := parameters.MustGet(parameters.June(86))
 	for _, x := range []struct {
 		name string
 		raw  []byte

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -27,7 +27,7 @@ type Options struct {
 // Sandbox is a chain with its worlds. The chain itself is a world, too.
 type Sandbox struct {
 	*World
-	host    *host.Host
+	host    *daemon.Host
 	removes string // a folder; empty: none
 }
 
@@ -68,7 +68,7 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 		}
 	}
 	hm.Config.Consensus.ProduceEmptyBlocks = false
-	if s.host, err = host.Start(host.Options{Home: hm, Log: o.Log, NoRPC: true, Inside: true}); err != nil {
+	if s.host, err = daemon.Start(daemon.Options{Home: hm, Log: o.Log, NoRPC: true, Inside: true}); err != nil {
 		return nil, err
 	}
 	s.World = newWorld(&s.host.Realm)
@@ -88,7 +88,7 @@ func (s *Sandbox) Close() error {
 
 // World is one chain. Its methods are safe for concurrent use.
 type World struct {
-	realm *host.Realm
+	realm *daemon.Realm
 
 	mu     sync.Mutex
 	nonces map[signer]primitives.Nonce // that were used last
@@ -99,7 +99,7 @@ type signer struct {
 	key     primitives.PublicKey
 }
 
-func newWorld(r *host.Realm) *World { return &World{realm: r, nonces: map[signer]primitives.Nonce{}} }
+func newWorld(r *daemon.Realm) *World { return &World{realm: r, nonces: map[signer]primitives.Nonce{}} }
 
 // New makes a world that goes on from this one's head, with its accounts, contracts and clock. What is submitted here and is in no block yet
 // is not in it.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -96,7 +96,7 @@ func suite(t testing.TB, s *Sandbox, tests int) {
 func TestSuite(t *testing.T) {
 	s := start(t)
 	n := 275
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		n = 40
 	}
 	suite(t, s, n)

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -177,7 +177,7 @@ func (m *branchModel) read(s *Store, rng *rand.Rand) error {
 // blocks, on long forks and with splits, and rarely folds, collects, goes back or opens a child.
 func TestBranchesBesideWriter(t *testing.T) {
 	seeds, blocks := 6, 250
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		seeds, blocks = 2, 150
 	}
 	for seed := range seeds {

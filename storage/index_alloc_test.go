@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // TestBatchInPlace: columns make keys and values in the batch's own memory, and what they write there is theirs.
@@ -20,7 +20,7 @@ func TestBatchInPlace(t *testing.T) {
 		flat.Put(&batch, key, &value)
 		flat.Delete(&batch, key)
 	})
-	if n > 0 && !fixture.Racing { // the detector has some of its own
+	if n > 0 && !testutil.Racing { // the detector has some of its own
 		t.Errorf("%v allocations for three writes", n)
 	}
 	batch.Reset()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -385,7 +385,7 @@ func TestUnsyncedTail(t *testing.T) {
 // synced is there, and no sound folder is refused. TROUPE_CRASH_POINTS says how many.
 func TestCrashPoints(t *testing.T) {
 	points := 1000
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		points = 300
 	}
 	if n, err := strconv.Atoi(os.Getenv("TROUPE_CRASH_POINTS")); err == nil {

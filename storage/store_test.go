@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -13,7 +13,7 @@ import (
 // collections, and compares all they know.
 func TestModel(t *testing.T) {
 	seeds := 3
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		seeds = 2
 	}
 	for seed := range seeds {

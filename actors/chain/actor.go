@@ -4,9 +4,9 @@
 //	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
 //	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted; WentBack
 //	state   Actor: the block in work (what has nothing to run is applied here at once), blocks to be made, received ones that wait
-//	        for their turn, their parent or their chunks (chain/intake), those on their way to the disk
+//	        for their turn, their parent or their chunks (chain/blockpool), those on their way to the disk
 //	units   as package engine has them
-//	bound   those of chain/intake for what others send; engine.MaxAhead blocks on their way to the disk; the senders of the rest
+//	bound   those of chain/blockpool for what others send; engine.MaxAhead blocks on their way to the disk; the senders of the rest
 //	        wait for their answers
 //	errors  as engine.VerdictOf has it: a bad block is refused, what was overtaken is dropped, this node's own failure halts the
 //	        chain; where the engine may be half changed, it is a panic
@@ -20,8 +20,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/actors/link"
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -31,7 +31,7 @@ import (
 // Engine is what the actor drives; *engine.Engine is it.
 type Engine interface {
 	Admit(b *primitives.Block) (engine.Admitted, error)
-	AdmitBody(c *primitives.Chunk) (signed bool, need intake.Need, err error)
+	AdmitBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
@@ -79,7 +79,7 @@ type Actor struct {
 	work   *work
 	ahead  []*messages.BlockAccepted // adopted and not known to be on disk
 	makes  []messages.MakeBlock
-	pool   *intake.Pool                    // of received blocks
+	pool   *blockpool.Pool                 // of received blocks
 	tip    primitives.Height               // of the engine
 	drains []func(messages.Drained, error) // who waits for the end
 	rests  []func()                        // what is done between two blocks
@@ -106,7 +106,7 @@ type stored struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, tip: o.Tip, pool: intake.New(o.Tip, o.Final)}
+	a := &Actor{o: o, tip: o.Tip, pool: blockpool.New(o.Tip, o.Final)}
 	if a.o.Clock == nil {
 		a.o.Clock = func() uint64 { return 0 }
 	}
@@ -148,12 +148,12 @@ func (a *Actor) Handle(msg any) {
 		a.next()
 	case stored:
 		a.stored()
-	case link.Request[messages.DrainChain, messages.Drained]:
+	case system.Request[messages.DrainChain, messages.Drained]:
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
-	case link.Request[messages.TakeSnapshot, messages.SnapshotTaken]:
+	case system.Request[messages.TakeSnapshot, messages.SnapshotTaken]:
 		a.rest(func() { a.snapshot(m) })
-	case link.Request[messages.GoBack, messages.SnapshotTaken]:
+	case system.Request[messages.GoBack, messages.SnapshotTaken]:
 		a.rest(func() { a.goBack(m) })
 	case messages.EndSnapshot:
 		a.o.Engine.EndSnapshot(m.Snapshot.(*engine.Snapshot))

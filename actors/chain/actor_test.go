@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -19,15 +19,15 @@ import (
 // node.
 type fake struct {
 	err      error
-	standing intake.Standing
+	standing blockpool.Standing
 	asked    int
 }
 
 func (f *fake) Admit(*primitives.Block) (engine.Admitted, error) {
 	return engine.Admitted{Standing: f.standing, Producer: "producer"}, nil
 }
-func (f *fake) AdmitBody(*primitives.Chunk) (bool, intake.Need, error) {
-	return false, intake.Need{}, nil
+func (f *fake) AdmitBody(*primitives.Chunk) (bool, blockpool.Need, error) {
+	return false, blockpool.Need{}, nil
 }
 
 func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*primitives.SignedTransaction, _ primitives.SecretKey) (*primitives.Chunk, error) {
@@ -81,13 +81,13 @@ func received(height primitives.Height) messages.BlockReceived {
 
 // TestOrphansAreBounded: blocks without a parent are kept once each, and no more than the bound.
 func TestOrphansAreBounded(t *testing.T) {
-	a, h := newActor(&fake{standing: intake.Orphan})
-	for i := range primitives.Height(2 * intake.MaxBlocks) {
+	a, h := newActor(&fake{standing: blockpool.Orphan})
+	for i := range primitives.Height(2 * blockpool.MaxBlocks) {
 		a.Handle(received(i + 1))
 		a.Handle(received(i + 1))
 	}
-	if n, _ := a.pool.Len(); n != intake.MaxBlocks {
-		t.Errorf("%d blocks wait, want %d", n, intake.MaxBlocks)
+	if n, _ := a.pool.Len(); n != blockpool.MaxBlocks {
+		t.Errorf("%d blocks wait, want %d", n, blockpool.MaxBlocks)
 	}
 	if len(h.refused) != 0 {
 		t.Errorf("%d orphans were refused", len(h.refused))
@@ -157,7 +157,7 @@ func TestChunkAndDrain(t *testing.T) {
 	if len(h.chunks) != 1 || h.chunks[0].Shard != 2 || h.chunks[0].Chunk.Header.PrevBlockHash != (primitives.Hash{1}) {
 		t.Fatalf("chunks %+v", h.chunks)
 	}
-	req := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
+	req := system.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
 	a.Handle(req)
 	if r := <-req.Answer(); r.Err != nil {
 		t.Error(r.Err)

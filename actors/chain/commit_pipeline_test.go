@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -91,7 +91,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	f := &faulty{Engine: s.e}
-	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key}, Vote: config.Newest(primitives.NumberingJune), Log: log, Out: Out{
+	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key}, Vote: parameters.Newest(primitives.NumberingJune), Log: log, Out: Out{
 		ChunkMade: func(messages.ChunkMade) {},
 		Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
 			m.Job.Run()
@@ -158,7 +158,7 @@ func TestAheadOfTheDisk(t *testing.T) {
 	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.makes) != 0 {
 		t.Fatalf("with one more on disk: %d accepted, %d adopted", len(s.accepted), len(s.adopted))
 	}
-	req := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
+	req := system.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
 	s.Handle(req)
 	select {
 	case <-req.Answer():
@@ -309,13 +309,13 @@ func TestForgedOrphans(t *testing.T) {
 		other.make()
 	}
 	s, _ := newStand(t)
-	for i := range 2 * intake.MaxBlocks {
+	for i := range 2 * blockpool.MaxBlocks {
 		h := *other.adopted[3].Block.Header
 		h.PrevHash, h.Height = primitives.Hash{1, byte(i), byte(i >> 8)}, 1<<40
 		h.Init()
 		s.Handle(messages.BlockReceived{Block: &primitives.Block{Header: &h, Body: other.adopted[3].Block.Body}, From: "forger"})
 	}
-	if n, _ := s.pool.Len(); n != 0 || len(s.refused) != 2*intake.MaxBlocks || len(s.wanted) != 0 {
+	if n, _ := s.pool.Len(); n != 0 || len(s.refused) != 2*blockpool.MaxBlocks || len(s.wanted) != 0 {
 		t.Errorf("%d forged blocks are kept, %d refused, %d asked for", n, len(s.refused), len(s.wanted))
 	}
 	for _, m := range slices.Backward(other.adopted) {
@@ -342,7 +342,7 @@ func TestRefusedWayBack(t *testing.T) {
 	s.e.EndSnapshot(snap)
 	s.make()
 	<-s.arrived
-	r := link.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: snap})
+	r := system.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: snap})
 	s.Handle(r)
 	s.make() // waits for the way back
 	if len(s.makes) != 1 {

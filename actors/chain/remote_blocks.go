@@ -5,7 +5,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -28,7 +28,7 @@ func (a *Actor) take(m *messages.BlockReceived) {
 		a.refuse(m.Block, m.From, err)
 		return
 	}
-	b := intake.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: intake.Orphan}
+	b := blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: blockpool.Orphan}
 	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
 		as, err := a.o.Engine.Admit(m.Block)
 		if err != nil {
@@ -42,7 +42,7 @@ func (a *Actor) take(m *messages.BlockReceived) {
 		a.o.Out.ChunkRefused(messages.ChunkRefused{From: m.From, Err: out.Bad})
 	}
 	switch {
-	case errors.Is(err, intake.ErrRefused):
+	case errors.Is(err, blockpool.ErrRefused):
 		a.refuse(m.Block, m.From, err)
 	case err != nil:
 		a.dropped(hash, m.From, err)
@@ -51,7 +51,7 @@ func (a *Actor) take(m *messages.BlockReceived) {
 }
 
 // want asks the net for what a block lacks.
-func (a *Actor) want(b *primitives.Block, from string, out *intake.Out) {
+func (a *Actor) want(b *primitives.Block, from string, out *blockpool.Out) {
 	if !out.Parent.IsZero() && a.o.Out.Wanted != nil {
 		a.o.Out.Wanted(messages.BlockWanted{Hash: out.Parent, From: from})
 	}
@@ -77,7 +77,7 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	if a.over() {
 		return
 	}
-	signed, need := false, intake.Need{}
+	signed, need := false, blockpool.Need{}
 	if !a.pool.Wants(m.Chunk.Hash) {
 		var err error
 		if signed, need, err = a.o.Engine.AdmitBody(m.Chunk); err != nil {
@@ -93,7 +93,7 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 }
 
 // begin judges a received block whose parent is there. One that is good and lacks bodies waits for them.
-func (a *Actor) begin(b *intake.Block) {
+func (a *Actor) begin(b *blockpool.Block) {
 	p, err := a.o.Engine.Begin(b.Block, b.Chunks, false)
 	if err == nil {
 		a.start(p, false, b.From)

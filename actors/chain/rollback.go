@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/troupe-chain/troupe/actors/link"
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/storage"
@@ -32,7 +32,7 @@ func (a *Actor) rested() {
 	a.self(next{})
 }
 
-func (a *Actor) snapshot(m link.Request[messages.TakeSnapshot, messages.SnapshotTaken]) {
+func (a *Actor) snapshot(m system.Request[messages.TakeSnapshot, messages.SnapshotTaken]) {
 	if a.over() {
 		m.Reply(messages.SnapshotTaken{}, ErrOver)
 		return
@@ -59,7 +59,7 @@ func taken(s *engine.Snapshot) messages.SnapshotTaken {
 }
 
 // goBack makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
-func (a *Actor) goBack(m link.Request[messages.GoBack, messages.SnapshotTaken]) {
+func (a *Actor) goBack(m system.Request[messages.GoBack, messages.SnapshotTaken]) {
 	s := m.Question.Snapshot.(*engine.Snapshot)
 	if a.over() {
 		m.Reply(messages.SnapshotTaken{}, ErrOver)
@@ -77,7 +77,7 @@ func (a *Actor) goBack(m link.Request[messages.GoBack, messages.SnapshotTaken]) 
 	a.era++
 	a.makes = nil
 	head := a.o.Engine.Head()
-	a.tip, a.pool = head.Height(), intake.New(head.Height(), a.o.Engine.Final().Height)
+	a.tip, a.pool = head.Height(), blockpool.New(head.Height(), a.o.Engine.Final().Height)
 	a.o.Out.WentBack(messages.WentBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
 	m.Reply(taken(s), nil)
 }

@@ -1,4 +1,4 @@
-// Package mempool is the shell of package chain/mempool: the actor that owns one shard's pool. It takes submissions, has them
+// Package mempool is the shell of package chain/txpool: the actor that owns one shard's pool. It takes submissions, has them
 // looked at in turns of their clients, keeps the pool in step with the chain and offers chunks its transactions.
 //
 //	in      SubmitTransactions, Request: submissions; PoolWanted from a validator; BlockAdopted, LayoutChanged, CapturePool, RestorePool from the chain; ProduceChunk from the producer;
@@ -7,10 +7,10 @@
 //	        Candidates to the chunk-producer; SubmitAgain when it begins after a failure
 //	state   Actor: the queue of what nobody has looked at, the pool, what is held back, the choice that is being made. Others see
 //	        the counters of Front
-//	units   as chain/mempool has them
-//	bound   chain/mempool's Limits and QueueLimits; Options.Judges batches are being looked at, and as many may wait for one before
+//	units   as chain/txpool has them
+//	bound   chain/txpool's Limits and QueueLimits; Options.Judges batches are being looked at, and as many may wait for one before
 //	        them; Options.Hold wait for their code, Compiling of them are with the compiler, and what is behind them has half of the pool
-//	errors  chain/mempool's, as Submitted tells them
+//	errors  chain/txpool's, as Submitted tells them
 //	source  our own; nearcore's pool lies behind one mutex
 package mempool
 
@@ -20,8 +20,8 @@ import (
 	"math"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -43,9 +43,9 @@ type Out struct {
 // Options are what the actor works with. Its functions are called from any goroutine.
 type Options struct {
 	Shard primitives.ShardID
-	Pool  *core.Pool // empty
-	Queue core.QueueLimits
-	Hold  core.QueueLimits // of what waits for its code
+	Pool  *txpool.Pool // empty
+	Queue txpool.QueueLimits
+	Hold  txpool.QueueLimits // of what waits for its code
 	Front *Front
 	Tally *Tally
 	// Judge looks at transactions by the head's state; Judges is how often at the same time.
@@ -69,9 +69,9 @@ type Options struct {
 // Actor owns a shard's pool.
 type Actor struct {
 	o        Options
-	pool     *core.Pool
+	pool     *txpool.Pool
 	came     []item // of the message in work, and not queued yet
-	queue    *core.Queue[item]
+	queue    *txpool.Queue[item]
 	looking  []*batch                   // in the order in which they were taken: that in which they come into the pool
 	running  int                        // of looking: that are being looked at still
 	heads    uint64                     // blocks that have become the head
@@ -82,7 +82,7 @@ type Actor struct {
 	holds           map[primitives.Hash]hold
 	codes           map[primitives.Hash]*sharers // of holds with code, by its name
 	held, heldBytes int                          // of holds: what waits for its code
-	unready         *core.Queue[unready]         // of these: what has not had its turn
+	unready         *txpool.Queue[unready]       // of these: what has not had its turn
 	compiling       int                          // and what the compiler is at work for, also if it has left the pool
 	ended           chan struct{}                // closed when the actor has ended or failed
 
@@ -105,11 +105,11 @@ type sideBlock struct {
 // New returns the actor of a shard's pool.
 func New(o Options) *Actor {
 	a := &Actor{
-		o: o, pool: o.Pool, queue: core.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
+		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
 		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*sharers{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
 	o.Hold.Turn = math.MaxInt // each takes the compiler, whatever its size
-	a.unready = core.NewQueue[unready](o.Hold)
+	a.unready = txpool.NewQueue[unready](o.Hold)
 	a.self = a.Handle // until it has a mailbox
 	a.aside = func(f func()) { f() }
 	return a
@@ -159,7 +159,7 @@ func (a *Actor) Handle(msg any) {
 		a.moved(m.txs)
 	case messages.BlockAdopted:
 		a.accept(m.BlockAccepted)
-	case link.Request[messages.LayoutChanged, messages.PoolMoved]:
+	case system.Request[messages.LayoutChanged, messages.PoolMoved]:
 		a.leave()
 		m.Reply(messages.PoolMoved{}, nil)
 	case messages.ProduceChunk:
@@ -172,9 +172,9 @@ func (a *Actor) Handle(msg any) {
 				a.o.Out.Pooled(messages.TransactionPooled{Tx: tx})
 			})
 		}
-	case link.Request[messages.CapturePool, messages.PoolCaptured]:
+	case system.Request[messages.CapturePool, messages.PoolCaptured]:
 		m.Reply(a.capture(), nil)
-	case link.Request[messages.RestorePool, messages.PoolRestored]:
+	case system.Request[messages.RestorePool, messages.PoolRestored]:
 		a.restore(&m.Question)
 		m.Reply(messages.PoolRestored{}, nil)
 	case Page:
@@ -254,13 +254,13 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 			continue
 		}
 		base, ok := a.o.Base(tx.BlockHash)
-		err := error(core.ErrExpired) // a block that is not known is of a branch that is gone
+		err := error(txpool.ErrExpired) // a block that is not known is of a branch that is gone
 		if ok {
 			var added bool
 			added, err = a.pool.Add(tx, base) // full, or its nonce is taken: the pool's other transactions were first
 			again = again || added
 		}
-		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, core.ErrExpired) {
+		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, txpool.ErrExpired) {
 			continue // other nodes have it, and may run it
 		}
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -54,7 +54,7 @@ func newWorld(change func(*Options)) *world {
 	w.front = NewFront(w.fresh)
 	w.fresh.SetFronts([]*Front{w.front})
 	o := Options{
-		Shard: 0, Pool: core.New(core.Limits{}, 10, primitives.Hash{1}), Front: w.front, Tally: &w.tally, Judges: 1,
+		Shard: 0, Pool: txpool.New(txpool.Limits{}, 10, primitives.Hash{1}), Front: w.front, Tally: &w.tally, Judges: 1,
 		Judge: func(txs []*primitives.SignedTransaction) (out []Verdict) {
 			w.looked = append(w.looked, txs)
 			for _, x := range txs {
@@ -268,7 +268,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	w.add(all...)
-	want := core.New(core.Limits{}, 10, primitives.Hash{1})
+	want := txpool.New(txpool.Limits{}, 10, primitives.Hash{1})
 	for _, x := range all {
 		if _, err := want.Add(x, 0); err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func TestLeftAlone(t *testing.T) {
 // TestAnswers: every way in which a submission ends, told to a waiter, to a session and to a batch.
 func TestAnswers(t *testing.T) {
 	w := newWorld(func(o *Options) {
-		o.Pool = core.New(core.Limits{Transactions: 3}, 10, primitives.Hash{1})
+		o.Pool = txpool.New(txpool.Limits{Transactions: 3}, 10, primitives.Hash{1})
 	})
 	good, bad, fault, full, gone := tx("a.near", 1), tx("bad.near", 1), tx("fault.near", 1), tx("full.near", 1), tx("gone.near", 1)
 	twin := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", PublicKey: primitives.ZeroED25519Key, ReceiverID: "other.near",
@@ -576,7 +576,7 @@ func TestMoves(t *testing.T) {
 	r := NewRequest("", []*primitives.SignedTransaction{queued})
 	from.Handle(r)
 	from.away["b.near"] = 5
-	from.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+	from.Handle(system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 	for _, f := range from.waiting {
 		f()
 	}
@@ -675,7 +675,7 @@ func TestFailsInBetween(t *testing.T) {
 	w.came = append(w.came, item{tx: txs[0], batch: r.answers, index: 0}, item{tx: txs[1], batch: r.answers, index: 1}, item{tx: txs[2], batch: r.answers, index: 2})
 	w.queue = nil
 	broken(w, func() {
-		defer func() { w.queue = core.NewQueue[item](core.QueueLimits{}) }()
+		defer func() { w.queue = txpool.NewQueue[item](txpool.QueueLimits{}) }()
 		w.take()
 	})
 	if left := r.left.Load(); left != 0 {

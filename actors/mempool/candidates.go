@@ -3,7 +3,7 @@ package mempool
 import (
 	"time"
 
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -19,7 +19,7 @@ const (
 // as before once the round has ended.
 type walk struct {
 	id    uint64
-	round *core.Round
+	round *txpool.Round
 }
 
 // Page is a request for more candidates, with the place for the answer.

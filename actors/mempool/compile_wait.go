@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -161,7 +161,7 @@ func (a *Actor) purge() {
 	old, seen := a.unready, map[primitives.Hash]bool{}
 	l := a.o.Hold
 	l.Turn = math.MaxInt // as New has it
-	a.unready = core.NewQueue[unready](l)
+	a.unready = txpool.NewQueue[unready](l)
 	for p, ok := old.Take(); ok; p, ok = old.Take() {
 		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].turn && !seen[p.hash] {
 			seen[p.hash] = true

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -24,7 +24,7 @@ func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterI
 // TestHeldBounds: the hold queue is bounded. The client with most entries loses its newest one, and gets the reason; no other client does.
 func TestHeldBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Items: 5} })
+		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 5} })
 		settle := w.beside()
 		for i := range 20 {
 			w.holding(tx("many.near", primitives.Nonce(i+1)), messages.WaiterID(i+1), nil)
@@ -56,7 +56,7 @@ func TestHeldBounds(t *testing.T) {
 // TestHeldRoom: what is behind one that waits for its code has half of the pool; all else has the rest.
 func TestHeldRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(func(o *Options) { o.Pool = core.New(core.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
+		w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
 		settle := w.beside()
 		w.holding(tx("many.near", 10), 1, nil)
 		settle()
@@ -117,7 +117,7 @@ func TestHeldRestart(t *testing.T) {
 		default:
 			t.Error("who has sent a batch is not told that it is lost")
 		}
-		w.o.Pool = core.New(core.Limits{}, 10, primitives.Hash{1})
+		w.o.Pool = txpool.New(txpool.Limits{}, 10, primitives.Hash{1})
 		w.Actor = New(w.o) // what comes of the old one's compilation comes to this one: they have one mailbox
 		settle2 := w.beside()
 		w.holding(x, 1, make(chan struct{}))
@@ -188,7 +188,7 @@ func TestHeldMoves(t *testing.T) {
 		from.Handle(r)
 		settleFrom()
 		from.away["b.near"], from.away["c.near"] = 5, 5
-		from.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+		from.Handle(system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 		for _, m := range from.forwarded[5] {
 			to.Handle(m)
 		}
@@ -226,7 +226,7 @@ func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.Waite
 func TestHeldSharesCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
-		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Bytes: 3 * size} })
+		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 3 * size} })
 		settle := w.beside()
 		busy := make(chan struct{})
 		for i := range messages.WaiterID(Compiling) { // the compiler has other work
@@ -284,7 +284,7 @@ func TestHeldSharesCode(t *testing.T) {
 func TestHeldSharedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
-		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Bytes: 4 * size} })
+		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Bytes: 4 * size} })
 		settle := w.beside()
 		for i := range messages.WaiterID(Compiling) {
 			w.holding(tx("zzz.near", primitives.Nonce(i+1)), i+1, nil)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/troupe-chain/troupe/actors/link"
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -41,7 +41,7 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 	}{
 		{"reorganised", func(w *world) { w.block(1, 0, 1, func(m *messages.BlockAccepted) { m.Reorganised = true }) }},
 		{"went back", func(w *world) {
-			w.Handle(link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{}))
+			w.Handle(system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{}))
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestDropsAreNumbered(t *testing.T) {
 func TestHeldPlacesOfThoseGone(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Items: 2} })
+			w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 2} })
 			settle := w.beside()
 			busy := make(chan struct{})
 			for i := range messages.WaiterID(Compiling) {
@@ -104,7 +104,7 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 			}
 			if moves {
 				w.away["a.near"] = 7
-				w.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+				w.Handle(system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 				m := w.forwarded[7][0].(moved)
 				for _, x := range m.txs {
 					if x.hold.code == nil {
@@ -140,7 +140,7 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 func TestReturnedWithoutRoomElsewhere(t *testing.T) {
 	x := tx("a.near", 5)
 	w := newWorld(func(o *Options) {
-		o.Pool = core.New(core.Limits{Transactions: 1}, 10, primitives.Hash{1})
+		o.Pool = txpool.New(txpool.Limits{Transactions: 1}, 10, primitives.Hash{1})
 		o.Out.Pooled = func(messages.TransactionPooled) {}
 	})
 	w.add(tx("b.near", 1))

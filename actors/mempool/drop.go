@@ -3,7 +3,7 @@ package mempool
 import (
 	"errors"
 
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -35,15 +35,15 @@ func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom,
 
 // refusal returns the error that the transaction's sender gets for a pool's error.
 func refusal(tx *primitives.SignedTransaction, err error) error {
-	var taken *core.NonceTaken
+	var taken *txpool.NonceTaken
 	switch {
 	case errors.As(err, &taken): // what it would be told once the other is in a block
 		return usedNonce(tx, taken.Nonce)
-	case errors.Is(err, core.ErrExpired):
+	case errors.Is(err, txpool.ErrExpired):
 		return &primitives.InvalidTxError{Tag: primitives.TxExpired}
-	case errors.Is(err, core.ErrKeyFull):
+	case errors.Is(err, txpool.ErrKeyFull):
 		return noRoom(limitKey)
-	case errors.Is(err, core.ErrBytes):
+	case errors.Is(err, txpool.ErrBytes):
 		return noRoom(limitBytes)
 	default:
 		return noRoom(limitTransactions)

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
-	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -58,7 +58,7 @@ func TestEveryDropHasAReason(t *testing.T) {
 		}, invalid(primitives.TxExpired)},
 		{"the chain goes back", func(w *world) {
 			w.add(x)
-			w.Handle(link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{}))
+			w.Handle(system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{}))
 		}, is(ErrWentBack)},
 		{"the shard that it moves to is full", func(w *world) {
 			w.add(tx("b.near", 1), tx("c.near", 1), tx("d.near", 1))
@@ -67,7 +67,7 @@ func TestEveryDropHasAReason(t *testing.T) {
 		{"the shard that it moves to has no pool", func(w *world) {
 			w.add(x)
 			w.homeless, w.away["a.near"] = true, 7
-			w.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+			w.Handle(system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 		}, is(ErrShardGone)},
 		{"it moves once more to a shard that has no pool", func(w *world) {
 			w.homeless, w.away["a.near"] = true, 7
@@ -79,7 +79,7 @@ func TestEveryDropHasAReason(t *testing.T) {
 		}, is(poor)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(func(o *Options) { o.Pool = core.New(core.Limits{Transactions: 3}, 10, primitives.Hash{1}) })
+			w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 3}, 10, primitives.Hash{1}) })
 			tc.do(w)
 			if !slices.Equal(w.dropped, []primitives.Hash{x.Hash()}) || !tc.want(w.why[x.Hash()]) || w.has(x) {
 				t.Errorf("dropped %v for %v, in the pool %v", w.dropped, w.why[x.Hash()], w.has(x))
@@ -95,7 +95,7 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 3}, Transactions: txs})
 	}
 	w := newWorld(func(o *Options) {
-		o.Pool = core.New(core.Limits{Transactions: 2, Bytes: 1 << 20, KeyTransactions: 1}, 10, primitives.Hash{1})
+		o.Pool = txpool.New(txpool.Limits{Transactions: 2, Bytes: 1 << 20, KeyTransactions: 1}, 10, primitives.Hash{1})
 	})
 	old, forged, one, second, two, full := tx("old.near", 1), tx("forged.near", 1), tx("a.near", 1), tx("a.near", 2), tx("b.near", 1), tx("c.near", 1)
 	w.verdicts[old.Hash()] = Verdict{Invalid: tooOld}
@@ -114,12 +114,12 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 		t.Errorf("a bad copy of one in the pool: dropped %v", w.dropped[3:])
 	}
 
-	w = newWorld(func(o *Options) { o.Pool = core.New(core.Limits{Bytes: 10}, 10, primitives.Hash{1}) })
+	w = newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Bytes: 10}, 10, primitives.Hash{1}) })
 	if async(w, one); w.why[one.Hash()] == nil || !strings.HasSuffix(w.why[one.Hash()].Error(), ": transaction_pool_size_limit") {
 		t.Errorf("more bytes than the pool takes: %v", w.why[one.Hash()])
 	}
 
-	w = newWorld(func(o *Options) { o.Queue = core.QueueLimits{Items: 1} })
+	w = newWorld(func(o *Options) { o.Queue = txpool.QueueLimits{Items: 1} })
 	if async(w, one, two, full); len(w.dropped) != 2 || !errors.Is(w.why[w.dropped[0]], view.ErrNoRoom) {
 		t.Errorf("more than the queue takes: dropped %v", w.dropped)
 	}

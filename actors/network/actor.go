@@ -4,7 +4,7 @@
 //	in      messages of peers; BlockAdopted, BlockAccepted, BlockRefused, ChunkRefused, BlockWanted, ChunksWanted from the chain;
 //	        TransactionPooled from the mempools
 //	out     BlockReceived, ChunkReceivedAlone to the chain; transactions to the mempools; frames
-//	state   Actor: the host; chain/parts' pool; chain/sync's machine; what waits to be answered, handed on or asked for. Front: what others
+//	state   Actor: the host; chain/chunkparts' pool; chain/blocksync's machine; what waits to be answered, handed on or asked for. Front: what others
 //	        see of it, over its restarts
 //	units   ms since the actor began
 //	bound   maxInbox messages of all peers in the mailbox, and as many blocks that gossip brings, maxInboxEach of one or of a validator's node, beyond which they are dropped; blockRate blocks a second that
@@ -24,9 +24,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/actors/mempool"
-	"github.com/troupe-chain/troupe/chain/parts"
-	following "github.com/troupe-chain/troupe/chain/sync"
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/blocksync"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
@@ -55,7 +55,7 @@ type Options struct {
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 	Peer    wire.PeerID // this node
-	Sync    following.Options
+	Sync    blocksync.Options
 	Route   Route
 	Random  func(n int) int
 	// Remember is given peers that were connected, when they are others than before; nil: nobody remembers them.
@@ -75,7 +75,7 @@ type Options struct {
 	Statuses *Statuses
 	// Failed ends the node because its store takes nothing any more.
 	Failed func(error)
-	States state.Options
+	States statesync.Options
 	Front  *Front
 	Log    *logrus.Logger
 	Out    Out
@@ -113,8 +113,8 @@ type Actor struct {
 	judging chan struct{}   // has who looks at a state that came
 	server  *server
 	dist    engine.Distribution
-	pool    *parts.Pool
-	sync    *following.Machine
+	pool    *chunkparts.Pool
+	sync    *blocksync.Machine
 	path    path
 
 	peers   []near.PeerState
@@ -174,7 +174,7 @@ func New(o Options) *Actor {
 		so.Horizon = 0
 	}
 	a.offers = o.Engine.Offers()
-	a.sync = following.New(chainView{a}, so)
+	a.sync = blocksync.New(chainView{a}, so)
 	a.done = newBodies()
 	a.txs = newTransactions()
 	return a
@@ -325,7 +325,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.ChunkRefused:
 		a.o.Log.WithError(m.Err).WithField("peer", m.From).Debug("chunk refused")
 	case messages.BlockWanted:
-		a.step(following.Wanted{Hash: m.Hash, From: peerOf(m.From)})
+		a.step(blocksync.Wanted{Hash: m.Hash, From: peerOf(m.From)})
 	case messages.ChunksWanted:
 		a.chunksWanted(&m)
 	case messages.TransactionPooled:
@@ -436,13 +436,13 @@ func (a *Actor) delivered(d *near.Deliver) {
 				a.stateAcked(m.Author, &b.StateRequestAck)
 			}
 		case *wire.PartialChunk:
-			a.partsStep(parts.Partial{PartialChunk: &b.PartialChunk}, d.From)
+			a.partsStep(chunkparts.Partial{PartialChunk: &b.PartialChunk}, d.From)
 		case *wire.ChunkForward:
-			a.partsStep(parts.Forward{ChunkForward: &b.ChunkForward}, d.From)
+			a.partsStep(chunkparts.Forward{ChunkForward: &b.ChunkForward}, d.From)
 		case *wire.ChunkResponse:
-			a.partsStep(parts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
+			a.partsStep(chunkparts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
 		case *wire.ChunkRequest: // the store has none
-			a.partsStep(parts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
+			a.partsStep(chunkparts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
 		}
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blocksync"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/parts"
-	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
@@ -42,7 +42,7 @@ func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool
 		return false
 	}
 	asked := a.sync.Asked(hash)
-	a.step(following.Block{Hash: hash})
+	a.step(blocksync.Block{Hash: hash})
 	if a.o.Engine.Adopted(hash) != nil {
 		return false
 	}
@@ -67,7 +67,7 @@ func (a *Actor) refused(m *messages.BlockRefused) {
 		chain.InvalidBlockHeight, chain.InvalidEpochHash} {
 		bare = bare || errors.Is(m.Err, e)
 	}
-	a.step(following.Refused{Hash: m.Hash, From: from, Copy: bare})
+	a.step(blocksync.Refused{Hash: m.Hash, From: from, Copy: bare})
 	if bare && from != "" && engine.VerdictOf(m.Err) == engine.Bad {
 		a.ban(from, near.BadBlockHeader)
 	} else if from != "" && errors.Is(m.Err, engine.ErrPlain) && engine.VerdictOf(m.Err) == engine.Bad && a.wrongs.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
@@ -87,10 +87,10 @@ func (a *Actor) adopted(m *messages.BlockAccepted) {
 	a.txs.included(m)
 	if m.IsHead {
 		h := m.Block.Header
-		a.partsStep(parts.Head{Hash: m.Hash, Prev: h.PrevHash, Height: h.Height}, "")
+		a.partsStep(chunkparts.Head{Hash: m.Hash, Prev: h.PrevHash, Height: h.Height}, "")
 	}
-	a.partsStep(parts.BlockCame{Hash: m.Hash}, "")
-	a.step(following.Adopted{Hash: m.Hash})
+	a.partsStep(chunkparts.BlockCame{Hash: m.Hash}, "")
+	a.step(blocksync.Adopted{Hash: m.Hash})
 	a.askWaiting(m.Final)
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -22,7 +22,7 @@ type fetch struct {
 	tries int                       // since the last tick
 	asked map[primitives.Hash]int64 // when the last one was, ms
 	wait  map[primitives.Hash]int64 // how long he has before another is, ms
-	pool  *parts.Pool               // puts together, and judges
+	pool  *chunkparts.Pool          // puts together, and judges
 }
 
 // maxFetched is how many answers to a fetch wait to be looked at; more are dropped, and asked for again.
@@ -90,7 +90,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 	}
 	out = make([]*primitives.Chunk, len(x.Block.Body.Chunks))
 	place := map[primitives.Hash]int{}
-	w := parts.Wanted{Ancestor: x.Header().PrevHash}
+	w := chunkparts.Wanted{Ancestor: x.Header().PrevHash}
 	for i, h := range x.Block.Body.Chunks {
 		if h.HeightIncluded != x.Height() {
 			continue
@@ -111,8 +111,8 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 	}
 	s.enter(f)
 	defer s.leave(f)
-	f.pool = parts.New("", onlyShard{e.Distribution(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
-	do := func(ev parts.Event) (asks []parts.Ask) {
+	f.pool = chunkparts.New("", onlyShard{e.Distribution(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
+	do := func(ev chunkparts.Event) (asks []chunkparts.Ask) {
 		got, err := f.pool.Step(s.now(), ev)
 		if err != nil {
 			s.o.Log.WithError(err).WithField("shard", shard).Debug("network: parts of a chunk dropped")
@@ -140,13 +140,13 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 			if len(r.Parts)+len(r.Receipts) > 0 {
 				f.brought(s.now(), r.ChunkHash)
 			}
-			if do(parts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 { // he has nothing
+			if do(chunkparts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 { // he has nothing
 				if _, is := place[r.ChunkHash]; is && f.tries < maxHolders*len(w.Headers) {
 					s.askHolder(f, r.ChunkHash)
 				}
 			}
 		case <-tick.C:
-			asks := do(parts.Tick{})
+			asks := do(chunkparts.Tick{})
 			if f.tries = 0; n%othersEach == 0 { // who has parts of it, if nobody has all of it
 				for i := range asks {
 					s.o.Tell(asked{&asks[i]})
@@ -243,7 +243,7 @@ func (s *Shards) askHolder(f *fetch, hash primitives.Hash) {
 	} else {
 		q.Shards = []primitives.ShardID{f.shard}
 	}
-	s.o.Tell(asked{&parts.Ask{Account: to, Shard: h.ShardID, Request: q}})
+	s.o.Tell(asked{&chunkparts.Ask{Account: to, Shard: h.ShardID, Request: q}})
 }
 
 func (s *Shards) enter(f *fetch) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -19,7 +19,7 @@ import (
 )
 
 // Shards is an engine.PartSource: what shards that come in are made of, as other nodes give it. Headers and parts of states come of announced hosts of the sync
-// point, chosen by chain/sync/state, chunks of who has to have them, by chain/parts. It stays over the actor's restarts. Its questions wait until
+// point, chosen by chain/statesync, chunks of who has to have them, by chain/chunkparts. It stays over the actor's restarts. Its questions wait until
 // there is an answer, or nobody waits for it any more; all is judged on the goroutine of who asks.
 type Shards struct {
 	o     ShardsOptions
@@ -43,7 +43,7 @@ type ShardsOptions struct {
 	Account primitives.AccountID // of this node's validator; none: it is none
 	Self    wire.PeerID          // this node
 	Front   *Front
-	States  state.Options
+	States  statesync.Options
 	Random  func(n int) int
 	Tell    func(any) // to the network's actor
 	Log     *logrus.Logger
@@ -59,8 +59,8 @@ const (
 type point struct {
 	at, sync, announced primitives.Hash // its block, the sync block, and by which hosts name it
 	epoch               uint64          // the epoch's height
-	machine             *state.Machine
-	waits               map[state.Item]chan came
+	machine             *statesync.Machine
+	waits               map[statesync.Item]chan came
 }
 
 // came is what a host has sent, to be judged by who asked for it.
@@ -82,18 +82,18 @@ func (s *Shards) tick(info *near.Info) {
 	defer s.mu.Unlock()
 	s.around = aroundOf(s.o.Self, info, s.lots.at(s.now()))
 	for _, p := range s.points {
-		s.step(p, state.Hosts{List: s.hostsOf(p)})
+		s.step(p, statesync.Hosts{List: s.hostsOf(p)})
 	}
 }
 
 // hostsOf are those who give states of a sync point, as they have announced; the caller holds mu. The first two epochs of a chain have one height, and a
 // host's second announcement of a height is nothing new to anybody: who has announced the first epoch's is asked for the second's, too.
-func (s *Shards) hostsOf(p *point) []state.Host {
+func (s *Shards) hostsOf(p *point) []statesync.Host {
 	return s.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
 
 // step steps a machine and does what it says; the caller holds mu.
-func (s *Shards) step(p *point, ev state.Event) {
+func (s *Shards) step(p *point, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
 	host := s.o.Front.host.Load()
 	if host == nil { // what was asked for is asked of the next one
@@ -147,12 +147,12 @@ func (s *Shards) point(at primitives.Hash) (*point, error) {
 	if h.PrevHash != at {
 		return nil, fmt.Errorf("%w: block %v is not on the chain", engine.ErrUnknown, at)
 	}
-	p := &point{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height, machine: state.New(nil, s.o.States), waits: map[state.Item]chan came{}}
+	p := &point{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height, machine: statesync.New(nil, s.o.States), waits: map[statesync.Item]chan came{}}
 	s.points = append(s.points, p)
 	if len(s.points) > maxPoints {
 		s.points = s.points[1:]
 	}
-	s.step(p, state.Hosts{List: s.hostsOf(p)})
+	s.step(p, statesync.Hosts{List: s.hostsOf(p)})
 	return p, nil
 }
 
@@ -164,12 +164,12 @@ func (s *Shards) took(from wire.PeerID, r *primitives.StateResponse) bool {
 	if i < 0 {
 		return false
 	}
-	p, item := s.points[i], state.Item{Shard: r.ShardID, Header: r.Header != nil}
+	p, item := s.points[i], statesync.Item{Shard: r.ShardID, Header: r.Header != nil}
 	switch {
 	case r.Header == nil && r.Part == nil:
 		i, is := p.machine.Asked(from, r.ShardID)
 		if is {
-			s.step(p, state.None{From: from, Item: i})
+			s.step(p, statesync.None{From: from, Item: i})
 		}
 		return is
 	case r.Header == nil:
@@ -178,10 +178,10 @@ func (s *Shards) took(from wire.PeerID, r *primitives.StateResponse) bool {
 	if !p.machine.Expects(from, item) {
 		return false
 	}
-	s.step(p, state.Came{From: from, Item: item})
+	s.step(p, statesync.Came{From: from, Item: item})
 	wait := p.waits[item]
 	if wait == nil { // nobody waits any more
-		s.step(p, state.Judged{From: from, Item: item, Own: true})
+		s.step(p, statesync.Judged{From: from, Item: item, Own: true})
 		return true
 	}
 	wait <- came{from, r} // there is room: it is asked of one at a time
@@ -189,7 +189,7 @@ func (s *Shards) took(from wire.PeerID, r *primitives.StateResponse) bool {
 }
 
 // ask waits for an item and has it judged, until one is good or what judges it fails.
-func (s *Shards) ask(ctx context.Context, p *point, item state.Item, judge func(*primitives.StateResponse) error) error {
+func (s *Shards) ask(ctx context.Context, p *point, item statesync.Item, judge func(*primitives.StateResponse) error) error {
 	wait := make(chan came, 1)
 	s.mu.Lock()
 	if p.waits[item] != nil {
@@ -197,10 +197,10 @@ func (s *Shards) ask(ctx context.Context, p *point, item state.Item, judge func(
 		return fmt.Errorf("network: %+v is asked for already", item)
 	}
 	p.waits[item] = wait
-	s.step(p, state.Want{Item: item})
+	s.step(p, statesync.Want{Item: item})
 	s.mu.Unlock()
 	done := func(x came, err error) {
-		s.step(p, state.Judged{From: x.from, Item: item, Bad: err != nil && theirs(err), Own: err != nil && !theirs(err)})
+		s.step(p, statesync.Judged{From: x.from, Item: item, Bad: err != nil && theirs(err), Own: err != nil && !theirs(err)})
 	}
 	for {
 		var x came
@@ -215,14 +215,14 @@ func (s *Shards) ask(ctx context.Context, p *point, item state.Item, judge func(
 			default:
 			}
 			delete(p.waits, item)
-			s.step(p, state.Dropped{Item: item})
+			s.step(p, statesync.Dropped{Item: item})
 			return engine.ErrNotYet
 		}
 		err := s.judged(judge, x)
 		s.mu.Lock()
 		if err == nil || !theirs(err) {
 			delete(p.waits, item)
-			s.step(p, state.Dropped{Item: item})
+			s.step(p, statesync.Dropped{Item: item})
 		}
 		done(x, err)
 		s.mu.Unlock()
@@ -264,7 +264,7 @@ func (s *Shards) State(ctx context.Context, at primitives.Hash, shard primitives
 		return nil, pause(ctx, err)
 	}
 	var out *engine.StateHeader
-	err = s.ask(ctx, p, state.Item{Shard: shard, Header: true}, func(r *primitives.StateResponse) (err error) {
+	err = s.ask(ctx, p, statesync.Item{Shard: shard, Header: true}, func(r *primitives.StateResponse) (err error) {
 		out, err = s.header(at, shard, r.Header)
 		return err
 	})
@@ -301,8 +301,8 @@ func (s *Shards) header(at primitives.Hash, shard primitives.ShardID, h *primiti
 func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
 	p, err := s.point(at)
 	if err == nil {
-		err = s.ask(ctx, p, state.Item{Shard: shard, Part: id.Index}, func(r *primitives.StateResponse) error {
-			strings, err := state.UnpackPart(r.Part)
+		err = s.ask(ctx, p, statesync.Item{Shard: shard, Part: id.Index}, func(r *primitives.StateResponse) error {
+			strings, err := statesync.UnpackPart(r.Part)
 			if err != nil {
 				return err
 			}

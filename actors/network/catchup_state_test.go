@@ -11,7 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -22,14 +22,14 @@ func newTestShards() (*Shards, *point) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	s := NewShards(ShardsOptions{Front: new(Front), Log: log})
-	p := &point{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: state.New(nil, state.Options{}), waits: map[state.Item]chan came{}}
+	p := &point{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: statesync.New(nil, statesync.Options{}), waits: map[statesync.Item]chan came{}}
 	s.points = append(s.points, p)
-	s.step(p, state.Hosts{List: []state.Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7}}}})
+	s.step(p, statesync.Hosts{List: []statesync.Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7}}}})
 	return s, p
 }
 
 // asked waits until somebody is asked for a part of shard 7 who is not the other.
-func (s *Shards) askedOf(t *testing.T, p *point, item state.Item, not wire.PeerID) wire.PeerID {
+func (s *Shards) askedOf(t *testing.T, p *point, item statesync.Item, not wire.PeerID) wire.PeerID {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *Shards) askedOf(t *testing.T, p *point, item state.Item, not wire.PeerI
 // any more leaves nothing behind.
 func TestShardsAsk(t *testing.T) {
 	s, p := newTestShards()
-	item := state.Item{Shard: 7, Part: 3}
+	item := statesync.Item{Shard: 7, Part: 3}
 	part := func(n uint64, body string) *primitives.StateResponse {
 		return &primitives.StateResponse{ShardID: 7, SyncHash: p.sync, Part: &primitives.StatePart{Number: n, Body: []byte(body)}}
 	}

@@ -1,8 +1,8 @@
 package network
 
 import (
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -16,16 +16,16 @@ const (
 	maxDoneBytes = 256 << 20
 )
 
-// lacking is a block that lacks chunks, of an epoch that the chain has not come to. Of its body no more is kept: what is kept of blocks is chain/intake's to bound.
+// lacking is a block that lacks chunks, of an epoch that the chain has not come to. Of its body no more is kept: what is kept of blocks is chain/blockpool's to bound.
 type lacking struct {
 	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
 }
 
-func (a *Actor) newPool() *parts.Pool {
-	p := parts.New(a.o.Account, a.dist, a.o.Engine.Coding(), primitives.Signature.Verify, a.o.Random)
+func (a *Actor) newPool() *chunkparts.Pool {
+	p := chunkparts.New(a.o.Account, a.dist, a.o.Engine.Coding(), primitives.Signature.Verify, a.o.Random)
 	h := a.o.Engine.Tip().Header()
-	_, _ = p.Step(0, parts.Head{Hash: h.Hash(), Prev: h.PrevHash, Height: h.Height}) // it can't fail
+	_, _ = p.Step(0, chunkparts.Head{Hash: h.Hash(), Prev: h.PrevHash, Height: h.Height}) // it can't fail
 	return p
 }
 
@@ -63,7 +63,7 @@ func (a *Actor) ask(l *lacking) bool {
 		}
 		ancestor = tip
 	}
-	a.partsStep(parts.Wanted{Headers: l.headers, Ancestor: ancestor}, "")
+	a.partsStep(chunkparts.Wanted{Headers: l.headers, Ancestor: ancestor}, "")
 	return true
 }
 
@@ -79,10 +79,10 @@ func (a *Actor) askWaiting(final primitives.Height) {
 	a.waiting = left
 }
 
-func (a *Actor) partsTick() { a.partsStep(parts.Tick{}, "") }
+func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 
 // partsStep steps the pool of chunks of a node that follows, and does what it says.
-func (a *Actor) partsStep(ev parts.Event, from wire.PeerID) {
+func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 	if a.o.Hear != nil { // the validator has its own
 		return
 	}
@@ -131,7 +131,7 @@ func bodyOf(b borsh.Appender) wire.Body {
 }
 
 // askParts asks a neighbour that holds the shard and is high enough, or the account: as it was drawn, else whichever there is.
-func (a *Actor) askParts(q *parts.Ask) {
+func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
 	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
 		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})

@@ -3,10 +3,10 @@ package network
 import (
 	"errors"
 
+	"github.com/troupe-chain/troupe/chain/blocksync"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/headers"
-	following "github.com/troupe-chain/troupe/chain/sync"
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/headerchain"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -65,7 +65,7 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	if !expected {
 		return
 	}
-	a.step(following.ProofCame{From: from})
+	a.step(blocksync.ProofCame{From: from})
 	self, e := a.self, a.o.Engine
 	go func() {
 		m := proved{from: from}
@@ -76,8 +76,8 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 			}
 			self(m)
 		}()
-		var p *headers.EpochProof
-		if p, m.err = state.UnpackProof(packed); m.err != nil {
+		var p *headerchain.EpochProof
+		if p, m.err = statesync.UnpackProof(packed); m.err != nil {
 			return
 		}
 		var length primitives.Height
@@ -94,7 +94,7 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 }
 
 func (a *Actor) proofJudged(m *proved) {
-	ev := following.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headers.ErrProof) || errors.Is(m.err, state.ErrPacked)}
+	ev := blocksync.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headerchain.ErrProof) || errors.Is(m.err, statesync.ErrPacked)}
 	log := a.o.Log.WithField("peer", m.from)
 	if errors.Is(m.err, storage.ErrFailed) {
 		a.own("a proof of epochs", m.err)

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -65,7 +65,7 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool
 		r = newBlockRates()
 		a.rates[from] = r
 	}
-	return r.allow(a.now(), b.Header.Height, b.Hash(), intake.SizeOf(b))
+	return r.allow(a.now(), b.Header.Height, b.Hash(), blockpool.SizeOf(b))
 }
 
 // check judges what a transport spreads, before it is handed on. It is called from goroutines of the host.

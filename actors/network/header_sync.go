@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/headers"
-	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/chain/blocksync"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -16,7 +16,7 @@ import (
 
 const (
 	maxLocator = 20                    // hashes of a request for headers; above it neard bans
-	maxAnswer  = following.WholeAnswer // headers of an answer; more are not looked at
+	maxAnswer  = blocksync.WholeAnswer // headers of an answer; more are not looked at
 	stuckAfter = 30_000                // ms without a block that is asked for, after which that is said
 	stuckAgain = 60_000
 )
@@ -58,23 +58,23 @@ func (p *path) grow(list []*primitives.BlockHeader) {
 	}
 }
 
-// chainView shows chain/sync the chain.
+// chainView shows chain/blocksync the chain.
 type chainView struct{ a *Actor }
 
-func (c chainView) Tip() following.Ref {
+func (c chainView) Tip() blocksync.Ref {
 	at := c.a.o.Engine.Tip()
-	return following.Ref{Hash: at.Hash, Height: at.Height()}
+	return blocksync.Ref{Hash: at.Hash, Height: at.Height()}
 }
 
-func (c chainView) Headers() (following.Ref, error) {
+func (c chainView) Headers() (blocksync.Ref, error) {
 	at, err := c.a.o.Engine.HeaderHead()
-	return following.Ref{Hash: at.Hash, Height: at.Height}, err
+	return blocksync.Ref{Hash: at.Hash, Height: at.Height}, err
 }
 
-func (c chainView) Path(n int) (out []following.Ref, err error) {
+func (c chainView) Path(n int) (out []blocksync.Ref, err error) {
 	list, err := c.a.path.list()
 	for _, r := range list[:min(n, len(list))] {
-		out = append(out, following.Ref{Hash: r.Hash, Height: r.Height})
+		out = append(out, blocksync.Ref{Hash: r.Hash, Height: r.Height})
 	}
 	return out, err
 }
@@ -84,7 +84,7 @@ func (c chainView) Apart() bool { return c.a.apart }
 func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Adopted(hash) != nil }
 
 // step steps the sync and does what it says.
-func (a *Actor) step(ev following.Event) {
+func (a *Actor) step(ev blocksync.Event) {
 	was := a.sync.Syncing()
 	defer func() {
 		if !was && a.sync.Syncing() { // where the way was left off is long ago
@@ -122,12 +122,12 @@ func (a *Actor) step(ev following.Event) {
 // follow tells the sync who is there.
 func (a *Actor) follow(info *near.Info) {
 	here := map[wire.PeerID]bool{}
-	var ev following.Peers
+	var ev blocksync.Peers
 	for i := range info.Peers {
 		p := &info.Peers[i]
 		here[p.Info.ID] = true
 		if height := max(p.Height, a.heights[p.Info.ID]); p.HasBlock {
-			ev.List = append(ev.List, following.Peer{ID: p.Info.ID, Height: height})
+			ev.List = append(ev.List, blocksync.Peer{ID: p.Info.ID, Height: height})
 		}
 	}
 	for id := range a.heights {
@@ -173,7 +173,7 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	if !a.sync.Expects(from) {
 		return
 	}
-	a.step(following.Came{From: from})
+	a.step(blocksync.Came{From: from})
 	list = list[:min(len(list), maxAnswer)]
 	self, e := a.self, a.o.Engine
 	go func() {
@@ -195,7 +195,7 @@ func (a *Actor) headersJudged(m *judged) {
 	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {
 		a.path.grow(m.list)
 	}
-	ev := following.Judged{From: m.from, Sent: len(m.list), Taken: m.taken}
+	ev := blocksync.Judged{From: m.from, Sent: len(m.list), Taken: m.taken}
 	a.o.Log.WithField("peer", m.from).WithError(m.err).Debugf("network: %d of %d headers are new", m.taken, len(m.list))
 	switch {
 	case m.err == nil:
@@ -203,8 +203,8 @@ func (a *Actor) headersJudged(m *judged) {
 		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for that too, but it may be our clock
 			ev.Bad = true
 		}
-	case errors.Is(m.err, headers.ErrOrphan), errors.Is(m.err, headers.ErrOld): // it has another chain, or none
-	case errors.Is(m.err, headers.ErrTwin), errors.Is(m.err, headers.ErrFull):
+	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld): // it has another chain, or none
+	case errors.Is(m.err, headerchain.ErrTwin), errors.Is(m.err, headerchain.ErrFull):
 		ev.Own = true
 	default:
 		ev.Own = true

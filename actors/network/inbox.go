@@ -3,7 +3,7 @@ package network
 import (
 	"sync"
 
-	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/blockpool"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -75,7 +75,7 @@ func (i *inbox) admit(d *near.Deliver) *place {
 		p.lane.gossip = d.Gossiped
 	}
 	if b, is := d.Msg.(*wire.Block); is {
-		p.size = intake.SizeOf(b.Block)
+		p.size = blockpool.SizeOf(b.Block)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

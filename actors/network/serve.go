@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -88,7 +88,7 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 
 func (s *server) run(ctx context.Context) {
 	// Of its own: the actor's has the chunks of now, this one codes stored ones again.
-	coder := parts.New("", s.e.Distribution(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
+	coder := chunkparts.New("", s.e.Distribution(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
 	for {
 		d, c, ok := s.next()
 		if !ok || ctx.Err() != nil {
@@ -104,7 +104,7 @@ func (s *server) run(ctx context.Context) {
 
 // serve answers a request. What the store does not have is met with silence; a chunk may be with the actor. A panic over what one peer asks
 // for is that request's end.
-func (s *server) serve(coder *parts.Pool, d *near.Deliver) {
+func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	defer s.front.recovered("a request")
 	switch m := d.Msg.(type) {
 	case *wire.BlockRequest:
@@ -130,7 +130,7 @@ func (s *server) serve(coder *parts.Pool, d *near.Deliver) {
 			break
 		}
 		q := &body.ChunkRequest
-		out, err := coder.Step(0, parts.Request{ChunkRequest: q, From: m.Hash()})
+		out, err := coder.Step(0, chunkparts.Request{ChunkRequest: q, From: m.Hash()})
 		if err != nil || len(out.Answer) == 0 || len(out.Answer[0].Body.Parts)+len(out.Answer[0].Body.Receipts) == 0 {
 			s.pass(*d)
 			return

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -52,11 +52,11 @@ func aroundOf(self wire.PeerID, info *near.Info, lot [16]byte) around {
 }
 
 // give lists the hosts that fit: neighbours with all that they give, others with what too few neighbours do.
-func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []state.Host) {
+func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
 	served := map[primitives.ShardID]int{}
 	for _, h := range a.hosts {
 		if a.peers[h.PeerID] && fits(h) {
-			out = append(out, state.Host{ID: h.PeerID, Shards: h.Shards})
+			out = append(out, statesync.Host{ID: h.PeerID, Shards: h.Shards})
 			for _, id := range h.Shards {
 				served[id]++
 			}
@@ -83,14 +83,14 @@ func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []state.Host) {
 			far[id]++
 		}
 		if len(shards) > 0 {
-			out = append(out, state.Host{ID: h.PeerID, Shards: shards})
+			out = append(out, statesync.Host{ID: h.PeerID, Shards: shards})
 		}
 	}
 	return out
 }
 
 // ask is what is posted to have a host asked.
-func (a *around) ask(q state.Ask, sync primitives.Hash) near.Event {
+func (a *around) ask(q statesync.Ask, sync primitives.Hash) near.Event {
 	switch i := q.Item; {
 	case !a.peers[q.Peer]:
 		return near.AskState{Host: q.Peer, SyncHash: sync, ShardID: i.Shard, IsHeader: i.Header, Part: i.Part}
@@ -102,8 +102,8 @@ func (a *around) ask(q state.Ask, sync primitives.Hash) near.Event {
 }
 
 // ackedItem is what a host will not give, as it says; false: it will.
-func ackedItem(q *primitives.StateRequestAck) (item state.Item, refused bool) {
-	return state.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
+func ackedItem(q *primitives.StateRequestAck) (item statesync.Item, refused bool) {
+	return statesync.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
 }
 
 // acked is told that a host will not give what it was asked for by a routed message, so that another is asked at once.
@@ -115,7 +115,7 @@ func (s *Shards) acked(from wire.PeerID, q *primitives.StateRequestAck) bool {
 		return false
 	}
 	if item, refused := ackedItem(q); refused {
-		s.step(s.points[i], state.None{From: from, Item: item})
+		s.step(s.points[i], statesync.None{From: from, Item: item})
 	}
 	return true
 }
@@ -127,6 +127,6 @@ func (a *Actor) stateAcked(from wire.PeerID, q *primitives.StateRequestAck) {
 		return
 	}
 	if item, refused := ackedItem(q); refused {
-		a.stateStep(x, state.None{From: from, Item: item})
+		a.stateStep(x, statesync.None{From: from, Item: item})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -25,23 +25,23 @@ func TestHostsFarOff(t *testing.T) {
 	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "near", "other"
 	fits := func(h *wire.SnapshotHost) bool { return h.PeerID != "old" }
 	a := aroundOf("me", info, newLots(nil).at(0))
-	if got, want := a.give(fits), []state.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
+	if got, want := a.give(fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("hosts are %v, want %v", got, want)
 	}
 	info.Public = netip.AddrPort{}
 	b := aroundOf("me", info, newLots(nil).at(0))
-	if got := b.give(fits); slices.ContainsFunc(got, func(h state.Host) bool { return h.ID == "far" }) {
+	if got := b.give(fits); slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "far" }) {
 		t.Errorf("%v: who can't be reached asks a host to connect to it", got)
 	}
 	sync := primitives.Hash{7}
 	for _, x := range []struct {
-		q    state.Ask
+		q    statesync.Ask
 		want near.Event
 	}{
-		{state.Ask{Peer: "near", Item: state.Item{Shard: 1, Header: true}}, near.ToPeer{Peer: "near", Msg: &wire.StateHeaderRequest{ShardID: 1, SyncHash: sync}}},
-		{state.Ask{Peer: "near", Item: state.Item{Shard: 1, Part: 3}}, near.ToPeer{Peer: "near", Msg: &wire.StatePartRequest{ShardID: 1, SyncHash: sync, Part: 3}}},
-		{state.Ask{Peer: "far", Item: state.Item{Shard: 1, Header: true}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, IsHeader: true}},
-		{state.Ask{Peer: "far", Item: state.Item{Shard: 1, Part: 3}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
+		{statesync.Ask{Peer: "near", Item: statesync.Item{Shard: 1, Header: true}}, near.ToPeer{Peer: "near", Msg: &wire.StateHeaderRequest{ShardID: 1, SyncHash: sync}}},
+		{statesync.Ask{Peer: "near", Item: statesync.Item{Shard: 1, Part: 3}}, near.ToPeer{Peer: "near", Msg: &wire.StatePartRequest{ShardID: 1, SyncHash: sync, Part: 3}}},
+		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Header: true}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, IsHeader: true}},
+		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Part: 3}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
 	} {
 		if got := a.ask(x.q, sync); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%+v is asked by %+v, want %+v", x.q, got, x.want)
@@ -70,7 +70,7 @@ func TestHostsDrawn(t *testing.T) {
 			if !reflect.DeepEqual(got, b.give(func(*wire.SnapshotHost) bool { return true })) {
 				t.Error("others within a turn")
 			}
-		} else if slices.ContainsFunc(got, func(h state.Host) bool { return h.ID == "honest" }) {
+		} else if slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "honest" }) {
 			turns++
 		}
 	}
@@ -82,8 +82,8 @@ func TestHostsDrawn(t *testing.T) {
 // TestStateRefused: a host that says that it won't give what it was asked for is waited for no longer, and another is asked.
 func TestStateRefused(t *testing.T) {
 	s, p := newTestShards()
-	item := state.Item{Shard: 7, Part: 3}
-	s.step(p, state.Want{Item: item})
+	item := statesync.Item{Shard: 7, Part: 3}
+	s.step(p, statesync.Want{Item: item})
 	first := s.askedOf(t, p, item, "")
 	ack := &primitives.StateRequestAck{ShardID: 7, SyncHash: p.sync, Part: 3, Body: primitives.StateWillRespond}
 	if !s.acked(first, ack) || s.askedOf(t, p, item, "") != first {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -94,7 +94,7 @@ func (p *provider) epochProof() []byte {
 		p.proofErr = err
 		return nil
 	}
-	p.proof = state.PackProof(x)
+	p.proof = statesync.PackProof(x)
 	return p.proof
 }
 
@@ -165,7 +165,7 @@ func (p *provider) answer(sync primitives.Hash, shard primitives.ShardID, header
 	if err != nil {
 		return out, nil
 	}
-	out.Part = state.PackPart(part, strings)
+	out.Part = statesync.PackPart(part, strings)
 	return out, nil
 }
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/headers"
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/headerchain"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -38,11 +38,11 @@ const (
 // arrival is the way to a state: the sync block, the blocks before it that are needed whole, the headers of states, their parts.
 type arrival struct {
 	at      *engine.SyncBlock
-	proof   *headers.EpochProof
+	proof   *headerchain.EpochProof
 	blocks  map[primitives.Hash]*primitives.Block
 	wanted  map[primitives.Hash]int64 // when it was asked for, 0: not yet
 	around  around
-	machine *state.Machine // nil: blocks are awaited
+	machine *statesync.Machine // nil: blocks are awaited
 	headers map[primitives.ShardID]*primitives.StateHeader
 	came    *engine.Arrival // nil: headers are awaited
 	busy    bool            // something runs beside the actor
@@ -109,7 +109,7 @@ func (a *Actor) arrive(now int64, info *near.Info) {
 		a.wantBlocks(x, now)
 		return
 	}
-	a.stateStep(x, state.Hosts{List: a.stateHosts(x, info)})
+	a.stateStep(x, statesync.Hosts{List: a.stateHosts(x, info)})
 	a.sayProgress(x, now)
 }
 
@@ -137,7 +137,7 @@ func (a *Actor) findSync(x *arrival) {
 	begun := a.now()
 	a.beside(x, "a sync block", func() func() {
 		point, err := a.o.Engine.SyncBlockAhead()
-		var proof *headers.EpochProof
+		var proof *headerchain.EpochProof
 		if err == nil && point != nil {
 			proof, err = a.o.Engine.HeaderProof()
 		}
@@ -243,17 +243,17 @@ func (x *arrival) shards() (out []primitives.ShardID) {
 }
 
 func (a *Actor) beginStates(x *arrival) {
-	x.machine = state.New(x.shards(), a.o.States)
+	x.machine = statesync.New(x.shards(), a.o.States)
 }
 
 // stateHosts are those who give states of the sync block, as they have announced.
-func (a *Actor) stateHosts(x *arrival, info *near.Info) []state.Host {
+func (a *Actor) stateHosts(x *arrival, info *near.Info) []statesync.Host {
 	x.around = aroundOf(a.o.Peer, info, a.lots.at(a.now()))
 	return x.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 
 // stateStep steps the machine and does what it says.
-func (a *Actor) stateStep(x *arrival, ev state.Event) {
+func (a *Actor) stateStep(x *arrival, ev statesync.Event) {
 	out := x.machine.Step(a.now(), ev)
 	for _, q := range out.Ask {
 		a.host.Post(x.around.ask(q, x.at.Sync.Hash))
@@ -277,11 +277,11 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 	if x == nil || x.machine == nil || r.SyncHash != x.at.Sync.Hash {
 		return
 	}
-	item := state.Item{Shard: r.ShardID, Header: r.Header != nil}
+	item := statesync.Item{Shard: r.ShardID, Header: r.Header != nil}
 	switch {
 	case r.Header == nil && r.Part == nil:
 		if i, is := x.machine.Asked(from, r.ShardID); is {
-			a.stateStep(x, state.None{From: from, Item: i})
+			a.stateStep(x, statesync.None{From: from, Item: i})
 		}
 		return
 	case r.Header == nil:
@@ -290,12 +290,12 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 	if !x.machine.Expects(from, item) {
 		return
 	}
-	a.stateStep(x, state.Came{From: from, Item: item})
+	a.stateStep(x, statesync.Came{From: from, Item: item})
 	judge := a.judgePart
 	if item.Header {
 		judge = a.judgeHeader
 	}
-	ev := state.Judged{From: from, Item: item, Own: true}
+	ev := statesync.Judged{From: from, Item: item, Own: true}
 	self := a.self
 	go func() {
 		then := func() { a.stateStep(x, ev) }
@@ -329,7 +329,7 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 
 // theirs tells whether an error says that what came is wrong.
 func theirs(err error) bool {
-	return errors.As(err, new(chain.Invalid)) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.Is(err, state.ErrPacked)
+	return errors.As(err, new(chain.Invalid)) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.Is(err, statesync.ErrPacked)
 }
 
 func (x *arrival) find(hash primitives.Hash) *primitives.Block { return x.blocks[hash] }
@@ -349,7 +349,7 @@ func (a *Actor) judgeHeader(x *arrival, r *primitives.StateResponse) error {
 }
 
 func (a *Actor) judgePart(x *arrival, r *primitives.StateResponse) error {
-	strings, err := state.UnpackPart(r.Part)
+	strings, err := statesync.UnpackPart(r.Part)
 	if err != nil {
 		return err
 	}
@@ -386,12 +386,12 @@ func (a *Actor) beginArrival(x *arrival) {
 		if err == nil {
 			came, err = a.o.Arrivals.Begin(b)
 		}
-		var known []state.Known
+		var known []statesync.Known
 		for i, id := range x.shards() {
 			if err != nil {
 				break
 			}
-			k := state.Known{Shard: id, Total: trie.NumParts(x.headers[id].Root.MemoryUsage)}
+			k := statesync.Known{Shard: id, Total: trie.NumParts(x.headers[id].Root.MemoryUsage)}
 			k.Has, err = came.Has(primitives.ShardIndex(i))
 			known = append(known, k)
 		}

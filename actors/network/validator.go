@@ -3,7 +3,7 @@ package network
 import (
 	"strings"
 
-	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
@@ -21,7 +21,7 @@ const back = "back:"
 const gossipBehind = primitives.Height(8)
 
 // asked hands a request for chunk parts to the actor, which knows who is there.
-type asked struct{ *parts.Ask }
+type asked struct{ *chunkparts.Ask }
 
 // heard is what a peer's message is to the core, nil: nothing.
 func heard(m wire.Message) consensus.Message {
@@ -119,7 +119,7 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 			if raw, ok := strings.CutPrefix(string(s.Peer), back); ok {
 				host.Post(near.RouteTo{Target: wire.WayBack(primitives.Hash([]byte(raw))), Body: &wire.ChunkResponse{ChunkResponse: *m}})
 			}
-		default: // headers are chain/sync's
+		default: // headers are chain/blocksync's
 			if s.Ask != nil {
 				tell(asked{s.Ask})
 			} else if body := spoken(m); body != nil && s.To != "" {

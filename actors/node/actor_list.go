@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -47,7 +47,7 @@ func (n *Node) AppendActors(b []byte, most int) []byte {
 		Total  int             `json:"total"`
 		Bounds []time.Duration `json:"bounds_ns"`
 		Kinds  []kindView      `json:"kinds"`
-	}{int64(time.Since(n.stats.begun)), all, link.Bounds[:], kinds})
+	}{int64(time.Since(n.stats.begun)), all, system.Bounds[:], kinds})
 	if err != nil {
 		panic(err) // numbers and names
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -33,7 +33,7 @@ func TestAppendActors(t *testing.T) {
 		return out
 	}
 	all := read(1000)
-	if all.Total != len(all.Actors) || all.Total < 10 || all.Uptime <= 0 || len(all.Bounds) != len(link.Bounds) {
+	if all.Total != len(all.Actors) || all.Total < 10 || all.Uptime <= 0 || len(all.Bounds) != len(system.Bounds) {
 		t.Errorf("%+v", all)
 	}
 	kinds := map[string]string{}

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 )
 
 // Meter returns the accounts of all actors, by kind and shard.
-func (n *Node) Meter() []link.Sample { return n.kit.meter.Samples() }
+func (n *Node) Meter() []system.Sample { return n.kit.meter.Samples() }
 
 // actorMetrics appends troupe_actor_*: a row for each kind and shard, sessions and waiters by kind alone.
 func (n *Node) actorMetrics(b []byte) []byte {
@@ -21,17 +21,17 @@ func (n *Node) actorMetrics(b []byte) []byte {
 			labels[i] += fmt.Sprintf(",shard_id=\"s%s\"", s)
 		}
 	}
-	family := func(name, kind, help string, value func(*link.Sample) string) {
+	family := func(name, kind, help string, value func(*system.Sample) string) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 		for i := range samples {
 			b = fmt.Appendf(b, "%s{%s} %s\n", name, labels[i], value(&samples[i]))
 		}
 	}
-	histogram := func(name, help string, value func(*link.Sample) *link.Histogram) {
+	histogram := func(name, help string, value func(*system.Sample) *system.Histogram) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name)
 		for i := range samples {
 			h, sum := value(&samples[i]), uint64(0)
-			for k, bound := range link.Bounds {
+			for k, bound := range system.Bounds {
 				sum += h.Counts[k]
 				b = fmt.Appendf(b, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels[i], seconds(bound), sum)
 			}
@@ -40,16 +40,16 @@ func (n *Node) actorMetrics(b []byte) []byte {
 		}
 	}
 	whole := func(v int64) string { return strconv.FormatInt(v, 10) }
-	family("troupe_actor_alive", "gauge", "Actors that run", func(s *link.Sample) string { return whole(s.Alive) })
-	family("troupe_actor_mailbox_length", "gauge", "Messages that wait", func(s *link.Sample) string { return whole(s.Mailbox) })
-	family("troupe_actor_mailbox_oldest_seconds", "gauge", "How long the first message that waits has waited", func(s *link.Sample) string { return seconds(s.Oldest) })
-	family("troupe_actor_busy_with_one_seconds", "gauge", "How long a message has been handled that is not done; 0: none is", func(s *link.Sample) string { return seconds(s.Since) })
-	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages, those that are not done included", func(s *link.Sample) string { return seconds(s.Busy) })
-	family("troupe_actor_restarts_total", "counter", "Restarts after a failure", func(s *link.Sample) string { return whole(s.Restarts) })
-	family("troupe_actor_dead_letters_total", "counter", "Messages that nobody handled, as their receiver had ended", func(s *link.Sample) string { return whole(s.Dead) })
-	family("troupe_actor_standstills_total", "counter", "How often the watchdog has found it standing still", func(s *link.Sample) string { return whole(s.Stalls) })
-	histogram("troupe_actor_wait_seconds", "Time of messages in the mailbox", func(s *link.Sample) *link.Histogram { return &s.Waited })
-	histogram("troupe_actor_handle_seconds", "Time spent on a message", func(s *link.Sample) *link.Histogram { return &s.Handled })
+	family("troupe_actor_alive", "gauge", "Actors that run", func(s *system.Sample) string { return whole(s.Alive) })
+	family("troupe_actor_mailbox_length", "gauge", "Messages that wait", func(s *system.Sample) string { return whole(s.Mailbox) })
+	family("troupe_actor_mailbox_oldest_seconds", "gauge", "How long the first message that waits has waited", func(s *system.Sample) string { return seconds(s.Oldest) })
+	family("troupe_actor_busy_with_one_seconds", "gauge", "How long a message has been handled that is not done; 0: none is", func(s *system.Sample) string { return seconds(s.Since) })
+	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages, those that are not done included", func(s *system.Sample) string { return seconds(s.Busy) })
+	family("troupe_actor_restarts_total", "counter", "Restarts after a failure", func(s *system.Sample) string { return whole(s.Restarts) })
+	family("troupe_actor_dead_letters_total", "counter", "Messages that nobody handled, as their receiver had ended", func(s *system.Sample) string { return whole(s.Dead) })
+	family("troupe_actor_standstills_total", "counter", "How often the watchdog has found it standing still", func(s *system.Sample) string { return whole(s.Stalls) })
+	histogram("troupe_actor_wait_seconds", "Time of messages in the mailbox", func(s *system.Sample) *system.Histogram { return &s.Waited })
+	histogram("troupe_actor_handle_seconds", "Time spent on a message", func(s *system.Sample) *system.Histogram { return &s.Handled })
 	return b
 }
 

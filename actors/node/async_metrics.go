@@ -3,13 +3,13 @@ package node
 import (
 	"fmt"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 )
 
 // asyncMetrics appends what is in troupe_actor_* by nearcore's names, for dashboards made for it: near_async_* by actor, without a type of message
 // (its label is there, as any), all shards together, and the actors that apply chunks as a pool of threads.
 func (n *Node) asyncMetrics(b []byte) []byte {
-	var kinds []link.Sample
+	var kinds []system.Sample
 	for _, s := range n.Meter() {
 		if k := len(kinds) - 1; k >= 0 && kinds[k].Name == s.Name {
 			x := &kinds[k]
@@ -39,17 +39,17 @@ func (n *Node) asyncMetrics(b []byte) []byte {
 	b = fmt.Appendf(b, "near_thread_pool_queue_size{pool_name=\"apply_chunks\"} %d\n", waiting)
 	for _, of := range []struct {
 		name, help string
-		value      func(*link.Sample) *link.Histogram
+		value      func(*system.Sample) *system.Histogram
 	}{
-		{"near_async_message_dequeue_time", "Time spent in the queue before being dequeued, in seconds.", func(s *link.Sample) *link.Histogram { return &s.Waited }},
-		{"near_async_message_processing_time", "Time spent processing a message, in seconds.", func(s *link.Sample) *link.Histogram { return &s.Handled }},
+		{"near_async_message_dequeue_time", "Time spent in the queue before being dequeued, in seconds.", func(s *system.Sample) *system.Histogram { return &s.Waited }},
+		{"near_async_message_processing_time", "Time spent processing a message, in seconds.", func(s *system.Sample) *system.Histogram { return &s.Handled }},
 	} {
 		name := of.name
 		head(name, "histogram", of.help)
 		for i := range kinds {
 			h, sum := of.value(&kinds[i]), uint64(0)
 			labels := fmt.Sprintf("actor=%q,message_type=\"any\"", kinds[i].Name)
-			for k, bound := range link.Bounds {
+			for k, bound := range system.Bounds {
 				sum += h.Counts[k]
 				b = fmt.Appendf(b, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, seconds(bound), sum)
 			}

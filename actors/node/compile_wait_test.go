@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -39,13 +39,13 @@ func (v *slowVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, e
 	return c.Unchanged(), nil
 }
 
-func (v *slowVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
+func (v *slowVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.ready[code]
 }
 
-func (v *slowVM) Warm(_ primitives.AccountID, code []byte, _ *config.Wasm) <-chan struct{} {
+func (v *slowVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Wasm) <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	hash, done := primitives.HashBytes(code), make(chan struct{})

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/net/near"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -28,11 +28,11 @@ var lies = []struct {
 	}},
 	{"endorsements of nobody", func(c *cluster, _ primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
 		key := primitives.ChunkKey{ShardID: c.shard(salt), EpochID: head.Header.EpochID, HeightCreated: head.Header.Height + 1}
-		return &peerwire.ChunkEndorsement{ChunkEndorsement: *witness.Endorse(key, primitives.HashBytes(fmt.Append(nil, salt)), voter(1), keyOf("nobody"))}
+		return &peerwire.ChunkEndorsement{ChunkEndorsement: *partialwitness.Endorse(key, primitives.HashBytes(fmt.Append(nil, salt)), voter(1), keyOf("nobody"))}
 	}},
 	{"endorsements of its own", func(c *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
 		key := primitives.ChunkKey{ShardID: c.shard(salt), EpochID: head.Header.EpochID, HeightCreated: head.Header.Height + 1 + primitives.Height(salt%5)}
-		return &peerwire.ChunkEndorsement{ChunkEndorsement: *witness.Endorse(key, primitives.HashBytes(fmt.Append(nil, salt)), by, keyOf(by))}
+		return &peerwire.ChunkEndorsement{ChunkEndorsement: *partialwitness.Endorse(key, primitives.HashBytes(fmt.Append(nil, salt)), by, keyOf(by))}
 	}},
 	{"parts of witnesses", func(c *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
 		p := primitives.PartialWitness{EpochID: head.Header.EpochID, ShardID: c.shard(salt), HeightCreated: head.Header.Height + 1 + primitives.Height(salt%5), Ord: uint64(salt % 4), EncodedLength: 4000}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -224,12 +224,12 @@ func (n *Node) hasOneValidator() (one bool) {
 // keep writes the file of a chunk that failed.
 func keep(f *engine.Fault, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
-		file, err := failed.Capture(f)
+		file, err := badchunk.Capture(f)
 		if err != nil {
 			return err
 		}
 		file.Time, file.Build = time.Now().UTC(), build
-		path, err = failed.Write(dir, file)
+		path, err = badchunk.Write(dir, file)
 		return err
 	})
 	return path, err

@@ -18,7 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain/production"
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -163,8 +163,8 @@ func TestHalt(t *testing.T) {
 			if text := said.String(); strings.Count(text, "the node has halted") != 1 || !strings.Contains(text, "troupe verify "+h.File) {
 				t.Errorf("the log says:\n%s", text)
 			}
-			f, err := failed.Read(h.File)
-			if err != nil || !failed.Is(h.File) {
+			f, err := badchunk.Read(h.File)
+			if err != nil || !badchunk.Is(h.File) {
 				t.Fatalf("the file: %v", err)
 			}
 			if f.Again != f.Reason || !f.State.Whole {
@@ -238,7 +238,7 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 			t.Errorf("the transaction is %v, %v", out.Level, err)
 		}
 	}
-	if names, err := os.ReadDir(dir); err != nil || len(names) == 0 || len(names) > failed.MaxFiles {
+	if names, err := os.ReadDir(dir); err != nil || len(names) == 0 || len(names) > badchunk.MaxFiles {
 		t.Errorf("%d files, %v", len(names), err)
 	}
 	s.stopNow(t)
@@ -312,7 +312,7 @@ func TestDoubtHalts(t *testing.T) {
 	if refused != 0 || !strings.Contains(said.String(), "another outcome than this node has") {
 		t.Errorf("%d refused; the log: %s", refused, said.String())
 	}
-	file, err := failed.Read(h.File)
+	file, err := badchunk.Read(h.File)
 	if err != nil {
 		t.Fatal(err)
 	}

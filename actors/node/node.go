@@ -9,13 +9,13 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	chainactor "github.com/troupe-chain/troupe/actors/chain"
-	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/actors/mempool"
-	"github.com/troupe-chain/troupe/actors/milestones"
 	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/actors/session"
-	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/actors/subscriptions"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/actors/txtracker"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/actors/waiter"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -109,21 +109,21 @@ func Start(o Options) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	newSystem := link.NewSystem
+	newSystem := system.NewSystem
 	if o.Small {
-		newSystem = link.NewSmallSystem
+		newSystem = system.NewSmallSystem
 	}
 	sys, s := newSystem(), &supervisor{log: o.Log}
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}), standsStill: make(chan struct{}),
-		kit: &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
-			waits: link.NewFew(2*runtime.GOMAXPROCS(0), time.Millisecond),
-			few:   link.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
+		kit: &kit{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
+			waits: system.NewFew(2*runtime.GOMAXPROCS(0), time.Millisecond),
+			few:   system.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
 	n.records = waiter.NewRecords(o.Limits.Outcomes)
 	s.failed = n.failed
-	n.kit.meter.Crashed = func(id string, c *link.Crash) {
+	n.kit.meter.Crashed = func(id string, c *system.Crash) {
 		o.Log.WithField("actor", id).Errorf("actor failed while it ended: %v\n%s", c.Reason, c.Stack)
 	}
 	n.kit.meter.Listen(sys, kindOf)
@@ -133,7 +133,7 @@ func Start(o Options) (*Node, error) {
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
 	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
-		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc, streams.Name: &n.streams,
+		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc, subscriptions.Name: &n.streams,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
@@ -178,12 +178,12 @@ func (n *Node) spawn() (err error) {
 		return session.NewRPC(o)
 	})
 	spawn("milestones", func(bool) actor.Actor {
-		return milestones.New(n.position(), milestones.Out{
+		return txtracker.New(n.position(), txtracker.Out{
 			Progress: func(to messages.Address, m messages.Progress) { n.toWaiter(to, m) },
 			Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
 		})
 	})
-	spawn(streams.Name, func(bool) actor.Actor { return streams.New(streams.Options{Subscriber: n.subscriberProps}) })
+	spawn(subscriptions.Name, func(bool) actor.Actor { return subscriptions.New(subscriptions.Options{Subscriber: n.subscriberProps}) })
 	switch {
 	case n.o.Replica:
 		spawn("chain", onlyOnce(n.follows()))

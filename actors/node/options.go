@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/actors/network"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/doomslug"
-	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/engine/signature"
@@ -65,7 +65,7 @@ type Options struct {
 	SkipEmpty  bool            // no blocks while there is nothing to do (consensus.produce_empty_blocks = false)
 	Linger     time.Duration   // of production.Rules; negative: none; the default is DefaultLinger
 	Delays     doomslug.Delays // consensus.* of config.json
-	Mempool    mempool.Limits  // of each shard's pool
+	Mempool    txpool.Limits   // of each shard's pool
 	Limits     Limits
 	Clock      func() uint64                             // ns since 1970, for blocks; nil: the system's
 	Small      bool                                      // it is one of many in a process

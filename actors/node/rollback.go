@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
@@ -24,20 +24,20 @@ type Snapshot struct {
 // turns has one at a time take a snapshot or go back, and holds what the chain's goroutine needs for it.
 type turns struct {
 	turn  chan struct{}
-	clock link.Request[messages.CaptureClock, messages.Clock]
-	pools map[primitives.ShardID]link.Request[messages.CapturePool, messages.PoolCaptured]
+	clock system.Request[messages.CaptureClock, messages.Clock]
+	pools map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
 	back  *Snapshot // where the chain is going
 	// restores are what the pools have been asked then.
-	restores []link.Request[messages.RestorePool, messages.PoolRestored]
+	restores []system.Request[messages.RestorePool, messages.PoolRestored]
 }
 
 // captured asks who makes blocks and all pools what they have, on the chain's goroutine, between two blocks.
 func (n *Node) captured() {
-	n.turns.clock = link.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
+	n.turns.clock = system.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
 	n.tell(n.producer, n.turns.clock)
-	n.turns.pools = map[primitives.ShardID]link.Request[messages.CapturePool, messages.PoolCaptured]{}
+	n.turns.pools = map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]{}
 	for _, t := range n.shards.set.Load().list {
-		r := link.NewRequest[messages.CapturePool, messages.PoolCaptured](messages.CapturePool{})
+		r := system.NewRequest[messages.CapturePool, messages.PoolCaptured](messages.CapturePool{})
 		n.turns.pools[t.id] = r
 		n.tell(t.pid, r)
 	}
@@ -53,7 +53,7 @@ func (n *Node) wentBack(m messages.WentBack) {
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
 	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) { // what waits is of the blocks that are gone: no pool sends it on
 		for _, t := range set.list {
-			n.tell(t.pid, link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
+			n.tell(t.pid, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
 		}
 	}
 	if err == nil {
@@ -65,7 +65,7 @@ func (n *Node) wentBack(m messages.WentBack) {
 	}
 	n.turns.restores = nil
 	for _, t := range n.shards.set.Load().list {
-		r := link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
+		r := system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
 		n.turns.restores = append(n.turns.restores, r)
 		n.tell(t.pid, r)
 	}
@@ -77,7 +77,7 @@ func (n *Node) wentBack(m messages.WentBack) {
 // TakeSnapshot keeps the way back to the head. producer.ErrShared.
 func (n *Node) TakeSnapshot(ctx context.Context) (*Snapshot, error) {
 	return inTurn(ctx, n, func() (*Snapshot, error) {
-		a, err := await(n, n.chain, link.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
+		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*Snapshot, error) {
 // ShareSnapshot takes a snapshot of the block of another one, with its clock and without its pools, which ends by itself. engine.ErrEnded.
 func (n *Node) ShareSnapshot(ctx context.Context, of *Snapshot) (*Snapshot, error) {
 	return inTurn(ctx, n, func() (*Snapshot, error) {
-		a, err := await(n, n.chain, link.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
+		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
 		if err != nil {
 			return nil, err
 		}
@@ -124,11 +124,11 @@ func (n *Node) EndSnapshot(s *Snapshot) { n.tell(n.chain, messages.EndSnapshot{S
 // so. engine.ErrEnded, producer.ErrShared.
 func (n *Node) GoBack(ctx context.Context, s *Snapshot) error {
 	_, err := inTurn(ctx, n, func() (none struct{}, err error) {
-		if _, err := await(n, n.producer, link.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
+		if _, err := await(n, n.producer, system.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
 			return none, err
 		}
 		n.turns.back = s
-		if _, err = await(n, n.chain, link.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: s.state})); err != nil {
+		if _, err = await(n, n.chain, system.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: s.state})); err != nil {
 			n.tell(n.producer, messages.GoOn{}) // it has heard of nothing else
 			return none, err
 		}
@@ -179,7 +179,7 @@ func inTurn[T any](ctx context.Context, n *Node, f func() (T, error), lost func(
 }
 
 // await asks, unless to is nil because that has been done, and waits for the answer until the node halts.
-func await[Q, A any](n *Node, to *actor.PID, r link.Request[Q, A]) (none A, err error) {
+func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, err error) {
 	if to != nil {
 		n.tell(to, r)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -133,7 +133,7 @@ func askProducer[Q, A any](ctx context.Context, n *Node, question Q) (none A, er
 	if err := n.refusal(); err != nil {
 		return none, err
 	}
-	r := link.NewRequest[Q, A](question)
+	r := system.NewRequest[Q, A](question)
 	n.tell(n.producer, r)
 	select {
 	case a := <-r.Answer():

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/shard"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -51,7 +51,7 @@ func (s *shardSet) of(account primitives.AccountID) *tracked {
 }
 
 // layoutChanged is how a mempool is told.
-type layoutChanged = link.Request[messages.LayoutChanged, messages.PoolMoved]
+type layoutChanged = system.Request[messages.LayoutChanged, messages.PoolMoved]
 
 // adopt goes over to the layout behind a block: new shards get actors, and the mempools of those that have other accounts now send
 // on what is not theirs, before anybody is asked for a chunk: a transaction that comes to the new pool would run before those of lower
@@ -92,7 +92,7 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 		before, err := engine.Accounts(old.layout, t.id)
 		now, err2 := engine.Accounts(layout, t.id)
 		if err != nil || err2 != nil || before != now {
-			r := link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{})
+			r := system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{})
 			leaving = append(leaving, r)
 			s.n.tell(t.pid, r)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/chain/statesync"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -99,7 +99,7 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 	m := &moving{of: map[primitives.EpochID]map[int][]primitives.ShardID{}, want: wants{of: map[int][]string{}}}
 	const n = 4
 	m.cluster = newCluster(t, n, n, epochLength, func(i int, o *Options) {
-		o.Network.States = state.Options{Wait: 2000, Pause: 200}
+		o.Network.States = statesync.Options{Wait: 2000, Pause: 200}
 		o.Log = logrus.New()
 		o.Log.SetOutput(io.Discard)
 		o.Log.SetLevel(logrus.DebugLevel)

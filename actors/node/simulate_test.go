@@ -12,9 +12,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/session"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/backend"
@@ -259,7 +259,7 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 		if !failed("session", "rpc", "waiter") {
 			t.Errorf("%s: %v, and nothing of it failed", who, r.err)
 		}
-	case errors.Is(r.err, mempool.ErrRestarted), errors.Is(r.err, link.ErrFailed):
+	case errors.Is(r.err, mempool.ErrRestarted), errors.Is(r.err, system.ErrFailed):
 		if !failed("mempool") {
 			t.Errorf("%s: %v, and nothing of it failed", who, r.err)
 		}

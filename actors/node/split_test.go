@@ -1,7 +1,7 @@
 package node
 
 import (
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 	"slices"
 	"sync"
@@ -243,10 +243,10 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	}
 	gone := s.shards.set.Load().find(1)
 	until(t, func() bool {
-		return s.account(t, "mempool", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
+		return s.account(t, "mempool", func(x *system.Sample) bool { return x.Shard == "1" }).Mailbox == 0
 	})
 	armed.Store(true)
-	s.tell(gone.mempool, link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+	s.tell(gone.mempool, system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 	<-reached
 	var requests []mempool.Request
 	for range 20 {
@@ -256,7 +256,7 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	}
 	s.shards.retire(head.Height() + 1)
 	until(t, func() bool { // it has taken note of that
-		return s.account(t, "shard", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
+		return s.account(t, "shard", func(x *system.Sample) bool { return x.Shard == "1" }).Mailbox == 0
 	})
 	time.Sleep(10 * time.Millisecond)
 	close(gate)
@@ -306,10 +306,10 @@ func TestShardComesAgain(t *testing.T) {
 	}
 	old := s.shards.set.Load().find(1)
 	until(t, func() bool {
-		return s.account(t, "mempool", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
+		return s.account(t, "mempool", func(x *system.Sample) bool { return x.Shard == "1" }).Mailbox == 0
 	})
 	armed.Store(true)
-	s.tell(old.mempool, link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
+	s.tell(old.mempool, system.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 	<-reached
 	s.shards.retire(head.Height() + 1)
 	time.AfterFunc(20*time.Millisecond, func() { close(gate) })

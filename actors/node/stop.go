@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -29,10 +29,10 @@ func (n *Node) stop(ctx context.Context) error {
 	n.asides.Wait()
 	var errProducer, errChain error
 	if !n.kit.supervisor.lost(n.producer) {
-		_, errProducer = link.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
+		_, errProducer = system.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
 	}
 	if !n.kit.supervisor.lost(n.chain) {
-		_, errChain = link.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
+		_, errChain = system.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
 	}
 	ends := []*actor.PID{n.network, n.streams, n.rpc, n.meter, n.chain}
 	if n.producer != n.chain {

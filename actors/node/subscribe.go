@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/actors/subscriptions"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -14,7 +14,7 @@ import (
 // subscriber is a subscription of the node's.
 type subscriber struct {
 	n       *Node
-	r       *streams.Request
+	r       *subscriptions.Request
 	started atomic.Bool // or ended before it was
 }
 
@@ -23,7 +23,7 @@ type subscriber struct {
 const maxLingering = 1024
 
 // Subscribe admits a subscription that begins at a cursor. chain is what it follows. view.ErrLingering.
-func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.Chain, sink view.Sink) (view.Subscriber, error) {
+func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscriptions.Chain, sink view.Sink) (view.Subscriber, error) {
 	select {
 	case <-n.ended:
 		return nil, ErrStopped
@@ -32,7 +32,7 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.
 	if n.streamed.Load()-n.subscribed.Load() >= maxLingering {
 		return nil, view.ErrLingering
 	}
-	s := &subscriber{n: n, r: &streams.Request{
+	s := &subscriber{n: n, r: &subscriptions.Request{
 		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: ledger{n.engine}, Wants: n.wantFinal,
 	}}
 	s.r.Sink, s.r.Gone = &counted{sink, n, n.Followed()}, func() { n.streamed.Add(-1) }
@@ -91,8 +91,8 @@ func (n *Node) wantFinal(yes bool) {
 }
 
 // subscriberProps returns the properties of the actor of a subscription.
-func (n *Node) subscriberProps(r *streams.Request) *actor.Props {
-	return n.kit.props("subscriber", func() actor.Actor { return streams.NewSubscriber(r, n.o.Log) })
+func (n *Node) subscriberProps(r *subscriptions.Request) *actor.Props {
+	return n.kit.props("subscriber", func() actor.Actor { return subscriptions.NewSubscriber(r, n.o.Log) })
 }
 
 // Moves returns a channel that is closed when the chain has another head than when it was asked for.

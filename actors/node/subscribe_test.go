@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/actors/subscriptions"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/stream"
@@ -22,11 +22,11 @@ func (c *stalled) Past(primitives.Height, func()) (func(), bool) {
 	<-c.goOn
 	return func() {}, true
 }
-func (*stalled) Ahead()                                                 {}
-func (*stalled) Soon(primitives.Hash)                                   {}
-func (*stalled) Tip(view.RefKind) (at view.At, err error)               { return at, nil }
-func (*stalled) Step(view.At, view.RefKind) (s streams.Step, err error) { return s, nil }
-func (*stalled) Digest(at view.At) (*stream.Digest, error)              { return nil, view.UnknownBlock(at.Hash) }
+func (*stalled) Ahead()                                                       {}
+func (*stalled) Soon(primitives.Hash)                                         {}
+func (*stalled) Tip(view.RefKind) (at view.At, err error)                     { return at, nil }
+func (*stalled) Step(view.At, view.RefKind) (s subscriptions.Step, err error) { return s, nil }
+func (*stalled) Digest(at view.At) (*stream.Digest, error)                    { return nil, view.UnknownBlock(at.Hash) }
 
 // TestLingering: subscriptions that have ended are counted until their actors have, so that who subscribes and unsubscribes faster than these come
 // and go is refused in the end, and let in when they have gone.

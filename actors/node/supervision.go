@@ -10,7 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 )
 
 // failure is what becomes of an actor that panics, and what clients see of it.
@@ -62,9 +62,9 @@ type supervisor struct {
 
 // HandleFailure is part of actor.SupervisorStrategy.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	c, ok := reason.(*link.Crash)
+	c, ok := reason.(*system.Crash)
 	if !ok {
-		c = &link.Crash{Reason: reason, Stack: debug.Stack()}
+		c = &system.Crash{Reason: reason, Stack: debug.Stack()}
 	}
 	id := child.GetId()
 	switch rule := failures[c.Kind]; {
@@ -108,7 +108,7 @@ func (s *supervisor) lost(pid *actor.PID) bool {
 // kit is what actors are spawned with.
 type kit struct {
 	root       *actor.RootContext // its guardian is the supervisor
-	meter      *link.Meter
+	meter      *system.Meter
 	dispatcher actor.Dispatcher
 	few        actor.Dispatcher // of subscribers, of which there may be thousands
 	waits      actor.Dispatcher // of sessions and waiters, of which there may be as many: a block wakes hundreds at once, and the next one does not wait behind them
@@ -148,7 +148,7 @@ func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
 		inner := producer
 		producer = func() actor.Actor { return &tripped{inner(), kind, k.trip} }
 	}
-	return link.Props(kind, k.meter, producer, more...)
+	return system.Props(kind, k.meter, producer, more...)
 }
 
 // trip is called with each message of an actor, before and after it is handled.

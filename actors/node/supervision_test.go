@@ -8,7 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 )
 
 // fragile panics when it is told to, and says what happens to it.
@@ -49,8 +49,8 @@ func TestFailures(t *testing.T) {
 				}
 				exits <- reason.(string)
 			}}
-			sys := link.NewSystem()
-			k := &kit{root: sys.Root.WithGuardian(s), meter: link.NewMeter(), supervisor: s}
+			sys := system.NewSystem()
+			k := &kit{root: sys.Root.WithGuardian(s), meter: system.NewMeter(), supervisor: s}
 			says := make(chan string, 8)
 			props := k.props(kind, func() actor.Actor { return &fragile{says: says} })
 			if below {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
-	"github.com/troupe-chain/troupe/actors/milestones"
-	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/actors/txtracker"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -19,7 +19,7 @@ import (
 
 // TestFullPoolIsToldAtOnce: a transaction that the pool has no room for is refused with the limit, whether its sender waits or not.
 func TestFullPoolIsToldAtOnce(t *testing.T) {
-	s := start(t, 1, func(o *Options) { o.Mempool = mempool.Limits{Bytes: 10} })
+	s := start(t, 1, func(o *Options) { o.Mempool = txpool.Limits{Bytes: 10} })
 	x := s.tx("near", transfer(1))
 	const want = "there is no room for the transaction: transaction_pool_size_limit"
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: x, WaitUntil: view.LevelFinal}); !errors.Is(err, view.ErrNoRoom) || err.Error() != want {
@@ -107,7 +107,7 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	if err := s.GoBack(t.Context(), snapshot); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-waits; !errors.Is(err, milestones.ErrWentBack) {
+	if err := <-waits; !errors.Is(err, txtracker.ErrWentBack) {
 		t.Errorf("who waited is told %v", err)
 	}
 	_, err = s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator, WaitUntil: view.LevelIncluded})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/session"
-	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -151,9 +151,9 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 		return n.Mode() == production.Instant && n.overtook(tx)
 	}
 	return mempool.Options{
-		Shard: t.id, Pool: core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
-		Queue: core.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
-		Hold:  core.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
+		Shard: t.id, Pool: txpool.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
+		Queue: txpool.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
+		Hold:  txpool.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
 		Front: t.pool, Tally: &n.tally, Judges: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
 		Judge:    func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.judge(txs, overtook) },
 		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },

@@ -15,12 +15,12 @@ import (
 
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/doomslug"
-	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/engine/signature"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/messages"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -129,7 +129,7 @@ func (c *cluster) start(i int) {
 	o := Options{
 		Engine: e, Signatures: checker, Vote: 86, Mode: production.Interval,
 		Delays:    doomslug.Delays{Endorsement: int64(100 * time.Millisecond), Skip: int64(300 * time.Millisecond), MaxWait: int64(1 * time.Second), ChunkWait: [2]uint64{1, 3}},
-		Mempool:   mempool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
+		Mempool:   txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), File: c.files[i]},
 		Observe:   func(m *messages.BlockAccepted) { c.observe(i, m) },
 		said:      func(list []consensus.Send) { c.said(i, list) },
@@ -427,7 +427,7 @@ func TestValidatorsEager(t *testing.T) {
 	})
 	c.reach(2, 120*time.Second)
 	for i := range 2 {
-		fixture.Soon(t, fmt.Sprintf("FINAL, at a pace of %v,", pace), 5*pace/2, 10, func() time.Duration {
+		testutil.Soon(t, fmt.Sprintf("FINAL, at a pace of %v,", pace), 5*pace/2, 10, func() time.Duration {
 			took := c.pay(i, payer(3))
 			t.Logf("FINAL in %v", took)
 			return took

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/actors/system"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 )
 
 // Bounds of the watchdog. The longest that a message rightly takes is a chunk's: a second of gas, and perhaps the compilation of what
@@ -50,7 +50,7 @@ func (n *Node) watch() {
 	}
 }
 
-func (n *Node) sayStall(s *link.Stall, where string) {
+func (n *Node) sayStall(s *system.Stall, where string) {
 	e := n.o.Log.WithFields(logrus.Fields{"actor": s.Kind, "mailbox": s.Mailbox})
 	if s.Shard != "" {
 		e = e.WithField("shard", s.Shard)
@@ -63,7 +63,7 @@ func (n *Node) sayStall(s *link.Stall, where string) {
 
 // dumpStacks writes the stacks of all goroutines into a folder, of which the oldest such files are removed, but never the one that it
 // writes: the clock may have gone back. A disk without room keeps no part of one.
-func dumpStacks(dir string, stalls []link.Stall, now time.Time) (path string, err error) {
+func dumpStacks(dir string, stalls []system.Stall, now time.Time) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -78,6 +78,6 @@ func dumpStacks(dir string, stalls []link.Stall, now time.Time) (path string, er
 		_ = os.Remove(path)
 		return "", err
 	}
-	failed.Prune(dir, "stacks-*.txt", path, stackFiles)
+	badchunk.Prune(dir, "stacks-*.txt", path, stackFiles)
 	return path, nil
 }

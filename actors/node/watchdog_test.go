@@ -11,7 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"
@@ -53,7 +53,7 @@ func TestWatchdog(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- send(call()) }()
 	until(t, func() bool { return strings.Contains(said.String(), "stands still") })
-	busy := s.account(t, "shard", func(x *link.Sample) bool { return x.Since > 0 })
+	busy := s.account(t, "shard", func(x *system.Sample) bool { return x.Since > 0 })
 	if busy.Stalls == 0 || busy.Shard == "" {
 		t.Errorf("the account: %+v", busy)
 	}
@@ -69,7 +69,7 @@ func TestWatchdog(t *testing.T) {
 		t.Error(err)
 	}
 	until(t, func() bool {
-		x := s.account(t, "shard", func(x *link.Sample) bool { return x.Shard == busy.Shard })
+		x := s.account(t, "shard", func(x *system.Sample) bool { return x.Shard == busy.Shard })
 		return x.Since == 0 && x.Oldest == 0 && x.Mailbox == 0
 	})
 	text := string(s.Metrics(nil))
@@ -89,7 +89,7 @@ func TestWatchdog(t *testing.T) {
 }
 
 // account is the first account of a kind that is as wanted.
-func (s *sandbox) account(t *testing.T, kind string, want func(*link.Sample) bool) link.Sample {
+func (s *sandbox) account(t *testing.T, kind string, want func(*system.Sample) bool) system.Sample {
 	t.Helper()
 	for _, x := range s.Meter() {
 		if x.Name == kind && want(&x) {
@@ -97,7 +97,7 @@ func (s *sandbox) account(t *testing.T, kind string, want func(*link.Sample) boo
 		}
 	}
 	t.Fatalf("no such %s: %+v", kind, s.Meter())
-	return link.Sample{}
+	return system.Sample{}
 }
 
 // TestDumps: only so many files of stacks are kept, the newest.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -202,32 +202,32 @@ func (a *Actor) Handle(msg any) {
 		a.advance()
 	case tick:
 		a.advance()
-	case link.Request[messages.MineBlocks, messages.BlocksMined]:
+	case system.Request[messages.MineBlocks, messages.BlocksMined]:
 		a.mine(m)
-	case link.Request[messages.PatchState, messages.StatePatched]:
+	case system.Request[messages.PatchState, messages.StatePatched]:
 		a.patchState(m)
-	case link.Request[messages.FastForward, messages.Forwarded]:
+	case system.Request[messages.FastForward, messages.Forwarded]:
 		a.fastForward(m)
-	case link.Request[messages.MissChunks, messages.ChunksMissed]:
+	case system.Request[messages.MissChunks, messages.ChunksMissed]:
 		a.missChunks(m)
-	case link.Request[messages.Reorganise, messages.Reorganised]:
+	case system.Request[messages.Reorganise, messages.Reorganised]:
 		a.reorganise(m)
-	case link.Request[messages.MockVerification, messages.VerificationMocked]:
+	case system.Request[messages.MockVerification, messages.VerificationMocked]:
 		err := a.alone()
 		if err == nil {
 			a.mock(m.Question.Mocks)
 		}
 		m.Reply(messages.VerificationMocked{}, err)
-	case link.Request[messages.CaptureClock, messages.Clock]:
+	case system.Request[messages.CaptureClock, messages.Clock]:
 		a.captureClock(m)
-	case link.Request[messages.SetClock, messages.Clock]:
+	case system.Request[messages.SetClock, messages.Clock]:
 		a.setClock(m)
-	case link.Request[messages.SetProduction, messages.Production]:
+	case system.Request[messages.SetProduction, messages.Production]:
 		a.setProduction(m)
-	case link.Request[messages.StandStill, messages.Stopped]:
+	case system.Request[messages.StandStill, messages.Stopped]:
 		a.standStill(m)
 	case messages.GoOn, messages.WentBack, messages.RestoreClock: // it goes, or has stopped
-	case link.Request[messages.StopProducing, messages.Stopped]:
+	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
 	case messages.ChainHalted:
@@ -261,7 +261,7 @@ func (a *Actor) stepAt(ev production.Event, now int64) production.Out {
 	return out
 }
 
-func (a *Actor) mine(m link.Request[messages.MineBlocks, messages.BlocksMined]) {
+func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]) {
 	if a.stopped {
 		m.Reply(messages.BlocksMined{}, ErrStopped)
 		return

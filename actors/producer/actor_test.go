@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -279,7 +279,7 @@ func TestAhead(t *testing.T) {
 		c.lag = time.Second
 		answers := 0
 		for range 2 { // the second asks when the blocks of the first are made and not on disk
-			req := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
+			req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
 			c.post(func() { c.tell(0, req) })
 			go func() {
 				r := <-req.Answer()
@@ -296,7 +296,7 @@ func TestAhead(t *testing.T) {
 			t.Errorf("%d blocks and %d answers before the disk has any, want 6 and 0", len(c.made), answers)
 		}
 		c.run(200 * time.Millisecond)
-		req := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
+		req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
 		c.tell(0, req)
 		if r := <-req.Answer(); r.Err != nil || r.Value.Height != 3 || r.Value.Hash != c.disk.Hash {
 			t.Errorf("asked for no block: %+v, with block %d on disk", r, c.disk.Height())
@@ -452,7 +452,7 @@ func TestInstantAndManual(t *testing.T) {
 		}
 		answers := 0
 		for _, n := range []uint64{3, 2, 0} {
-			req := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: n})
+			req := system.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: n})
 			c.post(func() { c.tell(0, req) })
 			go func() {
 				if r := <-req.Answer(); r.Err == nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -62,7 +62,7 @@ func (c *clock) restore(s messages.Clock) {
 }
 
 // captureClock says what time it is, where this node alone says that.
-func (a *Actor) captureClock(m link.Request[messages.CaptureClock, messages.Clock]) {
+func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Clock]) {
 	if err := a.alone(); err != nil {
 		m.Reply(messages.Clock{}, err)
 		return
@@ -71,7 +71,7 @@ func (a *Actor) captureClock(m link.Request[messages.CaptureClock, messages.Cloc
 }
 
 // setClock does all that is said, or nothing.
-func (a *Actor) setClock(m link.Request[messages.SetClock, messages.Clock]) {
+func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	q, c := &m.Question, a.clock
 	err := a.alone()
 	if err == nil && q.Frozen != nil {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
 )
@@ -19,7 +19,7 @@ const (
 )
 
 // setProduction does all that is said, or nothing.
-func (a *Actor) setProduction(m link.Request[messages.SetProduction, messages.Production]) {
+func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.Production]) {
 	q, rules := &m.Question, a.sched.Rules()
 	if err := a.alone(); err != nil {
 		m.Reply(messages.Production{}, err)

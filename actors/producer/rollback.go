@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
@@ -14,7 +14,7 @@ import (
 var ErrWentBack = errors.New("producer: the chain went back to a snapshot")
 
 // standStill looks at the chain no more until it is known where that is: the blocks that messages tell of may be gone.
-func (a *Actor) standStill(m link.Request[messages.StandStill, messages.Stopped]) {
+func (a *Actor) standStill(m system.Request[messages.StandStill, messages.Stopped]) {
 	err := a.alone()
 	a.still = err == nil
 	if a.still && a.timer != nil {
@@ -41,7 +41,7 @@ func (a *Actor) whileStill(msg any) {
 		a.goOn()
 	case messages.RestoreClock:
 		a.clock.restore(m.Clock)
-	case link.Request[messages.StopProducing, messages.Stopped], messages.ChainHalted:
+	case system.Request[messages.StopProducing, messages.Stopped], messages.ChainHalted:
 		a.stopped = true
 		a.goOn()
 		a.Handle(m)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -51,7 +51,7 @@ type forward struct {
 	replies []func(messages.Forwarded, error)
 }
 
-func (a *Actor) patchState(m link.Request[messages.PatchState, messages.StatePatched]) {
+func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StatePatched]) {
 	if err := a.alone(); err != nil {
 		m.Reply(messages.StatePatched{}, err)
 		return
@@ -156,7 +156,7 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 }
 
 // fastForward goes to a height. One who asks while another is on his way waits for that one (nearcore chain/jsonrpc/src/lib.rs:2543).
-func (a *Actor) fastForward(m link.Request[messages.FastForward, messages.Forwarded]) {
+func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.alone()
 	if err == nil && a.fork != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
@@ -35,7 +35,7 @@ type fork struct {
 func (f *fork) waits() bool { return f != nil && f.at == 0 }
 
 // missChunks says of which shards the next blocks have no new chunk.
-func (a *Actor) missChunks(m link.Request[messages.MissChunks, messages.ChunksMissed]) {
+func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.ChunksMissed]) {
 	q := &m.Question
 	err := a.alone()
 	ids := q.Shards
@@ -88,7 +88,7 @@ func (a *Actor) missed() {
 }
 
 // reorganise has the head and the blocks before it replaced.
-func (a *Actor) reorganise(m link.Request[messages.Reorganise, messages.Reorganised]) {
+func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorganised]) {
 	err := a.alone()
 	switch {
 	case err != nil:

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -15,7 +15,7 @@ import (
 
 // ask tells the first node a request and notes when it is answered.
 func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
-	r := link.NewRequest[Q, A](q)
+	r := system.NewRequest[Q, A](q)
 	c.post(func() { c.tell(0, r) })
 	go func() {
 		a := <-r.Answer()

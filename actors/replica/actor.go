@@ -20,7 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	chainactor "github.com/troupe-chain/troupe/actors/chain"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -102,13 +102,13 @@ func (a *Actor) Handle(msg any) {
 		a.stored()
 	case messages.ChainHalted:
 		a.halt()
-	case link.Request[messages.StopProducing, messages.Stopped]:
+	case system.Request[messages.StopProducing, messages.Stopped]:
 		m.Reply(messages.Stopped{}, nil)
-	case link.Request[messages.DrainChain, messages.Drained]:
+	case system.Request[messages.DrainChain, messages.Drained]:
 		a.over, a.drains = true, append(a.drains, m.Reply)
 		a.next()
 		a.drained()
-	case link.Answerable: // what a node may do that makes blocks
+	case system.Answerable: // what a node may do that makes blocks
 		m.Failed(ErrFollows)
 	default: // lifecycle, and what concerns a node that makes blocks
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -50,12 +50,12 @@ func (l *lazy) Receive(c actor.Context) {
 func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	t.Helper()
 	seen = &record{}
-	d, meter := link.NewDispatcher(), link.NewMeter()
-	sys := link.NewSystem()
+	d, meter := system.NewDispatcher(), system.NewMeter()
+	sys := system.NewSystem()
 	alive = new(atomic.Int64)
 	alone := stopAlone{}
 	props := func(name string, f func() actor.Actor) *actor.Props {
-		return link.Props(name, meter, f, actor.WithDispatcher(d), actor.WithSupervisor(alone))
+		return system.Props(name, meter, f, actor.WithDispatcher(d), actor.WithSupervisor(alone))
 	}
 	pid := sys.Root.Spawn(props("rpc", func() actor.Actor {
 		return NewRPC(Options{

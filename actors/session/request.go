@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -57,7 +57,7 @@ func (w *way) Reply(a messages.Awaited) {
 
 // Failed answers for an actor that will not: link.Answerable.
 func (w *way) Failed(why error) {
-	if errors.Is(why, link.ErrUnhandled) {
+	if errors.Is(why, system.ErrUnhandled) {
 		w.Reply(messages.Awaited{Err: ErrUnhandled})
 		return
 	}

@@ -14,7 +14,7 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -80,13 +80,13 @@ func (a *Actor) Handle(msg any) {
 		a.applied(messages.ChunkApplied{Block: m.Block})
 	case messages.BlockAdopted:
 		a.toMempool(m)
-	case link.Request[messages.LayoutChanged, messages.PoolMoved]:
+	case system.Request[messages.LayoutChanged, messages.PoolMoved]:
 		a.toMempool(m)
 	case messages.ProduceChunk:
 		a.toMempool(m)
-	case link.Request[messages.CapturePool, messages.PoolCaptured]:
+	case system.Request[messages.CapturePool, messages.PoolCaptured]:
 		a.toMempool(m)
-	case link.Request[messages.RestorePool, messages.PoolRestored]:
+	case system.Request[messages.RestorePool, messages.PoolRestored]:
 		a.toMempool(m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -13,8 +13,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	chainactor "github.com/troupe-chain/troupe/actors/chain"
-	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/actors/producer"
+	"github.com/troupe-chain/troupe/actors/system"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/consensus"
@@ -269,14 +269,14 @@ func (a *Actor) Handle(msg any) {
 		}
 	case messages.ChainHalted:
 		a.rest()
-	case link.Request[messages.StopProducing, messages.Stopped]:
+	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.rest()
 		m.Reply(messages.Stopped{}, nil)
-	case link.Request[messages.DrainChain, messages.Drained]:
+	case system.Request[messages.DrainChain, messages.Drained]:
 		a.rest()
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
-	case link.Answerable: // what a node may do that is alone
+	case system.Answerable: // what a node may do that is alone
 		m.Failed(producer.ErrShared)
 	default: // lifecycle, and what concerns a node that is alone
 	}

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/troupe-chain/troupe/actors/milestones"
+	"github.com/troupe-chain/troupe/actors/txtracker"
 	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -155,7 +155,7 @@ type world struct {
 	rng     interface{ Uint32() uint32 }
 	records *Records
 	ledger  book
-	told    *milestones.Actor
+	told    *txtracker.Actor
 	inbox   []any // of milestones
 	all     map[messages.Address]*member
 	order   []*member // as they came
@@ -172,7 +172,7 @@ type member struct {
 }
 
 func (w *world) begin() {
-	w.told = milestones.New(w.at, milestones.Out{Progress: func(to messages.Address, m messages.Progress) {
+	w.told = txtracker.New(w.at, txtracker.Out{Progress: func(to messages.Address, m messages.Progress) {
 		if x := w.all[to]; x != nil {
 			x.inbox = append(x.inbox, m)
 		}

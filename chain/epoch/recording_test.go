@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -228,8 +228,8 @@ func (h *recordedHeader) blockInfo(t *testing.T, lastFinalized primitives.Height
 // lines calls f with each line of a gzipped recording, with its first key.
 func lines(t *testing.T, name string, f func(key string, line []byte)) {
 	path := filepath.Join(data, "neard", name)
-	fixture.Need(t, path, "no recorded data")
-	for _, line := range fixture.Lines(t, path) {
+	testutil.Need(t, path, "no recorded data")
+	for _, line := range testutil.Lines(t, path) {
 		var key string
 		if n, _ := fmt.Sscanf(string(line[:min(32, len(line))]), "{%q", &key); n == 1 {
 			f(key, line)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 )
 
 func newCheck(a *app) *cobra.Command {
@@ -36,7 +36,7 @@ no key is needed for that.`,
 			if progress == nil {
 				progress = func(float64, string) {}
 			}
-			c, err := host.CheckFolder(cmd.Context(), hm, progress)
+			c, err := daemon.CheckFolder(cmd.Context(), hm, progress)
 			done()
 			if c != nil {
 				say(cmd, "head %d, folded up to %d, blocks from %d on", c.Head.Height, c.Folded.Height, c.Tail)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
@@ -27,7 +27,7 @@ func TestCompiler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	<-v.Warm("ft.near", contracts.C("ft"), &config.MustGet(config.June(86)).Wasm)
+	<-v.Warm("ft.near", contracts.C("ft"), &parameters.MustGet(parameters.June(86)).Wasm)
 	if s := v.Stats(); s.Builds != 1 || s.Failures != 0 || s.Compiler.Started != 1 || s.Compiler.InProcess != 0 {
 		t.Errorf("%+v", s)
 	}

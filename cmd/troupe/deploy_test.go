@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 )
 
 const repository = "../.."
@@ -127,7 +127,7 @@ func TestContainerfile(t *testing.T) {
 // TestUpgradeNotes: the keys that are said to change at once are those that do, and the format is the store's.
 func TestUpgradeNotes(t *testing.T) {
 	text := mustRead(t, repository+"/docs/UPGRADE.md")
-	for _, key := range host.LiveKeys() {
+	for _, key := range daemon.LiveKeys() {
 		if !strings.Contains(text, "`"+key+"`") && !regexp.MustCompile(`^troupe\.rpc\.max_.*_per_address$`).MatchString(key) {
 			t.Errorf("docs/UPGRADE.md says nothing of %s", key)
 		}

@@ -1,12 +1,12 @@
 package main
 
-import "github.com/troupe-chain/troupe/internal/feed"
+import "github.com/troupe-chain/troupe/internal/blockfeed"
 
 // feedsOf reads the values of --follow.
-func feedsOf(list []string) (out []feed.Source, err error) {
+func feedsOf(list []string) (out []blockfeed.Source, err error) {
 	seen := map[string]bool{}
 	for _, text := range list {
-		s, err := feed.Parse(text)
+		s, err := blockfeed.Parse(text)
 		if err != nil {
 			return nil, usagef("--follow: %w", err)
 		}

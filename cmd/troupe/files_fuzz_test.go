@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/bench/load"
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 	"github.com/troupe-chain/troupe/internal/capture"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // input is a file that a command reads. Whatever is in it, the command ends with an error or does its work: it does not panic.
@@ -224,8 +224,8 @@ func recordings(t testing.TB) [][]byte {
 }
 
 func failedChunks(t testing.TB) [][]byte {
-	text, err := json.Marshal(&failed.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: failed.Context{
-		Protocol: config.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),
+	text, err := json.Marshal(&badchunk.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: badchunk.Context{
+		Protocol: parameters.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 )
 
 // startMemory is what a process may take before it collects garbage for the first time, while its node starts: three collections were a seventh of what
@@ -17,11 +17,11 @@ const startMemory = 48 << 20
 func quickStart() (done func()) {
 	least := debug.SetMemoryLimit(-1)
 	if least <= startMemory { // by GOMEMLIMIT
-		debug.SetGCPercent(host.GCPercent)
+		debug.SetGCPercent(daemon.GCPercent)
 		return func() {}
 	}
 	done = sync.OnceFunc(func() {
-		debug.SetGCPercent(host.GCPercent)
+		debug.SetGCPercent(daemon.GCPercent)
 		debug.SetMemoryLimit(least)
 	})
 	debug.SetMemoryLimit(startMemory)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 )
 
 // collecting is the percentage that is set now.
@@ -25,8 +25,8 @@ func TestQuickStart(t *testing.T) {
 	})
 	usual := func(when string) {
 		t.Helper()
-		if got, most := collecting(), debug.SetMemoryLimit(-1); got != host.GCPercent || most != limit {
-			t.Errorf("%s: %d %%, %d bytes; want %d %%, %d", when, got, most, host.GCPercent, limit)
+		if got, most := collecting(), debug.SetMemoryLimit(-1); got != daemon.GCPercent || most != limit {
+			t.Errorf("%s: %d %%, %d bytes; want %d %%, %d", when, got, most, daemon.GCPercent, limit)
 		}
 	}
 	done := quickStart()

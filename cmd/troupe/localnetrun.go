@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/internal/localnet"
 )
 
@@ -118,7 +118,7 @@ func localnetNodes(found []home.LocalnetNode, with, args []string) (out []localn
 		out = append(out, localnet.Node{
 			Spec:    localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks, Program: shown, RPC: n.RPC.String()},
 			Command: append([]string{program, "--home", n.Dir, "run"}, args...),
-			URL:     host.URL(n.RPC.String()), Log: filepath.Join(n.Dir, runLog),
+			URL:     daemon.URL(n.RPC.String()), Log: filepath.Join(n.Dir, runLog),
 		})
 	}
 	return out, nil

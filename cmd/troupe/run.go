@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -213,8 +213,8 @@ Of other keys it says that they need a restart; a file that is none changes noth
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			ho := host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
-			again := func(h *host.Host) { reload(h, log, cmd.ErrOrStderr(), a) }
+			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
+			again := func(h *daemon.Host) { reload(h, log, cmd.ErrOrStderr(), a) }
 			if !flags.Changed("capture") {
 				return run(ctx, ho, cmd.OutOrStdout(), hup, again)
 			}
@@ -270,7 +270,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 }
 
 // run runs a node; reload is called at each SIGHUP, which comes by hup.
-func run(ctx context.Context, o host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host)) error {
+func run(ctx context.Context, o daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Host)) error {
 	started := quickStart()
 	defer started()
 	info := buildInfo()
@@ -289,7 +289,7 @@ func run(ctx context.Context, o host.Options, out io.Writer, hup <-chan os.Signa
 // time holds its folder still, and the next would only say that.
 func goesOn(err error) bool {
 	var stuck *stopError
-	return (errors.Is(err, host.ErrArrived) || errors.Is(err, host.ErrAgain) || errors.Is(err, host.ErrRoom)) && !errors.As(err, &stuck)
+	return (errors.Is(err, daemon.ErrArrived) || errors.Is(err, daemon.ErrAgain) || errors.Is(err, daemon.ErrRoom)) && !errors.As(err, &stuck)
 }
 
 // stopError says why a node has not stopped cleanly.
@@ -299,21 +299,21 @@ func (e *stopError) Unwrap() error { return e.error }
 
 // ended is why a node has ended, with what its stop came to. A fold that is left under way is no failure where the process ends: each start is ready for that.
 func ended(why, stop error) error {
-	if stop == nil || why == nil && stop == host.ErrUnfolded {
+	if stop == nil || why == nil && stop == daemon.ErrUnfolded {
 		return why
 	}
 	return errors.Join(why, &stopError{stop})
 }
 
 // once runs a node until it is told to stop, or ends by itself; started is called when it has started. Behind a clean stop o is that of the node that goes on in its place.
-func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host), started func()) error {
+func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Host), started func()) error {
 	h, err := startWithin(ctx, *o)
 	started()
 	if err != nil || h == nil {
 		return err
 	}
 	if h.Addr != nil {
-		o.Log.Infof("chain %s, JSON-RPC on %s", o.Home.Genesis.ChainID, host.URL(h.Addr.String()))
+		o.Log.Infof("chain %s, JSON-RPC on %s", o.Home.Genesis.ChainID, daemon.URL(h.Addr.String()))
 	}
 	if addr := h.NetworkAddr(); addr != nil {
 		o.Log.Infof("other nodes may connect to %v@%s", o.Home.NodeKey.PublicKey(), addr)
@@ -333,7 +333,7 @@ func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Sig
 		going = false
 	}
 	limit := stopLimit
-	if errors.Is(err, host.ErrArrived) { // nobody waits for it, and it goes on only if all is closed
+	if errors.Is(err, daemon.ErrArrived) { // nobody waits for it, and it goes on only if all is closed
 		limit = arrivedLimit
 	}
 	stopping, cancel := context.WithTimeout(context.Background(), limit)
@@ -342,7 +342,7 @@ func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Sig
 	switch stop {
 	case nil:
 		h.GoOn(o)
-	case host.ErrUnfolded:
+	case daemon.ErrUnfolded:
 		o.Log.Warn(stop)
 	}
 	return ended(err, stop)
@@ -353,14 +353,14 @@ const startGrace = time.Second
 
 // startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a minute. Then it returns neither node
 // nor error, and what was begun is left as by a crash at that moment, which the next start goes on from.
-func startWithin(ctx context.Context, o host.Options) (*host.Host, error) {
+func startWithin(ctx context.Context, o daemon.Options) (*daemon.Host, error) {
 	type started struct {
-		h   *host.Host
+		h   *daemon.Host
 		err error
 	}
 	done := make(chan started, 1)
 	go func() {
-		h, err := host.Start(o)
+		h, err := daemon.Start(o)
 		done <- started{h, err}
 	}()
 	select {
@@ -378,11 +378,11 @@ func startWithin(ctx context.Context, o host.Options) (*host.Host, error) {
 }
 
 // greeting is what somebody at a terminal may want to try next.
-func greeting(h *host.Host, hm *home.Home) string {
+func greeting(h *daemon.Host, hm *home.Home) string {
 	if h.Addr == nil {
 		return fmt.Sprintf("Chain %s runs, without JSON-RPC. Ctrl-C ends the node.\n", hm.Genesis.ChainID)
 	}
-	url := host.URL(h.Addr.String())
+	url := daemon.URL(h.Addr.String())
 	account := primitives.AccountID("near")
 	if hm.ValidatorKey != nil {
 		account = hm.ValidatorKey.AccountID

@@ -19,9 +19,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/internal/config"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // watched is a writer that calls seen once its text holds a word.
@@ -157,7 +157,7 @@ func TestRunQuiet(t *testing.T) {
 	dir := newHome(t, `{"tracked_shards_config":"NoShards"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, port, err := net.SplitHostPort(fixture.Addr(t))
+	_, port, err := net.SplitHostPort(testutil.Addr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,12 +190,12 @@ func TestEnded(t *testing.T) {
 		says      []string
 	}{
 		{nil, nil, false, nil},
-		{host.ErrArrived, nil, true, []string{"begins again"}},
-		{host.ErrArrived, late, false, []string{"begins again", "fold has not ended in time"}},
+		{daemon.ErrArrived, nil, true, []string{"begins again"}},
+		{daemon.ErrArrived, late, false, []string{"begins again", "fold has not ended in time"}},
 		{nil, late, false, []string{"fold has not ended in time"}},
-		{nil, host.ErrUnfolded, false, nil},
-		{nil, errors.Join(host.ErrUnfolded, io.ErrUnexpectedEOF), false, []string{"not folded", "unexpected EOF"}},
-		{host.ErrArrived, host.ErrUnfolded, false, []string{"begins again", "not folded"}}, // the folder is open still
+		{nil, daemon.ErrUnfolded, false, nil},
+		{nil, errors.Join(daemon.ErrUnfolded, io.ErrUnexpectedEOF), false, []string{"not folded", "unexpected EOF"}},
+		{daemon.ErrArrived, daemon.ErrUnfolded, false, []string{"begins again", "not folded"}}, // the folder is open still
 		{io.ErrUnexpectedEOF, nil, false, []string{"unexpected EOF"}},
 	} {
 		err := ended(c.why, c.stop)
@@ -214,14 +214,14 @@ func TestEnded(t *testing.T) {
 func TestGreeting(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		edit        func(*home.Home, *host.Options)
+		edit        func(*home.Home, *daemon.Options)
 		says, never []string
 	}{
-		{"plain", func(*home.Home, *host.Options) {}, []string{"Chain test runs; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json"}, []string{"no blocks", "sandbox_mine", "[::]"}},
-		{"no key", func(hm *home.Home, _ *host.Options) { hm.ValidatorKey = nil }, []string{"It makes no blocks: there is no ", `"account_id":"near"`}, []string{"The key of"}},
-		{"manual", func(hm *home.Home, _ *host.Options) { hm.Config.Production = config.Manual }, []string{"Blocks are made when they are asked for:\n  curl -s http://127.0.0.1:", `"method":"sandbox_mine"`}, nil},
-		{"every address", func(_ *home.Home, o *host.Options) { o.Listen = "0.0.0.0:0" }, []string{"JSON-RPC on http://127.0.0.1:"}, []string{"0.0.0.0", "[::]"}},
-		{"no rpc", func(_ *home.Home, o *host.Options) { o.NoRPC = true }, []string{"Chain test runs, without JSON-RPC."}, []string{"curl"}},
+		{"plain", func(*home.Home, *daemon.Options) {}, []string{"Chain test runs; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json"}, []string{"no blocks", "sandbox_mine", "[::]"}},
+		{"no key", func(hm *home.Home, _ *daemon.Options) { hm.ValidatorKey = nil }, []string{"It makes no blocks: there is no ", `"account_id":"near"`}, []string{"The key of"}},
+		{"manual", func(hm *home.Home, _ *daemon.Options) { hm.Config.Production = config.Manual }, []string{"Blocks are made when they are asked for:\n  curl -s http://127.0.0.1:", `"method":"sandbox_mine"`}, nil},
+		{"every address", func(_ *home.Home, o *daemon.Options) { o.Listen = "0.0.0.0:0" }, []string{"JSON-RPC on http://127.0.0.1:"}, []string{"0.0.0.0", "[::]"}},
+		{"no rpc", func(_ *home.Home, o *daemon.Options) { o.NoRPC = true }, []string{"Chain test runs, without JSON-RPC."}, []string{"curl"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			hm, err := home.Load(newHome(t, ""))
@@ -230,9 +230,9 @@ func TestGreeting(t *testing.T) {
 			}
 			log := logrus.New()
 			log.SetOutput(io.Discard)
-			o := host.Options{Home: hm, Listen: "127.0.0.1:0", Log: log}
+			o := daemon.Options{Home: hm, Listen: "127.0.0.1:0", Log: log}
 			c.edit(hm, &o)
-			h, err := host.Start(o)
+			h, err := daemon.Start(o)
 			if err != nil {
 				t.Fatal(err)
 			}

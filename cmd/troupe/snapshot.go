@@ -9,8 +9,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 )
 
 func newSnapshot(a *app) *cobra.Command {
@@ -53,7 +53,7 @@ FOLDER.unfinished-snapshot, which no node opens and which the next one removes.`
 				return err
 			}
 			progress, done := bytesProgress(cmd.ErrOrStderr(), "snapshot")
-			s, running, err := host.CreateSnapshot(cmd.Context(), hm, buildInfo().Build, &host.BackupRequest{Dir: dir, Copy: whole}, progress)
+			s, running, err := daemon.CreateSnapshot(cmd.Context(), hm, buildInfo().Build, &daemon.BackupRequest{Dir: dir, Copy: whole}, progress)
 			done()
 			if err != nil {
 				return err
@@ -92,7 +92,7 @@ and the chain is an epoch beyond the last thing that it signed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			progress, done := bytesProgress(cmd.ErrOrStderr(), "restore")
-			r, err := host.RestoreSnapshot(cmd.Context(), host.RestoreOptions{Home: a.home, Snapshot: args[0], Replace: replace, Progress: progress})
+			r, err := daemon.RestoreSnapshot(cmd.Context(), daemon.RestoreOptions{Home: a.home, Snapshot: args[0], Replace: replace, Progress: progress})
 			done()
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/indexer/lake"
 	"github.com/troupe-chain/troupe/indexer/node"
 	"github.com/troupe-chain/troupe/internal/config"
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -226,14 +226,14 @@ func (o *streamFlags) start(a *app, log *logrus.Logger) (*node.Node, error) {
 	for _, w := range hm.Warnings {
 		log.Warn(w.String())
 	}
-	debug.SetGCPercent(host.GCPercent)
+	debug.SetGCPercent(daemon.GCPercent)
 	info := buildInfo()
-	n, err := node.Under(host.Options{
+	n, err := node.Under(daemon.Options{
 		Home: hm, Log: log, Listen: o.rpcAddr, NoRPC: o.rpcAddr == "", Trust: a.fast, Compiler: compilerCommand(),
 		Version: view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go},
 	})
 	if err == nil && n.Host().Addr != nil {
-		log.Infof("chain %s, JSON-RPC on %s", hm.Genesis.ChainID, host.URL(n.Host().Addr.String()))
+		log.Infof("chain %s, JSON-RPC on %s", hm.Genesis.ChainID, daemon.URL(n.Host().Addr.String()))
 	}
 	return n, err
 }

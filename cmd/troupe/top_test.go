@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 )
 
 // TestTop: without a terminal one screen of a node that runs is printed; what is no node, and what is no time, is said.
@@ -24,7 +24,7 @@ func TestTop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.Start(host.Options{Home: hm, Listen: "127.0.0.1:0"})
+	h, err := daemon.Start(daemon.Options{Home: hm, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

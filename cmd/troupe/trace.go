@@ -18,9 +18,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/flame"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/internal/trace"
 )
 
@@ -118,7 +118,7 @@ func (a *app) nodeURL(given string) (string, error) {
 		case c.RPC == nil:
 			return "", fmt.Errorf(`%s: "rpc" is null, so the node listens nowhere; where it was started with --rpc-addr, name that with --url`, filepath.Join(a.home, home.ConfigFile))
 		default:
-			given = host.URL(c.RPC.Addr)
+			given = daemon.URL(c.RPC.Addr)
 		}
 	}
 	if !strings.Contains(given, "://") {

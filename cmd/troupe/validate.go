@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/daemon"
 )
 
 func newValidateConfig(a *app) *cobra.Command {
@@ -22,7 +22,7 @@ Warnings do not keep a node from running. With an error the exit code is 1.`,
 		Example: "  troupe --home /tmp/chain validate-config",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := host.CheckHome(a.home)
+			r := daemon.CheckHome(a.home)
 			for _, path := range r.Files {
 				say(cmd, "ok: %s", path)
 			}

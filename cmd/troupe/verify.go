@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 	"github.com/troupe-chain/troupe/internal/replay"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -53,7 +53,7 @@ data/failed of its home. Given such a file, verify runs the chunk, and fails if 
 			}
 			different, fails := false, false
 			for _, file := range files {
-				if failed.Is(file) {
+				if badchunk.Is(file) {
 					err := verifyFailed(cmd.OutOrStdout(), file)
 					if fails = fails || errors.Is(err, errFails); err != nil && !errors.Is(err, errFails) {
 						return fmt.Errorf("%s: %w", file, err)

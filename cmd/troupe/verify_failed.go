@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
@@ -17,7 +17,7 @@ var errFails = errors.New("the chunk fails still")
 // verifyFailed runs a chunk that a node failed to apply, and says whether it does now. Contracts are compiled as the node has them
 // compiled: by children, since the compiler may be what fails.
 func verifyFailed(w io.Writer, file string) error {
-	f, err := failed.Read(file)
+	f, err := badchunk.Read(file)
 	if err != nil {
 		return err
 	}
@@ -34,10 +34,10 @@ func verifyFailed(w io.Writer, file string) error {
 	case err == nil:
 		_, _ = fmt.Fprintf(w, "  now it is applied: %d outcomes, %d gas, state root %v\n", len(r.Outcomes), r.GasUsed, r.Trie.Root())
 		return nil
-	case errors.Is(err, failed.ErrState):
+	case errors.Is(err, badchunk.ErrState):
 		_, _ = fmt.Fprintln(w, "  now it goes on beyond where it failed, to a part of the state that the file does not hold")
 		return nil
-	case errors.Is(err, failed.ErrFormat):
+	case errors.Is(err, badchunk.ErrFormat):
 		return err
 	case errors.As(err, &p):
 		_, _ = fmt.Fprintf(w, "  now: %v\n%s\n", p, p.Stack)

@@ -4,22 +4,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/engine/badchunk"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // TestVerifyFailed: a chunk that a node failed to apply is run, and its failing is that of the command.
 func TestVerifyFailed(t *testing.T) {
-	f := &failed.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: failed.Context{
-		Protocol: config.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),
+	f := &badchunk.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: badchunk.Context{
+		Protocol: parameters.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),
 	}}
 	for _, test := range []struct {
 		fails bool
 		want  string
 	}{{false, "now it is applied: 0 outcomes"}, {true, "no congestion info of shard 0"}} {
 		f.Context.NewChunk = test.fails // and nobody says how congested the shard is, which no chunk goes without
-		path, err := failed.Write(t.TempDir(), f)
+		path, err := badchunk.Write(t.TempDir(), f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Set by the linker: -X main.version=$(git describe) -X main.commit=$(git rev-parse HEAD).
@@ -54,7 +54,7 @@ func buildInfo() build {
 // versionText is what --version prints, in the form of neard's.
 func versionText() string {
 	b := buildInfo()
-	return fmt.Sprintf("troupe (release %s) (build %s) (commit %s) (go %s) (protocol %d)", b.Release, b.Build, b.Commit, b.Go, config.Newest(primitives.NumberingRelease))
+	return fmt.Sprintf("troupe (release %s) (build %s) (commit %s) (go %s) (protocol %d)", b.Release, b.Build, b.Commit, b.Go, parameters.Newest(primitives.NumberingRelease))
 }
 
 func newVersion(*app) *cobra.Command {

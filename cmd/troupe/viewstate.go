@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/dump"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
@@ -75,7 +75,7 @@ receipts on their way between shards.`,
 				}
 			}
 			var first *genesis.Config
-			err = host.Dump(hm, r, func(d *dump.Received) error {
+			err = daemon.Dump(hm, r, func(d *dump.Received) error {
 				first = d.Genesis
 				if o.stream {
 					return d.WriteFolder(to, hm)

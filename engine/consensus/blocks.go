@@ -4,9 +4,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/troupe-chain/troupe/chain/intake"
-	"github.com/troupe-chain/troupe/chain/parts"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -31,7 +31,7 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 		n.note(err, "block %d %v refused again", b.Header.Height, short(hash))
 		return
 	}
-	x := intake.Block{Block: b, From: string(from), Standing: intake.Orphan}
+	x := blockpool.Block{Block: b, From: string(from), Standing: blockpool.Orphan}
 	if !n.pool.Has(hash) { // else this copy says nothing new
 		as, err := n.e.Admit(b)
 		if err != nil {
@@ -39,15 +39,15 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 			return
 		}
 		x.Standing, x.Producer, x.Needs = as.Standing, as.Producer, as.Needs
-		if as.Standing != intake.Stranger {
+		if as.Standing != blockpool.Stranger {
 			n.see(b.Header)
 		}
 	}
-	if x.Standing == intake.Orphan && n.o.planted(PlantedOrphans) {
+	if x.Standing == blockpool.Orphan && n.o.planted(PlantedOrphans) {
 		return
 	}
 	out, err := n.pool.Add(x, uint64(n.now))
-	if x.Standing == intake.Stranger || errors.Is(err, intake.ErrFar) {
+	if x.Standing == blockpool.Stranger || errors.Is(err, blockpool.ErrFar) {
 		n.askHeaders(from)
 	}
 	if err != nil {
@@ -91,14 +91,14 @@ func (n *Node) unadmitted(from Peer, b *primitives.Block, err error) {
 }
 
 // want asks for what a block lacks. Bodies are asked for behind blocks that are known; those of orphans come later, or by themselves.
-func (n *Node) want(b *primitives.Block, from Peer, out *intake.Out) {
+func (n *Node) want(b *primitives.Block, from Peer, out *blockpool.Out) {
 	if !out.Parent.IsZero() {
 		n.miss(out.Parent, from)
 	}
 	if len(out.Chunks) == 0 || n.e.Adopted(b.Header.PrevHash) == nil {
 		return
 	}
-	w := parts.Wanted{Ancestor: b.Header.PrevHash}
+	w := chunkparts.Wanted{Ancestor: b.Header.PrevHash}
 	if by, err := n.e.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil {
 		w.By = by.AccountID
 	}
@@ -121,7 +121,7 @@ func (n *Node) want(b *primitives.Block, from Peer, out *intake.Out) {
 
 // body gives the intake a chunk of which all is here that this node needs.
 func (n *Node) body(c *primitives.Chunk) {
-	signed, need := false, intake.Need{}
+	signed, need := false, blockpool.Need{}
 	if !n.pool.Wants(c.Hash) {
 		var err error
 		if signed, need, err = n.e.AdmitBody(c); err != nil {
@@ -130,7 +130,7 @@ func (n *Node) body(c *primitives.Chunk) {
 		}
 	}
 	switch err := n.pool.AddBody(c, signed, need); {
-	case err == nil, errors.Is(err, intake.ErrUnwanted), errors.Is(err, intake.ErrStale):
+	case err == nil, errors.Is(err, blockpool.ErrUnwanted), errors.Is(err, blockpool.ErrStale):
 	default:
 		n.note(err, "body of shard %d at %d not kept", c.Header.ShardID, c.Header.HeightCreated)
 	}
@@ -156,7 +156,7 @@ func (n *Node) onTheWay() (count int) {
 }
 
 // begin judges a block whose parent is there. One that is good and lacks bodies waits for them.
-func (n *Node) begin(b *intake.Block) {
+func (n *Node) begin(b *blockpool.Block) {
 	hash := b.Hash()
 	p, err := n.e.Begin(b.Block, b.Chunks, false)
 	if err == nil {
@@ -236,7 +236,7 @@ func (n *Node) adopt(w *work) {
 		changed = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
 	again := n.pool.Adopted(b, n.tip, acc.Final.Height, changed)
-	n.spread(parts.BlockCame{Hash: hash})
+	n.spread(chunkparts.BlockCame{Hash: hash})
 	if acc.IsHead {
 		n.spread(n.partsHead(hash, b.Header))
 	}
@@ -257,7 +257,7 @@ func (n *Node) written() {
 		n.out.Stored = append(n.out.Stored, acc)
 		n.pooled(acc)
 		if n.judges != nil {
-			out, err := n.judges.Step(witness.BlockCame{Hash: acc.Entry.Hash, Final: acc.Final.Height})
+			out, err := n.judges.Step(partialwitness.BlockCame{Hash: acc.Entry.Hash, Final: acc.Final.Height})
 			n.judging(out, err)
 			waited := n.unjudged[acc.Entry.Hash]
 			delete(n.unjudged, acc.Entry.Hash)
@@ -296,8 +296,8 @@ func (n *Node) unfit(from Peer, b *primitives.Block, err error) {
 
 // partsHead is the head for the parts of chunks. Those that are on a block far below the highest one nobody passes on any more: they are asked for
 // at once.
-func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) parts.Head {
-	out := parts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
+func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) chunkparts.Head {
+	out := chunkparts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
 	if at := n.ahead(); at != nil && at.Height > h.Height+1 {
 		out.Header, out.HeaderPrev = at.Hash(), at.PrevHash
 	}

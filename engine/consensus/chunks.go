@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -50,7 +50,7 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 		c = n.lie(c)
 	}
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
-	n.spread(parts.Made{Chunk: c, Body: coded})
+	n.spread(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) { // a restart has lost what it would show, or the shard has come in since
 		n.note(err, "shows no witness of shard %d on %d", id, h.height)
@@ -69,10 +69,10 @@ func (n *Node) lie(c *primitives.Chunk) *primitives.Chunk {
 }
 
 // spread has the parts do something, and does what comes of it.
-func (n *Node) spread(ev parts.Event) {
+func (n *Node) spread(ev chunkparts.Event) {
 	if n.o.planted(PlantedNoForward) {
 		switch ev.(type) {
-		case parts.Forward, parts.Tick, parts.Request:
+		case chunkparts.Forward, chunkparts.Tick, chunkparts.Request:
 			return
 		}
 	}

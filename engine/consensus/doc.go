@@ -4,8 +4,8 @@
 //	        adopted blocks are on disk; Moved: the engine holds other shards. Time is an argument
 //	out     Out: what must be on disk before anything is said, messages, jobs that may run anywhere, blocks that were adopted and
 //	        stored, when to wake it
-//	state   Node: the engine; votes (chain/doomslug); received blocks and bodies (chain/intake); chunks in parts (chain/parts);
-//	        witnesses and endorsements (chain/witness); pools (chain/mempool); what was signed (Signatures)
+//	state   Node: the engine; votes (chain/doomslug); received blocks and bodies (chain/blockpool); chunks in parts (chain/chunkparts);
+//	        witnesses and endorsements (chain/partialwitness); pools (chain/txpool); what was signed (Signatures)
 //	units   times in ns since 1970, heights in blocks
 //	bound   those of the packages above; MaxParked votes for blocks that have not come, MaxMissing blocks that are asked for
 //	errors  a bad message is dropped and noted; a failure of this node's own is Out.Fatal, after which it does nothing more

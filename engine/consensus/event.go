@@ -3,7 +3,7 @@ package consensus
 import (
 	"fmt"
 
-	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -71,7 +71,7 @@ type Send struct {
 	Message Message
 	Again   bool // a block that all neighbours were told of before, and nothing has come of it
 	// Ask says of a ChunkRequest who else may be asked; nil: nobody.
-	Ask *parts.Ask
+	Ask *chunkparts.Ask
 }
 
 // Job is work that may run on any goroutine, once; then Done is to be said.

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -53,7 +53,7 @@ func (n *Node) setHead(at *engine.Entry) {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
 	n.head, n.moved = h, n.now
-	n.later = slices.DeleteFunc(n.later, func(s witness.Send) bool { // of chunks on it there may be some: they were here before it
+	n.later = slices.DeleteFunc(n.later, func(s partialwitness.Send) bool { // of chunks on it there may be some: they were here before it
 		e, ok := s.Body.(*primitives.ChunkEndorsement)
 		return !ok || e.Metadata.HeightCreated <= h.height
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -99,7 +99,7 @@ func TestLater(t *testing.T) {
 	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
 	for h := range primitives.Height(3) {
 		e := &primitives.ChunkEndorsement{Metadata: primitives.ChunkEndorsementMetadata{HeightCreated: 7 + h}}
-		n.later = append(n.later, witness.Send{To: []primitives.AccountID{"bb"}, Body: e})
+		n.later = append(n.later, partialwitness.Send{To: []primitives.AccountID{"bb"}, Body: e})
 	}
 	at := new(primitives.BlockHeader)
 	at.Height = 8
@@ -118,7 +118,7 @@ func TestEndorsesNoOld(t *testing.T) {
 		at := new(primitives.BlockHeader)
 		at.Height = seen
 		eyes := &assignments{}
-		n := &Node{e: newHead{}, out: new(Out), seen: at, head: &head{height: 8}, eyes: eyes, judges: witness.NewTracker(witness.Validator{}, eyes, nil),
+		n := &Node{e: newHead{}, out: new(Out), seen: at, head: &head{height: 8}, eyes: eyes, judges: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil),
 			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, unjudged: map[primitives.Hash][]*primitives.Chunk{}}
 		if n.endorseHeld(c); len(n.unjudged) != want {
 			t.Errorf("%d wait at 8 of %d, not %d", len(n.unjudged), seen, want)

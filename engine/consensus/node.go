@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/intake"
-	"github.com/troupe-chain/troupe/chain/mempool"
-	"github.com/troupe-chain/troupe/chain/parts"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -21,7 +21,7 @@ import (
 // Chain is the engine as a Node drives it; *engine.Engine is it.
 type Chain interface {
 	Admit(b *primitives.Block) (engine.Admitted, error)
-	AdmitBody(c *primitives.Chunk) (signed bool, need intake.Need, err error)
+	AdmitBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	AddHeaders(list []*primitives.BlockHeader) (taken int, err error)
 	HeaderHead() (storage.BlockRef, error)
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
@@ -133,7 +133,7 @@ type Node struct {
 	parked  map[primitives.AccountID][]parked // by target
 	again   again
 
-	pool     *intake.Pool
+	pool     *blockpool.Pool
 	tip      primitives.Height
 	seen     *primitives.BlockHeader // the highest one of a block that two thirds have voted for, nil: none above the tip
 	work     *work
@@ -142,16 +142,16 @@ type Node struct {
 	route    []primitives.Hash // of headers ahead of the blocks
 	asked    int64             // when headers were asked for
 
-	parts    *parts.Pool
+	parts    *chunkparts.Pool
 	whole    map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
 	ready    map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
 	unjudged map[primitives.Hash][]*primitives.Chunk                            // complete chunks on blocks that are not here yet, by those
 	eyes     *assignments
-	judges   *witness.Tracker // nil: no validator
-	votes    *witness.Endorsements
-	later    []witness.Send // endorsements of chunks on the head, to who may need them if a height is skipped
-	endorsed int64          // when an endorsement came last
-	waiting  map[primitives.ShardID]*mempool.Pool
+	judges   *partialwitness.Tracker // nil: no validator
+	votes    *partialwitness.Endorsements
+	later    []partialwitness.Send // endorsements of chunks on the head, to who may need them if a height is skipped
+	endorsed int64                 // when an endorsement came last
+	waiting  map[primitives.ShardID]*txpool.Pool
 
 	jobs    map[uint64]func()
 	lastJob uint64
@@ -171,18 +171,18 @@ func New(o Options, now int64) (*Node, error) {
 	signed.begin(e.Tip().Height())
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
-		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
+		pool: blockpool.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
 		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
 		ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, unjudged: map[primitives.Hash][]*primitives.Chunk{},
-		waiting: map[primitives.ShardID]*mempool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
+		waiting: map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
-	n.parts = parts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
+	n.parts = chunkparts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
 	n.eyes = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
-	n.votes = witness.NewEndorsements(n.eyes, o.Verify)
+	n.votes = partialwitness.NewEndorsements(n.eyes, o.Verify)
 	if n.me != "" {
 		n.setKey(o.Key)
-		n.judges = witness.NewTracker(witness.Validator{Account: o.Account, Key: o.Key}, n.eyes, o.Verify)
+		n.judges = partialwitness.NewTracker(partialwitness.Validator{Account: o.Account, Key: o.Key}, n.eyes, o.Verify)
 	}
 	return n, nil
 }
@@ -247,7 +247,7 @@ func (n *Node) advance() {
 			n.housekeep()
 		}
 		if due := n.due(); due > 0 && n.now >= due {
-			n.spread(parts.Tick{})
+			n.spread(chunkparts.Tick{})
 		}
 		n.out.Wake = n.sweep
 		if due := n.due(); due > 0 {
@@ -372,18 +372,18 @@ func (n *Node) receive(from Peer, m Message) {
 	case *primitives.SignedTransaction:
 		n.transaction(m)
 	case *primitives.PartialChunk:
-		n.spread(parts.Partial{PartialChunk: m})
+		n.spread(chunkparts.Partial{PartialChunk: m})
 	case *primitives.ChunkForward:
-		n.spread(parts.Forward{ChunkForward: m})
+		n.spread(chunkparts.Forward{ChunkForward: m})
 	case *primitives.ChunkRequest:
-		n.spread(parts.Request{ChunkRequest: m, From: from})
+		n.spread(chunkparts.Request{ChunkRequest: m, From: from})
 	case *primitives.ChunkResponse:
-		n.spread(parts.Response{ChunkResponse: m})
+		n.spread(chunkparts.Response{ChunkResponse: m})
 	case *primitives.ChunkEndorsement:
 		switch err := n.votes.Add(m); {
 		case err == nil:
 			n.endorsed = n.now
-		case !errors.Is(err, witness.ErrKnown):
+		case !errors.Is(err, partialwitness.ErrKnown):
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
 	case *primitives.WitnessAck: // the producer's meters
@@ -395,7 +395,7 @@ func (n *Node) receive(from Peer, m Message) {
 // housekeep asks again for what has not come, and tells the head again where nothing moves.
 func (n *Node) housekeep() {
 	if !n.o.planted(PlantedStaleHead) {
-		n.spread(parts.Tick{})
+		n.spread(chunkparts.Tick{})
 		n.askAgain()
 	}
 	if n.head != nil && n.now-n.moved >= n.o.Delays.Skip {

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -59,10 +59,10 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	n.enliven(n.head.height + 1)
 }
 
-func (n *Node) poolOf(id primitives.ShardID) *mempool.Pool {
+func (n *Node) poolOf(id primitives.ShardID) *txpool.Pool {
 	p := n.waiting[id]
 	if p == nil {
-		p = mempool.New(mempool.Limits{Transactions: MaxWaiting, Bytes: maxBytes}, n.e.Chain().ValidityPeriod, n.o.Seed)
+		p = txpool.New(txpool.Limits{Transactions: MaxWaiting, Bytes: maxBytes}, n.e.Chain().ValidityPeriod, n.o.Seed)
 		p.Advance(n.head.height)
 		n.waiting[id] = p
 	}
@@ -126,7 +126,7 @@ func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primit
 }
 
 // walk shows a round to the runtime.
-type walk struct{ round *mempool.Round }
+type walk struct{ round *txpool.Round }
 
 // NextGroup is part of apply.Candidates.
 func (w *walk) NextGroup() apply.Group {

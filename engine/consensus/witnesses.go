@@ -7,7 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -33,7 +33,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 		return err
 	}
 	if !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID != n.me }) {
-		if e := witness.Endorse(key, c.Hash, n.me, n.o.Key); n.mayEndorse(e) {
+		if e := partialwitness.Endorse(key, c.Hash, n.me, n.o.Key); n.mayEndorse(e) {
 			n.say(n.me, e)
 		}
 		return nil
@@ -46,7 +46,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 		return err
 	}
 	if spared {
-		out, err := n.judges.Step(witness.Held{Key: key, Chunk: c.Hash})
+		out, err := n.judges.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
 		n.judging(out, err)
 		return nil
 	}
@@ -54,7 +54,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	if err != nil {
 		return err
 	}
-	out, err := n.judges.Step(witness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys})
+	out, err := n.judges.Step(partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys})
 	n.judging(out, err)
 	return nil
 }
@@ -91,20 +91,20 @@ func (n *Node) judge(m Message) {
 		n.note(nil, "%T to who is no validator", m)
 		return
 	}
-	var ev witness.Event
+	var ev partialwitness.Event
 	switch m := m.(type) {
 	case *primitives.PartialWitness:
-		ev = witness.Part{Part: m}
+		ev = partialwitness.Part{Part: m}
 	case Forwarded:
-		ev = witness.Part{Part: m.PartialWitness, Forward: true}
+		ev = partialwitness.Part{Part: m.PartialWitness, Forward: true}
 	case *primitives.ContractAccesses:
-		ev = witness.Accesses{Accesses: m, Held: n.e.Holds(m.Key.ShardID)}
+		ev = partialwitness.Accesses{Accesses: m, Held: n.e.Holds(m.Key.ShardID)}
 	case *primitives.ContractCodeRequest:
-		ev = witness.CodeAsked{Request: m, Codes: n.e.CodeOf}
+		ev = partialwitness.CodeAsked{Request: m, Codes: n.e.CodeOf}
 	case *primitives.ContractCodeResponse:
-		ev = witness.Code{Response: m}
+		ev = partialwitness.Code{Response: m}
 	case *primitives.PartialContractDeploys:
-		ev = witness.Deploys{Part: m}
+		ev = partialwitness.Deploys{Part: m}
 	default:
 		n.note(nil, "a message of type %T dropped", m)
 		return
@@ -114,8 +114,8 @@ func (n *Node) judge(m Message) {
 }
 
 // judging does what the tracker of witnesses wants done.
-func (n *Node) judging(out witness.Out, err error) {
-	if err != nil && !errors.Is(err, witness.ErrKnown) {
+func (n *Node) judging(out partialwitness.Out, err error) {
+	if err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 		n.note(err, "witnesses")
 	}
 	for _, s := range out.Send {
@@ -128,7 +128,7 @@ func (n *Node) judging(out witness.Out, err error) {
 				n.o.Vouched(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), n.public)
 			}
 			if n.head != nil && n.hurries() {
-				n.later = append(n.later, witness.Send{To: s.To[s.Soon:], Body: e})
+				n.later = append(n.later, partialwitness.Send{To: s.To[s.Soon:], Body: e})
 				s.To = s.To[:s.Soon]
 			}
 		}
@@ -141,7 +141,7 @@ func (n *Node) judging(out witness.Out, err error) {
 	}
 	for _, w := range out.Work {
 		then := func() {
-			out, err := n.judges.Step(witness.Worked{Work: w})
+			out, err := n.judges.Step(partialwitness.Worked{Work: w})
 			n.judging(out, err)
 		}
 		if w.Quick() {
@@ -195,7 +195,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		return
 	}
 	if n.e.Entry(h.PrevBlockHash) == nil {
-		if h.HeightCreated > n.head.height && h.HeightCreated-n.head.height <= witness.MaxAhead {
+		if h.HeightCreated > n.head.height && h.HeightCreated-n.head.height <= partialwitness.MaxAhead {
 			n.wait(c)
 		}
 		return
@@ -222,7 +222,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 			n.fail(err)
 		case err != nil || !held:
 		default:
-			out, err := n.judges.Step(witness.Held{Key: key, Chunk: c.Hash})
+			out, err := n.judges.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
 			n.judging(out, err)
 		}
 	}
@@ -243,7 +243,7 @@ func (n *Node) wait(c *primitives.Chunk) {
 }
 
 // check judges a witness: by the state, if that is here, else by what the witness shows, which is a job.
-func (n *Node) check(j witness.Judgement) {
+func (n *Node) check(j partialwitness.Judgement) {
 	if n.o.planted(PlantedEndorse) {
 		n.judged(j, nil)
 		return
@@ -255,7 +255,7 @@ func (n *Node) check(j witness.Judgement) {
 }
 
 // look does so, in a job where that takes long.
-func (n *Node) look(j witness.Judgement) {
+func (n *Node) look(j partialwitness.Judgement) {
 	var held bool
 	var err error
 	whole := n.whole[j.Witness.Header.ChunkHash()]
@@ -276,8 +276,8 @@ func (n *Node) look(j witness.Judgement) {
 }
 
 // judged says what became of a judgement.
-func (n *Node) judged(j witness.Judgement, err error) {
-	ev := witness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
+func (n *Node) judged(j partialwitness.Judgement, err error) {
+	ev := partialwitness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
 	if ev.Early && n.e.Entry(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
 		n.check(j)
 		return

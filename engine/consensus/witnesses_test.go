@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -33,7 +33,7 @@ func judging(finds error) (*Node, *int) {
 	e := held{finds: finds, looked: looked}
 	eyes := &assignments{}
 	return &Node{e: e, out: new(Out), eyes: eyes, jobs: map[uint64]func(){}, signed: new(Signatures),
-		judges: witness.NewTracker(witness.Validator{}, eyes, nil)}, looked
+		judges: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil)}, looked
 }
 
 // TestOthersWitness: what a witness names and is not here ends nobody; what is wrong with this node's own does.
@@ -46,7 +46,7 @@ func TestOthersWitness(t *testing.T) {
 		{engine.ErrWitness, false}, {engine.ErrNoCode, false}, {errors.New("the disk is full"), true},
 	} {
 		n, _ := judging(nil)
-		n.judged(witness.Judgement{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
+		n.judged(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
 		if (n.fatal != nil) != c.ends {
 			t.Errorf("%v ends this node: %v", c.finds, n.fatal)
 		}
@@ -60,7 +60,7 @@ func TestOthersWitness(t *testing.T) {
 func TestLongWitness(t *testing.T) {
 	for size, jobs := range map[int]int{checkedAtOnce: 0, checkedAtOnce + 1: 1} {
 		n, looked := judging(engine.ErrNoCode)
-		n.look(witness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})
+		n.look(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})
 		if len(n.out.Jobs) != jobs || *looked != 1-jobs {
 			t.Errorf("%d bytes: %d jobs, looked at %d times", size, len(n.out.Jobs), *looked)
 		}

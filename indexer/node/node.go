@@ -23,8 +23,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/indexer"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/stream"
 )
 
@@ -40,11 +40,11 @@ type Options struct {
 
 // Node runs.
 type Node struct {
-	options host.Options
+	options daemon.Options
 	config  indexer.Config
 
 	mu      sync.Mutex
-	h       *host.Host
+	h       *daemon.Host
 	changed chan struct{} // closed when h or ended change
 	ended   error         // why there is none any more
 	stop    context.CancelFunc
@@ -58,7 +58,7 @@ func Start(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Under(host.Options{Home: hm, Log: o.Log, Listen: o.RPCAddr, NoRPC: o.RPCAddr == ""})
+	return Under(daemon.Options{Home: hm, Log: o.Log, Listen: o.RPCAddr, NoRPC: o.RPCAddr == ""})
 }
 
 // Load reads the home, and sets in its configuration what the options say.
@@ -87,12 +87,12 @@ func (o *Options) Load() (*home.Home, error) {
 }
 
 // Under begins one as a host's options say.
-func Under(o host.Options) (*Node, error) {
+func Under(o daemon.Options) (*Node, error) {
 	o.Inside, o.Again = true, true
 	if o.Home.Config.Network.On() { // in a network it makes no blocks, whoever's key lies there
 		o.Home.ValidatorKey = nil
 	}
-	h, err := host.Start(o)
+	h, err := daemon.Start(o)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (n *Node) watch(ctx context.Context) {
 			why = context.Canceled
 		case why = <-h.Failed():
 		}
-		again := errors.Is(why, host.ErrArrived)
+		again := errors.Is(why, daemon.ErrArrived)
 		if again {
 			n.set(nil, nil)
 		}
@@ -149,7 +149,7 @@ func (n *Node) watch(ctx context.Context) {
 		err := h.Stop(stopping)
 		cancel()
 		if again && err == nil && ctx.Err() == nil {
-			if h, err = host.Start(n.options); err == nil {
+			if h, err = daemon.Start(n.options); err == nil {
 				n.set(h, nil)
 				continue
 			}
@@ -163,7 +163,7 @@ func (n *Node) watch(ctx context.Context) {
 	}
 }
 
-func (n *Node) set(h *host.Host, ended error) {
+func (n *Node) set(h *daemon.Host, ended error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.h, n.ended = h, ended
@@ -201,7 +201,7 @@ func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 }
 
 // Host is the node that runs now; nil: none does.
-func (n *Node) Host() *host.Host {
+func (n *Node) Host() *daemon.Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.h

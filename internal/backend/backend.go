@@ -8,12 +8,12 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/viewer"
+	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -34,7 +34,7 @@ type Options struct {
 	// KeepEpochs is gc_num_epochs_to_keep, the head's included; 0: an archival node, which keeps all.
 	KeepEpochs uint64
 	// Views runs the calls of CallFunction; nil: there are none.
-	Views *viewer.Pool
+	Views *viewpool.Pool
 	// MaxGasBurntView is max_gas_burnt_view, 0: what a call may burn in a block.
 	MaxGasBurntView primitives.Gas
 	Now             func() time.Time
@@ -291,7 +291,7 @@ func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) 
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := config.Get(config.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.Get(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/viewer"
+	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
@@ -30,9 +30,9 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 		switch out, err = b.callFunction(block, c, short, interrupt); {
 		case errors.Is(err, action.ErrLong):
 			b.long.add(key, b.Now())
-			return viewer.ErrLong
+			return viewpool.ErrLong
 		case errors.Is(err, action.ErrNotReady):
-			return viewer.ErrLong
+			return viewpool.ErrLong
 		}
 		return err
 	}, c.Gone)

@@ -4,8 +4,8 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // ClientConfig returns the JSON of client_config.
@@ -38,7 +38,7 @@ func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
 	if err := b.Engine.Epochs(func(m *epoch.Manager) (err error) { pv, err = m.ProtocolVersion(h.EpochID); return }); err != nil {
 		return 0, err
 	}
-	runtime, err := config.Get(config.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.Get(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
 	if err != nil {
 		return 0, err
 	}

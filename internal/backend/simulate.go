@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/trace"
-	"github.com/troupe-chain/troupe/internal/viewer"
+	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
@@ -65,7 +65,7 @@ func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func()
 			return interrupt()
 		})
 	}, func() bool { return ctx.Err() != nil })
-	if errors.Is(err, viewer.ErrGone) {
+	if errors.Is(err, viewpool.ErrGone) {
 		err = ctx.Err()
 	}
 	if err != nil && !begun && (errors.Is(err, view.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // statusAt is what Status said last; it holds as long as head, tail and the second are the same.
@@ -73,7 +73,7 @@ func (b *Backend) progress(syncing bool) *view.Progress {
 func (b *Backend) describe(head *engine.Entry, tail primitives.Height, key *primitives.KeyFile) (*view.Status, error) {
 	h := head.Header()
 	s := &view.Status{
-		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.Newest(b.Engine.Chain().Version.Numbering), RPCAddr: b.RPCAddr,
+		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: parameters.Newest(b.Engine.Chain().Version.Numbering), RPCAddr: b.RPCAddr,
 		NodePublicKey: b.NodeKey, GenesisHash: b.Engine.Genesis().Hash,
 		Sync: view.SyncInfo{LatestBlockHash: head.Hash, LatestBlockHeight: h.Height, LatestStateRoot: h.PrevStateRoot,
 			LatestBlockTime: h.Timestamp, EpochID: h.EpochID},

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/apply"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/stream"
@@ -372,7 +372,7 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 	if err != nil {
 		return nil, err
 	}
-	runtime, err := config.Get(config.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	runtime, err := parameters.Get(parameters.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
 	if err != nil {
 		return nil, err
 	}

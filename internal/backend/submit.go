@@ -3,7 +3,7 @@ package backend
 import (
 	"context"
 
-	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/actors/subscriptions"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -14,7 +14,7 @@ type Submitter interface {
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
-	Subscribe(*view.Subscription, view.Cursor, streams.Chain, view.Sink) (view.Subscriber, error)
+	Subscribe(*view.Subscription, view.Cursor, subscriptions.Chain, view.Sink) (view.Subscriber, error)
 	// Moves returns a channel that is closed when the chain has another head than when it was asked for.
 	Moves() <-chan struct{}
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/actors/subscriptions"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -121,7 +121,7 @@ type follower struct {
 	past *pastReader // nil: of who follows nothing
 }
 
-var _ streams.Chain = follower{}
+var _ subscriptions.Chain = follower{}
 
 // Tip is the last block of a finality.
 func (f follower) Tip(kind view.RefKind) (view.At, error) {
@@ -138,7 +138,7 @@ func (f follower) has(at view.At) bool {
 }
 
 // Step says how the chain goes on behind a block.
-func (f follower) Step(after view.At, kind view.RefKind) (s streams.Step, err error) {
+func (f follower) Step(after view.At, kind view.RefKind) (s subscriptions.Step, err error) {
 	tip, err := f.Tip(kind)
 	var absent *view.LookupError
 	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // it has only begun to come: nothing is behind that block yet

@@ -2,7 +2,7 @@
 // processor time, memory at the most, the artifact, each as a share of the bound that docs/PERFORMANCE.md states. With -search it
 // also makes up shapes and keeps changing the worst of them.
 //
-//	in      shapes of package internal/contracts/bombs
+//	in      shapes of package internal/contracts/compilebombs
 //	out     a table, the worst first
 //	state   none; the search is the same for a seed, but for what time decides
 //	units   KB of 1,000 bytes, MiB; processor time of both preparation and compilation
@@ -27,8 +27,8 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/contracts/bombs"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
@@ -36,7 +36,7 @@ import (
 
 // result is what a compilation took.
 type result struct {
-	Shape    bombs.Shape
+	Shape    compilebombs.Shape
 	Wasm     int     // bytes
 	Prepared int     // bytes that went to the code generator
 	Artifact int     // bytes
@@ -73,7 +73,7 @@ func peak() int {
 }
 
 // encode is the shape's contract.
-func encode(s *bombs.Shape) []byte {
+func encode(s *compilebombs.Shape) []byte {
 	if n, ok := strings.CutPrefix(s.Name, "ordinary "); ok {
 		size, _ := strconv.Atoi(n)
 		return contracts.Large(size, 1)
@@ -84,7 +84,7 @@ func encode(s *bombs.Shape) []byte {
 // child compiles the shape on its input and tells what it took.
 func child() error {
 	runtime.GOMAXPROCS(1)
-	var s bombs.Shape
+	var s compilebombs.Shape
 	if err := json.NewDecoder(os.Stdin).Decode(&s); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func child() error {
 	code := encode(&s)
 	r.Wasm = len(code)
 	begun := seconds()
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	m, err := prep.Prepare(code, w)
 	switch {
 	case err != nil:
@@ -116,7 +116,7 @@ func child() error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-func measure(s bombs.Shape) (*result, error) {
+func measure(s compilebombs.Shape) (*result, error) {
 	in, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -181,8 +181,8 @@ func main() {
 
 func run(rounds int, seed uint64, only string, top int, by string) error {
 	var list []*result
-	shapes := append(bombs.Known(), bombs.Listed()...)
-	shapes = append(shapes, bombs.Shape{Name: "ordinary 250000"}, bombs.Shape{Name: "ordinary 1000000"})
+	shapes := append(compilebombs.Known(), compilebombs.Listed()...)
+	shapes = append(shapes, compilebombs.Shape{Name: "ordinary 250000"}, compilebombs.Shape{Name: "ordinary 1000000"})
 	for _, s := range shapes {
 		if !strings.Contains(s.Name, only) {
 			continue
@@ -211,9 +211,9 @@ func run(rounds int, seed uint64, only string, top int, by string) error {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var pool []*result // the best
 	for i := range rounds {
-		s := bombs.Random(r)
+		s := compilebombs.Random(r)
 		if len(pool) > 0 && i > rounds/5 {
-			s = bombs.Mutate(pool[r.IntN(len(pool))].Shape, r)
+			s = compilebombs.Mutate(pool[r.IntN(len(pool))].Shape, r)
 		}
 		got, err := measure(s)
 		if err != nil {

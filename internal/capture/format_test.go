@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -92,7 +92,7 @@ func TestWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := string(fixture.Read(t, "testdata/words.txt")); out.String() != want {
+	if want := string(testutil.Read(t, "testdata/words.txt")); out.String() != want {
 		t.Errorf("words differ from testdata/words.txt (-words writes it again):\n%s", out.String())
 	}
 	// Every kind of message and of body has words.
@@ -197,7 +197,7 @@ func TestWrite(t *testing.T) {
 
 // TestBadRecordings are told by their line.
 func TestBadRecordings(t *testing.T) {
-	whole := fixture.Read(t, "../../net/wire/testdata/late.jsonl.gz")
+	whole := testutil.Read(t, "../../net/wire/testdata/late.jsonl.gz")
 	for _, c := range []struct {
 		in   []byte
 		want string

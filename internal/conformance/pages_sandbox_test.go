@@ -15,9 +15,9 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/daemon"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -37,7 +37,7 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 	hm, err := home.Load(dir)
 	must(err)
 	hm.Config.Production = config.Manual
-	h, client := started(t, host.Options{Home: hm})
+	h, client := started(t, daemon.Options{Home: hm})
 	call := func(method, params string) (result json.RawMessage) {
 		t.Helper()
 		got, err := client(Request{Method: "POST", Path: "/", Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, method, params)})
@@ -90,10 +90,10 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 }
 
 // started is a node until the test ends.
-func started(t *testing.T, o host.Options) (*host.Host, Client) {
+func started(t *testing.T, o daemon.Options) (*daemon.Host, Client) {
 	t.Helper()
 	o.Listen = "127.0.0.1:0"
-	h, err := host.Start(o)
+	h, err := daemon.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func started(t *testing.T, o host.Options) (*host.Host, Client) {
 }
 
 // forkOf is a node that runs a fork of another's chain.
-func forkOf(t *testing.T, h *host.Host) Client {
+func forkOf(t *testing.T, h *daemon.Host) Client {
 	t.Helper()
 	there := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) }}
 	t.Cleanup(there.CloseIdleConnections)
@@ -125,7 +125,7 @@ func forkOf(t *testing.T, h *host.Host) Client {
 		t.Fatal(err)
 	}
 	hm.Config.Production = config.Manual
-	_, client := started(t, host.Options{Home: hm, Other: there})
+	_, client := started(t, daemon.Options{Home: hm, Other: there})
 	return client
 }
 

@@ -15,20 +15,20 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/doomslug"
-	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
 	settings "github.com/troupe-chain/troupe/internal/config"
-	"github.com/troupe-chain/troupe/internal/viewer"
+	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	t.Cleanup(machine.Close)
 	w.engine, err = engine.Open(engine.Options{Chain: chain, Store: w.store, Signature: checker.Check, VM: machine})
 	w.must(err)
-	views := viewer.New(viewer.Options{})
+	views := viewpool.New(viewpool.Options{})
 	t.Cleanup(views.Close)
 	key := primitives.KeyFile{AccountID: root, SecretKey: seedKey(WireSeeds[0])}
 	file := settings.Default(true) // as the recorder had it
@@ -93,9 +93,9 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.emptyBlock()
 	w.node, err = node.Start(node.Options{
 		Engine: w.engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{root: key.SecretKey},
-		Vote: config.Newest(primitives.NumberingJune), Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
+		Vote: parameters.Newest(primitives.NumberingJune), Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
 		Delays:  doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
-		Mempool: mempool.Limits{Transactions: 1000, Bytes: 100 << 20, KeyTransactions: 100},
+		Mempool: txpool.Limits{Transactions: 1000, Bytes: 100 << 20, KeyTransactions: 100},
 		Clock:   func() uint64 { return w.clock.Add(uint64(120 * time.Millisecond)) },
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
@@ -161,7 +161,7 @@ func (w *world) emptyBlock() {
 	w.t.Helper()
 	g := w.engine.Genesis()
 	n := len(g.Shards)
-	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: config.Newest(primitives.NumberingJune),
+	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: parameters.Newest(primitives.NumberingJune),
 		Chunks: make([]*primitives.Chunk, n), Endorsements: make([][]primitives.Signature, n)}
 	approvers, err := w.engine.Approvers(g.Hash)
 	w.must(err)

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
 // TestFates: prepare says of each module what its fate is, whatever of it is cut off or turned around.
 func TestFates(t *testing.T) {
-	cfg := config.MustGet(config.June(86))
+	cfg := parameters.MustGet(parameters.June(86))
 	for _, b := range BadModules() {
 		code := b.Make()
 		m, err := prep.Prepare(code, &cfg.Wasm)

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
 // TestLarge: what it makes is about as long as wanted, differs by seed, and may be deployed and run.
 func TestLarge(t *testing.T) {
-	cfg := config.MustGet(config.June(86))
+	cfg := parameters.MustGet(parameters.June(86))
 	for _, size := range []int{1, 10_000, 250_000, 1_000_000} {
 		code := Large(size, 1)
 		if size > 1000 && (len(code) < size*8/10 || len(code) > size*12/10) {

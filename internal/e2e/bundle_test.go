@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/chain"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -132,7 +132,7 @@ type chunkTale struct {
 // unpack reads a bundle.
 func (c *court) unpack(b *bundle) (*chunkTale, error) {
 	x := &chunkTale{ChunkHeader: *b.header, by: c.by, c: c}
-	coder, err := witness.WitnessCoder(jurors + 1)
+	coder, err := partialwitness.WitnessCoder(jurors + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (c *court) unpack(b *bundle) (*chunkTale, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.shown, _, err = witness.Decode(payload); err != nil {
+	if x.shown, _, err = partialwitness.Decode(payload); err != nil {
 		return nil, err
 	}
 	rs, err := c.coding()
@@ -204,12 +204,12 @@ func (x *chunkTale) seal() {
 // send gives each juror what it was to get, in the form of the tale.
 func (c *court) send(b *bundle, x *chunkTale) error {
 	x.seal()
-	payload, err := witness.Encode(x.shown)
+	payload, err := partialwitness.Encode(x.shown)
 	if err != nil {
 		return err
 	}
 	key := primitives.ChunkKey{ShardID: b.witness[0].ShardID, EpochID: b.witness[0].EpochID, HeightCreated: x.shown.Header.HeightCreated}
-	shares, err := witness.Parts(key, payload, jurors+1, c.by)
+	shares, err := partialwitness.Parts(key, payload, jurors+1, c.by)
 	if err != nil {
 		return err
 	}

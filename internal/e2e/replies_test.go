@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/backend"
 	settings "github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/replay"
-	"github.com/troupe-chain/troupe/internal/viewer"
+	"github.com/troupe-chain/troupe/internal/viewpool"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -78,7 +78,7 @@ func serve(t *testing.T, rec *replay.Recording, e *engine.Engine, machine *vm.VM
 	if err != nil {
 		return err
 	}
-	views := viewer.New(viewer.Options{})
+	views := viewpool.New(viewpool.Options{})
 	defer views.Close()
 	version := view.Version{Version: "1", Build: "1"}
 	back := backend.New(backend.Options{Engine: e, VM: machine, Genesis: g, Submit: reader{e: e}, Version: version, RPCAddr: "127.0.0.1:3030",

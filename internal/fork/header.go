@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/troupe-chain/troupe/chain/follow"
+	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -17,8 +17,8 @@ var (
 // parseBlock reads a block as the other node shows it, and holds it and its chunks' headers to their hashes. Headers of a form before V5 are of protocols that
 // this node does not run.
 func parseBlock(in []byte) (*primitives.Block, error) {
-	d, err := follow.ParseBlock(in)
-	var lie *follow.Lie
+	d, err := blockdoc.ParseBlock(in)
+	var lie *blockdoc.Lie
 	switch {
 	case errors.As(err, &lie):
 		return nil, fmt.Errorf("%w: %w", errHash, err)

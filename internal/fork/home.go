@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // PinFile is the name of the file in a fork's home that says what it is a fork of.
@@ -149,10 +149,10 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 
 // Genesis is what a fork begins with: the other chain's name, height, time and prices, one shard, and one account, which makes its blocks.
 func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
-	version := config.Version{Protocol: pin.Protocol, Numbering: primitives.NumberingJune}
+	version := parameters.Version{Protocol: pin.Protocol, Numbering: primitives.NumberingJune}
 	if !version.Supported() {
 		return nil, fmt.Errorf("fork: %s runs protocol %d at block %d, this version %d to %d", pin.ChainID, pin.Protocol, pin.Height,
-			config.OldestProtocol, config.Newest(primitives.NumberingJune))
+			parameters.OldestProtocol, parameters.Newest(primitives.NumberingJune))
 	}
 	g, err := genesis.Init(genesis.InitOptions{ChainID: pin.ChainID, Time: genesis.Time(pin.Time), Validator: Validator, Key: key, Protocol: pin.Protocol})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
-	runtime "github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Report is what Check found.
@@ -111,7 +111,7 @@ func (r *Report) genesis(h *Home) {
 	if err := h.CheckVersion(); err != nil {
 		r.Errors = append(r.Errors, err.Error())
 	}
-	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, runtime.Newest(h.Config.Numbering)); err != nil {
+	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, parameters.Newest(h.Config.Numbering)); err != nil {
 		where := g
 		if h.EpochConfigFiles != nil {
 			where += " with " + h.Paths.EpochConfigs
@@ -144,10 +144,10 @@ func (r *Report) shards(h *Home) {
 
 // CheckVersion refuses a genesis whose protocol version this node does not execute.
 func (h *Home) CheckVersion() error {
-	version := runtime.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
+	version := parameters.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
 	if version.Supported() {
 		return nil
 	}
 	return fmt.Errorf("%s: protocol_version is %d, this version runs %d to %d in the numbering %q", h.Paths.Genesis, version.Protocol,
-		runtime.OldestProtocol, runtime.Newest(version.Numbering), version.Numbering)
+		parameters.OldestProtocol, parameters.Newest(version.Numbering), version.Numbering)
 }

@@ -31,7 +31,7 @@ var allowed = map[string]string{
 	"messages":   "primitives",
 	"engine":     "primitives chain runtime storage",
 	"net":        "primitives messages",
-	"rpc":        "primitives messages runtime/config chain/txstatus stream",
+	"rpc":        "primitives messages runtime/parameters chain/txstatus stream",
 	"stream":     "primitives messages",
 	"actors":     "primitives messages chain runtime storage engine net stream",
 	"internal":   "primitives messages chain runtime storage engine net stream actors rpc",
@@ -56,7 +56,7 @@ var homes = map[string]string{
 	"github.com/HdrHistogram":           "bench",
 	"github.com/bytecodealliance":       "runtime/vm",
 	"github.com/consensys/gnark-crypto": "runtime/vm",
-	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host sandbox indexer/node",
+	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/daemon sandbox indexer/node",
 }
 
 // pure folders take no time, disk, randomness, goroutines or floats.

@@ -3,7 +3,7 @@ package replay
 import (
 	"fmt"
 
-	spread "github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 )
 
@@ -22,11 +22,11 @@ func (r *runner) chunkWitnesses(entry *engine.Entry) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		payload, err := spread.Encode(made.ChunkStateWitness)
+		payload, err := partialwitness.Encode(made.ChunkStateWitness)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
-		got, _, err := spread.Decode(payload)
+		got, _, err := partialwitness.Decode(payload)
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}

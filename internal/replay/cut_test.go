@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -71,7 +71,7 @@ func cutLines(t *testing.T, path string, last primitives.Height, drop map[string
 	t.Helper()
 	var out bytes.Buffer
 	included, height, known := map[primitives.Hash]bool{}, primitives.Height(0), map[primitives.Hash]bool{{}: true}
-	for n, line := range fixture.Lines(t, path) {
+	for n, line := range testutil.Lines(t, path) {
 		var l struct {
 			Block *struct {
 				Header struct {

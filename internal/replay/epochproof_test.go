@@ -7,9 +7,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -24,13 +24,13 @@ func neardsProofs(t *testing.T, path string) map[primitives.Hash][]byte {
 	}
 	defer unzip.Close()
 	out := map[primitives.Hash][]byte{}
-	_, frames := fixture.Frames(t, path, func(kind string) bool { return kind == "epoch_sync_response" })
+	_, frames := testutil.Frames(t, path, func(kind string) bool { return kind == "epoch_sync_response" })
 	for f := range frames {
 		raw, err := unzip.DecodeAll(f.Message(35), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := new(headers.EpochProof)
+		p := new(headerchain.EpochProof)
 		if err := borsh.Unmarshal(raw, p); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestEpochProof(t *testing.T) {
 			t.Fatalf("block %d: %v", b.Header.Height, err)
 		}
 		made++
-		fresh, err := headers.New(headers.Options{Genesis: e.Genesis().Header(), Params: e.Chain().Params, Configs: e.Chain().Configs, Store: newHeaderRows(), Verify: verified})
+		fresh, err := headerchain.New(headerchain.Options{Genesis: e.Genesis().Header(), Params: e.Chain().Params, Configs: e.Chain().Configs, Store: newHeaderRows(), Verify: verified})
 		if err == nil {
 			err = fresh.Jump(p)
 		}

@@ -19,9 +19,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -64,30 +64,30 @@ func cutEpochSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if raw := fixture.ProtoField(fixture.ProtoField(fixture.ProtoField(frame, 15), 1), 1); raw != nil {
+		if raw := testutil.ProtoField(testutil.ProtoField(testutil.ProtoField(frame, 15), 1), 1); raw != nil {
 			b := new(primitives.Block)
 			if err := borsh.Unmarshal(raw, b); err != nil {
 				t.Fatal(err)
 			}
 			all[b.Header.Height] = b.Header
 		}
-		for rest := fixture.ProtoField(frame, 13); len(rest) > 0; { // fields 1, one behind the other
-			one := fixture.ProtoField(rest, 1)
+		for rest := testutil.ProtoField(frame, 13); len(rest) > 0; { // fields 1, one behind the other
+			one := testutil.ProtoField(rest, 1)
 			_, n := binary.Uvarint(rest[1:])
 			rest = rest[1+n+len(one):]
 			h := new(primitives.BlockHeader)
-			if err := borsh.Unmarshal(fixture.ProtoField(one, 1), h); err != nil {
+			if err := borsh.Unmarshal(testutil.ProtoField(one, 1), h); err != nil {
 				t.Fatal(err)
 			}
 			all[h.Height] = h
 		}
-		if raw := fixture.ProtoField(fixture.ProtoField(frame, 35), 1); raw != nil {
+		if raw := testutil.ProtoField(testutil.ProtoField(frame, 35), 1); raw != nil {
 			if x.Proof, err = unzip.DecodeAll(raw, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	p := new(headers.EpochProof)
+	p := new(headerchain.EpochProof)
 	if err := borsh.Unmarshal(x.Proof, p); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func cutEpochSync(t *testing.T) {
 }
 
 // readEpochSync reads the file.
-func readEpochSync(t *testing.T) (x *epochSync, p *headers.EpochProof, list []*primitives.BlockHeader) {
+func readEpochSync(t *testing.T) (x *epochSync, p *headerchain.EpochProof, list []*primitives.BlockHeader) {
 	t.Helper()
 	if *cut {
 		cutEpochSync(t)
@@ -128,7 +128,7 @@ func readEpochSync(t *testing.T) (x *epochSync, p *headers.EpochProof, list []*p
 	if raw, err = unzip.DecodeAll(raw, nil); err != nil {
 		t.Fatal(err)
 	}
-	x, p = new(epochSync), new(headers.EpochProof)
+	x, p = new(epochSync), new(headerchain.EpochProof)
 	if err := json.Unmarshal(raw, x); err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +150,10 @@ func verified(s primitives.Signature, data []byte, key primitives.PublicKey) boo
 }
 
 // headersOf begins a chain of headers with the genesis of a recording.
-func headersOf(t *testing.T, x *epochSync, s *headerRows, floor headers.Ref) *headers.Chain {
+func headersOf(t *testing.T, x *epochSync, s *headerRows, floor headerchain.Ref) *headerchain.Chain {
 	t.Helper()
 	c, genesis := genesisOf(t, x)
-	h, err := headers.New(headers.Options{Genesis: genesis.Header(), Params: c.Params, Configs: c.Configs, Store: s, Head: s.head, Floor: floor, MaxHeightJump: 1000, Verify: verified})
+	h, err := headerchain.New(headerchain.Options{Genesis: genesis.Header(), Params: c.Params, Configs: c.Configs, Store: s, Head: s.head, Floor: floor, MaxHeightJump: 1000, Verify: verified})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestNeardsEpochSync(t *testing.T) {
 		t.Error("the proof is encoded to other bytes")
 	}
 	rows := newHeaderRows()
-	c := headersOf(t, x, rows, headers.Ref{})
+	c := headersOf(t, x, rows, headerchain.Ref{})
 	rows.refuses = errors.New("full")
 	before := c.Head()
 	if err := c.Jump(p); !errors.Is(err, rows.refuses) || c.Head() != before {
@@ -203,11 +203,11 @@ func TestNeardsEpochSync(t *testing.T) {
 	if err := c.Jump(p); err != nil {
 		t.Fatal(err)
 	}
-	first := headers.Ref{Hash: p.Current.First.Hash(), Height: p.Current.First.Height}
+	first := headerchain.Ref{Hash: p.Current.First.Hash(), Height: p.Current.First.Height}
 	if c.Head().Info.Hash != first.Hash || c.Final() != first {
 		t.Errorf("head %v, final %v", c.Head().Info.Height, c.Final())
 	}
-	if err := c.Jump(p); !errors.Is(err, headers.ErrOld) {
+	if err := c.Jump(p); !errors.Is(err, headerchain.ErrOld) {
 		t.Errorf("the same proof again: %v", err)
 	}
 	epochs := map[primitives.EpochID]bool{}
@@ -223,7 +223,7 @@ func TestNeardsEpochSync(t *testing.T) {
 	if t.Logf("a proof of %d epochs, %d headers of %d epochs behind it", len(p.Epochs), len(list), len(epochs)); len(epochs) < 3 {
 		t.Error("the test reaches too little")
 	}
-	if _, err := c.Add(p.Current.Prev, false, 0); !errors.Is(err, headers.ErrKnown) {
+	if _, err := c.Add(p.Current.Prev, false, 0); !errors.Is(err, headerchain.ErrKnown) {
 		t.Errorf("a header of the proof: %v", err)
 	}
 }
@@ -336,7 +336,7 @@ func mustGenesis(t *testing.T, x *epochSync) *engine.Chain {
 func TestSpoiledEpochProof(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)
-	unsigned := func(p *headers.EpochProof) []byte {
+	unsigned := func(p *headerchain.EpochProof) []byte {
 		q := *p
 		q.Epochs = slices.Clone(p.Epochs)
 		q.Epochs[0].Versioned = true
@@ -357,14 +357,14 @@ func TestSpoiledEpochProof(t *testing.T) {
 	for range 3000 {
 		raw := bytes.Clone(x.Proof)
 		raw[random.IntN(len(raw))] ^= 1 << random.IntN(8)
-		q := new(headers.EpochProof)
+		q := new(headerchain.EpochProof)
 		if borsh.Unmarshal(raw, q) != nil {
 			unread++
 			continue
 		}
 		err := q.Verify(genesis.Hash, p.Epochs[0].Producers, verified)
 		switch {
-		case err != nil && !errors.Is(err, headers.ErrProof):
+		case err != nil && !errors.Is(err, headerchain.ErrProof):
 			t.Fatal(err)
 		case err != nil:
 			refused++
@@ -383,33 +383,33 @@ func TestSpoiledEpochProof(t *testing.T) {
 	if err := other.Verify(genesis.Hash, p.Epochs[0].Producers, verified); err != nil {
 		t.Errorf("hashed otherwise where no hash is made: %v", err)
 	}
-	if err := p.Verify(primitives.Hash{1}, p.Epochs[0].Producers, verified); !errors.Is(err, headers.ErrProof) {
+	if err := p.Verify(primitives.Hash{1}, p.Epochs[0].Producers, verified); !errors.Is(err, headerchain.ErrProof) {
 		t.Errorf("of another genesis: %v", err)
 	}
-	for name, change := range map[string]func(*headers.EpochProof){
-		"one epoch":                 func(p *headers.EpochProof) { p.Epochs = p.Epochs[1:2] },
-		"without the second":        func(p *headers.EpochProof) { p.Epochs = append(p.Epochs[:1:1], p.Epochs[2:]...) },
-		"without the last":          func(p *headers.EpochProof) { p.Epochs = p.Epochs[:len(p.Epochs)-1] },
-		"an endorsement too little": func(p *headers.EpochProof) { e := &p.Epochs[1]; e.Endorsements = e.Endorsements[1:] },
-		"a third is silent": func(p *headers.EpochProof) {
+	for name, change := range map[string]func(*headerchain.EpochProof){
+		"one epoch":                 func(p *headerchain.EpochProof) { p.Epochs = p.Epochs[1:2] },
+		"without the second":        func(p *headerchain.EpochProof) { p.Epochs = append(p.Epochs[:1:1], p.Epochs[2:]...) },
+		"without the last":          func(p *headerchain.EpochProof) { p.Epochs = p.Epochs[:len(p.Epochs)-1] },
+		"an endorsement too little": func(p *headerchain.EpochProof) { e := &p.Epochs[1]; e.Endorsements = e.Endorsements[1:] },
+		"a third is silent": func(p *headerchain.EpochProof) {
 			e := &p.Epochs[1]
 			e.Endorsements = slices.Clone(e.Endorsements)
 			for i := range (len(e.Endorsements) + 2) / 3 {
 				e.Endorsements[i] = ""
 			}
 		},
-		"the greatest height": func(p *headers.EpochProof) {
+		"the greatest height": func(p *headerchain.EpochProof) {
 			h := *p.Epochs[1].Final
 			h.Height = ^primitives.Height(0)
 			p.Epochs[1].Final = h.Init()
 		},
-		"the first block of the epoch before": func(p *headers.EpochProof) {
+		"the first block of the epoch before": func(p *headerchain.EpochProof) {
 			p.Current.First, p.Current.Prev = p.Current.Prev, p.Current.PrevPrev
 		},
 	} {
 		q := *p
 		q.Epochs = slices.Clone(p.Epochs)
-		if change(&q); !errors.Is(q.Verify(genesis.Hash, p.Epochs[0].Producers, verified), headers.ErrProof) {
+		if change(&q); !errors.Is(q.Verify(genesis.Hash, p.Epochs[0].Producers, verified), headerchain.ErrProof) {
 			t.Errorf("%s: found right", name)
 		}
 	}
@@ -429,21 +429,21 @@ func FuzzEpochProof(f *testing.F) {
 	if raw, err = unzip.DecodeAll(raw, nil); err != nil {
 		f.Fatal(err)
 	}
-	x, p := new(epochSync), new(headers.EpochProof)
+	x, p := new(epochSync), new(headerchain.EpochProof)
 	if err := errors.Join(json.Unmarshal(raw, x), borsh.Unmarshal(x.Proof, p)); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(x.Proof)
 	f.Add(x.Proof[:len(x.Proof)/2])
 	f.Fuzz(func(t *testing.T, in []byte) {
-		q := new(headers.EpochProof)
+		q := new(headerchain.EpochProof)
 		if borsh.Unmarshal(in, q) != nil {
 			return
 		}
 		if out := q.AppendBorsh(nil); !bytes.Equal(out, in) {
 			t.Errorf("%x became %x", in, out)
 		}
-		if err := q.Verify(p.Epochs[0].Final.EpochID, p.Epochs[0].Producers, verified); err != nil && !errors.Is(err, headers.ErrProof) {
+		if err := q.Verify(p.Epochs[0].Final.EpochID, p.Epochs[0].Producers, verified); err != nil && !errors.Is(err, headerchain.ErrProof) {
 			t.Error(err)
 		}
 	})

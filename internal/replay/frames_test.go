@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/vm"
@@ -93,13 +93,13 @@ func readTraffic(t *testing.T, path string) *traffic {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if raw := fixture.ProtoField(fixture.ProtoField(fixture.ProtoField(frame, 15), 1), 1); raw != nil {
+		if raw := testutil.ProtoField(testutil.ProtoField(testutil.ProtoField(frame, 15), 1), 1); raw != nil {
 			b := new(primitives.Block)
 			if err := borsh.Unmarshal(raw, b); err != nil {
 				t.Fatal(err)
 			}
 			x.blocks[b.Hash()] = b
-		} else if raw := fixture.ProtoField(fixture.ProtoField(frame, 17), 1); raw != nil {
+		} else if raw := testutil.ProtoField(testutil.ProtoField(frame, 17), 1); raw != nil {
 			x.routed(t, raw)
 		}
 	}

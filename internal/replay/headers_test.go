@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/headerchain"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -43,8 +43,8 @@ func read[T any, P interface {
 	return v, borsh.Unmarshal(raw, v)
 }
 
-func (s *headerRows) Row(h primitives.Hash) (*headers.Row, error) {
-	return read[headers.Row](s.rows, h)
+func (s *headerRows) Row(h primitives.Hash) (*headerchain.Row, error) {
+	return read[headerchain.Row](s.rows, h)
 }
 func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
 	return read[epoch.EpochInfo](s.infos, id)
@@ -57,7 +57,7 @@ func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool,
 	return h, ok, nil
 }
 
-func (s *headerRows) Put(r *headers.Row, c *epoch.Changes, head bool) error {
+func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	if s.refuses != nil {
 		return s.refuses
 	}
@@ -77,7 +77,7 @@ func (s *headerRows) Put(r *headers.Row, c *epoch.Changes, head bool) error {
 	return nil
 }
 
-func (s *headerRows) Begin(b *headers.Start) error {
+func (s *headerRows) Begin(b *headerchain.Start) error {
 	if s.refuses != nil {
 		return s.refuses
 	}
@@ -104,14 +104,14 @@ func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 
 // headerChain follows a replay by the headers.
 type headerChain struct {
-	*headers.Chain
+	*headerchain.Chain
 	store  *headerRows
 	random *rand.Rand
 	bad    int // headers that were refused
 }
 
 func (c *headerChain) open(r *runner) (err error) {
-	c.Chain, err = headers.New(headers.Options{Genesis: r.e.Genesis().Header(), Params: r.chain.Params, Configs: r.chain.Configs,
+	c.Chain, err = headerchain.New(headerchain.Options{Genesis: r.e.Genesis().Header(), Params: r.chain.Params, Configs: r.chain.Configs,
 		Store: c.store, Head: c.store.head, MaxHeightJump: 1000,
 		Verify: func(s primitives.Signature, data []byte, key primitives.PublicKey) bool { return s.Verify(data, key) }})
 	return err
@@ -127,7 +127,7 @@ func (c *headerChain) follow(r *runner, entry *engine.Entry) error {
 	if err != nil {
 		return fmt.Errorf("header %d: %w", h.Height, err)
 	}
-	if _, err := c.Add(h, false, 0); !errors.Is(err, headers.ErrKnown) {
+	if _, err := c.Add(h, false, 0); !errors.Is(err, headerchain.ErrKnown) {
 		return fmt.Errorf("header %d again: %v", h.Height, err)
 	}
 	where := fmt.Sprintf("header %d", h.Height)
@@ -166,7 +166,7 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 		change func(*primitives.BlockHeader)
 	}{
 		{chain.InvalidHeaderVersion, func(h *primitives.BlockHeader) { h.Version = primitives.HeaderV5 - 1 }},
-		{headers.ErrOrphan, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{9} }},
+		{headerchain.ErrOrphan, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{9} }},
 		{chain.InvalidEpochHash, func(h *primitives.BlockHeader) { h.NextEpochID = primitives.Hash{9} }},
 		{chain.InvalidNextBPHash, func(h *primitives.BlockHeader) { h.NextBPHash = primitives.Hash{9} }},
 		{chain.InvalidBlockPastTime, func(h *primitives.BlockHeader) { h.Timestamp = 1 }},
@@ -197,7 +197,7 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	b := &primitives.Block{Header: changed.Init()}
 	chain.SignBlock(b, r.keys[producer.AccountID])
 	before := *c.Chain
-	if _, err := c.Add(b.Header, true, 0); !errors.Is(err, x.want) && !errors.Is(err, headers.ErrOld) {
+	if _, err := c.Add(b.Header, true, 0); !errors.Is(err, x.want) && !errors.Is(err, headerchain.ErrOld) {
 		return fmt.Errorf("a header of height %d that is to give %v: %v", h.Height, x.want, err)
 	}
 	forged := *h

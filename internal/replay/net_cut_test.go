@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -27,12 +27,12 @@ func TestCutNet(t *testing.T) {
 	}
 	folder := filepath.Join(shared, "net")
 	path := filepath.Join(folder, "frames.jsonl.gz")
-	nodes, frames := fixture.Frames(t, path, func(kind string) bool {
+	nodes, frames := testutil.Frames(t, path, func(kind string) bool {
 		return kind == "routed" || kind == "block_response" || kind == "optimistic_block" || kind == "state_response"
 	})
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	first, err := json.Marshal(map[string]any{"nodes": nodes, "genesis": json.RawMessage(fixture.Read(t, filepath.Join(folder, "genesis.json.gz")))})
+	first, err := json.Marshal(map[string]any{"nodes": nodes, "genesis": json.RawMessage(testutil.Read(t, filepath.Join(folder, "genesis.json.gz")))})
 	if err != nil {
 		t.Fatal(err)
 	}

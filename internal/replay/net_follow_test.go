@@ -12,8 +12,8 @@ import (
 	peers "github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/doomslug"
-	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -128,7 +128,7 @@ func TestNetFollow(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "follower")
 	front := &peers.Front{MaxPeers: 40, Awaits: true}
 	f, err := node.Start(node.Options{
-		Engine: e, Mode: production.Manual, Mempool: mempool.Limits{Transactions: 1000, Bytes: 10 << 20, KeyTransactions: 100},
+		Engine: e, Mode: production.Manual, Mempool: txpool.Limits{Transactions: 1000, Bytes: 10 << 20, KeyTransactions: 100},
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Network: &peers.Options{Peer: key.PublicKey(), Front: front, Random: rand.IntN,
 			Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {

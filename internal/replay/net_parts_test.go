@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
-	spread "github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -17,9 +17,9 @@ func TestNetParts(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})
 	view := e.Distribution(func(h primitives.Hash) *primitives.Chunk { return n.chunks[h] })
-	var head spread.Head
-	pool := func(me primitives.AccountID) *spread.Pool {
-		p := spread.New(me, view, e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
+	var head chunkparts.Head
+	pool := func(me primitives.AccountID) *chunkparts.Pool {
+		p := chunkparts.New(me, view, e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
 		if _, err := p.Step(0, head); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestNetParts(t *testing.T) {
 		if b.Header.PrevHash.IsZero() {
 			continue
 		}
-		head = spread.Head{Hash: b.Header.PrevHash, Height: b.Header.PrevHeight}
+		head = chunkparts.Head{Hash: b.Header.PrevHash, Height: b.Header.PrevHeight}
 		if _, err := every.Step(0, head); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestNetParts(t *testing.T) {
 			whole.Header = *h
 			whole.Header.HeightIncluded = 0
 			maker := pool(producer.AccountID)
-			out, err := maker.Step(0, spread.Made{Chunk: &whole, Body: coded})
+			out, err := maker.Step(0, chunkparts.Made{Chunk: &whole, Body: coded})
 			if err != nil || len(out.Send) < 2 { // one of the four is kicked out for some epochs
 				t.Fatalf("shard %d at %d: %v, sent to %d", h.ShardID, h.HeightCreated, err, len(out.Send))
 			}
@@ -71,7 +71,7 @@ func TestNetParts(t *testing.T) {
 			}
 			passed := map[string]bool{}
 			for _, s := range out.Send {
-				got, err := pool(s.To).Step(0, spread.Partial{PartialChunk: s.Body.(*primitives.PartialChunk)})
+				got, err := pool(s.To).Step(0, chunkparts.Partial{PartialChunk: s.Body.(*primitives.PartialChunk)})
 				if err != nil || len(got.Complete) != 1 || len(s.Body.(*primitives.PartialChunk).Parts) > 0 && len(got.Ready) != 1 {
 					t.Errorf("shard %d at %d, %s: %v, %d ready, %d complete", h.ShardID, h.HeightCreated, s.To, err, len(got.Ready), len(got.Complete))
 				}
@@ -88,13 +88,13 @@ func TestNetParts(t *testing.T) {
 				}
 				forwards++
 			}
-			got, err := every.Step(0, spread.Partial{PartialChunk: n.partial[c.Hash][0]})
+			got, err := every.Step(0, chunkparts.Partial{PartialChunk: n.partial[c.Hash][0]})
 			if err != nil || len(got.Complete) != 1 || !bytes.Equal(got.Complete[0].Chunk.ChunkBody.AppendBorsh(nil), c.ChunkBody.AppendBorsh(nil)) {
 				t.Errorf("shard %d at %d, from one part: %v, %d complete", h.ShardID, h.HeightCreated, err, len(got.Complete))
 			}
 			q := &primitives.ChunkRequest{ChunkHash: c.Hash, Ords: []uint64{3, 0, 7, 3}, Shards: []primitives.ShardID{h.ShardID}}
-			for _, p := range []*spread.Pool{every, maker, pool("")} { // the last has it from the store
-				a, err := p.Step(0, spread.Request{ChunkRequest: q})
+			for _, p := range []*chunkparts.Pool{every, maker, pool("")} { // the last has it from the store
+				a, err := p.Step(0, chunkparts.Request{ChunkRequest: q})
 				if err != nil || len(a.Answer) != 1 || len(a.Answer[0].Body.Parts) != 2 || len(a.Answer[0].Body.Receipts) != 1 || !bytes.Equal(a.Answer[0].Body.Parts[1].Part, coded.Parts[3]) {
 					t.Fatalf("shard %d at %d, asked for two parts: %v, %+v", h.ShardID, h.HeightCreated, err, a.Answer)
 				}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	spread "github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/vm"
@@ -52,7 +52,7 @@ func readNetwork(t testing.TB, path string) *network {
 		endorsedTo: map[primitives.ChunkKey]map[primitives.AccountID][]primitives.AccountID{},
 		parts:      map[primitives.ChunkKey]map[uint64]*primitives.PartialWitness{}, endorsements: map[primitives.ChunkKey][]*primitives.ChunkEndorsement{},
 		accesses: map[primitives.ChunkKey]*primitives.ContractAccesses{}, deploys: map[primitives.ChunkKey]map[uint64]*primitives.PartialContractDeploys{}}
-	nodes, frames := fixture.Frames(t, path, func(kind string) bool { return kind == "routed" || kind == "block_response" })
+	nodes, frames := testutil.Frames(t, path, func(kind string) bool { return kind == "routed" || kind == "block_response" })
 	for _, node := range nodes {
 		key, err := primitives.ParseSecretKey(node.ValidatorKey.SecretKey)
 		if err != nil {
@@ -61,24 +61,24 @@ func readNetwork(t testing.TB, path string) *network {
 		n.keys[primitives.AccountID(node.ValidatorKey.AccountID)] = key
 	}
 	var first struct{ Genesis json.RawMessage }
-	for _, line := range fixture.Lines(t, path) {
+	for _, line := range testutil.Lines(t, path) {
 		if err := json.Unmarshal(line, &first); err != nil {
 			t.Fatal(err)
 		}
 		break
 	}
 	if n.genesis = first.Genesis; n.genesis == nil {
-		n.genesis = fixture.Read(t, filepath.Join(filepath.Dir(path), "genesis.json.gz"))
+		n.genesis = testutil.Read(t, filepath.Join(filepath.Dir(path), "genesis.json.gz"))
 	}
 	seen := map[primitives.Hash]bool{}
-	decode := func(f *fixture.Frame, raw []byte, v borsh.Decoder) {
+	decode := func(f *testutil.Frame, raw []byte, v borsh.Decoder) {
 		if err := borsh.Unmarshal(raw, v); err != nil {
 			t.Fatalf("line %d: %v", f.Line, err)
 		}
 	}
 	for f := range frames {
 		if f.Kind == "block_response" {
-			raw := fixture.ProtoField(f.Message(15), 1)
+			raw := testutil.ProtoField(f.Message(15), 1)
 			if hash := primitives.HashBytes(raw); !seen[hash] {
 				seen[hash] = true
 				b := new(primitives.Block)
@@ -134,7 +134,7 @@ func readNetwork(t testing.TB, path string) *network {
 }
 
 // chunk takes a PartialChunk, of whose parts any one is the body: with four validators one part is enough.
-func (n *network) chunk(t testing.TB, f *fixture.Frame, raw []byte) {
+func (n *network) chunk(t testing.TB, f *testutil.Frame, raw []byte) {
 	t.Helper()
 	p := new(primitives.PartialChunk)
 	if err := borsh.Unmarshal(raw, p); err != nil {
@@ -199,7 +199,7 @@ func (n *network) openStored(t testing.TB, o engine.Options) (*engine.Engine, *s
 // payload puts a recorded witness together from its parts, as it was compressed; nil if too few are there.
 func (n *network) payload(t testing.TB, key primitives.ChunkKey, validators int) []byte {
 	t.Helper()
-	c, err := spread.WitnessCoder(validators)
+	c, err := partialwitness.WitnessCoder(validators)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	spread "github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -49,7 +49,7 @@ func TestNetWitnesses(t *testing.T) {
 			if payload == nil {
 				continue
 			}
-			w, _, err := spread.Decode(payload)
+			w, _, err := partialwitness.Decode(payload)
 			if err != nil {
 				t.Fatalf("%+v: %v", key, err)
 			}
@@ -85,7 +85,7 @@ func TestNetWitnesses(t *testing.T) {
 			parts += n.sameParts(t, key, payload, len(validators), whole, b)
 			for _, want := range n.endorsements[key] {
 				by := want.Metadata.AccountID
-				if got := spread.Endorse(key, c.Hash, by, n.keys[by]); !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
+				if got := partialwitness.Endorse(key, c.Hash, by, n.keys[by]); !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
 					t.Errorf("%+v: another endorsement of %s", key, by)
 				}
 				endorsements++
@@ -112,7 +112,7 @@ func TestNetWitnesses(t *testing.T) {
 // unpacked is a witness as neard wrote it.
 func unpacked(t testing.TB, payload []byte) []byte {
 	t.Helper()
-	w, size, err := spread.Decode(payload)
+	w, size, err := partialwitness.Decode(payload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byt
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := spread.Parts(key, payload, validators, n.keys[producer.AccountID])
+	made, err := partialwitness.Parts(key, payload, validators, n.keys[producer.AccountID])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,14 +155,14 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 		t.Fatal(err)
 	}
 	me := list[turn%len(list)].AccountID
-	tracker := spread.NewTracker(spread.Validator{Account: me, Key: n.keys[me]}, v, primitives.Signature.Verify)
-	var out spread.Out
+	tracker := partialwitness.NewTracker(partialwitness.Validator{Account: me, Key: n.keys[me]}, v, primitives.Signature.Verify)
+	var out partialwitness.Out
 	for ord := range uint64(len(list)) {
 		p := n.parts[key][ord]
 		if p == nil || len(out.Work) > 0 {
 			continue
 		}
-		if out, err = tracker.Step(spread.Part{Part: p, Forward: true}); err != nil {
+		if out, err = tracker.Step(partialwitness.Part{Part: p, Forward: true}); err != nil {
 			t.Fatalf("%+v, part %d at %s: %v", key, ord, me, err)
 		}
 	}
@@ -170,13 +170,13 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 		t.Fatalf("%+v at %s: %d witnesses whole", key, me, len(out.Work))
 	}
 	out.Work[0].Run()
-	if out, err = tracker.Step(spread.Worked{Work: out.Work[0]}); err != nil {
+	if out, err = tracker.Step(partialwitness.Worked{Work: out.Work[0]}); err != nil {
 		t.Fatal(err)
 	}
 	if len(out.Judge) != 1 || !bytes.Equal(out.Judge[0].Witness.AppendBorsh(nil), w.AppendBorsh(nil)) || (len(out.Send) == 1) != (me != producer.AccountID) {
 		t.Fatalf("%+v at %s: %d to be judged, %d sent", key, me, len(out.Judge), len(out.Send))
 	}
-	if out, err = tracker.Step(spread.Judged{Judgement: out.Judge[0], Good: true}); err != nil || len(out.Send) != 1 {
+	if out, err = tracker.Step(partialwitness.Judged{Judgement: out.Judge[0], Good: true}); err != nil || len(out.Send) != 1 {
 		t.Fatalf("%+v at %s: %v", key, me, err)
 	}
 	for _, to := range n.endorsedTo[key][me] {
@@ -184,21 +184,21 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 			t.Errorf("%+v: neard's %s endorses to %s, not only to %v", key, me, to, out.Send[0].To)
 		}
 	}
-	votes := spread.NewEndorsements(v, primitives.Signature.Verify)
+	votes := partialwitness.NewEndorsements(v, primitives.Signature.Verify)
 	if err := votes.Add(out.Send[0].Body.(*primitives.ChunkEndorsement)); err != nil {
 		t.Error(err)
 	}
 	said := map[primitives.AccountID]bool{me: true}
 	for _, x := range n.endorsements[key] {
 		said[x.Metadata.AccountID] = true
-		if err := votes.Add(x); err != nil && !errors.Is(err, spread.ErrKnown) {
+		if err := votes.Add(x); err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 			t.Errorf("%+v: the endorsement of %s: %v", key, x.Metadata.AccountID, err)
 		}
 	}
 	if sigs, enough, err := votes.Of(key, w.Header.ChunkHash()); err != nil || len(said) == len(list) && (!enough || slices.Contains(sigs, "")) {
 		t.Errorf("%+v: %d endorsements are not enough: %v", key, len(said), err)
 	}
-	for _, far := range []primitives.Height{e.TipFinal().Height, e.Tip().Height() + spread.MaxAhead + 1} {
+	for _, far := range []primitives.Height{e.TipFinal().Height, e.Tip().Height() + partialwitness.MaxAhead + 1} {
 		if other := (primitives.ChunkKey{ShardID: key.ShardID, EpochID: key.EpochID, HeightCreated: far}); v.Relevant(other) {
 			t.Errorf("%+v is relevant at %d", other, key.HeightCreated)
 		}
@@ -213,7 +213,7 @@ func (n *network) sameDeploys(t testing.TB, key primitives.ChunkKey, made *engin
 		return 0
 	}
 	const owners = 3 // all validators but the shard's one producer
-	c, err := spread.DeploysCoder(owners)
+	c, err := partialwitness.DeploysCoder(owners)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func (n *network) sameDeploys(t testing.TB, key primitives.ChunkKey, made *engin
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, err := spread.DecodeContracts(payload, spread.MaxRequested)
+	codes, err := partialwitness.DecodeContracts(payload, partialwitness.MaxRequested)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -33,7 +33,7 @@ func atBorders(rec *Recording) func(primitives.Height) bool {
 
 // chains are the recordings that a test runs, all of them unless the race detector makes that too slow: then those named.
 func chains(few ...string) []string {
-	if fixture.Racing {
+	if testutil.Racing {
 		return few
 	}
 	return slices.Sorted(maps.Keys(cuts))

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txpool"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -326,7 +326,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 	p.n, err = node.Start(node.Options{
 		Engine: r.e, Mode: production.Manual, Net: p.net(),
 		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
-		Mempool: mempool.Limits{Transactions: 1000, Bytes: 1 << 20, KeyTransactions: 100},
+		Mempool: txpool.Limits{Transactions: 1000, Bytes: 1 << 20, KeyTransactions: 100},
 		Observe: func(m *messages.BlockAccepted) {
 			mu.Lock()
 			defer mu.Unlock()

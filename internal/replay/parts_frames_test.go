@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -47,14 +47,14 @@ func readParts(t *testing.T, path string) (parts []neardPart, blocks map[primiti
 		if err != nil {
 			t.Fatal(err)
 		}
-		if raw := fixture.ProtoField(fixture.ProtoField(fixture.ProtoField(frame, 15), 1), 1); raw != nil {
+		if raw := testutil.ProtoField(testutil.ProtoField(testutil.ProtoField(frame, 15), 1), 1); raw != nil {
 			b := new(primitives.Block)
 			if err := borsh.Unmarshal(raw, b); err != nil {
 				t.Fatal(err)
 			}
 			blocks[b.Hash()] = b
 		}
-		raw := fixture.ProtoField(fixture.ProtoField(fixture.ProtoField(frame, 31), 1), 1)
+		raw := testutil.ProtoField(testutil.ProtoField(testutil.ProtoField(frame, 31), 1), 1)
 		if raw == nil {
 			continue
 		}

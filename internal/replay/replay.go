@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/blockdoc"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	told "github.com/troupe-chain/troupe/chain/follow"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -405,7 +405,7 @@ var standIn = sync.OnceValue(func() primitives.SecretKey { return primitives.Sec
 
 // toldBlock is a block with the recorded header and the chunks that were made again.
 func (r *runner) toldBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
-	doc, err := told.ParseBlock(line.Raw)
+	doc, err := blockdoc.ParseBlock(line.Raw)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -17,10 +17,10 @@ import (
 func neardsHeaders(t *testing.T, path string) map[primitives.Hash]map[primitives.ShardID][]byte {
 	t.Helper()
 	out := map[primitives.Hash]map[primitives.ShardID][]byte{}
-	_, frames := fixture.Frames(t, path, func(kind string) bool { return kind == "state_response" })
+	_, frames := testutil.Frames(t, path, func(kind string) bool { return kind == "state_response" })
 	for f := range frames {
 		r := new(primitives.StateResponse)
-		if err := borsh.Unmarshal(fixture.ProtoField(f.Message(31), 1), r); err != nil {
+		if err := borsh.Unmarshal(testutil.ProtoField(f.Message(31), 1), r); err != nil {
 			t.Fatal(err)
 		}
 		if r.Header == nil {

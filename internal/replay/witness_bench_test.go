@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	spread "github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -34,12 +34,12 @@ func BenchmarkCheckWitness(b *testing.B) {
 							*of += now.Sub(since)
 							since = now
 						}
-						payload, err := spread.Encode(w.ChunkStateWitness)
+						payload, err := partialwitness.Encode(w.ChunkStateWitness)
 						if err != nil {
 							return err
 						}
 						lap(&pack)
-						got, size, err := spread.Decode(payload)
+						got, size, err := partialwitness.Decode(payload)
 						if err != nil {
 							return err
 						}

@@ -1,9 +1,9 @@
 package sim
 
 import (
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/parts"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -73,7 +73,7 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		w.result.Lies++
 		hash := m.ChunkHash
 		hash[0] ^= 1
-		other.Message = witness.Endorse(k, hash, from.name, key)
+		other.Message = partialwitness.Endorse(k, hash, from.name, key)
 	}
 	x.pass(from, &other)
 }
@@ -95,8 +95,8 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false
 		}
-		p := parts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
-		out, err := p.Step(0, parts.Made{Chunk: c, Body: coded})
+		p := chunkparts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+		out, err := p.Step(0, chunkparts.Made{Chunk: c, Body: coded})
 		if err != nil {
 			return false
 		}

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/parts"
-	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/chain/partialwitness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
@@ -72,13 +72,13 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 		return
 	}
 	w.unread(wit.ChunkStateWitness)
-	p := parts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
-	out, err := p.Step(0, parts.Made{Chunk: &c, Body: coded})
+	p := chunkparts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+	out, err := p.Step(0, chunkparts.Made{Chunk: &c, Body: coded})
 	if err != nil {
 		return
 	}
 	s := &strange{&c, key, at.Height(), map[primitives.AccountID]primitives.Signature{
-		from.name: witness.Endorse(key, c.Hash, from.name, secretOf(from.name)).Signature}}
+		from.name: partialwitness.Endorse(key, c.Hash, from.name, secretOf(from.name)).Signature}}
 	x.stranges = append(x.stranges, s)
 	w.result.Lies++
 	w.check.verdicts.created(s)
@@ -89,8 +89,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 			x.carry(from, n, s.Body)
 		}
 	}
-	t := witness.NewTracker(witness.Validator{Account: from.name, Key: secretOf(from.name)}, from.engine.Validation(), verify)
-	shown, err := t.Step(witness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition, Accesses: wit.Accesses, Deploys: wit.Deploys})
+	t := partialwitness.NewTracker(partialwitness.Validator{Account: from.name, Key: secretOf(from.name)}, from.engine.Validation(), verify)
+	shown, err := t.Step(partialwitness.Made{Witness: wit.ChunkStateWitness, Transition: wit.Transition, Accesses: wit.Accesses, Deploys: wit.Deploys})
 	if err != nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -61,7 +61,7 @@ func TestEndorsements(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() || fixture.Racing {
+			if testing.Short() || testutil.Racing {
 				c.blocks = min(c.blocks, 200)
 			}
 			r := endorsed(t, 1, func(s *Scenario) {

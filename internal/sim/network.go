@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -17,7 +17,7 @@ type network struct {
 	drop func(from, to *node, m consensus.Message) bool // of tests; nil: nothing
 
 	twinOf primitives.Hash // the liar's last chunk, and what it tells of another one of that place
-	twins  []parts.Send
+	twins  []chunkparts.Send
 
 	createdFor primitives.Hash // the liar's last chunk beside which it may have made one of another height
 	stranges   []*strange      // all of those

@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/chunkparts"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -73,8 +73,8 @@ func TestEndorsedInOwnBlock(t *testing.T) {
 	if err != nil || other.Hash == first {
 		t.Fatal(err, "there is no other chunk")
 	}
-	p := parts.New(m.name, m.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), m.engine.Coding(), verify, w.rng.IntN)
-	out, err := p.Step(0, parts.Made{Chunk: other, Body: coded})
+	p := chunkparts.New(m.name, m.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), m.engine.Coding(), verify, w.rng.IntN)
+	out, err := p.Step(0, chunkparts.Made{Chunk: other, Body: coded})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine/consensus"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -18,7 +18,7 @@ import (
 // without a word is seen by that alone.
 func TestForms(t *testing.T) {
 	seeds := uint64(6)
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		seeds = 1
 	}
 	sum := map[string]Tally{}

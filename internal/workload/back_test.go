@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -17,7 +17,7 @@ import (
 // blocks again and come to the same results; snapshots of blocks that are gone have ended, and those that have not lead where they said.
 func TestGoBack(t *testing.T) {
 	n, blocks := 6, 40
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		n, blocks = 3, 25
 	}
 	went, ended := 0, 0

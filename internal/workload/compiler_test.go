@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
@@ -25,7 +25,7 @@ func TestKilledCompilers(t *testing.T) {
 	if full() {
 		want = 200
 	}
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		want = 3
 	}
 	self, err := os.Executable()

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
@@ -23,7 +23,7 @@ func TestContractWorkloads(t *testing.T) {
 	if full() {
 		n, blocks = 40, 50
 	}
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		n, blocks = 2, 12
 	}
 	v, err := theVM()

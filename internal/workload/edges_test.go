@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -85,7 +85,7 @@ func (p *path) restart() {
 func TestLongMissing(t *testing.T) {
 	var prints []primitives.Hash
 	for _, every := range []int{0, 1, 13} {
-		if fixture.Racing && every == 1 {
+		if testutil.Racing && every == 1 {
 			continue
 		}
 		o := ChainOptions{Options: Options{Seed: 3, Shards: 4}}

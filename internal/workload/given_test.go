@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -46,7 +46,7 @@ func TestGiven(t *testing.T) {
 	if full() {
 		n = 100
 	}
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		n, blocks = 3, 30
 	}
 	for seed := range uint64(n) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/runtime/vm"
@@ -141,7 +141,7 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 // in a block, and with states that lead to their roots.
 func TestKill(t *testing.T) {
 	rounds, accounts := 5, 2000
-	if full() && !fixture.Racing {
+	if full() && !testutil.Racing {
 		rounds = 200
 	}
 	rounds, accounts = envNumber(killRounds, rounds), envNumber(killAccounts, accounts)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -17,7 +17,7 @@ func TestSplits(t *testing.T) {
 	if full() {
 		n = 40
 	}
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		n, blocks = 3, 60
 	}
 	var splits, waiting atomic.Int64
@@ -34,7 +34,7 @@ func TestSplits(t *testing.T) {
 		}
 	})
 	t.Logf("%d splits, %d with delayed, buffered or late receipts", splits.Load(), waiting.Load())
-	if splits.Load() < int64(2*n) || !testing.Short() && !fixture.Racing && waiting.Load() == 0 {
+	if splits.Load() < int64(2*n) || !testing.Short() && !testutil.Racing && waiting.Load() == 0 {
 		t.Errorf("%d splits, %d of them with receipts that wait: the workload does not reach what it should", splits.Load(), waiting.Load())
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/storage"
 )
 
 // counter adds up tokens; the first error sticks.
 type counter struct {
-	cfg *config.RuntimeConfig
+	cfg *parameters.RuntimeConfig
 	// mine tells whether a receipt goes to the shard that is counted: behind a split both children have the whole delayed queue.
 	mine func(*primitives.Receipt) bool
 	sum  primitives.Balance

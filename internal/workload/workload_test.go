@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -46,7 +46,7 @@ func TestWorkloads(t *testing.T) {
 	if full() {
 		n, blocks = 200, 50
 	}
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		n, blocks = 4, 25
 	}
 	var mu sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -204,7 +204,7 @@ func recorded(t testing.TB) (out []wire.Message) {
 	t.Helper()
 	count, seen := map[string]int{}, map[string]bool{}
 	for _, name := range []string{"frames", "late"} {
-		for n, line := range fixture.Lines(t, "../wire/testdata/"+name+".jsonl.gz") {
+		for n, line := range testutil.Lines(t, "../wire/testdata/"+name+".jsonl.gz") {
 			if n == 1 {
 				continue
 			}

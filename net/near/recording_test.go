@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -63,7 +63,7 @@ func mustKey(t testing.TB, text string) primitives.SecretKey {
 func readRecording(t testing.TB, path string) *recorded {
 	r := &recorded{t1: map[primitives.AccountID][]primitives.PublicKey{}, begin: map[int]*frameLine{}, end: map[int]float64{}}
 	routed := 0
-	for n, line := range fixture.Lines(t, path) {
+	for n, line := range testutil.Lines(t, path) {
 		if n == 1 {
 			var first struct{ Nodes []nodeLine }
 			if err := json.Unmarshal(line, &first); err != nil {
@@ -330,7 +330,7 @@ func TestCut(t *testing.T) {
 	last := map[int]int{} // connection -> its last frame, which says how long it lasts
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	for n, line := range fixture.Lines(t, sharedNet+"frames.jsonl.gz") {
+	for n, line := range testutil.Lines(t, sharedNet+"frames.jsonl.gz") {
 		var f struct {
 			T    float64
 			Conn int

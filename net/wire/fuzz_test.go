@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // eachRecorded calls do for the frames of testdata.
 func eachRecorded(t testing.TB, do func(frame []byte)) {
 	for _, name := range []string{"frames", "late"} {
-		for n, line := range fixture.Lines(t, "testdata/"+name+".jsonl.gz") {
+		for n, line := range testutil.Lines(t, "testdata/"+name+".jsonl.gz") {
 			if n == 1 {
 				continue
 			}

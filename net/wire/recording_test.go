@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -78,7 +78,7 @@ func TestCut(t *testing.T) {
 		var out bytes.Buffer
 		z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 		conns, kinds := map[int]int{}, map[string]int{}
-		for n, line := range fixture.Lines(t, sharedNet+name) {
+		for n, line := range testutil.Lines(t, sharedNet+name) {
 			if n > 1 {
 				var f recorded
 				if err := json.Unmarshal(line, &f); err != nil {
@@ -331,7 +331,7 @@ func TestRecording(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			j := &judge{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},
 				done: map[primitives.Hash]bool{}, count: map[string]int{}}
-			for n, line := range fixture.Lines(t, path) {
+			for n, line := range testutil.Lines(t, path) {
 				if n == 1 {
 					j.add(t, line)
 					continue

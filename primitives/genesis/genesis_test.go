@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 func read(t testing.TB, name string) []byte {
 	t.Helper()
-	return fixture.Read(t, filepath.Join("testdata", name))
+	return testutil.Read(t, filepath.Join("testdata", name))
 }
 
 func parse(t testing.TB, in []byte) *Genesis {

@@ -11,7 +11,7 @@ import (
 // Ratio is a rational number, [num, den] in JSON.
 type Ratio struct{ Num, Den int32 }
 
-// JSONAppender writes its own JSON, keys ascending: package runtime/config's RuntimeConfig.
+// JSONAppender writes its own JSON, keys ascending: package runtime/parameters's RuntimeConfig.
 type JSONAppender interface{ AppendJSON([]byte) []byte }
 
 // ProtocolConfig is the reply of EXPERIMENTAL_protocol_config (nearcore core/chain-configs/src/genesis_config.rs

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -77,7 +77,7 @@ type looked map[string]int
 // TestRealBlocks recomputes what blocks of public networks say of themselves, and writes their JSON again: hashes of blocks and chunks, the five
 // roots, ids of receipts, leaves and paths of outcomes, signatures of transactions and of what is delegated.
 func TestRealBlocks(t *testing.T) {
-	fixture.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
+	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
 	paths, err := filepath.Glob(realBlocks + "blocks/*")
 	if err != nil || len(paths) != len(covered)+len(older) {
 		t.Fatalf("%d blocks, of which %d are known: %v", len(paths), len(covered)+len(older), err)
@@ -86,7 +86,7 @@ func TestRealBlocks(t *testing.T) {
 	for _, path := range paths {
 		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".json")
 		t.Run(name, func(t *testing.T) {
-			text := fixture.Read(t, path)
+			text := testutil.Read(t, path)
 			if strings.Contains(string(text), `"prevHash"`) {
 				text = plainNames(t, text)
 			}
@@ -394,7 +394,7 @@ func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 // TestRealEpochs verifies the approvals in headers of five epochs of mainnet by their validators, and that each names the validators of the next. The
 // headers are V4, which is none of those that are known here, so their own hashes are not looked at.
 func TestRealEpochs(t *testing.T) {
-	fixture.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
+	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
 	type header struct {
 		Approvals  []*primitives.Signature
 		EpochID    primitives.Hash   `json:"epoch_id"`
@@ -411,7 +411,7 @@ func TestRealEpochs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range paths {
-		text := fixture.Read(t, path)
+		text := testutil.Read(t, path)
 		if filepath.Base(path) != "validators.json" {
 			var h header
 			parse(t, text, &h)

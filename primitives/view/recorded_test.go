@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -25,8 +25,8 @@ func eachLine(t *testing.T, each func(*testing.T, []byte)) {
 		"testdata/sample.jsonl.gz", filepath.Join(whole, "neard/native.jsonl.gz"), filepath.Join(whole, "neard/four.jsonl.gz"),
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			fixture.Need(t, path, "only testdata/sample.jsonl.gz is compared")
-			for n, line := range fixture.Lines(t, path) {
+			testutil.Need(t, path, "only testdata/sample.jsonl.gz is compared")
+			for n, line := range testutil.Lines(t, path) {
 				if testing.Short() && n%10 != 0 && path[0] != 't' {
 					continue
 				}

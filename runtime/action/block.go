@@ -2,12 +2,12 @@ package action
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Block is what holds for all receipts of a chunk.
 type Block struct {
-	Config      *config.RuntimeConfig // of the epoch's protocol version
+	Config      *parameters.RuntimeConfig // of the epoch's protocol version
 	ChainID     string
 	ShardID     primitives.ShardID
 	Height      primitives.Height // of the block that applies the chunk

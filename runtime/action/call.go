@@ -2,7 +2,7 @@ package action
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -29,10 +29,10 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 		return nil, err
 	}
 	if out.GasUsed+given < given {
-		return nil, config.ErrOverflow
+		return nil, parameters.ErrOverflow
 	}
 	r := &x.Result
-	if err := x.add(config.Cost{Gas: out.GasBurnt, Compute: out.Compute}, out.GasUsed+given); err != nil {
+	if err := x.add(parameters.Cost{Gas: out.GasBurnt, Compute: out.Compute}, out.GasUsed+given); err != nil {
 		return nil, err
 	}
 	r.GasBurntInVM += out.GasBurnt // not more than GasBurnt, whose sum was checked

@@ -2,8 +2,8 @@ package action
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -54,12 +54,12 @@ func (x *Execution) delegate(d *delegate) (*failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	reserve, err := run.Add(config.Cost{Gas: attached})
+	reserve, err := run.Add(parameters.Cost{Gas: attached})
 	if err == nil {
 		reserve, err = reserve.Add(fees.NewReceiptExec(c))
 	}
 	if err == nil {
-		reserve, err = reserve.Add(config.Cost{Gas: send.Gas})
+		reserve, err = reserve.Add(parameters.Cost{Gas: send.Gas})
 	}
 	if err == nil {
 		err = x.add(send, reserve.Gas)

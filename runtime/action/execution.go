@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -15,7 +15,7 @@ type Result struct {
 	GasBurnt     primitives.Gas
 	GasBurntInVM primitives.Gas // part of GasBurnt
 	GasUsed      primitives.Gas // GasBurnt, and what new receipts come with
-	Compute      config.Compute
+	Compute      parameters.Compute
 	Return       Return
 	Err          *primitives.ActionError // nil: success
 	Logs         []string
@@ -163,14 +163,14 @@ func (x *Execution) run(a primitives.Action) (*failure, error) {
 }
 
 // add counts gas that is burnt, its compute, and gas that is used.
-func (x *Execution) add(burnt config.Cost, used primitives.Gas) error {
+func (x *Execution) add(burnt parameters.Cost, used primitives.Gas) error {
 	r := &x.Result
-	sum, err := (config.Cost{Gas: r.GasBurnt, Compute: r.Compute}).Add(burnt)
+	sum, err := (parameters.Cost{Gas: r.GasBurnt, Compute: r.Compute}).Add(burnt)
 	if err != nil {
 		return err
 	}
 	if r.GasUsed+used < used {
-		return config.ErrOverflow
+		return parameters.ErrOverflow
 	}
 	r.GasBurnt, r.Compute = sum.Gas, sum.Compute
 	r.GasUsed += used
@@ -178,7 +178,9 @@ func (x *Execution) add(burnt config.Cost, used primitives.Gas) error {
 }
 
 // addCompute counts work that costs no gas.
-func (x *Execution) addCompute(c config.Compute) error { return x.add(config.Cost{Compute: c}, 0) }
+func (x *Execution) addCompute(c parameters.Compute) error {
+	return x.add(parameters.Cost{Compute: c}, 0)
+}
 
 // burn counts tokens that vanish.
 func (x *Execution) burn(b primitives.Balance) error {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -139,7 +139,7 @@ func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 // ProofStart is the bound that this limit counts from: now, when the call starts, or where the receipt's first action
 // started in versions that count a receipt's calls together.
 func (x *External) ProofStart() uint64 {
-	if x.block.Config.Version.Has(config.EnforcePerReceiptStorageProofLimit) {
+	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart
 	}
 	return x.RecordedBound()

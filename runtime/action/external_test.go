@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -40,7 +40,7 @@ func (t oneEntry) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 // entry is found, never where there is none, before its value is read, counted or changed.
 func TestPay(t *testing.T) {
 	broke := errors.New("no gas")
-	block := &Block{Config: config.MustGet(config.June(86))}
+	block := &Block{Config: parameters.MustGet(parameters.June(86))}
 	for _, c := range []struct {
 		name, key string
 		do        func(x *External, key []byte, pay func(uint32) error) (NodeCount, error)

@@ -2,19 +2,19 @@ package action
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
 // keyUsage is the storage that an access key takes: its id in the trie, its record, and a fixed part, in bytes.
-func keyUsage(f *config.Fees, handleLen int, k *primitives.AccessKey) uint64 {
+func keyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	var buf [512]byte
 	return uint64(handleLen) + uint64(len(k.AppendBorsh(buf[:0]))) + f.NumExtraBytesRecord
 }
 
 // gasKeyUsage is the storage of a key and its rows of nonces.
-func gasKeyUsage(f *config.Fees, handleLen int, k *primitives.AccessKey) uint64 {
+func gasKeyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	rows := uint64(0)
 	if k.GasKey != nil {
 		rows = uint64(k.GasKey.NumNonces)

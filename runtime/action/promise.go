@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -43,7 +43,7 @@ func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
 	give := func(i int, g primitives.Gas) error {
 		c := x.weights[i].call
 		if c.Gas+g < g {
-			return config.ErrOverflow
+			return parameters.ErrOverflow
 		}
 		c.Gas += g
 		return nil

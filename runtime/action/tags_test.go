@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
@@ -40,25 +40,27 @@ func known() []primitives.Action {
 // doors are the ways into every switch over actions, in this module's order of use.
 var doors = map[string]func(a primitives.Action){
 	"verify": func(a primitives.Action) {
-		verify.Actions(config.MustGet(config.June(86)), []primitives.Action{a}, "b.near", verify.NewReceipt)
+		verify.Actions(parameters.MustGet(parameters.June(86)), []primitives.Action{a}, "b.near", verify.NewReceipt)
 	},
 	"verify, old": func(a primitives.Action) {
-		verify.Actions(config.MustGet(config.June(86)), []primitives.Action{a}, "b.near", verify.ExistingReceipt)
+		verify.Actions(parameters.MustGet(parameters.June(86)), []primitives.Action{a}, "b.near", verify.ExistingReceipt)
 	},
 	"verify, keys": func(a primitives.Action) { // a version that does not know post-quantum keys asks each action for them
-		c := *config.MustGet(config.June(86))
-		c.Version = config.June(84)
+		c := *parameters.MustGet(parameters.June(86))
+		c.Version = parameters.June(84)
 		verify.Actions(&c, []primitives.Action{a}, "b.near", verify.NewReceipt)
 	},
-	"send": func(a primitives.Action) { _, _ = fees.Send(config.MustGet(config.June(86)), false, a, "b.near") },
-	"exec": func(a primitives.Action) { _, _ = fees.Exec(config.MustGet(config.June(86)), a, "b.near") },
+	"send": func(a primitives.Action) {
+		_, _ = fees.Send(parameters.MustGet(parameters.June(86)), false, a, "b.near")
+	},
+	"exec": func(a primitives.Action) { _, _ = fees.Exec(parameters.MustGet(parameters.June(86)), a, "b.near") },
 	"prepaid": func(a primitives.Action) {
-		_, _ = fees.PrepaidExec(config.MustGet(config.June(86)), []primitives.Action{a}, "b.near")
+		_, _ = fees.PrepaidExec(parameters.MustGet(parameters.June(86)), []primitives.Action{a}, "b.near")
 	},
 	"deposit": func(a primitives.Action) { fees.Deposit(a) },
 	"total":   func(a primitives.Action) { _, _ = fees.TotalDeposit([]primitives.Action{a}) },
 	"weight": func(a primitives.Action) {
-		_, _ = fees.ReceiptGas(config.MustGet(config.June(86)), receiptOf(&primitives.ActionReceipt{Actions: []primitives.Action{a}}))
+		_, _ = fees.ReceiptGas(parameters.MustGet(parameters.June(86)), receiptOf(&primitives.ActionReceipt{Actions: []primitives.Action{a}}))
 	},
 	"existence":  func(a primitives.Action) { execution().checkExistence(a) },
 	"permission": func(a primitives.Action) { execution().checkPermission(a) },
@@ -78,7 +80,7 @@ func receiptOf(body primitives.ReceiptBody) *primitives.Receipt {
 
 func execution() *Execution {
 	r := receiptOf(&primitives.ActionReceipt{})
-	return &Execution{Block: &Block{Config: config.MustGet(config.June(86))}, Receipt: r, Body: r.Body.(*primitives.ActionReceipt)}
+	return &Execution{Block: &Block{Config: parameters.MustGet(parameters.June(86))}, Receipt: r, Body: r.Body.(*primitives.ActionReceipt)}
 }
 
 // refusal is what f panics with; empty: it does not.
@@ -128,7 +130,7 @@ func TestEveryTagThroughEverySwitch(t *testing.T) {
 
 // TestEveryReceiptThroughEverySwitch is the same of receipts.
 func TestEveryReceiptThroughEverySwitch(t *testing.T) {
-	c := config.MustGet(config.June(86))
+	c := parameters.MustGet(parameters.June(86))
 	key := known()[4].(*primitives.Stake).PublicKey
 	doors := map[string]func(r *primitives.Receipt){
 		"verify":  func(r *primitives.Receipt) { verify.Receipt(c, r, verify.ExistingReceipt) },

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -32,7 +32,7 @@ var (
 // Preparer is a VM that compiles.
 type Preparer interface {
 	// Ready tells whether code is compiled for a config, so that calling it does not begin with that.
-	Ready(code primitives.Hash, w *config.Wasm) bool
+	Ready(code primitives.Hash, w *parameters.Wasm) bool
 }
 
 // ViewParts is the memory that a view runs in. It may be used again, and its zero is what holds on to nothing.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // VM runs contracts. Calls of one VM may come from several goroutines.
@@ -18,14 +18,14 @@ type VM interface {
 // Warmer is a VM that compiles code before it is called. Warm does not wait, keeps nothing of code, and only makes later calls
 // faster. Submitters take turns; submitter is the account that wants the code, empty: nobody's.
 type Warmer interface {
-	Warm(submitter primitives.AccountID, code []byte, w *config.Wasm) (done <-chan struct{})
+	Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) (done <-chan struct{})
 }
 
 // Hastener is a VM that compiles code before a block calls it, and as soon as for the call. Hasten returns when that is done or has failed,
 // of which the call says more. Safe for use by many goroutines.
 type Hastener interface {
 	Preparer
-	Hasten(code []byte, w *config.Wasm)
+	Hasten(code []byte, w *parameters.Wasm)
 }
 
 // Warm tells the VM of code that an account deploys.
@@ -80,7 +80,7 @@ type CallOutcome struct {
 	StorageUsage uint64
 	GasBurnt     primitives.Gas
 	GasUsed      primitives.Gas // burnt, and given to promises
-	Compute      config.Compute
+	Compute      parameters.Compute
 	Logs         []string
 	Profile      []primitives.CostEntry // sorted by category, then cost; no zeros
 	Subsidized   primitives.Balance     // 1 yoctoNEAR deposits that the contract did not have

@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 const (
@@ -275,7 +275,7 @@ func TestGasKeyTransaction(t *testing.T) {
 	// Where the compute of sending is not its gas, a transaction that becomes a receipt counts the compute, one that fails for
 	// its deposits the gas (nearcore core/primitives/src/transaction.rs:739 failed_with_gas_burnt).
 	cfg := *n.cfg
-	cfg.Fees.Action[config.ActionTransfer].SendNotSIR.Compute += 7
+	cfg.Fees.Action[parameters.ActionTransfer].SendNotSIR.Compute += 7
 	n.cfg = &cfg
 	for amount, more := range map[uint64]primitives.Gas{1: 7, 10_000: 0} {
 		n.settle()
@@ -462,8 +462,8 @@ func TestCallWithoutVM(t *testing.T) {
 	check(n.doTo(bob, alice, call("m")), `{"FunctionCallError":{"CompilationError":{"WasmerCompileError":{"msg":"`+action.NoVMText+`"}}}}`)
 	// Nothing is burnt in the VM, and the whole gas comes back.
 	o := n.doTo(bob, alice, call("m"))
-	cfg := config.MustGet(config.June(86))
-	base := cfg.Fees.Fee(config.ActionFunctionCallBase).Exec.Gas + cfg.Fees.Fee(config.ActionFunctionCallByte).Exec.Gas + cfg.Fees.Fee(config.ActionNewActionReceipt).Exec.Gas
+	cfg := parameters.MustGet(parameters.June(86))
+	base := cfg.Fees.Fee(parameters.ActionFunctionCallBase).Exec.Gas + cfg.Fees.Fee(parameters.ActionFunctionCallByte).Exec.Gas + cfg.Fees.Fee(parameters.ActionNewActionReceipt).Exec.Gas
 	if o.GasBurnt != base {
 		t.Errorf("burnt %d, want the fees of %d", o.GasBurnt, base)
 	}

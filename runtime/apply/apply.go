@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -13,14 +13,14 @@ import (
 // chunk is the state of one Apply.
 type chunk struct {
 	in  *Input
-	cfg *config.RuntimeConfig
+	cfg *parameters.RuntimeConfig
 	u   *state.TrieUpdate
 	res *Result
 	sink
 
-	gas     primitives.Gas // burnt by all outcomes, refunds included
-	compute config.Compute // what the limit counts
-	limit   config.Compute
+	gas     primitives.Gas     // burnt by all outcomes, refunds included
+	compute parameters.Compute // what the limit counts
+	limit   parameters.Compute
 
 	local     []*primitives.Receipt
 	localOf   []primitives.Hash // their transactions
@@ -75,7 +75,7 @@ func Apply(in *Input) (*Result, error) {
 	}
 	cfg := in.Block.Config
 	c := &chunk{
-		in: in, cfg: cfg, res: new(Result), limit: config.Compute(in.GasLimit), window: in.window.orDefault(),
+		in: in, cfg: cfg, res: new(Result), limit: parameters.Compute(in.GasLimit), window: in.window.orDefault(),
 		u: state.NewRecorded(in.Trie, in.Recording, cfg.Witness.MainStorageProofSizeSoftLimit),
 	}
 	c.u.Grow(2*len(in.Transactions) + len(in.Incoming))
@@ -147,9 +147,9 @@ func (in *Input) signature() verify.SignatureFunc {
 }
 
 // count adds an outcome's gas and compute to the chunk's.
-func (c *chunk) count(gas primitives.Gas, compute config.Compute) error {
+func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 	if c.gas+gas < gas || c.compute+compute < compute {
-		return config.ErrOverflow
+		return parameters.ErrOverflow
 	}
 	c.gas += gas
 	c.compute += compute
@@ -261,7 +261,7 @@ func (c *chunk) settle(ran *primitives.Receipt, out *executed) error {
 		return nil
 	}
 	c.res.Outcomes = append(c.res.Outcomes, out.outcome)
-	return c.count(out.outcome.GasBurnt, config.Compute(out.outcome.ComputeUsage))
+	return c.count(out.outcome.GasBurnt, parameters.Compute(out.outcome.ComputeUsage))
 }
 
 // finish writes what is left to write and closes the state.

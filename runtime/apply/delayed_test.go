@@ -7,9 +7,9 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/congestion"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // The tests of this file have the numbers of nearcore's runtime/runtime/src/tests/apply.rs at f0c7706f1.
@@ -46,8 +46,8 @@ func aliceHas(t *testing.T, n *net, i uint64) {
 }
 
 // transferGas is what running a transfer burns.
-func transferGas(c *config.RuntimeConfig) primitives.Gas {
-	return c.Fees.Fee(config.ActionNewActionReceipt).Exec.Gas + c.Fees.Fee(config.ActionTransfer).Exec.Gas
+func transferGas(c *parameters.RuntimeConfig) primitives.Gas {
+	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec.Gas + c.Fees.Fee(parameters.ActionTransfer).Exec.Gas
 }
 
 // TestDelayedAllAtOnce: a limit of 1 gas runs one receipt a chunk (apply.rs:250, 296), and what waits is counted (2702).
@@ -131,11 +131,11 @@ func TestDelayedAdjustableLimit(t *testing.T) {
 }
 
 // freeConfig charges nothing but 1000 gas for running a receipt (RuntimeConfig::free with one fee).
-func freeConfig() *config.RuntimeConfig {
-	c := *config.MustGet(config.June(86))
-	c.Fees.Action = [config.NumActionCosts]config.Fee{}
+func freeConfig() *parameters.RuntimeConfig {
+	c := *parameters.MustGet(parameters.June(86))
+	c.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
 	c.Fees.StorageAmountPerByte, c.MinGasPurchasePrice = primitives.Balance{}, primitives.Balance{} // else there are refunds
-	c.Fees.Action[config.ActionNewActionReceipt].Exec = config.Cost{Gas: 1000, Compute: 1000}
+	c.Fees.Action[parameters.ActionNewActionReceipt].Exec = parameters.Cost{Gas: 1000, Compute: 1000}
 	return &c
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -16,7 +16,7 @@ import (
 type net struct {
 	t      testing.TB
 	layout primitives.ShardLayout
-	cfg    *config.RuntimeConfig
+	cfg    *parameters.RuntimeConfig
 	height primitives.Height
 	price  primitives.Balance
 	limit  primitives.Gas
@@ -45,7 +45,7 @@ func testKey(name string) primitives.SecretKey {
 // newNet makes accounts with 1000 N and a full key of the account's name, over the given layout.
 func newNet(t testing.TB, layout primitives.ShardLayout, accounts ...primitives.AccountID) *net {
 	n := &net{
-		t: t, layout: layout, cfg: config.MustGet(config.June(86)), height: 10, price: primitives.Yocto(100_000_000),
+		t: t, layout: layout, cfg: parameters.MustGet(parameters.June(86)), height: 10, price: primitives.Yocto(100_000_000),
 		limit: 1_000_000_000_000_000, nonces: map[string]primitives.Nonce{}, shards: make([]netShard, layout.NumShards()),
 	}
 	values := make([]map[string][]byte, len(n.shards))

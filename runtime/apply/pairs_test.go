@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/rules"
+	"github.com/troupe-chain/troupe/internal/refmodel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
@@ -77,7 +77,7 @@ func readPairs(t *testing.T) *pairTable {
 
 // cell names how a list of actions ended: "ok" with what the last one returned, which action failed with what ("-": the
 // receipt, behind the last), or "x" and why nobody may send such a list.
-func (p *pairTable) cell(at rules.Place, value []byte, e *primitives.ActionError, invalid *primitives.ActionsValidationError) string {
+func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionError, invalid *primitives.ActionsValidationError) string {
 	code := func(name string) string {
 		if c, ok := p.codes[name]; ok {
 			return c
@@ -103,7 +103,7 @@ func (p *pairTable) cell(at rules.Place, value []byte, e *primitives.ActionError
 }
 
 // TestPairs: every two actions in one receipt and in one transaction, from and to accounts of each kind: how they end is what
-// testdata/pairs.md says, whose codes name the lines of nearcore, and what internal/rules says.
+// testdata/pairs.md says, whose codes name the lines of nearcore, and what internal/refmodel says.
 func TestPairs(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestPairs(t *testing.T) {
 	}
 	defer v.Close()
 	p := readPairs(t)
-	kinds, places := rules.Kinds(), rules.Places()
+	kinds, places := refmodel.Kinds(), refmodel.Places()
 	tags := map[primitives.ActionTag]bool{}
 	for _, k := range kinds {
 		tags[k.Make(places[0].To).Tag()] = true
@@ -119,7 +119,7 @@ func TestPairs(t *testing.T) {
 	if len(tags) != 15 {
 		t.Errorf("%d kinds of actions, want all 15", len(tags))
 	}
-	base := ruledNet(t, rules.PairWorld(), v)
+	base := ruledNet(t, refmodel.PairWorld(), v)
 	seen := 0
 	var out strings.Builder
 	out.WriteString(p.head)
@@ -174,17 +174,17 @@ func TestPairs(t *testing.T) {
 }
 
 // predicted is what the rules say.
-func (p *pairTable) predicted(at rules.Place, actions []primitives.Action) string {
-	if e := rules.Invalid(actions, at.To); e != nil {
+func (p *pairTable) predicted(at refmodel.Place, actions []primitives.Action) string {
+	if e := refmodel.Invalid(actions, at.To); e != nil {
 		return p.cell(at, nil, nil, e)
 	}
-	o := rules.Pair(at, false, actions...).Play().Outcomes[0]
+	o := refmodel.Pair(at, false, actions...).Play().Outcomes[0]
 	return p.cell(at, o.Value, o.Err, nil)
 }
 
 // received is how the actions end in a receipt that comes to the chunk.
-func (p *pairTable) received(base *net, at rules.Place, actions []primitives.Action) string {
-	n, s := base.copy(), rules.Pair(at, false, actions...)
+func (p *pairTable) received(base *net, at refmodel.Place, actions []primitives.Action) string {
+	n, s := base.copy(), refmodel.Pair(at, false, actions...)
 	n.give(s.Incoming...)
 	n.height = s.Height
 	r, err := Apply(n.input(0, nil))
@@ -198,8 +198,8 @@ func (p *pairTable) received(base *net, at rules.Place, actions []primitives.Act
 }
 
 // sent is how they end in a transaction.
-func (p *pairTable) sent(base *net, at rules.Place, actions []primitives.Action) string {
-	n, s := base.copy(), rules.Pair(at, true, actions...)
+func (p *pairTable) sent(base *net, at refmodel.Place, actions []primitives.Action) string {
+	n, s := base.copy(), refmodel.Pair(at, true, actions...)
 	n.height = s.Height - 1
 	results := n.step(s.Txs...)
 	o := &results[0].Outcomes[0]
@@ -217,7 +217,7 @@ func (p *pairTable) sent(base *net, at rules.Place, actions []primitives.Action)
 	return p.ended(at, findOutcome(n.t, results, o.ReceiptIDs[0]))
 }
 
-func (p *pairTable) ended(at rules.Place, o *primitives.OutcomeWithID) string {
+func (p *pairTable) ended(at refmodel.Place, o *primitives.OutcomeWithID) string {
 	if o.Status.Kind != primitives.StatusFailure {
 		return p.cell(at, o.Status.Value, nil, nil)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -85,9 +85,9 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 // boundedApart tells whether a config lets work run apart: whether a node of the trie was seen before shows in profiles only, as
 // both prices are the same (see adopt), and work that met the limit of a receipt's recorded state also passed the chunk's
 // soft limit, at which Span.End tells that it cannot be adopted.
-func boundedApart(c *config.RuntimeConfig) bool {
+func boundedApart(c *parameters.RuntimeConfig) bool {
 	e := &c.Wasm.Ext
-	return e[config.ExtTouchingTrieNode] == e[config.ExtReadCachedTrieNode] &&
+	return e[parameters.ExtTouchingTrieNode] == e[parameters.ExtReadCachedTrieNode] &&
 		c.Witness.MainStorageProofSizeSoftLimit <= c.Wasm.Limits.PerReceiptStorageProofSizeLimit
 }
 
@@ -202,9 +202,9 @@ func (c *chunk) moved(a *ahead) int64 {
 // retouched is a gas profile in which some looks at the trie are for the first time in the chunk that were not before, or,
 // with a negative number, the reverse; false if it does not have that many.
 func (c *chunk) retouched(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
-	price := c.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
+	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
 	gas := primitives.Gas(max(more, -more)) * price // as many as calls paid for
-	from, to := config.ExtReadCachedTrieNode, config.ExtTouchingTrieNode
+	from, to := parameters.ExtReadCachedTrieNode, parameters.ExtTouchingTrieNode
 	if more < 0 {
 		from, to = to, from
 	}

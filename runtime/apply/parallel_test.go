@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // goPar runs everything at the same time.
@@ -201,9 +201,9 @@ func TestMajority(t *testing.T) {
 // does not.
 func TestBoundedApart(t *testing.T) {
 	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
-		for v := config.OldestProtocol; v <= config.Newest(numbering); v++ {
-			version := config.Version{Protocol: v, Numbering: numbering}
-			c := *config.MustGet(version)
+		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {
+			version := parameters.Version{Protocol: v, Numbering: numbering}
+			c := *parameters.MustGet(version)
 			if !boundedApart(&c) {
 				t.Errorf("%v: nothing may run ahead: soft limit %d, a receipt's %d", version,
 					c.Witness.MainStorageProofSizeSoftLimit, c.Wasm.Limits.PerReceiptStorageProofSizeLimit)
@@ -217,7 +217,7 @@ func TestBoundedApart(t *testing.T) {
 	n := newPair(t)
 	cfg := *n.cfg
 	cfg.Witness.MainStorageProofSizeSoftLimit = cfg.Wasm.Limits.PerReceiptStorageProofSizeLimit + 1
-	for _, c := range []*config.RuntimeConfig{n.cfg, &cfg} {
+	for _, c := range []*parameters.RuntimeConfig{n.cfg, &cfg} {
 		n.cfg = c
 		receipts := bobsReceipts(n, 10)
 		for i := range receipts[:5] { // whoever has most of the work is left out

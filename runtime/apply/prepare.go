@@ -2,8 +2,8 @@ package apply
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -21,7 +21,7 @@ type Candidates interface{ NextGroup() Group }
 // PrepareInput is what choosing a new chunk's transactions depends on.
 type PrepareInput struct {
 	Trie       state.Trie // after the previous chunk of the shard
-	Config     *config.RuntimeConfig
+	Config     *parameters.RuntimeConfig
 	Layout     primitives.ShardLayout // of the new block's epoch
 	ShardID    primitives.ShardID
 	PrevHeight primitives.Height  // of the block that the chunk is built on

@@ -6,7 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // proofNotes removes an entry, which raises the bound, and notes how far above where its limit counts from a call starts.
@@ -22,13 +22,13 @@ func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome
 // for all calls of a receipt together (next.md 2).
 func TestProofStart(t *testing.T) {
 	for _, test := range []struct {
-		version config.Version
+		version parameters.Version
 		all     bool
 	}{
-		{config.Version{Protocol: 85, Numbering: primitives.NumberingJune}, false},
-		{config.Version{Protocol: 86, Numbering: primitives.NumberingJune}, false},
-		{config.Version{Protocol: 85, Numbering: primitives.NumberingRelease}, false},
-		{config.Version{Protocol: 86, Numbering: primitives.NumberingRelease}, true},
+		{parameters.Version{Protocol: 85, Numbering: primitives.NumberingJune}, false},
+		{parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}, false},
+		{parameters.Version{Protocol: 85, Numbering: primitives.NumberingRelease}, false},
+		{parameters.Version{Protocol: 86, Numbering: primitives.NumberingRelease}, true},
 	} {
 		var starts []uint64
 		n := newPair(t)

@@ -7,19 +7,19 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/rules"
+	"github.com/troupe-chain/troupe/internal/refmodel"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// ruled are the columns of the state that the model of internal/rules has.
+// ruled are the columns of the state that the model of internal/refmodel has.
 var ruled = map[primitives.TrieColumn]bool{
 	primitives.ColAccount: true, primitives.ColContractCode: true, primitives.ColAccessKey: true, primitives.ColContractData: true,
 	primitives.ColGlobalContractCode: true, primitives.ColGlobalContractNonce: true,
 }
 
 // ruledNet is a chain of one shard with a world's state, where gas is free and a chunk has room for all.
-func ruledNet(t *testing.T, w *rules.World, v *vm.VM) *net {
+func ruledNet(t *testing.T, w *refmodel.World, v *vm.VM) *net {
 	n := newNet(t, primitives.SingleShardLayout())
 	cfg := *n.cfg
 	cfg.MinGasPurchasePrice, cfg.AccountCreationCharge = primitives.Balance{}, primitives.Balance{}
@@ -44,7 +44,7 @@ func (n *net) rows() map[string][]byte {
 	return rows
 }
 
-// TestRules plays generated chunks by the model of internal/rules and by Apply, one by one and ahead of their turns: what
+// TestRules plays generated chunks by the model of internal/refmodel and by Apply, one by one and ahead of their turns: what
 // each receipt gives, what leaves, and the state behind must be the same.
 func TestRules(t *testing.T) {
 	count := 300
@@ -59,7 +59,7 @@ func TestRules(t *testing.T) {
 	ends := map[string]int{}
 	var ran, again, receipts, fresh, delayed int
 	for seed := range uint64(count) {
-		s := rules.Generate(seed)
+		s := refmodel.Generate(seed)
 		text := s.String()
 		n := ruledNet(t, s.World, v)
 		n.height = s.Height - 1
@@ -98,7 +98,7 @@ func TestRules(t *testing.T) {
 			}
 			sameAsRuled(t, results[0].Outcomes[txs:], results[0].Outgoing, want)
 			txs = 0
-			for _, d := range rules.Differences(n.rows(), want.Rows()) {
+			for _, d := range refmodel.Differences(n.rows(), want.Rows()) {
 				t.Errorf("height %d, state: %s", n.height, d)
 			}
 			receipts, fresh = receipts+len(want.Outcomes), fresh+want.Fresh
@@ -138,7 +138,7 @@ func sameRefusal(t *testing.T, i int, got *primitives.OutcomeWithID, e *primitiv
 }
 
 // sameAsRuled compares outcomes of receipts and what left with the model's.
-func sameAsRuled(t *testing.T, outcomes []primitives.OutcomeWithID, leaving []*primitives.Receipt, want *rules.Chunk) {
+func sameAsRuled(t *testing.T, outcomes []primitives.OutcomeWithID, leaving []*primitives.Receipt, want *refmodel.Chunk) {
 	t.Helper()
 	if len(outcomes) != len(want.Outcomes) {
 		t.Errorf("%d outcomes, want %d", len(outcomes), len(want.Outcomes))

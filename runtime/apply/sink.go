@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/congestion"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -237,7 +237,7 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 }
 
 // metadata is what a queued receipt was counted with; a bare one is measured.
-func metadata(cfg *config.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
+func metadata(cfg *parameters.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
 	if x.HasMetadata {
 		return x.Metadata, nil
 	}

@@ -5,11 +5,11 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // touching is a VM of calls that pay as contracts do: a write for the nodes and the value that it sees, a read for none.
-type touching struct{ cfg *config.RuntimeConfig }
+type touching struct{ cfg *parameters.RuntimeConfig }
 
 func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	out, free := c.Unchanged(), func(uint32) error { return nil }
@@ -20,8 +20,8 @@ func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, 
 	} else {
 		_, n, err = x.Write([]byte("key"), []byte(c.Method), free)
 	}
-	price := v.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
-	for cost, count := range map[config.ExtCost]uint64{config.ExtTouchingTrieNode: n.Touched, config.ExtReadCachedTrieNode: n.Cached} {
+	price := v.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
+	for cost, count := range map[parameters.ExtCost]uint64{parameters.ExtTouchingTrieNode: n.Touched, parameters.ExtReadCachedTrieNode: n.Cached} {
 		if count > 0 {
 			gas := primitives.Gas(count) * price
 			out.Profile = action.MergeProfiles(out.Profile, []primitives.CostEntry{{Category: "WASM_HOST_COST", Cost: cost.ProfileName(), Gas: gas}})
@@ -42,7 +42,7 @@ func TestReadsTouchUnpaid(t *testing.T) {
 	run := func(par Par) *Result {
 		n := newNet(t, primitives.SingleShardLayout(), accounts...)
 		n.cfg = freeConfig()
-		n.vm, n.par = touching{config.MustGet(n.cfg.Version)}, par
+		n.vm, n.par = touching{parameters.MustGet(n.cfg.Version)}, par
 		give := func(salt byte, method func(i int) string) {
 			for i, id := range accounts {
 				n.give(n.selfReceipt(id, salt+byte(i), &primitives.FunctionCall{Method: method(i), Gas: 1_000_000_000_000}))

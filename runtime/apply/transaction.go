@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -15,7 +15,7 @@ func (c *chunk) transactions() error {
 	made := len(c.in.Transactions) + len(c.in.Incoming)
 	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // and some local ones
 	var seen map[primitives.Hash]bool
-	if c.cfg.Version.Has(config.UniqueChunkTransactions) {
+	if c.cfg.Version.Has(parameters.UniqueChunkTransactions) {
 		seen = make(map[primitives.Hash]bool, len(c.in.Transactions))
 	}
 	for i := range c.in.Transactions {
@@ -119,7 +119,7 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	} else if err := c.convert(tx, hash, charges, o); err != nil {
 		return err
 	}
-	if err := c.count(o.GasBurnt, config.Compute(o.ComputeUsage)); err != nil {
+	if err := c.count(o.GasBurnt, parameters.Compute(o.ComputeUsage)); err != nil {
 		return err
 	}
 	s.store(c.u, tx, handle, charges)

@@ -5,18 +5,18 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // wildVM stands for contracts: what a call does is drawn from its arguments and inputs. It pays for promises as a contract
 // would, so that no token is made or lost.
-type wildVM struct{ cfg *config.RuntimeConfig }
+type wildVM struct{ cfg *parameters.RuntimeConfig }
 
 type wildCall struct {
 	*action.Call
 	x      *action.External
-	cfg    *config.RuntimeConfig
+	cfg    *parameters.RuntimeConfig
 	rng    *primitives.ChaChaRng
 	out    action.CallOutcome
 	gas    primitives.Gas // left to give away
@@ -38,7 +38,7 @@ func (vm wildVM) Call(c *action.Call, x *action.External) (action.CallOutcome, e
 	w := &wildCall{Call: c, x: x, cfg: vm.cfg, rng: primitives.NewStdRng(seed), out: c.Unchanged()}
 	w.out.GasBurnt = min(c.PrepaidGas, primitives.Gas(w.rng.UniformUint64(2_000_000_000_000)))
 	w.gas = c.PrepaidGas - w.out.GasBurnt
-	w.out.Compute = config.Compute(w.out.GasBurnt)
+	w.out.Compute = parameters.Compute(w.out.GasBurnt)
 	w.out.Logs = []string{"called " + c.Method}
 	for range w.rng.UniformUint32(6) {
 		if err := w.step(); err != nil {
@@ -46,12 +46,12 @@ func (vm wildVM) Call(c *action.Call, x *action.External) (action.CallOutcome, e
 		}
 	}
 	w.out.GasUsed = c.PrepaidGas - w.gas
-	price := vm.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
+	price := vm.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
 	if n := w.nodes.Cached; n > 0 {
-		w.out.Profile = append(w.out.Profile, primitives.CostEntry{Category: "WASM_HOST_COST", Cost: config.ExtReadCachedTrieNode.ProfileName(), Gas: primitives.Gas(n) * price})
+		w.out.Profile = append(w.out.Profile, primitives.CostEntry{Category: "WASM_HOST_COST", Cost: parameters.ExtReadCachedTrieNode.ProfileName(), Gas: primitives.Gas(n) * price})
 	}
 	if n := w.nodes.Touched; n > 0 {
-		w.out.Profile = append(w.out.Profile, primitives.CostEntry{Category: "WASM_HOST_COST", Cost: config.ExtTouchingTrieNode.ProfileName(), Gas: primitives.Gas(n) * price})
+		w.out.Profile = append(w.out.Profile, primitives.CostEntry{Category: "WASM_HOST_COST", Cost: parameters.ExtTouchingTrieNode.ProfileName(), Gas: primitives.Gas(n) * price})
 	}
 	switch w.rng.UniformUint32(5) {
 	case 0:

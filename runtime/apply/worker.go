@@ -6,8 +6,8 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -30,7 +30,7 @@ type executed struct {
 	sends     []*primitives.Receipt
 	instant   []*primitives.Receipt
 	proposals []primitives.ValidatorStake
-	compute   config.Compute // of work without an outcome
+	compute   parameters.Compute // of work without an outcome
 }
 
 // reset forgets the last receipt.
@@ -155,7 +155,7 @@ func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) err
 	}
 	w.u.RemoveYieldReceipt(to, data)
 	w.u.RemoveYieldStatus(to, data)
-	if w.block.Config.Version.Has(config.YieldWithID) {
+	if w.block.Config.Version.Has(parameters.YieldWithID) {
 		id, found, err := w.u.YieldIDOfData(to, data)
 		if err != nil {
 			return err
@@ -300,7 +300,7 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 // metadata is the part of an outcome that is never hashed. Actions that were not reached count as if there were no contract.
 func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	res := &w.exec.Result
-	if !w.block.Config.Version.Has(config.ExecutionMetadataV4) {
+	if !w.block.Config.Version.Has(parameters.ExecutionMetadataV4) {
 		return primitives.ExecutionMetadata{Version: 3, Profile: res.Profile}
 	}
 	for len(res.Contracts) < actions {

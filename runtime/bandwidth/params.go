@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // NumValues is how many sizes a request can choose from.
@@ -26,7 +26,7 @@ type Params struct {
 
 // NewParams returns those for a number of shards: the base is what each other link can have while one takes the largest
 // grant.
-func NewParams(c *config.RuntimeConfig, numShards int) (Params, error) {
+func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	s := &c.BandwidthScheduler
 	p := Params{
 		MaxShard: s.MaxShardBandwidth, MaxSingleGrant: s.MaxSingleGrant,

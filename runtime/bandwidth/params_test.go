@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-var june86 = config.MustGet(config.June(86))
+var june86 = parameters.MustGet(parameters.June(86))
 
 func paramsFor(t testing.TB, shards int) Params {
 	t.Helper()
@@ -49,10 +49,10 @@ func TestVectorA47(t *testing.T) {
 }
 
 func TestNewParamsRefuses(t *testing.T) {
-	for name, change := range map[string]func(*config.RuntimeConfig) int{
-		"no shards":            func(*config.RuntimeConfig) int { return 0 },
-		"receipts too large":   func(c *config.RuntimeConfig) int { c.Wasm.Limits.MaxReceiptSize = 40 << 20; return 6 },
-		"grant above the most": func(c *config.RuntimeConfig) int { c.BandwidthScheduler.MaxSingleGrant = 4_500_001; return 6 },
+	for name, change := range map[string]func(*parameters.RuntimeConfig) int{
+		"no shards":            func(*parameters.RuntimeConfig) int { return 0 },
+		"receipts too large":   func(c *parameters.RuntimeConfig) int { c.Wasm.Limits.MaxReceiptSize = 40 << 20; return 6 },
+		"grant above the most": func(c *parameters.RuntimeConfig) int { c.BandwidthScheduler.MaxSingleGrant = 4_500_001; return 6 },
 	} {
 		c := *june86
 		if p, err := NewParams(&c, change(&c)); !errors.Is(err, ErrParams) {

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-var june86 = config.MustGet(config.June(86))
+var june86 = parameters.MustGet(parameters.June(86))
 
 // parameters are those of 86 in a copy that a test may change.
-func control() *config.CongestionControl {
+func control() *parameters.CongestionControl {
 	c := june86.CongestionControl
 	return &c
 }

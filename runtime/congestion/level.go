@@ -4,12 +4,12 @@ import (
 	"math"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Control answers for one shard as a block shows it (nearcore CongestionControl with ExtendedCongestionInfo).
 type Control struct {
-	Config *config.CongestionControl
+	Config *parameters.CongestionControl
 	Info   primitives.CongestionInfo // of the shard's chunk header in the block
 	Missed uint64                    // chunks missed since: block height - height_included
 }

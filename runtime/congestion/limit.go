@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Limit is what may still be forwarded to one shard in this chunk: gas of receipts and bytes of their encodings.
@@ -24,9 +24,9 @@ type Admission struct {
 }
 
 // NewAdmission takes them from the parameters of a version.
-func NewAdmission(c *config.RuntimeConfig) Admission {
+func NewAdmission(c *parameters.RuntimeConfig) Admission {
 	a := Admission{MaxGas: Unlimited, MaxSize: c.Wasm.Limits.MaxReceiptSize}
-	if c.Version.Has(config.ClampOutgoingGasAdmission) {
+	if c.Version.Has(parameters.ClampOutgoingGasAdmission) {
 		a.MaxGas = c.CongestionControl.AllowedShardOutgoingGas
 	}
 	return a

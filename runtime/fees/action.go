@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // ErrOverflow is config.ErrOverflow, which wraps primitives.ErrOverflow.
-var ErrOverflow = config.ErrOverflow
+var ErrOverflow = parameters.ErrOverflow
 
 // part selects one of a fee's three numbers.
 type part uint8
@@ -20,7 +20,7 @@ const (
 )
 
 // of returns p's number of a fee.
-func (p part) of(f *config.Fee) config.Cost {
+func (p part) of(f *parameters.Fee) parameters.Cost {
 	switch p {
 	case exec:
 		return f.Exec
@@ -39,13 +39,13 @@ func sendPart(senderIsReceiver bool) part {
 
 // Send returns what sending a costs (one step of nearcore's total_send_fees, config.rs:71). A delegate's includes its
 // inner actions' sending, by the outer senderIsReceiver and towards the inner receiver.
-func Send(c *config.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
+func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
-		cost := p.of(c.Fees.Fee(config.ActionDelegate))
+		cost := p.of(c.Fees.Fee(parameters.ActionDelegate))
 		inner, err := TotalSend(c, senderIsReceiver, in.actions, in.receiver)
 		if err != nil {
-			return config.Cost{}, err
+			return parameters.Cost{}, err
 		}
 		return cost.Add(inner)
 	}
@@ -53,37 +53,37 @@ func Send(c *config.RuntimeConfig, senderIsReceiver bool, a primitives.Action, r
 }
 
 // Exec returns what executing a costs (nearcore exec_fee, config.rs:279). A delegate's is its own only.
-func Exec(c *config.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
+func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	return flat(c, exec, a, receiver)
 }
 
 // flat is the fee of a alone; the rules of sending and executing differ only for gas keys.
-func flat(c *config.RuntimeConfig, p part, a primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
+func flat(c *parameters.RuntimeConfig, p part, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	fees := &c.Fees
 	switch a := a.(type) {
 	case *primitives.Transfer:
 		return transfer(c, p, receiver)
 	case *primitives.FunctionCall:
 		n := uint64(len(a.Method)) + uint64(len(a.Args))
-		return linear(fees, p, config.ActionFunctionCallBase, config.ActionFunctionCallByte, n)
+		return linear(fees, p, parameters.ActionFunctionCallBase, parameters.ActionFunctionCallByte, n)
 	case *primitives.CreateAccount:
-		return p.of(fees.Fee(config.ActionCreateAccount)), nil
+		return p.of(fees.Fee(parameters.ActionCreateAccount)), nil
 	case *primitives.DeployContract:
-		return linear(fees, p, config.ActionDeployContractBase, config.ActionDeployContractByte, uint64(len(a.Code)))
+		return linear(fees, p, parameters.ActionDeployContractBase, parameters.ActionDeployContractByte, uint64(len(a.Code)))
 	case *primitives.Stake:
-		return p.of(fees.Fee(config.ActionStake)), nil
+		return p.of(fees.Fee(parameters.ActionStake)), nil
 	case *primitives.AddKey:
 		return addKey(fees, p, a, receiver)
 	case *primitives.DeleteKey:
-		return p.of(fees.Fee(config.ActionDeleteKey)), nil
+		return p.of(fees.Fee(parameters.ActionDeleteKey)), nil
 	case *primitives.DeleteAccount:
-		return p.of(fees.Fee(config.ActionDeleteAccount)), nil
+		return p.of(fees.Fee(parameters.ActionDeleteAccount)), nil
 	case *primitives.Delegate, *primitives.DelegateV2:
-		return p.of(fees.Fee(config.ActionDelegate)), nil
+		return p.of(fees.Fee(parameters.ActionDelegate)), nil
 	case *primitives.DeployGlobalContract:
-		return linear(fees, p, config.ActionDeployGlobalContractBase, config.ActionDeployGlobalContractByte, uint64(len(a.Code)))
+		return linear(fees, p, parameters.ActionDeployGlobalContractBase, parameters.ActionDeployGlobalContractByte, uint64(len(a.Code)))
 	case *primitives.UseGlobalContract:
-		return linear(fees, p, config.ActionUseGlobalContractBase, config.ActionUseGlobalContractByte, uint64(a.ID.Len()))
+		return linear(fees, p, parameters.ActionUseGlobalContractBase, parameters.ActionUseGlobalContractByte, uint64(a.ID.Len()))
 	case *primitives.DeterministicStateInit:
 		return stateInit(fees, p, &a.Init)
 	case *primitives.TransferToGasKey:
@@ -95,58 +95,58 @@ func flat(c *config.RuntimeConfig, p part, a primitives.Action, receiver primiti
 }
 
 // linear is base + n·perUnit.
-func linear(fees *config.Fees, p part, base, perUnit config.ActionCost, n uint64) (config.Cost, error) {
+func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, n uint64) (parameters.Cost, error) {
 	units, err := p.of(fees.Fee(perUnit)).Mul(n)
 	if err != nil {
-		return config.Cost{}, err
+		return parameters.Cost{}, err
 	}
 	return p.of(fees.Fee(base)).Add(units)
 }
 
 // transfer adds the creation of the account that a transfer to an implicit id may make, and its key for NEAR-implicit
 // ids, whether or not the account exists (core/parameters/src/cost.rs:722).
-func transfer(c *config.RuntimeConfig, p part, receiver primitives.AccountID) (config.Cost, error) {
-	cost := p.of(c.Fees.Fee(config.ActionTransfer))
+func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID) (parameters.Cost, error) {
+	cost := p.of(c.Fees.Fee(parameters.ActionTransfer))
 	kind := receiver.Kind()
 	if kind == primitives.NamedAccount || kind == primitives.EthImplicitAccount && !c.Wasm.EthImplicitAccounts {
 		return cost, nil
 	}
-	cost, err := cost.Add(p.of(c.Fees.Fee(config.ActionCreateAccount)))
+	cost, err := cost.Add(p.of(c.Fees.Fee(parameters.ActionCreateAccount)))
 	if err != nil || kind != primitives.NearImplicitAccount {
 		return cost, err
 	}
-	return cost.Add(p.of(c.Fees.Fee(config.ActionAddFullAccessKey)))
+	return cost.Add(p.of(c.Fees.Fee(parameters.ActionAddFullAccessKey)))
 }
 
 // stateInit counts entries, and the bytes of their keys and values; the code identifier is free.
-func stateInit(fees *config.Fees, p part, s *primitives.StateInit) (config.Cost, error) {
+func stateInit(fees *parameters.Fees, p part, s *primitives.StateInit) (parameters.Cost, error) {
 	var bytes uint64 // memory holds them, so the sum fits
 	for i := range s.Data {
 		bytes += uint64(len(s.Data[i].Key)) + uint64(len(s.Data[i].Value))
 	}
-	cost, err := linear(fees, p, config.ActionDeterministicStateInitBase, config.ActionDeterministicStateInitByte, bytes)
+	cost, err := linear(fees, p, parameters.ActionDeterministicStateInitBase, parameters.ActionDeterministicStateInitByte, bytes)
 	if err != nil {
-		return config.Cost{}, err
+		return parameters.Cost{}, err
 	}
-	entries, err := p.of(fees.Fee(config.ActionDeterministicStateInitEntry)).Mul(uint64(len(s.Data)))
+	entries, err := p.of(fees.Fee(parameters.ActionDeterministicStateInitEntry)).Mul(uint64(len(s.Data)))
 	if err != nil {
-		return config.Cost{}, err
+		return parameters.Cost{}, err
 	}
 	return cost.Add(entries)
 }
 
 // addKey is the fee of a full or function-call key, and for a gas key what its balance and nonce rows add.
-func addKey(fees *config.Fees, p part, a *primitives.AddKey, receiver primitives.AccountID) (config.Cost, error) {
-	cost := p.of(fees.Fee(config.ActionAddFullAccessKey))
+func addKey(fees *parameters.Fees, p part, a *primitives.AddKey, receiver primitives.AccountID) (parameters.Cost, error) {
+	cost := p.of(fees.Fee(parameters.ActionAddFullAccessKey))
 	if perm := a.AccessKey.FunctionCall; perm != nil {
 		var n uint64
 		for _, name := range perm.MethodNames {
 			n += uint64(len(name)) + 1 // as if zero-terminated
 		}
 		var err error
-		cost, err = linear(fees, p, config.ActionAddFunctionCallKeyBase, config.ActionAddFunctionCallKeyByte, n)
+		cost, err = linear(fees, p, parameters.ActionAddFunctionCallKeyBase, parameters.ActionAddFunctionCallKeyByte, n)
 		if err != nil {
-			return config.Cost{}, err
+			return parameters.Cost{}, err
 		}
 	}
 	if a.AccessKey.GasKey == nil {
@@ -160,15 +160,15 @@ func addKey(fees *config.Fees, p part, a *primitives.AddKey, receiver primitives
 		extra.PerByte, err = GasKeyAddSend(fees, p == sendSelf)
 	}
 	if err != nil {
-		return config.Cost{}, err
+		return parameters.Cost{}, err
 	}
 	if cost, err = cost.Add(extra.Base); err != nil {
-		return config.Cost{}, err
+		return parameters.Cost{}, err
 	}
 	return cost.Add(extra.PerByte)
 }
 
-func gasKeyTransfer(fees *config.Fees, p part, receiver primitives.AccountID, key primitives.PublicKey) (config.Cost, error) {
+func gasKeyTransfer(fees *parameters.Fees, p part, receiver primitives.AccountID, key primitives.PublicKey) (parameters.Cost, error) {
 	var f GasKeyFee
 	var err error
 	if p == exec {
@@ -177,7 +177,7 @@ func gasKeyTransfer(fees *config.Fees, p part, receiver primitives.AccountID, ke
 		f, err = GasKeyTransferSend(fees, p == sendSelf, key.TrieIDLen())
 	}
 	if err != nil {
-		return config.Cost{}, err
+		return parameters.Cost{}, err
 	}
 	return f.Base.Add(f.PerByte)
 }

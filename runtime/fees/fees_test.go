@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-var june86 = config.MustGet(config.June(86))
+var june86 = parameters.MustGet(parameters.June(86))
 
 // Keys of the three schemes; only their lengths matter here.
 var (
@@ -46,7 +46,7 @@ func TestActionFees(t *testing.T) {
 		a                primitives.Action
 		to               primitives.AccountID
 		self, other, run primitives.Gas
-		compute          config.Compute // of run; 0: as gas
+		compute          parameters.Compute // of run; 0: as gas
 	}{
 		{"create", &primitives.CreateAccount{}, bob, create, create, 7_200_000_000_000, 0},
 		{"deploy", &primitives.DeployContract{Code: make([]byte, 10)}, bob,
@@ -103,11 +103,11 @@ func TestActionFees(t *testing.T) {
 			if err := errors.Join(err1, err2, err3); err != nil {
 				t.Fatal(err)
 			}
-			want := config.GasCost(tt.run)
+			want := parameters.GasCost(tt.run)
 			if tt.compute != 0 {
 				want.Compute = tt.compute
 			}
-			if self != config.GasCost(tt.self) || other != config.GasCost(tt.other) || run != want {
+			if self != parameters.GasCost(tt.self) || other != parameters.GasCost(tt.other) || run != want {
 				t.Errorf("self %v, other %v, exec %v, want %v, %v, %v", self, other, run, tt.self, tt.other, want)
 			}
 		})
@@ -117,7 +117,7 @@ func TestActionFees(t *testing.T) {
 func TestTransferToEthImplicitWithoutTheRule(t *testing.T) {
 	c := *june86
 	c.Wasm.EthImplicitAccounts = false
-	if got, err := Exec(&c, transferOf(1), ethImplied); got != config.GasCost(115_123_062_500) || err != nil {
+	if got, err := Exec(&c, transferOf(1), ethImplied); got != parameters.GasCost(115_123_062_500) || err != nil {
 		t.Errorf("Exec = %v, %v, want a plain transfer", got, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestTotals(t *testing.T) {
 		t.Errorf("PrepaidGas = %v, %v, want 1030", got, err)
 	}
 	toGasKeySend := primitives.Gas(115_123_062_500 + 33*59_357_464)
-	if got, err := PrepaidSend(june86, actions); got != config.GasCost(200_000_000_000+115_123_062_500+toGasKeySend) || err != nil {
+	if got, err := PrepaidSend(june86, actions); got != parameters.GasCost(200_000_000_000+115_123_062_500+toGasKeySend) || err != nil {
 		t.Errorf("PrepaidSend = %v, %v", got, err)
 	}
 	want := primitives.Gas(780_000_000_000 + 2_235_934 + // call
@@ -156,7 +156,7 @@ func TestTotals(t *testing.T) {
 		7_430_000_000_000 + // state init
 		235_676_644_250 + (8+2+33+27)*101_435_400) // withdrawal at bob
 	got, err := PrepaidExec(june86, actions, bob)
-	if got != config.GasCost(want) || err != nil {
+	if got != parameters.GasCost(want) || err != nil {
 		t.Errorf("PrepaidExec = %v, %v, want %d", got, err, want)
 	}
 	receipt := &primitives.Receipt{ReceiverID: bob, Body: &primitives.ActionReceipt{Actions: actions}}
@@ -177,7 +177,7 @@ func TestReceiptGasOfOtherKinds(t *testing.T) {
 	}
 }
 
-func costOf(t *testing.T, c *config.RuntimeConfig, signer primitives.PublicKey, actions ...primitives.Action) TransactionCost {
+func costOf(t *testing.T, c *parameters.RuntimeConfig, signer primitives.PublicKey, actions ...primitives.Action) TransactionCost {
 	t.Helper()
 	cost, err := TxCost(c, &primitives.Transaction{
 		SignerID: alice, PublicKey: signer, ReceiverID: bob, Actions: actions,
@@ -217,7 +217,7 @@ func TestVectorA72(t *testing.T) {
 	if alt := costOf(t, &c, pqKey, transferOf(1)); alt.ComputeBurnt != ed.ComputeBurnt+3*verify || alt.TotalCost != pq.TotalCost {
 		t.Errorf("with its own compute: %+v", alt)
 	}
-	c.Fees.SignatureVerification[primitives.MLDSA65] = config.Cost{}
+	c.Fees.SignatureVerification[primitives.MLDSA65] = parameters.Cost{}
 	if free := costOf(t, &c, pqKey, transferOf(1)); free != ed {
 		t.Errorf("without the charge ML-DSA costs %+v, want %+v", free, ed)
 	}
@@ -319,7 +319,7 @@ func TestRefundPenalty(t *testing.T) {
 	if got := refundPenalty(&f, 1e15); got != 0 {
 		t.Errorf("penalty at 86 = %d, want 0", got)
 	}
-	f.GasRefundPenalty, f.MinGasRefundPenalty = config.Ratio{Num: 5, Den: 100}, 1000
+	f.GasRefundPenalty, f.MinGasRefundPenalty = parameters.Ratio{Num: 5, Den: 100}, 1000
 	for _, tt := range []struct{ gross, want primitives.Gas }{
 		{0, 0}, {999, 999}, {1001, 1000}, {20_000, 1000}, {40_000, 2000}, {^primitives.Gas(0), ^primitives.Gas(0) / 20},
 	} {
@@ -350,8 +350,8 @@ func TestRewardAndBurns(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	huge := *june86
 	for i := range huge.Fees.Action {
-		huge.Fees.Action[i] = config.Fee{
-			SendSIR: config.GasCost(1 << 63), SendNotSIR: config.GasCost(1 << 63), Exec: config.GasCost(1 << 63),
+		huge.Fees.Action[i] = parameters.Fee{
+			SendSIR: parameters.GasCost(1 << 63), SendNotSIR: parameters.GasCost(1 << 63), Exec: parameters.GasCost(1 << 63),
 		}
 	}
 	big := &primitives.FunctionCall{Gas: 1 << 63, Deposit: primitives.MaxBalance}

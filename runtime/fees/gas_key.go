@@ -2,7 +2,7 @@ package fees
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Lengths that the fees of gas keys count, in bytes (nearcore core/primitives-core/src/account.rs:481, trie_key.rs:13).
@@ -14,37 +14,37 @@ const (
 
 // GasKeyFee is a fee in the two parts that a gas profile shows: Base under gas_key_transfer_base or
 // gas_key_nonce_write_base, PerByte under gas_key_byte.
-type GasKeyFee struct{ Base, PerByte config.Cost }
+type GasKeyFee struct{ Base, PerByte parameters.Cost }
 
 // GasKeyTransferSend is the sending fee of TransferToGasKey and WithdrawFromGasKey, for a key whose trie form has keyLen
 // bytes (core/parameters/src/cost.rs:794).
-func GasKeyTransferSend(fees *config.Fees, senderIsReceiver bool, keyLen int) (GasKeyFee, error) {
+func GasKeyTransferSend(fees *parameters.Fees, senderIsReceiver bool, keyLen int) (GasKeyFee, error) {
 	p := sendPart(senderIsReceiver)
-	return gasKeyFee(fees, p, config.ActionGasKeyTransferBase, 1, uint64(keyLen))
+	return gasKeyFee(fees, p, parameters.ActionGasKeyTransferBase, 1, uint64(keyLen))
 }
 
 // GasKeyTransferExec is their executing fee: it counts the trie key and the least value of the access key's record.
-func GasKeyTransferExec(fees *config.Fees, accountLen, keyLen int) (GasKeyFee, error) {
+func GasKeyTransferExec(fees *parameters.Fees, accountLen, keyLen int) (GasKeyFee, error) {
 	n := uint64(primitives.AccessKeyKeyLen(accountLen, keyLen)) + minGasKeyBytes
-	return gasKeyFee(fees, exec, config.ActionGasKeyTransferBase, 1, n)
+	return gasKeyFee(fees, exec, parameters.ActionGasKeyTransferBase, 1, n)
 }
 
 // GasKeyAddSend is what adding a gas key costs to send beyond an ordinary key: the bytes of its info.
-func GasKeyAddSend(fees *config.Fees, senderIsReceiver bool) (config.Cost, error) {
-	return sendPart(senderIsReceiver).of(fees.Fee(config.ActionGasKeyByte)).Mul(gasKeyInfoBytes)
+func GasKeyAddSend(fees *parameters.Fees, senderIsReceiver bool) (parameters.Cost, error) {
+	return sendPart(senderIsReceiver).of(fees.Fee(parameters.ActionGasKeyByte)).Mul(gasKeyInfoBytes)
 }
 
 // GasKeyAddExec is what it costs to execute beyond an ordinary key: a write and its bytes for each of the nonce rows.
-func GasKeyAddExec(fees *config.Fees, accountLen, keyLen int, numNonces uint16) (GasKeyFee, error) {
+func GasKeyAddExec(fees *parameters.Fees, accountLen, keyLen int, numNonces uint16) (GasKeyFee, error) {
 	row := uint64(primitives.GasKeyNonceKeyLen(accountLen, keyLen)) + nonceValueBytes
-	return gasKeyFee(fees, exec, config.ActionGasKeyNonceWriteBase, uint64(numNonces), row*uint64(numNonces))
+	return gasKeyFee(fees, exec, parameters.ActionGasKeyNonceWriteBase, uint64(numNonces), row*uint64(numNonces))
 }
 
-func gasKeyFee(fees *config.Fees, p part, base config.ActionCost, times, bytes uint64) (f GasKeyFee, err error) {
+func gasKeyFee(fees *parameters.Fees, p part, base parameters.ActionCost, times, bytes uint64) (f GasKeyFee, err error) {
 	if f.Base, err = p.of(fees.Fee(base)).Mul(times); err != nil {
 		return GasKeyFee{}, err
 	}
-	if f.PerByte, err = p.of(fees.Fee(config.ActionGasKeyByte)).Mul(bytes); err != nil {
+	if f.PerByte, err = p.of(fees.Fee(parameters.ActionGasKeyByte)).Mul(bytes); err != nil {
 		return GasKeyFee{}, err
 	}
 	return f, nil
@@ -52,19 +52,19 @@ func gasKeyFee(fees *config.Fees, p part, base config.ActionCost, times, bytes u
 
 // NonceRowsRemoval is the compute of removing a gas key's nonce rows, count of them with keyBytes of trie keys in all, by
 // DeleteKey and DeleteAccount; it costs no gas (runtime/runtime/src/config.rs storage_removes_compute).
-func NonceRowsRemoval(c *config.RuntimeConfig, count, keyBytes uint64) (config.Compute, error) {
+func NonceRowsRemoval(c *parameters.RuntimeConfig, count, keyBytes uint64) (parameters.Compute, error) {
 	return storageRemovals(c, count, keyBytes, count*nonceValueBytes)
 }
 
-func storageRemovals(c *config.RuntimeConfig, count, keyBytes, valueBytes uint64) (config.Compute, error) {
-	total, err := c.Wasm.Ext[config.ExtStorageRemoveBase].Mul(count)
+func storageRemovals(c *parameters.RuntimeConfig, count, keyBytes, valueBytes uint64) (parameters.Compute, error) {
+	total, err := c.Wasm.Ext[parameters.ExtStorageRemoveBase].Mul(count)
 	if err != nil {
 		return 0, err
 	}
 	for _, term := range [...]struct {
-		cost config.ExtCost
+		cost parameters.ExtCost
 		n    uint64
-	}{{config.ExtStorageRemoveKeyByte, keyBytes}, {config.ExtStorageRemoveRetValueByte, valueBytes}} {
+	}{{parameters.ExtStorageRemoveKeyByte, keyBytes}, {parameters.ExtStorageRemoveRetValueByte, valueBytes}} {
 		cost, err := c.Wasm.Ext[term.cost].Mul(term.n)
 		if err != nil {
 			return 0, err

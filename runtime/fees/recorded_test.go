@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -47,7 +47,7 @@ func TestRecorded(t *testing.T) {
 		writeCut(t)
 	}
 	var txs []recordedTx
-	for r := range fixture.Values[recordedTx](t, recordedFile) {
+	for r := range testutil.Values[recordedTx](t, recordedFile) {
 		txs = append(txs, *r)
 	}
 	checkRecorded(t, txs, 60, 40)
@@ -63,7 +63,7 @@ func TestRecordedWhole(t *testing.T) {
 	}{{"native", 1600, 1600}, {"four", 700, 700}, {"storm", 700, 600}, {"reshard", 1500, 1400}} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := recordings + tt.name + ".jsonl.gz"
-			fixture.Need(t, path, "only "+recordedFile+" is compared")
+			testutil.Need(t, path, "only "+recordedFile+" is compared")
 			checkRecorded(t, readRecording(t, path), tt.minTxs, tt.minReceipts)
 		})
 	}
@@ -200,7 +200,7 @@ func readRecording(t *testing.T, path string) (txs []recordedTx) {
 	}
 	empty := line
 	priceAfter, prev := map[string]primitives.Balance{}, map[string]string{}
-	for n, text := range fixture.Lines(t, path) {
+	for n, text := range testutil.Lines(t, path) {
 		if head := string(text[:min(len(text), 9)]); head != `{"block":` && !strings.HasPrefix(head, `{"tx":`) {
 			continue
 		}

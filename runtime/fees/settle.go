@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Executed is how an action receipt ended.
@@ -31,7 +31,7 @@ type Settlement struct {
 // Settle computes what r, executed as x says while gas costs price, burns and refunds (nearcore
 // refund_unspent_gas_and_deposits, lib.rs:1151). Refunds, whose predecessor is the system, are free and never refunded.
 // The error is ErrOverflow, also when more gas was used than r came with.
-func Settle(c *config.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
+func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
 		return Settlement{}, fmt.Errorf("fees: settling a %T", r.Body)
@@ -74,7 +74,7 @@ func Settle(c *config.RuntimeConfig, r *primitives.Receipt, price primitives.Bal
 		return Settlement{}, ErrOverflow
 	}
 	if x.CreatedAccount && !x.Failed {
-		paid, ok := s.BurnPrice.MulGas(c.Fees.Fee(config.ActionCreateAccount).Exec.Gas)
+		paid, ok := s.BurnPrice.MulGas(c.Fees.Fee(parameters.ActionCreateAccount).Exec.Gas)
 		if !ok {
 			return Settlement{}, ErrOverflow
 		}
@@ -94,7 +94,7 @@ func Settle(c *config.RuntimeConfig, r *primitives.Receipt, price primitives.Bal
 }
 
 // refundPenalty is the part of refunded gas that is burnt after all (NEP-536); its parameters are 0 at 85 and 86.
-func refundPenalty(f *config.Fees, gross primitives.Gas) primitives.Gas {
+func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // below 2^96
 	relative, _ = relative.DivMod64(uint64(f.GasRefundPenalty.Den))
 	if relative.Hi != 0 {
@@ -105,9 +105,9 @@ func refundPenalty(f *config.Fees, gross primitives.Gas) primitives.Gas {
 
 // Reward is what the receiver gets of the gas that was burnt inside the VM: its share, rounded down, at the burn price.
 // It is taken from the chunk's burnt balance, not from the outcome's tokens.
-func Reward(c *config.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
+func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
 	ratio := c.Fees.BurntGasReward
-	share, err := config.GasCost(burntInVM).Mul(uint64(ratio.Num))
+	share, err := parameters.GasCost(burntInVM).Mul(uint64(ratio.Num))
 	if err != nil {
 		return primitives.Balance{}, err
 	}
@@ -120,7 +120,7 @@ func Reward(c *config.RuntimeConfig, burntInVM primitives.Gas, burnPrice primiti
 
 // GlobalDeployBurn is what deploying global code burns for its storage on all shards, in yoctoNEAR; saturating, as
 // nearcore's (global_contracts.rs:33), which only matters to the text of the refusal.
-func GlobalDeployBurn(c *config.RuntimeConfig, codeLen int) primitives.Balance {
+func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balance {
 	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
 	if !ok {
 		return primitives.MaxBalance
@@ -129,11 +129,11 @@ func GlobalDeployBurn(c *config.RuntimeConfig, codeLen int) primitives.Balance {
 }
 
 // DistributionCompute is what taking global code in counts on a shard; it costs no gas (global_contracts.rs:223).
-func DistributionCompute(c *config.RuntimeConfig, codeLen int) (config.Compute, error) {
-	perByte, err := config.Cost{Compute: c.Fees.DeployGlobalContractExecutionPerByte}.Mul(uint64(codeLen))
+func DistributionCompute(c *parameters.RuntimeConfig, codeLen int) (parameters.Compute, error) {
+	perByte, err := parameters.Cost{Compute: c.Fees.DeployGlobalContractExecutionPerByte}.Mul(uint64(codeLen))
 	if err != nil {
 		return 0, err
 	}
-	sum, err := perByte.Add(config.Cost{Compute: c.Fees.DeployGlobalContractExecutionBase})
+	sum, err := perByte.Add(parameters.Cost{Compute: c.Fees.DeployGlobalContractExecutionBase})
 	return sum.Compute, err
 }

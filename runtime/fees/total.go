@@ -4,19 +4,19 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // TotalSend sums Send over actions, without the receipt that carries them (nearcore total_send_fees).
-func TotalSend(c *config.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
-	var sum config.Cost
+func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
+	var sum parameters.Cost
 	for _, a := range actions {
 		cost, err := Send(c, senderIsReceiver, a, receiver)
 		if err == nil {
 			sum, err = sum.Add(cost)
 		}
 		if err != nil {
-			return config.Cost{}, err
+			return parameters.Cost{}, err
 		}
 	}
 	return sum, nil
@@ -24,8 +24,8 @@ func TotalSend(c *config.RuntimeConfig, senderIsReceiver bool, actions []primiti
 
 // PrepaidSend is what the delegates among actions pay in advance for sending their inner actions, from the inner sender
 // to the inner receiver (nearcore total_prepaid_send_fees). All else is paid for when it is sent and counts 0.
-func PrepaidSend(c *config.RuntimeConfig, actions []primitives.Action) (config.Cost, error) {
-	var sum config.Cost
+func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (parameters.Cost, error) {
+	var sum parameters.Cost
 	for _, a := range actions {
 		in, ok := delegated(a)
 		if !ok {
@@ -36,7 +36,7 @@ func PrepaidSend(c *config.RuntimeConfig, actions []primitives.Action) (config.C
 			sum, err = sum.Add(cost)
 		}
 		if err != nil {
-			return config.Cost{}, err
+			return parameters.Cost{}, err
 		}
 	}
 	return sum, nil
@@ -44,8 +44,8 @@ func PrepaidSend(c *config.RuntimeConfig, actions []primitives.Action) (config.C
 
 // PrepaidExec sums Exec over actions; a delegate adds its inner actions and the receipt they will travel in (nearcore
 // total_prepaid_exec_fees). The receipt around actions itself is not in it.
-func PrepaidExec(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
-	var sum config.Cost
+func PrepaidExec(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
+	var sum parameters.Cost
 	for _, a := range actions {
 		cost, err := Exec(c, a, receiver)
 		if err == nil {
@@ -60,20 +60,20 @@ func PrepaidExec(c *config.RuntimeConfig, actions []primitives.Action, receiver 
 			}
 		}
 		if err != nil {
-			return config.Cost{}, err
+			return parameters.Cost{}, err
 		}
 	}
 	return sum, nil
 }
 
 // NewReceiptSend is what sending any action receipt costs, besides its actions.
-func NewReceiptSend(c *config.RuntimeConfig, senderIsReceiver bool) config.Cost {
-	return c.Fees.Fee(config.ActionNewActionReceipt).Send(senderIsReceiver)
+func NewReceiptSend(c *parameters.RuntimeConfig, senderIsReceiver bool) parameters.Cost {
+	return c.Fees.Fee(parameters.ActionNewActionReceipt).Send(senderIsReceiver)
 }
 
 // NewReceiptExec is what executing any action receipt costs, besides its actions.
-func NewReceiptExec(c *config.RuntimeConfig) config.Cost {
-	return c.Fees.Fee(config.ActionNewActionReceipt).Exec
+func NewReceiptExec(c *parameters.RuntimeConfig) parameters.Cost {
+	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec
 }
 
 // PrepaidGas is the gas attached to function calls, inner ones included (nearcore total_prepaid_gas): what
@@ -137,7 +137,7 @@ func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 
 // attached is the gas a receipt with these actions comes with: function gas, prepaid sending, the receipt's and the
 // actions' execution.
-func attached(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (primitives.Gas, error) {
+func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (primitives.Gas, error) {
 	gas, err := PrepaidGas(actions)
 	if err != nil {
 		return 0, err
@@ -160,7 +160,7 @@ func attached(c *config.RuntimeConfig, actions []primitives.Action, receiver pri
 
 // ReceiptGas is what a receipt weighs in congestion control: the gas it comes with if it holds actions, 0 if it is a data
 // receipt, a yield, a resume or a distribution (runtime.md 7.2). Queued receipts keep it in their metadata.
-func ReceiptGas(c *config.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
+func ReceiptGas(c *parameters.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || a.Yield {
 		return 0, nil

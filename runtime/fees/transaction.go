@@ -2,13 +2,13 @@ package fees
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // TransactionCost is what converting a transaction into a receipt takes (nearcore TransactionCost).
 type TransactionCost struct {
 	GasBurnt     primitives.Gas // by the conversion: the outcome's gas
-	ComputeBurnt config.Compute
+	ComputeBurnt parameters.Compute
 	GasRemaining primitives.Gas // that the receipt comes with
 
 	ReceiptGasPrice primitives.Balance // at which GasRemaining is bought
@@ -19,7 +19,7 @@ type TransactionCost struct {
 }
 
 // TxCost prices t at the current gas price, which is next_gas_price of the block before (nearcore tx_cost, config.rs:417).
-func TxCost(c *config.RuntimeConfig, t *primitives.Transaction, price primitives.Balance) (TransactionCost, error) {
+func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primitives.Balance) (TransactionCost, error) {
 	same := t.SignerID == t.ReceiverID
 	burnt, err := TotalSend(c, same, t.Actions, t.ReceiverID)
 	if err != nil {
@@ -63,7 +63,7 @@ func TxCost(c *config.RuntimeConfig, t *primitives.Transaction, price primitives
 
 // SignatureVerification is what the signer burns for verifying its own signature and those of the delegates among
 // actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65 (PostQuantumSignatures).
-func SignatureVerification(c *config.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (config.Cost, error) {
+func SignatureVerification(c *parameters.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (parameters.Cost, error) {
 	sum := c.Fees.SignatureVerification[signer.Type()]
 	for _, a := range actions {
 		in, ok := delegated(a)
@@ -72,7 +72,7 @@ func SignatureVerification(c *config.RuntimeConfig, signer primitives.PublicKey,
 		}
 		var err error
 		if sum, err = sum.Add(c.Fees.SignatureVerification[in.key.Type()]); err != nil {
-			return config.Cost{}, err
+			return parameters.Cost{}, err
 		}
 	}
 	return sum, nil

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Mode says how old what is checked is.
@@ -26,20 +26,20 @@ const MaxNoncesForGasKey = 1024
 
 // Actions checks a list of actions that goes to receiver: its length, the order of its actions, each of them, and the gas
 // attached in all. Inner lists of delegate actions are checked the same way, on their own but for the gas.
-func Actions(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
 
 // actionList is Actions of a list of which so many more were read and are not kept.
 func actionList(
-	c *config.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
+	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
 	if n := uint64(len(actions)) + uint64(unkept); n > limits.MaxActionsPerReceipt {
 		return &primitives.ActionsValidationError{Tag: primitives.ActionsTotalNumberExceeded, Count: n, Limit: limits.MaxActionsPerReceipt}
 	}
-	if !c.Version.Has(config.PostQuantumSignatures) && anyPostQuantum(actions) {
-		return unsupported(c, config.PostQuantumSignatures)
+	if !c.Version.Has(parameters.PostQuantumSignatures) && anyPostQuantum(actions) {
+		return unsupported(c, parameters.PostQuantumSignatures)
 	}
 	if mode == NewReceipt {
 		if n := countDeploys(actions); n > limits.MaxDeployActionsPerReceipt {
@@ -90,7 +90,7 @@ func countDeploys(actions []primitives.Action) (n uint64) {
 }
 
 // action checks a by itself. mode only matters to the lists inside delegates.
-func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	limits := &c.Wasm.Limits
 	switch a := a.(type) {
 	case *primitives.DeployContract:
@@ -112,15 +112,15 @@ func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.Ac
 	case *primitives.Delegate:
 		return inner(c, a.Action.Actions, a.Action.Unkept, receiver, a.Action.ReceiverID, mode)
 	case *primitives.DelegateV2:
-		if !c.Version.Has(config.DelegateV2) {
-			return unsupported(c, config.DelegateV2)
+		if !c.Version.Has(parameters.DelegateV2) {
+			return unsupported(c, parameters.DelegateV2)
 		}
 		return inner(c, a.Action.Actions, a.Action.Unkept, receiver, a.Action.ReceiverID, mode)
 	case *primitives.DeterministicStateInit:
 		return stateInit(limits, &a.Init, receiver)
 	case *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey:
-		if !c.Version.Has(config.GasKeys) {
-			return unsupported(c, config.GasKeys)
+		if !c.Version.Has(parameters.GasKeys) {
+			return unsupported(c, parameters.GasKeys)
 		}
 	case *primitives.CreateAccount, *primitives.Transfer, *primitives.DeleteKey: // nothing of theirs can be wrong here
 	default:
@@ -132,16 +132,16 @@ func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.Ac
 // inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was measured against the
 // outer receiver.
 func inner(
-	c *config.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
+	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
-	if !c.Version.Has(config.FixDelegatedDeterministicStateInit) {
+	if !c.Version.Has(parameters.FixDelegatedDeterministicStateInit) {
 		receiver = outer
 	}
 	return actionList(c, actions, unkept, receiver, mode)
 }
 
 // unsupported says that a rule of c's version does not know what f brought.
-func unsupported(c *config.RuntimeConfig, f config.Feature) *primitives.ActionsValidationError {
+func unsupported(c *parameters.RuntimeConfig, f parameters.Feature) *primitives.ActionsValidationError {
 	return &primitives.ActionsValidationError{
 		Tag: primitives.ActionsUnsupportedProtocolFeature, Feature: f.String(), Version: c.Version.Protocol,
 	}
@@ -155,7 +155,7 @@ func tooLong(tag primitives.ActionsValidationTag, length int, limit uint64) *pri
 	return &primitives.ActionsValidationError{Tag: tag, Length: uint64(length), Limit: limit}
 }
 
-func contractSize(limits *config.Limits, code []byte) *primitives.ActionsValidationError {
+func contractSize(limits *parameters.Limits, code []byte) *primitives.ActionsValidationError {
 	if uint64(len(code)) <= limits.MaxContractSize {
 		return nil
 	}
@@ -164,7 +164,7 @@ func contractSize(limits *config.Limits, code []byte) *primitives.ActionsValidat
 	}
 }
 
-func functionCall(limits *config.Limits, a *primitives.FunctionCall) *primitives.ActionsValidationError {
+func functionCall(limits *parameters.Limits, a *primitives.FunctionCall) *primitives.ActionsValidationError {
 	if a.Gas == 0 {
 		return invalidActions(primitives.ActionsFunctionCallZeroAttachedGas)
 	}
@@ -175,7 +175,7 @@ func functionCall(limits *config.Limits, a *primitives.FunctionCall) *primitives
 }
 
 // addKey checks the permission, and what a gas key may not have.
-func addKey(c *config.RuntimeConfig, k *primitives.AccessKey) *primitives.ActionsValidationError {
+func addKey(c *parameters.RuntimeConfig, k *primitives.AccessKey) *primitives.ActionsValidationError {
 	if k.FunctionCall != nil {
 		if err := permission(&c.Wasm.Limits, k.FunctionCall); err != nil {
 			return err
@@ -186,8 +186,8 @@ func addKey(c *config.RuntimeConfig, k *primitives.AccessKey) *primitives.Action
 		return nil
 	}
 	switch {
-	case !c.Version.Has(config.GasKeys):
-		return unsupported(c, config.GasKeys)
+	case !c.Version.Has(parameters.GasKeys):
+		return unsupported(c, parameters.GasKeys)
 	case k.FunctionCall != nil && k.FunctionCall.Allowance != nil:
 		return invalidActions(primitives.ActionsGasKeyFunctionCallAllowanceNotAllowed)
 	case gas.NumNonces == 0 || gas.NumNonces > MaxNoncesForGasKey:
@@ -201,7 +201,7 @@ func addKey(c *config.RuntimeConfig, k *primitives.AccessKey) *primitives.Action
 }
 
 // permission checks the receiver's name (rules version 1 and later) and the lengths of the method names.
-func permission(limits *config.Limits, p *primitives.FunctionCallPermission) *primitives.ActionsValidationError {
+func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission) *primitives.ActionsValidationError {
 	if limits.AccountIDValidityRulesVersion > 0 {
 		if _, err := primitives.ParseAccountID(p.ReceiverID); err != nil {
 			return &primitives.ActionsValidationError{
@@ -225,7 +225,7 @@ func permission(limits *config.Limits, p *primitives.FunctionCallPermission) *pr
 }
 
 // stateInit checks that the init makes the receiver, and the sizes of its entries.
-func stateInit(limits *config.Limits, s *primitives.StateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
+func stateInit(limits *parameters.Limits, s *primitives.StateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
 	if err := globalContract(&s.Code); err != nil {
 		return err
 	}

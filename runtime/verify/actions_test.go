@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 func fc(method string, gas primitives.Gas, args int) *primitives.FunctionCall {
@@ -178,9 +178,9 @@ func TestActionsBefore85(t *testing.T) {
 		receiver primitives.AccountID
 		want     string
 	}{
-		{addKeyOf(primitives.AccessKey{GasKey: &primitives.GasKeyInfo{}}), bob, fmt.Sprintf(feature, config.GasKeys)},
-		{&primitives.TransferToGasKey{PublicKey: key.PublicKey()}, bob, fmt.Sprintf(feature, config.GasKeys)},
-		{delegate(true, bob), bob, fmt.Sprintf(feature, config.DelegateV2)},
+		{addKeyOf(primitives.AccessKey{GasKey: &primitives.GasKeyInfo{}}), bob, fmt.Sprintf(feature, parameters.GasKeys)},
+		{&primitives.TransferToGasKey{PublicKey: key.PublicKey()}, bob, fmt.Sprintf(feature, parameters.GasKeys)},
+		{delegate(true, bob), bob, fmt.Sprintf(feature, parameters.DelegateV2)},
 		// Before FixDelegatedDeterministicStateInit the outer receiver counted.
 		{delegate(false, bob, &primitives.DeterministicStateInit{Init: init}), init.DerivedAccount(), "ok"},
 	} {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // AnyHeight stands for the unknown height of the block that a submitted transaction will be in: its nonce has no upper
@@ -29,7 +29,7 @@ type Verdict struct {
 // VerificationResult).
 type Charges struct {
 	GasBurnt        primitives.Gas
-	ComputeBurnt    config.Compute
+	ComputeBurnt    parameters.Compute
 	GasRemaining    primitives.Gas
 	ReceiptGasPrice primitives.Balance
 	BurntAmount     primitives.Balance
@@ -62,7 +62,7 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 
 // Charge checks nonce, balances and permission of tx against its signer, whose account and key must be there (see
 // MissingSigner), and computes the charges. height is that of the block whose chunk holds tx, or AnyHeight.
-func Charge(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	if tx.Nonce.HasIndex {
 		return chargeGasKey(c, tx, cost, s, height)
 	}
@@ -80,7 +80,7 @@ func newCharges(tx *primitives.Transaction, cost *fees.TransactionCost) Charges 
 }
 
 // chargeKey is for transactions without a nonce index (nearcore verifier.rs:269): the account pays everything.
-func chargeKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	key := s.Key
 	if key.GasKey != nil {
 		return failed(&primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NumNonces: key.GasKey.NumNonces})
@@ -120,7 +120,7 @@ func chargeKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.T
 
 // chargeGasKey is for transactions with a nonce index (nearcore verifier.rs:370): the gas key pays for gas, the account
 // for deposits. If only the deposits cannot be paid the key is charged for the conversion.
-func chargeGasKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	index, gas := tx.Nonce.Index, s.Key.GasKey
 	badIndex := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
 	if gas != nil {

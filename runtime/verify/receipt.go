@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Receipt checks r. A new receipt is measured as it stands, so before output data receivers are appended to it; an
 // existing one may be larger than the limit for that reason. Only new receipts that contracts made can fail; an incoming
 // or delayed receipt that does is proof of a broken chain.
-func Receipt(c *config.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
+func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
 	limits := &c.Wasm.Limits
 	if mode == NewReceipt {
 		if size := uint64(len(r.AppendBorsh(nil))); size > limits.MaxReceiptSize {
@@ -40,7 +40,7 @@ func Receipt(c *config.RuntimeConfig, r *primitives.Receipt, mode Mode) *primiti
 	panic(fmt.Sprintf("verify: no case for %T", r.Body))
 }
 
-func actionReceipt(c *config.RuntimeConfig, a *primitives.ActionReceipt, receiver primitives.AccountID, mode Mode) *primitives.ReceiptValidationError {
+func actionReceipt(c *parameters.RuntimeConfig, a *primitives.ActionReceipt, receiver primitives.AccountID, mode Mode) *primitives.ReceiptValidationError {
 	limit := c.Wasm.Limits.MaxNumberInputDataDependencies
 	if n := uint64(len(a.InputDataIDs)); n > limit {
 		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInputDataDependenciesExceeded, Count: n, Limit: limit}

@@ -2,8 +2,8 @@ package verify
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // SignatureFunc tells whether a transaction's signature is its key's. It must be a function of the transaction alone.
@@ -20,7 +20,7 @@ func CheckSignature(tx *primitives.SignedTransaction) bool {
 func Checked(*primitives.SignedTransaction) bool { return true }
 
 // Transaction makes all checks that need no state: the actions, the version, the size and the signature, in that order.
-func Transaction(c *config.RuntimeConfig, tx *primitives.SignedTransaction, signature SignatureFunc) *primitives.InvalidTxError {
+func Transaction(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction, signature SignatureFunc) *primitives.InvalidTxError {
 	if err := actionList(c, tx.Actions, tx.Unkept, tx.ReceiverID, NewReceipt); err != nil {
 		return &primitives.InvalidTxError{Tag: primitives.TxActionsValidation, Actions: err}
 	}
@@ -35,7 +35,7 @@ func Transaction(c *config.RuntimeConfig, tx *primitives.SignedTransaction, sign
 
 // Form checks what a version of the rules says of a transaction before it looks into it: that it knows all that tx uses, and the size. A
 // chunk with another one is no chunk, whatever its outcome would be (nearcore transaction.rs check_valid_for_config).
-func Form(c *config.RuntimeConfig, tx *primitives.SignedTransaction) *primitives.InvalidTxError {
+func Form(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) *primitives.InvalidTxError {
 	if !versionAllowed(c, tx) {
 		return invalidTx(primitives.TxInvalidVersion)
 	}
@@ -51,20 +51,20 @@ func invalidTx(tag primitives.InvalidTxTag) *primitives.InvalidTxError {
 }
 
 // versionAllowed tells whether c's version knows all that tx uses (nearcore transaction.rs:302).
-func versionAllowed(c *config.RuntimeConfig, tx *primitives.SignedTransaction) bool {
+func versionAllowed(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) bool {
 	switch {
-	case tx.Version == primitives.TransactionV1 && !c.Version.Has(config.GasKeys):
+	case tx.Version == primitives.TransactionV1 && !c.Version.Has(parameters.GasKeys):
 		return false
-	case tx.NonceMode == primitives.NonceStrict && !c.Version.Has(config.StrictNonce):
+	case tx.NonceMode == primitives.NonceStrict && !c.Version.Has(parameters.StrictNonce):
 		return false
-	case c.Version.Has(config.PostQuantumSignatures):
+	case c.Version.Has(parameters.PostQuantumSignatures):
 		return true
 	}
 	return !tx.PublicKey.Type().IsPostQuantum() && !tx.Signature.Type().IsPostQuantum() && !anyPostQuantum(tx.Actions)
 }
 
 // Cost prices tx at the current gas price: that of the block before, which its header calls next_gas_price.
-func Cost(c *config.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
+func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
 	cost, err := fees.TxCost(c, tx, price)
 	if err != nil {
 		return cost, invalidTx(primitives.TxCostOverflow)
@@ -113,7 +113,7 @@ func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxErro
 // CanCharge makes the checks of a submitted transaction that need the signer's state: that of the head's chunk of the
 // signer's shard, with the head's next_gas_price. The block it will be in is not known, so the upper bound of the nonce is
 // not checked; a deposit that a gas key's account cannot pay is an error here.
-func CanCharge(c *config.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
+func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
 	cost, err := Cost(c, tx, price)
 	if err != nil {
 		return err

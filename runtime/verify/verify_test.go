@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	pv86   = config.MustGet(config.June(86))
+	pv86   = parameters.MustGet(parameters.June(86))
 	key    = primitives.SecretKeyFromSeed(primitives.ED25519, "alice.near")
 	price  = primitives.Yocto(100_000_000)
 	oneN   = primitives.NEAR(1)
@@ -26,9 +26,9 @@ var (
 )
 
 // at84 is 86's configuration under a version that has none of the features of 85.
-func at84() *config.RuntimeConfig {
+func at84() *parameters.RuntimeConfig {
 	c := *pv86
-	c.Version = config.June(84)
+	c.Version = parameters.June(84)
 	return &c
 }
 
@@ -77,7 +77,7 @@ func TestTransaction(t *testing.T) {
 	size := len(borsh.Marshal(sign(plainTx(1, big))))
 	for _, c := range []struct {
 		name      string
-		config    *config.RuntimeConfig
+		config    *parameters.RuntimeConfig
 		tx        *primitives.SignedTransaction
 		signature SignatureFunc
 		want      string

@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // statusContract keeps a message an account, as the first example of every SDK does: set_status is twelve host calls.
@@ -44,7 +44,7 @@ func BenchmarkCall(b *testing.B) {
 	v := newVM(b)
 	code := wat(b, statusContract)
 	c := call(code, "set_status", 300*tera)
-	c.Block.Config = config.MustGet(config.June(86))
+	c.Block.Config = parameters.MustGet(parameters.June(86))
 	c.StorageUsage = 10_000
 	c.Args = []byte("hello, this is a status of some length")
 	w := &world{}

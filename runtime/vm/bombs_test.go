@@ -3,10 +3,10 @@ package vm
 import (
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 	"github.com/troupe-chain/troupe/internal/contracts/wasm"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -17,13 +17,13 @@ func TestArtifactsOfBombs(t *testing.T) {
 	v := newVM(t)
 	small := map[string]bool{"two far bytes of data": true, "locals in loops": true, "operands under ifs": true, "two bytes 33 KB apart": true,
 		"one element at the table's end": true, "a byte of data a page": true, "br_table-32 over operands": true, "1,000 types": true}
-	for _, s := range append(bombs.Known(), bombs.Listed()...) {
+	for _, s := range append(compilebombs.Known(), compilebombs.Listed()...) {
 		if !small[s.Name] {
 			continue
 		}
 		delete(small, s.Name)
 		code := s.Encode()
-		a, err := v.build(&task{hash: primitives.HashBytes(code), code: code, rules: &config.MustGet(config.June(86)).Wasm})
+		a, err := v.build(&task{hash: primitives.HashBytes(code), code: code, rules: &parameters.MustGet(parameters.June(86)).Wasm})
 		if err != nil || len(a.Code) == 0 {
 			t.Errorf("%s: %d bytes, %v", s.Name, len(a.Code), err)
 		} else if most := compiler.BoundOf(len(code)).Output; int64(len(a.Code)) > most {
@@ -40,7 +40,7 @@ func TestArtifactsOfBombs(t *testing.T) {
 // node whose block calls it.
 func TestWrittenIsBounded(t *testing.T) {
 	const size = 190_000
-	w := config.MustGet(config.June(86)).Wasm
+	w := parameters.MustGet(parameters.June(86)).Wasm
 	inMemory := func(f *wasm.Func, of wasm.ValType) {
 		f.Locals(20_000, of)
 		for range 1_000 {

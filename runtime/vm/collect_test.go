@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // TestCollector: collections take a twentieth of the time at most, and nobody waits for another's.
@@ -75,7 +75,7 @@ func TestLastCollection(t *testing.T) {
 // TestPrepareDoesNotWaitForCollection: a large module is given to the compiler while garbage is collected, be the heap as large as it may; and
 // the next ones cause no other collection.
 func TestPrepareDoesNotWaitForCollection(t *testing.T) {
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
 	}
 	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})

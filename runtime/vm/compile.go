@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
@@ -40,7 +40,7 @@ func (e *CompilerError) Unwrap() error { return e.cause }
 type task struct {
 	hash       primitives.Hash
 	code       []byte
-	rules      *config.Wasm
+	rules      *parameters.Wasm
 	traced     bool
 	background bool
 	placed     bool // it has its place in the compiler

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
@@ -399,7 +399,7 @@ func TestNotLoaded(t *testing.T) {
 // TestWarmDoesNotDelayCalls: while as much is compiled in the background as can be, a call of other code that is not compiled is
 // compiled at once.
 func TestWarmDoesNotDelayCalls(t *testing.T) {
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
 	}
 	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})
@@ -431,7 +431,7 @@ func TestWarmDoesNotDelayCalls(t *testing.T) {
 // TestHastenDoesNotDelayCalls: while as much is compiled ahead as can be, a call of other code that is not compiled is compiled at once, and so
 // is one of code that waits to be compiled ahead.
 func TestHastenDoesNotDelayCalls(t *testing.T) {
-	if testing.Short() || fixture.Racing {
+	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
 	}
 	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})

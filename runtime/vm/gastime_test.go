@@ -14,7 +14,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // timed is something that costs gas, whose time is to be what the gas stands for: 1 Tgas is 1 ms.
@@ -222,7 +222,7 @@ type cost struct {
 func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 	t.Helper()
 	code := wat(t, x.wat)
-	cfg := config.MustGet(config.June(86))
+	cfg := parameters.MustGet(parameters.June(86))
 	c := call(code, "main", 300*tera)
 	c.Block.Config = cfg
 	c.Block.ChainID = "chain"
@@ -230,7 +230,7 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 	// What an action of a call costs where it runs. What made the receipt and carried it here comes on top.
 	price := primitives.Gas(0)
 	if x.once {
-		price = cfg.Fees.Action[config.ActionFunctionCallBase].Exec.Gas
+		price = cfg.Fees.Action[parameters.ActionFunctionCallBase].Exec.Gas
 	}
 	run := func() (primitives.Gas, *action.CallOutcome) {
 		w := &anyWorld{}

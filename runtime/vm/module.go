@@ -6,7 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
@@ -34,7 +34,7 @@ func (m *module) Close() {
 
 // unlinked is what neard says when something that the module imports is not there in a version; empty: all is. Names are
 // looked up before types are compared.
-func (m *module) unlinked(w *config.Wasm) string {
+func (m *module) unlinked(w *parameters.Wasm) string {
 	for _, i := range m.imports {
 		if !logic.Functions[i].In(w) {
 			return unknownImport

@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // opGas is regular_op_cost.
@@ -163,7 +163,7 @@ func TestDisk(t *testing.T) {
 		for _, code := range codes {
 			for _, version := range []primitives.ProtocolVersion{85, 86} {
 				c := call(code, "main", 100*tera)
-				c.Block.Config = config.MustGet(config.June(version))
+				c.Block.Config = parameters.MustGet(parameters.June(version))
 				out, err := v.run(c, &world{})
 				if err != nil {
 					t.Fatal(err)
@@ -214,7 +214,7 @@ func TestVersions(t *testing.T) {
 // TestWarm: code is compiled in the background, and then a call finds it.
 func TestWarm(t *testing.T) {
 	v := newVM(t)
-	b := &action.Block{Config: config.MustGet(config.June(86)), VM: v}
+	b := &action.Block{Config: parameters.MustGet(parameters.June(86)), VM: v}
 	b.Warm("", wat(t, simple))
 	v.warmer.drain()
 	<-v.Warm("", wat(t, simple), &b.Config.Wasm)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // processor is the time that the process had of the processors, in ns.
@@ -81,7 +81,7 @@ func BenchmarkPlain(b *testing.B) {
 func BenchmarkLarge(b *testing.B) {
 	v := newVM(b)
 	c := call(contracts.Large(250_000, 1), "run", 300*tera)
-	c.Block.Config = config.MustGet(config.June(86))
+	c.Block.Config = parameters.MustGet(parameters.June(86))
 	run := func() float64 {
 		out, err := v.run(c, &world{})
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/fair"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
@@ -18,13 +18,13 @@ import (
 
 // rulesOf names the part of a config that prep reads.
 type rulesOf struct {
-	w    *config.Wasm
+	w    *parameters.Wasm
 	hash primitives.Hash
 }
 
 // rules returns the hash of what code is prepared by: configs that differ in prices of host functions only share what was
 // compiled.
-func (v *VM) rules(w *config.Wasm) primitives.Hash {
+func (v *VM) rules(w *parameters.Wasm) primitives.Hash {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.hash
 	}
@@ -35,7 +35,7 @@ func (v *VM) rules(w *config.Wasm) primitives.Hash {
 }
 
 // get returns a module. In the background: nothing in a block waits for it.
-func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm, background bool) (*cache.Entry[*module], error) {
+func (v *VM) get(hash primitives.Hash, code []byte, w *parameters.Wasm, background bool) (*cache.Entry[*module], error) {
 	return v.make(&task{hash: hash, code: code, rules: w, background: background})
 }
 
@@ -52,7 +52,7 @@ func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	return e, v.notLoaded(t.hash, err)
 }
 
-func (v *VM) key(code primitives.Hash, w *config.Wasm) cache.Key {
+func (v *VM) key(code primitives.Hash, w *parameters.Wasm) cache.Key {
 	return cache.Key{Code: code, Rules: v.rules(w)}
 }
 
@@ -67,13 +67,13 @@ func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 }
 
 // Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.
-func (v *VM) Ready(code primitives.Hash, w *config.Wasm) bool {
+func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 	return v.cache.Has(v.key(code, w))
 }
 
 // Hasten compiles code by the rules of a config as a call would, ahead of the call: what a block is about to call is compiled side by side,
 // not one after the other as its receipts run. No call waits for its turn, be it of this code or another. What fails is told by the call.
-func (v *VM) Hasten(code []byte, w *config.Wasm) {
+func (v *VM) Hasten(code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
 		return
@@ -107,7 +107,7 @@ type warmer struct {
 type warm struct {
 	of   fair.Client
 	code []byte
-	w    *config.Wasm
+	w    *parameters.Wasm
 	done chan struct{}
 }
 
@@ -233,7 +233,7 @@ func (q *warmer) drain() { q.open.Wait() }
 // a state that is dropped before its turn comes, and what is compiled must be what was hashed. submitter is whose turn it takes.
 //
 // The channel is closed when it is done, or will not be.
-func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *config.Wasm) <-chan struct{} {
+func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {
 	x := warm{code: bytes.Clone(code), w: w, done: make(chan struct{})}
 	hash := primitives.HashBytes([]byte(submitter))
 	copy(x.of.Address[:], hash[:])

@@ -6,8 +6,8 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
@@ -15,7 +15,7 @@ import (
 // random is the modules of package prep's testdata, most of them broken.
 func random(t testing.TB) (modules [][]byte) {
 	t.Helper()
-	for data := fixture.Read(t, "prep/check/testdata/random.bin.gz"); len(data) > 0; {
+	for data := testutil.Read(t, "prep/check/testdata/random.bin.gz"); len(data) > 0; {
 		n := binary.LittleEndian.Uint32(data)
 		modules = append(modules, data[4:4+n])
 		data = data[4+n:]
@@ -30,7 +30,7 @@ func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	if err := wasmtime.ModuleValidate(e, code); valid && err != nil {
 		t.Errorf("valid for prep, not for wasmtime: %v\n%x", err, code)
 	}
-	rules := &config.MustGet(config.June(86)).Wasm
+	rules := &parameters.MustGet(parameters.June(86)).Wasm
 	for _, p := range []func() (*prep.Module, error){
 		func() (*prep.Module, error) { return prep.PrepareTraced(code, rules) },
 		func() (*prep.Module, error) { return prep.Prepare(code, rules) },

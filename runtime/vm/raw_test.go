@@ -11,7 +11,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/contracts/wasm"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -105,7 +105,7 @@ func TestRawModules(t *testing.T) {
 		}),
 	} {
 		begun := time.Now()
-		rules := &config.MustGet(config.June(86)).Wasm
+		rules := &parameters.MustGet(parameters.June(86)).Wasm
 		p, err := prep.Prepare(code, rules)
 		prepared := time.Since(begun)
 		if err != nil || p.CompileFails || p.LoadFails {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 )
@@ -73,7 +73,7 @@ const tera = 1_000_000_000_000
 
 // call is what nearcore's test_builder calls with: VR/tests/test_builder.rs:11.
 func call(code []byte, method string, gas primitives.Gas) *action.Call {
-	cfg := *config.MustGet(config.June(86))
+	cfg := *parameters.MustGet(parameters.June(86))
 	return &action.Call{
 		Block:    &action.Block{Config: &cfg, Height: 10, Timestamp: 42, EpochHeight: 1},
 		CodeHash: primitives.HashBytes(code), Code: code, Method: method,

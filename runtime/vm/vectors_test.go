@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
@@ -44,7 +44,7 @@ type vector struct {
 // run is what came of a call. What is left out is zero.
 type run struct {
 	Gas, Burnt, Used primitives.Gas
-	Compute          config.Compute
+	Compute          parameters.Compute
 	Err              *primitives.FunctionCallError
 	Logs             []string
 	Value            []byte
@@ -61,7 +61,7 @@ func vectors(t *testing.T, path string, do func(i int, v *vector)) {
 	t.Helper()
 	var session []byte // the module of a session stands in its first vector
 	i := 0
-	for v := range fixture.Vectors[vector](t, path) {
+	for v := range testutil.Vectors[vector](t, path) {
 		if v.Keep && v.Wasm == nil {
 			v.Wasm = session
 		}
@@ -87,7 +87,7 @@ func vectorFiles(t *testing.T) []string {
 
 // TestOraclePrepares compares the kind of failure, or the size, of all modules.
 func TestOraclePrepares(t *testing.T) {
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	for _, file := range vectorFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl.gz"), func(t *testing.T) {
 			n, failed := 0, 0
@@ -169,7 +169,7 @@ func TestOracleRuns(t *testing.T) {
 
 // call is the call of internal/oracle/src/vm.rs: the same context, over an empty trie.
 func (v *vector) call(m *vm.VM, u *state.TrieUpdate, r *run) (*run, error) {
-	cfg := *config.MustGet(config.June(86))
+	cfg := *parameters.MustGet(parameters.June(86))
 	if v.MaxGasBurnt > 0 {
 		cfg.Wasm.Limits.MaxGasBurnt = v.MaxGasBurnt
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -32,7 +32,7 @@ var bareTimed = []struct{ name, fields, what string }{
 //
 //	go test -run '^$' -bench Bare -benchtime 1x ./runtime/vm/engine
 func BenchmarkBare(b *testing.B) {
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "gas", Params: []engine.ValType{engine.I32}}}, Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})
 	if err != nil {

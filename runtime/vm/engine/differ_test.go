@@ -12,7 +12,7 @@ import (
 	"time"
 
 	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
@@ -695,7 +695,7 @@ type differ struct {
 	t            *testing.T
 	winch, other *engine.Engine
 	seed         maphash.Seed
-	rules        *config.Wasm
+	rules        *parameters.Wasm
 	ends         map[string]int
 }
 
@@ -703,7 +703,7 @@ func newDiffer(t *testing.T) *differ {
 	i32, i64 := []engine.ValType{engine.I32}, []engine.ValType{engine.I64}
 	o := engine.Options{Functions: []engine.Function{{Name: "i32", Params: i32}, {Name: "i64", Params: i64}, {Name: "f32", Params: i32}, {Name: "f64", Params: i64},
 		{Name: "get", Params: []engine.ValType{engine.I64, engine.I32}, Results: i64}}, Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}}
-	d := &differ{t: t, seed: maphash.MakeSeed(), rules: &config.MustGet(config.June(86)).Wasm, ends: map[string]int{}}
+	d := &differ{t: t, seed: maphash.MakeSeed(), rules: &parameters.MustGet(parameters.June(86)).Wasm, ends: map[string]int{}}
 	for _, e := range []**engine.Engine{&d.winch, &d.other} {
 		var err error
 		if *e, err = engine.New(o); err != nil {

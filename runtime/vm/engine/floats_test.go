@@ -11,7 +11,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -90,7 +90,7 @@ func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
 // the bits that they tell where the engine makes each canonical as it is computed. So what prep writes, where it
 // thinks that somebody sees, is seen by nobody else. TROUPE_DIFFER=10m goes on for so long, from another seed each time.
 func TestFloats(t *testing.T) {
-	d, rules := newDiffer(t), &config.MustGet(config.June(86)).Wasm
+	d, rules := newDiffer(t), &parameters.MustGet(parameters.June(86)).Wasm
 	x := newCanonical(t)
 	ends, noNumbers, odd, n := 0, 0, 0, 0
 	run := func(seed uint64) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
@@ -57,7 +57,7 @@ func TestFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	worst, largest, seen := 0.0, uint64(0), 0
 	measure := func(name string, code []byte) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestFrames(t *testing.T) {
 			}
 		}
 	}
-	for i, s := range append(bombs.Known(), bombs.Listed()...) {
+	for i, s := range append(compilebombs.Known(), compilebombs.Listed()...) {
 		if code := s.Encode(); i%12 == 0 && len(code) < 300_000 {
 			measure(s.Name, code)
 		}

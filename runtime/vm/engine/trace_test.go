@@ -7,7 +7,7 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -40,7 +40,7 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
+	w := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
 	w.RegularOpCost = 1
 	e, err := engine.New(engine.Options{Functions: []engine.Function{{Name: "host"}}, Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Actions of batches. Each function begins with the promise's index in a[0].
@@ -25,7 +25,7 @@ func createAccount(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.payAction(config.ActionCreateAccount, l.isSelf(to)); err != nil {
+	if err := l.payAction(parameters.ActionCreateAccount, l.isSelf(to)); err != nil {
 		return 0, err
 	}
 	return 0, l.appendTo(receipt, &primitives.CreateAccount{})
@@ -44,7 +44,7 @@ func deleteAccount(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.payAction(config.ActionDeleteAccount, l.isSelf(to)); err != nil {
+	if err := l.payAction(parameters.ActionDeleteAccount, l.isSelf(to)); err != nil {
 		return 0, err
 	}
 	return 0, l.appendTo(receipt, &primitives.DeleteAccount{Beneficiary: beneficiary})
@@ -102,10 +102,10 @@ func (l *Logic) methodAndArgs(a []uint64) (method, args []byte, err error) {
 
 // payCall pays for a call whose name and arguments have n bytes.
 func (l *Logic) payCall(n int, self bool) error {
-	if err := l.payAction(config.ActionFunctionCallBase, self); err != nil {
+	if err := l.payAction(parameters.ActionFunctionCallBase, self); err != nil {
 		return err
 	}
-	return l.payActionBytes(config.ActionFunctionCallByte, uint64(n), self)
+	return l.payActionBytes(parameters.ActionFunctionCallByte, uint64(n), self)
 }
 
 func (l *Logic) addCall(receipt int, method, args []byte, amount primitives.Balance, gas, weight uint64) error {
@@ -139,7 +139,7 @@ func transfer(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, fail(IntegerOverflow)
 	}
-	if err := l.payFee(send, exec.Gas, config.ActionTransfer); err != nil {
+	if err := l.payFee(send, exec.Gas, parameters.ActionTransfer); err != nil {
 		return 0, err
 	}
 	if err := l.deduct(amount); err != nil {
@@ -150,7 +150,7 @@ func transfer(l *Logic, a []uint64) (uint64, error) {
 
 // deployContract (promise_index, code_len, code_ptr)
 func deployContract(l *Logic, a []uint64) (uint64, error) {
-	receipt, code, err := l.payDeploy(a, config.ActionDeployContractBase, config.ActionDeployContractByte)
+	receipt, code, err := l.payDeploy(a, parameters.ActionDeployContractBase, parameters.ActionDeployContractByte)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +167,7 @@ func deployGlobalByAccount(l *Logic, a []uint64) (uint64, error) {
 }
 
 func (l *Logic) deployGlobal(a []uint64, mode primitives.GlobalDeployMode) (uint64, error) {
-	receipt, code, err := l.payDeploy(a, config.ActionDeployGlobalContractBase, config.ActionDeployGlobalContractByte)
+	receipt, code, err := l.payDeploy(a, parameters.ActionDeployGlobalContractBase, parameters.ActionDeployGlobalContractByte)
 	if err != nil {
 		return 0, err
 	}
@@ -175,7 +175,7 @@ func (l *Logic) deployGlobal(a []uint64, mode primitives.GlobalDeployMode) (uint
 }
 
 // payDeploy reads code and pays for its deployment.
-func (l *Logic) payDeploy(a []uint64, base, perByte config.ActionCost) (receipt int, code []byte, err error) {
+func (l *Logic) payDeploy(a []uint64, base, perByte parameters.ActionCost) (receipt int, code []byte, err error) {
 	if err := l.begin(); err != nil {
 		return 0, nil, err
 	}
@@ -220,10 +220,10 @@ func (l *Logic) useGlobal(a []uint64, byAccount bool) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.payAction(config.ActionUseGlobalContractBase, l.isSelf(to)); err != nil {
+	if err := l.payAction(parameters.ActionUseGlobalContractBase, l.isSelf(to)); err != nil {
 		return 0, err
 	}
-	if err := l.payActionBytes(config.ActionUseGlobalContractByte, uint64(id.Len()), l.isSelf(to)); err != nil {
+	if err := l.payActionBytes(parameters.ActionUseGlobalContractByte, uint64(id.Len()), l.isSelf(to)); err != nil {
 		return 0, err
 	}
 	return 0, l.appendTo(receipt, &primitives.UseGlobalContract{ID: id})
@@ -277,7 +277,7 @@ func (l *Logic) stateInit(a []uint64, byAccount bool) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.payAction(config.ActionDeterministicStateInitBase, l.isSelf(to)); err != nil {
+	if err := l.payAction(parameters.ActionDeterministicStateInitBase, l.isSelf(to)); err != nil {
 		return 0, err
 	}
 	if err := l.deduct(amount); err != nil {
@@ -304,10 +304,10 @@ func stateInitEntry(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.payAction(config.ActionDeterministicStateInitEntry, l.isSelf(to)); err != nil {
+	if err := l.payAction(parameters.ActionDeterministicStateInitEntry, l.isSelf(to)); err != nil {
 		return 0, err
 	}
-	if err := l.payActionBytes(config.ActionDeterministicStateInitByte, uint64(len(key)+len(value)), l.isSelf(to)); err != nil {
+	if err := l.payActionBytes(parameters.ActionDeterministicStateInitByte, uint64(len(key)+len(value)), l.isSelf(to)); err != nil {
 		return 0, err
 	}
 	index := int(min(a[1], uint64(maxActionIndex)))

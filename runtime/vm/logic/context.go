@@ -2,7 +2,7 @@ package logic
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // What a call is told about itself and the chain. Names go into the register a[0]; amounts into the memory at a[0].
@@ -113,7 +113,7 @@ func validatorStake(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtValidatorStakeBase); err != nil {
+	if err := l.gas.pay(parameters.ExtValidatorStakeBase); err != nil {
 		return 0, err
 	}
 	return 0, l.writeBalance(a[2], l.x.Stake(id))
@@ -123,7 +123,7 @@ func validatorTotalStake(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtValidatorTotalStakeBase); err != nil {
+	if err := l.gas.pay(parameters.ExtValidatorTotalStakeBase); err != nil {
 		return 0, err
 	}
 	return 0, l.writeBalance(a[0], l.x.TotalStake())

@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // nearcore logic/tests/context.rs, view_method.rs, iterators.rs, and what miscs.rs has of contexts.
@@ -63,7 +63,7 @@ func TestDepositInView(t *testing.T) {
 
 // TestSharedRegisters: arguments and results were paid for when they were sent.
 func TestSharedRegisters(t *testing.T) {
-	want := func() costs { return costs{config.ExtBase: 1, config.ExtWriteRegisterBase: 1} }
+	want := func() costs { return costs{parameters.ExtBase: 1, parameters.ExtWriteRegisterBase: 1} }
 	r := newRig(t, func(r *rig) { r.c.Args = make([]byte, 100) })
 	r.must("input", 0)
 	r.wantCosts(want())
@@ -72,7 +72,7 @@ func TestSharedRegisters(t *testing.T) {
 	r.wantCosts(want())
 	r = newRig(t)
 	r.must("chain_id", 0)
-	r.wantCosts(costs{config.ExtBase: 1, config.ExtWriteRegisterBase: 1, config.ExtWriteRegisterByte: 4})
+	r.wantCosts(costs{parameters.ExtBase: 1, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: 4})
 	r.wantReg(0, []byte("test"))
 }
 
@@ -120,8 +120,8 @@ func TestValidators(t *testing.T) {
 	amount := func() []byte { return r.Memory[out : out+16] }
 	r.must("validator_stake", id.len, id.ptr, out)
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 8, config.ExtUTF8DecodingBase: 1,
-		config.ExtUTF8DecodingByte: 8, config.ExtValidatorStakeBase: 1, config.ExtWriteMemoryBase: 1, config.ExtWriteMemoryByte: 16,
+		parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 8, parameters.ExtUTF8DecodingBase: 1,
+		parameters.ExtUTF8DecodingByte: 8, parameters.ExtValidatorStakeBase: 1, parameters.ExtWriteMemoryBase: 1, parameters.ExtWriteMemoryByte: 16,
 	})
 	if want := primitives.Yocto(3).AppendBorsh(nil); !bytes.Equal(amount(), want) {
 		t.Errorf("stake = %x", amount())
@@ -167,9 +167,9 @@ func TestViews(t *testing.T) {
 		if host.Text != want {
 			t.Errorf("%s is refused as %s", f.Name, host.Text)
 		}
-		paid := costs{config.ExtBase: 1}
+		paid := costs{parameters.ExtBase: 1}
 		if f.Name == "promise_return" {
-			paid[config.ExtPromiseReturn] = 1
+			paid[parameters.ExtPromiseReturn] = 1
 		}
 		r.wantCosts(paid)
 	}
@@ -185,7 +185,7 @@ func TestIteratorsAreGone(t *testing.T) {
 
 // TestIndex: names lead to their functions, and each version has those it should.
 func TestIndex(t *testing.T) {
-	w := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
+	w := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
 	later := []string{"sha3_256", "sha3_384", "sha3_512", "ml_dsa_verify"}
 	for i := range Functions {
 		name := Functions[i].Name

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // ValType is the type of a parameter or result, by its wasm encoding.
@@ -24,8 +24,8 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool                    // a view may call it; begin refuses the others
-	Since   func(*config.Wasm) bool // whether there is it; nil: always
+	View    bool                        // a view may call it; begin refuses the others
+	Since   func(*parameters.Wasm) bool // whether there is it; nil: always
 	call    hostFunc
 
 	refusedAs string // in views, where nearcore gives it another name
@@ -42,12 +42,12 @@ var (
 func i64s(n int) []ValType { return slices.Repeat(gives, n) }
 
 // Rows that versions bring.
-func hasChainID(w *config.Wasm) bool     { return w.ChainIDHostFn }
-func hasP256(w *config.Wasm) bool        { return w.P256VerifyHostFn }
-func hasGlobal(w *config.Wasm) bool      { return w.GlobalContractHostFns }
-func hasGasKeys(w *config.Wasm) bool     { return w.GasKeyHostFns }
-func hasPostQuantum(w *config.Wasm) bool { return w.PostQuantumHostFns }
-func hasYieldWithID(w *config.Wasm) bool { return w.YieldWithIDHostFns }
+func hasChainID(w *parameters.Wasm) bool     { return w.ChainIDHostFn }
+func hasP256(w *parameters.Wasm) bool        { return w.P256VerifyHostFn }
+func hasGlobal(w *parameters.Wasm) bool      { return w.GlobalContractHostFns }
+func hasGasKeys(w *parameters.Wasm) bool     { return w.GasKeyHostFns }
+func hasPostQuantum(w *parameters.Wasm) bool { return w.PostQuantumHostFns }
+func hasYieldWithID(w *parameters.Wasm) bool { return w.YieldWithIDHostFns }
 
 // Functions is the whole table (nearcore runtime/near-vm-runner/src/imports.rs); a function's number is its index here.
 // Prices and order of charges are in the functions.
@@ -174,4 +174,4 @@ func Index(name string) (index int, ok bool) {
 }
 
 // In tells whether a version has the function.
-func (f *Function) In(w *config.Wasm) bool { return f.Since == nil || f.Since(w) }
+func (f *Function) In(w *parameters.Wasm) bool { return f.Since == nil || f.Since(w) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Where fuzzed calls find something that means something, below what the input itself fills.
@@ -165,7 +165,7 @@ func checkBounds(t *testing.T, l *Logic, before primitives.Gas) {
 	if n := g.instructions(); n > g.burnt {
 		t.Fatalf("%d gas for instructions, %d burnt", n, g.burnt)
 	}
-	if c := g.compute(g.instructions()); c == ^config.Compute(0) {
+	if c := g.compute(g.instructions()); c == ^parameters.Compute(0) {
 		t.Fatalf("compute %d", c)
 	}
 }

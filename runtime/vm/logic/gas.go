@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // gasCounter counts what a call burns and gives away (nearcore runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter).
@@ -18,16 +18,16 @@ type gasCounter struct {
 	prepaid  primitives.Gas // all of u64 in a view
 	view     bool
 
-	prices *[config.NumExtCosts]config.Cost
+	prices *[parameters.NumExtCosts]parameters.Cost
 	// What was burnt for what; the rest of burnt is instructions.
-	ext         [config.NumExtCosts]primitives.Gas
-	action      [config.NumActionCosts]primitives.Gas
-	sendCompute config.Compute // of actions
+	ext         [parameters.NumExtCosts]primitives.Gas
+	action      [parameters.NumActionCosts]primitives.Gas
+	sendCompute parameters.Compute // of actions
 }
 
 const allGas = ^primitives.Gas(0)
 
-func newGasCounter(prices *[config.NumExtCosts]config.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
+func newGasCounter(prices *[parameters.NumExtCosts]parameters.Cost, maxBurnt, prepaid primitives.Gas, view bool) gasCounter {
 	if view { // then only maxBurnt counts
 		prepaid = allGas
 	}
@@ -84,10 +84,10 @@ func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
 }
 
 // pay burns one unit of a cost.
-func (g *gasCounter) pay(c config.ExtCost) error { return g.payGas(c, g.prices[c].Gas) }
+func (g *gasCounter) pay(c parameters.ExtCost) error { return g.payGas(c, g.prices[c].Gas) }
 
 // payPer burns n units.
-func (g *gasCounter) payPer(c config.ExtCost, n uint64) error {
+func (g *gasCounter) payPer(c parameters.ExtCost, n uint64) error {
 	hi, gas := bits.Mul64(uint64(g.prices[c].Gas), n)
 	if hi != 0 {
 		return fail(IntegerOverflow)
@@ -95,7 +95,7 @@ func (g *gasCounter) payPer(c config.ExtCost, n uint64) error {
 	return g.payGas(c, primitives.Gas(gas))
 }
 
-func (g *gasCounter) payGas(c config.ExtCost, n primitives.Gas) error {
+func (g *gasCounter) payGas(c parameters.ExtCost, n primitives.Gas) error {
 	before := g.burnt
 	err := g.burn(n)
 	g.ext[c] += g.burnt - before // sums up to burnt at most
@@ -103,14 +103,14 @@ func (g *gasCounter) payGas(c config.ExtCost, n primitives.Gas) error {
 }
 
 // payAction burns the sending part of an action's fee and sets aside the executing part: use is both.
-func (g *gasCounter) payAction(send config.Cost, use primitives.Gas, a config.ActionCost) error {
+func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a parameters.ActionCost) error {
 	before := g.burnt
 	err := g.deduct(send.Gas, use)
 	burnt := g.burnt - before
 	g.action[a] += burnt
 	compute := send.Compute
 	if err != nil {
-		compute = config.Compute(burnt) // nearcore: the last step counts as gas
+		compute = parameters.Compute(burnt) // nearcore: the last step counts as gas
 	}
 	sum := g.sendCompute + compute
 	if sum < compute {
@@ -137,30 +137,30 @@ func (g *gasCounter) instructions() primitives.Gas {
 
 // compute is the work of the call (nearcore profile.rs total_compute_usage): what was burnt for a cost, in proportion; rest is
 // for instructions.
-func (g *gasCounter) compute(rest primitives.Gas) config.Compute {
-	sum := satAdd(g.sendCompute, config.Compute(rest))
+func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
+	sum := satAdd(g.sendCompute, parameters.Compute(rest))
 	for c, gas := range g.ext {
 		price := &g.prices[c]
 		if gas == 0 || price.Gas == 0 {
 			continue
 		}
 		if uint64(price.Gas) == uint64(price.Compute) { // nearly all
-			sum = satAdd(sum, config.Compute(gas))
+			sum = satAdd(sum, parameters.Compute(gas))
 			continue
 		}
 		hi, lo := bits.Mul64(uint64(gas), uint64(price.Compute))
 		if hi >= uint64(price.Gas) {
-			return ^config.Compute(0) // no table has such prices
+			return ^parameters.Compute(0) // no table has such prices
 		}
 		q, _ := bits.Div64(hi, lo, uint64(price.Gas))
-		sum = satAdd(sum, config.Compute(q))
+		sum = satAdd(sum, parameters.Compute(q))
 	}
 	return sum
 }
 
-func satAdd(a, b config.Compute) config.Compute {
+func satAdd(a, b parameters.Compute) parameters.Compute {
 	if a+b < a {
-		return ^config.Compute(0)
+		return ^parameters.Compute(0)
 	}
 	return a + b
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // nearcore logic/gas_counter.rs, logic/tests/gas_counter.rs.
@@ -19,7 +19,7 @@ func gasLimits(maxBurnt, prepaid primitives.Gas) func(*rig) {
 }
 
 func counter(maxBurnt, prepaid primitives.Gas, view bool) *gasCounter {
-	cfg := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune})
+	cfg := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune})
 	g := newGasCounter(&cfg.Wasm.Ext, maxBurnt, prepaid, view)
 	return &g
 }
@@ -67,7 +67,7 @@ func TestBurnAndDeduct(t *testing.T) {
 	}
 	for _, overflow := range []func() error{
 		func() error { return g.burn(allGas) }, func() error { return g.deduct(allGas, allGas) }, func() error { return g.deduct(0, allGas) },
-		func() error { return g.payPer(config.ExtBase, 1<<63) },
+		func() error { return g.payPer(parameters.ExtBase, 1<<63) },
 	} {
 		g = counter(allGas, allGas, false)
 		_ = g.burn(1)
@@ -80,17 +80,17 @@ func TestBurnAndDeduct(t *testing.T) {
 
 // TestCompute: compute follows gas, also of the charge that failed.
 func TestCompute(t *testing.T) {
-	price := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm.Ext
+	price := parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm.Ext
 	g := counter(300*tera, 300*tera, false)
 	for _, err := range []error{
-		g.pay(config.ExtStorageWriteBase), g.payPer(config.ExtStorageWriteValueByte, 10),
-		g.payAction(config.GasCost(100), 100, config.ActionNewDataReceiptByte), g.burn(7),
+		g.pay(parameters.ExtStorageWriteBase), g.payPer(parameters.ExtStorageWriteValueByte, 10),
+		g.payAction(parameters.GasCost(100), 100, parameters.ActionNewDataReceiptByte), g.burn(7),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := price[config.ExtStorageWriteBase].Compute + 10*price[config.ExtStorageWriteValueByte].Compute + 100 + 7
+	want := price[parameters.ExtStorageWriteBase].Compute + 10*price[parameters.ExtStorageWriteValueByte].Compute + 100 + 7
 	if got := g.compute(g.instructions()); got != want || g.instructions() != 7 {
 		t.Errorf("compute = %d, want %d; instructions %d", got, want, g.instructions())
 	}
@@ -99,14 +99,14 @@ func TestCompute(t *testing.T) {
 		want              error
 	}{{300 * tera, tera / 1000, fail(GasExceeded)}, {tera / 1000, 300 * tera, fail(GasLimitExceeded)}, {tera / 1000, tera / 1000, fail(GasLimitExceeded)}} {
 		g := counter(test.maxBurnt, test.prepaid, false)
-		if err := g.payPer(config.ExtStorageWriteValueByte, 100); err != test.want {
+		if err := g.payPer(parameters.ExtStorageWriteValueByte, 100); err != test.want {
 			t.Errorf("%+v: %v", test, err)
 		}
 		if got := g.compute(g.instructions()); uint64(got) != uint64(g.burnt) || g.burnt != tera/1000 {
 			t.Errorf("%+v: compute %d, burnt %d", test, got, g.burnt)
 		}
 		g = counter(test.maxBurnt, test.prepaid, false)
-		if err := g.payAction(config.Cost{Gas: tera / 100, Compute: 9e9}, tera/100, config.ActionTransfer); err != test.want {
+		if err := g.payAction(parameters.Cost{Gas: tera / 100, Compute: 9e9}, tera/100, parameters.ActionTransfer); err != test.want {
 			t.Errorf("%+v: action: %v", test, err)
 		}
 		if got := g.compute(g.instructions()); uint64(got) != uint64(g.burnt) || g.burnt != tera/1000 {
@@ -211,7 +211,7 @@ func TestBurnWraps(t *testing.T) {
 		i, _ := r.batchCreate("rick.test")
 		r.must("promise_batch_action_transfer", i, amount)
 		then := r.must("promise_batch_then", i, id.len, id.ptr)
-		n := (^uint64(0) - uint64(r.gas.used()) - 1) / uint64(r.cfg.Wasm.Ext[config.ExtReadMemoryByte].Gas)
+		n := (^uint64(0) - uint64(r.gas.used()) - 1) / uint64(r.cfg.Wasm.Ext[parameters.ExtReadMemoryByte].Gas)
 		_, err := r.do("promise_batch_action_function_call", then, n, 0, 0, 0, amount, 10_000)
 		return err
 	}
@@ -354,47 +354,47 @@ func stateInitOf(r *rig, i uint64) (uint64, error) {
 // TestOutOfGas makes one fee so dear that it is the one that cannot be paid: times is how often it is paid. The order of
 // charges shows in what was burnt by then.
 func TestOutOfGas(t *testing.T) {
-	set := func(c config.ActionCost, self, other, exec primitives.Gas) func(*rig) {
+	set := func(c parameters.ActionCost, self, other, exec primitives.Gas) func(*rig) {
 		return func(r *rig) {
-			r.cfg.Fees.Action[c] = config.Fee{SendSIR: config.GasCost(self), SendNotSIR: config.GasCost(other), Exec: config.GasCost(exec)}
+			r.cfg.Fees.Action[c] = parameters.Fee{SendSIR: parameters.GasCost(self), SendNotSIR: parameters.GasCost(other), Exec: parameters.GasCost(exec)}
 			r.c.OutputReceivers = []primitives.AccountID{"alice.test"}
 		}
 	}
 	for _, test := range []struct {
-		cost     config.ActionCost
+		cost     parameters.ActionCost
 		exercise string
 		limit    primitives.Gas // times in which the limit of what may be burnt is hit; 0: not asked
 		attached primitives.Gas // times in which what is attached is exceeded; 0: not asked
 		want     string
 	}{
-		{config.ActionNewActionReceipt, "receipt", 1, 1, "8644846690 burnt 10000000000000 used"},
-		{config.ActionNewActionReceipt, "dependency", 2, 2, "9411968532130 burnt 10000000000000 used"},
-		{config.ActionNewDataReceiptBase, "dependency", 1, 1, "10000000000000 burnt 10000000000000 used"},
-		{config.ActionNewDataReceiptByte, "return", 11, 11, "10000000000000 burnt 10000000000000 used"},
-		{config.ActionCreateAccount, "create account", 1, 1, "116969114801 burnt 10000000000000 used"},
-		{config.ActionDeleteAccount, "delete account", 1, 1, "125349193370 burnt 10000000000000 used"},
-		{config.ActionDeployContractBase, "deploy", 1, 1, "119677812659 burnt 10000000000000 used"},
-		{config.ActionDeployContractByte, "deploy", 26, 26, "304443562909 burnt 10000000000000 used"},
-		{config.ActionDeployGlobalContractBase, "deploy global", 1, 1, "119677812659 burnt 10000000000000 used"},
-		{config.ActionDeployGlobalContractByte, "deploy global", 26, 26, "304443562909 burnt 10000000000000 used"},
-		{config.ActionUseGlobalContractBase, "use", 1, 1, "119700620657 burnt 10000000000000 used"},
-		{config.ActionUseGlobalContractBase, "use by id", 1, 1, "125644575182 burnt 10000000000000 used"},
-		{config.ActionUseGlobalContractByte, "use", 32, 32, "304466370967 burnt 10000000000000 used"},
-		{config.ActionUseGlobalContractByte, "use by id", 10, 10, "310410325272 burnt 10000000000000 used"},
-		{config.ActionFunctionCallBase, "call", 1, 1, "125011579049 burnt 10000000000000 used"},
-		{config.ActionFunctionCallBase, "call with weight", 1, 1, "125011579049 burnt 10000000000000 used"},
-		{config.ActionFunctionCallByte, "call", 40, 40, "2444873079439 burnt 10000000000000 used"},
-		{config.ActionFunctionCallByte, "call with weight", 40, 40, "2444873079439 burnt 10000000000000 used"},
-		{config.ActionTransfer, "transfer", 1, 1, "119935181141 burnt 10000000000000 used"},
-		{config.ActionStake, "stake", 1, 1, "122375106518 burnt 10000000000000 used"},
-		{config.ActionAddFullAccessKey, "full key", 1, 1, "119999803802 burnt 10000000000000 used"},
-		{config.ActionAddFunctionCallKeyBase, "call key", 1, 1, "133982421242 burnt 10000000000000 used"},
-		{config.ActionAddFunctionCallKeyByte, "call key", 7, 7, "236200046312 burnt 10000000000000 used"},
-		{config.ActionDeleteKey, "delete key", 1, 1, "119999803802 burnt 10000000000000 used"},
-		{config.ActionDeterministicStateInitBase, "state init", 1, 1, "122371305185 burnt 10000000000000 used"},
-		{config.ActionDeterministicStateInitBase, "state init by id", 1, 0, ""},
-		{config.ActionDeterministicStateInitEntry, "state init with an entry", 1, 1, "3977886210360 burnt 10000000000000 used"},
-		{config.ActionDeterministicStateInitByte, "state init with an entry", 1, 8, "3977886210430 burnt 10000000000000 used"},
+		{parameters.ActionNewActionReceipt, "receipt", 1, 1, "8644846690 burnt 10000000000000 used"},
+		{parameters.ActionNewActionReceipt, "dependency", 2, 2, "9411968532130 burnt 10000000000000 used"},
+		{parameters.ActionNewDataReceiptBase, "dependency", 1, 1, "10000000000000 burnt 10000000000000 used"},
+		{parameters.ActionNewDataReceiptByte, "return", 11, 11, "10000000000000 burnt 10000000000000 used"},
+		{parameters.ActionCreateAccount, "create account", 1, 1, "116969114801 burnt 10000000000000 used"},
+		{parameters.ActionDeleteAccount, "delete account", 1, 1, "125349193370 burnt 10000000000000 used"},
+		{parameters.ActionDeployContractBase, "deploy", 1, 1, "119677812659 burnt 10000000000000 used"},
+		{parameters.ActionDeployContractByte, "deploy", 26, 26, "304443562909 burnt 10000000000000 used"},
+		{parameters.ActionDeployGlobalContractBase, "deploy global", 1, 1, "119677812659 burnt 10000000000000 used"},
+		{parameters.ActionDeployGlobalContractByte, "deploy global", 26, 26, "304443562909 burnt 10000000000000 used"},
+		{parameters.ActionUseGlobalContractBase, "use", 1, 1, "119700620657 burnt 10000000000000 used"},
+		{parameters.ActionUseGlobalContractBase, "use by id", 1, 1, "125644575182 burnt 10000000000000 used"},
+		{parameters.ActionUseGlobalContractByte, "use", 32, 32, "304466370967 burnt 10000000000000 used"},
+		{parameters.ActionUseGlobalContractByte, "use by id", 10, 10, "310410325272 burnt 10000000000000 used"},
+		{parameters.ActionFunctionCallBase, "call", 1, 1, "125011579049 burnt 10000000000000 used"},
+		{parameters.ActionFunctionCallBase, "call with weight", 1, 1, "125011579049 burnt 10000000000000 used"},
+		{parameters.ActionFunctionCallByte, "call", 40, 40, "2444873079439 burnt 10000000000000 used"},
+		{parameters.ActionFunctionCallByte, "call with weight", 40, 40, "2444873079439 burnt 10000000000000 used"},
+		{parameters.ActionTransfer, "transfer", 1, 1, "119935181141 burnt 10000000000000 used"},
+		{parameters.ActionStake, "stake", 1, 1, "122375106518 burnt 10000000000000 used"},
+		{parameters.ActionAddFullAccessKey, "full key", 1, 1, "119999803802 burnt 10000000000000 used"},
+		{parameters.ActionAddFunctionCallKeyBase, "call key", 1, 1, "133982421242 burnt 10000000000000 used"},
+		{parameters.ActionAddFunctionCallKeyByte, "call key", 7, 7, "236200046312 burnt 10000000000000 used"},
+		{parameters.ActionDeleteKey, "delete key", 1, 1, "119999803802 burnt 10000000000000 used"},
+		{parameters.ActionDeterministicStateInitBase, "state init", 1, 1, "122371305185 burnt 10000000000000 used"},
+		{parameters.ActionDeterministicStateInitBase, "state init by id", 1, 0, ""},
+		{parameters.ActionDeterministicStateInitEntry, "state init with an entry", 1, 1, "3977886210360 burnt 10000000000000 used"},
+		{parameters.ActionDeterministicStateInitByte, "state init with an entry", 1, 8, "3977886210430 burnt 10000000000000 used"},
 	} {
 		name := fmt.Sprintf("%v by %s", test.cost, test.exercise)
 		r := newRig(t, gasLimits(10*tera, 10*tera), set(test.cost, 10*tera/test.limit+1, 10*tera/test.limit+10, 1))

@@ -7,8 +7,8 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // publicKey is a key that was read. Whether it is one is known at once, but said only after all fees.
@@ -57,7 +57,7 @@ func stake(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, l.keyAction(a[0], k, config.ActionStake, func(key primitives.PublicKey) primitives.Action {
+	return 0, l.keyAction(a[0], k, parameters.ActionStake, func(key primitives.PublicKey) primitives.Action {
 		return &primitives.Stake{Stake: amount, PublicKey: key}
 	})
 }
@@ -71,7 +71,7 @@ func deleteKey(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, l.keyAction(a[0], k, config.ActionDeleteKey, func(key primitives.PublicKey) primitives.Action {
+	return 0, l.keyAction(a[0], k, parameters.ActionDeleteKey, func(key primitives.PublicKey) primitives.Action {
 		return &primitives.DeleteKey{PublicKey: key}
 	})
 }
@@ -85,13 +85,13 @@ func addFullKey(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, l.keyAction(a[0], k, config.ActionAddFullAccessKey, func(key primitives.PublicKey) primitives.Action {
+	return 0, l.keyAction(a[0], k, parameters.ActionAddFullAccessKey, func(key primitives.PublicKey) primitives.Action {
 		return &primitives.AddKey{PublicKey: key, AccessKey: primitives.AccessKey{Nonce: primitives.Nonce(a[3])}}
 	})
 }
 
 // keyAction pays for an action about a key and adds it.
-func (l *Logic) keyAction(promise uint64, k publicKey, c config.ActionCost, build func(primitives.PublicKey) primitives.Action) error {
+func (l *Logic) keyAction(promise uint64, k publicKey, c parameters.ActionCost, build func(primitives.PublicKey) primitives.Action) error {
 	receipt, to, err := l.receiptOf(promise)
 	if err != nil {
 		return err
@@ -159,14 +159,14 @@ func (l *Logic) readPermission(a []uint64) (*permission, error) {
 }
 
 func (l *Logic) payCallKey(p *permission, self bool) error {
-	if err := l.payAction(config.ActionAddFunctionCallKeyBase, self); err != nil {
+	if err := l.payAction(parameters.ActionAddFunctionCallKeyBase, self); err != nil {
 		return err
 	}
 	n := uint64(len(p.names))
 	if n > 0 {
 		n++ // as if each were zero-terminated
 	}
-	return l.payActionBytes(config.ActionAddFunctionCallKeyByte, n, self)
+	return l.payActionBytes(parameters.ActionAddFunctionCallKeyByte, n, self)
 }
 
 // addKey adds the action that adds a key: p is nil for full access.
@@ -215,10 +215,10 @@ func transferToGasKey(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, fail(IntegerOverflow)
 	}
-	if err := l.payFee(send.Base, exec.Base.Gas, config.ActionGasKeyTransferBase); err != nil {
+	if err := l.payFee(send.Base, exec.Base.Gas, parameters.ActionGasKeyTransferBase); err != nil {
 		return 0, err
 	}
-	if err := l.payFee(send.PerByte, exec.PerByte.Gas, config.ActionGasKeyByte); err != nil {
+	if err := l.payFee(send.PerByte, exec.PerByte.Gas, parameters.ActionGasKeyByte); err != nil {
 		return 0, err
 	}
 	if err := l.deduct(amount); err != nil {
@@ -244,7 +244,7 @@ func addFullGasKey(l *Logic, a []uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.payAction(config.ActionAddFullAccessKey, l.isSelf(to)); err != nil {
+	if err := l.payAction(parameters.ActionAddFullAccessKey, l.isSelf(to)); err != nil {
 		return 0, err
 	}
 	return 0, l.addGasKey(receipt, to, k, nil, nonces)
@@ -294,10 +294,10 @@ func (l *Logic) addGasKey(receipt int, to primitives.AccountID, k publicKey, p *
 	if err != nil {
 		return fail(IntegerOverflow)
 	}
-	if err := l.payFee(config.Cost{}, exec.Base.Gas, config.ActionGasKeyNonceWriteBase); err != nil {
+	if err := l.payFee(parameters.Cost{}, exec.Base.Gas, parameters.ActionGasKeyNonceWriteBase); err != nil {
 		return err
 	}
-	if err := l.payFee(send, exec.PerByte.Gas, config.ActionGasKeyByte); err != nil {
+	if err := l.payFee(send, exec.PerByte.Gas, parameters.ActionGasKeyByte); err != nil {
 		return err
 	}
 	return l.addKey(receipt, k, p, primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: nonces}})

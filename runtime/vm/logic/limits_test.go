@@ -7,18 +7,18 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // nearcore logic/tests/miscs.rs, storage_read_write.rs, storage_usage.rs.
 
-func limit(set func(*config.Limits)) func(*rig) {
+func limit(set func(*parameters.Limits)) func(*rig) {
 	return func(r *rig) { set(&r.cfg.Wasm.Limits) }
 }
 
 func TestKeyLength(t *testing.T) {
 	const n = 1024
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxLengthStorageKey = n }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageKey = n }))
 	r.must("storage_has_key", n, 0)
 	r.must("storage_write", n, 0, 5, 0, 0)
 	r.must("storage_read", n, 0, 0)
@@ -32,7 +32,7 @@ func TestKeyLength(t *testing.T) {
 
 func TestValueLength(t *testing.T) {
 	const n = 1024
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxLengthStorageValue = n }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthStorageValue = n }))
 	k := r.putString("hello")
 	r.must("storage_write", k.len, k.ptr, n/2, 0, 0)
 	r.must("storage_write", k.len, k.ptr, n, 0, 0)
@@ -41,7 +41,7 @@ func TestValueLength(t *testing.T) {
 
 func TestNumberOfPromises(t *testing.T) {
 	const n = 10
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxPromisesPerFunctionCallAction = n }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxPromisesPerFunctionCallAction = n }))
 	id := r.putString("alice")
 	for range n {
 		r.must("promise_batch_create", id.len, id.ptr)
@@ -51,7 +51,7 @@ func TestNumberOfPromises(t *testing.T) {
 
 func TestJoinedPromises(t *testing.T) {
 	const n = 10
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxNumberInputDataDependencies = n }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = n }))
 	id := r.putString("alice")
 	i := r.must("promise_batch_create", id.len, id.ptr)
 	at := r.putIndex(i)
@@ -68,7 +68,7 @@ func TestJoinedPromises(t *testing.T) {
 
 func TestJoinsOfJoins(t *testing.T) {
 	const steps = 10
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxNumberInputDataDependencies = 1 << steps }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxNumberInputDataDependencies = 1 << steps }))
 	id := r.putString("alice")
 	first := r.must("promise_batch_create", id.len, id.ptr)
 	i := first
@@ -87,7 +87,7 @@ func TestJoinsOfJoins(t *testing.T) {
 }
 
 func TestReturnLength(t *testing.T) {
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxLengthReturnedData = 1024 }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxLengthReturnedData = 1024 }))
 	r.must("value_return", 1024, 0)
 	r.fails(HostError{Kind: ReturnedValueLengthExceeded, A: 1025, B: 1024}, "value_return", 1025, 0)
 	r.Logic.err = nil
@@ -97,7 +97,7 @@ func TestReturnLength(t *testing.T) {
 }
 
 func TestContractSize(t *testing.T) {
-	r := newRig(t, limit(func(l *config.Limits) { l.MaxContractSize = 1024 }))
+	r := newRig(t, limit(func(l *parameters.Limits) { l.MaxContractSize = 1024 }))
 	id := r.putString("alice")
 	i := r.must("promise_batch_create", id.len, id.ptr)
 	for _, name := range []string{"promise_batch_action_deploy_contract", "promise_batch_action_deploy_global_contract"} {
@@ -184,34 +184,34 @@ func TestStorageCosts(t *testing.T) {
 	k, v := r.putString("ke"), r.putString("val")
 	r.must("storage_write", k.len, k.ptr, v.len, v.ptr, 0)
 	write := costs{
-		config.ExtBase: 1, config.ExtStorageWriteBase: 1, config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: 5,
-		config.ExtStorageWriteKeyByte: 2, config.ExtStorageWriteValueByte: 3, config.ExtTouchingTrieNode: 3, config.ExtReadCachedTrieNode: 2,
+		parameters.ExtBase: 1, parameters.ExtStorageWriteBase: 1, parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: 5,
+		parameters.ExtStorageWriteKeyByte: 2, parameters.ExtStorageWriteValueByte: 3, parameters.ExtTouchingTrieNode: 3, parameters.ExtReadCachedTrieNode: 2,
 	}
 	r.wantCosts(write)
 	r.must("storage_write", k.len, k.ptr, v.len, v.ptr, 0)
-	write[config.ExtStorageWriteEvictedByte] = 3
-	write[config.ExtWriteRegisterBase], write[config.ExtWriteRegisterByte] = 1, 3
+	write[parameters.ExtStorageWriteEvictedByte] = 3
+	write[parameters.ExtWriteRegisterBase], write[parameters.ExtWriteRegisterByte] = 1, 3
 	r.wantCosts(write)
 	for n, large := range map[int]uint64{4000: 0, 4001: 1} {
 		r.w.entries["ke"] = make([]byte, n)
 		r.must("storage_read", k.len, k.ptr, 0)
 		r.wantCosts(costs{
-			config.ExtBase: 1, config.ExtStorageReadBase: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 2,
-			config.ExtStorageReadKeyByte: 2, config.ExtStorageReadValueByte: uint64(n), config.ExtWriteRegisterBase: 1,
-			config.ExtWriteRegisterByte: uint64(n), config.ExtStorageLargeReadOverheadBase: large,
-			config.ExtStorageLargeReadOverheadByte: large * uint64(n),
+			parameters.ExtBase: 1, parameters.ExtStorageReadBase: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 2,
+			parameters.ExtStorageReadKeyByte: 2, parameters.ExtStorageReadValueByte: uint64(n), parameters.ExtWriteRegisterBase: 1,
+			parameters.ExtWriteRegisterByte: uint64(n), parameters.ExtStorageLargeReadOverheadBase: large,
+			parameters.ExtStorageLargeReadOverheadByte: large * uint64(n),
 		})
 	}
 	r.must("storage_has_key", k.len, k.ptr)
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtStorageHasKeyBase: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 2, config.ExtStorageHasKeyByte: 2,
+		parameters.ExtBase: 1, parameters.ExtStorageHasKeyBase: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 2, parameters.ExtStorageHasKeyByte: 2,
 	})
 	r.w.entries["ke"] = []byte("val")
 	r.must("storage_remove", k.len, k.ptr, 0)
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtStorageRemoveBase: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 2,
-		config.ExtStorageRemoveKeyByte: 2, config.ExtStorageRemoveRetValueByte: 3, config.ExtTouchingTrieNode: 3,
-		config.ExtReadCachedTrieNode: 2, config.ExtWriteRegisterBase: 1, config.ExtWriteRegisterByte: 3,
+		parameters.ExtBase: 1, parameters.ExtStorageRemoveBase: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 2,
+		parameters.ExtStorageRemoveKeyByte: 2, parameters.ExtStorageRemoveRetValueByte: 3, parameters.ExtTouchingTrieNode: 3,
+		parameters.ExtReadCachedTrieNode: 2, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: 3,
 	})
 }
 
@@ -328,7 +328,7 @@ func TestResumeCosts(t *testing.T) {
 	id := r.put(make([]byte, 32))
 	r.must("promise_yield_resume", id.len, id.ptr, 3, 0)
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtYieldResumeBase: 1, config.ExtYieldResumeByte: 3, config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: 35,
+		parameters.ExtBase: 1, parameters.ExtYieldResumeBase: 1, parameters.ExtYieldResumeByte: 3, parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: 35,
 	})
 	if err := r.setReg(0, binary.LittleEndian.AppendUint64(nil, 7)); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -32,8 +32,8 @@ type Logic struct {
 
 	call *action.Call
 	x    External
-	cfg  *config.RuntimeConfig
-	wasm *config.Wasm
+	cfg  *parameters.RuntimeConfig
+	wasm *parameters.Wasm
 	gas  gasCounter
 
 	function  *Function // that runs
@@ -60,7 +60,7 @@ const maxViewGas = primitives.Gas(1) << 62
 var over = sync.Pool{New: func() any { return new(Logic) }}
 
 // New starts a call with nothing burnt. A view may burn what c.PrepaidGas says and nothing else limits it.
-func New(c *action.Call, x External, cfg *config.RuntimeConfig) *Logic {
+func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	l := over.Get().(*Logic)
 	*l = Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
 	maxBurnt := cfg.Wasm.Limits.MaxGasBurnt
@@ -80,9 +80,9 @@ func (l *Logic) Release() {
 
 // PayLoading pays for loading code of n bytes. Whatever limit that breaks, the error is that the prepaid gas is exceeded.
 func (l *Logic) PayLoading(n int) error {
-	err := l.gas.payPer(config.ExtContractLoadingBytes, uint64(n))
+	err := l.gas.payPer(parameters.ExtContractLoadingBytes, uint64(n))
 	if err == nil {
-		err = l.gas.pay(config.ExtContractLoadingBase)
+		err = l.gas.pay(parameters.ExtContractLoadingBase)
 	}
 	if err != nil {
 		err = fail(GasExceeded)
@@ -195,7 +195,7 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 
 // begin is how most functions start: the base price, and the refusal of what a view must not do.
 func (l *Logic) begin() error {
-	if err := l.gas.pay(config.ExtBase); err != nil {
+	if err := l.gas.pay(parameters.ExtBase); err != nil {
 		return err
 	}
 	return l.refuse()

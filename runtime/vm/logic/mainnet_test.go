@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // mainnet has the fees of the version, and plenty of gas.
 func mainnet(r *rig) {
-	r.cfg = *config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune})
+	r.cfg = *parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune})
 	r.cfg.Wasm.PostQuantumHostFns = true
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
@@ -26,7 +26,7 @@ func TestMainnetFees(t *testing.T) {
 		name        string
 		do          func()
 		burnt, used primitives.Gas
-		compute     config.Compute // 0: not known
+		compute     parameters.Compute // 0: not known
 	}{
 		{"batch_create", func() { batch(bob) }, 116_408_964_868, 224_468_464_868, 0},
 		{"create_account", func() { r.must("promise_batch_action_create_account", batch(bob)) }, 616_673_732_979, 7_924_733_232_979, 0},

@@ -2,14 +2,14 @@ package logic
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
 )
 
 // Mathematics. These functions have a price of their own in place of the base, and nothing here depends on the call.
 
 // hashing (value_len, value_ptr, register_id) is a hash whose bytes cost by the one.
-func hashing(base, perByte config.ExtCost, sum func([]byte) []byte) hostFunc {
+func hashing(base, perByte parameters.ExtCost, sum func([]byte) []byte) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		value, err := l.payArg(base, a[0], a[1])
 		if err != nil {
@@ -23,34 +23,34 @@ func hashing(base, perByte config.ExtCost, sum func([]byte) []byte) hostFunc {
 }
 
 var (
-	sha256 = hashing(config.ExtSHA256Base, config.ExtSHA256Byte, func(b []byte) []byte {
+	sha256 = hashing(parameters.ExtSHA256Base, parameters.ExtSHA256Byte, func(b []byte) []byte {
 		h := curve.SHA256(b)
 		return h[:]
 	})
-	keccak256 = hashing(config.ExtKeccak256Base, config.ExtKeccak256Byte, func(b []byte) []byte {
+	keccak256 = hashing(parameters.ExtKeccak256Base, parameters.ExtKeccak256Byte, func(b []byte) []byte {
 		h := curve.Keccak256(b)
 		return h[:]
 	})
-	keccak512 = hashing(config.ExtKeccak512Base, config.ExtKeccak512Byte, func(b []byte) []byte {
+	keccak512 = hashing(parameters.ExtKeccak512Base, parameters.ExtKeccak512Byte, func(b []byte) []byte {
 		h := curve.Keccak512(b)
 		return h[:]
 	})
-	sha3x256 = hashing(config.ExtSHA3x256Base, config.ExtSHA3x256Byte, func(b []byte) []byte {
+	sha3x256 = hashing(parameters.ExtSHA3x256Base, parameters.ExtSHA3x256Byte, func(b []byte) []byte {
 		h := curve.SHA3_256(b)
 		return h[:]
 	})
-	sha3x384 = hashing(config.ExtSHA3x384Base, config.ExtSHA3x384Byte, func(b []byte) []byte {
+	sha3x384 = hashing(parameters.ExtSHA3x384Base, parameters.ExtSHA3x384Byte, func(b []byte) []byte {
 		h := curve.SHA3_384(b)
 		return h[:]
 	})
-	sha3x512 = hashing(config.ExtSHA3x512Base, config.ExtSHA3x512Byte, func(b []byte) []byte {
+	sha3x512 = hashing(parameters.ExtSHA3x512Base, parameters.ExtSHA3x512Byte, func(b []byte) []byte {
 		h := curve.SHA3_512(b)
 		return h[:]
 	})
 )
 
 // payArg pays the base and reads an argument.
-func (l *Logic) payArg(base config.ExtCost, n, ptr uint64) ([]byte, error) {
+func (l *Logic) payArg(base parameters.ExtCost, n, ptr uint64) ([]byte, error) {
 	if err := l.gas.pay(base); err != nil {
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (l *Logic) payArg(base config.ExtCost, n, ptr uint64) ([]byte, error) {
 
 // ripemd160 (value_len, value_ptr, register_id) costs by the block of 64 bytes, padding included.
 func ripemd160(l *Logic, a []uint64) (uint64, error) {
-	value, err := l.payArg(config.ExtRipemd160Base, a[0], a[1])
+	value, err := l.payArg(parameters.ExtRipemd160Base, a[0], a[1])
 	if err != nil {
 		return 0, err
 	}
-	if err := l.gas.payPer(config.ExtRipemd160Block, (uint64(len(value))+8)/64+1); err != nil {
+	if err := l.gas.payPer(parameters.ExtRipemd160Block, (uint64(len(value))+8)/64+1); err != nil {
 		return 0, err
 	}
 	h := curve.RIPEMD160(value)
@@ -80,7 +80,7 @@ func invalid(k HostErrorKind, err error) error {
 
 // ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) returns 1 and the key if there is one.
 func ecrecover(l *Logic, a []uint64) (uint64, error) {
-	sig, err := l.payArg(config.ExtEcrecoverBase, a[2], a[3])
+	sig, err := l.payArg(parameters.ExtEcrecoverBase, a[2], a[3])
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +109,7 @@ func ecrecover(l *Logic, a []uint64) (uint64, error) {
 
 // scheme is a way to sign that contracts can check.
 type scheme struct {
-	base, perByte config.ExtCost // of the message
+	base, perByte parameters.ExtCost // of the message
 	invalid       HostErrorKind
 	signature     func([]byte) (ok bool, err error) // ok is false if it cannot be a good one: then nothing else is read
 	key           func([]byte) error
@@ -156,22 +156,22 @@ func verifying(s scheme) hostFunc {
 
 var (
 	ed25519Verify = verifying(scheme{
-		config.ExtEd25519VerifyBase, config.ExtEd25519VerifyByte, Ed25519VerifyInvalidInput,
+		parameters.ExtEd25519VerifyBase, parameters.ExtEd25519VerifyByte, Ed25519VerifyInvalidInput,
 		curve.Ed25519Signature, curve.Ed25519Key, curve.Ed25519Verify, func(m *primitives.Mocks) bool { return m.Ed25519 },
 	})
 	p256Verify = verifying(scheme{
-		config.ExtP256VerifyBase, config.ExtP256VerifyByte, P256VerifyInvalidInput,
+		parameters.ExtP256VerifyBase, parameters.ExtP256VerifyByte, P256VerifyInvalidInput,
 		curve.P256Signature, curve.P256Key, curve.P256Verify, func(m *primitives.Mocks) bool { return m.P256 },
 	})
 	mlDSAVerify = verifying(scheme{
-		config.ExtMLDSAVerifyBase, config.ExtMLDSAVerifyByte, MLDSAVerifyInvalidInput,
+		parameters.ExtMLDSAVerifyBase, parameters.ExtMLDSAVerifyByte, MLDSAVerifyInvalidInput,
 		func(sig []byte) (bool, error) { err := curve.MLDSASignature(sig); return err == nil, err },
 		curve.MLDSAKey, curve.MLDSAVerify, nil,
 	})
 )
 
 // altBn128 (value_len, value_ptr) computes on alt_bn128: elements are counted, which checks the length, then paid for.
-func altBn128(base, element config.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
+func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		data, err := l.payArg(base, a[0], a[1])
 		if err != nil {
@@ -200,11 +200,11 @@ func toPoint(f func([]byte) ([64]byte, error)) func(l *Logic, a []uint64, data [
 }
 
 var (
-	altBn128G1Multiexp = altBn128(config.ExtAltBn128G1MultiexpBase, config.ExtAltBn128G1MultiexpElement,
+	altBn128G1Multiexp = altBn128(parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement,
 		curve.AltBN128G1MultiexpElements, toPoint(curve.AltBN128G1Multiexp))
-	altBn128G1Sum = altBn128(config.ExtAltBn128G1SumBase, config.ExtAltBn128G1SumElement,
+	altBn128G1Sum = altBn128(parameters.ExtAltBn128G1SumBase, parameters.ExtAltBn128G1SumElement,
 		curve.AltBN128G1SumElements, toPoint(curve.AltBN128G1Sum))
-	altBn128PairingCheck = altBn128(config.ExtAltBn128PairingCheckBase, config.ExtAltBn128PairingCheckElement,
+	altBn128PairingCheck = altBn128(parameters.ExtAltBn128PairingCheckBase, parameters.ExtAltBn128PairingCheckElement,
 		curve.AltBN128PairingElements, func(_ *Logic, _ []uint64, data []byte) (uint64, error) {
 			one, err := curve.AltBN128PairingCheck(data)
 			if err != nil || !one {
@@ -216,7 +216,7 @@ var (
 
 // bls12381 (value_len, value_ptr, register_id) computes on BLS12-381 and returns 1 for input that is no such point or
 // number. Elements are paid for by the length that is said, before anything is read, so the input is never in a register.
-func bls12381(base, element config.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
+func bls12381(base, element parameters.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.gas.pay(base); err != nil {
 			return 0, err
@@ -240,32 +240,32 @@ func bls12381(base, element config.ExtCost, item uint64, f func(data []byte, fix
 }
 
 var (
-	blsP1Sum = bls12381(config.ExtBls12381P1SumBase, config.ExtBls12381P1SumElement,
+	blsP1Sum = bls12381(parameters.ExtBls12381P1SumBase, parameters.ExtBls12381P1SumElement,
 		curve.BLS12381P1SumItem, curve.BLS12381P1Sum)
-	blsP2Sum = bls12381(config.ExtBls12381P2SumBase, config.ExtBls12381P2SumElement,
+	blsP2Sum = bls12381(parameters.ExtBls12381P2SumBase, parameters.ExtBls12381P2SumElement,
 		curve.BLS12381P2SumItem, curve.BLS12381P2Sum)
-	blsG1Multiexp = bls12381(config.ExtBls12381G1MultiexpBase, config.ExtBls12381G1MultiexpElement,
+	blsG1Multiexp = bls12381(parameters.ExtBls12381G1MultiexpBase, parameters.ExtBls12381G1MultiexpElement,
 		curve.BLS12381G1MultiexpItem, curve.BLS12381G1Multiexp)
-	blsG2Multiexp = bls12381(config.ExtBls12381G2MultiexpBase, config.ExtBls12381G2MultiexpElement,
+	blsG2Multiexp = bls12381(parameters.ExtBls12381G2MultiexpBase, parameters.ExtBls12381G2MultiexpElement,
 		curve.BLS12381G2MultiexpItem, curve.BLS12381G2Multiexp)
-	blsMapFpToG1 = bls12381(config.ExtBls12381MapFpToG1Base, config.ExtBls12381MapFpToG1Element,
+	blsMapFpToG1 = bls12381(parameters.ExtBls12381MapFpToG1Base, parameters.ExtBls12381MapFpToG1Element,
 		curve.BLS12381MapFpToG1Item, curve.BLS12381MapFpToG1)
-	blsMapFp2ToG2 = bls12381(config.ExtBls12381MapFp2ToG2Base, config.ExtBls12381MapFp2ToG2Element,
+	blsMapFp2ToG2 = bls12381(parameters.ExtBls12381MapFp2ToG2Base, parameters.ExtBls12381MapFp2ToG2Element,
 		curve.BLS12381MapFp2ToG2Item, curve.BLS12381MapFp2ToG2)
-	blsP1Decompress = bls12381(config.ExtBls12381P1DecompressBase, config.ExtBls12381P1DecompressElement,
+	blsP1Decompress = bls12381(parameters.ExtBls12381P1DecompressBase, parameters.ExtBls12381P1DecompressElement,
 		curve.BLS12381P1DecompressItem, curve.BLS12381P1Decompress)
-	blsP2Decompress = bls12381(config.ExtBls12381P2DecompressBase, config.ExtBls12381P2DecompressElement,
+	blsP2Decompress = bls12381(parameters.ExtBls12381P2DecompressBase, parameters.ExtBls12381P2DecompressElement,
 		curve.BLS12381P2DecompressItem, curve.BLS12381P2Decompress)
 )
 
 // blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for bad input. Its elements are
 // counted in what was read.
 func blsPairingCheck(l *Logic, a []uint64) (uint64, error) {
-	data, err := l.payArg(config.ExtBls12381PairingBase, a[0], a[1])
+	data, err := l.payArg(parameters.ExtBls12381PairingBase, a[0], a[1])
 	if err != nil {
 		return 0, err
 	}
-	if err := l.gas.payPer(config.ExtBls12381PairingElement, uint64(len(data))/curve.BLS12381PairingItem); err != nil {
+	if err := l.gas.payPer(parameters.ExtBls12381PairingElement, uint64(len(data))/curve.BLS12381PairingItem); err != nil {
 		return 0, err
 	}
 	code, err := curve.BLS12381PairingCheck(data)

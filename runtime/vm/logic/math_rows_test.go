@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Rows of nearcore's logic/tests that are about single numbers: alt_bn128.rs, bls12381.rs, p256_verify.rs,
@@ -254,7 +254,7 @@ func TestVerifyRows(t *testing.T) {
 			t.Errorf("%s: %d, want %d", test.row, got, test.want)
 		}
 		r.wantCosts(costs{
-			config.ExtReadMemoryBase: 3, config.ExtReadMemoryByte: 64 + test.bytes + 33, config.ExtP256VerifyBase: 1, config.ExtP256VerifyByte: test.bytes,
+			parameters.ExtReadMemoryBase: 3, parameters.ExtReadMemoryByte: 64 + test.bytes + 33, parameters.ExtP256VerifyBase: 1, parameters.ExtP256VerifyByte: test.bytes,
 		})
 	}
 	// p256_verify.rs:426, ed25519_verify.rs:217: one byte in a register, which is paid for when it is put there too.
@@ -269,13 +269,13 @@ func TestVerifyRows(t *testing.T) {
 			}
 			s, m, k := r.put(v.sig), r.put(v.msg), r.put(v.key)
 			want := costs{
-				config.ExtWriteRegisterBase: 1, config.ExtWriteRegisterByte: 1, config.ExtReadRegisterBase: 1, config.ExtReadRegisterByte: 1, v.base: 1,
+				parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: 1, parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: 1, v.base: 1,
 			}
 			if in == 0 {
 				s = slice{1, inRegister}
 			} else {
 				k = slice{1, inRegister}
-				want[config.ExtReadMemoryBase], want[config.ExtReadMemoryByte], want[v.perByte] = 2, 96, 32
+				want[parameters.ExtReadMemoryBase], want[parameters.ExtReadMemoryByte], want[v.perByte] = 2, 96, 32
 			}
 			r.fails(HostError{Kind: v.kind, Text: text}, v.fn, s.len, s.ptr, m.len, m.ptr, k.len, k.ptr)
 			r.wantCosts(want)

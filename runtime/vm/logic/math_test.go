@@ -14,7 +14,7 @@ import (
 
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // What mathematics costs, and in which order it is paid and refused (nearcore logic/tests/miscs.rs, ed25519_verify.rs,
@@ -32,21 +32,21 @@ func unhex(t *testing.T, s string) []byte {
 func TestHashes(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		base, perByte config.ExtCost
+		base, perByte parameters.ExtCost
 		units         uint64
 		want          string
 	}{
-		{"sha256", config.ExtSHA256Base, config.ExtSHA256Byte, 7, "12b0739c2d64f184b4864d2a696fc77f76705cff582b53937a371a242a9ca09e"},
-		{"keccak256", config.ExtKeccak256Base, config.ExtKeccak256Byte, 7, "686e3a7ae6b5d791e7e531a27ba7b13a1a8e81ad0725091ae97340663d550a9f"},
-		{"keccak512", config.ExtKeccak512Base, config.ExtKeccak512Byte, 7, "37866089a87abb5f434c127a920be16a75c29a9d30a05a9268d1767edee6c87d" +
+		{"sha256", parameters.ExtSHA256Base, parameters.ExtSHA256Byte, 7, "12b0739c2d64f184b4864d2a696fc77f76705cff582b53937a371a242a9ca09e"},
+		{"keccak256", parameters.ExtKeccak256Base, parameters.ExtKeccak256Byte, 7, "686e3a7ae6b5d791e7e531a27ba7b13a1a8e81ad0725091ae97340663d550a9f"},
+		{"keccak512", parameters.ExtKeccak512Base, parameters.ExtKeccak512Byte, 7, "37866089a87abb5f434c127a920be16a75c29a9d30a05a9268d1767edee6c87d" +
 			"3049c5ec7badc0c55a99a7796458d1f08956ef295780dbf988cbdc6d2ea8eabe"},
 		// Of 87: the same file of the crate near-vm-runner 0.38.0.
-		{"sha3_256", config.ExtSHA3x256Base, config.ExtSHA3x256Byte, 7, "ae2ab8867168e6b4f44df048c72a6eb206a8794d1bb7996cc5ab4e3dba85c1b6"},
-		{"sha3_384", config.ExtSHA3x384Base, config.ExtSHA3x384Byte, 7, "f2d71896cef4f4b14bc4444005697fe88b2c85a01f5b80db875ee7826e3ebd4e" +
+		{"sha3_256", parameters.ExtSHA3x256Base, parameters.ExtSHA3x256Byte, 7, "ae2ab8867168e6b4f44df048c72a6eb206a8794d1bb7996cc5ab4e3dba85c1b6"},
+		{"sha3_384", parameters.ExtSHA3x384Base, parameters.ExtSHA3x384Byte, 7, "f2d71896cef4f4b14bc4444005697fe88b2c85a01f5b80db875ee7826e3ebd4e" +
 			"765f47b247f541d49908c474433653f0"},
-		{"sha3_512", config.ExtSHA3x512Base, config.ExtSHA3x512Byte, 7, "85c4301ecbeec29ebaf676ee2a9ed41bb2485ae5626cc3dddea160dbfc630230" +
+		{"sha3_512", parameters.ExtSHA3x512Base, parameters.ExtSHA3x512Byte, 7, "85c4301ecbeec29ebaf676ee2a9ed41bb2485ae5626cc3dddea160dbfc630230" +
 			"e00f5fdc23d11bfa2ba8fa0a15196187eb3d058eb65524b3177ea10e1576b4e7"},
-		{"ripemd160", config.ExtRipemd160Base, config.ExtRipemd160Block, 1, "15669c73e8033ad72354811e8f56d46846610ee1"},
+		{"ripemd160", parameters.ExtRipemd160Base, parameters.ExtRipemd160Block, 1, "15669c73e8033ad72354811e8f56d46846610ee1"},
 	} {
 		want := unhex(t, test.want)
 		n := uint64(len(want))
@@ -55,9 +55,9 @@ func TestHashes(t *testing.T) {
 		r.must(test.name, s.len, s.ptr, 0)
 		r.wantReg(0, want)
 		r.wantCosts(costs{
-			config.ExtBase: 2, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 7, config.ExtWriteMemoryBase: 1,
-			config.ExtWriteMemoryByte: n, config.ExtReadRegisterBase: 1, config.ExtReadRegisterByte: n, config.ExtWriteRegisterBase: 1,
-			config.ExtWriteRegisterByte: n, test.base: 1, test.perByte: test.units,
+			parameters.ExtBase: 2, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 7, parameters.ExtWriteMemoryBase: 1,
+			parameters.ExtWriteMemoryByte: n, parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: n, parameters.ExtWriteRegisterBase: 1,
+			parameters.ExtWriteRegisterByte: n, test.base: 1, test.perByte: test.units,
 		})
 		// From a register onto itself.
 		if err := r.setReg(1, []byte("tesdsst")); err != nil {
@@ -66,7 +66,7 @@ func TestHashes(t *testing.T) {
 		r.paid = r.gas.ext
 		r.must(test.name, inRegister, 1, 1)
 		r.wantCosts(costs{
-			config.ExtReadRegisterBase: 1, config.ExtReadRegisterByte: 7, config.ExtWriteRegisterBase: 1, config.ExtWriteRegisterByte: n,
+			parameters.ExtReadRegisterBase: 1, parameters.ExtReadRegisterByte: 7, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: n,
 			test.base: 1, test.perByte: test.units,
 		})
 		r.wantReg(1, want)
@@ -75,7 +75,7 @@ func TestHashes(t *testing.T) {
 	for n, blocks := range map[uint64]uint64{0: 1, 55: 1, 56: 2, 119: 2, 120: 3} {
 		r := newRig(t)
 		r.must("ripemd160", n, 0, 0)
-		if got := uint64(r.gas.ext[config.ExtRipemd160Block] / r.cfg.Wasm.Ext[config.ExtRipemd160Block].Gas); got != blocks {
+		if got := uint64(r.gas.ext[parameters.ExtRipemd160Block] / r.cfg.Wasm.Ext[parameters.ExtRipemd160Block].Gas); got != blocks {
 			t.Errorf("ripemd160 of %d bytes: %d blocks, want %d", n, got, blocks)
 		}
 	}
@@ -91,8 +91,8 @@ func TestECRecover(t *testing.T) {
 		t.Fatalf("recovered %d", got)
 	}
 	r.wantCosts(costs{
-		config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: 96, config.ExtWriteRegisterBase: 1, config.ExtWriteRegisterByte: 64,
-		config.ExtEcrecoverBase: 1,
+		parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: 96, parameters.ExtWriteRegisterBase: 1, parameters.ExtWriteRegisterByte: 64,
+		parameters.ExtEcrecoverBase: 1,
 	})
 	r.wantReg(1, key)
 	r.paid = r.gas.ext
@@ -101,12 +101,12 @@ func TestECRecover(t *testing.T) {
 	if got := r.must("ecrecover", h.len, h.ptr, zero.len, zero.ptr, 0, 0, 2); got != 0 || r.must("register_len", 2) != inRegister {
 		t.Errorf("recovered %d from zeros", got)
 	}
-	short := costs{config.ExtBase: 1, config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: 96, config.ExtEcrecoverBase: 1}
+	short := costs{parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: 96, parameters.ExtEcrecoverBase: 1}
 	r.wantCosts(short)
 	text := func(s string) HostError { return HostError{Kind: ECRecoverError, Text: s} }
 	r.fails(text("The length of the signature: 63, exceeds the limit of 64 bytes"), "ecrecover", h.len, 1<<40, 63, s.ptr, 9, 9, 0)
 	r.fails(text("V recovery byte 0 through 3 are valid but was provided 4"), "ecrecover", h.len, 1<<40, 64, s.ptr, 4, 9, 0)
-	r.wantCosts(costs{config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: 127, config.ExtEcrecoverBase: 2})
+	r.wantCosts(costs{parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: 127, parameters.ExtEcrecoverBase: 2})
 	r.fails(text("The length of the hash: 33, exceeds the limit of 32 bytes"), "ecrecover", 33, h.ptr, 64, s.ptr, 3, 9, 0)
 	r.fails(text("Malleability flag needs to be 0 or 1, but is instead 2"), "ecrecover", 32, h.ptr, 64, s.ptr, 3, 2, 0)
 }
@@ -114,7 +114,7 @@ func TestECRecover(t *testing.T) {
 // verification is a good triple of a scheme.
 type verification struct {
 	fn            string
-	base, perByte config.ExtCost
+	base, perByte parameters.ExtCost
 	kind          HostErrorKind
 	sig, msg, key []byte
 	early         []byte // a signature that is refused before the message is read
@@ -150,9 +150,9 @@ func verifications(t *testing.T) []verification {
 	}
 	p256Key := append([]byte{2 + uncompressed[64]&1}, uncompressed[1:33]...)
 	return []verification{
-		{"ed25519_verify", config.ExtEd25519VerifyBase, config.ExtEd25519VerifyByte, Ed25519VerifyInvalidInput,
+		{"ed25519_verify", parameters.ExtEd25519VerifyBase, parameters.ExtEd25519VerifyByte, Ed25519VerifyInvalidInput,
 			edSig, []byte("kajdlfkjalkfjaklfjdkladjfkljadsk"), edKey, forged, notEd},
-		{"p256_verify", config.ExtP256VerifyBase, config.ExtP256VerifyByte, P256VerifyInvalidInput,
+		{"p256_verify", parameters.ExtP256VerifyBase, parameters.ExtP256VerifyByte, P256VerifyInvalidInput,
 			p256Sig, msg, p256Key, make([]byte, 64), make([]byte, 33)},
 	}
 }
@@ -195,8 +195,8 @@ func TestVerify(t *testing.T) {
 						s := r.put(b)
 						args = append(args, s.len, s.ptr)
 						if i == 0 || test.read == all {
-							want[config.ExtReadMemoryBase]++
-							want[config.ExtReadMemoryByte] += n
+							want[parameters.ExtReadMemoryBase]++
+							want[parameters.ExtReadMemoryByte] += n
 						}
 						continue
 					}
@@ -205,8 +205,8 @@ func TestVerify(t *testing.T) {
 					}
 					args = append(args, inRegister, uint64(i))
 					if i == 0 || test.read == all {
-						want[config.ExtReadRegisterBase]++
-						want[config.ExtReadRegisterByte] += n
+						want[parameters.ExtReadRegisterBase]++
+						want[parameters.ExtReadRegisterByte] += n
 					}
 				}
 				if test.read == all {
@@ -272,9 +272,9 @@ func TestMLDSAVerify(t *testing.T) {
 		} else if got != test.want || err != nil {
 			t.Errorf("%d, %v, want %d", got, err, test.want)
 		}
-		want := costs{config.ExtMLDSAVerifyBase: 1, config.ExtReadMemoryBase: uint64(test.read), config.ExtReadMemoryByte: read}
+		want := costs{parameters.ExtMLDSAVerifyBase: 1, parameters.ExtReadMemoryBase: uint64(test.read), parameters.ExtReadMemoryByte: read}
 		if test.read == 3 {
-			want[config.ExtMLDSAVerifyByte] = uint64(len(test.msg))
+			want[parameters.ExtMLDSAVerifyByte] = uint64(len(test.msg))
 		}
 		r.wantCosts(want)
 	}
@@ -296,25 +296,25 @@ func TestAltBn128(t *testing.T) {
 	ones := strings.Repeat("f", 64)
 	for _, test := range []struct {
 		fn            string
-		base, element config.ExtCost
+		base, element parameters.ExtCost
 		in            []byte
 		n             uint64 // elements, paid for
 		out           []byte
 		err           string // begins
 	}{
-		{"alt_bn128_g1_multiexp", config.ExtAltBn128G1MultiexpBase, config.ExtAltBn128G1MultiexpElement, nil, 0, le("0", "0"), ""},
-		{"alt_bn128_g1_multiexp", config.ExtAltBn128G1MultiexpBase, config.ExtAltBn128G1MultiexpElement, le(point[0], point[1], "1"), 1, le(point...), ""},
-		{"alt_bn128_g1_multiexp", config.ExtAltBn128G1MultiexpBase, config.ExtAltBn128G1MultiexpElement, []byte("XXXX"), 0, nil,
+		{"alt_bn128_g1_multiexp", parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement, nil, 0, le("0", "0"), ""},
+		{"alt_bn128_g1_multiexp", parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement, le(point[0], point[1], "1"), 1, le(point...), ""},
+		{"alt_bn128_g1_multiexp", parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement, []byte("XXXX"), 0, nil,
 			"AltBn128 invalid input: slice of size 4 cannot be precisely split into chunks of size 96"},
-		{"alt_bn128_g1_multiexp", config.ExtAltBn128G1MultiexpBase, config.ExtAltBn128G1MultiexpElement, le(point[0], point[1], ones), 1, nil,
+		{"alt_bn128_g1_multiexp", parameters.ExtAltBn128G1MultiexpBase, parameters.ExtAltBn128G1MultiexpElement, le(point[0], point[1], ones), 1, nil,
 			"AltBn128 invalid input: invalid fr"},
-		{"alt_bn128_g1_sum", config.ExtAltBn128G1SumBase, config.ExtAltBn128G1SumElement, append([]byte{0}, le(point...)...), 1, le(point...), ""},
-		{"alt_bn128_g1_sum", config.ExtAltBn128G1SumBase, config.ExtAltBn128G1SumElement, append([]byte{92}, le(point...)...), 1, nil,
+		{"alt_bn128_g1_sum", parameters.ExtAltBn128G1SumBase, parameters.ExtAltBn128G1SumElement, append([]byte{0}, le(point...)...), 1, le(point...), ""},
+		{"alt_bn128_g1_sum", parameters.ExtAltBn128G1SumBase, parameters.ExtAltBn128G1SumElement, append([]byte{92}, le(point...)...), 1, nil,
 			"AltBn128 invalid input: invalid bool"},
-		{"alt_bn128_g1_sum", config.ExtAltBn128G1SumBase, config.ExtAltBn128G1SumElement, append([]byte{0}, le("111", "222")...), 1, nil,
+		{"alt_bn128_g1_sum", parameters.ExtAltBn128G1SumBase, parameters.ExtAltBn128G1SumElement, append([]byte{0}, le("111", "222")...), 1, nil,
 			"AltBn128 invalid input: invalid g1"},
-		{"alt_bn128_pairing_check", config.ExtAltBn128PairingCheckBase, config.ExtAltBn128PairingCheckElement, nil, 0, nil, ""},
-		{"alt_bn128_pairing_check", config.ExtAltBn128PairingCheckBase, config.ExtAltBn128PairingCheckElement, le("0", "0", "0", "0", "0", "111"), 1, nil,
+		{"alt_bn128_pairing_check", parameters.ExtAltBn128PairingCheckBase, parameters.ExtAltBn128PairingCheckElement, nil, 0, nil, ""},
+		{"alt_bn128_pairing_check", parameters.ExtAltBn128PairingCheckBase, parameters.ExtAltBn128PairingCheckElement, le("0", "0", "0", "0", "0", "111"), 1, nil,
 			"AltBn128 invalid input: invalid g2"},
 	} {
 		r := newRig(t)
@@ -324,9 +324,9 @@ func TestAltBn128(t *testing.T) {
 			args = args[:2]
 		}
 		got, err := r.do(test.fn, args...)
-		want := costs{test.base: 1, test.element: test.n, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: s.len}
+		want := costs{test.base: 1, test.element: test.n, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: s.len}
 		if test.out != nil {
-			want[config.ExtWriteRegisterBase], want[config.ExtWriteRegisterByte] = 1, 64
+			want[parameters.ExtWriteRegisterBase], want[parameters.ExtWriteRegisterByte] = 1, 64
 		}
 		r.wantCosts(want)
 		switch {
@@ -348,18 +348,18 @@ func TestAltBn128(t *testing.T) {
 func TestBLS12381(t *testing.T) {
 	for _, test := range []struct {
 		fn            string
-		base, element config.ExtCost
+		base, element parameters.ExtCost
 		item, out     int // bytes; of the result of no elements
 		each          int // of the result of each
 	}{
-		{"bls12381_p1_sum", config.ExtBls12381P1SumBase, config.ExtBls12381P1SumElement, 97, 96, 0},
-		{"bls12381_p2_sum", config.ExtBls12381P2SumBase, config.ExtBls12381P2SumElement, 193, 192, 0},
-		{"bls12381_g1_multiexp", config.ExtBls12381G1MultiexpBase, config.ExtBls12381G1MultiexpElement, 128, 96, 0},
-		{"bls12381_g2_multiexp", config.ExtBls12381G2MultiexpBase, config.ExtBls12381G2MultiexpElement, 224, 192, 0},
-		{"bls12381_map_fp_to_g1", config.ExtBls12381MapFpToG1Base, config.ExtBls12381MapFpToG1Element, 48, 0, 96},
-		{"bls12381_map_fp2_to_g2", config.ExtBls12381MapFp2ToG2Base, config.ExtBls12381MapFp2ToG2Element, 96, 0, 192},
-		{"bls12381_p1_decompress", config.ExtBls12381P1DecompressBase, config.ExtBls12381P1DecompressElement, 48, 0, 96},
-		{"bls12381_p2_decompress", config.ExtBls12381P2DecompressBase, config.ExtBls12381P2DecompressElement, 96, 0, 192},
+		{"bls12381_p1_sum", parameters.ExtBls12381P1SumBase, parameters.ExtBls12381P1SumElement, 97, 96, 0},
+		{"bls12381_p2_sum", parameters.ExtBls12381P2SumBase, parameters.ExtBls12381P2SumElement, 193, 192, 0},
+		{"bls12381_g1_multiexp", parameters.ExtBls12381G1MultiexpBase, parameters.ExtBls12381G1MultiexpElement, 128, 96, 0},
+		{"bls12381_g2_multiexp", parameters.ExtBls12381G2MultiexpBase, parameters.ExtBls12381G2MultiexpElement, 224, 192, 0},
+		{"bls12381_map_fp_to_g1", parameters.ExtBls12381MapFpToG1Base, parameters.ExtBls12381MapFpToG1Element, 48, 0, 96},
+		{"bls12381_map_fp2_to_g2", parameters.ExtBls12381MapFp2ToG2Base, parameters.ExtBls12381MapFp2ToG2Element, 96, 0, 192},
+		{"bls12381_p1_decompress", parameters.ExtBls12381P1DecompressBase, parameters.ExtBls12381P1DecompressElement, 48, 0, 96},
+		{"bls12381_p2_decompress", parameters.ExtBls12381P2DecompressBase, parameters.ExtBls12381P2DecompressElement, 96, 0, 192},
 	} {
 		r := newRig(t)
 		if got := r.must(test.fn, 0, 0, 0); got != 0 || r.must("register_len", 0) != uint64(test.out) {
@@ -372,7 +372,7 @@ func TestBLS12381(t *testing.T) {
 		if !errors.As(err, &host) || host.Kind != BLS12381InvalidInput {
 			t.Errorf("%s of a wrong length: %v", test.fn, err)
 		}
-		r.wantCosts(costs{test.base: 1, test.element: 2, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 2*item + 1})
+		r.wantCosts(costs{test.base: 1, test.element: 2, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 2*item + 1})
 		ones := r.put(bytes.Repeat([]byte{0xff}, test.item))
 		if got := r.must(test.fn, item, ones.ptr, 7); got != 1 || r.must("register_len", 7) != inRegister {
 			t.Errorf("%s of ones: %d", test.fn, got)
@@ -399,9 +399,9 @@ func TestBLS12381(t *testing.T) {
 	if got := r.must("bls12381_pairing_check", inRegister, 1); got != 0 {
 		t.Errorf("pairing check of nothing: %d", got)
 	}
-	r.wantCosts(costs{config.ExtBls12381PairingBase: 1, config.ExtReadRegisterBase: 1})
+	r.wantCosts(costs{parameters.ExtBls12381PairingBase: 1, parameters.ExtReadRegisterBase: 1})
 	if got := r.must("bls12381_pairing_check", 288, 0); got != 1 { // zeros are no points
 		t.Errorf("pairing check of zeros: %d", got)
 	}
-	r.wantCosts(costs{config.ExtBls12381PairingBase: 1, config.ExtBls12381PairingElement: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 288})
+	r.wantCosts(costs{parameters.ExtBls12381PairingBase: 1, parameters.ExtBls12381PairingElement: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 288})
 }

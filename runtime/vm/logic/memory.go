@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // inRegister as a length says that the pointer is the number of a register.
@@ -21,10 +21,10 @@ func (l *Logic) at(ptr, n uint64) ([]byte, error) {
 
 // read is at, paid for: first the gas, then the bounds.
 func (l *Logic) read(ptr, n uint64) ([]byte, error) {
-	if err := l.gas.pay(config.ExtReadMemoryBase); err != nil {
+	if err := l.gas.pay(parameters.ExtReadMemoryBase); err != nil {
 		return nil, err
 	}
-	if err := l.gas.payPer(config.ExtReadMemoryByte, n); err != nil {
+	if err := l.gas.payPer(parameters.ExtReadMemoryByte, n); err != nil {
 		return nil, err
 	}
 	return l.at(ptr, n)
@@ -32,10 +32,10 @@ func (l *Logic) read(ptr, n uint64) ([]byte, error) {
 
 // write copies b into the memory, and pays like read.
 func (l *Logic) write(ptr uint64, b []byte) error {
-	if err := l.gas.pay(config.ExtWriteMemoryBase); err != nil {
+	if err := l.gas.pay(parameters.ExtWriteMemoryBase); err != nil {
 		return err
 	}
-	if err := l.gas.payPer(config.ExtWriteMemoryByte, uint64(len(b))); err != nil {
+	if err := l.gas.payPer(parameters.ExtWriteMemoryByte, uint64(len(b))); err != nil {
 		return err
 	}
 	to, err := l.at(ptr, uint64(len(b)))
@@ -55,10 +55,10 @@ func (l *Logic) arg(n, ptr uint64) ([]byte, error) {
 	if !ok { // free
 		return nil, &HostError{Kind: InvalidRegisterID, A: ptr}
 	}
-	if err := l.gas.pay(config.ExtReadRegisterBase); err != nil {
+	if err := l.gas.pay(parameters.ExtReadRegisterBase); err != nil {
 		return nil, err
 	}
-	return data, l.gas.payPer(config.ExtReadRegisterByte, uint64(len(data)))
+	return data, l.gas.payPer(parameters.ExtReadRegisterByte, uint64(len(data)))
 }
 
 func (l *Logic) readBalance(ptr uint64) (b primitives.Balance, err error) {
@@ -105,11 +105,11 @@ func (l *Logic) copyToRegister(id uint64, data []byte) error {
 
 // payRegister pays for a write of paid bytes and makes room for n.
 func (l *Logic) payRegister(id, n, paid uint64) (*register, error) {
-	if err := l.gas.pay(config.ExtWriteRegisterBase); err != nil {
+	if err := l.gas.pay(parameters.ExtWriteRegisterBase); err != nil {
 		return nil, err
 	}
 	if paid > 0 {
-		if err := l.gas.payPer(config.ExtWriteRegisterByte, paid); err != nil {
+		if err := l.gas.payPer(parameters.ExtWriteRegisterByte, paid); err != nil {
 			return nil, err
 		}
 	}

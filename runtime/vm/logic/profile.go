@@ -5,7 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Categories and the one cost that is no parameter, as profiles name them (nearcore core/primitives/src/views.rs
@@ -26,10 +26,10 @@ type profileRow struct {
 // profileRows holds all costs in the order of profiles.
 var profileRows = func() []profileRow {
 	rows := []profileRow{{primitives.CostEntry{Category: hostCategory, Cost: instructions}, -1, -1}}
-	for c := range config.NumExtCosts {
+	for c := range parameters.NumExtCosts {
 		rows = append(rows, profileRow{primitives.CostEntry{Category: hostCategory, Cost: c.ProfileName()}, int(c), -1})
 	}
-	for c := range config.NumActionCosts {
+	for c := range parameters.NumActionCosts {
 		rows = append(rows, profileRow{primitives.CostEntry{Category: actionCategory, Cost: c.ProfileName()}, -1, int(c)})
 	}
 	slices.SortFunc(rows, func(a, b profileRow) int { return action.CompareCosts(a.entry, b.entry) })

@@ -6,7 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // promise is what a contract numbers from 0 in the order of its calls: a receipt that it is making, or several that are
@@ -48,14 +48,14 @@ func (l *Logic) receiptOf(i uint64) (receipt int, to primitives.AccountID, err e
 
 func (l *Logic) isSelf(id primitives.AccountID) bool { return id == l.call.CurrentAccount }
 
-func (l *Logic) fee(c config.ActionCost) *config.Fee { return l.cfg.Fees.Fee(c) }
+func (l *Logic) fee(c parameters.ActionCost) *parameters.Fee { return l.cfg.Fees.Fee(c) }
 
 // payReceipt pays for a receipt without actions: its sending, and both parts of the fee for each result that it waits for,
 // whose receiver is (or is not) the one of the receipt that it comes from. A result's bytes are paid for when it is returned.
 func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
-	f := l.fee(config.ActionNewActionReceipt)
+	f := l.fee(parameters.ActionNewActionReceipt)
 	burn := f.Send(self)
-	data := l.fee(config.ActionNewDataReceiptBase)
+	data := l.fee(parameters.ActionNewDataReceiptBase)
 	for _, dep := range waitsFor {
 		var err error
 		if burn, err = burn.Add(data.Send(dep)); err != nil {
@@ -65,17 +65,17 @@ func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 			return fail(IntegerOverflow)
 		}
 	}
-	return l.payFee(burn, f.Exec.Gas, config.ActionNewActionReceipt)
+	return l.payFee(burn, f.Exec.Gas, parameters.ActionNewActionReceipt)
 }
 
 // payAction pays for an action: its sending is burnt, its execution set aside.
-func (l *Logic) payAction(c config.ActionCost, self bool) error {
+func (l *Logic) payAction(c parameters.ActionCost, self bool) error {
 	f := l.fee(c)
 	return l.payFee(f.Send(self), f.Exec.Gas, c)
 }
 
 // payActionBytes is payAction times n.
-func (l *Logic) payActionBytes(c config.ActionCost, n uint64, self bool) error {
+func (l *Logic) payActionBytes(c parameters.ActionCost, n uint64, self bool) error {
 	f := l.fee(c)
 	send, err := f.Send(self).Mul(n)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *Logic) payActionBytes(c config.ActionCost, n uint64, self bool) error {
 	return l.payFee(send, exec.Gas, c)
 }
 
-func (l *Logic) payFee(send config.Cost, exec primitives.Gas, c config.ActionCost) error {
+func (l *Logic) payFee(send parameters.Cost, exec primitives.Gas, c parameters.ActionCost) error {
 	use := send.Gas + exec
 	if use < exec {
 		return fail(IntegerOverflow)
@@ -120,14 +120,14 @@ func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtPromiseAndBase); err != nil {
+	if err := l.gas.pay(parameters.ExtPromiseAndBase); err != nil {
 		return 0, err
 	}
 	if a[1] > ^uint64(0)/8 {
 		return 0, fail(IntegerOverflow)
 	}
 	n := a[1] * 8
-	if err := l.gas.payPer(config.ExtPromiseAndPerPromise, n); err != nil { // per byte of the array
+	if err := l.gas.payPer(parameters.ExtPromiseAndPerPromise, n); err != nil { // per byte of the array
 		return 0, err
 	}
 	in, err := l.read(a[0], n)
@@ -242,10 +242,10 @@ func promiseResult(l *Logic, a []uint64) (uint64, error) {
 
 // promiseReturn (promise_idx) makes the promise's result the call's.
 func promiseReturn(l *Logic, a []uint64) (uint64, error) {
-	if err := l.gas.pay(config.ExtBase); err != nil { // not begin: nearcore refuses after the second price
+	if err := l.gas.pay(parameters.ExtBase); err != nil { // not begin: nearcore refuses after the second price
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtPromiseReturn); err != nil {
+	if err := l.gas.pay(parameters.ExtPromiseReturn); err != nil {
 		return 0, err
 	}
 	if err := l.refuse(); err != nil {
@@ -275,8 +275,8 @@ func valueReturn(l *Logic, a []uint64) (uint64, error) {
 	if n > limit {
 		return 0, limitError(ReturnedValueLengthExceeded, n, limit)
 	}
-	var burn config.Cost
-	f := l.fee(config.ActionNewDataReceiptByte)
+	var burn parameters.Cost
+	f := l.fee(parameters.ActionNewDataReceiptByte)
 	for _, to := range l.call.OutputReceivers {
 		each, err := f.Send(l.isSelf(to)).Add(f.Exec)
 		if err == nil {
@@ -289,7 +289,7 @@ func valueReturn(l *Logic, a []uint64) (uint64, error) {
 			return 0, fail(IntegerOverflow)
 		}
 	}
-	if err := l.gas.payAction(burn, burn.Gas, config.ActionNewDataReceiptByte); err != nil {
+	if err := l.gas.payAction(burn, burn.Gas, parameters.ActionNewDataReceiptByte); err != nil {
 		return 0, err
 	}
 	l.result = action.Return{Kind: action.ReturnValue, Value: append([]byte{}, value...)}

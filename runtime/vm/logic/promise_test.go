@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // nearcore logic/tests/promises.rs: the gas of every action, to the unit, and what the promise gets.
@@ -259,7 +259,7 @@ func TestStateInitEntries(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 9, config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: 9,
+		parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 9, parameters.ExtUTF8DecodingBase: 1, parameters.ExtUTF8DecodingByte: 9,
 	})
 	id, key, value, amount := r.putString("global.near"), r.putString("key"), r.putString("value"), r.putBalance(110)
 	for n, s := range []string{"key2", "value2"} {
@@ -270,18 +270,18 @@ func TestStateInitEntries(t *testing.T) {
 	r.paid = r.gas.ext
 	at := r.must("promise_batch_action_state_init_by_account_id", i, id.len, id.ptr, amount)
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: id.len + 16, config.ExtUTF8DecodingBase: 1,
-		config.ExtUTF8DecodingByte: id.len,
+		parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: id.len + 16, parameters.ExtUTF8DecodingBase: 1,
+		parameters.ExtUTF8DecodingByte: id.len,
 	})
 	const name = "set_state_init_data_entry"
 	r.must(name, i, at, key.len, key.ptr, value.len, value.ptr)
-	r.wantCosts(costs{config.ExtBase: 1, config.ExtReadMemoryBase: 2, config.ExtReadMemoryByte: 8})
+	r.wantCosts(costs{parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 2, parameters.ExtReadMemoryByte: 8})
 	r.must(name, i, at, inRegister, 0, inRegister, 1)
-	r.wantCosts(costs{config.ExtBase: 1, config.ExtReadRegisterBase: 2, config.ExtReadRegisterByte: 10})
+	r.wantCosts(costs{parameters.ExtBase: 1, parameters.ExtReadRegisterBase: 2, parameters.ExtReadRegisterByte: 10})
 	r.wantUsed(8_586_074_959_513)
-	for c, want := range map[config.ActionCost]primitives.Gas{
-		config.ActionDeterministicStateInitBase: 3_850_000_000_000, config.ActionDeterministicStateInitEntry: 0,
-		config.ActionDeterministicStateInitByte: 1_296_000_000, config.ActionNewActionReceipt: 108_059_500_000,
+	for c, want := range map[parameters.ActionCost]primitives.Gas{
+		parameters.ActionDeterministicStateInitBase: 3_850_000_000_000, parameters.ActionDeterministicStateInitEntry: 0,
+		parameters.ActionDeterministicStateInitByte: 1_296_000_000, parameters.ActionNewActionReceipt: 108_059_500_000,
 	} {
 		if got := r.gas.action[c]; got != want {
 			t.Errorf("%v = %d, want %d", c, got, want)
@@ -362,9 +362,9 @@ func TestBadKeys(t *testing.T) {
 	r := newRig(t)
 	i, _ := r.batchCreate("rick.test")
 	short := r.put(make([]byte, 32))
-	before := r.gas.action[config.ActionDeleteKey]
+	before := r.gas.action[parameters.ActionDeleteKey]
 	r.fails(HostError{Kind: InvalidPublicKey}, "promise_batch_action_delete_key", i, short.len, short.ptr)
-	if got := r.gas.action[config.ActionDeleteKey] - before; got != 94_946_625_000 {
+	if got := r.gas.action[parameters.ActionDeleteKey] - before; got != 94_946_625_000 {
 		t.Errorf("a bad key burnt %d", got)
 	}
 	key := string(primitives.MustParsePublicKey(testKey))
@@ -407,7 +407,7 @@ func TestGasKeyInRegister(t *testing.T) {
 		}
 		r.must("promise_batch_action_add_gas_key_with_full_access", i, k.len, k.ptr, 3)
 		r.must("promise_batch_action_transfer_to_gas_key", i, k.len, k.ptr, r.putBalance(1))
-		byteFee[n] = r.gas.action[config.ActionGasKeyByte]
+		byteFee[n] = r.gas.action[parameters.ActionGasKeyByte]
 	}
 	if byteFee[0] != byteFee[1] || byteFee[0] == 0 {
 		t.Errorf("gas_key_byte of a key in memory %d, in a register %d", byteFee[0], byteFee[1])

@@ -1,6 +1,6 @@
 package logic
 
-import "github.com/troupe-chain/troupe/runtime/config"
+import "github.com/troupe-chain/troupe/runtime/parameters"
 
 // registers hold blobs on the host's side, by any number (nearcore runtime/near-vm-runner/src/logic/vmstate.rs Registers).
 // There are few of them, so they are searched one by one.
@@ -34,7 +34,7 @@ func (r *registers) get(id uint64) (data []byte, ok bool) {
 
 // room returns the register to put n bytes into, or nil if a limit forbids. When all registers are taken, one that exists
 // cannot be set anew either: an old mistake that is now a rule.
-func (r *registers) room(id, n uint64, limits *config.Limits) *register {
+func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // nearcore logic/tests/registers.rs, logic/vmstate.rs.
@@ -46,15 +46,15 @@ func TestRegisterLimits(t *testing.T) {
 	const ok, full = true, false
 	tests := []struct {
 		name string
-		set  func(*config.Limits)
+		set  func(*parameters.Limits)
 		do   []any // id, value, whether it is set
 		gas  primitives.Gas
 	}{
 		{"set", nil, []any{42, "foo", ok}, 5_394_388_050},
-		{"number", func(l *config.Limits) { l.MaxNumberRegisters = 2 },
+		{"number", func(l *parameters.Limits) { l.MaxNumberRegisters = 2 },
 			[]any{42, "foo", ok, 24, "bar", ok, 12, "baz", full, 42, "O_o", full, 24, "O_o", full}, 19_419_557_634},
-		{"size", func(l *config.Limits) { l.MaxRegisterSize = 3 }, []any{42, "foo", ok, 24, "quux", full}, 8_275_116_792},
-		{"usage", func(l *config.Limits) { l.RegistersMemoryLimit = 11 },
+		{"size", func(l *parameters.Limits) { l.MaxRegisterSize = 3 }, []any{42, "foo", ok, 24, "quux", full}, 8_275_116_792},
+		{"usage", func(l *parameters.Limits) { l.RegistersMemoryLimit = 11 },
 			[]any{42, "foo", ok, 42, "bar", ok, 42, "", ok, 42, "baz", ok, 42, "quux", full}, 24_446_580_564},
 	}
 	for _, test := range tests {

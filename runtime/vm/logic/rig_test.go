@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // world stands for action.External: entries in a map, no trie nodes, receipts in a list (nearcore
@@ -169,14 +169,14 @@ type rig struct {
 	*Logic
 	t    *testing.T
 	w    *world
-	cfg  config.RuntimeConfig
+	cfg  parameters.RuntimeConfig
 	c    action.Call
 	at   uint64 // where put writes next
-	paid [config.NumExtCosts]primitives.Gas
+	paid [parameters.NumExtCosts]primitives.Gas
 }
 
 func newRig(t *testing.T, set ...func(*rig)) *rig {
-	r := &rig{t: t, cfg: *config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune})}
+	r := &rig{t: t, cfg: *parameters.MustGet(parameters.Version{Protocol: 86, Numbering: primitives.NumberingJune})}
 	r.w = &world{
 		entries: map[string][]byte{}, validators: map[primitives.AccountID]primitives.Balance{},
 		byID: map[primitives.Hash]primitives.Hash{},
@@ -203,47 +203,47 @@ func view(r *rig) { r.c.View, r.c.PrepaidGas = true, r.cfg.Wasm.Limits.MaxGasBur
 
 // free takes all prices away.
 func free(r *rig) {
-	r.cfg.Wasm.Ext = [config.NumExtCosts]config.Cost{}
+	r.cfg.Wasm.Ext = [parameters.NumExtCosts]parameters.Cost{}
 	r.cfg.Wasm.RegularOpCost, r.cfg.Wasm.Limits.MaxGasBurnt = 0, ^primitives.Gas(0)
-	r.cfg.Fees.Action = [config.NumActionCosts]config.Fee{}
+	r.cfg.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
 }
 
 // setTestFees sets the fees of nearcore's tests (core/parameters/src/cost.rs:592), which are not those of any version.
-func setTestFees(f *config.Fees) {
-	fee := func(self, other, exec uint64) config.Fee {
-		return config.Fee{
-			SendSIR: config.GasCost(primitives.Gas(self)), SendNotSIR: config.GasCost(primitives.Gas(other)),
-			Exec: config.GasCost(primitives.Gas(exec)),
+func setTestFees(f *parameters.Fees) {
+	fee := func(self, other, exec uint64) parameters.Fee {
+		return parameters.Fee{
+			SendSIR: parameters.GasCost(primitives.Gas(self)), SendNotSIR: parameters.GasCost(primitives.Gas(other)),
+			Exec: parameters.GasCost(primitives.Gas(exec)),
 		}
 	}
-	same := func(v uint64) config.Fee { return fee(v, v, v) }
-	f.Action = [config.NumActionCosts]config.Fee{
-		config.ActionCreateAccount:               fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
-		config.ActionDeleteAccount:               same(147_489_000_000),
-		config.ActionDeployContractBase:          same(184_765_750_000),
-		config.ActionDeployContractByte:          same(6_812_999),
-		config.ActionFunctionCallBase:            same(2_319_861_500_000),
-		config.ActionFunctionCallByte:            same(2_235_934),
-		config.ActionTransfer:                    same(115_123_062_500),
-		config.ActionStake:                       fee(141_715_687_500, 141_715_687_500, 102_217_625_000),
-		config.ActionAddFullAccessKey:            same(101_765_125_000),
-		config.ActionAddFunctionCallKeyBase:      same(102_217_625_000),
-		config.ActionAddFunctionCallKeyByte:      same(1_925_331),
-		config.ActionDeleteKey:                   same(94_946_625_000),
-		config.ActionNewActionReceipt:            same(108_059_500_000),
-		config.ActionNewDataReceiptBase:          same(4_697_339_419_375),
-		config.ActionNewDataReceiptByte:          same(59_357_464),
-		config.ActionDelegate:                    same(200_000_000_000),
-		config.ActionDeployGlobalContractBase:    same(184_765_750_000),
-		config.ActionDeployGlobalContractByte:    fee(6_812_999, 6_812_999, 70_000_000),
-		config.ActionUseGlobalContractBase:       same(184_765_750_000),
-		config.ActionUseGlobalContractByte:       fee(6_812_999, 47_683_715, 64_572_944),
-		config.ActionDeterministicStateInitBase:  fee(3_850_000_000_000, 3_850_000_000_000, 4_080_000_000_000),
-		config.ActionDeterministicStateInitByte:  fee(72_000_000, 72_000_000, 70_000_000),
-		config.ActionDeterministicStateInitEntry: fee(0, 0, 200_000_000_000),
-		config.ActionGasKeyTransferBase:          fee(115_123_062_500, 115_123_062_500, 235_676_644_250),
-		config.ActionGasKeyByte:                  fee(59_357_464, 59_357_464, 101_435_400),
-		config.ActionGasKeyNonceWriteBase:        fee(0, 0, 64_196_736_000),
+	same := func(v uint64) parameters.Fee { return fee(v, v, v) }
+	f.Action = [parameters.NumActionCosts]parameters.Fee{
+		parameters.ActionCreateAccount:               fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
+		parameters.ActionDeleteAccount:               same(147_489_000_000),
+		parameters.ActionDeployContractBase:          same(184_765_750_000),
+		parameters.ActionDeployContractByte:          same(6_812_999),
+		parameters.ActionFunctionCallBase:            same(2_319_861_500_000),
+		parameters.ActionFunctionCallByte:            same(2_235_934),
+		parameters.ActionTransfer:                    same(115_123_062_500),
+		parameters.ActionStake:                       fee(141_715_687_500, 141_715_687_500, 102_217_625_000),
+		parameters.ActionAddFullAccessKey:            same(101_765_125_000),
+		parameters.ActionAddFunctionCallKeyBase:      same(102_217_625_000),
+		parameters.ActionAddFunctionCallKeyByte:      same(1_925_331),
+		parameters.ActionDeleteKey:                   same(94_946_625_000),
+		parameters.ActionNewActionReceipt:            same(108_059_500_000),
+		parameters.ActionNewDataReceiptBase:          same(4_697_339_419_375),
+		parameters.ActionNewDataReceiptByte:          same(59_357_464),
+		parameters.ActionDelegate:                    same(200_000_000_000),
+		parameters.ActionDeployGlobalContractBase:    same(184_765_750_000),
+		parameters.ActionDeployGlobalContractByte:    fee(6_812_999, 6_812_999, 70_000_000),
+		parameters.ActionUseGlobalContractBase:       same(184_765_750_000),
+		parameters.ActionUseGlobalContractByte:       fee(6_812_999, 47_683_715, 64_572_944),
+		parameters.ActionDeterministicStateInitBase:  fee(3_850_000_000_000, 3_850_000_000_000, 4_080_000_000_000),
+		parameters.ActionDeterministicStateInitByte:  fee(72_000_000, 72_000_000, 70_000_000),
+		parameters.ActionDeterministicStateInitEntry: fee(0, 0, 200_000_000_000),
+		parameters.ActionGasKeyTransferBase:          fee(115_123_062_500, 115_123_062_500, 235_676_644_250),
+		parameters.ActionGasKeyByte:                  fee(59_357_464, 59_357_464, 101_435_400),
+		parameters.ActionGasKeyNonceWriteBase:        fee(0, 0, 64_196_736_000),
 	}
 }
 
@@ -308,7 +308,7 @@ func (r *rig) wantReg(id uint64, want []byte) {
 	}
 }
 
-type costs map[config.ExtCost]uint64
+type costs map[parameters.ExtCost]uint64
 
 // wantCosts compares how many units of each cost were paid since it was last asked. A price of 0 units leaves no trace.
 func (r *rig) wantCosts(want costs) {
@@ -316,11 +316,11 @@ func (r *rig) wantCosts(want costs) {
 	got := costs{}
 	for c, gas := range r.gas.ext {
 		if gas != r.paid[c] {
-			got[config.ExtCost(c)] = uint64((gas - r.paid[c]) / r.cfg.Wasm.Ext[c].Gas)
+			got[parameters.ExtCost(c)] = uint64((gas - r.paid[c]) / r.cfg.Wasm.Ext[c].Gas)
 		}
 	}
 	r.paid = r.gas.ext
-	maps.DeleteFunc(want, func(_ config.ExtCost, n uint64) bool { return n == 0 })
+	maps.DeleteFunc(want, func(_ parameters.ExtCost, n uint64) bool { return n == 0 })
 	if !maps.Equal(got, want) {
 		r.t.Errorf("costs = %v, want %v", got, want)
 	}

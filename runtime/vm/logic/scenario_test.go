@@ -6,7 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // A call of every host function that does its work, for tests of all of them. Promise 0 is there, receipt of it as well, with
@@ -303,7 +303,7 @@ func BenchmarkHost(b *testing.B) {
 					b.Fatal(err)
 				}
 				r.logs, r.logBytes, r.gas.burnt = r.logs[:0], 0, 0
-				r.gas.ext = [config.NumExtCosts]primitives.Gas{}
+				r.gas.ext = [parameters.NumExtCosts]primitives.Gas{}
 			}
 		})
 	}
@@ -319,7 +319,7 @@ func BenchmarkCall(b *testing.B) {
 		if err := l.PayLoading(100_000); err != nil {
 			b.Fatal(err)
 		}
-		for c := range config.ExtCost(12) {
+		for c := range parameters.ExtCost(12) {
 			if err := l.gas.pay(c); err != nil {
 				b.Fatal(err)
 			}

@@ -3,7 +3,7 @@ package logic
 import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -24,7 +24,7 @@ func (l *Logic) key(n, ptr uint64) ([]byte, error) {
 }
 
 // access begins a function whose first arguments are a storage key, and pays for the key.
-func (l *Logic) access(base, perByte config.ExtCost, a []uint64) ([]byte, error) {
+func (l *Logic) access(base, perByte parameters.ExtCost, a []uint64) ([]byte, error) {
 	if err := l.begin(); err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func (l *Logic) access(base, perByte config.ExtCost, a []uint64) ([]byte, error)
 
 // payNodes pays for the nodes and values that an access saw.
 func (l *Logic) payNodes(n action.NodeCount) error {
-	if err := l.gas.payPer(config.ExtTouchingTrieNode, n.Touched); err != nil {
+	if err := l.gas.payPer(parameters.ExtTouchingTrieNode, n.Touched); err != nil {
 		return err
 	}
-	return l.gas.payPer(config.ExtReadCachedTrieNode, n.Cached)
+	return l.gas.payPer(parameters.ExtReadCachedTrieNode, n.Cached)
 }
 
 // addUsage changes the account's storage usage by what is added and what is removed. It stays at least 0, as where keys and code are removed:
@@ -66,7 +66,7 @@ func storageWrite(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtStorageWriteBase); err != nil {
+	if err := l.gas.pay(parameters.ExtStorageWriteBase); err != nil {
 		return 0, err
 	}
 	key, err := l.key(a[0], a[1])
@@ -81,10 +81,10 @@ func storageWrite(l *Logic, a []uint64) (uint64, error) {
 	if n > limit {
 		return 0, limitError(ValueLengthExceeded, n, limit)
 	}
-	if err := l.gas.payPer(config.ExtStorageWriteKeyByte, uint64(len(key))); err != nil {
+	if err := l.gas.payPer(parameters.ExtStorageWriteKeyByte, uint64(len(key))); err != nil {
 		return 0, err
 	}
-	if err := l.gas.payPer(config.ExtStorageWriteValueByte, n); err != nil {
+	if err := l.gas.payPer(parameters.ExtStorageWriteValueByte, n); err != nil {
 		return 0, err
 	}
 	old, nodes, err := l.x.Write(key, value, l.payEvicted)
@@ -107,12 +107,12 @@ func storageWrite(l *Logic, a []uint64) (uint64, error) {
 }
 
 func (l *Logic) payEvicted(n uint32) error {
-	return l.gas.payPer(config.ExtStorageWriteEvictedByte, uint64(n))
+	return l.gas.payPer(parameters.ExtStorageWriteEvictedByte, uint64(n))
 }
 
 // storageRead (key_len, key_ptr, register_id) returns 1 if there is a value.
 func storageRead(l *Logic, a []uint64) (uint64, error) {
-	key, err := l.access(config.ExtStorageReadBase, config.ExtStorageReadKeyByte, a)
+	key, err := l.access(parameters.ExtStorageReadBase, parameters.ExtStorageReadKeyByte, a)
 	if err != nil {
 		return 0, err
 	}
@@ -130,18 +130,18 @@ func storageRead(l *Logic, a []uint64) (uint64, error) {
 }
 
 func (l *Logic) payRead(n uint32) error {
-	if err := l.gas.payPer(config.ExtStorageReadValueByte, uint64(n)); err != nil || n <= largeRead {
+	if err := l.gas.payPer(parameters.ExtStorageReadValueByte, uint64(n)); err != nil || n <= largeRead {
 		return err
 	}
-	if err := l.gas.pay(config.ExtStorageLargeReadOverheadBase); err != nil {
+	if err := l.gas.pay(parameters.ExtStorageLargeReadOverheadBase); err != nil {
 		return err
 	}
-	return l.gas.payPer(config.ExtStorageLargeReadOverheadByte, uint64(n))
+	return l.gas.payPer(parameters.ExtStorageLargeReadOverheadByte, uint64(n))
 }
 
 // storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
-	key, err := l.access(config.ExtStorageRemoveBase, config.ExtStorageRemoveKeyByte, a)
+	key, err := l.access(parameters.ExtStorageRemoveBase, parameters.ExtStorageRemoveKeyByte, a)
 	if err != nil {
 		return 0, err
 	}
@@ -165,12 +165,12 @@ func storageRemove(l *Logic, a []uint64) (uint64, error) {
 }
 
 func (l *Logic) payRemoved(n uint32) error {
-	return l.gas.payPer(config.ExtStorageRemoveRetValueByte, uint64(n))
+	return l.gas.payPer(parameters.ExtStorageRemoveRetValueByte, uint64(n))
 }
 
 // storageHasKey (key_len, key_ptr)
 func storageHasKey(l *Logic, a []uint64) (uint64, error) {
-	key, err := l.access(config.ExtStorageHasKeyBase, config.ExtStorageHasKeyByte, a)
+	key, err := l.access(parameters.ExtStorageHasKeyBase, parameters.ExtStorageHasKeyByte, a)
 	if err != nil {
 		return 0, err
 	}

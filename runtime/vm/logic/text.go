@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // accountID reads an account's name.
@@ -16,10 +16,10 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := l.gas.pay(config.ExtUTF8DecodingBase); err != nil {
+	if err := l.gas.pay(parameters.ExtUTF8DecodingBase); err != nil {
 		return "", err
 	}
-	if err := l.gas.payPer(config.ExtUTF8DecodingByte, uint64(len(b))); err != nil {
+	if err := l.gas.payPer(parameters.ExtUTF8DecodingByte, uint64(len(b))); err != nil {
 		return "", err
 	}
 	if !utf8.Valid(b) {
@@ -50,7 +50,7 @@ func (l *Logic) tooLong(more uint64) error {
 
 // utf8 reads a string of n bytes; one whose n is all ones ends before a zero byte, and is paid for byte by byte.
 func (l *Logic) utf8(n, ptr uint64) (string, error) {
-	if err := l.gas.pay(config.ExtUTF8DecodingBase); err != nil {
+	if err := l.gas.pay(parameters.ExtUTF8DecodingBase); err != nil {
 		return "", err
 	}
 	room := l.room()
@@ -67,7 +67,7 @@ func (l *Logic) utf8(n, ptr uint64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := l.gas.payPer(config.ExtUTF8DecodingByte, uint64(len(b))); err != nil {
+	if err := l.gas.payPer(parameters.ExtUTF8DecodingByte, uint64(len(b))); err != nil {
 		return "", err
 	}
 	if !utf8.Valid(b) {
@@ -95,7 +95,7 @@ func (l *Logic) untilNUL(ptr, room uint64) ([]byte, error) {
 
 // utf16 reads a string of n bytes, two each unit, little-endian; all ones as for utf8.
 func (l *Logic) utf16(n, ptr uint64) (string, error) {
-	if err := l.gas.pay(config.ExtUTF16DecodingBase); err != nil {
+	if err := l.gas.pay(parameters.ExtUTF16DecodingBase); err != nil {
 		return "", err
 	}
 	room := l.room()
@@ -116,7 +116,7 @@ func (l *Logic) utf16(n, ptr uint64) (string, error) {
 	if n > room {
 		return "", l.tooLong(n)
 	}
-	if err := l.gas.payPer(config.ExtUTF16DecodingByte, n); err != nil {
+	if err := l.gas.payPer(parameters.ExtUTF16DecodingByte, n); err != nil {
 		return "", err
 	}
 	return decodeUTF16(b)
@@ -169,10 +169,10 @@ func (l *Logic) mayLog() error {
 
 // payLog pays for a log of n bytes.
 func (l *Logic) payLog(n int) error {
-	if err := l.gas.pay(config.ExtLogBase); err != nil {
+	if err := l.gas.pay(parameters.ExtLogBase); err != nil {
 		return err
 	}
-	return l.gas.payPer(config.ExtLogByte, uint64(n))
+	return l.gas.payPer(parameters.ExtLogByte, uint64(n))
 }
 
 // log adds a log. A string that grew when it was decoded may be too long only now.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // nearcore logic/tests/logs.rs.
@@ -48,65 +48,65 @@ func TestLogs(t *testing.T) {
 		costs        costs
 	}{
 		{name: "utf8", fn: "log_utf8", in: mixed, log: mixed, costs: costs{
-			config.ExtLogBase: 1, config.ExtLogByte: n, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: n,
-			config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: n,
+			parameters.ExtLogBase: 1, parameters.ExtLogByte: n, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: n,
+			parameters.ExtUTF8DecodingBase: 1, parameters.ExtUTF8DecodingByte: n,
 		}},
 		{name: "not utf8", fn: "log_utf8", in: "\x80", err: HostError{Kind: BadUTF8}, costs: costs{
-			config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 1, config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: 1,
+			parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 1, parameters.ExtUTF8DecodingBase: 1, parameters.ExtUTF8DecodingByte: 1,
 		}},
 		{name: "utf8 to NUL, at the limit", fn: "log_utf8", in: mixed + "\x00", nul: true, limit: n, log: mixed, costs: costs{
-			config.ExtLogBase: 1, config.ExtLogByte: n, config.ExtReadMemoryBase: n + 1, config.ExtReadMemoryByte: n + 1,
-			config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: n,
+			parameters.ExtLogBase: 1, parameters.ExtLogByte: n, parameters.ExtReadMemoryBase: n + 1, parameters.ExtReadMemoryByte: n + 1,
+			parameters.ExtUTF8DecodingBase: 1, parameters.ExtUTF8DecodingByte: n,
 		}},
 		{name: "utf8 over the limit", fn: "log_utf8", in: mixed, limit: n - 1, err: HostError{Kind: TotalLogLengthExceeded, A: n, B: n - 1},
-			costs: costs{config.ExtUTF8DecodingBase: 1}},
+			costs: costs{parameters.ExtUTF8DecodingBase: 1}},
 		{name: "utf8 to NUL, over the limit", fn: "log_utf8", in: mixed + "\x00", nul: true, limit: n - 1,
 			err:   HostError{Kind: TotalLogLengthExceeded, A: n, B: n - 1},
-			costs: costs{config.ExtReadMemoryBase: n, config.ExtReadMemoryByte: n, config.ExtUTF8DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: n, parameters.ExtReadMemoryByte: n, parameters.ExtUTF8DecodingBase: 1}},
 		{name: "utf8 to NUL, far over the limit", fn: "log_utf8", in: "abcdefgh\x00", nul: true, limit: 3,
 			err:   HostError{Kind: TotalLogLengthExceeded, A: 4, B: 3},
-			costs: costs{config.ExtReadMemoryBase: 4, config.ExtReadMemoryByte: 4, config.ExtUTF8DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 4, parameters.ExtReadMemoryByte: 4, parameters.ExtUTF8DecodingBase: 1}},
 		{name: "utf16", fn: "log_utf16", in: string(utf16Bytes("$ qò$`")), log: "$ qò$`", costs: costs{
-			config.ExtLogBase: 1, config.ExtLogByte: 7, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 12,
-			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 12,
+			parameters.ExtLogBase: 1, parameters.ExtLogByte: 7, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 12,
+			parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 12,
 		}},
 		{name: "utf16 to NUL", fn: "log_utf16", in: string(utf16Bytes("$ qò$`\x00")), nul: true, log: "$ qò$`", costs: costs{
-			config.ExtLogBase: 1, config.ExtLogByte: 7, config.ExtReadMemoryBase: 7, config.ExtReadMemoryByte: 14,
-			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 12,
+			parameters.ExtLogBase: 1, parameters.ExtLogByte: 7, parameters.ExtReadMemoryBase: 7, parameters.ExtReadMemoryByte: 14,
+			parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 12,
 		}},
 		{name: "utf16 to NUL, odd limit", fn: "log_utf16", in: string(utf16Bytes("ab\x00")), nul: true, limit: 5, log: "ab", costs: costs{
-			config.ExtLogBase: 1, config.ExtLogByte: 2, config.ExtReadMemoryBase: 3, config.ExtReadMemoryByte: 6,
-			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 4,
+			parameters.ExtLogBase: 1, parameters.ExtLogByte: 2, parameters.ExtReadMemoryBase: 3, parameters.ExtReadMemoryByte: 6,
+			parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 4,
 		}},
 		{name: "surrogate pair", fn: "log_utf16", in: "\x34\xd8\x1e\xdd", log: "𝄞", costs: costs{
-			config.ExtLogBase: 1, config.ExtLogByte: 4, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 4,
-			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 4,
+			parameters.ExtLogBase: 1, parameters.ExtLogByte: 4, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 4,
+			parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 4,
 		}},
 		{name: "lone surrogate", fn: "log_utf16", in: "\x34\xd8\x1e\xdd\x6d\x00\x75\x00\x00\xd8\x69\x00\x63\x00", err: HostError{Kind: BadUTF16},
-			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 14, config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 14}},
+			costs: costs{parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 14, parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 14}},
 		{name: "odd utf16", fn: "log_utf16", in: "abc", err: HostError{Kind: BadUTF16},
-			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 3, config.ExtUTF16DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 3, parameters.ExtUTF16DecodingBase: 1}},
 		{name: "utf16 that grows over the limit", fn: "log_utf16", in: string(utf16Bytes("ここ")), limit: 5,
 			err: HostError{Kind: TotalLogLengthExceeded, A: 12, B: 5}, costs: costs{
-				config.ExtLogBase: 1, config.ExtLogByte: 6, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 4,
-				config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 4,
+				parameters.ExtLogBase: 1, parameters.ExtLogByte: 6, parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 4,
+				parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 4,
 			}},
 		{name: "utf8 at the end", fn: "log_utf8", in: "foo bar \xff baz qux", end: true, err: HostError{Kind: BadUTF8}, costs: costs{
-			config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 17, config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: 17,
+			parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 17, parameters.ExtUTF8DecodingBase: 1, parameters.ExtUTF8DecodingByte: 17,
 		}},
 		{name: "utf8 past the end", fn: "log_utf8", in: "foo bar \xff baz qux", end: true, more: 1, err: HostError{Kind: MemoryAccessViolation},
-			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 18, config.ExtUTF8DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 18, parameters.ExtUTF8DecodingBase: 1}},
 		{name: "NUL past the end", fn: "log_utf8", in: "foo bar \xff baz qux", end: true, nul: true, err: HostError{Kind: MemoryAccessViolation},
-			costs: costs{config.ExtReadMemoryBase: 18, config.ExtReadMemoryByte: 18, config.ExtUTF8DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 18, parameters.ExtReadMemoryByte: 18, parameters.ExtUTF8DecodingBase: 1}},
 		{name: "utf16 at the end", fn: "log_utf16", in: bad16, end: true, err: HostError{Kind: BadUTF16}, costs: costs{
-			config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 32, config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 32,
+			parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 32, parameters.ExtUTF16DecodingBase: 1, parameters.ExtUTF16DecodingByte: 32,
 		}},
 		{name: "utf16 past the end", fn: "log_utf16", in: bad16, end: true, more: 2, err: HostError{Kind: MemoryAccessViolation},
-			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 34, config.ExtUTF16DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 34, parameters.ExtUTF16DecodingBase: 1}},
 		{name: "utf16 NUL past the end", fn: "log_utf16", in: bad16, end: true, nul: true, err: HostError{Kind: MemoryAccessViolation},
-			costs: costs{config.ExtReadMemoryBase: 17, config.ExtReadMemoryByte: 34, config.ExtUTF16DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 17, parameters.ExtReadMemoryByte: 34, parameters.ExtUTF16DecodingBase: 1}},
 		{name: "NUL at the last address", fn: "log_utf8", more: ^uint64(0), nul: true, end: true, err: HostError{Kind: MemoryAccessViolation},
-			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 1, config.ExtUTF8DecodingBase: 1}},
+			costs: costs{parameters.ExtReadMemoryBase: 1, parameters.ExtReadMemoryByte: 1, parameters.ExtUTF8DecodingBase: 1}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestLogs(t *testing.T) {
 				s.len = inRegister
 			}
 			_, err := r.do(test.fn, s.len, s.ptr)
-			test.costs[config.ExtBase] = 1
+			test.costs[parameters.ExtBase] = 1
 			r.wantCosts(test.costs)
 			out, fatal := r.Outcome()
 			if test.err != (HostError{}) {
@@ -167,10 +167,10 @@ func TestLogNumber(t *testing.T) {
 		fn            string
 		in            []byte
 		length        uint64
-		base, perByte config.ExtCost
+		base, perByte parameters.ExtCost
 	}{
-		{"log_utf8", []byte("blabla"), 6, config.ExtUTF8DecodingBase, config.ExtUTF8DecodingByte},
-		{"log_utf16", utf16Bytes("$ qò$`"), 7, config.ExtUTF16DecodingBase, config.ExtUTF16DecodingByte},
+		{"log_utf8", []byte("blabla"), 6, parameters.ExtUTF8DecodingBase, parameters.ExtUTF8DecodingByte},
+		{"log_utf16", utf16Bytes("$ qò$`"), 7, parameters.ExtUTF16DecodingBase, parameters.ExtUTF16DecodingByte},
 	} {
 		r := newRig(t, logLimits(3, uint64(len(test.in)+1)*4))
 		s := r.put(test.in)
@@ -179,8 +179,8 @@ func TestLogNumber(t *testing.T) {
 		}
 		r.fails(HostError{Kind: NumberOfLogsExceeded, B: 3}, test.fn, s.len, s.ptr)
 		r.wantCosts(costs{
-			config.ExtBase: 4, config.ExtLogBase: 3, config.ExtLogByte: test.length * 3, config.ExtReadMemoryBase: 3,
-			config.ExtReadMemoryByte: s.len * 3, test.base: 3, test.perByte: s.len * 3,
+			parameters.ExtBase: 4, parameters.ExtLogBase: 3, parameters.ExtLogByte: test.length * 3, parameters.ExtReadMemoryBase: 3,
+			parameters.ExtReadMemoryByte: s.len * 3, test.base: 3, test.perByte: s.len * 3,
 		})
 		if len(r.logs) != 3 {
 			t.Errorf("%d logs", len(r.logs))
@@ -225,12 +225,12 @@ func TestAbort(t *testing.T) {
 	}
 	n := msg.len + file.len
 	r.wantCosts(costs{
-		config.ExtBase: 1, config.ExtReadMemoryBase: 4, config.ExtReadMemoryByte: 8 + n, config.ExtUTF16DecodingBase: 2,
-		config.ExtUTF16DecodingByte: n, config.ExtLogBase: 1, config.ExtLogByte: uint64(len(want)),
+		parameters.ExtBase: 1, parameters.ExtReadMemoryBase: 4, parameters.ExtReadMemoryByte: 8 + n, parameters.ExtUTF16DecodingBase: 2,
+		parameters.ExtUTF16DecodingByte: n, parameters.ExtLogBase: 1, parameters.ExtLogByte: uint64(len(want)),
 	})
 	for _, low := range [][2]uint64{{3, file.ptr}, {msg.ptr, 3}} {
 		r.fails(HostError{Kind: BadUTF16}, "abort", low[0], low[1], 0, 0)
-		r.wantCosts(costs{config.ExtBase: 1})
+		r.wantCosts(costs{parameters.ExtBase: 1})
 	}
 	r.fails(HostError{Kind: MemoryAccessViolation}, "abort", 1<<32-1, file.ptr, 0, 0)
 }

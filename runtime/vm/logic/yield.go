@@ -2,7 +2,7 @@ package logic
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight, register_id) makes a call to
@@ -11,7 +11,7 @@ func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtYieldCreateBase); err != nil {
+	if err := l.gas.pay(parameters.ExtYieldCreateBase); err != nil {
 		return 0, err
 	}
 	method, args, err := l.methodAndArgs(a)
@@ -19,7 +19,7 @@ func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 		return 0, err
 	}
 	n := len(method) + len(args)
-	if err := l.gas.payPer(config.ExtYieldCreateByte, uint64(n)); err != nil {
+	if err := l.gas.payPer(parameters.ExtYieldCreateByte, uint64(n)); err != nil {
 		return 0, err
 	}
 	if err := l.gas.prepay(primitives.Gas(a[4])); err != nil {
@@ -51,7 +51,7 @@ func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtYieldCreateWithIDBase); err != nil {
+	if err := l.gas.pay(parameters.ExtYieldCreateWithIDBase); err != nil {
 		return 0, err
 	}
 	amount, err := l.readBalance(a[4])
@@ -67,7 +67,7 @@ func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 		return 0, err
 	}
 	n := len(method) + len(args)
-	if err := l.gas.payPer(config.ExtYieldCreateByte, uint64(n)); err != nil {
+	if err := l.gas.payPer(parameters.ExtYieldCreateByte, uint64(n)); err != nil {
 		return 0, err
 	}
 	receipt, ok, err := l.x.YieldWithID(id)
@@ -110,10 +110,10 @@ func (l *Logic) resume(a []uint64, malformed HostErrorKind, resume func(primitiv
 	if err := l.begin(); err != nil {
 		return 0, err
 	}
-	if err := l.gas.pay(config.ExtYieldResumeBase); err != nil {
+	if err := l.gas.pay(parameters.ExtYieldResumeBase); err != nil {
 		return 0, err
 	}
-	if err := l.gas.payPer(config.ExtYieldResumeByte, a[2]); err != nil { // as it is said, so never in a register
+	if err := l.gas.payPer(parameters.ExtYieldResumeByte, a[2]); err != nil { // as it is said, so never in a register
 		return 0, err
 	}
 	id, err := l.arg(a[0], a[1])

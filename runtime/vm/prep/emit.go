@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
 // emitter writes instrumented bodies.
 type emitter struct {
 	op, bulkBase, bulkUnit uint64 // gas
-	limits                 config.Limits
+	limits                 parameters.Limits
 	trace                  bool // functions tell that they are entered and left
 	plain                  bool // references are the engine's own; for tests
 	room                   bool // they are not
@@ -54,7 +54,7 @@ var placeTypes = [...]check.ValType{I32, F32, F64, F32, F64}
 // mostLocals is how many locals a body may have with the most that are added: the engine's bound.
 const mostLocals = 50_000
 
-func newEmitter(w *config.Wasm) *emitter {
+func newEmitter(w *parameters.Wasm) *emitter {
 	return &emitter{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost),
 		limits: w.Limits, most: mostLocals, inline: mostTruncs, piece: mostPiece}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -24,7 +24,7 @@ func TestTruncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	run := func(code []byte, inline int, method string) (engine.Outcome, told) {
 		p, err := prep.PrepareInline(code, w, inline)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -89,7 +89,7 @@ func TestReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	traps := map[engine.Trap]int{}
 	for seed := range uint64(300) {
 		text := tableScript(seed)

@@ -3,13 +3,13 @@ package prep
 import (
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 )
 
 // TestLength: what is written of any shape is not much longer than the shape.
 func TestLength(t *testing.T) {
 	w, seen := june86(), 0
-	for _, s := range append(bombs.Known(), bombs.Listed()...) {
+	for _, s := range append(compilebombs.Known(), compilebombs.Listed()...) {
 		code := s.Encode()
 		m, err := Prepare(code, w)
 		if err != nil || m.CompileFails || m.LoadFails {

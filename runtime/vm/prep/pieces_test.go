@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
 )
 
 // TestPieces: in how many pieces bodies are written changes nothing in what is written.
@@ -37,7 +37,7 @@ func TestPieces(t *testing.T) {
 
 // TestGarbage: preparing takes not much more memory, all in all, than what comes of it, twice.
 func TestGarbage(t *testing.T) {
-	for _, s := range bombs.Listed() {
+	for _, s := range compilebombs.Listed() {
 		if s.Name != "much call" && s.Name != "much memory.grow" {
 			continue
 		}

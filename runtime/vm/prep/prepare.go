@@ -1,7 +1,7 @@
 package prep
 
 import (
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
@@ -46,16 +46,16 @@ type Module struct {
 }
 
 // Prepare checks and instruments a module. Its error is a *check.Error.
-func Prepare(code []byte, w *config.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
+func Prepare(code []byte, w *parameters.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
 
 // PrepareTraced is Prepare of a module that tells which functions it runs (TableTrace). It costs the same gas.
-func PrepareTraced(code []byte, w *config.Wasm) (*Module, error) {
+func PrepareTraced(code []byte, w *parameters.Wasm) (*Module, error) {
 	e := newEmitter(w)
 	e.trace = true
 	return e.prepare(code, w)
 }
 
-func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
+func (e *emitter) prepare(code []byte, w *parameters.Wasm) (*Module, error) {
 	m, err := check.Run(code, w, e.body)
 	if err != nil {
 		return nil, err

@@ -8,11 +8,11 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/internal/testutil"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-func june86() *config.Wasm { return &config.MustGet(config.June(86)).Wasm }
+func june86() *parameters.Wasm { return &parameters.MustGet(parameters.June(86)).Wasm }
 
 func wat(t testing.TB, text string) []byte {
 	t.Helper()
@@ -35,7 +35,7 @@ var ways = map[string]func(*emitter){
 
 func corpus(t testing.TB) (modules [][]byte) {
 	t.Helper()
-	for data := fixture.Read(t, "check/testdata/random.bin.gz"); len(data) > 0; {
+	for data := testutil.Read(t, "check/testdata/random.bin.gz"); len(data) > 0; {
 		n := int(binary.LittleEndian.Uint32(data))
 		modules = append(modules, data[4:4+n])
 		data = data[4+n:]

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // math is a line of math.jsonl.gz: what nearcore's host function did with an input.
@@ -21,7 +21,7 @@ type math struct {
 // TestOracle runs the vectors that internal/oracle made: good, bad and odd inputs of every math host function.
 func TestOracle(t *testing.T) {
 	count := make(map[string]int)
-	for m := range fixture.Vectors[math](t, "testdata/math.jsonl.gz") {
+	for m := range testutil.Vectors[math](t, "testdata/math.jsonl.gz") {
 		count[m.F]++
 		code, out, err := m.call()
 		got := ""

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // testdata/vectors.gz: lines of a function's short name, its arguments in hex ("-" for none) and the answer of the crates
@@ -100,7 +100,7 @@ func TestVectors(t *testing.T) {
 	if *oracle != "" {
 		lines = askOracle(t)
 	} else {
-		for _, line := range fixture.Lines(t, "testdata/vectors.gz") {
+		for _, line := range testutil.Lines(t, "testdata/vectors.gz") {
 			lines = append(lines, string(line))
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // A small builder of modules, for tests.
@@ -85,6 +85,6 @@ func mainModule(sig string, body []byte) []byte {
 }
 
 // Prepare checks a module and counts it, with somebody who wants the bodies.
-func Prepare(code []byte, w *config.Wasm) (*Module, error) {
+func Prepare(code []byte, w *parameters.Wasm) (*Module, error) {
 	return Run(code, w, func(*Module, *Body) {})
 }

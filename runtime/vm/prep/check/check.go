@@ -2,12 +2,12 @@ package check
 
 import (
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Run checks a module and counts it. each is given every body, in order, as long as nothing speaks against the module; the
 // Module has by then what stands before the code. The error is an *Error.
-func Run(code []byte, w *config.Wasm, each func(*Module, *Body)) (*Module, error) {
+func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.costs = costsOf(w)
 	m.each, m.take = each, m.count

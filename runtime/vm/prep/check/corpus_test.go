@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -81,10 +81,10 @@ func TestCorpus(t *testing.T) {
 
 // TestRandom is TestCorpus and TestAnalysis over the modules of testdata.
 func TestRandom(t *testing.T) {
-	modules := corpus(t, fixture.Read(t, "testdata/random.bin.gz"))
+	modules := corpus(t, testutil.Read(t, "testdata/random.bin.gz"))
 	var verdicts []string
 	analyses := 0
-	for i, line := range strings.Split(strings.TrimSuffix(string(fixture.Read(t, "testdata/random.out.gz")), "\n"), "\n") {
+	for i, line := range strings.Split(strings.TrimSuffix(string(testutil.Read(t, "testdata/random.out.gz")), "\n"), "\n") {
 		want, analysis, found := strings.Cut(line, " | ")
 		verdicts = append(verdicts, want)
 		if !found {

@@ -4,13 +4,13 @@ import (
 	"math/bits"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // costs are the gas of instructions.
 type costs struct{ op, bulkBase, bulkUnit uint64 }
 
-func costsOf(w *config.Wasm) costs {
+func costsOf(w *parameters.Wasm) costs {
 	c := costs{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost)}
 	// Charges are written without a check of their own, so none may reach the sign.
 	if c.op >= 1<<30 || c.bulkUnit == 0 || c.bulkUnit >= 1<<30 || c.bulkBase >= 1<<62 {

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/internal/testutil"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // TestEdges changes each byte of three small modules to each value, and wants nearcore's verdict: the size of what it compiles, or
@@ -21,7 +21,7 @@ func TestEdges(t *testing.T) {
 	if os.Getenv("TROUPE_REPLAY") == "all" {
 		every = 1
 	}
-	w := &config.MustGet(config.June(86)).Wasm
+	w := &parameters.MustGet(parameters.June(86)).Wasm
 	var module []byte
 	modules, changed, bad := 0, 0, 0
 	type line struct {
@@ -29,7 +29,7 @@ func TestEdges(t *testing.T) {
 		At       int
 		Verdicts []verdicts
 	}
-	for line := range fixture.Vectors[line](t, "testdata/edges.jsonl.gz") {
+	for line := range testutil.Vectors[line](t, "testdata/edges.jsonl.gz") {
 		if line.Wasm != nil {
 			module = line.Wasm
 			modules++
@@ -76,7 +76,7 @@ func (v *verdicts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func judge(code []byte, w *config.Wasm) string {
+func judge(code []byte, w *parameters.Wasm) string {
 	m, err := Prepare(code, w)
 	var why primitives.PrepareError
 	switch {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // Bounds of wasmparser 0.228 that a module of 4 MiB can reach.
@@ -51,7 +51,7 @@ const (
 // module is what the pass knows of the module so far.
 type module struct {
 	Module
-	limits config.Limits
+	limits parameters.Limits
 	costs  costs
 	each   func(*Module, *Body) // whoever wants the bodies
 	take   func(*body) *Error   // what is done with a body that is valid: count; nil: nothing, validate only
@@ -70,15 +70,15 @@ type module struct {
 	late                   *Error // the first broken rule of the instrumentation
 }
 
-func newModule(code []byte, limits config.Limits) *module {
+func newModule(code []byte, limits parameters.Limits) *module {
 	return &module{Module: Module{Code: code, DataCount: -1}, limits: limits, typeSize: 1,
 		funcsLeft: limits.MaxFunctionsNumberPerContract, localsLeft: limits.MaxLocalsPerContract,
 		paramsLeft: limits.MaxParamsPerContract, blocksLeft: limits.MaxBlocksPerContract}
 }
 
 // unlimited are limits that no module reaches.
-func unlimited() config.Limits {
-	return config.Limits{MaxFunctionsNumberPerContract: math.MaxUint64, MaxLocalsPerContract: math.MaxUint64,
+func unlimited() parameters.Limits {
+	return parameters.Limits{MaxFunctionsNumberPerContract: math.MaxUint64, MaxLocalsPerContract: math.MaxUint64,
 		MaxTablesPerContract: math.MaxUint64, MaxElementsPerContractTable: math.MaxUint64,
 		MaxFunctionBodySize: math.MaxUint64, MaxTypesPerContract: math.MaxUint64}
 }

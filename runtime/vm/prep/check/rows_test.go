@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
 // TestRows holds the tests of nearcore's near-vm-runner/src/prepare.rs, which set limits of their own.
@@ -15,13 +15,15 @@ func TestRows(t *testing.T) {
 		}
 		return sec(sectionImport, append(leb(uint64(len(limits))), b...))
 	}
-	limits := func(set func(*config.Limits)) func(*config.Wasm) { return func(w *config.Wasm) { set(&w.Limits) } }
-	body := limits(func(l *config.Limits) { l.MaxFunctionBodySize = 1000 })
-	perFunction := limits(func(l *config.Limits) { l.MaxBlocksPerFunction = 100 })
-	perContract := limits(func(l *config.Limits) { l.MaxBlocksPerContract, l.MaxBlocksPerFunction = 50, 1<<63 })
-	sixteen := limits(func(l *config.Limits) { l.MaxTypesPerContract = 16 })
-	stack := func(n uint64) func(*config.Wasm) {
-		return limits(func(l *config.Limits) { l.MaxOperandStackBytesPerFunction = n })
+	limits := func(set func(*parameters.Limits)) func(*parameters.Wasm) {
+		return func(w *parameters.Wasm) { set(&w.Limits) }
+	}
+	body := limits(func(l *parameters.Limits) { l.MaxFunctionBodySize = 1000 })
+	perFunction := limits(func(l *parameters.Limits) { l.MaxBlocksPerFunction = 100 })
+	perContract := limits(func(l *parameters.Limits) { l.MaxBlocksPerContract, l.MaxBlocksPerFunction = 50, 1<<63 })
+	sixteen := limits(func(l *parameters.Limits) { l.MaxTypesPerContract = 16 })
+	stack := func(n uint64) func(*parameters.Wasm) {
+		return limits(func(l *parameters.Limits) { l.MaxOperandStackBytesPerFunction = n })
 	}
 	ifs := func(n int) []byte {
 		return mainModule("i32", code(times(n, opLocalGet, 0, opIf, none, opNop, opEnd)))
@@ -48,7 +50,7 @@ func TestRows(t *testing.T) {
 	for _, c := range []struct {
 		row  string
 		code []byte
-		set  func(*config.Wasm)
+		set  func(*parameters.Wasm)
 		want string // "": fit; any: nearcore does not say which
 	}{
 		{"51 memory", wasm(sec(sectionMemory, vec(cat(1, 1, 1)))), nil, ""},

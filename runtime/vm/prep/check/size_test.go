@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-func june(v primitives.ProtocolVersion) *config.Wasm { return &config.MustGet(config.June(v)).Wasm }
+func june(v primitives.ProtocolVersion) *parameters.Wasm {
+	return &parameters.MustGet(parameters.June(v)).Wasm
+}
 
 // Sizes of nearcore's own preparation, run on its near-vm-runner at the commit.
 func TestNearSize(t *testing.T) {

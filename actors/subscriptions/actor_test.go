@@ -1,0 +1,114 @@
+package subscriptions
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// guarded is a sink that two goroutines look at.
+type guarded struct {
+	mu sync.Mutex
+	s  sink
+}
+
+func (g *guarded) Offer(n *view.Notice) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.s.Offer(n)
+}
+
+func (g *guarded) WhenRoom(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.s.WhenRoom(f)
+}
+
+func (g *guarded) End(view.EndReason, *view.Cursor) {}
+
+func (g *guarded) look(f func(*sink) bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return f(&g.s)
+}
+
+// TestRoomWhileThereIsMore: a subscriber that waited for room, and was woken by a block before it had word of any, goes on to the tip when
+// the word comes.
+func TestRoomWhileThereIsMore(t *testing.T) {
+	const blocks = 3 * step
+	tr := newTree()
+	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+	for range blocks {
+		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
+	}
+	g := &guarded{}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin, Chain: tr, Ledger: tr, Sink: g}
+	system := actor.NewActorSystem()
+	defer system.Shutdown()
+	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) }))
+	eventually := func(what string, ok func(*sink) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !g.look(ok); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	eventually("it does not wait for room", func(s *sink) bool { return s.asked != nil })
+	var asked func()
+	g.look(func(s *sink) bool {
+		s.room, asked = 1<<30, s.asked
+		return true
+	})
+	system.Root.Send(pid, messages.ChainMoved{})
+	asked()
+	eventually("it has fallen silent", func(s *sink) bool { return len(s.got) == blocks })
+}
+
+// TestEndedBeforeItsTurn: a subscription that has ended before its turn comes gets no actor, and each says once that it has none any more.
+func TestEndedBeforeItsTurn(t *testing.T) {
+	tr := newTree()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	system := actor.NewActorSystem()
+	defer system.Shutdown()
+	var made, gone atomic.Int64
+	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+		return New(Options{Subscriber: func(r *Request) *actor.Props {
+			made.Add(1)
+			return actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })
+		}})
+	}))
+	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+	for id := range messages.SubscriberID(10) {
+		r := &Request{ID: id, Query: &view.Subscription{Topic: view.TopicBlocks}, Begin: begin, Chain: tr, Ledger: tr, Sink: &guarded{},
+			Gone: func() { gone.Add(1) }}
+		if id > 0 {
+			r.End(view.EndCancelled)
+		}
+		system.Root.Send(pid, r)
+	}
+	until := time.Now().Add(time.Minute)
+	for gone.Load() < 9 && time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+	}
+	if made.Load() != 1 || gone.Load() != 9 {
+		t.Errorf("%d have an actor, %d say that they have none", made.Load(), gone.Load())
+	}
+	system.Root.Send(pid, messages.Unsubscribe{Subscriber: 0})
+	for gone.Load() < 10 && time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+	}
+	if gone.Load() != 10 {
+		t.Errorf("%d of 10 say that they have no actor", gone.Load())
+	}
+}

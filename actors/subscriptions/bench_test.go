@@ -1,0 +1,56 @@
+package subscriptions
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// straight is a chain without branches, whose answers cost nothing.
+type straight struct {
+	*tree
+	list []view.At
+}
+
+func (s *straight) Tip(view.RefKind) (view.At, error) { return s.list[len(s.list)-1], nil }
+
+func (s *straight) Step(after view.At, _ view.RefKind) (out Step, err error) {
+	if i := int(after.Height) + 1; i < len(s.list) {
+		out.Next = s.list[i]
+	}
+	return out, nil
+}
+
+// BenchmarkSubscribers is what a block costs for each of 1,000 subscribers that follow the head, all topics alike, with what is encoded once for all.
+func BenchmarkSubscribers(b *testing.B) {
+	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicEvents, view.TopicTransactions} {
+		b.Run(fmt.Sprintf("topic=%s", view.TopicNames[topic]), func(b *testing.B) {
+			b.ReportAllocs()
+			s := &straight{tree: newTree()}
+			s.list = []view.At{s.head}
+			const n = 1000
+			walks := make([]*walk, n)
+			for i := range walks {
+				walks[i] = &walk{q: &view.Subscription{Topic: topic, Account: "somebody", Lag: 64}, chain: s, ledger: s, sink: &forgetful{},
+					at: view.Cursor{At: s.head, Index: view.WholeBlock}}
+				walks[i].run()
+			}
+			for b.Loop() {
+				s.list = append(s.list, s.add(s.list[len(s.list)-1], primitives.Height(len(s.list)), nil, nil))
+				for _, w := range walks {
+					if v, end, err := w.run(); v != rests {
+						b.Fatal(v, end, err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/subscriber")
+		})
+	}
+}
+
+// forgetful always has room.
+type forgetful struct{ sink }
+
+func (*forgetful) Offer(*view.Notice) bool { return true }

@@ -1,0 +1,128 @@
+package subscriptions
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// onePlace is a chain with one place for those who read it, who have it in turns.
+type onePlace struct {
+	*tree
+	mu    sync.Mutex
+	taken bool
+	queue []*placed
+	asked int
+	order []int // who had it
+	again int   // had it twice in a row while another waited
+}
+
+// placed is one reader's chain.
+type placed struct {
+	*onePlace
+	number int
+	wake   func()
+	next   bool
+}
+
+func (p *placed) Past(_ primitives.Height, wake func()) (func(), bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	if p.taken && !p.next {
+		if p.wake = wake; !slices.Contains(p.queue, p) {
+			p.queue = append(p.queue, p)
+		}
+		return p.leave, false
+	}
+	p.taken, p.next = true, false
+	if n := len(p.order); n > 0 && p.order[n-1] == p.number && len(p.queue) > 0 {
+		p.again++
+	}
+	p.order = append(p.order, p.number)
+	return p.pass, true
+}
+
+func (p *placed) pass() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken = len(p.queue) > 0; p.taken {
+		next := p.queue[0]
+		p.queue, next.next = p.queue[1:], true
+		next.wake()
+	}
+}
+
+func (p *placed) leave() {
+	p.mu.Lock()
+	called := p.next
+	p.next = false
+	p.queue = slices.DeleteFunc(p.queue, func(x *placed) bool { return x == p })
+	p.mu.Unlock()
+	if called {
+		p.pass()
+	}
+}
+
+// TestTurns: subscribers that read the past have its one place in turns: each asks, waits until it is woken,
+// and gives it back behind so many blocks; and one that ends while it waits keeps it from nobody.
+func TestTurns(t *testing.T) {
+	const blocks, readers = 20 * step, 3
+	tr := newTree()
+	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+	for range blocks {
+		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	system := actor.NewActorSystem()
+	defer system.Shutdown()
+	chain := &onePlace{tree: tr, taken: true}
+	var sinks []*guarded
+	var pids []*actor.PID
+	for i := range readers + 1 {
+		g := &guarded{s: sink{room: 1 << 30}}
+		sinks = append(sinks, g)
+		r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin, Chain: &placed{onePlace: chain, number: i}, Ledger: tr, Sink: g}
+		pids = append(pids, system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })))
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !ok(); time.Sleep(100 * time.Microsecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	waiting := func() int {
+		chain.mu.Lock()
+		defer chain.mu.Unlock()
+		return len(chain.queue)
+	}
+	until("not all wait", func() bool { return waiting() == readers+1 })
+	system.Root.Stop(pids[0])
+	until("one that has ended waits", func() bool { return waiting() == readers })
+	(&placed{onePlace: chain}).pass()
+	until("they do not come to the end", func() bool {
+		n := 0
+		for _, g := range sinks {
+			g.look(func(s *sink) bool { n += len(s.got); return true })
+		}
+		return n == readers*blocks
+	})
+	until("the place is not given back", func() bool { chain.mu.Lock(); defer chain.mu.Unlock(); return !chain.taken })
+	turns := len(chain.order)
+	if chain.again > 0 || slices.Contains(chain.order, 0) || turns < readers*blocks/step || chain.asked > 2*turns+1 {
+		t.Errorf("%d turns, asked for %d times, %d of them twice in a row while another waited: %v", turns, chain.asked, chain.again, chain.order)
+	}
+	if sinks[0].look(func(s *sink) bool { return len(s.got) > 0 }) {
+		t.Error("who has ended was told of blocks")
+	}
+}

@@ -1,0 +1,167 @@
+package subscriptions
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/troupe-chain/troupe/actors/waiter"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/stream"
+)
+
+// tracks are the transactions of a subscription that are not final, as of a block.
+type tracks struct {
+	at    view.At
+	open  []*track // in the order in which blocks took them
+	await []primitives.Hash
+	news  []milestone // of the block
+}
+
+// track is one transaction.
+type track struct {
+	hash primitives.Hash
+	core *waiter.Core
+	told [view.LevelFinal + 1]bool
+}
+
+// milestone is that a transaction has come so far with the block.
+type milestone struct {
+	hash   primitives.Hash
+	level  view.ExecutionLevel
+	status view.FinalStatus
+	at     view.Cursor
+}
+
+// milestones are those that are told of, in this order; each is told once, also where one block reaches several.
+var milestones = [...]view.ExecutionLevel{
+	view.LevelIncluded, view.LevelExecutedOptimistic, view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal,
+}
+
+// finished tells whether all transactions that were asked for by hash are final.
+func (t *tracks) finished() bool { return len(t.open) == 0 && len(t.await) == 0 }
+
+// advance takes the next block.
+func (t *tracks) advance(q *view.Subscription, d *stream.Digest) error {
+	t.at, t.news = d.At(), nil
+	if q.Hashes == nil {
+		for _, hash := range executed(d, q.Account) {
+			t.open = append(t.open, &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)})
+		}
+	} else {
+		t.await = slices.DeleteFunc(t.await, func(hash primitives.Hash) bool {
+			_, ok := d.Executed(hash)
+			if ok {
+				t.open = append(t.open, &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)})
+			}
+			return ok
+		})
+	}
+	if len(t.open) > maxTracked {
+		return errTracked
+	}
+	t.open = slices.DeleteFunc(t.open, func(x *track) bool { return t.step(x, d) })
+	return nil
+}
+
+// executed are the transactions of an account in a block, but for those that have no outcome there: a chunk may hold some that are not valid any
+// more, and nothing ever comes of them.
+func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitives.Hash) {
+	for _, tx := range d.Transactions(account) {
+		if _, ok := d.Executed(tx.Hash()); ok {
+			hashes = append(hashes, tx.Hash())
+		}
+	}
+	return hashes
+}
+
+// step takes up what a block did for a transaction; true: it is final, and nothing more can be told of it.
+func (t *tracks) step(x *track, d *stream.Digest) bool {
+	m := messages.Progress{}
+	m.At.Head, m.At.Final = position(d)
+	stack := x.core.Open()
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		e, ok := d.Executed(id)
+		if !ok {
+			continue
+		}
+		m.Executed = append(m.Executed, messages.Executed{Outcome: e.Outcome, Block: d.Hash, Height: m.At.Head, Refund: e.Refund})
+		stack = append(stack, e.Outcome.Outcome.ReceiptIDs...)
+	}
+	x.core.Step(&m)
+	level := x.core.Level()
+	for _, wanted := range milestones {
+		if x.told[wanted] || !txstatus.Meets(level, wanted) {
+			continue
+		}
+		x.told[wanted] = true
+		t.news = append(t.news, milestone{
+			hash: x.hash, level: wanted, status: txstatus.Status(txstatus.Outcomes(x.hash, x.core)),
+			at: view.Cursor{At: t.at, Index: len(t.news)},
+		})
+	}
+	return x.told[view.LevelFinal]
+}
+
+// notice is milestone number i of the block.
+func (t *tracks) notice(i int) *view.Notice {
+	m := &t.news[i]
+	b := view.AppendCursor([]byte(`"cursor":`), &m.at)
+	b = append(append(append(b, `,"transaction":{"final_execution_status":"`...), m.level.String()...), '"')
+	b = view.AppendFinalStatus(append(b, `,"status":`...), &m.status)
+	b = view.AppendHash(append(b, `,"tx_hash":`...), &m.hash)
+	return &view.Notice{Cursor: m.at, Body: append(b, '}')}
+}
+
+// resume begins behind a block: with the transactions that were not final there, and what was told of them.
+func (t *tracks) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
+	t.at = d.At()
+	var hashes []primitives.Hash
+	if q.Hashes != nil {
+		hashes = q.Hashes
+	} else {
+		at := d
+		for range reach {
+			of := executed(at, q.Account)
+			slices.Reverse(of)
+			hashes = append(hashes, of...)
+			h := at.Block.Block.Header
+			before, err := chain.Digest(view.At{Height: h.PrevHeight, Hash: h.PrevHash})
+			if absent(err) {
+				break // it is the first, or the first that is stored
+			}
+			if err != nil {
+				return err
+			}
+			at = before
+		}
+		slices.Reverse(hashes)
+	}
+	var p messages.Progress
+	p.At.Head, p.At.Final = position(d)
+	for _, hash := range hashes {
+		x := &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)}
+		x.core.Step(&p)
+		if _, _, err := x.core.Read(ledger); err != nil {
+			return err
+		}
+		level := x.core.Level()
+		for _, wanted := range milestones {
+			x.told[wanted] = txstatus.Meets(level, wanted)
+		}
+		switch {
+		case x.told[view.LevelFinal]:
+		case x.core.Included():
+			t.open = append(t.open, x)
+		case q.Hashes != nil:
+			t.await = append(t.await, hash)
+		}
+	}
+	// As blocks took them: what one block reaches for several is numbered in that order.
+	slices.SortStableFunc(t.open, func(a, b *track) int { return cmp.Compare(a.core.Since(), b.core.Since()) })
+	return nil
+}

@@ -1,0 +1,60 @@
+package system
+
+import (
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Few is a dispatcher that runs mailboxes on a few goroutines at most, in the order in which they were woken, and lets all else go first between
+// two of them. What a block wakes by the thousand so takes its turns beside what somebody waits for, and not all of them before it. Its actors must
+// not wait for each other.
+type Few struct {
+	most  int
+	every time.Duration // so long one of its goroutines works before it lets all else go first
+
+	mu      sync.Mutex
+	woken   []func()
+	running int
+}
+
+// NewFew returns a dispatcher with so many goroutines. One that has worked for a while lets all else go first; 0: after each piece of work.
+func NewFew(most int, every time.Duration) *Few { return &Few{most: most, every: every} }
+
+// Schedule is part of actor.Dispatcher.
+func (d *Few) Schedule(fn func()) {
+	d.mu.Lock()
+	d.woken = append(d.woken, fn)
+	more := d.running < d.most
+	if more {
+		d.running++
+	}
+	d.mu.Unlock()
+	if more {
+		go d.run()
+	}
+}
+
+func (d *Few) run() {
+	for from := clock(); ; {
+		d.mu.Lock()
+		if len(d.woken) == 0 {
+			d.woken = nil // what it has grown to may have been much
+			d.running--
+			d.mu.Unlock()
+			return
+		}
+		fn := d.woken[0]
+		d.woken[0] = nil
+		d.woken = d.woken[1:]
+		d.mu.Unlock()
+		fn()
+		if d.every == 0 || clock()-from >= int64(d.every) {
+			runtime.Gosched()
+			from = clock()
+		}
+	}
+}
+
+// Throughput is part of actor.Dispatcher: how many messages an actor handles before it lets others run.
+func (d *Few) Throughput() int { return 300 }

@@ -1,0 +1,74 @@
+package system
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds are the upper ends of a histogram's buckets, the last one's but for what is greater: 4 µs to 17 s, each four times the one
+// before.
+var Bounds = func() (out [buckets]time.Duration) {
+	for i := range out {
+		out[i] = 1 << (finest + 2*i)
+	}
+	return out
+}()
+
+const (
+	buckets = 12
+	finest  = 12 // log2 of the first bound in ns
+)
+
+// histogram counts durations, from any goroutine.
+type histogram struct {
+	counts [buckets + 1]atomic.Uint64
+	sum    atomic.Int64
+}
+
+// add counts a duration in ns. One that is exactly a bound is below it.
+func (h *histogram) add(ns int64) {
+	ns = max(ns, 0)
+	i := 0
+	if ns > 0 {
+		i = max(bits.Len64(uint64(ns-1))-finest+1, 0) / 2
+	}
+	h.counts[min(i, buckets)].Add(1)
+	h.sum.Add(ns)
+}
+
+// Histogram is one at a moment.
+type Histogram struct {
+	Counts [buckets + 1]uint64 // by bucket; the last: above all bounds
+	Sum    time.Duration
+}
+
+// Count is how many durations there are.
+func (h *Histogram) Count() (n uint64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+// Within returns the bound below which this share of the durations is; beyond all bounds, four times the last.
+func (h *Histogram) Within(share float64) time.Duration {
+	all, sum := h.Count(), uint64(0)
+	if all == 0 {
+		return 0
+	}
+	for i, bound := range Bounds {
+		if sum += h.Counts[i]; float64(sum) >= share*float64(all) {
+			return bound
+		}
+	}
+	return 4 * Bounds[buckets-1]
+}
+
+func (h *histogram) sample() (out Histogram) {
+	for i := range h.counts {
+		out.Counts[i] = h.counts[i].Load()
+	}
+	out.Sum = time.Duration(h.sum.Load())
+	return out
+}

@@ -1,0 +1,49 @@
+package system
+
+import (
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// TestDeepMailbox: an actor whose mailbox is never empty keeps none of the few goroutines for itself: others have their turns between its own.
+func TestDeepMailbox(t *testing.T) {
+	sys, few, m := NewSystem(), NewFew(1, time.Millisecond), NewMeter()
+	stop, begun, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
+	deep := sys.Root.Spawn(Props("counter", m, func() actor.Actor {
+		return actor.ReceiveFunc(func(c actor.Context) {
+			if _, ok := c.Message().(note); !ok {
+				return
+			}
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+			select {
+			case <-stop:
+			default:
+				c.Send(c.Self(), note(1))
+			}
+		})
+	}, actor.WithDispatcher(few)))
+	sys.Root.Send(deep, note(1))
+	<-begun
+	other := sys.Root.Spawn(Props("other", m, func() actor.Actor {
+		return actor.ReceiveFunc(func(c actor.Context) {
+			if _, ok := c.Message().(note); ok {
+				close(done)
+			}
+		})
+	}, actor.WithDispatcher(few)))
+	sys.Root.Send(other, note(1))
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("the other has no turn")
+	}
+	close(stop)
+	if err := sys.Root.StopFuture(deep).Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,46 @@
+package system
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestIdle: a goroutine of the dispatcher that has work now and then stays, and ends a minute or two behind the last.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running := func() int { // the runtime begins goroutines of its own when it likes
+			stacks := make([]byte, 1<<20)
+			return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("link.(*Dispatcher).run("))
+		}
+		d, before := NewDispatcher(), running()
+		count := func() int {
+			synctest.Wait()
+			return running() - before
+		}
+		hold := make(chan struct{})
+		for range 3 {
+			d.Schedule(func() { <-hold })
+		}
+		close(hold)
+		if n := count(); n != 3 {
+			t.Fatalf("%d goroutines, want 3", n)
+		}
+		last := time.Now()
+		for range 20 {
+			time.Sleep(idle/3 + time.Millisecond) // not when all look at the same moment whether they have had work: then one more may begin
+			d.Schedule(func() { last = time.Now() })
+			if n := count(); n < 1 || n > 3 {
+				t.Fatalf("%d goroutines", n)
+			}
+		}
+		for count() > 0 {
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(last); took < idle || took > 2*idle+time.Second {
+			t.Errorf("the last one ended after %v", took)
+		}
+	})
+}

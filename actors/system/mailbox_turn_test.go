@@ -1,0 +1,64 @@
+package system
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// TestTurn: an actor with a deep mailbox gets a time of the processor, however many others want it, and gives way behind that.
+func TestTurn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	sys := NewSystem()
+	const messages = 100_000
+	var others atomic.Int64
+	var began, ended int64
+	n, done := 0, make(chan struct{})
+	hold := make(chan struct{})
+	pid := sys.Root.Spawn(Props("counter", NewMeter(), func() actor.Actor {
+		return actor.ReceiveFunc(func(c actor.Context) {
+			if _, ok := c.Message().(note); !ok {
+				return
+			}
+			if n++; n == 1 {
+				<-hold
+				began = others.Load()
+			}
+			if n == messages {
+				ended = others.Load()
+				close(done)
+			}
+		})
+	}))
+	for range messages {
+		sys.Root.Send(pid, note(1))
+	}
+	stop := make(chan struct{})
+	for range 50 { // who wants the processor all the time, and takes 20 us of it
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for begin := time.Now(); time.Since(begin) < 20*time.Microsecond; {
+				}
+				others.Add(1)
+				runtime.Gosched()
+			}
+		}()
+	}
+	begin := time.Now()
+	close(hold)
+	<-done
+	close(stop)
+	turns := (ended - began) / 50
+	t.Logf("%d messages in %v, while others had %d turns each", messages, time.Since(begin), turns)
+	if turns < 2 || turns > messages/300/3 {
+		t.Errorf("others had %d turns each while %d messages were handled: by the message they would have %d, and without end none", turns, messages, messages/300)
+	}
+}

@@ -1,0 +1,189 @@
+package system
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Meter keeps account of all actors: by kind and shard those that there are a few of, by kind those that clients make.
+type Meter struct {
+	// Crashed is told of a panic of an actor that was ending already; nil: nobody. It is set before the first actor is made.
+	Crashed func(id string, c *Crash)
+
+	mu    sync.Mutex
+	all   map[name]*Counter
+	boxes map[*box]struct{} // of actors that live
+}
+
+type name struct{ kind, shard string }
+
+// NewMeter returns an empty meter.
+func NewMeter() *Meter { return &Meter{all: map[name]*Counter{}, boxes: map[*box]struct{}{}} }
+
+// Counter counts what the actors of a name do.
+type Counter struct {
+	name            name
+	waited, handled histogram
+	restarts, dead  atomic.Int64
+	stalls          atomic.Int64
+}
+
+// Sample is a Counter's state at a moment, with that of its actors.
+type Sample struct {
+	Name     string        // the kind
+	Shard    string        // empty: of no shard
+	Alive    int64         // instances
+	Mailbox  int64         // messages that wait
+	Messages int64         // handled since the process began
+	Busy     time.Duration // spent on them, and on those that are being handled
+	Oldest   time.Duration // how long the message that has waited longest waits
+	Since    time.Duration // how long the message that is being handled for longest is
+	Waited   Histogram     // of the time in the mailbox
+	Handled  Histogram
+	Restarts int64
+	Dead     int64 // messages that nobody handled, since their receiver had ended
+	Stalls   int64 // how often the watchdog has spoken
+}
+
+// Title is the kind, with the shard if there is one.
+func (s *Sample) Title() string {
+	if s.Shard == "" {
+		return s.Name
+	}
+	return s.Name + "/" + s.Shard
+}
+
+// counter returns the counter of a name. The caller holds mu.
+func (m *Meter) counter(n name) *Counter {
+	c := m.all[n]
+	if c == nil {
+		c = &Counter{name: n}
+		m.all[n] = c
+	}
+	return c
+}
+
+// enter begins the account of an actor, whose id tells its shard: shards/<id> and below.
+func (m *Meter) enter(b *box, id string) {
+	n := name{kind: b.kind}
+	if rest, ok := strings.CutPrefix(id, "shards/"); ok {
+		n.shard, _, _ = strings.Cut(rest, "/")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b.count, b.id = m.counter(n), id
+	m.boxes[b] = struct{}{}
+}
+
+func (m *Meter) exit(b *box) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.boxes, b)
+}
+
+// Dropped counts a message that nobody will handle, and answers for it. c is nil where only the kind is known.
+func (m *Meter) Dropped(kind string, c *Counter, msg any) {
+	if c == nil {
+		m.mu.Lock()
+		c = m.counter(name{kind: kind})
+		m.mu.Unlock()
+	}
+	c.dead.Add(1)
+	if q, ok := msg.(Answerable); ok {
+		q.Failed(ErrUnhandled)
+	}
+}
+
+// Samples returns all counters, by name.
+func (m *Meter) Samples() []Sample {
+	now := clock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := make(map[*Counter]*Sample, len(m.all))
+	out := make([]Sample, 0, len(m.all))
+	for n, c := range m.all {
+		s := Sample{Name: n.kind, Shard: n.shard, Waited: c.waited.sample(), Handled: c.handled.sample(), Restarts: c.restarts.Load(),
+			Dead: c.dead.Load(), Stalls: c.stalls.Load()}
+		s.Messages, s.Busy = int64(s.Handled.Count()), s.Handled.Sum
+		out = append(out, s)
+		of[c] = &out[len(out)-1]
+	}
+	for b := range m.boxes {
+		s := of[b.count]
+		s.Alive++
+		s.Mailbox += max(b.waiting.Load(), 0)
+		if from := b.busy.Load(); from != 0 {
+			took := time.Duration(max(now-from, 0))
+			s.Since, s.Busy = max(s.Since, took), s.Busy+took
+		}
+		if at := b.oldest.Load(); at != 0 {
+			s.Oldest = max(s.Oldest, time.Duration(max(now-at, 0)))
+		}
+	}
+	slices.SortFunc(out, func(a, b Sample) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(len(a.Shard), len(b.Shard)), strings.Compare(a.Shard, b.Shard))
+	})
+	return out
+}
+
+// Stall is an actor that stands still.
+type Stall struct {
+	Kind, Shard string
+	Busy        time.Duration // with one message; 0: with none
+	Oldest      time.Duration // how long the first message waits; 0: none does
+	Mailbox     int64
+}
+
+// Stalls returns the actors that are with one message, or have one waiting, for longer than limit, and were not returned for the same
+// message before. It is for one goroutine.
+func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
+	now := clock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for b := range m.boxes {
+		busy, oldest := b.busy.Load(), b.oldest.Load()
+		since := busy
+		if since == 0 || now-since < int64(limit) {
+			since = oldest
+		}
+		if since == 0 || now-since < int64(limit) || since <= b.told {
+			continue
+		}
+		b.told = since
+		b.count.stalls.Add(1)
+		s := Stall{Kind: b.kind, Shard: b.count.name.shard, Mailbox: b.waiting.Load()}
+		if busy != 0 {
+			s.Busy = time.Duration(now - busy)
+		}
+		if oldest != 0 {
+			s.Oldest = time.Duration(now - oldest)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Listen counts the messages of a system to actors that are gone, by the kind that an actor's id tells, and answers for them.
+func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
+	sys.EventStream.Subscribe(func(e any) {
+		d, ok := e.(*actor.DeadLetterEvent)
+		if !ok {
+			return
+		}
+		switch d.Message.(type) {
+		case actor.SystemMessage, actor.AutoReceiveMessage: // of protoactor's own
+		default:
+			id := ""
+			if d.PID != nil {
+				id = d.PID.GetId()
+			}
+			m.Dropped(kind(id), nil, d.Message)
+		}
+	})
+}

@@ -1,0 +1,438 @@
+// Package txtracker tells waiters what becomes of their transactions, each only what concerns it.
+//
+//	in      Watch, Unwatch from waiters; BlockAccepted, WentBack from the chain; TransactionsDropped from the mempools
+//	out     Progress to waiters; WatchAgain when it begins
+//	state   Actor: waiters, by transaction in groups; by transaction or receipt and by height which group waits for it, by key and by
+//	        the height of expiry which waiter does
+//	units   heights in blocks
+//	bound   the waiters that sessions allow; what mempools drop while blocks are on their way to the disk; ids as their transactions have receipts, once for all who wait for one. A block costs a
+//	        look-up an outcome, and a look-up a changed access key while anybody watches one; beyond that only the waiters that it
+//	        concerns. A reorganisation concerns all
+//	errors  none
+//	source  rpc.md 5.1
+//
+// All it knows can be had again: after a failure it begins at the head, asks the waiters to say again what they watch, and
+// they read what they have missed.
+package txtracker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Out is whom the actor talks to.
+type Out struct {
+	Progress func(messages.Address, messages.Progress)
+	Again    messages.Sender[messages.WatchAgain]
+}
+
+// branches counts those that all actors of the process have told of.
+var branches atomic.Uint64
+
+func nextBranch() messages.Branch { return messages.Branch(branches.Add(1)) }
+
+// Actor is the register.
+type Actor struct {
+	out     Out
+	at      messages.Position
+	branch  messages.Branch
+	waiters map[messages.Address]*waiter
+	groups  map[primitives.Hash]*group
+	byID    map[primitives.Hash][]*group              // mostly one: more where somebody waits for a receipt as if it were a transaction
+	byFinal map[primitives.Height]map[*group]struct{} // who is told when the block of this height is final
+	byKey   map[string]*queue                         // by nonce
+	expires queue                                     // by height
+	touched []*group                                  // of the block in work
+	doubts  []*waiter                                 // of the block in work
+	dropped []messages.TransactionsDropped            // of which a block above the head may have some
+}
+
+// group is who waits for one transaction. What follows from that is the same for all of them.
+type group struct {
+	hash    primitives.Hash
+	waiters []*waiter
+	ids     []primitives.Hash
+	finals  []primitives.Height // of byFinal
+	news    []messages.Executed // of the block in work
+	told    bool                // it is in touched
+}
+
+type waiter struct {
+	address messages.Address
+	group   *group
+	index   int          // in the group
+	use     messages.Use // Key is empty: it is in neither queue
+	place   [2]int       // in the queues
+	doubt   bool         // it is in doubts
+}
+
+// New returns the actor; it knows the blocks up to at.
+func New(at messages.Position, out Out) *Actor {
+	return &Actor{
+		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
+		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*queue{}, expires: queue{which: byExpiry},
+	}
+}
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	if _, ok := c.Message().(*actor.Started); ok {
+		a.out.Again(messages.WatchAgain{})
+		return
+	}
+	a.Handle(c.Message())
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	switch m := msg.(type) {
+	case messages.Watch:
+		a.watch(&m)
+	case messages.Unwatch:
+		a.unwatch(m.Waiter)
+	case messages.BlockAccepted:
+		a.accept(&m)
+	case messages.WentBack:
+		a.wentBack(m.At)
+	case messages.TransactionsDropped:
+		if m.Tip > a.at.Head {
+			a.dropped = append(a.dropped, m)
+		} else {
+			a.drop(&m)
+		}
+	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	default:
+		panic(fmt.Sprintf("milestones actor: no case for %T", m))
+	}
+}
+
+// drop tells of transactions that have left the pools.
+func (a *Actor) drop(m *messages.TransactionsDropped) {
+	for _, x := range m.List {
+		for _, g := range a.byID[x.Hash] {
+			a.tellAll(g, messages.Progress{Dropped: x.Err, Nth: x.Nth})
+		}
+	}
+}
+
+// dropUpTo tells of those that waited for the block in work.
+func (a *Actor) dropUpTo() {
+	a.dropped = slices.DeleteFunc(a.dropped, func(m messages.TransactionsDropped) bool {
+		due := m.Tip <= a.at.Head
+		if due {
+			a.drop(&m)
+		}
+		return due
+	})
+}
+
+// Len is the number of waiters and of what they wait for.
+func (a *Actor) Len() (waiters, things int) {
+	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
+}
+
+// tell says something as of where the chain is.
+func (a *Actor) tell(w *waiter, m messages.Progress) {
+	m.At, m.Branch = a.at, a.branch
+	a.out.Progress(w.address, m)
+}
+
+func (a *Actor) tellAll(g *group, m messages.Progress) {
+	for _, w := range g.waiters {
+		a.tell(w, m)
+	}
+}
+
+func (a *Actor) watch(m *messages.Watch) {
+	w := a.waiters[m.Waiter]
+	if w == nil {
+		g := a.groups[m.Hash]
+		if g == nil {
+			g = &group{hash: m.Hash}
+			a.groups[m.Hash] = g
+		}
+		w = &waiter{address: m.Waiter, group: g, index: len(g.waiters)}
+		g.waiters = append(g.waiters, w)
+		a.waiters[m.Waiter] = w
+	}
+	g, fresh := w.group, false
+	for _, id := range m.IDs {
+		fresh = a.add(g, id) || fresh
+	}
+	for _, h := range m.Executed {
+		a.awaitFinal(g, h)
+	}
+	if m.Use.Key != "" {
+		a.unuse(w)
+		a.use(w, m.Use)
+	}
+	if fresh { // what of these was executed before now nobody was told
+		a.tellAll(g, messages.Progress{Watched: true})
+	} else {
+		a.tell(w, messages.Progress{Watched: true})
+	}
+}
+
+// add has a group told of an id; fresh: it was not.
+func (a *Actor) add(g *group, id primitives.Hash) (fresh bool) {
+	at := a.byID[id]
+	if slices.Contains(at, g) {
+		return false
+	}
+	a.byID[id] = append(at, g)
+	g.ids = append(g.ids, id)
+	return true
+}
+
+func (a *Actor) awaitFinal(g *group, h primitives.Height) {
+	if h <= a.at.Final || slices.Contains(g.finals, h) {
+		return
+	}
+	at := a.byFinal[h]
+	if at == nil {
+		at = map[*group]struct{}{}
+		a.byFinal[h] = at
+	}
+	at[g] = struct{}{}
+	g.finals = append(g.finals, h)
+}
+
+// use puts a waiter into the queues of its key and of expiry.
+func (a *Actor) use(w *waiter, u messages.Use) {
+	q := a.byKey[u.Key]
+	if q == nil {
+		q = &queue{which: byNonce}
+		a.byKey[u.Key] = q
+	}
+	w.use = u
+	q.push(w)
+	a.expires.push(w)
+}
+
+// unuse takes it out of both.
+func (a *Actor) unuse(w *waiter) {
+	if w.use.Key == "" {
+		return
+	}
+	q := a.byKey[w.use.Key]
+	q.pull(w.place[byNonce])
+	if len(q.list) == 0 {
+		delete(a.byKey, w.use.Key)
+	}
+	a.expires.pull(w.place[byExpiry])
+	w.use = messages.Use{}
+}
+
+func (a *Actor) unwatch(address messages.Address) {
+	w := a.waiters[address]
+	if w == nil {
+		return
+	}
+	delete(a.waiters, address)
+	a.unuse(w)
+	g, last := w.group, len(w.group.waiters)-1
+	moved := g.waiters[last]
+	g.waiters[w.index], moved.index = moved, w.index
+	g.waiters[last] = nil
+	if g.waiters = g.waiters[:last]; last == 0 {
+		a.forget(g)
+	}
+}
+
+// forget ends a group that has no waiters any more.
+func (a *Actor) forget(g *group) {
+	delete(a.groups, g.hash)
+	for _, h := range g.finals {
+		if at := a.byFinal[h]; at != nil {
+			if delete(at, g); len(at) == 0 {
+				delete(a.byFinal, h)
+			}
+		}
+	}
+	for _, x := range g.ids {
+		if at := a.byID[x]; len(at) > 1 {
+			a.byID[x] = slices.DeleteFunc(at, func(o *group) bool { return o == g })
+		} else {
+			delete(a.byID, x)
+		}
+	}
+}
+
+// ErrWentBack ends waits for what has never been.
+var ErrWentBack = errors.New("the chain went back to a snapshot, behind which nothing of this is known")
+
+// wentBack begins anew at a position that the chain had before.
+func (a *Actor) wentBack(at messages.Position) {
+	a.at, a.branch, a.dropped = at, nextBranch(), nil
+	for address, w := range a.waiters { // each is told on its own, so the order does not matter
+		a.tell(w, messages.Progress{Lost: ErrWentBack})
+		a.unwatch(address)
+	}
+}
+
+// touch notes that a block concerns a group.
+func (a *Actor) touch(g *group) {
+	if !g.told {
+		g.told = true
+		a.touched = append(a.touched, g)
+	}
+}
+
+// doubt notes that a block concerns what a waiter's transaction rests on.
+func (a *Actor) doubt(w *waiter) {
+	a.unuse(w)
+	if !w.doubt {
+		w.doubt = true
+		a.doubts = append(a.doubts, w)
+	}
+}
+
+func (a *Actor) accept(m *messages.BlockAccepted) {
+	if !m.IsHead || m.Height() <= a.at.Head {
+		// What a branch executes counts once it is the chain, and then all is read again. A block that is no news lay in the mailbox when
+		// this actor began at one that followed it.
+		return
+	}
+	before := a.at.Final
+	a.at = messages.Position{Head: m.Height(), Final: max(before, m.Final)}
+	if m.Reorganised {
+		a.branch = nextBranch()
+	}
+	defer a.dropUpTo()
+	if len(a.waiters) == 0 {
+		return
+	}
+	a.executed(m)
+	a.used(m)
+	a.final(before)
+	for len(a.expires.list) > 0 && a.expires.list[0].use.Expires <= a.at.Head {
+		a.doubt(a.expires.list[0])
+	}
+	if m.Reorganised {
+		for _, g := range a.groups { // each is told on its own, so the order does not matter
+			a.touch(g)
+		}
+	}
+	for _, g := range a.touched {
+		news := messages.Progress{Executed: g.news, Reorganised: m.Reorganised}
+		for _, w := range g.waiters {
+			news.Doubt = w.doubt
+			a.tell(w, news)
+		}
+	}
+	for i, w := range a.doubts {
+		if !w.group.told {
+			a.tell(w, messages.Progress{Doubt: true})
+		}
+		w.doubt, a.doubts[i] = false, nil
+	}
+	for i, g := range a.touched {
+		g.news, g.told, a.touched[i] = nil, false, nil
+	}
+	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
+}
+
+// executed notes the outcomes of a block that somebody watches.
+func (a *Actor) executed(m *messages.BlockAccepted) {
+	var refunds map[primitives.Hash]bool
+	for s := range m.Shards {
+		outcomes := m.Shards[s].Outcomes
+		for i := range outcomes {
+			o := &outcomes[i]
+			list := a.byID[o.ID]
+			if len(list) == 0 {
+				continue
+			}
+			if refunds == nil {
+				refunds = systemReceipts(m)
+			}
+			e := messages.Executed{Outcome: o, Block: m.Hash, Height: m.Height()}
+			if n := len(o.Outcome.ReceiptIDs); n > 0 && refunds[o.Outcome.ReceiptIDs[n-1]] {
+				e.Refund = o.Outcome.ReceiptIDs[n-1]
+			}
+			for _, g := range list {
+				a.touch(g)
+				if len(g.news) == 0 { // included at the latest now
+					for _, w := range g.waiters {
+						a.unuse(w)
+					}
+				}
+				g.news = append(g.news, e)
+				a.awaitFinal(g, e.Height)
+				for _, id := range o.Outcome.ReceiptIDs {
+					a.add(g, id)
+				}
+			}
+		}
+	}
+}
+
+// used looks for nonces that somebody else's transaction, or a delegate action, has used, and for keys that are gone.
+func (a *Actor) used(m *messages.BlockAccepted) {
+	for s := range m.Shards {
+		changes := m.Shards[s].Changes
+		for i := range changes {
+			if len(a.byKey) == 0 {
+				return
+			}
+			key := changes[i].Key
+			if key[0] != byte(primitives.ColAccessKey) {
+				continue
+			}
+			q := a.byKey[string(key)]
+			if q == nil {
+				continue
+			}
+			value := changes[i].Last()
+			for len(q.list) > 0 {
+				w := q.list[0]
+				if len(value) >= 8 && primitives.Nonce(binary.LittleEndian.Uint64(value)) < w.use.Nonce {
+					break
+				}
+				a.doubt(w)
+			}
+		}
+	}
+}
+
+// final tells those whose blocks have become final since before.
+func (a *Actor) final(before primitives.Height) {
+	each := func(h primitives.Height) {
+		for g := range a.byFinal[h] { // each is told on its own, so the order does not matter
+			g.finals = slices.DeleteFunc(g.finals, func(x primitives.Height) bool { return x == h })
+			a.touch(g)
+		}
+		delete(a.byFinal, h)
+	}
+	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // blocks were skipped
+		for h := range a.byFinal {
+			if h <= a.at.Final {
+				each(h)
+			}
+		}
+		return
+	}
+	for h := before + 1; h <= a.at.Final; h++ {
+		each(h)
+	}
+}
+
+// systemReceipts are the ids of the refunds that a block sends.
+func systemReceipts(m *messages.BlockAccepted) map[primitives.Hash]bool {
+	out := map[primitives.Hash]bool{}
+	for s := range m.Shards {
+		for _, r := range m.Shards[s].Outgoing {
+			if r.PredecessorID == primitives.SystemAccount {
+				out[r.ID] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package txtracker
+
+// A waiter whose transaction may become invalid lies in two queues.
+const (
+	byNonce  = iota // of its key
+	byExpiry        // of all
+)
+
+// queue is a heap of waiters that know their places.
+type queue struct {
+	which int
+	list  []*waiter
+}
+
+func (q *queue) key(w *waiter) uint64 {
+	if q.which == byNonce {
+		return uint64(w.use.Nonce)
+	}
+	return uint64(w.use.Expires)
+}
+
+func (q *queue) push(w *waiter) {
+	q.list = append(q.list, w)
+	q.up(len(q.list) - 1)
+}
+
+// pull takes out what is at place i.
+func (q *queue) pull(i int) {
+	last := len(q.list) - 1
+	moved := q.list[last]
+	q.list[last] = nil
+	q.list = q.list[:last]
+	if i == last {
+		return
+	}
+	q.list[i] = moved
+	q.down(i)
+	q.up(moved.place[q.which])
+}
+
+func (q *queue) up(i int) {
+	w := q.list[i]
+	for i > 0 {
+		parent := (i - 1) / 2
+		if q.key(q.list[parent]) <= q.key(w) {
+			break
+		}
+		q.set(i, q.list[parent])
+		i = parent
+	}
+	q.set(i, w)
+}
+
+func (q *queue) down(i int) {
+	w := q.list[i]
+	for {
+		child := 2*i + 1
+		if child >= len(q.list) {
+			break
+		}
+		if child+1 < len(q.list) && q.key(q.list[child+1]) < q.key(q.list[child]) {
+			child++
+		}
+		if q.key(w) <= q.key(q.list[child]) {
+			break
+		}
+		q.set(i, q.list[child])
+		i = child
+	}
+	q.set(i, w)
+}
+
+func (q *queue) set(i int, w *waiter) { q.list[i], w.place[q.which] = w, i }

@@ -1,0 +1,91 @@
+package blockdoc
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestBounds: what is told of too many shards, or in too many bytes altogether, is refused before it is read; and a transaction longer than any is not
+// hashed by each block.
+func TestBounds(t *testing.T) {
+	many := `{"chunks":[` + strings.Repeat("{},", maxShards) + `{}],"header":{}}`
+	if _, err := ParseBlock([]byte(many)); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), "chunks") {
+		t.Errorf("chunks: %v", err)
+	}
+	d := new(Document)
+	for i := range maxShards + 1 {
+		if err := d.AddShard(json.RawMessage(`{"shard_id":1}`)); (err != nil) != (i == maxShards) {
+			t.Fatalf("shard %d: %v", i, err)
+		}
+	}
+	d = &Document{size: MaxDocument - 20}
+	if err := d.AddShard(json.RawMessage(`{"shard_id":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.AddChunk(json.RawMessage(`{"author":"a"}`)); !errors.Is(err, ErrForm) {
+		t.Errorf("more bytes: %v", err)
+	}
+	own := primitives.Transaction{SignerID: "a", ReceiverID: "b", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(),
+		Actions: []primitives.Action{&primitives.FunctionCall{Method: "m", Args: make([]byte, maxTransaction)}}}
+	asked := 0
+	err := (&Transaction{SignedTransaction: &primitives.SignedTransaction{Transaction: own}}).Complete(nil, func(yield func(primitives.Hash) bool) {
+		asked++
+		yield(primitives.Hash{})
+	})
+	if !errors.Is(err, ErrLacks) || asked != 0 {
+		t.Errorf("a long transaction: %v, asked for blocks %d times", err, asked)
+	}
+}
+
+// TestFits: more bytes of transactions or receipts than the chunk's header says that it has are refused before a block is searched for or a root computed; so
+// what a lying feed costs is bounded by the chunk that it lies about.
+func TestFits(t *testing.T) {
+	s := readStream(t)
+	b := newBooks()
+	b.blocks = s.before
+	ids := s.layout.ShardIDs()
+	txs, receipts := 0, 0
+	for _, line := range s.lines[1:400] {
+		d, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.learn(d)
+		k := b.known(&s.layout)
+		for i, h := range d.Block.Body.Chunks {
+			shard := d.Shard(h.ShardID)
+			if shard == nil || shard.Chunk == nil || h.HeightIncluded != d.Block.Header.Height {
+				continue
+			}
+			asked := 0
+			chunks := func(held primitives.ShardID) error {
+				_, err := d.Chunks(k.Code, func(each func(primitives.Hash) bool) { asked++; k.Ancestors(each) }, &Wanted{Layout: s.layout, Held: []primitives.ShardID{held}})
+				return err
+			}
+			was := h.EncodedLength
+			var lie *Lie
+			if list := shard.Transactions; len(list) > 0 && len(list[0].Slots) == 0 {
+				h.EncodedLength = uint64(len(list[0].SignedTransaction.AppendBorsh(nil)) - 1)
+				if err := chunks(ids[i]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) || asked > 0 {
+					t.Fatalf("block %d: %v, blocks were asked for %d times", d.Block.Header.Height, err, asked)
+				}
+				txs++
+			}
+			if list := shard.Receipts; len(list) > 0 && len(list[0].Slots) == 0 {
+				h.EncodedLength = 1
+				if err := chunks(ids[(i+1)%len(ids)]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) {
+					t.Fatalf("block %d: %v", d.Block.Header.Height, err)
+				}
+				receipts++
+			}
+			h.EncodedLength = was
+		}
+	}
+	if txs < 100 || receipts < 100 {
+		t.Errorf("%d chunks with transactions and %d with receipts were looked at", txs, receipts)
+	}
+}

@@ -1,0 +1,385 @@
+package blockdoc
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Known is what a Document is completed and checked with.
+type Known struct {
+	Code      Code
+	Ancestors Ancestors
+	Layout    *primitives.ShardLayout // of the block before; nil: not known, and the roots of receipts are not computed
+}
+
+// Report says what of a document is proven by the block's hash, and what by that of a later block.
+type Report struct {
+	// Outcomes are the roots of what new chunks' shards executed in this block. The next new chunk of the shard must name it
+	// (prev_outcome_root): then they are proven by the hash of the block that has it.
+	Outcomes map[primitives.ShardID]primitives.Hash
+	// Whole tells of which shards there are no other outcomes than those that are told.
+	Whole map[primitives.ShardID]bool
+	// Transactions and Receipts tell of which shards they are proven by the roots in the chunk's header.
+	Transactions, Receipts map[primitives.ShardID]bool
+	// Lacking says why they are not.
+	Lacking []error
+}
+
+// Check holds a document to the block's hash: the chunk headers, their roots, transactions, receipts and outcomes. What comes out is true of
+// the block that has that hash, as far as the Report says; that the chain has such a block is for others to tell (a Chain, or the engine).
+func (d *Document) Check(k Known) (*Report, error) {
+	if err := d.checkBlock(); err != nil {
+		return nil, err
+	}
+	r := &Report{Outcomes: map[primitives.ShardID]primitives.Hash{}, Whole: map[primitives.ShardID]bool{},
+		Transactions: map[primitives.ShardID]bool{}, Receipts: map[primitives.ShardID]bool{}}
+	chunks, at := d.Block.Body.Chunks, 0
+	for i := range d.Shards {
+		s := &d.Shards[i]
+		where := fmt.Sprintf("shards[%d]", i)
+		for at < len(chunks) && chunks[at].ShardID != s.ID {
+			at++
+		}
+		if at == len(chunks) {
+			return nil, lief(where, "the block has no shard %d, or has it before those that are told of before it", s.ID)
+		}
+		if err := d.checkShard(where, s, k, r); err != nil {
+			return nil, err
+		}
+		at++
+	}
+	return r, nil
+}
+
+func (d *Document) checkBlock() error {
+	h := d.Block.Header
+	skip := []string{"hash", "chunk_hash"}
+	if len(d.chunks) == 0 && len(h.ChunkMask) > 0 { // earlier feeds tell of chunk headers beside the block alone
+		if err := d.gatherChunks(); err != nil {
+			return err
+		}
+		skip = append(skip, "chunks")
+	}
+	if err := same("block", d.raw, view.AppendBlock(nil, d.Author, d.Block), skip...); err != nil {
+		return err
+	}
+	if h.IsGenesis() { // which names no outcomes, and below height 1 no mask; who follows knows it, and nobody approves of it
+		return d.checkGenesis()
+	}
+	if len(h.ChunkMask) != len(d.chunks) {
+		return lief("block.chunks", "%d, and the mask has %d", len(d.chunks), len(h.ChunkMask))
+	}
+	chunks := d.Block.Body.Chunks
+	root := func(leaf func(int) []byte) primitives.Hash {
+		leaves := make([]primitives.Hash, len(chunks))
+		for i := range leaves {
+			leaves[i] = primitives.HashBytes(leaf(i))
+		}
+		return primitives.MerkleRoot(leaves)
+	}
+	for _, x := range []struct {
+		name string
+		want primitives.Hash
+		leaf func(int) []byte
+	}{
+		{"prev_state_root", h.PrevStateRoot, func(i int) []byte { return chunks[i].PrevStateRoot[:] }},
+		{"outcome_root", h.PrevOutcomeRoot, func(i int) []byte { return chunks[i].PrevOutcomeRoot[:] }},
+		{"chunk_receipts_root", h.PrevChunkOutgoingReceiptsRoot, func(i int) []byte { return chunks[i].PrevOutgoingReceiptsRoot[:] }},
+		{"chunk_tx_root", h.ChunkTxRoot, func(i int) []byte { return chunks[i].TxRoot[:] }},
+		{"chunk_headers_root", h.ChunkHeadersRoot, func(i int) []byte {
+			return borsh.AppendUint64(d.chunks[i].AppendBorsh(nil), uint64(chunks[i].HeightIncluded))
+		}},
+	} {
+		if root(x.leaf) != x.want {
+			return lief("block.chunks", "their %s is another than the header's", x.name)
+		}
+	}
+	for i, c := range chunks {
+		if included := c.HeightIncluded == h.Height; included != h.ChunkMask[i] {
+			return lief("block.chunks", "shard %d: the mask says %v, the height %v", c.ShardID, h.ChunkMask[i], included)
+		}
+	}
+	return nil
+}
+
+// gatherChunks takes the headers of new chunks from the shards.
+func (d *Document) gatherChunks() error {
+	h := d.Block.Header
+	byID := make([]*Shard, 0, len(d.Shards))
+	for i := range d.Shards {
+		byID = append(byID, &d.Shards[i])
+	}
+	slices.SortFunc(byID, func(a, b *Shard) int { return cmp.Compare(a.ID, b.ID) })
+	if len(byID) != len(h.ChunkMask) {
+		return lief("block.chunks", "none, and %d shards, where the mask has %d", len(byID), len(h.ChunkMask))
+	}
+	for i, s := range byID {
+		if s.Chunk == nil || !h.ChunkMask[i] {
+			return lief("block.chunks", "none, and of shard %d no new one", s.ID)
+		}
+		c := *s.Chunk
+		c.HeightIncluded = h.Height
+		d.Block.Body.Chunks = append(d.Block.Body.Chunks, &c)
+		d.chunks, d.forms = append(d.chunks, s.hash), append(d.forms, s.form)
+	}
+	return nil
+}
+
+// checkGenesis holds the first block to its roots. Its hash its follower knows.
+func (d *Document) checkGenesis() error {
+	states := make([]primitives.Hash, len(d.chunks))
+	for i, c := range d.Block.Body.Chunks {
+		states[i] = primitives.HashBytes(c.PrevStateRoot[:])
+	}
+	if primitives.MerkleRoot(states) != d.Block.Header.PrevStateRoot {
+		return lief("block.chunks", "their prev_state_root is another than the header's")
+	}
+	return nil
+}
+
+func (d *Document) checkShard(where string, s *Shard, k Known, r *Report) error {
+	var header *primitives.ChunkHeader
+	for i, c := range d.Block.Body.Chunks {
+		if c.ShardID == s.ID && c.HeightIncluded == d.Block.Header.Height {
+			header = c
+			if s.Chunk != nil && s.hash != d.chunks[i] {
+				return lief(where+".chunk", "%v, and the block has %v", s.hash, d.chunks[i])
+			}
+		}
+	}
+	switch {
+	case header == nil && s.Chunk != nil:
+		return lief(where+".chunk", "the block has no new one of shard %d", s.ID)
+	case s.Chunk == nil:
+		if len(s.Outcomes) > 0 { // a shard executes nothing without a chunk
+			return lief(where, "outcomes without a chunk")
+		}
+		return nil
+	}
+	if s.Chunk.HeightIncluded != 0 && s.Chunk.HeightIncluded != d.Block.Header.Height {
+		return lief(where+".chunk.header.height_included", "%d in block %d", s.Chunk.HeightIncluded, d.Block.Header.Height)
+	}
+	if s.Chunk.Signature != header.Signature {
+		return lief(where+".chunk.header.signature", "another than the block has")
+	}
+	if err := d.checkTexts(where, s); err != nil {
+		return err
+	}
+	d.checkTransactions(s, k, r)
+	if !d.Block.Header.IsGenesis() { // its chunks name no root
+		d.checkReceipts(s, k, r)
+	}
+	return d.checkOutcomes(where, s, r)
+}
+
+// checkTransactions computes the root of a chunk's transactions.
+func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
+	txs := make([]*primitives.SignedTransaction, len(s.Transactions))
+	for i, t := range s.Transactions {
+		if k.Code == nil || k.Ancestors == nil {
+			return
+		}
+		if err := t.Complete(k.Code, k.Ancestors); err != nil {
+			r.Lacking = append(r.Lacking, err)
+			return
+		}
+		txs[i] = t.SignedTransaction
+	}
+	if r.Transactions[s.ID] = chain.TxRoot(txs) == s.Chunk.TxRoot; !r.Transactions[s.ID] { // one that was not valid is not in the list
+		r.Lacking = append(r.Lacking, lief("transactions", "of shard %d: not all of the chunk's", s.ID))
+	}
+}
+
+// checkReceipts computes the root of what the shard's chunk before sent out.
+func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
+	if k.Layout == nil || k.Code == nil {
+		return
+	}
+	list := make([]*primitives.Receipt, len(s.Receipts))
+	for i, x := range s.Receipts {
+		if missing := fill(x.Slots, k.Code); len(missing) > 0 {
+			r.Lacking = append(r.Lacking, &CodeError{Of: x.ID, Hashes: missing})
+			return
+		}
+		list[i] = x.Receipt
+	}
+	if r.Receipts[s.ID] = sentOut(list, k.Layout, s.Chunk.PrevOutgoingReceiptsRoot); !r.Receipts[s.ID] {
+		r.Lacking = append(r.Lacking, lief("receipts", "of shard %d: they lead to another root", s.ID))
+	}
+}
+
+// maxUnsure bounds for how many receipts both layouts are tried.
+const maxUnsure = 12
+
+// sentOut tells whether receipts lead to a root. Those that contracts make have the second layout, those of transactions, of what is delegated and
+// of refunds the first; a view shows which only where somebody else is refunded. So the likely one is tried first, and then the others:
+// one that is not as it was leaves another root in any case.
+func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want primitives.Hash) bool {
+	var unsure []*primitives.ActionReceipt
+	for _, r := range list {
+		if a, ok := r.Body.(*primitives.ActionReceipt); ok && a.RefundTo == "" && r.PredecessorID != primitives.SystemAccount {
+			a.V2 = r.PredecessorID != a.SignerID
+			unsure = append(unsure, a)
+		}
+	}
+	n, left, size := min(len(unsure), maxUnsure), int64(maxFlipped), int64(0)
+	for _, r := range list {
+		size += int64(len(r.AppendBorsh(nil)))
+	}
+	for flip := range 1 << n {
+		if flip > 0 { // in Gray's order one changes each time
+			a := unsure[bits.TrailingZeros(uint(flip))]
+			a.V2 = !a.V2
+		}
+		if left -= size; left < 0 {
+			return false
+		}
+		if root, _ := chain.OutgoingReceiptsRoot(list, *layout); root == want {
+			return true
+		}
+	}
+	return false
+}
+
+// checkTexts writes again what was read of a shard.
+func (d *Document) checkTexts(where string, s *Shard) error {
+	c := s.raw.Chunk
+	if c == nil { // of a chunk's view the values alone were kept, all of which a hash covers
+		return nil
+	}
+	header := *s.Chunk
+	if err := same(where+".chunk.header", c.Header, view.AppendChunkHeader(nil, &header), "chunk_hash"); err != nil {
+		return err
+	}
+	for i, t := range s.Transactions {
+		var x struct {
+			Transaction rawText `json:"transaction"`
+			Outcome     struct {
+				Execution rawText `json:"execution_outcome"`
+			} `json:"outcome"`
+		}
+		if err := parse(c.Transactions[i], &x); err != nil {
+			return err
+		}
+		at := fmt.Sprintf("%s.chunk.transactions[%d]", where, i)
+		if err := same(at+".transaction", x.Transaction, view.AppendSignedTransaction(nil, t.SignedTransaction), "hash", "code"); err != nil {
+			return err
+		}
+		if err := sameOutcome(at+".outcome", x.Outcome.Execution, &s.Outcomes[i]); err != nil {
+			return err
+		}
+		if !t.Signature.Verify(t.Named[:], t.PublicKey) {
+			return lief(at+".transaction.signature", "does not hold")
+		}
+		if s.Outcomes[i].ID != t.Named {
+			return lief(at+".outcome.execution_outcome.id", "%v, and the transaction is %v", s.Outcomes[i].ID, t.Named)
+		}
+	}
+	for i, x := range s.Receipts {
+		if err := same(fmt.Sprintf("%s.chunk.receipts[%d]", where, i), c.Receipts[i], view.AppendReceipt(nil, x.Receipt), "code"); err != nil {
+			return err
+		}
+	}
+	for i, x := range s.Executed {
+		at := fmt.Sprintf("%s.receipt_execution_outcomes[%d]", where, i)
+		o := &s.Outcomes[len(s.Transactions)+i]
+		if err := sameOutcome(at+".execution_outcome", s.raw.Executed[i].Execution, o); err != nil {
+			return err
+		}
+		if err := same(at+".receipt", s.raw.Executed[i].Receipt, view.AppendReceipt(nil, x.Receipt), "code"); err != nil {
+			return err
+		}
+		if x.ID != o.ID {
+			return lief(at+".receipt.receipt_id", "%v, and the outcome is of %v", x.ID, o.ID)
+		}
+	}
+	return nil
+}
+
+type rawText []byte
+
+// UnmarshalJSON keeps the text.
+func (r *rawText) UnmarshalJSON(in []byte) error {
+	*r = append([]byte(nil), in...)
+	return nil
+}
+
+// sameOutcome compares what a hash covers of an outcome, which has been read, with its text.
+func sameOutcome(where string, text []byte, o *view.OutcomeProof) error {
+	return same(where, text, view.AppendOutcomeProof(nil, o), "metadata", "Failure")
+}
+
+// checkOutcomes computes the root of what a shard executed.
+func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
+	if s.raw.Chunk == nil {
+		return nil
+	}
+	leaves := make([]primitives.Hash, len(s.Outcomes))
+	for i := range s.Outcomes {
+		o := &s.Outcomes[i]
+		if o.BlockHash != d.Hash {
+			return lief(where, "the outcome of %v names another block", o.ID)
+		}
+		leaves[i] = o.LeafHash()
+	}
+	root, paths := primitives.Merklize(leaves)
+	for i := range s.Outcomes {
+		if samePath(paths[i], s.Outcomes[i].Proof) {
+			continue
+		}
+		// Some feeds tell of outcomes in another order, or not of all: each is proven by its path, and that there are no more is not.
+		return d.checkPaths(where, s, r)
+	}
+	r.Outcomes[s.ID], r.Whole[s.ID] = root, true
+	return nil
+}
+
+// checkPaths holds outcomes to one root, which their paths lead to.
+func (d *Document) checkPaths(where string, s *Shard, r *Report) error {
+	root := s.Outcomes[0].Proof.Root(s.Outcomes[0].LeafHash())
+	seen := map[primitives.Hash]bool{}
+	for i := range s.Outcomes {
+		o := &s.Outcomes[i]
+		if seen[o.ID] || o.Proof.Root(o.LeafHash()) != root {
+			return lief(where, "the proof of %v leads to another root than the first one's, or it is told twice", o.ID)
+		}
+		seen[o.ID] = true
+	}
+	r.Outcomes[s.ID] = root
+	return nil
+}
+
+func samePath(a, b primitives.MerklePath) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckNext holds the outcomes of a document to the block after it: a new chunk names what its shard executed last. roots are those of the
+// shards' last new chunks (Report.Outcomes, carried on); what comes back is which of them this block proves.
+func (d *Document) CheckNext(roots map[primitives.ShardID]primitives.Hash) (proven []primitives.ShardID, err error) {
+	for _, c := range d.Block.Body.Chunks {
+		want, ok := roots[c.ShardID]
+		if !ok || c.HeightIncluded != d.Block.Header.Height {
+			continue
+		}
+		if c.PrevOutcomeRoot != want {
+			return nil, lief("outcomes", "of shard %d before block %d: they lead to %v, and its chunk names %v", c.ShardID, d.Block.Header.Height, want, c.PrevOutcomeRoot)
+		}
+		proven = append(proven, c.ShardID)
+	}
+	return proven, nil
+}

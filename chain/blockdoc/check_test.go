@@ -1,0 +1,126 @@
+package blockdoc
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestStream: every line of neard's stream is what it says: hashes, roots of transactions and receipts, outcomes; and each block proves the outcomes of
+// the one before. What is lacking is code alone: that of global contracts no document tells. Four shards tell of outcomes in another order than that of
+// their root, and so do not show that there are no more.
+func TestStream(t *testing.T) {
+	s := readStream(t)
+	b := newBooks()
+	b.blocks = s.before
+	roots := map[primitives.ShardID]primitives.Hash{}
+	n := map[string]int{}
+	for i, line := range s.lines {
+		d, err := Parse(line)
+		if err != nil {
+			t.Fatalf("line %d: %v", i, err)
+		}
+		proven, err := d.CheckNext(roots)
+		if err != nil {
+			t.Fatalf("line %d: %v", i, err)
+		}
+		n["roots of outcomes named by the next block"] += len(proven)
+		b.learn(d)
+		r, err := d.Check(b.known(&s.layout))
+		if err != nil {
+			t.Fatalf("line %d: %v", i, err)
+		}
+		for id, root := range r.Outcomes {
+			roots[id] = root
+		}
+		for _, err := range r.Lacking {
+			n["lacking"]++
+			if e := (*CodeError)(nil); !errors.As(err, &e) {
+				t.Errorf("block %d: %v", d.Block.Header.Height, err)
+			}
+		}
+		for _, x := range []struct {
+			name string
+			of   map[primitives.ShardID]bool
+		}{{"roots of transactions", r.Transactions}, {"roots of receipts", r.Receipts}, {"roots of outcomes", r.Whole}} {
+			for _, ok := range x.of {
+				if ok {
+					n[x.name]++
+				}
+			}
+		}
+		for i := range d.Shards {
+			n["transactions"] += len(d.Shards[i].Transactions)
+			n["receipts"] += len(d.Shards[i].Receipts)
+			n["outcomes"] += len(d.Shards[i].Outcomes)
+		}
+	}
+	t.Logf("%d blocks: %v", len(s.lines), n)
+	for what, want := range map[string]int{"transactions": 500, "receipts": 1654, "outcomes": 2174, "lacking": 10, "roots of transactions": 5174,
+		"roots of receipts": 5172, "roots of outcomes": 5180, "roots of outcomes named by the next block": 5176} {
+		if n[what] != want {
+			t.Errorf("%d %s, want %d", n[what], what, want)
+		}
+	}
+}
+
+// TestReal: so are blocks of mainnet and testnet, of protocol 29 to 86, in the layouts that their headers had then. Of the two pairs of neighbours
+// the second proves the first one's outcomes.
+func TestReal(t *testing.T) {
+	list := realDocuments(t)
+	headers, chunks := map[headerForm]int{}, map[chunkForm]int{}
+	for name, text := range list {
+		d, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b := newBooks()
+		b.learn(d)
+		if _, err := d.Check(b.known(nil)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		headers[d.form]++
+		for _, f := range d.forms {
+			chunks[f]++
+		}
+	}
+	t.Logf("%d blocks, headers by version %v, chunk headers by layout %v", len(list), headers, chunks)
+	if len(list) < 22 || len(headers) < 5 {
+		t.Errorf("%d blocks of %d versions of headers", len(list), len(headers))
+	}
+	first, err := Parse(list["lake-000107503704"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := first.Check(newBooks().known(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Parse(list["lake-000107503705"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proven, err := second.CheckNext(r.Outcomes); err != nil || len(proven) != 4 {
+		t.Errorf("the second of a pair proves the outcomes of shards %v: %v", proven, err)
+	}
+}
+
+// TestNoBlock: what is no document ends with ErrForm, whatever it is.
+func TestNoBlock(t *testing.T) {
+	for _, text := range []string{
+		``, `null`, `[]`, `7`, `{}`, `{"block":null}`, `{"block":{}}`, `{"block":{"header":null,"chunks":null},"shards":null}`, `{"block":[1],"shards":[]}`,
+		`{"block":{"header":{"timestamp":1,"timestamp_nanosec":"x"}},"shards":[]}`, `{"block":` + strings.Repeat("[", 20_000),
+	} {
+		var lie *Lie
+		if _, err := Parse([]byte(text)); !errors.Is(err, ErrForm) && !errors.As(err, &lie) {
+			t.Errorf("%.60s: %v", text, err)
+		}
+	}
+	if (&Document{}).AddShard(json.RawMessage(`{"chunk":{"header":7}}`)) == nil || (&Document{}).AddChunk(json.RawMessage(`{"transactions":[1]}`)) == nil {
+		t.Error("a shard that is none is read")
+	}
+}

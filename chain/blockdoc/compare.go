@@ -1,0 +1,110 @@
+package blockdoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// same tells what of a text is not what the values that were read of it say: ours is the text that package view writes of them. Members
+// that ours does not have are later releases', and nobody reads them. Those that the text lacks, or has null, are earlier releases', if
+// ours says nothing there. skip are members that stand for something else.
+func same(where string, text, ours []byte, skip ...string) error {
+	got, err := generic(text)
+	if err != nil {
+		return err
+	}
+	want, err := generic(ours)
+	if err != nil {
+		return err
+	}
+	return differs(where, got, want, skip)
+}
+
+func generic(text []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, formf("%v", err)
+	}
+	return v, nil
+}
+
+func differs(where string, got, want any, skip []string) error {
+	if got == nil && empty(want) || got == json.Number("0") && want == "0" { // so earlier releases wrote nothing
+		return nil
+	}
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return lief(where, "is %s, and the rest of it makes it %s", brief(got), brief(want))
+		}
+	members:
+		for k, x := range w {
+			for _, s := range skip {
+				if s == k {
+					continue members
+				}
+			}
+			if err := differs(where+"."+k, g[k], x, skip); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return lief(where, "is %s, and the rest of it makes it %s", brief(got), brief(want))
+		}
+		for i := range w {
+			if err := differs(fmt.Sprintf("%s[%d]", where, i), g[i], w[i], skip); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if got != want {
+		return lief(where, "is %s, and the rest of it makes it %s", brief(got), brief(want))
+	}
+	return nil
+}
+
+var zeroHash = primitives.Hash{}.String()
+
+// empty tells whether a value says nothing.
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case json.Number:
+		return v == "0"
+	case string:
+		return v == "" || v == "0" || v == zeroHash
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		for _, x := range v {
+			if !empty(x) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func brief(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) > 120 {
+		text = append(text[:117], "..."...)
+	}
+	return string(text)
+}

@@ -1,0 +1,353 @@
+package blockdoc
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// MaxDocument bounds the JSON of a block, in bytes.
+const MaxDocument = 256 << 20
+
+// maxShards bounds of how many shards is told.
+const maxShards = 1024
+
+// Document is what a feed tells of a block.
+type Document struct {
+	Author primitives.AccountID
+	Hash   primitives.Hash
+	Block  *primitives.Block // of its body the chunk headers alone
+	Shards []Shard           // as they came
+
+	form   headerForm
+	chunks []primitives.Hash // of the block's chunk headers
+	forms  []chunkForm
+	raw    json.RawMessage
+	size   int // bytes of what was read
+}
+
+// Shard is what a feed tells of a shard in a block.
+type Shard struct {
+	ID           primitives.ShardID
+	Author       primitives.AccountID
+	Chunk        *primitives.ChunkHeader // nil: the block has no new one, or the feed has not told of it
+	Transactions []*Transaction
+	Receipts     []*Receipt          // that the shard's chunk before sent out, or else of the feed's kind
+	Outcomes     []view.OutcomeProof // of the transactions, then of receipts, in the order of execution
+	Executed     []*Receipt          // those of the outcomes behind the transactions'; nil: not told
+	Codes        [][]byte            // that came to accounts in this block
+
+	hash primitives.Hash
+	form chunkForm
+	raw  shardJSON
+}
+
+type blockJSON struct {
+	Author primitives.AccountID `json:"author"`
+	Chunks []json.RawMessage    `json:"chunks"`
+	Header json.RawMessage      `json:"header"`
+}
+
+type executedJSON struct {
+	Execution json.RawMessage `json:"execution_outcome"`
+	Receipt   json.RawMessage `json:"receipt"`
+}
+
+type shardJSON struct {
+	ID    primitives.ShardID `json:"shard_id"`
+	Chunk *struct {
+		Author       primitives.AccountID `json:"author"`
+		Header       json.RawMessage      `json:"header"`
+		Transactions []json.RawMessage    `json:"transactions"`
+		Receipts     []json.RawMessage    `json:"receipts"`
+	} `json:"chunk"`
+	Executed []executedJSON `json:"receipt_execution_outcomes"`
+	Changes  []changeJSON   `json:"state_changes"`
+}
+
+// changeJSON has of a change what deployed code is found by.
+type changeJSON struct {
+	Type   string `json:"type"`
+	Change struct {
+		Code []byte `json:"code_base64"`
+	} `json:"change"`
+}
+
+// ParseBlock reads BlockView, as JSON-RPC and block.json of a Lake have it, and holds the header and those of its chunks to the hashes that
+// they name.
+func ParseBlock(text json.RawMessage) (*Document, error) {
+	if len(text) > MaxDocument {
+		return nil, formf("%d bytes", len(text))
+	}
+	var j blockJSON
+	var header headerJSON
+	if err := parse(text, &j); err != nil {
+		return nil, err
+	}
+	if len(j.Chunks) > maxShards {
+		return nil, formf("%d chunks", len(j.Chunks))
+	}
+	if err := parse(j.Header, &header); err != nil {
+		return nil, err
+	}
+	d := &Document{Author: j.Author, Hash: header.Hash, raw: text, size: len(text)}
+	h, form, err := header.header()
+	if err != nil {
+		return nil, err
+	}
+	d.Block, d.form = &primitives.Block{Header: h}, form
+	for _, one := range j.Chunks {
+		var c chunkHeaderJSON
+		if err := parse(one, &c); err != nil {
+			return nil, err
+		}
+		h, form, err := c.header()
+		if err != nil {
+			return nil, err
+		}
+		d.Block.Body.Chunks = append(d.Block.Body.Chunks, h)
+		d.chunks, d.forms = append(d.chunks, c.ChunkHash), append(d.forms, form)
+	}
+	return d, nil
+}
+
+// Parse reads a StreamerMessage.
+func Parse(text []byte) (*Document, error) {
+	if len(text) > MaxDocument {
+		return nil, formf("%d bytes", len(text))
+	}
+	var j struct {
+		Block  json.RawMessage   `json:"block"`
+		Shards []json.RawMessage `json:"shards"`
+	}
+	if err := parse(text, &j); err != nil {
+		return nil, err
+	}
+	if len(j.Block) == 0 || string(j.Block) == "null" {
+		return nil, formf("no block in it")
+	}
+	d, err := ParseBlock(j.Block)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range j.Shards {
+		if err := d.AddShard(one); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// more counts what is told of one more shard.
+func (d *Document) more(text json.RawMessage) error {
+	if d.size += len(text); d.size > MaxDocument || len(d.Shards) >= maxShards {
+		return formf("%d bytes of %d shards", d.size, len(d.Shards)+1)
+	}
+	return nil
+}
+
+// AddShard reads IndexerShard, as a StreamerMessage and shard_N.json of a Lake have it.
+func (d *Document) AddShard(text json.RawMessage) error {
+	if err := d.more(text); err != nil {
+		return err
+	}
+	var j shardJSON
+	if err := parse(text, &j); err != nil {
+		return err
+	}
+	s := Shard{ID: j.ID, raw: j}
+	if c := j.Chunk; c != nil {
+		if err := s.header(c.Header); err != nil {
+			return err
+		}
+		s.Author = c.Author
+		for _, one := range c.Transactions {
+			var x struct {
+				Transaction json.RawMessage `json:"transaction"`
+				Outcome     executedJSON    `json:"outcome"`
+			}
+			if err := parse(one, &x); err != nil {
+				return err
+			}
+			if err := s.transaction(x.Transaction); err != nil {
+				return err
+			}
+			if err := s.outcome(x.Outcome.Execution); err != nil {
+				return err
+			}
+		}
+		var err error
+		if s.Receipts, err = receipts(c.Receipts); err != nil {
+			return err
+		}
+	}
+	for _, x := range j.Executed {
+		if err := s.outcome(x.Execution); err != nil {
+			return err
+		}
+		r, err := receipt(x.Receipt)
+		if err != nil {
+			return err
+		}
+		s.Executed = append(s.Executed, r)
+	}
+	for i := range j.Changes {
+		if c := &j.Changes[i]; c.Type == "contract_code_update" {
+			s.Codes = append(s.Codes, c.Change.Code)
+		}
+	}
+	d.Shards = append(d.Shards, s)
+	return nil
+}
+
+// AddChunk reads ChunkView, as JSON-RPC has it: without outcomes.
+func (d *Document) AddChunk(text json.RawMessage) error {
+	if err := d.more(text); err != nil {
+		return err
+	}
+	var j struct {
+		Author       primitives.AccountID `json:"author"`
+		Header       json.RawMessage      `json:"header"`
+		Transactions []json.RawMessage    `json:"transactions"`
+		Receipts     []json.RawMessage    `json:"receipts"`
+	}
+	if err := parse(text, &j); err != nil {
+		return err
+	}
+	s := Shard{Author: j.Author}
+	if err := s.header(j.Header); err != nil {
+		return err
+	}
+	s.ID = s.Chunk.ShardID
+	for _, one := range j.Transactions {
+		if err := s.transaction(one); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.Receipts, err = receipts(j.Receipts); err != nil {
+		return err
+	}
+	d.Shards = append(d.Shards, s)
+	return nil
+}
+
+func (s *Shard) header(text json.RawMessage) (err error) {
+	var c chunkHeaderJSON
+	if err := parse(text, &c); err != nil {
+		return err
+	}
+	s.Chunk, s.form, err = c.header()
+	s.hash = c.ChunkHash
+	return err
+}
+
+func (s *Shard) transaction(text json.RawMessage) error {
+	t, err := transaction(text)
+	if err != nil {
+		return err
+	}
+	s.Transactions = append(s.Transactions, t)
+	return nil
+}
+
+func (s *Shard) outcome(text json.RawMessage) error {
+	o, err := outcome(text)
+	if err != nil {
+		return err
+	}
+	s.Outcomes = append(s.Outcomes, *o)
+	return nil
+}
+
+// Shard returns what is told of a shard; nil: nothing.
+func (d *Document) Shard(id primitives.ShardID) *Shard {
+	for i := range d.Shards {
+		if d.Shards[i].ID == id {
+			return &d.Shards[i]
+		}
+	}
+	return nil
+}
+
+// Codes yields the code that is told of in a document, for those that lack it.
+func (d *Document) Codes(yield func([]byte)) {
+	for i := range d.Shards {
+		for _, c := range d.Shards[i].Codes {
+			yield(c)
+		}
+	}
+}
+
+// Wanted is what is wanted of a block's chunks.
+type Wanted struct {
+	Layout primitives.ShardLayout // of the block's epoch
+	Held   []primitives.ShardID   // of which the transactions are wanted; of the others the receipts to these. nil: all shards
+}
+
+// Chunks makes the new chunks of a block, by their place in it: of shards that are held with their transactions and without receipts, since who holds
+// the shard knows what it has sent out; of the others as chain.CutChunk.
+func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primitives.Chunk, error) {
+	out := make([]*primitives.Chunk, len(d.Block.Body.Chunks))
+	for i, h := range d.Block.Body.Chunks {
+		if h.HeightIncluded != d.Block.Header.Height {
+			continue
+		}
+		c := &primitives.Chunk{Hash: d.chunks[i], Header: *h}
+		s := d.Shard(h.ShardID)
+		told := s != nil && s.Chunk != nil && s.hash == d.chunks[i]
+		held := w.Held == nil || slices.Contains(w.Held, h.ShardID)
+		switch {
+		case held && h.TxRoot.IsZero(): // it has no transactions
+		case !told:
+			return nil, lief("shards", "nothing is told of the chunk of shard %d", h.ShardID)
+		case held:
+			if err := s.fits(h, code); err != nil {
+				return nil, err
+			}
+			for _, t := range s.Transactions {
+				if err := t.Complete(code, ancestors); err != nil {
+					return nil, err
+				}
+				c.Transactions = append(c.Transactions, t.SignedTransaction)
+			}
+		default:
+			size, text := uint64(0), []byte(nil)
+			for _, r := range s.Receipts {
+				if missing := fill(r.Slots, code); len(missing) > 0 {
+					return nil, &CodeError{Of: r.ID, Hashes: missing}
+				}
+				text = r.AppendBorsh(text[:0])
+				if size += uint64(len(text)); size > h.EncodedLength {
+					return nil, lief("shards.chunk.receipts", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
+				}
+				c.PrevOutgoingReceipts = append(c.PrevOutgoingReceipts, r.Receipt)
+			}
+			if !sentOut(c.PrevOutgoingReceipts, &w.Layout, h.PrevOutgoingReceiptsRoot) {
+				return nil, lief("shards.chunk.receipts", "those of shard %d lead to another root", h.ShardID)
+			}
+			c = chain.CutChunk(c, w.Layout, w.Held)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// fits holds the transactions of a shard, before any is searched for, to what its chunk's header says: their bytes are a part of the chunk's. So who tells of
+// others costs no more hashing than the chunk itself could.
+func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
+	size, text := uint64(0), []byte(nil)
+	for _, t := range s.Transactions {
+		if missing := fill(t.Slots, code); len(missing) > 0 {
+			return &CodeError{Of: t.Named, Hashes: missing}
+		}
+		text = t.SignedTransaction.AppendBorsh(text[:0])
+		if size += uint64(len(text)); size > h.EncodedLength {
+			return lief("shards.chunk.transactions", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package blockdoc
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestHeaderForms: headers that a producer has made in another form than others do are found by their hash.
+func TestHeaderForms(t *testing.T) {
+	for v, want := range map[primitives.HeaderVersion]headerForm{primitives.HeaderV5: headerV5, primitives.HeaderV6: headerV6, primitives.HeaderV7: headerV7} {
+		h := &primitives.BlockHeader{Version: v, PrevHash: primitives.Hash{1}, Signature: primitives.ZeroED25519Signature}
+		h.Height, h.ChunkMask, h.ChunkEndorsements = 7, []bool{true, false}, [][]byte{{5}, {}}
+		if v == primitives.HeaderV7 {
+			h.CertifiedEpochID, h.EndorsementStats = primitives.Hash{2}, []primitives.EndorsementStats{{Produced: 3, Expected: 4}}
+		}
+		hash := h.Init().Hash()
+		var j headerJSON
+		if err := json.Unmarshal(view.AppendBlockHeader(nil, h), &j); err != nil {
+			t.Fatal(err)
+		}
+		if got, form, err := j.header(); err != nil || form != want || got.Hash() != hash || got.Version != v {
+			t.Errorf("V%d: form %d, %v", v+1, form, err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package blockdoc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Transaction is a transaction as a view shows it: without the block that it refers to, and without code.
+type Transaction struct {
+	*primitives.SignedTransaction
+	Named primitives.Hash // the hash that the view says it has, which its signer has signed
+	Slots []Slot
+	whole bool // it has that hash
+}
+
+type transactionJSON struct {
+	Actions    []json.RawMessage    `json:"actions"`
+	Hash       primitives.Hash      `json:"hash"`
+	Nonce      primitives.Nonce     `json:"nonce"`
+	NonceIndex *uint16              `json:"nonce_index"`
+	NonceMode  string               `json:"nonce_mode"`
+	PublicKey  primitives.PublicKey `json:"public_key"`
+	ReceiverID primitives.AccountID `json:"receiver_id"`
+	Signature  primitives.Signature `json:"signature"`
+	SignerID   primitives.AccountID `json:"signer_id"`
+}
+
+// transaction reads a view.
+func transaction(text json.RawMessage) (*Transaction, error) {
+	var j transactionJSON
+	if err := parse(text, &j); err != nil {
+		return nil, err
+	}
+	out := &Transaction{Named: j.Hash, SignedTransaction: &primitives.SignedTransaction{Signature: j.Signature}}
+	t := &out.SignedTransaction.Transaction
+	t.SignerID, t.PublicKey, t.ReceiverID, t.Nonce.Nonce = j.SignerID, j.PublicKey, j.ReceiverID, j.Nonce
+	switch j.NonceMode {
+	case "", "monotonic":
+	case "strict":
+		t.Version, t.NonceMode = primitives.TransactionV1, primitives.NonceStrict
+	default:
+		return nil, formf("nonce_mode %q", j.NonceMode)
+	}
+	if j.NonceIndex != nil {
+		t.Version, t.Nonce.Index, t.Nonce.HasIndex = primitives.TransactionV1, *j.NonceIndex, true
+	}
+	var err error
+	if t.Actions, out.Slots, err = actions(j.Actions); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Ancestors yields hashes of blocks that a transaction may refer to, the likely ones first, until it is told to stop.
+type Ancestors func(yield func(primitives.Hash) bool)
+
+// maxTransaction is more bytes than a transaction has had on any public network: 4 MiB, then 1.5 MiB.
+const maxTransaction = 4<<20 + 64<<10
+
+// Bounds of the bytes that are hashed to find which block a transaction refers to, and which layouts receipts had: beyond what a chain that keeps the
+// protocol's limits can need, so that nobody stops a follower by a true block, and minutes at most.
+const (
+	maxSearched = 256 << 30 // 1.5 MiB by each of 86,400 blocks, in both versions
+	maxFlipped  = 64 << 30  // 16 MiB of receipts in each of the ways
+)
+
+// Complete finds what the view lacks: code by its hash, and among ancestors the block with which the transaction has the hash that its
+// signer has signed. ErrLacks: it is not found, or what the view says of the transaction is another than was signed; which of the two
+// nobody can tell by the view alone.
+func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
+	if t.whole {
+		return nil
+	}
+	if missing := fill(t.Slots, code); len(missing) > 0 {
+		return &CodeError{Of: t.Named, Hashes: missing}
+	}
+	own := &t.SignedTransaction.Transaction
+	left := int64(maxSearched)
+	versions := []primitives.TransactionVersion{own.Version}
+	if own.Version == primitives.TransactionV0 {
+		versions = append(versions, primitives.TransactionV1)
+	}
+	for _, v := range versions {
+		own.Version, own.BlockHash = v, primitives.Hash{}
+		text := own.AppendBorsh(nil)
+		if len(text) > maxTransaction {
+			break
+		}
+		at := blockHashAt(own)
+		if at < 0 {
+			break
+		}
+		ancestors(func(h primitives.Hash) bool {
+			if left -= int64(len(text)); left < 0 {
+				return false
+			}
+			copy(text[at:], h[:])
+			if t.whole = primitives.HashBytes(text) == t.Named; t.whole {
+				own.BlockHash = h
+			}
+			return !t.whole
+		})
+		if t.whole {
+			*t.SignedTransaction = *primitives.NewSignedTransaction(*own, t.Signature)
+			return nil
+		}
+	}
+	own.Version, own.BlockHash = versions[0], primitives.Hash{}
+	return fmt.Errorf("%w: transaction %v refers to no block that is known, or is another than was signed", ErrLacks, t.Named)
+}
+
+// blockHashAt is where the block's hash stands in a transaction's bytes.
+func blockHashAt(t *primitives.Transaction) int {
+	head := *t
+	head.Actions, head.NonceMode = nil, 0
+	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{}) // behind it stand no actions
+	if t.Version == primitives.TransactionV1 {
+		n--
+	}
+	return n
+}
+
+// CodeError is ErrLacks: code that a transaction or receipt deploys, and of which the hash alone is told.
+type CodeError struct {
+	Of     primitives.Hash
+	Hashes []primitives.Hash
+}
+
+func (e *CodeError) Error() string {
+	return fmt.Sprintf("%v: the code that %v deploys: %v", ErrLacks, e.Of, e.Hashes)
+}
+
+// Unwrap gives ErrLacks.
+func (e *CodeError) Unwrap() error { return ErrLacks }

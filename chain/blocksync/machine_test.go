@@ -1,0 +1,583 @@
+package blocksync
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// world is a node that follows a chain of which peers tell, in virtual time. Headers are a list; a block can be adopted when its parent is.
+type world struct {
+	t       *testing.T
+	rng     *rand.Rand
+	m       *Machine
+	now     int64
+	chain   []Ref // the true one; 0 is the genesis
+	tip     int
+	headers int
+	arrived map[primitives.Hash]bool
+	peers   map[PeerID]*fake
+	later   []later
+	asked   map[PeerID]int // blocks on their way of each
+	most    int            // of them at a time
+	banned  map[PeerID]bool
+	asks    int
+	lose    primitives.Hash // a block that is lost behind the step, once
+	busy    bool            // a block is executed
+	apart   bool            // headers begin with a proof
+	proofs  []PeerID        // who was asked for one
+}
+
+// later is something that happens at a time.
+type later struct {
+	at int64
+	do func()
+}
+
+// fake is a peer: what it says, and what it does when it is asked.
+type fake struct {
+	id       PeerID
+	height   primitives.Height
+	delay    int64 // ms
+	headers  int   // of an answer; 0: it does not answer, -1: an empty list, -2: a bad one
+	blocks   bool
+	wrong    bool // blocks are bad copies
+	from     int  // the lowest block that it has
+	headersN int  // how often it was asked
+}
+
+func hash(n int) (h primitives.Hash) {
+	binary.BigEndian.PutUint64(h[:], uint64(n)+1)
+	return h
+}
+
+func newWorld(t *testing.T, seed int64, height int, peers ...*fake) *world {
+	w := &world{t: t, rng: rand.New(rand.NewSource(seed)), arrived: map[primitives.Hash]bool{}, peers: map[PeerID]*fake{}, asked: map[PeerID]int{},
+		banned: map[PeerID]bool{}}
+	for i := range height + 1 {
+		w.chain = append(w.chain, Ref{hash(i), primitives.Height(i)})
+	}
+	for i, p := range peers {
+		p.id = PeerID(fmt.Sprintf("\x00peer %d", i))
+		if p.height == 0 {
+			p.height = primitives.Height(height)
+		}
+		w.peers[p.id] = p
+	}
+	w.m = New(w, Options{Random: w.rng.Intn})
+	return w
+}
+
+func (w *world) Tip() Ref              { return w.chain[w.tip] }
+func (w *world) Headers() (Ref, error) { return w.chain[max(w.headers, w.tip)], nil }
+func (w *world) Apart() bool           { return w.apart }
+func (w *world) Has(h primitives.Hash) bool {
+	n := int(binary.BigEndian.Uint64(h[:])) - 1
+	return n <= w.tip
+}
+
+func (w *world) Path(n int) ([]Ref, error) {
+	if w.headers <= w.tip {
+		return nil, nil
+	}
+	list := w.chain[w.tip+1 : w.headers+1]
+	return list[:min(n, len(list))], nil
+}
+
+func (w *world) step(ev Event) {
+	out, err := w.m.Step(w.now, ev)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, b := range out.Ban {
+		w.banned[b.Peer] = true
+	}
+	if out.Proof != "" {
+		w.proofs = append(w.proofs, out.Proof)
+	}
+	if out.Headers != "" {
+		w.askHeaders(w.peers[out.Headers])
+	}
+	for _, a := range out.Blocks {
+		w.askBlock(w.peers[a.Peer], a.Hash)
+	}
+	for _, p := range w.m.peers {
+		if w.most = max(w.most, p.asked); p.asked < 0 || p.asked > w.m.o.MaxRequests {
+			w.t.Fatalf("%d blocks asked of a peer", p.asked)
+		}
+	}
+	if len(w.m.blocks) > Window+MaxWanted {
+		w.t.Fatalf("%d blocks wanted", len(w.m.blocks))
+	}
+}
+
+func (w *world) in(ms int64, do func()) { w.later = append(w.later, later{w.now + ms, do}) }
+
+func (w *world) askHeaders(p *fake) {
+	if p == nil {
+		w.t.Fatal("headers asked of nobody")
+	}
+	p.headersN++
+	from := w.headers
+	if p.headers == 0 || w.banned[p.id] {
+		return
+	}
+	w.in(p.delay, func() {
+		if !w.m.Expects(p.id) {
+			return
+		}
+		w.step(Came{p.id})
+		ev := Judged{From: p.id, Bad: p.headers == -2, Sent: max(p.headers, 0)}
+		if to := min(from+p.headers, int(p.height), len(w.chain)-1); p.headers > 0 && to > w.headers {
+			ev.Taken, w.headers = to-w.headers, to
+			ev.Sent = min(p.headers, to-from)
+		} else if ev.Sent = 0; p.headers > 0 {
+			ev.Sent = max(to-from, 0)
+		}
+		w.in(5, func() { w.step(ev) })
+	})
+}
+
+func (w *world) askBlock(p *fake, h primitives.Hash) {
+	w.asks++
+	n := int(binary.BigEndian.Uint64(h[:])) - 1
+	if p == nil || !p.blocks || w.banned[p.id] || n < p.from || n > int(p.height) {
+		return
+	}
+	w.in(p.delay, func() {
+		w.step(Block{h})
+		if p.wrong {
+			w.step(Refused{Hash: h, From: p.id, Copy: true})
+			w.banned[p.id] = true // as the shell does
+			return
+		}
+		if h == w.lose {
+			w.lose = primitives.Hash{}
+			return
+		}
+		w.arrived[h] = true
+		w.adopt()
+	})
+}
+
+// adopt executes what can be.
+func (w *world) adopt() {
+	if !w.busy && w.tip+1 < len(w.chain) && w.arrived[w.chain[w.tip+1].Hash] {
+		w.busy = true
+		delete(w.arrived, w.chain[w.tip+1].Hash)
+		w.in(0, func() {
+			w.busy = false
+			w.tip++
+			w.step(Adopted{w.chain[w.tip].Hash})
+			w.adopt()
+		})
+	}
+}
+
+// pass lets 10 ms pass.
+func (w *world) pass() {
+	if w.now%100 == 0 {
+		ev := Peers{}
+		for id, p := range w.peers {
+			if !w.banned[id] {
+				ev.List = append(ev.List, Peer{id, p.height})
+			}
+		}
+		w.step(ev)
+	}
+	for again := true; again; {
+		due := w.later
+		w.later, again = nil, false
+		for _, l := range due {
+			if l.at <= w.now {
+				l.do()
+				again = true
+			} else {
+				w.later = append(w.later, l)
+			}
+		}
+	}
+	w.now += 10
+}
+
+// run lets time pass until the node is in step, or the limit.
+func (w *world) run(limit int64) bool {
+	for w.now < limit {
+		if w.pass(); w.tip == len(w.chain)-1 && !w.m.Syncing() {
+			return true
+		}
+	}
+	return false
+}
+
+func honest() *fake { return &fake{delay: 30, headers: 512, blocks: true} }
+
+// TestFollows: with honest peers a node comes to the end of the chain, asking for each block once, from all of them.
+func TestFollows(t *testing.T) {
+	a, b := honest(), honest()
+	w := newWorld(t, 1, 3000, a, b)
+	if !w.run(60_000) {
+		t.Fatalf("at %d of %d, headers %d", w.tip, len(w.chain)-1, w.headers)
+	}
+	if w.asks != 3000 {
+		t.Errorf("%d requests for 3000 blocks", w.asks)
+	}
+	if w.most != 10 {
+		t.Errorf("%d blocks of one peer at a time, want 10", w.most)
+	}
+	// A request and its answer take 30 ms, of 10 blocks from each of two.
+	if best := int64(3000 * 30 / 20); w.now > 3*best {
+		t.Errorf("%d ms, where %d are the least", w.now, best)
+	}
+}
+
+// TestSmallGap: a gap that gossip closes is left to it; one that stays is not.
+func TestSmallGap(t *testing.T) {
+	p := honest()
+	p.height = 5
+	w := newWorld(t, 1, 5, p)
+	w.tip, w.headers = 2, 2
+	for ; w.now < 900; w.now += 100 {
+		w.step(Peers{[]Peer{{p.id, 5}}})
+	}
+	if w.asks+p.headersN != 0 || w.m.Syncing() {
+		t.Error("it asks at once for what may be on its way")
+	}
+	if !w.run(5000) {
+		t.Error("it does not ask when it stays away")
+	}
+}
+
+// TestEnemies: among peers that lie, are silent, send bad headers or blocks, or have old blocks no more, one honest one is enough, and what the
+// others do costs so much time at the most.
+func TestEnemies(t *testing.T) {
+	far := primitives.Height(1 << 40)
+	for name, tt := range map[string]struct {
+		enemies []*fake
+		limit   int64 // ms
+		banned  int
+	}{
+		"silent":            {[]*fake{{}, {}, {}}, 120_000, 0},
+		"claims much":       {[]*fake{{height: far, headers: -1, delay: 5, blocks: true}}, 60_000, 0},
+		"claims, is silent": {[]*fake{{height: far}}, 90_000, 0},
+		"bad headers":       {[]*fake{{headers: -2, delay: 1}}, 60_000, 0},
+		"bad blocks":        {[]*fake{{headers: 512, delay: 1, blocks: true, wrong: true}}, 60_000, 0},
+		"no old blocks":     {[]*fake{{headers: 512, delay: 1, blocks: true, from: 350}}, 60_000, 0},
+		"slow":              {[]*fake{{headers: 1, delay: 1900, blocks: true}}, 90_000, 0},
+	} {
+		for seed := range int64(4) {
+			peers := []*fake{honest()}
+			for _, e := range tt.enemies {
+				x := *e
+				peers = append(peers, &x)
+			}
+			w := newWorld(t, seed, 400, peers...)
+			for w.now < tt.limit && w.tip < 400 {
+				w.pass()
+			}
+			if w.tip < 400 {
+				t.Errorf("%s, seed %d: at %d of 400, headers %d, after %d ms", name, seed, w.tip, w.headers, w.now)
+			}
+			if w.banned[peers[0].id] {
+				t.Errorf("%s, seed %d: the honest peer is banned", name, seed)
+			}
+		}
+	}
+}
+
+// TestLiarIsBanned: who says to be high and shows nothing is asked less and less, and banned after some minutes; the node says that it is in
+// step meanwhile.
+func TestLiarIsBanned(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		liar := &fake{height: 1 << 40, headers: -1, delay: 5}
+		if silent {
+			liar.headers = 0
+		}
+		p := honest()
+		w := newWorld(t, 3, 100, p, liar)
+		quiet := 0
+		for w.now < 400_000 && !w.banned[liar.id] {
+			if w.pass(); w.tip == 100 && !w.m.Syncing() {
+				quiet++
+			}
+		}
+		if !w.banned[liar.id] || w.banned[p.id] || liar.headersN != MaxStrikes {
+			t.Errorf("silent %v: after %d ms banned %v, asked %d times", silent, w.now, w.banned[liar.id], liar.headersN)
+		}
+		if quiet*10 < int(w.now)/2 {
+			t.Errorf("silent %v: in step for %d of %d ms", silent, quiet*10, w.now)
+		}
+	}
+}
+
+// TestStuck: a node whose peers give it neither headers nor blocks does not take itself to be in step because it believes nobody any more: until one who is believed says so,
+// or it comes further, also when all have gone.
+func TestStuck(t *testing.T) {
+	for _, headers := range []int{0, -1} {
+		a, b := &fake{height: 100, headers: headers, delay: 5}, &fake{height: 90, headers: headers, delay: 5}
+		w := newWorld(t, 3, 100, a, b)
+		w.tip, w.headers = 2, 2
+		for !w.m.Syncing() {
+			w.pass()
+		}
+		doubted := 0
+		for ; w.now < 120_000; w.pass() {
+			if !w.m.Syncing() {
+				if doubted++; !w.m.Stuck() {
+					t.Fatalf("headers %d: after %d ms it says that it is in step", headers, w.now)
+				}
+			}
+		}
+		if doubted == 0 {
+			t.Errorf("headers %d: nobody is doubted", headers)
+		}
+		w.step(Peers{})
+		if w.m.Syncing() || !w.m.Stuck() {
+			t.Errorf("headers %d: alone it is in step", headers)
+		}
+		w.step(Peers{[]Peer{{"other", 2}}})
+		if w.m.Stuck() {
+			t.Errorf("headers %d: who is as high is not believed", headers)
+		}
+	}
+	liar := &fake{height: 1 << 40, headers: -1, delay: 5}
+	w := newWorld(t, 3, 100, liar)
+	w.tip, w.headers = 2, 2
+	since := int64(0)
+	for ; w.now < 60_000 && !w.banned[liar.id]; w.pass() {
+		if w.now%1000 == 0 {
+			w.tip, w.headers = w.tip+1, w.headers+1 // of its own
+		}
+		if !w.m.Stuck() {
+			since = w.now
+		} else if w.now-since > 1000 {
+			t.Fatalf("after %d ms a chain that goes on is kept from being in step by a liar", w.now)
+		}
+	}
+}
+
+// TestStuckOnTheWay: a node that has come further, not yet as far as the headers that it knows, is behind whoever leaves it: all who are there, or whom it believes.
+func TestStuckOnTheWay(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		a := &fake{height: 100, headers: 512, delay: 5, blocks: true}
+		w := newWorld(t, 3, 100, a)
+		w.tip, w.headers = 2, 2
+		for ; w.tip < 50; w.pass() {
+			if w.now > 60_000 {
+				t.Fatalf("at %d", w.tip)
+			}
+		}
+		if w.headers != 100 || !w.m.Syncing() {
+			t.Fatalf("headers up to %d, syncing %v", w.headers, w.m.Syncing())
+		}
+		if left {
+			w.step(Peers{})
+		} else {
+			w.m.strike(&Out{}, w.now, a.id)
+			w.step(Tick{})
+		}
+		if !w.m.Syncing() && !w.m.Stuck() {
+			t.Errorf("left %v: at %d of %d it is in step", left, w.tip, w.headers)
+		}
+		if w.tip = 100; left {
+			w.step(Peers{})
+		} else {
+			w.step(Tick{})
+		}
+		if w.m.Syncing() || w.m.Stuck() {
+			t.Errorf("left %v: at the last header it is not in step", left)
+		}
+	}
+}
+
+// TestOneHeader: who says to be high and gives one header with each answer is banned like who gives none, and what there is is known for what it is
+// meanwhile.
+func TestOneHeader(t *testing.T) {
+	liar := &fake{height: 1 << 40, headers: 1, delay: 9_000}
+	p := honest()
+	w := newWorld(t, 9, 100_000, p, liar)
+	w.apart = true // headers alone
+	stood := int64(0)
+	for w.now < 600_000 && !w.banned[liar.id] {
+		w.pass()
+		if w.headers > 99_000 && !w.m.Still(w.now) && w.m.Best() > 100_000 {
+			stood += 10
+		}
+	}
+	if !w.banned[liar.id] || w.banned[p.id] {
+		t.Errorf("after %d ms with %d answers the liar is banned: %v, the honest one: %v", w.now, liar.headersN, w.banned[liar.id], w.banned[p.id])
+	}
+	if stood > 10_000 {
+		t.Errorf("for %d ms it was waited for what nobody has", stood)
+	}
+}
+
+// TestProofElsewhere: who says the greatest height and never gives a proof is not asked for ever, and blocks wait for the first proof alone.
+func TestProofElsewhere(t *testing.T) {
+	for seed := range int64(2) {
+		p, all := honest(), []*fake{honest(), honest(), honest(), honest()}
+		for i, x := range all {
+			x.height = primitives.Height(40_006 + 6*i)
+		}
+		p.height = 40_000
+		all = append(all, p)
+		w := newWorld(t, seed, 40_000, all...)
+		w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofWait: 10_000})
+		for w.now < 100_000 && !slices.Contains(w.proofs, p.id) {
+			w.pass()
+			if w.tip > 300 && len(w.proofs) == 1 {
+				for _, x := range all {
+					x.blocks = false // nobody has them any more
+				}
+			}
+		}
+		if n := len(w.proofs); !slices.Contains(w.proofs, p.id) || n > len(all) {
+			t.Fatalf("seed %d: %d times those that give none were asked", seed, n)
+		}
+		w.step(ProofCame{p.id})
+		w.step(Proved{From: p.id}) // of no use
+		for _, x := range all {
+			x.blocks = true
+		}
+		before := len(w.proofs)
+		for end := w.now + 2*proofAgain; w.now < end && len(w.proofs) == before; {
+			w.pass()
+		}
+		asked, tip := w.now, w.tip
+		for w.now < asked+proofFirst-100 {
+			w.pass()
+		}
+		if len(w.proofs) != before+1 || w.tip == tip {
+			t.Errorf("seed %d: %d more proofs asked for, %d blocks meanwhile", seed, len(w.proofs)-before, w.tip-tip)
+		}
+	}
+}
+
+// TestPeersGo: what was asked of a peer that goes is asked of another at once; without any peer nothing is asked, and nothing is lost.
+func TestPeersGo(t *testing.T) {
+	a, b := honest(), honest()
+	w := newWorld(t, 5, 400, a, b)
+	w.run(150)
+	if w.tip == 0 || w.tip == 400 {
+		t.Fatalf("at %d", w.tip)
+	}
+	a.blocks, a.headers = false, 0
+	delete(w.peers, a.id)
+	before := w.now
+	if !w.run(before + 3000) {
+		t.Errorf("at %d of 400 with the other", w.tip)
+	}
+	c := honest()
+	w = newWorld(t, 6, 400, c)
+	w.run(150)
+	delete(w.peers, c.id)
+	w.run(5000)
+	if w.m.Syncing() || len(w.m.blocks) > 0 {
+		t.Errorf("alone: syncing %v, %d wanted", w.m.Syncing(), len(w.m.blocks))
+	}
+	w.peers[c.id] = c
+	if !w.run(20_000) {
+		t.Errorf("at %d of 400 when it is back", w.tip)
+	}
+}
+
+// TestWanted: the parent of a block that came alone is asked of its sender, then of others, so many times and no more, and so many parents.
+func TestWanted(t *testing.T) {
+	a, b := honest(), honest()
+	a.height, b.height = 3, 3
+	w := newWorld(t, 7, 3, a, b)
+	w.tip, w.headers = 3, 3
+	w.run(200)
+	strange := hash(1000)
+	w.step(Wanted{strange, b.id})
+	if got := w.m.blocks[strange]; got == nil || got.peer != b.id {
+		t.Fatalf("asked %+v", got)
+	}
+	for ; w.now < 60_000; w.now += 100 {
+		w.step(Peers{[]Peer{{a.id, 3}, {b.id, 3}}})
+	}
+	if w.asks != maxTries || len(w.m.blocks) != 0 {
+		t.Errorf("asked %d times, want %d; %d left", w.asks, maxTries, len(w.m.blocks))
+	}
+	for i := range 2 * MaxWanted {
+		w.step(Wanted{hash(2000 + i), b.id})
+	}
+	if n := len(w.m.blocks); n != MaxWanted {
+		t.Errorf("%d wanted, at most %d", n, MaxWanted)
+	}
+	w.step(Wanted{w.chain[2].Hash, b.id})
+	if w.m.blocks[w.chain[2].Hash] != nil {
+		t.Error("a block of the chain is wanted")
+	}
+}
+
+// TestLost: a block that came and was lost on the way to the chain is asked for again.
+func TestLost(t *testing.T) {
+	p := honest()
+	w := newWorld(t, 8, 50, p)
+	w.lose = w.chain[7].Hash
+	if !w.run(120_000) || w.asks < 51 || w.asks > 51+50 || w.now < AdoptWait {
+		t.Errorf("at %d of 50 after %d ms and %d requests", w.tip, w.now, w.asks)
+	}
+}
+
+// TestProof: who is beyond the horizon asks for a proof first, and goes on without one that does not come; with one no block is asked for, and headers go on from
+// there. Who sends what is none is banned; within the horizon nobody is asked.
+func TestProof(t *testing.T) {
+	w := newWorld(t, 3, 1000, &fake{headers: 100, delay: 20, blocks: true})
+	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})
+	var peers Peers
+	for id, p := range w.peers {
+		peers.List = append(peers.List, Peer{id, p.height})
+	}
+	w.step(peers)
+	if len(w.proofs) != 1 || len(w.later) != 0 {
+		t.Fatalf("%d proofs asked for, %d answers to come", len(w.proofs), len(w.later))
+	}
+	from := w.proofs[0]
+	if claimed, is := w.m.ExpectsProof(from); !is || claimed != 1000 {
+		t.Fatalf("expects %v from %d", is, claimed)
+	}
+	if _, is := w.m.ExpectsProof("x"); is {
+		t.Error("a stranger's proof is expected")
+	}
+	w.now += proofFirst
+	w.step(Tick{})
+	if w.peers[from].headersN != 1 {
+		t.Error("while no proof comes no headers are asked for")
+	}
+	w.step(ProofCame{from})
+	w.headers, w.apart = 950, true
+	w.step(Proved{From: from, Used: true})
+	w.now += 100
+	w.step(Tick{})
+	if w.peers[from].headersN != 2 {
+		t.Errorf("headers were asked for %d times", w.peers[from].headersN)
+	}
+	if len(w.m.blocks) != 0 {
+		t.Errorf("%d blocks are asked for between the chain and the proof", len(w.m.blocks))
+	}
+	if len(w.proofs) != 1 {
+		t.Error("another proof was asked for")
+	}
+	w.headers, w.apart = 0, false
+	w.now++
+	w.step(Tick{})
+	w.step(ProofCame{from})
+	w.step(Proved{From: from, Bad: true})
+	if len(w.proofs) != 2 || !w.banned[from] {
+		t.Errorf("%d proofs asked for, banned: %v", len(w.proofs), w.banned)
+	}
+	near := newWorld(t, 3, 200, &fake{headers: 100, delay: 20, blocks: true})
+	near.m = New(near, Options{Random: near.rng.Intn, Horizon: 200})
+	for id, p := range near.peers {
+		near.step(Peers{List: []Peer{{id, p.height}}})
+	}
+	if len(near.proofs) != 0 {
+		t.Error("within the horizon a proof was asked for")
+	}
+}

@@ -1,0 +1,880 @@
+package chunkparts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// one makes one chunk of shard 0 at a height with its parts, on a block that all know.
+func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.Chunk)) (*primitives.Chunk, []primitives.ChunkPart) {
+	t.Helper()
+	prev := primitives.Hash{byte(h)}
+	for _, e := range n.eyes {
+		e.known[prev] = true
+	}
+	n.heights[prev] = h
+	p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, h)
+	c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
+		Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: bytes.Repeat([]byte{7}, 900)}}}}, secret(p.AccountID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(c)
+		c.Hash = c.Header.ChunkHash()
+		c.Header.Signature = secret(p.AccountID).Sign(c.Hash[:])
+	}
+	_, paths := primitives.MerklizeParts(coded.Parts)
+	var list []primitives.ChunkPart
+	for i := range coded.Parts {
+		list = append(list, primitives.ChunkPart{Ord: uint64(i), Part: coded.Parts[i], Proof: paths[i]})
+	}
+	return c, list
+}
+
+// TestRefusals: what is not right about a message is said, and nothing is kept of it.
+func TestRefusals(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 6, nil)
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, Head{Height: 5}); err != nil {
+		t.Fatal(err)
+	}
+	partial := func(change func(*primitives.PartialChunk)) Partial {
+		x := &primitives.PartialChunk{Header: c.Header, Parts: slices.Clone(list[2:3]), Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}
+		change(x)
+		return Partial{x}
+	}
+	forward := func(change func(*primitives.ChunkForward)) Forward {
+		f := primitives.NewChunkForward(&c.Header, slices.Clone(list[3:5]))
+		change(f)
+		return Forward{f}
+	}
+	for name, x := range map[string]struct {
+		ev   Event
+		want error
+	}{
+		"too far ahead":       {partial(func(c *primitives.PartialChunk) { c.Header.HeightCreated = 11 }), ErrHorizon},
+		"another's signature": {partial(func(c *primitives.PartialChunk) { c.Header.Signature = primitives.ZeroED25519Signature }), ErrSignature},
+		"another part":        {partial(func(c *primitives.PartialChunk) { c.Parts[0].Ord = 3 }), ErrPart},
+		"a changed part":      {partial(func(c *primitives.PartialChunk) { c.Parts[0].Part = append(bytes.Clone(c.Parts[0].Part), 1) }), ErrPart},
+		"a number too many":   {partial(func(c *primitives.PartialChunk) { c.Parts[0].Ord = 10 }), ErrPart},
+		"other receipts":      {partial(func(c *primitives.PartialChunk) { c.Receipts[0].To = 2 }), ErrReceipts},
+		"receipts of another": {partial(func(c *primitives.PartialChunk) { c.Receipts[0].From = 2 }), ErrReceipts},
+		"a forward of lies":   {forward(func(f *primitives.ChunkForward) { f.InnerHash[0] ^= 1 }), ErrHeader},
+		"a forwarded part":    {forward(func(f *primitives.ChunkForward) { f.Parts[0].Ord = 7 }), ErrPart},
+		"a forward by nobody": {forward(func(f *primitives.ChunkForward) { f.Signature = primitives.ZeroED25519Signature }), ErrSignature},
+		"an answer to nobody": {Response{&primitives.ChunkResponse{ChunkHash: c.Hash}}, ErrUnknown},
+	} {
+		if out, err := p.Step(0, x.ev); !errors.Is(err, x.want) || len(out.Send)+len(out.Ready)+len(out.Complete) > 0 {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+		if len(p.entries)+len(p.at)+len(p.forwards) > 0 {
+			t.Fatalf("%s: %d chunks are kept", name, len(p.entries))
+		}
+	}
+	if _, err := p.Step(0, partial(func(*primitives.PartialChunk) {})); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := one(t, n, 6, func(c *primitives.Chunk) { c.Header.GasLimit = 1 })
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: other.Header}}); !errors.Is(err, ErrOther) {
+		t.Errorf("another chunk of the height: %v", err)
+	}
+	if _, err := p.Step(0, Head{Height: 6 + HeightHorizon}); err != nil || len(p.entries) != 1 { // it is asked for
+		t.Errorf("%v, %d chunks are kept at the horizon", err, len(p.entries))
+	}
+	if _, err := p.Step(GiveUp, Tick{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Step(GiveUp, Head{Height: 7 + HeightHorizon}); err != nil || len(p.entries)+len(p.at) != 0 {
+		t.Errorf("%v, %d chunks are kept behind the horizon", err, len(p.entries))
+	}
+	p = newNetwork(t, 1, 10, 0).nodes[producers[0]]
+	if _, err := p.Step(0, Head{Hash: c.Header.PrevBlockHash, Height: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * MaxForwards {
+		x := c.Header
+		x.PrevBlockHash, x.GasLimit = primitives.Hash{99}, primitives.Gas(i)
+		if _, err := p.Step(0, Forward{primitives.NewChunkForward(&x, list[3:4])}); !errors.Is(err, ErrSignature) || len(p.forwards) != min(i, MaxForwards) {
+			t.Fatalf("by nobody, on an unknown block: %v", err)
+		}
+		signBy(&x, 0)
+		if _, err := p.Step(0, Forward{primitives.NewChunkForward(&x, list[3:4])}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(p.forwards) != MaxForwards || len(p.order) != MaxForwards {
+		t.Errorf("%d forwards of unknown chunks are kept", len(p.forwards))
+	}
+}
+
+// TestForwardBytes: a producer can sign any root. What of its parts waits for a header is bounded in bytes, and no part is longer than a chunk has any.
+func TestForwardBytes(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, _ := one(t, n, 4, nil)
+	p := n.nodes[producers[2]]
+	send := func(i, size int, h primitives.Height) error {
+		parts := make([][]byte, n.rs.TotalParts())
+		for k := range parts {
+			parts[k] = []byte{byte(k)}
+		}
+		parts[3] = make([]byte, size)
+		x := c.Header
+		x.GasLimit, x.HeightCreated = primitives.Gas(i), h
+		root, paths := primitives.MerklizeParts(parts)
+		x.EncodedMerkleRoot = root
+		by, err := n.eyes[producers[2]].Producer(primitives.Hash{1}, 0, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := x.ChunkHash()
+		x.Signature = secret(by.AccountID).Sign(hash[:])
+		_, err = p.Step(0, Forward{primitives.NewChunkForward(&x, []primitives.ChunkPart{{Ord: 3, Part: parts[3], Proof: paths[3]}})})
+		return err
+	}
+	for i := range 20 {
+		if err := send(i, 6<<20, 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bytes := 0
+	for _, list := range p.forwards {
+		for i := range list {
+			bytes += sizeOf(&list[i].ChunkPart)
+		}
+	}
+	if bytes > MaxForwardBytes || bytes < MaxForwardBytes-7<<20 || bytes != p.waiting || len(p.forwards) != len(p.order) {
+		t.Errorf("%d bytes of %d chunks wait, counted as %d", bytes, len(p.forwards), p.waiting)
+	}
+	if err := send(30, MaxCoded/n.rs.DataParts()+1, 4); !errors.Is(err, ErrPart) {
+		t.Errorf("a part that is too long: %v", err)
+	}
+	if err := send(31, 1, 5000); !errors.Is(err, ErrHorizon) {
+		t.Errorf("far ahead, on a block that is known: %v", err)
+	}
+	for len(p.order) > 0 {
+		p.forget(p.order[0])
+	}
+	if p.waiting != 0 {
+		t.Errorf("%d bytes are counted without any", p.waiting)
+	}
+}
+
+// TestForwardsFirst: forwards that come before anything else count when the header comes, and own parts are passed on once, to who holds the shard and to
+// who makes the next chunk.
+func TestForwardsFirst(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, Forward{primitives.NewChunkForward(&c.Header, list[5:8])}); err != nil {
+		t.Fatal(err)
+	}
+	first := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}}
+	out, err := p.Step(0, first)
+	if err != nil || len(out.Complete) != 1 || len(out.Ready) != 1 { // all that it owns has come, and three parts would be enough
+		t.Fatalf("%v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
+	}
+	var to []primitives.AccountID
+	for _, s := range out.Send {
+		to = append(to, s.To)
+		if f := s.Body.(*primitives.ChunkForward); len(f.Parts) != 1 || f.Parts[0].Ord != 2 || !f.Consistent() {
+			t.Errorf("%s gets %d parts", s.To, len(f.Parts))
+		}
+	}
+	if want := []primitives.AccountID{producers[0], producers[1]}; !slices.Equal(to, want) {
+		t.Errorf("passed on to %v, want %v", to, want)
+	}
+	if out, err := p.Step(0, first); err != nil || len(out.Send)+len(out.Ready)+len(out.Complete) > 0 {
+		t.Errorf("again: %v, %+v", err, out)
+	}
+}
+
+// TestForwardsEnough: who has as many parts from the maker as make the body is not given others' parts besides, where they are spared.
+func TestForwardsEnough(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0) // three parts make it; two of the four have three
+	c, list := one(t, n, 4, nil)
+	for _, sparing := range []bool{true, false} {
+		p := n.nodes[producers[2]]
+		if p.Sparing = sparing; !sparing {
+			c, list = one(t, n, 5, nil)
+		}
+		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}})
+		if err != nil || len(out.Ready) != 1 || len(out.Send) == 0 != sparing {
+			t.Errorf("sparing %v: %v, %d ready, %d sent to who holds the shard and has enough", sparing, err, len(out.Ready), len(out.Send))
+		}
+	}
+}
+
+// TestSpared: who is given nothing but his own parts, and not these by a maker that leaves him out, asks one other for what makes the body a little behind the block,
+// and then everybody. What comes meanwhile is not asked for, and a long body is given more time.
+func TestSpared(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		seats      int
+		sparing    bool
+		by, want   primitives.AccountID // who has made the block, and is asked; none: anybody but the maker and this node
+		soon, than int64                // ms at which one is asked, and then everybody; 0: as neard asks
+	}{
+		{"by the block's maker", 4, true, producers[3], producers[3], soon, soon + Retry},
+		{"by the chunk's own maker", 4, true, producers[0], "", soon, soon + Retry},
+		{"by nobody known", 4, true, "", "", soon, soon + Retry},
+		{"own block", 4, true, producers[1], "", soon, soon + Retry},
+		{"others pass on", 4, false, producers[3], "", 0, 0},
+		{"own parts are too few", 10, true, producers[3], "", 0, 0},
+	} {
+		n := newNetwork(t, 1, c.seats, 0)
+		chunk, list := one(t, n, 4, nil)
+		me := producers[1]
+		if c.seats == 10 {
+			me = producers[2] // has two
+		}
+		p := n.nodes[me]
+		p.Sparing = c.sparing
+		step := func(now int64, ev Event) Out {
+			t.Helper()
+			out, err := p.Step(now, ev)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			return out
+		}
+		step(0, Head{Hash: chunk.Header.PrevBlockHash, Height: 3})
+		wanted := Wanted{Headers: []*primitives.ChunkHeader{&chunk.Header}, Ancestor: chunk.Header.PrevBlockHash, By: c.by}
+		if out := step(1000, wanted); len(out.Ask) > 0 {
+			t.Errorf("%s: %d questions at once", c.name, len(out.Ask))
+		}
+		if c.soon == 0 {
+			if p.Due() != 0 || len(step(1000+soon, Tick{}).Ask) > 0 || len(step(1000+Retry, Tick{}).Ask) == 0 {
+				t.Errorf("%s: due at %d, and not as neard asks", c.name, p.Due())
+			}
+			continue
+		}
+		if p.Due() != 1000+c.soon || len(step(1000+c.soon-1, Tick{}).Ask) > 0 || p.Due() != 1000+c.soon {
+			t.Errorf("%s: due at %d", c.name, p.Due())
+		}
+		step(1000+c.soon-1, wanted) // its block comes again
+		out := step(1000+c.soon, Tick{})
+		if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
+			t.Fatalf("%s: %+v, then due at %d", c.name, out.Ask, p.Due())
+		}
+		who, facts := out.Ask[0].Account, p.facts[primitives.EpochID{1}]
+		if c.want != "" && who != c.want || who == me || who == producers[0] || facts.owners[out.Ask[0].Request.Ords[0]] != who {
+			t.Errorf("%s: %s is asked for part %d", c.name, who, out.Ask[0].Request.Ords[0])
+		}
+		if len(step(1000+c.soon, wanted).Ask)+len(step(1000+c.than-1, Tick{}).Ask) > 0 {
+			t.Errorf("%s: asked again", c.name)
+		}
+		if out := step(1000+c.than, Tick{}); len(out.Ask) < 2 {
+			t.Errorf("%s: then %+v", c.name, out.Ask)
+		}
+		done := step(1000+c.than, Response{&primitives.ChunkResponse{ChunkHash: chunk.Hash, Parts: list[:p.rs.DataParts()]}})
+		if len(done.Complete) != 1 || len(step(5000, Tick{}).Ask) > 0 || p.Due() != 0 {
+			t.Errorf("%s: %d complete, due at %d", c.name, len(done.Complete), p.Due())
+		}
+	}
+	n := newNetwork(t, 1, 4, 0)
+	c, list := one(t, n, 4, nil)
+	p := n.nodes[producers[1]]
+	p.Sparing = true
+	for _, ev := range []Event{Head{Hash: c.Header.PrevBlockHash, Height: 3}, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash},
+		Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:2]}}, Tick{}} { // its own part is a little late
+		if out, err := p.Step(1, ev); err != nil || len(out.Ask) > 0 {
+			t.Errorf("%T: %v, %d questions", ev, err, len(out.Ask))
+		}
+	}
+	if p.Due() != 0 {
+		t.Errorf("due at %d, with all there", p.Due())
+	}
+	for length, ms := range map[uint64]int64{0: soon, soonBytes: soon + 1, 1 << 20: soon + 16, 1 << 62: Retry} {
+		e := &entry{header: new(primitives.ChunkHeader), want: &want{spared: true}}
+		e.header.EncodedLength = length
+		if got := e.patience(); got != ms {
+			t.Errorf("a body of %d bytes is waited for %d ms, not %d", length, got, ms)
+		}
+	}
+}
+
+// TestBadChunk: what the producer has signed and is no chunk is told once, and never asked for again.
+func TestBadChunk(t *testing.T) {
+	for name, change := range map[string]func(*primitives.Chunk){
+		"transactions": func(c *primitives.Chunk) { c.Header.TxRoot = primitives.Hash{1} },
+		"receipts":     func(c *primitives.Chunk) { c.Header.PrevOutgoingReceiptsRoot = primitives.Hash{1} },
+		"length":       func(c *primitives.Chunk) { c.Header.EncodedLength-- },
+	} {
+		n := newNetwork(t, 1, 10, 0)
+		c, list := one(t, n, 4, change)
+		p := n.nodes[producers[0]]
+		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[3:6]}})
+		if err != nil || len(out.Bad) != 1 || len(out.Complete) != 0 {
+			t.Errorf("%s: %v, %d bad", name, err, len(out.Bad))
+		}
+		out, err = p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
+		if err != nil || len(out.Bad)+len(out.Ask) != 0 {
+			t.Errorf("%s again: %v, %+v", name, err, out)
+		}
+	}
+}
+
+// TestTimers: who gets forwards waits for them, and who holds a shard of which nobody passes any on to him does not; then own parts and receipts are asked of the producer, after 400 ms of others, and all parts after 3 s.
+func TestTimers(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, coded := one(t, n, 4, nil)
+	head := Head{Hash: c.Header.PrevBlockHash, Height: 3}
+	asked := func(me primitives.AccountID, now int64, ev Event) (list []Ask) {
+		out, err := n.nodes[me].Step(now, ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Ask
+	}
+	me := producers[2] // holds shards 1 and 2
+	wanted := Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}
+	asked(me, 0, head)
+	if list := asked(me, 0, wanted); len(list) != 0 {
+		t.Errorf("at once: %+v", list)
+	}
+	if list := asked(me, 99, Tick{}); len(list) != 0 {
+		t.Errorf("after 99 ms: %+v", list)
+	}
+	list := asked(me, 100, Tick{})
+	if len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Ords, []uint64{2, 6}) || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2}) {
+		t.Errorf("after 100 ms: %+v", list)
+	}
+	others, last := map[primitives.AccountID]bool{}, list[0].Account
+	for i := range int64(20) {
+		for _, a := range asked(me, 400+i*100, Tick{}) {
+			if a.Account == last {
+				t.Errorf("%s is asked in vain twice in a row", last)
+			}
+			others[a.Account], last = true, a.Account
+		}
+	}
+	if len(others) != 2 || !others[producers[1]] { // those that hold shard 0
+		t.Errorf("after 400 ms: %v", others)
+	}
+	parts := 0
+	for _, a := range asked(me, 3000, Tick{}) {
+		parts += len(a.Request.Ords)
+		if len(a.Request.Shards) > 0 {
+			t.Errorf("after 3 s receipts are asked for: %+v", a.Request)
+		}
+	}
+	if parts != 10 {
+		t.Errorf("after 3 s %d parts", parts)
+	}
+	if list := asked(me, GiveUp, Tick{}); len(list) != 0 {
+		t.Errorf("at the end: %+v", list)
+	}
+	asked("", 0, head)
+	parts = 0
+	for _, a := range asked("", 0, wanted) {
+		parts += len(a.Request.Ords)
+	}
+	if parts != 10 {
+		t.Errorf("a node that gets no forwards asks for %d parts at once", parts)
+	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
+	n.eyes[me].more = []primitives.ShardID{3} // which it has given over: what shard 0 brings to that nobody sends it
+	asked(me, 0, head)
+	if list := asked(me, 0, wanted); len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2, 3}) {
+		t.Errorf("who holds another shard that it makes no chunks of asks at once: %+v", list)
+	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
+	me = producers[3] // of shard 0 it makes no chunks
+	n.eyes[me].more = []primitives.ShardID{0}
+	asked(me, 0, head)
+	parts = 0
+	for _, a := range asked(me, 0, wanted) {
+		parts += len(a.Request.Ords)
+	}
+	if parts != 10 {
+		t.Errorf("who holds a shard that it makes no chunks of asks for %d parts at once", parts)
+	}
+	if list := asked(me, 1, wanted); len(list) != 0 {
+		t.Errorf("again: %+v", list)
+	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
+	n.eyes[me].more = []primitives.ShardID{0}
+	asked(me, 0, head)
+	own := &primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{coded[3], coded[7]}}
+	if list := asked(me, 0, Partial{own}); len(list) != 0 {
+		t.Errorf("before its block: %+v", list)
+	}
+	parts = 0
+	for _, a := range asked(me, 50, wanted) {
+		parts += len(a.Request.Ords)
+	}
+	if parts != 8 {
+		t.Errorf("who has its own parts, and holds the shard, asks for %d parts at once", parts)
+	}
+	if list := asked(me, 149, Tick{}); len(list) != 0 {
+		t.Errorf("99 ms later: %+v", list)
+	}
+}
+
+// TestOfAnotherHeight: a chunk that says another height than the one behind its block is of who was to make it on that block: its parts are taken, passed on and
+// asked for as others', and who was to make it at that height has no say.
+func TestOfAnotherHeight(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
+	if there, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, 5); there.AccountID == producers[0] {
+		t.Fatal("the same producer at both heights")
+	}
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, Head{Hash: c.Header.PrevBlockHash, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
+	if err != nil {
+		t.Fatalf("of a block: %v", err)
+	}
+	if out, err = p.Step(400, Tick{}); err != nil || len(out.Ask) == 0 {
+		t.Fatalf("%d asked, %v", len(out.Ask), err)
+	}
+	for _, a := range out.Ask {
+		if a.Account == producers[1] && len(a.Request.Shards) > 0 {
+			t.Errorf("receipts are asked of who makes height 5: %+v", a.Request)
+		}
+	}
+	f := primitives.NewChunkForward(&c.Header, list[6:7])
+	if _, err := p.Step(401, Forward{f}); err != nil {
+		t.Errorf("a forward: %v", err)
+	}
+	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: list, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
+	if out, err := p.Step(402, all); err != nil || len(out.Complete) != 1 {
+		t.Errorf("%d complete, %v", len(out.Complete), err)
+	}
+	forged := *c
+	forged.Header.Signature = secret(producers[1]).Sign(c.Hash[:])
+	q := n.nodes[producers[3]]
+	if _, err := q.Step(0, Head{Hash: c.Header.PrevBlockHash, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	all.Header = forged.Header
+	if out, err := q.Step(0, Partial{all.PartialChunk}); !errors.Is(err, ErrSignature) || len(out.Complete) > 0 {
+		t.Errorf("signed by who makes height 5: %v", err)
+	}
+}
+
+// TestOthersPlace: a chunk that says the height of another, which somebody else makes, does not keep that one out, whichever comes first; of those that say another height
+// than the one behind their block there is one a block.
+func TestOthersPlace(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		n := newNetwork(t, 1, 10, 0)
+		strange, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
+		again, more := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 6 })
+		right, own := one(t, n, 5, nil)
+		p := n.nodes[producers[2]]
+		if _, err := p.Step(0, Head{Hash: right.Header.PrevBlockHash, Height: 4}); err != nil {
+			t.Fatal(err)
+		}
+		give := func(c *primitives.Chunk, parts []primitives.ChunkPart) error {
+			_, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: parts[2:3]}})
+			return err
+		}
+		if !first {
+			if err := give(right, own); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := give(strange, list); err != nil {
+			t.Errorf("one of another height: %v", err)
+		}
+		if first {
+			if err := give(right, own); err != nil {
+				t.Errorf("the one of that height: %v", err)
+			}
+		}
+		if err := give(again, more); !errors.Is(err, ErrOther) {
+			t.Errorf("a second one on the block: %v", err)
+		}
+		late, rest := one(t, n, 3, func(c *primitives.Chunk) { c.Header.HeightCreated = HeightHorizon + 40 })
+		if _, err := p.Step(0, Head{Hash: right.Header.PrevBlockHash, Height: HeightHorizon + 40}); err != nil {
+			t.Fatal(err)
+		}
+		if err := give(late, rest); !errors.Is(err, ErrHorizon) {
+			t.Errorf("on a block far below the head: %v", err)
+		}
+	}
+}
+
+// TestBlind: while it can't be told what this node holds, no chunk is complete: not even one of which it has all that others' shards need.
+func TestBlind(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	p, blind := n.nodes[producers[2]], errors.New("not to be told")
+	n.eyes[producers[2]].blind = blind
+	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
+	if out, err := p.Step(0, all); !errors.Is(err, blind) || len(out.Complete) > 0 {
+		t.Errorf("%v, %d complete", err, len(out.Complete))
+	}
+	n.eyes[producers[2]].blind = nil
+	if out, err := p.Step(0, BlockCame{c.Header.PrevBlockHash}); err != nil || len(out.Complete) != 1 {
+		t.Errorf("%v, %d complete", err, len(out.Complete))
+	}
+}
+
+// signBy has the chunk producer of a shard sign a header.
+func signBy(h *primitives.ChunkHeader, shard primitives.ShardID) {
+	hash := h.ChunkHash()
+	h.Signature = secret(producers[shard]).Sign(hash[:])
+}
+
+// TestNowhere: a header on an unknown block is refused where its producer has not signed it, there is no epoch to go by, or where that has no such shard.
+func TestNowhere(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	me := producers[2]
+	p, head := n.nodes[me], primitives.Hash{200}
+	send := func(shard primitives.ShardID, signed bool) error {
+		h := c.Header
+		h.PrevBlockHash, h.ShardID = primitives.Hash{99}, shard
+		if signed {
+			signBy(&h, 0)
+		}
+		_, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}})
+		return err
+	}
+	if _, err := p.Step(0, Head{Hash: head, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(0, true); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
+		t.Errorf("in no epoch: %v, %d are kept", err, len(p.entries))
+	}
+	n.eyes[me].known[head] = true
+	if err := send(77, true); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
+		t.Errorf("of no shard: %v, %d are kept", err, len(p.entries))
+	}
+	if err := send(0, false); !errors.Is(err, ErrSignature) || len(p.entries) > 0 {
+		t.Errorf("signed by nobody: %v, %d are kept", err, len(p.entries))
+	}
+	if err := send(0, true); err != nil || len(p.entries) != 1 {
+		t.Errorf("what may be: %v, %d are kept", err, len(p.entries))
+	}
+}
+
+// TestTwoHeads: horizon and epoch go by the chain's head, though headers are far ahead of it; what is old goes by the headers.
+func TestTwoHeads(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	me := producers[2]
+	p, here, ahead := n.nodes[me], primitives.Hash{3}, primitives.Hash{200}
+	n.eyes[me].known[here] = true
+	if _, err := p.Step(0, Head{Hash: here, Height: 3, Header: ahead, HeaderPrev: primitives.Hash{199}}); err != nil {
+		t.Fatal(err)
+	}
+	h := c.Header
+	h.PrevBlockHash = primitives.Hash{99}
+	signBy(&h, 0)
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}}); err != nil || len(p.entries) != 1 { // known by the epoch of the chain's head
+		t.Errorf("on an unknown block: %v, %d are kept", err, len(p.entries))
+	}
+	waits := func(h *primitives.ChunkHeader) bool {
+		out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{h}, Ancestor: here})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out.Ask) == 0
+	}
+	if waits(&c.Header) {
+		t.Error("forwards of a chunk are awaited that is not on the last two headers")
+	}
+	last := c.Header
+	last.PrevBlockHash, last.ShardID = ahead, 1
+	if !waits(&last) {
+		t.Error("forwards of a chunk on the last header are not awaited")
+	}
+	far := c.Header
+	far.HeightCreated = 9
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: far, Parts: list[2:3]}}); !errors.Is(err, ErrHorizon) {
+		t.Errorf("beyond the chain's head: %v", err)
+	}
+}
+
+// TestDoneAndGone: a chunk that a block far from the head has wanted is let go of when it is complete.
+func TestDoneAndGone(t *testing.T) {
+	for _, h := range []primitives.Height{4, 200} {
+		n := newNetwork(t, 1, 10, 0)
+		c, list := one(t, n, h, nil)
+		p := n.nodes[producers[0]]
+		if _, err := p.Step(0, Head{Height: 50 + HeightHorizon - 100*(h/200)}); err != nil { // 178, 78
+			t.Fatal(err)
+		}
+		if _, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Step(0, Response{&primitives.ChunkResponse{ChunkHash: c.Hash, Parts: list[3:7]}})
+		if err != nil || len(out.Complete) != 1 || len(p.entries)+len(p.at) > 0 {
+			t.Errorf("at %d: %v, %d complete, %d are kept", h, err, len(out.Complete), len(p.entries))
+		}
+	}
+}
+
+// TestOneErrorOfMany: what can't be done for one chunk is said, and is done for the others.
+func TestOneErrorOfMany(t *testing.T) {
+	for shard := range primitives.ShardID(4) { // one of them is not the last in any order
+		oneErrorOfMany(t, shard)
+	}
+}
+
+func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
+	n := newNetwork(t, 1, 10, 0)
+	prev, odd := primitives.Hash{9}, errors.New("not to be told")
+	me := producers[3]
+	p, e := n.nodes[me], n.eyes[me]
+	e.known[prev] = true
+	var headers []*primitives.ChunkHeader
+	for s := range primitives.ShardID(4) {
+		c, _, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: 4, ShardID: s, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs}, secret(producers[s]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers = append(headers, &c.Header)
+	}
+	e.odd, e.oddly = shard, odd
+	asked := func(now int64, ev Event) map[primitives.ShardID]bool {
+		t.Helper()
+		out, err := p.Step(now, ev)
+		if !errors.Is(err, odd) {
+			t.Errorf("%T: %v", ev, err)
+		}
+		shards := map[primitives.ShardID]bool{}
+		for _, a := range out.Ask {
+			shards[a.Shard] = true
+		}
+		return shards
+	}
+	if got := asked(0, Wanted{Headers: headers, Ancestor: prev}); len(got) != 3 {
+		t.Errorf("asked for chunks of %v", got)
+	}
+	e.oddly = nil
+	if _, err := p.Step(0, Wanted{Headers: headers, Ancestor: prev}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Step(0, Head{Hash: prev, Height: 3}); err != nil { // no old ones: their producers are asked
+		t.Fatal(err)
+	}
+	e.oddly = odd
+	if got := asked(Retry, Tick{}); len(got) != 3 {
+		t.Errorf("asked again for chunks of %v", got)
+	}
+
+	later := primitives.Hash{10}
+	for s := range primitives.ShardID(4) { // before their block
+		c, _, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: later, Height: 6, ShardID: s, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs}, secret(producers[s]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s == shard {
+			c.Header.Signature = primitives.ZeroED25519Signature
+		}
+		body, err := chain.EncodeBody(&c.ChunkBody, n.rs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, paths := primitives.MerklizeParts(body.Parts)
+		var list []primitives.ChunkPart
+		for i := range body.Parts {
+			list = append(list, primitives.ChunkPart{Ord: uint64(i), Part: body.Parts[i], Proof: paths[i]})
+		}
+		e.known[prev] = true
+		if _, err := p.Step(0, Head{Hash: prev, Height: 5}); err != nil {
+			t.Fatal(err)
+		}
+		e.oddly = nil
+		if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list}}); (err != nil) != (s == shard) {
+			t.Fatal(err)
+		}
+	}
+	e.known[later] = true
+	if out, err := p.Step(0, BlockCame{later}); err != nil || len(out.Complete) != 3 {
+		t.Errorf("the block came: %v, %d complete", err, len(out.Complete))
+	}
+}
+
+// TestTwoSignatures: the hash of a chunk says nothing of the signature beside it. Who sends a header with a wrong one before the block is known keeps neither
+// the producer's out nor that of the block.
+func TestTwoSignatures(t *testing.T) {
+	wrong := func(h primitives.ChunkHeader, first byte) *primitives.ChunkHeader {
+		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(rune(first)))
+		hash := h.ChunkHash()
+		h.Signature = key.Sign(hash[:])
+		return &h
+	}
+	refused := func(err error) error {
+		if errors.Is(err, ErrSignature) {
+			return nil
+		}
+		return fmt.Errorf("not refused: %w", err)
+	}
+	for name, before := range map[string]func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error{
+		"the producer's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
+			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
+			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
+			return errors.Join(refused(first), second)
+		},
+		"the block's came third": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
+			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
+			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'b'), Parts: parts[1:2]}})
+			_, third := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&h}, Ancestor: primitives.Hash{3}})
+			_, fourth := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
+			return errors.Join(refused(first), refused(second), third, fourth)
+		},
+		"a block's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
+			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
+			_, second := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{wrong(h, 'a')}, Ancestor: primitives.Hash{3}})
+			return errors.Join(first, second)
+		},
+	} {
+		n := newNetwork(t, 1, 10, 0)
+		c, list := one(t, n, 4, nil)
+		p, e := n.nodes[producers[0]], n.eyes[producers[0]]
+		delete(e.known, c.Header.PrevBlockHash)
+		e.known[primitives.Hash{3}] = true
+		if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
+			t.Fatal(err)
+		}
+		if err := before(p, c.Header, list); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		e.known[c.Header.PrevBlockHash] = true
+		if _, err := p.Step(0, BlockCame{c.Header.PrevBlockHash}); err != nil {
+			t.Errorf("%s: the block came: %v", name, err)
+		}
+		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[2:3]}})
+		if err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Header.Signature != c.Header.Signature {
+			t.Errorf("%s: %v, %d complete", name, err, len(out.Complete))
+		}
+	}
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	p := n.nodes[producers[0]]
+	e := n.eyes[producers[0]]
+	delete(e.known, c.Header.PrevBlockHash)
+	e.known[primitives.Hash{3}] = true
+	if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(c.Header, 'a'), Parts: list[:1]}}); !errors.Is(err, ErrSignature) {
+		t.Fatal(err)
+	}
+	e.known[c.Header.PrevBlockHash] = true
+	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}) // the right one is there: it is asked for and not thrown away
+	if err != nil || len(p.entries) != 1 || p.entries[c.Hash].want == nil {
+		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
+	}
+}
+
+// TestNextEpoch: parts of the first chunk of an epoch may come before the block before it. Those of a shard that the head's epoch has not are kept, and passed on
+// when the block is there; those of another shard are passed on by the owners of the head's epoch, and then by those of their own.
+func TestNextEpoch(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	me, head, prev := producers[2], primitives.Hash{200}, primitives.Hash{99}
+	p, e := n.nodes[me], n.eyes[me]
+	e.known[head], e.epochs = true, map[primitives.Hash]primitives.EpochID{prev: {2}}
+	var err error
+	if e.later, err = primitives.NewShardLayoutV2([]primitives.AccountID{"dd", "hh", "ll", "pp"}, []primitives.ShardID{0, 1, 2, 77, 3}, nil); err != nil {
+		t.Fatal(err)
+	}
+	step := func(ev Event, want error) (sent map[primitives.AccountID][]uint64) {
+		t.Helper()
+		out, err := p.Step(0, ev)
+		if !errors.Is(err, want) {
+			t.Fatalf("%T: %v, want %v", ev, err, want)
+		}
+		sent = map[primitives.AccountID][]uint64{}
+		for _, s := range out.Send {
+			for _, x := range s.Body.(*primitives.ChunkForward).Parts {
+				sent[s.To] = append(sent[s.To], x.Ord)
+			}
+		}
+		return sent
+	}
+	step(Head{Hash: head, Height: 3}, nil)
+	some := func(shard primitives.ShardID) (ev Partial) {
+		producer, _ := e.Producer(primitives.EpochID{2}, shard, 4)
+		c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: 4, ShardID: shard, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
+			Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: bytes.Repeat([]byte{7}, 900)}}}}, secret(producer.AccountID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, paths := primitives.MerklizeParts(coded.Parts)
+		ev = Partial{&primitives.PartialChunk{Header: c.Header}}
+		for _, ord := range []int{1, 2} { // this node's in epoch {2}, and in {1}
+			ev.Parts = append(ev.Parts, primitives.ChunkPart{Ord: uint64(ord), Part: coded.Parts[ord], Proof: paths[ord]})
+		}
+		return ev
+	}
+	step(some(78), ErrHeader)
+	if sent := step(some(77), nil); len(sent) > 0 {
+		t.Errorf("parts of a shard to come are passed on, who knows whose they are: %v", sent)
+	}
+	if sent, want := step(some(0), nil), []uint64{2}; len(sent) != 2 || !slices.Equal(sent[producers[0]], want) || !slices.Equal(sent[producers[1]], want) {
+		t.Errorf("by the head's epoch are passed on %v", sent)
+	}
+	e.known[prev] = true
+	sent, want := step(BlockCame{prev}, nil), []uint64{1, 1} // of two chunks to whom both concern
+	if len(sent) != 2 || !slices.Equal(sent[producers[1]], want) || !slices.Equal(sent[producers[0]], want[:1]) {
+		t.Errorf("when the block has come are passed on %v", sent)
+	}
+	if sent := step(BlockCame{prev}, nil); len(sent) > 0 {
+		t.Errorf("and again %v", sent)
+	}
+}
+
+// TestOtherShards: what is complete for a node is not when it holds another shard: the chunk's body is asked for, or proofs are made of it.
+func TestOtherShards(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	me := producers[2]
+	p, e := n.nodes[me], n.eyes[me]
+	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
+	if out, err := p.Step(0, all); err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Proofs == nil {
+		t.Fatalf("%v, %d complete", err, len(out.Complete))
+	}
+	wanted := Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}
+	e.more = []primitives.ShardID{0}
+	if out, err := p.Step(0, wanted); err != nil || len(out.Complete) > 0 {
+		t.Fatalf("held now: %v, %d complete", err, len(out.Complete))
+	}
+	if out, err := p.Step(Retry, Tick{}); err != nil || len(out.Ask) == 0 {
+		t.Fatalf("held now: %v, not asked for", err)
+	}
+	out, err := p.Step(Retry, Response{&primitives.ChunkResponse{ChunkHash: c.Hash, Parts: list[3:5]}})
+	if err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Proofs != nil {
+		t.Fatalf("held now: %v, %d complete", err, len(out.Complete))
+	}
+	e.more = nil
+	if out, err = p.Step(Retry, wanted); err != nil || len(out.Complete) != 1 || !chain.Proves(out.Complete[0].Chunk, []primitives.ShardID{1, 2}) {
+		t.Fatalf("held no more: %v, %d complete", err, len(out.Complete))
+	}
+}
+
+// TestIncludedByNobody: the height at which a chunk is included is in no hash: what a message says of it is not believed.
+func TestIncludedByNobody(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 6, nil)
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, Head{Height: 5}); err != nil {
+		t.Fatal(err)
+	}
+	x := &primitives.PartialChunk{Header: c.Header, Parts: list, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}
+	x.Header.HeightIncluded = 6
+	out, err := p.Step(0, Partial{x})
+	if err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
+		t.Fatal(err, len(out.Ready), len(out.Complete))
+	}
+	if a, b := out.Ready[0].HeightIncluded, out.Complete[0].Chunk.Header.HeightIncluded; a != 0 || b != 0 || x.Header.HeightIncluded != 6 {
+		t.Errorf("included at %d and %d", a, b)
+	}
+}

@@ -1,0 +1,74 @@
+package chunkparts
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// join puts a body together, with all parts and all proofs of receipts; nil if its producer has signed what is no chunk. Its hash goes with it (Whole) if it is
+// seen to code to its header, to the last bit: else who validates the chunk codes it again, and tells what is wrong.
+func (p *Pool) join(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
+	parts, whole := p.restore(e)
+	if parts == nil {
+		return nil
+	}
+	leaves := slices.Clone(e.leaves)
+	for i, x := range e.parts {
+		if x == nil {
+			leaves[i] = primitives.PartLeaf(parts[i])
+		}
+	}
+	h, tree := e.header, primitives.NewMerkleTree(leaves)
+	raw := slices.Concat(parts[:p.rs.DataParts()]...)
+	c := &primitives.Chunk{Hash: e.hash, Header: *h}
+	if tree.Root() != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) || borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, borsh.RoomFor(len(raw))) != nil {
+		return nil
+	}
+	outgoing, proofs := chain.ProveOutgoing(h.ShardID, c.PrevOutgoingReceipts, layout)
+	if outgoing != h.PrevOutgoingReceiptsRoot || chain.TxRoot(c.Transactions) != h.TxRoot {
+		return nil
+	}
+	for i, path := range tree.Paths() {
+		e.put(&primitives.ChunkPart{Ord: uint64(i), Part: parts[i], Proof: path}, leaves[i])
+	}
+	for _, r := range proofs {
+		e.receipts[r.To] = r
+	}
+	primitives.Encoded(&c.ChunkBody, func(b []byte) {
+		rest := raw[h.EncodedLength:]
+		if whole && bytes.Equal(b, raw[:h.EncodedLength]) && !slices.ContainsFunc(rest, func(x byte) bool { return x != 0 }) {
+			c.Whole = c.Hash
+		}
+	})
+	return c
+}
+
+// restore returns all parts, nil if those that have come do not fit each other; whole: what has come beside those that are needed is what these give.
+func (p *Pool) restore(e *entry) (parts [][]byte, whole bool) {
+	parts, needed := make([][]byte, len(e.parts)), p.rs.DataParts()
+	for i, x := range e.parts {
+		if x != nil && needed > 0 {
+			parts[i] = x.Part
+			needed--
+		}
+	}
+	if p.rs.Reconstruct(parts, e.header.EncodedLength) == nil && !slices.ContainsFunc(e.parts, func(x *primitives.ChunkPart) bool {
+		return x != nil && !bytes.Equal(x.Part, parts[x.Ord])
+	}) {
+		return parts, true
+	}
+	parts = make([][]byte, len(e.parts)) // its producer has signed what is no code: as nearcore takes it
+	for i, x := range e.parts {
+		if x != nil {
+			parts[i] = x.Part
+		}
+	}
+	if p.rs.Reconstruct(parts, e.header.EncodedLength) != nil {
+		return nil, false
+	}
+	return parts, false
+}

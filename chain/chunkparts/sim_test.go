@@ -1,0 +1,337 @@
+package chunkparts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// world is a chain of four validators and four shards: validator i makes the chunks of shard i, and of the next one every fifth height. A block is known to
+// a node when it has been told of it. node is "" for one that validates nothing and holds everything.
+type world struct {
+	layout  primitives.ShardLayout
+	rs      *primitives.ReedSolomon
+	heights map[primitives.Hash]primitives.Height // of the chunks on a block; none: 1
+}
+
+func account(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("node%d", i)) }
+
+func secret(a primitives.AccountID) primitives.SecretKey {
+	return primitives.SecretKeyFromSeed(primitives.ED25519, string(a))
+}
+
+var producers = []primitives.AccountID{account(0), account(1), account(2), account(3)}
+
+// eye is what one node sees of the world.
+type eye struct {
+	*world
+	me     primitives.AccountID
+	known  map[primitives.Hash]bool
+	stored map[primitives.Hash]*primitives.Chunk
+	kept   map[primitives.Hash]*primitives.PartialChunk
+	reads  int                // of stored
+	blind  error              // of Holds
+	odd    primitives.ShardID // whose producer can't be told, if oddly
+	oddly  error
+	epochs map[primitives.Hash]primitives.EpochID // behind blocks; else {1}
+	later  primitives.ShardLayout                 // of epoch {2}, if that is one of them
+	more   []primitives.ShardID                   // that this node holds besides
+}
+
+func (e *eye) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
+	if id, ok := e.epochs[prev]; ok {
+		return id, e.known[prev]
+	}
+	return primitives.Hash{1}, e.known[prev]
+}
+func (e *eye) Height(prev primitives.Hash) (primitives.Height, bool) {
+	return e.heights[prev] - 1, e.known[prev] && e.heights[prev] > 0
+}
+func (e *eye) NextEpoch(primitives.Hash) (primitives.EpochID, error) { return primitives.Hash{2}, nil }
+func (e *eye) Layout(id primitives.EpochID) (primitives.ShardLayout, error) {
+	if e.epochs != nil && id == (primitives.EpochID{2}) {
+		return e.later, nil
+	}
+	return e.layout, nil
+}
+func (e *eye) Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
+	return producers[(part+uint64(id[0])-1)%4], nil
+}
+func (e *eye) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+	a := producers[int(s)%4]
+	if s == e.odd && e.oddly != nil {
+		return primitives.ValidatorStake{}, e.oddly
+	}
+	if h%5 == 0 {
+		a = producers[int(s+1)%4]
+	}
+	return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
+}
+func (e *eye) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+	return e.Producer(primitives.EpochID{}, s, max(e.heights[prev], 1))
+}
+func (e *eye) BlockProducers(primitives.EpochID) ([]primitives.AccountID, error) {
+	return slices.Clone(producers), nil
+}
+func (e *eye) Cares(a primitives.AccountID, _ primitives.Hash, s primitives.ShardID) bool {
+	i := slices.Index(producers, a)
+	return i == int(s)%4 || i == int(s+1)%4
+}
+func (e *eye) Holds(prev primitives.Hash, s primitives.ShardID) (bool, error) {
+	return e.me == "" || e.Cares(e.me, prev, s) || slices.Contains(e.more, s), e.blind
+}
+func (e *eye) Stored(hash primitives.Hash) *primitives.Chunk {
+	e.reads++
+	return e.stored[hash]
+}
+func (e *eye) StoredPartial(hash primitives.Hash) *primitives.PartialChunk { return e.kept[hash] }
+
+type flying struct {
+	at int64
+	to primitives.AccountID
+	ev func() Event
+}
+
+// network is a simulated one, all from a seed.
+type network struct {
+	*world
+	t        testing.TB
+	random   *rand.Rand
+	loss     float64
+	now      int64
+	air      []flying
+	nodes    map[primitives.AccountID]*Pool
+	eyes     map[primitives.AccountID]*eye
+	complete map[primitives.AccountID]map[primitives.Hash]Complete
+	ready    map[primitives.AccountID]map[primitives.Hash]bool
+	asks     int
+}
+
+func newNetwork(t testing.TB, seed uint64, seats int, loss float64) *network {
+	layout, err := primitives.NewShardLayoutV2([]primitives.AccountID{"dd", "hh", "pp"}, []primitives.ShardID{0, 1, 2, 3}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, total := primitives.ChunkPartCounts(seats)
+	rs, err := primitives.NewReedSolomon(data, total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &network{world: &world{layout, rs, map[primitives.Hash]primitives.Height{}}, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
+		eyes: map[primitives.AccountID]*eye{}, complete: map[primitives.AccountID]map[primitives.Hash]Complete{}, ready: map[primitives.AccountID]map[primitives.Hash]bool{}}
+	for _, a := range append(slices.Clone(producers), "") {
+		n.eyes[a] = &eye{world: n.world, me: a, known: map[primitives.Hash]bool{}, stored: map[primitives.Hash]*primitives.Chunk{}}
+		n.nodes[a] = New(a, n.eyes[a], rs, primitives.Signature.Verify, n.random.IntN)
+		n.complete[a], n.ready[a] = map[primitives.Hash]Complete{}, map[primitives.Hash]bool{}
+	}
+	return n
+}
+
+// fly sends an event, by the bytes of its body; some are lost, some come twice.
+func (n *network) fly(to primitives.AccountID, ev func() Event) {
+	for again := true; again; again = n.random.Float64() < n.loss {
+		if n.random.Float64() >= n.loss {
+			n.air = append(n.air, flying{at: n.now + 1 + n.random.Int64N(150), to: to, ev: ev})
+		}
+	}
+}
+
+func (n *network) step(by primitives.AccountID, ev Event) {
+	out, err := n.nodes[by].Step(n.now, ev)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		n.t.Fatalf("%q: %v", by, err)
+	}
+	for _, s := range out.Send {
+		raw := s.Body.AppendBorsh(nil)
+		n.fly(s.To, func() Event {
+			switch s.Body.(type) {
+			case *primitives.PartialChunk:
+				c := new(primitives.PartialChunk)
+				n.read(raw, c)
+				return Partial{c}
+			default:
+				f := new(primitives.ChunkForward)
+				n.read(raw, f)
+				return Forward{f}
+			}
+		})
+	}
+	for _, a := range out.Ask {
+		n.asks++
+		to := a.Account
+		if a.PreferPeer {
+			to = ""
+		}
+		if to == by {
+			to = producers[int(a.Shard)%4]
+		}
+		raw := a.Request.AppendBorsh(nil)
+		n.fly(to, func() Event {
+			q := new(primitives.ChunkRequest)
+			n.read(raw, q)
+			return Request{q, by}
+		})
+	}
+	for _, a := range out.Answer {
+		raw := a.Body.AppendBorsh(nil)
+		n.fly(a.To.(primitives.AccountID), func() Event {
+			r := new(primitives.ChunkResponse)
+			n.read(raw, r)
+			return Response{r}
+		})
+	}
+	for _, h := range out.Ready {
+		if n.ready[by][h.ChunkHash()] {
+			n.t.Errorf("%q says twice that a chunk is ready", by)
+		}
+		n.ready[by][h.ChunkHash()] = true
+	}
+	for _, c := range out.Complete {
+		if _, twice := n.complete[by][c.Chunk.Hash]; twice {
+			n.t.Errorf("%q completes a chunk twice", by)
+		}
+		n.complete[by][c.Chunk.Hash] = c
+	}
+	if len(out.Bad) > 0 {
+		n.t.Errorf("%q says that a chunk is bad", by)
+	}
+}
+
+func (n *network) read(raw []byte, v borsh.Decoder) {
+	if err := borsh.Unmarshal(raw, v); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// run lets time go by, with a tick every 400 ms.
+func (n *network) run(until int64) {
+	for tick := n.now - n.now%400 + 400; ; {
+		next := -1
+		for i := range n.air {
+			if next < 0 || n.air[i].at < n.air[next].at {
+				next = i
+			}
+		}
+		if next < 0 || n.air[next].at >= tick {
+			if n.now = tick; n.now > until {
+				return
+			}
+			for _, a := range append(slices.Clone(producers), "") {
+				n.step(a, Tick{})
+			}
+			tick += 400
+			continue
+		}
+		f := n.air[next]
+		n.air = slices.Delete(n.air, next, next+1)
+		n.now = f.at
+		n.step(f.to, f.ev())
+	}
+}
+
+// make has all chunks on a block made.
+func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*primitives.Chunk) {
+	for s := range primitives.ShardID(4) {
+		var receipts []*primitives.Receipt
+		for i := range n.random.IntN(6) {
+			receipts = append(receipts, &primitives.Receipt{PredecessorID: "system", ReceiverID: []primitives.AccountID{"aa", "ee", "kk", "zz"}[n.random.IntN(4)],
+				ID: primitives.Hash{byte(h), byte(s), byte(i)}, Body: &primitives.DataReceipt{DataID: primitives.Hash{byte(i)}, Data: bytes.Repeat([]byte{byte(i)}, n.random.IntN(400))}})
+		}
+		p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, s, h)
+		n.heights[prev] = h
+		c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, ShardID: s, Extra: new(chain.ChunkExtra), Outgoing: receipts, Layout: n.layout, Coding: n.rs}, secret(p.AccountID))
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		chunks = append(chunks, c)
+		n.step(p.AccountID, Made{c, coded})
+	}
+	return chunks
+}
+
+// TestSpread: four validators and a node beside them get, over a network that loses, doubles and mixes up messages, what each needs of every chunk: the body of
+// shards that it holds, the receipts to those of others, its own parts.
+func TestSpread(t *testing.T) {
+	for _, c := range []struct {
+		seats int
+		loss  float64
+		late  bool // blocks are known only behind the parts of chunks on them
+	}{{4, 0, false}, {4, 0.2, false}, {10, 0, true}, {10, 0.25, false}, {10, 0.25, true}} {
+		for seed := range uint64(4) {
+			n := newNetwork(t, seed, c.seats, c.loss)
+			var prev primitives.Hash
+			made := 0
+			for h := primitives.Height(1); h <= 8; h++ {
+				hash := primitives.HashBytes(append(prev[:], byte(h)))
+				know := func(a primitives.AccountID) {
+					n.eyes[a].known[hash] = true
+					n.step(a, Head{Hash: hash, Prev: prev, Height: h - 1})
+					n.step(a, BlockCame{hash})
+				}
+				for _, a := range append(slices.Clone(producers), "") {
+					if p := slices.Index(producers, a); !c.late || p >= 0 && int(h)%2 == p%2 || h%5 == 0 {
+						know(a)
+					} else if p >= 0 {
+						n.eyes[a].known[hash] = true // to make its chunk
+					}
+				}
+				chunks := n.make(hash, h)
+				n.run(n.now + 300)
+				for _, a := range append(slices.Clone(producers), "") {
+					know(a)
+					var headers []*primitives.ChunkHeader
+					for _, c := range chunks {
+						x := c.Header
+						x.HeightIncluded = h
+						headers = append(headers, &x)
+					}
+					n.step(a, Wanted{Headers: headers, Ancestor: hash})
+				}
+				n.run(n.now + 8000)
+				for _, c := range chunks {
+					made++
+					n.check(c)
+				}
+				prev = hash
+			}
+			if c.loss == 0 && !c.late && n.asks > made*4 {
+				t.Errorf("%d requests for %d chunks", n.asks, made)
+			}
+		}
+	}
+}
+
+// check compares what each node has of a chunk.
+func (n *network) check(c *primitives.Chunk) {
+	n.t.Helper()
+	for _, a := range append(slices.Clone(producers), "") {
+		got, ok := n.complete[a][c.Hash]
+		if !ok || !n.ready[a][c.Hash] {
+			n.t.Errorf("%q has shard %d at %d: complete %v, own parts %v", a, c.Header.ShardID, c.Header.HeightCreated, ok, n.ready[a][c.Hash])
+			continue
+		}
+		if holds, _ := n.eyes[a].Holds(primitives.Hash{}, c.Header.ShardID); holds {
+			if got.Chunk.Proofs != nil || !bytes.Equal(got.Chunk.ChunkBody.AppendBorsh(nil), c.ChunkBody.AppendBorsh(nil)) {
+				n.t.Errorf("%q has another body of shard %d", a, c.Header.ShardID)
+			}
+			n.eyes[a].stored[c.Hash] = got.Chunk
+			continue
+		}
+		var held []primitives.ShardID
+		for s := range primitives.ShardID(4) {
+			if holds, _ := n.eyes[a].Holds(primitives.Hash{}, s); holds {
+				held = append(held, s)
+			}
+		}
+		if err := chain.ValidateProofs(got.Chunk); err != nil || !chain.Proves(got.Chunk, held) || len(got.Chunk.Proofs) != len(held) {
+			n.t.Errorf("%q has other receipts of shard %d: %v", a, c.Header.ShardID, err)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package headerchain
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// The bounds.
+const (
+	// MaxTwins is how many headers of one height are taken. Beyond that one is taken if another that names it as its parent is at
+	// hand, up to MaxNamed.
+	MaxTwins = 2
+	MaxNamed = 8
+	// MaxUnfinal is how many headers there may be above the final one.
+	MaxUnfinal = 1 << 16
+)
+
+// Why a header is not taken, through nobody's fault.
+var (
+	ErrKnown  = errors.New("headers: known")
+	ErrOrphan = errors.New("headers: parent is not known")
+	ErrOld    = errors.New("headers: does not descend from the final one")
+	ErrTwin   = errors.New("headers: there are others of that height")
+	ErrFull   = errors.New("headers: too many above the final one")
+)
+
+// Options are what a Chain works with.
+type Options struct {
+	Genesis *primitives.BlockHeader
+	Params  *epoch.GenesisParams
+	Configs *epoch.Configs
+	Store   Store
+	Head    primitives.Hash // of a store that has rows; zero: a new chain
+	Floor   Ref             // of a store that began with a proof: its first header, which is final; zero: with the genesis
+	// MaxHeightJump bounds how far a height may lie above the head; 0: no bound.
+	MaxHeightJump primitives.Height
+	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
+}
+
+// Ref names a header.
+type Ref struct {
+	Hash   primitives.Hash
+	Height primitives.Height
+}
+
+// Added says what a header did.
+type Added struct {
+	Row     *Row
+	Changes epoch.Changes
+	IsHead  bool
+	Final   Ref // now
+}
+
+// Chain is the state. It is used by one goroutine.
+type Chain struct {
+	o       Options
+	epochs  *epoch.Manager
+	head    *Row
+	final   Ref
+	heights map[primitives.Height][]primitives.Hash // above the final one
+	unfinal int
+}
+
+// New begins a chain with its genesis, or goes on where a store left off. What lies above the final header on other branches than the
+// head's is not counted then.
+func New(o Options) (*Chain, error) {
+	m, err := epoch.NewManager(o.Params, o.Configs, rows{o.Store})
+	if err != nil {
+		return nil, err
+	}
+	c := &Chain{o: o, epochs: m, heights: map[primitives.Height][]primitives.Hash{}}
+	if !o.Head.IsZero() {
+		return c, c.resume()
+	}
+	g := o.Genesis
+	row := &Row{Header: g, Info: epoch.BlockInfoFromHeader(g, g.Height), Tree: new(primitives.PartialMerkleTree), Final: g.Height}
+	changes, err := m.RecordBlockInfo(row.Info, primitives.Hash{})
+	if err != nil {
+		return nil, err
+	}
+	c.head, c.final = row, Ref{g.Hash(), g.Height}
+	return c, o.Store.Put(row, &changes, true)
+}
+
+func (c *Chain) resume() (err error) {
+	if c.head, err = c.row(c.o.Head); err != nil {
+		return err
+	}
+	c.final = c.finalOf(c.head)
+	if f := c.o.Floor; f.Height > 0 {
+		c.epochs.StartAt(f.Height)
+		if f.Height > c.final.Height {
+			c.final = f
+		}
+	}
+	for at := c.head; at.Header.Height > c.final.Height; {
+		c.note(at.Header)
+		if at, err = c.row(at.Header.PrevHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row returns a row that must be there.
+func (c *Chain) row(hash primitives.Hash) (*Row, error) {
+	r, err := c.o.Store.Row(hash)
+	if err == nil && r == nil {
+		err = fmt.Errorf("%w: %v", ErrOrphan, hash)
+	}
+	return r, err
+}
+
+// Head returns the highest header, Final the last final one of its chain.
+func (c *Chain) Head() *Row { return c.head }
+func (c *Chain) Final() Ref { return c.final }
+
+// Epochs is the manager of what the headers say. Nobody else may use it meanwhile.
+func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
+
+// Add judges a header and keeps it. named tells that a header which has it as its parent is at hand, as in a batch of them. now is the clock, in
+// ns since 1970, which a header may be ahead of by chain.AcceptableTimeDifference (nearcore chain/chain/src/chain.rs:876); 0: any header may. After
+// an error nothing has changed.
+func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added, err error) {
+	hash := h.Hash()
+	known, err := c.o.Store.Row(hash)
+	if err != nil {
+		return a, err
+	}
+	if known != nil {
+		return a, ErrKnown
+	}
+	if h.Height <= c.final.Height {
+		return a, ErrOld
+	}
+	parent, err := c.row(h.PrevHash)
+	if err != nil {
+		return a, err
+	}
+	if h.Height <= parent.Header.Height { // before it is looked up who was to make it
+		return a, chain.InvalidBlockHeight
+	}
+	if err := c.descends(parent); err != nil {
+		return a, err
+	}
+	most := MaxTwins
+	if named {
+		most = MaxNamed
+	}
+	switch {
+	case len(c.heights[h.Height]) >= most:
+		return a, ErrTwin
+	case c.unfinal >= MaxUnfinal:
+		return a, ErrFull
+	}
+	j, tree, err := c.judgement(h, parent)
+	if err != nil {
+		return a, err
+	}
+	j.Now = now
+	if err := chain.ValidateHeader(h, j); err != nil {
+		return a, err
+	}
+	return c.keep(h, parent, tree)
+}
+
+// keep records a valid header.
+func (c *Chain) keep(h *primitives.BlockHeader, parent *Row, tree *primitives.PartialMerkleTree) (a Added, err error) {
+	final, err := c.finalHeight(h, parent)
+	if err != nil {
+		return a, err
+	}
+	a.Row = &Row{Header: h, Info: epoch.BlockInfoFromHeader(h, final), Tree: tree, Final: final}
+	if a.Changes, err = c.epochs.RecordBlockInfo(a.Row.Info, h.RandomValue); err != nil {
+		return Added{}, err
+	}
+	a.IsHead = h.Height > c.head.Header.Height
+	if err := c.o.Store.Put(a.Row, &a.Changes, a.IsHead); err != nil {
+		c.epochs.Forget(&a.Changes)
+		return Added{}, err
+	}
+	c.note(h)
+	if a.IsHead {
+		c.head = a.Row
+		if f := c.finalOf(a.Row); f.Height > c.final.Height {
+			c.final = f
+			c.prune()
+		}
+	}
+	a.Final = c.final
+	return a, nil
+}
+
+func (c *Chain) note(h *primitives.BlockHeader) {
+	c.heights[h.Height] = append(c.heights[h.Height], h.Hash())
+	c.unfinal++
+}
+
+// prune forgets what the final header has overtaken.
+func (c *Chain) prune() {
+	for height, list := range c.heights {
+		if height <= c.final.Height {
+			c.unfinal -= len(list)
+			delete(c.heights, height)
+		}
+	}
+}
+
+// descends tells whether a header is the final one or comes of it: ErrOld, if not.
+func (c *Chain) descends(at *Row) (err error) {
+	if at == c.head {
+		return nil
+	}
+	for at.Header.Height > c.final.Height {
+		if at, err = c.row(at.Header.PrevHash); err != nil {
+			return err
+		}
+	}
+	if at.Header.Hash() != c.final.Hash {
+		return ErrOld
+	}
+	return nil
+}
+
+// finalOf names the last final header as another tells.
+func (c *Chain) finalOf(r *Row) Ref {
+	if r.Header.LastFinalBlock.IsZero() {
+		return Ref{c.o.Genesis.Hash(), c.o.Genesis.Height}
+	}
+	return Ref{r.Header.LastFinalBlock, r.Final}
+}
+
+func (c *Chain) finalHeight(h *primitives.BlockHeader, parent *Row) (primitives.Height, error) {
+	switch h.LastFinalBlock {
+	case primitives.Hash{}:
+		return c.o.Genesis.Height, nil
+	case parent.Header.LastFinalBlock:
+		return parent.Final, nil
+	}
+	r, err := c.row(h.LastFinalBlock)
+	if err != nil {
+		return 0, err
+	}
+	return r.Header.Height, nil
+}
+
+// judgement gathers what a header is judged by.
+func (c *Chain) judgement(h *primitives.BlockHeader, parent *Row) (*chain.Judgement, *primitives.PartialMerkleTree, error) {
+	m, p := c.epochs, h.PrevHash
+	j := &chain.Judgement{Parent: parent.Header, Verify: c.o.Verify}
+	steps := []func() error{
+		func() (err error) { j.EpochID, err = m.EpochIDFromPrev(p); return },
+		func() (err error) { j.NextEpochID, err = m.NextEpochIDFromPrev(p); return },
+		func() (err error) { j.EpochSyncDataHash, err = m.EpochSyncDataHash(p); return },
+		func() (err error) { j.Version, err = m.ProtocolVersion(j.EpochID); return },
+		func() (err error) {
+			if j.NextBPHash = parent.Header.NextBPHash; j.EpochID != parent.Header.EpochID {
+				j.NextBPHash, err = m.BlockProducersHash(j.NextEpochID)
+			}
+			return
+		},
+		func() (err error) {
+			v, err := m.BlockProducer(j.EpochID, h.Height)
+			if err == nil {
+				j.Producer = v.PublicKey
+			}
+			return
+		},
+		func() (err error) {
+			stakes, err := m.BlockApprovers(p)
+			for _, s := range stakes {
+				j.Approvers = append(j.Approvers, chain.Approver{AccountID: s.AccountID, PublicKey: s.PublicKey, StakeThis: s.StakeThisEpoch, StakeNext: s.StakeNextEpoch})
+			}
+			return
+		},
+		func() (err error) {
+			layout, err := m.ShardLayout(j.EpochID)
+			if err != nil {
+				return err
+			}
+			j.ShardIDs = layout.ShardIDs()
+			return nil
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, nil, fmt.Errorf("headers: %d on %v: %w", h.Height, p, err)
+		}
+	}
+	if c.o.MaxHeightJump > 0 {
+		j.MaxHeight = c.head.Header.Height + c.o.MaxHeightJump
+	}
+	tree := parent.Tree.Clone()
+	tree.Insert(p)
+	j.BlockMerkleRoot, j.BlockOrdinal = tree.Root(), tree.Size()+1
+	return j, tree, nil
+}

@@ -1,0 +1,143 @@
+package partialwitness
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// asking is a maker that is asked for code, and how often it has derived that.
+type asking struct {
+	*network
+	code    []byte
+	derived int
+	early   bool
+}
+
+func newAsking(t *testing.T) *asking {
+	x := &asking{network: newNetwork(t, 1, 6, 1, 0), code: []byte("code")}
+	x.head = 200
+	return x
+}
+
+func (x *asking) ask(by int, height primitives.Height) (Out, error) {
+	q := &primitives.ContractCodeRequest{Requester: account(by), Key: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: height},
+		Contracts: []primitives.Hash{primitives.HashBytes(x.code)}, Transition: x.transition}
+	q.Signature = secret(account(by)).Sign(q.SignedBytes())
+	return x.nodes[account(0)].Step(CodeAsked{q, func(primitives.ChunkKey, primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
+		if x.early {
+			return nil, ErrEarly
+		}
+		x.derived++
+		return map[primitives.Hash][]byte{primitives.HashBytes(x.code): x.code}, nil
+	}})
+}
+
+// TestEarlyOfOthers: who asks too early for many chunks takes no place of another.
+func TestEarlyOfOthers(t *testing.T) {
+	x := newAsking(t)
+	x.early = true
+	if _, err := x.ask(2, 4); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for h := range primitives.Height(200) {
+		if _, err := x.ask(1, h); errors.Is(err, ErrEarly) {
+			refused++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused != 200-maxEarlyOfOne {
+		t.Errorf("%d refused", refused)
+	}
+	x.early = false
+	out, err := x.nodes[account(0)].Step(BlockCame{Hash: primitives.Hash{1}})
+	to := map[primitives.AccountID]int{}
+	for _, s := range out.Send {
+		to[s.To[0]]++
+	}
+	if err != nil || to[account(2)] != 1 || to[account(1)] != maxEarlyOfOne {
+		t.Errorf("%v: answers %v", err, to)
+	}
+}
+
+// TestAnsweredOnce: nobody is answered again behind questions for many other chunks.
+func TestAnsweredOnce(t *testing.T) {
+	x := newAsking(t)
+	for h := range primitives.Height(100) {
+		if out, err := x.ask(1, h); err != nil || len(out.Send) != 1 {
+			t.Fatal(err, out)
+		}
+	}
+	if out, err := x.ask(1, 0); !errors.Is(err, ErrKnown) || len(out.Send) > 0 {
+		t.Errorf("again: %v, %d answers", err, len(out.Send))
+	}
+}
+
+// TestSameQuestion: what all of a chunk's validators ask for is derived and compressed once, until the next block.
+func TestSameQuestion(t *testing.T) {
+	x := newAsking(t)
+	for by := 1; by < 5; by++ {
+		out, err := x.ask(by, 4)
+		if err != nil || len(out.Send) != 1 {
+			t.Fatal(err, out)
+		}
+		r := out.Send[0].Body.(*primitives.ContractCodeResponse)
+		if got, err := DecodeContracts(r.Compressed, 1); err != nil || !sameCode(got, [][]byte{x.code}) || out.Send[0].To[0] != account(by) {
+			t.Errorf("%v, %q", err, got)
+		}
+	}
+	if x.derived != 1 {
+		t.Errorf("derived %d times", x.derived)
+	}
+	if _, err := x.nodes[account(0)].Step(BlockCame{Hash: primitives.Hash{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.ask(5, 4); err != nil || x.derived != 2 {
+		t.Errorf("behind a block: %v, derived %d times", err, x.derived)
+	}
+}
+
+// TestToldAgain: who was asked is not asked again if it tells again behind many others.
+func TestToldAgain(t *testing.T) {
+	x := newCalled(t)
+	one := []byte("one")
+	if asked, _ := x.tell(false, one); len(asked) != 1 {
+		t.Fatalf("asks for %v", asked)
+	}
+	for h := range primitives.Height(maxCalls) {
+		x.at(5 + h)
+		x.tell(true, one)
+	}
+	x.at(4)
+	a := &primitives.ContractAccesses{Key: x.witness.Key(), Transition: x.transition, Contracts: []primitives.Hash{primitives.HashBytes([]byte("other"))}}
+	a.Signature = secret(x.maker).Sign(a.SignedBytes())
+	if out, err := x.node.Step(Accesses{a, false}); !errors.Is(err, ErrKnown) || len(out.Send) > 0 {
+		t.Errorf("again: %v, %d questions", err, len(out.Send))
+	}
+}
+
+// TestWrongCode: a maker that gives other code than was asked for is refused, and what it gives then is taken.
+func TestWrongCode(t *testing.T) {
+	x := newCalled(t)
+	one := []byte("one")
+	x.tell(false, one)
+	x.parts()
+	for _, bad := range [][][]byte{{[]byte("other")}, {}, {one, []byte("other")}} {
+		r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(bad)}
+		r.Signature = secret(x.maker).Sign(r.SignedBytes())
+		out, err := x.node.Step(Code{r})
+		if err != nil || len(out.Work) != 1 {
+			t.Fatal(err, out)
+		}
+		out.Work[0].Run()
+		if out, err = x.node.Step(Worked{out.Work[0]}); !errors.Is(err, ErrContracts) || len(out.Judge) > 0 {
+			t.Errorf("%q: %v, %d to be judged", bad, err, len(out.Judge))
+		}
+	}
+	if judge := x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
+		t.Errorf("to be judged: %+v", judge)
+	}
+}

@@ -1,0 +1,295 @@
+package partialwitness
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// called is a chunk at a height whose maker tells of what it calls, and a validator that makes none of the shard.
+type called struct {
+	*network
+	witness *primitives.ChunkStateWitness
+	maker   primitives.AccountID
+	node    *Tracker
+}
+
+func newCalled(t *testing.T) *called {
+	x := &called{network: newNetwork(t, 1, 4, 2, 0)}
+	x.node = x.nodes[account(3)]
+	x.at(4)
+	return x
+}
+
+// at goes on to the chunk of a height.
+func (x *called) at(h primitives.Height) {
+	x.head = h - 1
+	x.witness = sample()
+	x.witness.Header.HeightCreated = h
+	p, _ := x.Producer(x.witness.Key())
+	x.maker = p.AccountID
+}
+
+// tell has its maker tell what it calls, and returns what is asked for then.
+func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, judge []Judgement) {
+	x.t.Helper()
+	a := &primitives.ContractAccesses{Key: x.witness.Key(), Transition: x.transition}
+	for _, c := range codes {
+		a.Contracts = append(a.Contracts, primitives.HashBytes(c))
+	}
+	a.Signature = secret(x.maker).Sign(a.SignedBytes())
+	out, err := x.node.Step(Accesses{a, held})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return x.asks(out), out.Judge
+}
+
+func (x *called) asks(out Out) []primitives.Hash {
+	x.t.Helper()
+	for _, s := range out.Send {
+		if q, ok := s.Body.(*primitives.ContractCodeRequest); ok {
+			if !slices.Equal(s.To, []primitives.AccountID{x.maker}) {
+				x.t.Errorf("%v is asked, not the chunk's maker", s.To)
+			}
+			return q.Contracts
+		}
+	}
+	return nil
+}
+
+// give has the maker answer.
+func (x *called) give(codes ...[]byte) (judge []Judgement) {
+	x.t.Helper()
+	r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(codes)}
+	r.Signature = secret(x.maker).Sign(r.SignedBytes())
+	out, err := x.node.Step(Code{r})
+	if err != nil || len(out.Work) != 1 {
+		x.t.Fatal(err, out)
+	}
+	out.Work[0].Run()
+	if out, err = x.node.Step(Worked{out.Work[0]}); err != nil {
+		x.t.Fatal(err)
+	}
+	return x.judge(out)
+}
+
+// parts has the witness come, and returns what is to be judged then.
+func (x *called) parts() []Judgement {
+	x.t.Helper()
+	payload, err := Encode(x.witness)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	list, err := Parts(x.witness.Key(), payload, x.n, secret(x.maker))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var judge []Judgement
+	for _, p := range list[:2] {
+		out, err := x.node.Step(Part{p, true})
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		judge = append(judge, x.judge(out)...)
+	}
+	return judge
+}
+
+// judge does the work that comes first.
+func (x *called) judge(out Out) []Judgement {
+	x.t.Helper()
+	judge := out.Judge
+	for _, w := range out.Work {
+		w.Run()
+		out, err := x.node.Step(Worked{w})
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		judge = append(judge, out.Judge...)
+	}
+	return judge
+}
+
+// TestCodeIsKept: what was asked for once is not asked for again, and is given with each witness that calls it.
+func TestCodeIsKept(t *testing.T) {
+	x := newCalled(t)
+	one, two := []byte("one"), []byte("code two")
+	if asked, _ := x.tell(false, one); len(asked) != 1 {
+		t.Fatalf("asks for %v", asked)
+	}
+	if judge := x.parts(); len(judge) > 0 {
+		t.Fatal("judged before its code is here")
+	}
+	if judge := x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
+		t.Fatalf("to be judged: %+v", judge)
+	}
+	x.at(5)
+	if asked, _ := x.tell(false, one); len(asked) > 0 {
+		t.Errorf("asks for %v again", asked)
+	}
+	if judge := x.parts(); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
+		t.Fatalf("to be judged: %+v", judge)
+	}
+	x.at(6)
+	if asked, _ := x.tell(false, two, one); !slices.Equal(asked, []primitives.Hash{primitives.HashBytes(two)}) {
+		t.Errorf("asks for %v", asked)
+	}
+	x.parts()
+	if judge := x.give(two); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one, two}) {
+		t.Fatalf("to be judged: %+v", judge)
+	}
+}
+
+// TestCodeOfHeld: who holds the shard asks for no code, and waits for none; if it turns out that it does not, it asks then.
+func TestCodeOfHeld(t *testing.T) {
+	x := newCalled(t)
+	one := []byte("one")
+	if asked, _ := x.tell(true, one); len(asked) > 0 {
+		t.Fatalf("asks for %v", asked)
+	}
+	judge := x.parts()
+	if len(judge) != 1 || len(judge[0].Codes) > 0 {
+		t.Fatalf("to be judged: %+v", judge)
+	}
+	out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
+	if asked := x.asks(out); err != nil || len(asked) != 1 {
+		t.Fatalf("%v, asks for %v", err, asked)
+	}
+	if judge = x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
+		t.Fatalf("to be judged: %+v", judge)
+	}
+	if out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil || len(out.Send)+len(out.Judge)+len(x.node.lacking.order) > 0 {
+		t.Errorf("a second time: %v, %+v", err, out)
+	}
+}
+
+// TestCodeToldLate: what a witness calls is told of when it has come together, and was judged without; and while it is being judged.
+func TestCodeToldLate(t *testing.T) {
+	x := newCalled(t)
+	one := []byte("one")
+	for _, judgedFirst := range []bool{true, false} {
+		judge := x.parts()
+		if len(judge) != 1 {
+			t.Fatalf("to be judged: %+v", judge)
+		}
+		var asked []primitives.Hash
+		if judgedFirst {
+			if out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil || len(out.Send)+len(out.Judge) > 0 {
+				t.Fatalf("%v, %+v", err, out)
+			}
+			asked, _ = x.tell(false, one)
+		} else {
+			if asked, _ = x.tell(false, one); len(asked) > 0 {
+				t.Errorf("asks for %v while it is judged", asked)
+			}
+			out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
+			if err != nil || len(out.Judge) != 1 || !sameCode(out.Judge[0].Codes, [][]byte{one}) { // it was asked for before
+				t.Errorf("%v, %+v", err, out)
+			}
+			return
+		}
+		if len(asked) != 1 {
+			t.Fatalf("asks for %v", asked)
+		}
+		if judge = x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
+			t.Fatalf("to be judged: %+v", judge)
+		}
+		x.at(5)
+	}
+}
+
+// TestLackingForgotten: what lacks code that never comes is forgotten below the final block, and there are few of them.
+func TestLackingForgotten(t *testing.T) {
+	x := newCalled(t)
+	for h := range primitives.Height(maxLacking + 2) {
+		x.at(4 + h)
+		judge := x.parts()
+		if _, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(x.node.lacking.order); n != maxLacking {
+		t.Errorf("%d are kept", n)
+	}
+	if _, err := x.node.Step(BlockCame{Final: 4 + maxLacking + 1}); err != nil || len(x.node.lacking.order) > 0 {
+		t.Errorf("%v, %d are kept", err, len(x.node.lacking.order))
+	}
+	long := Judgement{Key: x.witness.Key(), Witness: x.witness, Size: maxOrphan + 1}
+	if _, err := x.node.Step(Judged{Judgement: long, Lacks: true}); err != nil || len(x.node.lacking.order) > 0 {
+		t.Errorf("%v, a long one is kept", err)
+	}
+}
+
+// TestCodeAskedEarly: who asks for code before the block is here is answered when it comes, once.
+func TestCodeAskedEarly(t *testing.T) {
+	x := newNetwork(t, 1, 4, 1, 0)
+	code, here := []byte("code"), false
+	q := &primitives.ContractCodeRequest{Requester: account(2), Key: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4},
+		Contracts: []primitives.Hash{primitives.HashBytes(code)}, Transition: x.transition}
+	q.Signature = secret(account(2)).Sign(q.SignedBytes())
+	node := x.nodes[account(0)]
+	ask := func() (Out, error) {
+		return node.Step(CodeAsked{q, func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
+			if !here {
+				return nil, ErrEarly
+			}
+			return x.of(map[primitives.Hash][]byte{primitives.HashBytes(code): code})(key, at)
+		}})
+	}
+	if out, err := ask(); err != nil || len(out.Send) > 0 {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	if _, err := ask(); !errors.Is(err, ErrKnown) {
+		t.Errorf("again: %v", err)
+	}
+	for i, want := range []int{0, 1, 0} {
+		if here = i > 0; i == 1 {
+			if out, err := ask(); !errors.Is(err, ErrKnown) || len(out.Send) > 0 {
+				t.Errorf("again: %v, %+v", err, out)
+			}
+		}
+		out, err := node.Step(BlockCame{Hash: primitives.Hash{byte(i)}})
+		if err != nil || len(out.Send) != want {
+			t.Errorf("with block %d: %v, %+v, want %d answers", i, err, out.Send, want)
+		}
+		for _, s := range out.Send {
+			r, ok := s.Body.(*primitives.ContractCodeResponse)
+			if !ok || !slices.Equal(s.To, []primitives.AccountID{account(2)}) {
+				t.Fatalf("%+v", s)
+			}
+			if got, err := DecodeContracts(r.Compressed, 1); err != nil || !sameCode(got, [][]byte{code}) {
+				t.Errorf("%v, %q", err, got)
+			}
+		}
+	}
+}
+
+// TestLibrary: what was used last is kept, up to so many bytes and so many contracts.
+func TestLibrary(t *testing.T) {
+	l := newLibrary(100)
+	code := func(i, n int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, n/2) }
+	for i := range 10 {
+		l.keep(contractsOf([][]byte{code(i, 20), code(0, 20)}))
+	}
+	has := func(i, n int) bool {
+		codes, missing := l.split([]primitives.Hash{primitives.HashBytes(code(i, n))})
+		return len(codes) == 1 && len(missing) == 0
+	}
+	if l.bytes != 100 || !has(0, 20) || !has(9, 20) || has(1, 20) {
+		t.Errorf("%d bytes, %v", l.bytes, l.kept.order)
+	}
+	if l.keep(contractsOf([][]byte{code(1, 200)})); l.bytes != 100 || has(1, 200) {
+		t.Errorf("one that is too long: %d bytes", l.bytes)
+	}
+	l = newLibrary(1 << 20)
+	for i := range keptCodes + 5 {
+		l.keep(contractsOf([][]byte{code(i, 2)}))
+	}
+	if n := len(l.kept.order); n != keptCodes || l.bytes != 2*keptCodes || len(l.kept.by) != n {
+		t.Errorf("%d contracts, %d bytes", n, l.bytes)
+	}
+}

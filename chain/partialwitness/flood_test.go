@@ -1,0 +1,108 @@
+package partialwitness
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestFloodOfParts: whatever the maker of a chunk signs for a place of its witness, and however often, a validator passes on one part of that chunk, its own: each costs as
+// many messages as the chunk has validators.
+func TestFloodOfParts(t *testing.T) {
+	const validators, me = 10, 7
+	x := newNetwork(t, 1, validators, 1, 0)
+	x.head = 4
+	w := sample()
+	w.Header.HeightCreated = 5
+	payload, err := Encode(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := Parts(w.Key(), payload, validators, secret(account(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(p *primitives.PartialWitness) {
+		p.Signed(func(b []byte) { p.Signature = secret(account(0)).Sign(b) })
+	}
+	other := func(ord, salt int) *primitives.PartialWitness {
+		p := *parts[ord]
+		p.Part = append([]byte{byte(salt), byte(salt >> 8)}, p.Part...)
+		sign(&p)
+		return &p
+	}
+	node, sent := x.nodes[account(me)], 0
+	take := func(p *primitives.PartialWitness) {
+		out, err := node.Step(Part{p, false})
+		if err != nil && !errors.Is(err, ErrKnown) {
+			t.Fatal(err)
+		}
+		for _, s := range out.Send {
+			if s.Forward {
+				sent += len(s.To)
+			}
+		}
+	}
+	take(parts[me])
+	if sent != validators-2 {
+		t.Fatalf("it passes its own part on %d times", sent)
+	}
+	for i := range 100 {
+		take(parts[me])
+		take(other(me, i))
+		take(other(i%validators, i))
+	}
+	if sent != validators-2 {
+		t.Errorf("of 301 parts it has passed on %d, %d messages", sent/(validators-2), sent)
+	}
+	for h := range primitives.Height(3 * maxPassedOn) { // it is final far behind the head
+		x.head = h
+		p := other(3, 0)
+		p.HeightCreated = h
+		sign(p)
+		if _, err := x.nodes[account(3)].Step(Part{p, false}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(x.nodes[account(3)].passed.order); n != maxPassedOn {
+		t.Errorf("%d chunks are remembered", n)
+	}
+}
+
+// TestFloodOfDeploys: whatever the maker of chunks signs for deployed code, what waits of it is bounded in bytes, no part is longer than any is, and what is short stays.
+func TestFloodOfDeploys(t *testing.T) {
+	x := newNetwork(t, 1, 10, 2, 0)
+	x.head = 4
+	node := x.nodes[account(9)]
+	send := func(h primitives.Height, ord, size int) error {
+		p := &primitives.PartialContractDeploys{Key: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: h}, Ord: uint64(ord), Part: make([]byte, size), EncodedLength: MaxEncoded}
+		p.Signature = secret(account(int(h) % 2)).Sign(p.SignedBytes())
+		_, err := node.Step(Deploys{p})
+		return err
+	}
+	c, err := DeploysCoder(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := send(1, 0, c.MaxPart()+1); !errors.Is(err, ErrPart) {
+		t.Errorf("a part that is too long: %v", err)
+	}
+	if err := send(9, 1, 100); err != nil {
+		t.Fatal(err)
+	}
+	for h := primitives.Height(0); h < 8; h += 2 { // one maker's
+		for ord := range c.DataParts() - 1 {
+			if err := send(h, ord, c.MaxPart()); err != nil && !errors.Is(err, ErrPart) {
+				t.Fatal(err)
+			}
+		}
+	}
+	held := 0
+	for _, g := range node.deploys.by {
+		held += g.size()
+	}
+	if held > maxDeployBytes || node.deploys.by[primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}] == nil {
+		t.Errorf("%d MiB of code wait, and another maker's %v", held>>20, node.deploys.by[primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 9}])
+	}
+}

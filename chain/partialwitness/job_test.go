@@ -1,0 +1,77 @@
+package partialwitness
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestWork: what is long, or unpacks to something long, or to nothing, is not put together where messages are taken.
+func TestWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *primitives.ChunkStateWitness)
+		spoil  func(payload []byte) []byte
+		quick  bool
+		want   error
+	}{
+		"short":            {func(*primitives.ChunkStateWitness) {}, nil, true, nil},
+		"long":             {func(w *primitives.ChunkStateWitness) { w.Main.Base = append(w.Main.Base, noise(quick+1)) }, nil, false, nil},
+		"unpacks long":     {func(w *primitives.ChunkStateWitness) { w.Main.Base = append(w.Main.Base, make([]byte, quickRaw)) }, nil, false, nil},
+		"rubbish":          {func(*primitives.ChunkStateWitness) {}, func(b []byte) []byte { return b[:len(b)-1] }, false, ErrCoding},
+		"of another chunk": {func(w *primitives.ChunkStateWitness) { w.Header.HeightCreated = 5 }, nil, true, ErrPart},
+	} {
+		for _, validators := range []int{1, 4} {
+			x := newNetwork(t, 1, validators, 1, 0)
+			x.head = 4
+			w := sample()
+			w.Header.HeightCreated = 4
+			key := w.Key()
+			c.change(w)
+			payload, err := Encode(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.spoil != nil {
+				payload = c.spoil(payload)
+			}
+			parts, err := Parts(key, payload, validators, secret(account(0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			node, works := x.nodes[account(validators-1)], []*Work(nil)
+			for _, p := range parts {
+				out, err := node.Step(Part{p, true})
+				if err != nil && !errors.Is(err, ErrKnown) {
+					t.Fatal(name, err)
+				}
+				if len(out.Judge) > 0 {
+					t.Errorf("%s is put together where its parts are taken", name)
+				}
+				works = append(works, out.Work...)
+			}
+			if len(works) != 1 {
+				t.Fatalf("%s: %d works", name, len(works))
+			}
+			if got := works[0].Quick(); got != c.quick {
+				t.Errorf("%s, %d validators: quick %v", name, validators, got)
+			} else if !got {
+				works[0].Run()
+			}
+			out, err := node.Step(Worked{works[0]})
+			if !errors.Is(err, c.want) || (len(out.Judge) == 1) != (c.want == nil) {
+				t.Errorf("%s, %d validators: %v, %d to be judged", name, validators, err, len(out.Judge))
+			}
+		}
+	}
+}
+
+// noise does not pack.
+func noise(n int) []byte {
+	out := make([]byte, 0, n)
+	for at := (primitives.Hash{}); len(out) < n; {
+		at = primitives.HashBytes(at[:])
+		out = append(out, at[:]...)
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package partialwitness
+
+import "slices"
+
+// recent holds values of the keys that were used last, up to a bound.
+type recent[K comparable, V any] struct {
+	most  int
+	order []K // least recently used first
+	by    map[K]V
+}
+
+func newRecent[K comparable, V any](most int) recent[K, V] {
+	return recent[K, V]{most: most, by: map[K]V{}}
+}
+
+// get returns a value and makes it the most recent.
+func (r *recent[K, V]) get(k K) (v V, ok bool) {
+	if v, ok = r.by[k]; ok {
+		r.touch(k)
+	}
+	return v, ok
+}
+
+func (r *recent[K, V]) touch(k K) {
+	i := slices.Index(r.order, k)
+	r.order = append(slices.Delete(r.order, i, i+1), k)
+}
+
+// put sets a value, and forgets the least recent one if there are too many.
+func (r *recent[K, V]) put(k K, v V) {
+	if _, ok := r.by[k]; ok {
+		r.touch(k)
+	} else {
+		r.order = append(r.order, k)
+	}
+	r.by[k] = v
+	if len(r.order) > r.most {
+		r.drop(r.order[0])
+	}
+}
+
+func (r *recent[K, V]) has(k K) bool {
+	_, ok := r.by[k]
+	return ok
+}
+
+func (r *recent[K, V]) drop(k K) {
+	if i := slices.Index(r.order, k); i >= 0 {
+		r.order = slices.Delete(r.order, i, i+1)
+		delete(r.by, k)
+	}
+}

@@ -1,0 +1,140 @@
+package partialwitness
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// maxTransaction is max_transaction_size of nearcore's runtime configuration.
+const maxTransaction = 1_572_864
+
+// create returns a transaction of n actions of one byte each.
+func create(n int) *primitives.SignedTransaction {
+	t := primitives.Transaction{SignerID: "aa", ReceiverID: "bb", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "test").PublicKey()}
+	t.Actions = make([]primitives.Action, n)
+	for i := range t.Actions {
+		t.Actions[i] = &primitives.CreateAccount{}
+	}
+	return primitives.NewSignedTransaction(t, primitives.ZeroED25519Signature)
+}
+
+// TestWitnessOfAnyItemsDecodes: what nearcore decodes of a witness is bounded by its bytes alone: transactions of the greatest size with nothing but actions of one byte, entries of
+// state inits, strings of no bytes, receipts of such actions. Memory is bounded by the bytes too.
+func TestWitnessOfAnyItemsDecodes(t *testing.T) {
+	long := create(maxTransaction - len(create(0).AppendBorsh(nil)))
+	if long.Size() != maxTransaction {
+		t.Fatalf("a transaction of %d bytes", long.Size())
+	}
+	entries := make([]primitives.StateEntry, 150_000)
+	for i := range entries {
+		entries[i] = primitives.StateEntry{Key: []byte{byte(i >> 16), byte(i >> 8), byte(i)}}
+	}
+	receipt := func(n int) *primitives.Receipt {
+		return &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &primitives.ActionReceipt{
+			SignerID: "aa", SignerPublicKey: long.PublicKey, Actions: create(n).Actions}}
+	}
+	for name, change := range map[string]func(w *primitives.ChunkStateWitness){
+		"an action": func(w *primitives.ChunkStateWitness) { w.NewTransactions = []*primitives.SignedTransaction{create(1)} },
+		"100,000 actions": func(w *primitives.ChunkStateWitness) {
+			w.Transactions = []*primitives.SignedTransaction{create(100_000)}
+		},
+		"the longest transaction":        func(w *primitives.ChunkStateWitness) { w.NewTransactions = []*primitives.SignedTransaction{long} },
+		"the longest transaction before": func(w *primitives.ChunkStateWitness) { w.Transactions = []*primitives.SignedTransaction{long} },
+		"six of them": func(w *primitives.ChunkStateWitness) {
+			w.Transactions = []*primitives.SignedTransaction{long, long, long}
+			w.NewTransactions = w.Transactions
+		},
+		"state init": func(w *primitives.ChunkStateWitness) {
+			x := create(0).Transaction
+			x.Actions = []primitives.Action{&primitives.DeterministicStateInit{Init: primitives.StateInit{Data: entries}}}
+			w.NewTransactions = []*primitives.SignedTransaction{primitives.NewSignedTransaction(x, primitives.ZeroED25519Signature)}
+		},
+		"strings": func(w *primitives.ChunkStateWitness) { w.Main.Base = make([][]byte, 1<<20) },
+		"receipts": func(w *primitives.ChunkStateWitness) {
+			w.Sources = []primitives.SourceProof{{ReceiptProof: primitives.ReceiptProof{Receipts: []*primitives.Receipt{receipt(1 << 20), receipt(1 << 20)}}}}
+		},
+	} {
+		w := sample()
+		change(w)
+		payload, err := Encode(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := len(w.AppendBorsh(nil))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, size, memory, err := decode(unpackWitness(), payload)
+		runtime.ReadMemStats(&after)
+		if err != nil || size != raw {
+			t.Errorf("%s: %d bytes, packed %d: %v", name, raw, len(payload), err)
+			continue
+		}
+		if most := raw + borsh.RoomFor(raw); memory < raw || memory > most {
+			t.Errorf("%s: %d bytes of memory of %d", name, memory, raw)
+		}
+		if made := int(after.TotalAlloc - before.TotalAlloc); made > 2*memory+12*raw+8<<20 {
+			t.Errorf("%s: %d bytes allocated for %d, of %d", name, made, memory, raw)
+		}
+		if again := len(got.AppendBorsh(nil)); again != raw {
+			t.Errorf("%s: %d bytes when it is written again, not %d", name, again, raw)
+		}
+	}
+}
+
+// TestWitnessOfMostBytesDecodes: the longest witness that nearcore decodes has MaxRaw bytes.
+func TestWitnessOfMostBytesDecodes(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		w := sample()
+		w.Main.Base = [][]byte{{}}
+		w.Main.Base[0] = make([]byte, MaxRaw-len(w.AppendBorsh(nil))+more)
+		_, size, err := Decode(packer().fast.EncodeAll(w.AppendBorsh(nil), nil))
+		if more == 0 && (err != nil || size != MaxRaw) || more > 0 && !errors.Is(err, ErrCoding) {
+			t.Errorf("%d bytes: %d, %v", MaxRaw+more, size, err)
+		}
+	}
+}
+
+// TestRepeatedContractsCountOnce: nearcore compares sets of contracts, so an answer may have one of them any number of times.
+func TestRepeatedContractsCountOnce(t *testing.T) {
+	list := [][]byte{[]byte("a"), []byte("b")}
+	for range MaxRequested {
+		list = append(list, []byte("a"))
+	}
+	got, err := DecodeContracts(EncodeContracts(list), 2)
+	if err != nil || len(got) != 2 || string(got[0]) != "a" || string(got[1]) != "b" {
+		t.Errorf("%d contracts, %v", len(got), err)
+	}
+	if _, err := DecodeContracts(EncodeContracts(list), 1); !errors.Is(err, ErrCoding) || !errors.Is(err, borsh.ErrTooMuch) {
+		t.Errorf("two contracts where one was asked for: %v", err)
+	}
+}
+
+// TestWaitingWitnessesAreBoundedByMemory: witnesses that wait take at most maxWaiting bytes of memory; the oldest go first.
+func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
+	x := newCalled(t)
+	wait := func(h primitives.Height, j Judged) {
+		t.Helper()
+		j.Witness, j.Memory, j.Head = x.witness, maxWaiting/3, h-orphanFrom
+		j.Key = primitives.ChunkKey{HeightCreated: h}
+		if _, err := x.node.Step(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(4, Judged{Lacks: true})
+	for h := range primitives.Height(4) {
+		wait(5+h, Judged{Early: true})
+	}
+	if o, l := x.node.orphans.order, x.node.lacking.order; len(o) != 2 || o[0].HeightCreated != 7 || len(l) != 1 {
+		t.Errorf("%v and %v are kept", o, l)
+	}
+	for h := range primitives.Height(4) {
+		wait(9+h, Judged{Lacks: true})
+	}
+	if o, l := x.node.orphans.order, x.node.lacking.order; len(o) != 0 || len(l) != 3 || l[2].HeightCreated != 12 {
+		t.Errorf("%v and %v are kept", o, l)
+	}
+}

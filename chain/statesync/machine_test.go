@@ -1,0 +1,261 @@
+package statesync
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// fake is a host: what it does when it is asked.
+type fake struct {
+	delay  int64
+	silent bool
+	none   bool
+	wrong  bool
+	asked  int
+	until  int64 // it is gone then; 0: never
+	line   int64 // ms that a part takes over a line that carries one after the other; 0: no time
+	free   int64 // when that is free again
+	sent   int
+}
+
+type later struct {
+	at int64
+	do func()
+}
+
+// world has hosts of two shards, in virtual time.
+type world struct {
+	t      *testing.T
+	m      *Machine
+	now    int64
+	hosts  map[PeerID]*fake
+	later  []later
+	banned map[PeerID]bool
+	flight map[PeerID]int
+	total  uint64
+}
+
+func newWorld(t *testing.T, total uint64, hosts ...*fake) *world {
+	w := &world{t: t, m: New([]primitives.ShardID{1, 2}, Options{}), hosts: map[PeerID]*fake{}, banned: map[PeerID]bool{}, flight: map[PeerID]int{}, total: total}
+	for i, h := range hosts {
+		w.hosts[PeerID(fmt.Sprintf("host %d", i))] = h
+	}
+	return w
+}
+
+func (w *world) step(ev Event) {
+	out := w.m.Step(w.now, ev)
+	for _, id := range out.Ban {
+		w.banned[id] = true
+	}
+	for _, a := range out.Ask {
+		h := w.hosts[a.Peer]
+		if w.banned[a.Peer] {
+			w.t.Fatalf("%v is banned, and asked", a.Peer)
+		}
+		h.asked++
+		if w.m.hosts[a.Peer].asked > MaxAsked || len(w.m.hosts[a.Peer].spent) > Rate {
+			w.t.Fatalf("%v is asked too much", a.Peer)
+		}
+		if h.silent {
+			continue
+		}
+		at := w.now + h.delay
+		if h.line > 0 && !a.Item.Header {
+			h.free = max(h.free, w.now) + h.line
+			at = h.free + h.delay
+			h.sent++
+		}
+		w.later = append(w.later, later{at, func() { w.answer(a, h) }})
+	}
+}
+
+func (w *world) answer(a Ask, h *fake) {
+	if !w.m.Expects(a.Peer, a.Item) {
+		return
+	}
+	if h.none {
+		w.step(None{a.Peer, a.Item})
+		return
+	}
+	w.step(Came{a.Peer, a.Item})
+	if a.Item.Header && !h.wrong && !w.m.shard(a.Item.Shard).known {
+		w.step(Judged{From: a.Peer, Item: a.Item})
+		w.step(Known{Shard: a.Item.Shard, Total: w.total, Has: []uint64{0}})
+		return
+	}
+	w.step(Judged{From: a.Peer, Item: a.Item, Bad: h.wrong})
+}
+
+// run goes on until everything is here; it returns how long that took.
+func (w *world) run(limit int64) int64 {
+	w.t.Helper()
+	for w.now < limit && !w.m.Done() {
+		var list Hosts
+		for id, h := range w.hosts {
+			if !w.banned[id] && (h.until == 0 || w.now < h.until) {
+				list.List = append(list.List, Host{id, []primitives.ShardID{1, 2}})
+			}
+		}
+		w.step(list)
+		w.now += 100
+		var rest []later
+		due := w.later
+		w.later = nil
+		for _, l := range due {
+			if l.at <= w.now {
+				l.do()
+			} else {
+				rest = append(rest, l)
+			}
+		}
+		w.later = append(w.later, rest...)
+	}
+	if !w.m.Done() {
+		have, total := w.m.Parts()
+		w.t.Fatalf("not done after %d ms: %d of %d parts", w.now, have, total)
+	}
+	return w.now
+}
+
+// TestHosts: parts come from several hosts at once, whoever is silent, has nothing, leaves or lies; who lies is banned and asked no more.
+func TestHosts(t *testing.T) {
+	one := newWorld(t, 40, &fake{delay: 1000}).run(1 << 20)
+	w := newWorld(t, 40, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000})
+	four := w.run(1 << 20)
+	if four*3 > one {
+		t.Errorf("one host: %d ms, four: %d ms", one, four)
+	}
+	for id, h := range w.hosts {
+		if h.asked < 10 {
+			t.Errorf("%v was asked %d times", id, h.asked)
+		}
+	}
+	w = newWorld(t, 30, &fake{delay: 200}, &fake{silent: true}, &fake{wrong: true, delay: 50}, &fake{none: true, delay: 50}, &fake{delay: 100, until: 3000})
+	took := w.run(300_000)
+	if !w.banned["host 2"] || len(w.banned) != 1 {
+		t.Errorf("banned: %v", w.banned)
+	}
+	if n := w.hosts["host 1"].asked; n > 40 {
+		t.Errorf("a silent host was asked %d times in %d ms", n, took)
+	}
+	if have, total := w.m.Parts(); have != 60 || total != 60 {
+		t.Errorf("%d of %d parts", have, total)
+	}
+}
+
+// TestSlowLine: over a line on which a part takes longer than is waited for everything comes all the same, and little of it twice; a host with a faster one
+// is asked for most of it.
+func TestSlowLine(t *testing.T) {
+	for _, line := range []int64{5_000, 15_000, 45_000, 90_000} {
+		slow := &fake{line: line, delay: 50}
+		w := newWorld(t, 10, slow)
+		took := w.run(1 << 40)
+		if best := 18 * line; took > 2*best { // two headers, and one part of each shard is there
+			t.Errorf("%d s a part: it took %d s, %d are the least", line/1000, took/1000, best/1000)
+		}
+		if slow.sent > 18*3/2+4 {
+			t.Errorf("%d s a part: 18 parts were sent %d times", line/1000, slow.sent)
+		}
+		slow, fast := &fake{line: line, delay: 50}, &fake{delay: 100}
+		w = newWorld(t, 40, slow, fast)
+		if took := w.run(1 << 40); took > 300_000 {
+			t.Errorf("%d s a part: beside a fast host it took %d s", line/1000, took/1000)
+		}
+	}
+}
+
+// TestLate: what comes when it is not waited for any more is taken if it was asked for and is not here, once; what another was asked for meanwhile is not
+// expected of that one any more.
+func TestLate(t *testing.T) {
+	m := New([]primitives.ShardID{1}, Options{})
+	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})
+	header, part := Item{Shard: 1, Header: true}, Item{Shard: 1, Part: 1}
+	m.Step(1, Came{"a", header})
+	m.Step(1, Judged{From: "a", Item: header})
+	m.Step(1, Known{Shard: 1, Total: 3})
+	if !m.Expects("a", part) || m.Expects("a", Item{Shard: 1, Part: 9}) || m.Expects("b", part) {
+		t.Fatal("it does not expect what it asked for, and no more")
+	}
+	m.Step(20_000, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{1}}}})
+	if r := m.asked[part]; r == nil || r.peer != "b" {
+		t.Fatalf("asked of %+v", r)
+	}
+	if !m.Expects("a", part) || !m.Expects("b", part) {
+		t.Error("it is not expected of both")
+	}
+	m.Step(20_001, Came{"a", part})
+	if m.Expects("b", part) || m.Expects("a", part) {
+		t.Error("it is expected while it is judged")
+	}
+	m.Step(20_002, Judged{From: "a", Item: part})
+	if have, _ := m.Parts(); have != 1 || m.Expects("b", part) || m.Expects("a", part) {
+		t.Errorf("%d parts are here", have)
+	}
+	for id, want := range map[PeerID]int{"a": 0, "b": 2} {
+		if got := m.hosts[id].asked; got != want {
+			t.Errorf("%v has %d to do, want %d", id, got, want)
+		}
+	}
+}
+
+// TestRandomHosts: with one honest host that stays everything comes in the end, from any seed.
+func TestRandomHosts(t *testing.T) {
+	for seed := range int64(300) {
+		r := rand.New(rand.NewSource(seed))
+		hosts := []*fake{{delay: r.Int63n(4000)}}
+		for range r.Intn(6) {
+			hosts = append(hosts, &fake{delay: r.Int63n(12_000), silent: r.Intn(3) == 0, none: r.Intn(3) == 0, wrong: r.Intn(3) == 0, until: r.Int63n(100_000) + 1})
+		}
+		w := newWorld(t, uint64(1+r.Intn(30)), hosts...)
+		w.run(1_000_000)
+		if w.banned["host 0"] {
+			t.Fatalf("seed %d: the honest one is banned", seed)
+		}
+	}
+}
+
+// TestStranger: what nobody was asked for changes nothing.
+func TestStranger(t *testing.T) {
+	m := New([]primitives.ShardID{1}, Options{})
+	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{2}}}})
+	i := Item{Shard: 1, Header: true}
+	if !m.Expects("a", i) || m.Expects("b", i) {
+		t.Fatal("the wrong one was asked")
+	}
+	m.Step(1, Came{"b", i})
+	m.Step(1, Judged{From: "b", Item: i})
+	m.Step(1, None{"b", i})
+	m.Step(1, Judged{From: "a", Item: i}) // it has not come
+	if m.Headers() || !m.Expects("a", i) {
+		t.Error("a stranger's answer was taken")
+	}
+	m.Step(1, Known{Shard: 9, Total: 3})
+	m.Step(1, Known{Shard: 1, Total: 1 << 40})
+	if m.Done() {
+		t.Error("it is done")
+	}
+}
+
+// TestPack: parts and proofs are read as they are sent; what can't be unpacked is an error.
+func TestPack(t *testing.T) {
+	p := PackPart(3, [][]byte{{1, 2}, {}, {3}})
+	got, err := UnpackPart(p)
+	if err != nil || len(got) != 3 || string(got[0]) != "\x01\x02" || p.Number != 3 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for _, body := range [][]byte{nil, {1, 2, 3}, p.Body[:len(p.Body)-1]} {
+		if _, err := UnpackPart(&primitives.StatePart{Compressed: true, Body: body}); err == nil {
+			t.Errorf("%x was read", body)
+		}
+		if _, err := UnpackProof(body); err == nil {
+			t.Errorf("%x was read as a proof", body)
+		}
+	}
+	if _, err := UnpackPart(&primitives.StatePart{Body: []byte{1, 0, 0, 0, 0}}); err == nil {
+		t.Error("an unknown form was read")
+	}
+}

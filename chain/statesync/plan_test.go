@@ -1,0 +1,67 @@
+package statesync
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestWant: items that somebody waits for are asked for one by one, of shards that the machine does not know too, until a good one has come or nobody waits
+// any more; a host that sends what is wrong is asked no more, and the item of another.
+func TestWant(t *testing.T) {
+	m := New(nil, Options{Wait: 1000})
+	hosts := []Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7, 8}}}
+	m.Step(0, Hosts{hosts})
+	header, part := Item{Shard: 7, Header: true}, Item{Shard: 8, Part: 3}
+	asked := func(out Out, want ...Item) (peers []PeerID) {
+		t.Helper()
+		var got []Item
+		for _, a := range out.Ask {
+			got, peers = append(got, a.Item), append(peers, a.Peer)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("asked for %v, want %v", got, want)
+		}
+		return peers
+	}
+	first := asked(m.Step(0, Want{header}), header)[0]
+	asked(m.Step(0, Want{header}))
+	if p := asked(m.Step(1, Want{part}), part); p[0] != "b" {
+		t.Errorf("the part is asked of %s", p[0])
+	}
+	m.Step(2, Came{first, header})
+	out := m.Step(3, Judged{From: first, Item: header, Bad: true})
+	if len(out.Ban) != 1 || out.Ban[0] != first {
+		t.Errorf("banned: %v", out.Ban)
+	}
+	second := asked(out, header)[0]
+	if second == first {
+		t.Errorf("%s is asked again", first)
+	}
+	m.Step(4, Came{second, header})
+	asked(m.Step(5, Judged{From: second, Item: header}))
+	asked(m.Step(100_000, Tick{}))
+	asked(m.Step(200_000, Hosts{[]Host{{ID: "c", Shards: []primitives.ShardID{8}}}}), part) // b has gone, or was banned
+	m.Step(200_000, Dropped{part})
+	asked(m.Step(300_000, Tick{}))
+	if len(m.wanted) > 0 {
+		t.Errorf("wanted: %v", m.wanted)
+	}
+}
+
+// TestBack: a host that goes while what it has sent is judged, and comes back, is asked for as much at once as others are.
+func TestBack(t *testing.T) {
+	m := New(nil, Options{})
+	hosts := Hosts{[]Host{{ID: "a", Shards: []primitives.ShardID{7}}}}
+	item := Item{Shard: 7, Part: 1}
+	m.Step(0, hosts)
+	m.Step(0, Want{item})
+	m.Step(1, Came{"a", item})
+	m.Step(2, Hosts{})
+	m.Step(3, hosts)
+	m.Step(4, Judged{From: "a", Item: item})
+	if n := m.hosts["a"].asked; n != 0 {
+		t.Errorf("it is asked for %d items", n)
+	}
+}

@@ -1,0 +1,67 @@
+package txpool
+
+// An entry lies in two heaps: its group's, by nonce, and the pool's, by the height of its base block.
+const (
+	byNonce = iota
+	byAge
+)
+
+// push puts entry e into heap h.
+func (p *Pool) push(h []int32, which int, e int32) []int32 {
+	h = append(h, e)
+	p.up(h, which, len(h)-1)
+	return h
+}
+
+// pull takes the entry at place i out of heap h.
+func (p *Pool) pull(h []int32, which, i int) []int32 {
+	p.entries[h[i]].place[which] = none
+	last := len(h) - 1
+	moved := h[last]
+	h = h[:last]
+	if i < last {
+		h[i] = moved
+		p.entries[moved].place[which] = int32(i)
+		p.down(h, which, i)
+		p.up(h, which, i)
+	}
+	return h
+}
+
+func (p *Pool) up(h []int32, which, i int) {
+	e := h[i]
+	key := p.entries[e].key[which]
+	for i > 0 {
+		parent := (i - 1) / 2
+		if p.entries[h[parent]].key[which] <= key {
+			break
+		}
+		h[i] = h[parent]
+		p.entries[h[i]].place[which] = int32(i)
+		i = parent
+	}
+	h[i] = e
+	p.entries[e].place[which] = int32(i)
+}
+
+func (p *Pool) down(h []int32, which, i int) {
+	e := h[i]
+	key := p.entries[e].key[which]
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if r := child + 1; r < len(h) && p.entries[h[r]].key[which] < p.entries[h[child]].key[which] {
+			child = r
+		}
+		if p.entries[h[child]].key[which] >= key {
+			break
+		}
+		h[i] = h[child]
+		p.entries[h[i]].place[which] = int32(i)
+		i = child
+	}
+	h[i] = e
+	p.entries[e].place[which] = int32(i)
+}

@@ -1,0 +1,178 @@
+package txpool
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// Round is one walk over the pool, for one chunk. The chunk's maker calls Next to come to a group and then, until it has
+// kept one transaction or wants no more of this group, Peek and Keep or Drop. A group that is left without either has a
+// strict nonce with a gap: it is not visited again in this round. The pool may change while a round is open.
+type Round struct {
+	p       *Pool
+	visit   uint64
+	begun   bool
+	start   primitives.Hash // the cursor when the round began
+	wrapped bool
+	walked  bool              // every group has had its first visit
+	queue   []primitives.Hash // groups for a further visit, from head on
+	head    int
+	current primitives.Hash
+	at      int32 // the group of current; none before the first Next and after the last
+	kept    []kept
+}
+
+type kept struct {
+	entry int32
+	tx    *primitives.SignedTransaction // an entry's place may have got another transaction
+}
+
+// Round begins a walk after the group that was used last. It ends the round before, if that is still open.
+func (p *Pool) Round() *Round {
+	if p.round != nil {
+		p.round.End()
+	}
+	p.visit++
+	p.round = &Round{p: p, visit: p.visit, start: p.cursor, at: none}
+	return p.round
+}
+
+// Next moves on to the next group that has transactions left and is not parked.
+func (r *Round) Next() bool {
+	p := r.p
+	if p.round != r {
+		return false
+	}
+	if r.begun && r.at != none {
+		p.cursor = r.current
+		r.leave()
+	}
+	from := p.cursor
+	for !r.walked {
+		g := r.walk(&from)
+		if g == none {
+			r.walked = true
+			break
+		}
+		from = p.order.nodes[g].key
+		if at := &p.groups[g]; at.visit != r.visit && len(at.waiting) > 0 {
+			return r.enter(g)
+		}
+	}
+	for r.head < len(r.queue) {
+		key := r.queue[r.head]
+		r.head++
+		if r.head >= 1024 && r.head*2 > len(r.queue) {
+			r.queue = r.queue[:copy(r.queue, r.queue[r.head:])]
+			r.head = 0
+		}
+		if g := p.order.find(&key); g != none && len(p.groups[g].waiting) > 0 {
+			return r.enter(g)
+		}
+	}
+	r.at = none
+	return false
+}
+
+// walk returns the group after from, or none when the walk has come around to where it began.
+func (r *Round) walk(from *primitives.Hash) int32 {
+	p := r.p
+	g := none
+	if !r.wrapped {
+		if g = p.order.after(from); g != none {
+			return g
+		}
+		r.wrapped = true
+		g = p.order.first()
+	} else {
+		g = p.order.after(from)
+	}
+	if g == none || less(&r.start, &p.order.nodes[g].key) {
+		return none
+	}
+	return g
+}
+
+func (r *Round) enter(g int32) bool {
+	r.begun, r.at, r.current = true, g, r.p.order.nodes[g].key
+	at := &r.p.groups[g]
+	at.visit, at.moved = r.visit, false
+	return true
+}
+
+// leave queues the current group again if something was taken from it and something is left.
+func (r *Round) leave() {
+	if g := r.group(); g != nil && g.moved && len(g.waiting) > 0 {
+		r.queue = append(r.queue, r.current)
+	}
+}
+
+// group returns the current group, nil if it has gone.
+func (r *Round) group() *group {
+	if r.at == none || r.p.round != r {
+		return nil
+	}
+	if r.p.order.nodes[r.at].key != r.current || r.p.groups[r.at].count == 0 {
+		return nil
+	}
+	return &r.p.groups[r.at]
+}
+
+// Group names the current group as long as the round lasts.
+func (r *Round) Group() int32 { return r.at }
+
+// Peek returns the group's transaction with the least nonce of those not kept, nil if there is none.
+func (r *Round) Peek() *primitives.SignedTransaction {
+	g := r.group()
+	if g == nil || len(g.waiting) == 0 {
+		return nil
+	}
+	return r.p.entries[g.waiting[0]].tx
+}
+
+// Keep says that the chunk has tx, which Peek returned. It stays in the pool until a block includes it.
+func (r *Round) Keep(tx *primitives.SignedTransaction) {
+	g, e := r.find(tx)
+	if g == nil {
+		return // it left the pool in the meantime
+	}
+	if at := r.p.entries[e].place[byNonce]; at != none {
+		g.waiting = r.p.pull(g.waiting, byNonce, int(at))
+		r.kept = append(r.kept, kept{entry: e, tx: tx})
+	}
+	g.moved = true
+}
+
+// Drop says that tx, which Peek returned, is of no use: it leaves the pool.
+func (r *Round) Drop(tx *primitives.SignedTransaction) {
+	g, e := r.find(tx)
+	if g == nil {
+		return
+	}
+	g.moved = true
+	r.p.drop(e)
+}
+
+func (r *Round) find(tx *primitives.SignedTransaction) (*group, int32) {
+	if r.p.round != r {
+		return nil, none
+	}
+	e, ok := r.p.byHash[tx.Hash()]
+	if !ok || r.p.entries[e].tx != tx {
+		return nil, none
+	}
+	return &r.p.groups[r.p.entries[e].group], e
+}
+
+// End closes the round: what it kept waits again. A second call does nothing.
+func (r *Round) End() {
+	p := r.p
+	if p.round != r {
+		return
+	}
+	for _, k := range r.kept {
+		e := &p.entries[k.entry]
+		if e.tx == k.tx && e.place[byNonce] == none {
+			g := &p.groups[e.group]
+			g.waiting = p.push(g.waiting, byNonce, k.entry)
+		}
+	}
+	p.round, r.kept, r.queue = nil, nil, nil
+}

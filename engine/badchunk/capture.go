@@ -1,0 +1,113 @@
+package badchunk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Capture makes the file of a failed chunk: it runs the chunk once more, on a trie of its own, to see what it reads. The fault's
+// block is held meanwhile. Build and Time are left to the caller.
+func Capture(f *engine.Fault) (*File, error) {
+	in := f.Input()
+	out := describe(&in, f.Stakes())
+	out.Block, out.Reason = f.Block, f.Err.Error()
+	var p *engine.Panic
+	if errors.As(f.Err, &p) {
+		out.Stack = string(p.Stack)
+	}
+	return out, out.capture(&in)
+}
+
+// describe puts an input into a file, but for the state.
+func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
+	c := &in.Block
+	out := &File{
+		Format: format, Chain: c.ChainID, Height: c.Height, Shard: c.ShardID,
+		Context: Context{
+			Protocol: c.Config.Version.Protocol, Numbering: c.Config.Version.Numbering, PrevHash: c.PrevHash, EpochID: c.EpochID,
+			EpochHeight: c.EpochHeight, Timestamp: c.Timestamp, GasPrice: c.GasPrice, RandomValue: c.RandomValue,
+			MinimumStake: c.MinimumStake, Stakes: stakes, Layout: in.Layout.AppendBorsh(nil), NewChunk: in.NewChunk,
+			GasLimit: in.GasLimit, Congestion: in.Congestion, Requests: in.Requests, Split: in.Split,
+		},
+	}
+	if u := in.Validators; u != nil {
+		out.Context.Update = &Update{Stakes: u.Stakes, Rewards: u.Rewards, Treasury: u.Treasury,
+			Proposals: borsh.AppendSlice(nil, u.LastProposals, func(b []byte, v *primitives.ValidatorStake) []byte { return v.AppendBorsh(b) })}
+	}
+	for _, t := range in.Transactions {
+		out.Txs = append(out.Txs, Transaction{Bytes: borsh.Marshal(t.SignedTransaction), Valid: t.Valid})
+	}
+	for _, r := range in.Incoming {
+		out.Incoming = append(out.Incoming, borsh.Marshal(r))
+	}
+	if len(in.Patch) > 0 {
+		out.Patch = genesis.AppendRecords(nil, in.Patch)
+	}
+	out.Mocks = in.Block.Mocks
+	return out
+}
+
+// capture runs the input again and keeps what that loads.
+func (f *File) capture(in *apply.Input) error {
+	root := engine.TrieRoot(in.Trie)
+	level := 0
+	if root.MemoryUsage() >= 1<<20 {
+		level = 1 // of a great state the frontier is to be small as well
+	}
+	list, err := root.Frontier(level)
+	if err != nil {
+		return fmt.Errorf("failed: frontier of the state: %w", err)
+	}
+	f.State = State{Root: root.Hash(), Frontier: list, Whole: true}
+	size := 0
+	for i := range list {
+		size += len(list[i].Path) + len(list[i].Data) + 64
+	}
+	var mu sync.Mutex
+	forest := trie.New(trie.Options{Loader: func(from, to []byte, yield func(key, value []byte) bool) error {
+		t, n := Subtree{From: from, To: to}, 0
+		err := root.Range(from, to, func(key, value []byte) bool {
+			t.Pairs, n = append(t.Pairs, bytes.Clone(key), append([]byte{}, value...)), n+len(key)+len(value)
+			return yield(key, value)
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if size += n; size <= MaxState {
+			f.State.Subtrees = append(f.State.Subtrees, t)
+		} else {
+			f.State.Whole = false
+		}
+		return err
+	}})
+	if size > MaxState { // the frontier alone is too much; the rest of the file tells, and can't be run
+		f.State.Frontier, f.State.Whole, f.Again = nil, false, "not run"
+		return nil
+	}
+	if err := run(in, forest, &f.State); err != nil {
+		f.Again = err.Error()
+	}
+	return nil
+}
+
+// run applies a chunk to the state of a file.
+func run(in *apply.Input, forest *trie.Forest, s *State) error {
+	return engine.Catch(func() error {
+		root, err := forest.Import(s.Frontier, s.Root)
+		if err != nil {
+			return err
+		}
+		again := *in
+		again.Trie = engine.StateTrie(root)
+		_, err = apply.Apply(&again)
+		return err
+	})
+}

@@ -1,0 +1,85 @@
+package badchunk
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// format is the version of File.
+const format = 1
+
+// File is a failed chunk. Fields of bytes are borsh, in base64.
+type File struct {
+	Format int       `json:"failed_chunk"`
+	Time   time.Time `json:"time"`
+	Chain  string    `json:"chain_id"`
+	Build  string    `json:"build"` // of the program that failed
+	Reason string    `json:"reason"`
+	Stack  string    `json:"stack,omitempty"`
+	Again  string    `json:"again"` // how the second run ended, from which the state in the file is; empty: it ended well
+
+	Block    primitives.Hash    `json:"block"`
+	Height   primitives.Height  `json:"height"`
+	Shard    primitives.ShardID `json:"shard"`
+	Context  Context            `json:"context"`
+	Txs      []Transaction      `json:"transactions"`
+	Incoming [][]byte           `json:"incoming"`        // receipts, as they are applied
+	Patch    json.RawMessage    `json:"patch,omitempty"` // records, as sandbox_patch_state has them
+	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // what contracts were told of signatures, of a sandbox
+	State    State              `json:"state"`
+}
+
+// Context is what holds for the whole chunk; see apply.Input and action.Block.
+type Context struct {
+	Protocol     primitives.ProtocolVersion `json:"protocol_version"`
+	Numbering    primitives.Numbering       `json:"numbering"`
+	PrevHash     primitives.Hash            `json:"prev_hash"`
+	EpochID      primitives.EpochID         `json:"epoch_id"`
+	EpochHeight  uint64                     `json:"epoch_height"`
+	Timestamp    uint64                     `json:"timestamp"`
+	GasPrice     primitives.Balance         `json:"gas_price"`
+	RandomValue  primitives.Hash            `json:"random_value"`
+	MinimumStake primitives.Balance         `json:"minimum_stake"`
+	Stakes       []apply.AccountAmount      `json:"stakes"` // of the epoch's validators
+	Layout       []byte                     `json:"shard_layout"`
+	NewChunk     bool                       `json:"new_chunk"`
+	GasLimit     primitives.Gas             `json:"gas_limit"`
+	Congestion   []apply.ShardCongestion    `json:"congestion"`
+	Requests     []bandwidth.SenderRequests `json:"bandwidth_requests"`
+	Split        *apply.SplitRule           `json:"split,omitempty"`
+	Update       *Update                    `json:"validators,omitempty"`
+}
+
+// Transaction is one of the chunk's, and what the chain says of the block that it refers to.
+type Transaction struct {
+	Bytes []byte `json:"bytes"`
+	Valid bool   `json:"valid"`
+}
+
+// Update is apply.ValidatorUpdate.
+type Update struct {
+	Stakes    []apply.AccountAmount `json:"stakes"`
+	Rewards   []apply.AccountAmount `json:"rewards"`
+	Proposals []byte                `json:"proposals"`
+	Treasury  primitives.AccountID  `json:"treasury"`
+}
+
+// State is what the file has of the shard's state before the chunk.
+type State struct {
+	Root     primitives.Hash      `json:"root"`
+	Frontier []trie.FrontierEntry `json:"frontier"`
+	Subtrees []Subtree            `json:"subtrees"`
+	Whole    bool                 `json:"whole"` // the subtrees are all that the second run loaded
+}
+
+// Subtree are the pairs with From <= key < To, or to the end if To is nil.
+type Subtree struct {
+	From  []byte   `json:"from"`
+	To    []byte   `json:"to"`
+	Pairs [][]byte `json:"pairs"` // key, value, key, value …
+}

@@ -1,0 +1,99 @@
+package blockfeed
+
+import (
+	"context"
+	"sync"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// maxCodeBytes bounds the code that is remembered, for transactions that deploy it elsewhere than where they were signed.
+const maxCodeBytes = 64 << 20
+
+// maxHashes is more blocks than a transaction may be old on any public network (transaction_validity_period, 86,400).
+const maxHashes = 100_000
+
+// books have what completes transactions: code by its hash, and the hashes of blocks, the newest last. Neither is believed: what they complete has
+// the hash that was signed, or not.
+type books struct {
+	mu    sync.Mutex
+	code  map[primitives.Hash][]byte
+	order []primitives.Hash // of code, as it came
+	bytes int
+	ring  []primitives.Hash
+	next  int // where the ring goes on, once it is full
+	seen  map[primitives.Hash]bool
+}
+
+func newBooks() *books {
+	return &books{code: map[primitives.Hash][]byte{}, seen: map[primitives.Hash]bool{}}
+}
+
+// learn notes what a document tells.
+func (b *books) learn(d *blockdoc.Document) {
+	d.Codes(b.learnCode)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range []primitives.Hash{d.Block.Header.PrevHash, d.Hash} {
+		switch {
+		case b.seen[h]:
+			continue
+		case len(b.ring) < maxHashes:
+			b.ring = append(b.ring, h)
+		default:
+			delete(b.seen, b.ring[b.next])
+			b.ring[b.next] = h
+			b.next = (b.next + 1) % maxHashes
+		}
+		b.seen[h] = true
+	}
+}
+
+func (b *books) learnCode(code []byte) {
+	hash := primitives.HashBytes(code)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.code[hash] != nil || len(code) == 0 {
+		return
+	}
+	b.code[hash], b.order, b.bytes = code, append(b.order, hash), b.bytes+len(code)
+	for b.bytes > maxCodeBytes && len(b.order) > 1 {
+		b.bytes -= len(b.code[b.order[0]])
+		delete(b.code, b.order[0])
+		b.order = b.order[1:]
+	}
+}
+
+func (b *books) codeOf(hash primitives.Hash) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.code[hash]
+}
+
+// ancestors yields the hashes of blocks that were told of, the newest first, and then older ones, until ctx ends.
+func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdoc.Ancestors {
+	return func(each func(primitives.Hash) bool) {
+		yield := func(h primitives.Hash) bool { return ctx.Err() == nil && each(h) }
+		b.mu.Lock()
+		n, next := len(b.ring), b.next
+		b.mu.Unlock()
+		var some [256]primitives.Hash
+		for i := 0; i < n; i += len(some) { // what comes meanwhile takes the places of the oldest
+			b.mu.Lock()
+			k := min(len(some), n-i)
+			for x := range k {
+				some[x] = b.ring[(next+n-1-i-x)%n]
+			}
+			b.mu.Unlock()
+			for _, h := range some[:k] {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+		if older != nil {
+			older(yield)
+		}
+	}
+}

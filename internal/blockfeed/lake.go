@@ -1,0 +1,100 @@
+package blockfeed
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// lake is a bucket in the layout of NEAR Lake: a folder for each block, its name of twelve digits, with block.json and a file for each shard.
+type lake struct {
+	base string
+	http *http.Client
+}
+
+// Name is its address, as it is given.
+func (l *lake) Name() string { return "lake:" + l.base }
+
+func (l *lake) file(ctx context.Context, height primitives.Height, name string) ([]byte, error) {
+	body, status, err := get(ctx, l.http, fmt.Sprintf("%s/%012d/%s", l.base, height, name))
+	switch {
+	case err != nil:
+		return nil, err
+	case status == http.StatusOK:
+		return body, nil
+	case status == http.StatusNotFound, status == http.StatusForbidden: // what S3 says of what is not there depends on who may list
+		return nil, ErrNotYet
+	}
+	return nil, &statusError{status, clip(body)}
+}
+
+// Block reads the files of a block, those of shards only where there are transactions.
+func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error) {
+	text, err := l.file(ctx, height, "block.json")
+	if errors.Is(err, ErrNotYet) {
+		return nil, l.absent(ctx, height)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := blockdoc.ParseBlock(text)
+	if err != nil {
+		return nil, err
+	}
+	for i, h := range d.Block.Body.Chunks {
+		if h.HeightIncluded != d.Block.Header.Height || h.TxRoot.IsZero() && !whole {
+			continue
+		}
+		text, err := l.file(ctx, height, fmt.Sprintf("shard_%d.json", h.ShardID))
+		if err == nil && d.AddShard(text) == nil && d.Shard(h.ShardID) != nil {
+			continue
+		}
+		if text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i)); err != nil { // earlier buckets count shards
+			return nil, err
+		}
+		if err := d.AddShard(text); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// absent tells whether a height without a block was skipped: a later one is there.
+func (l *lake) absent(ctx context.Context, height primitives.Height) error {
+	q := url.Values{"list-type": {"2"}, "delimiter": {"/"}, "max-keys": {"2"}, "start-after": {fmt.Sprintf("%012d/~", height)}}
+	body, status, err := get(ctx, l.http, l.base+"/?"+q.Encode())
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return ErrNotYet
+	}
+	var list struct {
+		Prefixes []struct {
+			Prefix string `xml:"Prefix"`
+		} `xml:"CommonPrefixes"`
+	}
+	if err := xml.Unmarshal(body, &list); err != nil {
+		return fmt.Errorf("feed: a list of the bucket: %w", err)
+	}
+	for _, p := range list.Prefixes {
+		parts := strings.Split(strings.TrimSuffix(p.Prefix, "/"), "/")
+		if n, err := strconv.ParseUint(parts[len(parts)-1], 10, 64); err == nil && primitives.Height(n) > height {
+			return ErrSkipped
+		}
+	}
+	return ErrNotYet
+}
+
+// Code can't be asked for.
+func (l *lake) Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error) {
+	return nil, nil
+}

@@ -1,0 +1,55 @@
+package blockfeed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// neardata is a document for each height, the newest of which are not final.
+type neardata struct {
+	base string
+	http *http.Client
+}
+
+// Name is its address.
+func (n *neardata) Name() string { return n.base }
+
+// Block asks for a document, for which neardata waits where it is to come soon.
+func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) (*blockdoc.Document, error) {
+	body, status, err := get(ctx, n.http, fmt.Sprintf("%s/v0/block_opt/%d", n.base, height))
+	if err != nil {
+		return nil, err
+	}
+	switch status {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusGatewayTimeout, http.StatusServiceUnavailable:
+		if status == http.StatusNotFound && bytes.Contains(body, []byte("BLOCK_NOT_KEPT")) {
+			return nil, &statusError{status, clip(body)}
+		}
+		return nil, ErrNotYet
+	default:
+		return nil, &statusError{status, clip(body)}
+	}
+	if string(bytes.TrimSpace(body)) == "null" {
+		return nil, ErrSkipped
+	}
+	return blockdoc.Parse(body)
+}
+
+// Code asks a troupe for what it has beside neardata's layout; neardata itself knows no such path.
+func (n *neardata) Code(ctx context.Context, height primitives.Height, _ primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
+	body, status, err := get(ctx, n.http, fmt.Sprintf("%s/v0/block_opt/%d/code/%v", n.base, height, hash))
+	if err != nil || status != http.StatusOK {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, &code); err != nil {
+		return nil, nil // another server's page
+	}
+	return code, nil
+}

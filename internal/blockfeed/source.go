@@ -1,0 +1,114 @@
+package blockfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Source is a feed.
+type Source interface {
+	Name() string
+	// Block asks for the block at a height, whole: with all its new chunks, else with those that have transactions at least. ErrNotYet: it has
+	// none there yet; the feed may have waited for it. ErrSkipped: the chain has none.
+	Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error)
+	// Code asks for code by its hash: that a block at a height brings, that an account has been given or deploys for all; nil: it can't tell. What comes may be
+	// other code.
+	Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error)
+}
+
+// What a feed may answer with.
+var (
+	ErrNotYet  = errors.New("feed: it has no such block yet")
+	ErrSkipped = errors.New("feed: the chain has no block there")
+)
+
+// maxReply bounds a reply, in bytes.
+const maxReply = 64 << 20
+
+// Kinds are the words that may stand before a feed's address.
+var Kinds = []string{"neardata", "lake", "rpc"}
+
+// Parse makes a feed of KIND:URL. Without a kind it is neardata's layout, which a troupe serves too.
+func Parse(text string) (Source, error) {
+	kind, rest, _ := strings.Cut(text, ":")
+	if strings.HasPrefix(rest, "//") || rest == "" {
+		kind, rest = "neardata", text
+	}
+	u, err := url.Parse(rest)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q: want KIND:URL, where KIND is %s, and URL begins with http:// or https://", text, strings.Join(Kinds, ", "))
+	}
+	base := strings.TrimSuffix(rest, "/")
+	switch kind {
+	case "neardata":
+		return &neardata{base: base, http: client()}, nil
+	case "lake":
+		return &lake{base: base, http: client()}, nil
+	case "rpc":
+		return &jsonRPC{url: rest, http: client()}, nil
+	}
+	return nil, fmt.Errorf("%q: there is no kind %q of feeds, only %s", text, kind, strings.Join(Kinds, ", "))
+}
+
+// requestLimit is how long a feed may take for a reply, waiting included.
+const requestLimit = 20 * time.Second
+
+func client() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 8
+	t.ResponseHeaderTimeout = requestLimit
+	return &http.Client{Transport: t, Timeout: 2 * requestLimit, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > 3 {
+			return errors.New("feed: more than three redirections")
+		}
+		return nil
+	}}
+}
+
+// statusError is a reply that is not what was asked for.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("feed: it answers HTTP %d: %s", e.status, e.text)
+}
+
+// do makes a request and reads its reply.
+func do(c *http.Client, r *http.Request) ([]byte, int, error) {
+	a, err := c.Do(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = a.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(a.Body, maxReply+1))
+	if err == nil && len(body) > maxReply {
+		err = fmt.Errorf("feed: a reply of more than %d bytes", maxReply)
+	}
+	return body, a.StatusCode, err
+}
+
+func get(ctx context.Context, c *http.Client, url string) ([]byte, int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, 0, err
+	}
+	return do(c, r)
+}
+
+func clip(body []byte) string {
+	if len(body) > 200 {
+		body = body[:200]
+	}
+	return strings.ToValidUTF8(string(body), "?")
+}

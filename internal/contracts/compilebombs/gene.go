@@ -1,0 +1,149 @@
+package compilebombs
+
+import (
+	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+)
+
+// The protocol's limits that a shape must keep to be compiled at all (config 86).
+const (
+	maxBody     = 196_608 // bytes of a function
+	maxBlocks   = 5_000   // of a function
+	allBlocks   = 50_000
+	maxParams   = 64
+	allParams   = 50_000
+	maxOperands = 8_192 // bytes of operands of a function
+	allLocals   = 1_000_000
+	oneLocals   = 49_900
+	maxFuncs    = 9_990
+	maxTypes    = 1_000
+)
+
+// Shape says what a module is made of: functions that are all alike, and what stands around them.
+type Shape struct {
+	Name string
+
+	Funcs  int  // with the body
+	Bytes  int  // of a body, about; a body ends early where it has used up its blocks
+	Params int  // of the functions
+	Result bool // they return an i64
+	Locals int
+	Mixed  bool // locals of all types in turns; else i64
+	Live   int  // operands that lie under everything else in the body
+	Live4  bool // they are i32, else i64
+	Depth  int  // blocks around the body
+	Nest   byte // block, loop or if: by instruction; 0 is block
+	Units  []Unit
+	Shift  int // what units count on begins here
+
+	Types   int // function types nobody uses
+	Globals int
+	Exports int // functions that are exported, each so often
+	Long    int // letters of their names
+	Elems   int // functions in a segment at the table's end
+	Datas   int // segments of one byte, spread over the memory
+	Span    int // bytes between two of them
+	Bulk    int // bytes of a segment of data
+	Imports int // functions
+}
+
+// Unit is a piece of code that leaves the operands as they were, again and again.
+type Unit byte
+
+// module writes a Shape.
+type module struct {
+	*wasm.Module
+	s       *Shape
+	imports []uint32
+	kind    uint32 // the type of the functions
+	first   uint32 // the first function
+}
+
+// Encode writes the module. Some shapes are too much for prep in the end; that is its to say.
+func (s *Shape) Encode() []byte {
+	m := &module{Module: &wasm.Module{}, s: s}
+	m.DataCount = true
+	var params, results []wasm.ValType
+	for range min(s.Params, maxParams) {
+		params = append(params, wasm.I64)
+	}
+	if s.Result {
+		results = []wasm.ValType{wasm.I64}
+	}
+	m.kind = m.Type(params, results)
+	m.imports = []uint32{m.Import("env", "log_utf8", []wasm.ValType{wasm.I64, wasm.I64}, nil),
+		m.Import("env", "block_index", nil, []wasm.ValType{wasm.I64})}
+	for range s.Imports {
+		m.Import("env", "epoch_height", nil, []wasm.ValType{wasm.I64})
+	}
+	for i := range min(s.Types, maxTypes) {
+		m.AddType([]wasm.ValType{wasm.F32, wasm.ValType(byte(wasm.F64) + byte(i%4)), wasm.ValType(byte(wasm.F64) + byte(i/4%4))}, nil)
+	}
+	m.Memory(1, -1)
+	m.Table(10_000, 10_000)
+	for range max(s.Globals, 4) {
+		m.Global(wasm.I64, true, new(wasm.Code).I64(1))
+	}
+	var funcs []*wasm.Func
+	count := max(1, min(s.Funcs, maxFuncs))
+	if s.Params > 0 {
+		count = min(count, allParams/s.Params)
+	}
+	locals := min(s.Locals, oneLocals)
+	if locals > 0 {
+		count = min(count, allLocals/locals)
+	}
+	for range count {
+		f := m.Func(params, results)
+		for i := range locals {
+			f.Locals(1, m.local(i))
+			if !s.Mixed {
+				f.Locals(uint32(locals-1), wasm.I64)
+				break
+			}
+		}
+		funcs = append(funcs, f)
+	}
+	m.first = funcs[0].Index
+	for i, f := range funcs {
+		(&body{m: m, f: f, turn: i + s.Shift, params: len(params), locals: locals, blocks: min(maxBlocks, allBlocks/count)}).write()
+	}
+	run := m.Func(nil, nil)
+	m.ExportFunc("run", run)
+	m.around(funcs)
+	return m.Module.Encode()
+}
+
+func (m *module) local(i int) wasm.ValType {
+	if !m.s.Mixed {
+		return wasm.I64
+	}
+	return [...]wasm.ValType{wasm.I64, wasm.I32, wasm.F64, wasm.F32, wasm.I64}[i%5]
+}
+
+// around adds what is no function.
+func (m *module) around(funcs []*wasm.Func) {
+	s := m.s
+	name := make([]byte, s.Long+3)
+	for i := range name {
+		name[i] = 'x'
+	}
+	for i := range s.Exports {
+		name[0], name[1], name[2] = byte('0'+i&63), byte('0'+i>>6&63), byte('0'+i>>12&63)
+		m.Export(string(name), wasm.ExternFunc, funcs[i%len(funcs)].Index)
+	}
+	if n := min(s.Elems, 10_000); n > 0 {
+		var list []uint32
+		for i := range n {
+			list = append(list, funcs[i%len(funcs)].Index)
+		}
+		m.Elem(new(wasm.Code).I32(int32(10_000-n)), list...)
+	}
+	for i := range s.Datas {
+		m.Data(new(wasm.Code).I32(int32(i*max(1, s.Span)%(128<<20))), []byte{1})
+	}
+	if s.Bulk > 0 {
+		m.Data(new(wasm.Code).I32(0), make([]byte, s.Bulk))
+	}
+	m.PassiveData([]byte{1})
+	m.PassiveElem(m.first)
+}

@@ -1,0 +1,57 @@
+package compilebombs
+
+import "github.com/troupe-chain/troupe/internal/contracts/wasm"
+
+// sink uses a value: what nobody uses is not computed.
+func (b *body) sink(t wasm.ValType) {
+	switch t {
+	case wasm.I32:
+		b.f.Op(wasm.I64ExtendU)
+	case wasm.F32:
+		b.f.Op(wasm.I32Bits, wasm.I64ExtendU)
+	case wasm.F64:
+		b.f.Op(wasm.I64Bits)
+	}
+	b.f.GlobalSet(1)
+}
+
+// live pushes an operand of the type of those that stay.
+func (b *body) live(n int) {
+	if b.m.s.Live4 {
+		b.f.MemorySize()
+	} else {
+		b.f.GlobalGet(uint32(n & 3))
+	}
+}
+
+func (b *body) add() byte {
+	if b.m.s.Live4 {
+		return wasm.I32Add
+	}
+	return wasm.I64Add
+}
+
+// args pushes the arguments of a call of the module's functions, result takes what they return.
+func (b *body) args(n int) {
+	for i := range b.params {
+		if n == 0 {
+			b.f.I64(0)
+		} else {
+			b.get(n + i)
+		}
+	}
+}
+
+func (b *body) result() {
+	if b.m.s.Result {
+		b.f.Op(wasm.Drop)
+	}
+}
+
+// passive is the index of the passive segment of data, which comes last.
+func (m *module) passive() int {
+	if m.s.Bulk > 0 {
+		return m.s.Datas + 1
+	}
+	return m.s.Datas
+}

@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Checked is what a data folder was found to hold.
+type Checked struct {
+	Head, Folded storage.BlockRef
+	Tail         primitives.Height
+	Records      int // of the log
+	Shards       int // whose states lead to their roots
+}
+
+// CheckFolder reads all of the chain of a home on which no node runs: every record of the log, and every subtree of the states, whose hashes must lead to the
+// roots. Opening mends what a crash left, as a start does; nothing else is changed.
+func CheckFolder(ctx context.Context, hm *home.Home, progress func(part float64, what string)) (*Checked, error) {
+	if !storage.Exists(hm.Paths.Data) {
+		return nil, fmt.Errorf("%s: no node has run here yet", hm.Paths.Data)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	store, err := openStore(hm, log, false)
+	if err != nil {
+		return nil, err
+	}
+	tip := store.Tip()
+	c := &Checked{Head: tip.Head, Folded: tip.Folded, Tail: tip.Tail}
+	c.Records, err = store.CheckLog(ctx, func(done, all int64) { progress(float64(done)/float64(max(all, 1)), "log") })
+	if err = errors.Join(err, store.Close()); err != nil {
+		return c, err
+	}
+	e, done, err := openFolder(hm)
+	if err != nil {
+		return c, err
+	}
+	defer done()
+	progress(0, "states")
+	if err := e.Preload(func() bool { return ctx.Err() != nil }); err != nil {
+		return c, fmt.Errorf("the stored state is damaged: %w", err)
+	}
+	v := e.Verify()
+	defer v.Stop()
+	for done := false; !done; {
+		if err := ctx.Err(); err != nil {
+			return c, err
+		}
+		if done, err = v.Step(verifyStep); err != nil {
+			return c, fmt.Errorf("the stored state is damaged: %w", err)
+		}
+	}
+	for i := range e.Head().Shards {
+		if e.Head().Shards[i].Extra != nil {
+			c.Shards++
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/actors/node"
+	"github.com/troupe-chain/troupe/chain/blockdoc"
+	"github.com/troupe-chain/troupe/chain/blockpool"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/backend"
+	"github.com/troupe-chain/troupe/internal/blockfeed"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// feeds are what a node follows instead of a network.
+type feeds struct {
+	*blockfeed.Runner
+	tip   func() primitives.Height
+	ended chan struct{} // closed when nobody is asked any more
+}
+
+// feedsBehind is how many blocks a node may be behind its feeds and in step with them: one is always on its way.
+const feedsBehind = 2
+
+// followsFeeds has a node that follows feeds make no blocks and talk to no network.
+func followsFeeds(o *Options) {
+	off := false
+	o.Home.Config.Network.Enabled = &off
+	if o.Home.ValidatorKey != nil {
+		o.Log.Warnf("%s makes no blocks: the node follows feeds", o.Home.ValidatorKey.AccountID)
+		o.Home.ValidatorKey = nil
+	}
+}
+
+// openFeeds makes what asks the feeds; they are asked when the node has started.
+func (h *Host) openFeeds(sources []blockfeed.Source, track engine.Track, no *node.Options) {
+	f := &feeds{tip: func() primitives.Height { return h.Engine.Tip().Height() }, ended: make(chan struct{})}
+	f.Runner = blockfeed.New(blockfeed.Options{
+		Sources: sources, Tip: f.tip, Older: h.hashesBefore, Partial: track != nil,
+		Wanted: func(id primitives.EpochID) (*blockdoc.Wanted, error) { return h.wanted(id, track) },
+		Warn: func(feed, what string, err error) {
+			h.log.WithError(err).WithField("peer", feed).Warn(what)
+		},
+		Final:   func() primitives.Height { return h.Engine.TipFinal().Height },
+		Has:     func(hash primitives.Hash) bool { return h.Engine.Adopted(hash) != nil },
+		Moved:   func() <-chan struct{} { return h.Node.Moves() },
+		Admit:   h.admitTold,
+		Deliver: func(m messages.BlockReceived) { h.Node.Receive(m) },
+	})
+	no.Net = node.Net{Refused: f.Refused, ChunkRefused: f.ChunkRefused, Wanted: f.Wanted, ChunksWanted: f.ChunksWanted}
+	h.feeds = f
+}
+
+// admitTold tells whether a block's header may be the chain's: its producer has signed it, with these headers of chunks.
+func (h *Host) admitTold(b *primitives.Block) error {
+	a, err := h.Engine.Admit(b)
+	switch {
+	case errors.Is(err, engine.ErrKnown), errors.Is(err, engine.ErrOld):
+		return blockfeed.ErrPassed
+	case err != nil && engine.VerdictOf(err) == engine.Bad:
+		return &blockdoc.Lie{Where: "block.header", Err: err}
+	case err == nil && a.Standing == blockpool.Stranger: // of an epoch that the blocks before will tell of
+		return blockfeed.ErrNotYet
+	}
+	return err
+}
+
+// checkCheckpoint refuses a folder whose chain does not have a block.
+func (h *Host) checkCheckpoint(want primitives.Hash) error {
+	if want.IsZero() || want == h.Engine.Genesis().Hash {
+		return nil
+	}
+	rec, err := h.store.BlockByHash(want)
+	if err == nil {
+		var at primitives.Hash
+		if at, err = h.store.HashAt(rec.Ref().Height); err == nil && at == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("the chain in %s, whose head is block %d, does not have the checkpoint %v", h.home.Paths.Data, h.Engine.Head().Height(), want)
+}
+
+// wanted tells which shards are held in an epoch.
+func (h *Host) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wanted, err error) {
+	w = new(blockdoc.Wanted)
+	err = h.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		w.Layout, err = m.ShardLayout(id)
+		return err
+	})
+	if err != nil || track == nil {
+		return w, err
+	}
+	w.Held = []primitives.ShardID{}
+	for _, id := range w.Layout.ShardIDs() {
+		if track(w.Layout, id) {
+			w.Held = append(w.Held, id)
+		}
+	}
+	return w, nil
+}
+
+// hashesBefore yields the hashes of the stored blocks that a transaction may refer to, the newest first.
+func (h *Host) hashesBefore(yield func(primitives.Hash) bool) {
+	at := h.Engine.Tip().Height()
+	first := h.Engine.Chain().Height
+	if validity := primitives.Height(h.home.Genesis.TransactionValidityPeriod); at > first+validity {
+		first = at - validity
+	}
+	for ; ; at-- {
+		if hash, err := h.store.HashAt(at); err == nil && !yield(hash) || at <= first {
+			return
+		}
+	}
+}
+
+func (f *feeds) run(ctx context.Context) {
+	defer close(f.ended)
+	f.Run(ctx)
+}
+
+// feedPasser passes what is submitted on to the feeds that take it, and waits for it here.
+type feedPasser struct {
+	backend.Submitter
+	feeds *feeds
+}
+
+// SendTxAsync passes a transaction on.
+func (p feedPasser) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
+	if err := p.feeds.Send(ctx, tx.AppendBorsh(nil)); err != nil {
+		return err
+	}
+	return p.Submitter.SendTxAsync(ctx, tx)
+}
+
+// SendTx passes a transaction on, and waits until it has come as far as asked.
+func (p feedPasser) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
+	if err := p.feeds.Send(ctx, r.Tx.AppendBorsh(nil)); err != nil {
+		return nil, err
+	}
+	return p.Submitter.SendTx(ctx, r)
+}
+
+// Syncing tells whether the node is behind its feeds, or none has told anything yet.
+func (f *feeds) Syncing() (bool, primitives.Height) {
+	var best primitives.Height
+	for _, s := range f.Status() {
+		best = max(best, s.Height)
+	}
+	return best == 0 || best > f.tip()+feedsBehind, best
+}
+
+// Info tells of no peers: feeds are none.
+func (f *feeds) Info() *view.NetworkInfo { return &view.NetworkInfo{} }
+
+// metrics tell how each feed does.
+func (f *feeds) metrics(b []byte) []byte {
+	list := f.Status()
+	for _, m := range []struct {
+		kind, name, help string
+		of               func(*blockfeed.Status) float64
+	}{
+		{"gauge", "troupe_feed_height", "Highest block that a feed has told of", func(s *blockfeed.Status) float64 { return float64(s.Height) }},
+		{"counter", "troupe_feed_blocks", "Blocks that a feed has given, the first of several or not", func(s *blockfeed.Status) float64 { return float64(s.Given) }},
+		{"counter", "troupe_feed_refused", "Blocks of a feed that are not what they say", func(s *blockfeed.Status) float64 { return float64(s.Refused) }},
+		{"counter", "troupe_feed_failures", "Requests that a feed did not answer", func(s *blockfeed.Status) float64 { return float64(s.Failed) }},
+		{"gauge", "troupe_feed_lag_seconds", "From a block's time to when the feed had given it, of the last one", func(s *blockfeed.Status) float64 { return float64(s.LagNS) / 1e9 }},
+	} {
+		b = append(b, "# HELP "+m.name+" "+m.help+"\n# TYPE "+m.name+" "+m.kind+"\n"...)
+		for i := range list {
+			b = append(strconv.AppendQuote(append(b, m.name+"{feed="...), list[i].Name), "} "...)
+			b = append(strconv.AppendFloat(b, m.of(&list[i]), 'g', -1, 64), '\n')
+		}
+	}
+	return b
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestFollowFailedDeployments: code whose deployment has failed came to no account, and code that is deployed for all is in no view either. A troupe tells them beside
+// its documents and by its JSON-RPC, so that a chain with such blocks is followed by either.
+func TestFollowFailedDeployments(t *testing.T) {
+	dirA := acrossShards(t, 12)
+	a := unhurried(t, dirA)
+	stop(t, a)
+	dirs := []string{checkpoint(t, dirA), checkpoint(t, dirA)}
+	a = unhurried(t, dirA)
+	defer func() { stop(t, a) }()
+	first := a.Engine.Head().Height()
+	key := a.home.ValidatorKey
+	nonce := primitives.Nonce(0)
+	send := func(to primitives.AccountID, actions ...primitives.Action) {
+		t.Helper()
+		nonce++
+		signed, _ := encode(draft(a, key, nonce, to, actions...), key)
+		var status txStatus
+		if cause := ask(t, a, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, &status); cause != "" {
+			t.Fatalf("send_tx: %s", cause)
+		}
+		mineBy(t, a, `{"blocks":3}`)
+	}
+	code := func(i int) []byte { return append([]byte("\x00asm\x01\x00\x00\x00"), wasmNote(byte(i))...) }
+	lost := primitives.SecretKeyFromSeed(primitives.ED25519, "nobody has it").PublicKey()
+	send(key.AccountID, &primitives.DeployContract{Code: code(1)}, &primitives.DeleteKey{PublicKey: lost}) // fails behind the deployment, here
+	send("near", &primitives.DeployContract{Code: code(2)})                                                // fails at a receiver in another shard
+	child := primitives.AccountID(fmt.Sprintf("x.%s", key.AccountID))
+	send(child, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(5)}, &primitives.DeployContract{Code: code(3)}, &primitives.DeployContract{Code: code(4)},
+		&primitives.DeleteKey{PublicKey: lost})
+	send(key.AccountID, &primitives.DeployGlobalContract{Code: code(5), Mode: primitives.GlobalByCodeHash})
+	for i, feed := range []string{"http://" + a.Addr.String(), "rpc:http://" + a.Addr.String()} {
+		b := fed(t, dirs[i], feed)
+		eventually(t, "in step by "+feed, func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash })
+		sameRoots(t, a, b, first+1)
+		stop(t, b)
+	}
+}

@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// sumsName is a file in the data folder that remembers the fingerprints of large genesis files by their size and time of
+// change, so that a start need not read gigabytes again. It may be lost or removed at any time.
+const sumsName = "genesis.sums"
+
+// remembered is the size in bytes from which a fingerprint is worth remembering: some 5 ms of reading and hashing.
+const remembered = 4 << 20
+
+// fingerprints hashes files, and remembers those of large ones.
+type fingerprints struct {
+	known []byte // the file as it was read
+	lines []byte // what it should say now
+}
+
+// readFingerprints reads what the data folder remembers; nothing if there is no such file.
+func readFingerprints(dir string) *fingerprints {
+	known, _ := os.ReadFile(filepath.Join(dir, sumsName)) // unreadable: everything is hashed anew
+	return &fingerprints{known: known}
+}
+
+// of is the hash of a file's size (8 bytes, little endian) and its bytes.
+func (f *fingerprints) of(path string) (h primitives.Hash, err error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return h, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return h, err
+	}
+	line := func() []byte { return fmt.Appendf(nil, "%d %d ", info.Size(), info.ModTime().UnixNano()) }
+	if info.Size() >= remembered {
+		if h, ok := f.find(line()); ok {
+			f.remember(line(), h)
+			return h, nil
+		}
+	}
+	if h, err = hashSized(file, info); err != nil {
+		return h, fmt.Errorf("%s: %w", path, err)
+	}
+	if info.Size() >= remembered {
+		f.remember(line(), h)
+	}
+	return h, nil
+}
+
+func hashSized(r io.Reader, info fs.FileInfo) (h primitives.Hash, err error) {
+	sum := sha256.New()
+	var size [8]byte
+	binary.LittleEndian.PutUint64(size[:], uint64(info.Size()))
+	_, _ = sum.Write(size[:]) // never fails
+	if _, err := io.Copy(sum, r); err != nil {
+		return h, err
+	}
+	sum.Sum(h[:0])
+	return h, nil
+}
+
+// find looks for the hash that stands behind a size and time.
+func (f *fingerprints) find(key []byte) (h primitives.Hash, ok bool) {
+	for line := range bytes.Lines(f.known) {
+		rest, found := bytes.CutPrefix(line, key)
+		if !found {
+			continue
+		}
+		digest, err := hex.DecodeString(string(bytes.TrimSpace(rest)))
+		if err == nil && len(digest) == len(h) {
+			return primitives.Hash(digest), true
+		}
+	}
+	return h, false
+}
+
+func (f *fingerprints) remember(key []byte, h primitives.Hash) {
+	f.lines = append(hex.AppendEncode(append(f.lines, key...), h[:]), '\n')
+}
+
+// save writes what was learned into the data folder, which must be known to be this chain's.
+func (f *fingerprints) save(dir string) error {
+	if bytes.Equal(f.known, f.lines) {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, sumsName), f.lines, 0o600)
+}

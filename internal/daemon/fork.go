@@ -1,0 +1,236 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/fork"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// forked is what a node has of the chain that it runs a fork of.
+type forked struct {
+	*fork.Base
+	mu   sync.Mutex
+	live []primitives.AccountID // in the order in which they were named
+	at   view.At                // that they show
+}
+
+// ForkOptions are how config.json has the other chain's node asked; what is relative lies in dir.
+func ForkOptions(dir string, c *config.Config) fork.Options {
+	f := &c.Fork
+	o := fork.Options{Timeout: f.Timeout, Tries: int(f.Tries), PerSecond: float64(f.PerSecond), AtOnce: int(f.AtOnce), MaxReply: int64(f.MaxReply),
+		Memory: int64(f.Memory), Cache: f.Cache, MustProve: f.RequireProofs}
+	if o.Cache == "" {
+		o.Cache = "fork-cache"
+	}
+	if !filepath.IsAbs(o.Cache) {
+		o.Cache = filepath.Join(dir, o.Cache)
+	}
+	return o
+}
+
+// openFork opens the way to the chain that a home is a fork of; nil: it is none.
+func (h *Host) openFork(hm *home.Home, other http.RoundTripper, check bool) (*forked, error) {
+	pin, err := fork.ReadPin(hm.Paths.Dir)
+	if pin == nil || err != nil {
+		return nil, err
+	}
+	o := ForkOptions(hm.Paths.Dir, hm.Config)
+	o.URL, o.Transport = pin.URL, other
+	o.Warn = func(err error) { h.log.Warn(err) }
+	f := &forked{Base: fork.NewBase(fork.NewClient(o), pin)}
+	if !check {
+		return f, nil
+	}
+	err = f.Check(pin)
+	switch {
+	case errors.Is(err, fork.ErrChain), errors.Is(err, fork.ErrMind):
+		f.Close()
+		return nil, fmt.Errorf("%s, of whose chain %s is a fork: %w", site(pin.URL), hm.Paths.Dir, err)
+	case err != nil:
+		h.log.WithError(err).Warnf("%s does not answer: what the fork has not asked for yet can't be had until it does", site(pin.URL))
+	}
+	return f, nil
+}
+
+// site is what of a URL may be shown: there may be keys in the rest.
+func site(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "the other chain's node"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// chainOf reads what a home's chain begins with. That of a fork has the name of the other chain, and epochs of its own.
+func chainOf(hm *home.Home, f *forked) (*engine.Chain, error) {
+	g := hm.Genesis
+	if f != nil {
+		own := *g
+		own.ChainID = "fork-of-" + g.ChainID
+		g = &own
+	}
+	chain, err := engine.NewChain(g, hm.Config.Numbering, hm.EpochConfigFiles, recordsOf(hm))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", hm.Paths.Genesis, err)
+	}
+	chain.ID = hm.Genesis.ChainID
+	load := chain.Load
+	chain.Load = func() (*engine.GenesisState, error) {
+		s, err := load()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", hm.Paths.Genesis, err)
+		}
+		return s, nil
+	}
+	return chain, nil
+}
+
+// forkClock is the time of a fork's blocks: it goes on from its head, however long ago that was.
+func forkClock(head *engine.Entry) func() uint64 {
+	begun, from := time.Now(), head.Header().Timestamp
+	return func() uint64 { return from + 1 + uint64(time.Since(begun)) }
+}
+
+// Fork tells what the chain is a fork of, behind what it is told to do with accounts.
+func (s steerer) Fork(ctx context.Context, q *view.SteerFork) (out view.Fork, err error) {
+	if err := s.may(); err != nil {
+		return out, err
+	}
+	f := s.fork
+	if f == nil {
+		return out, &view.SteerError{Reason: "this chain is a fork of no other"}
+	}
+	if s.id != "" && len(q.Reset)+len(q.Cut)+len(q.Live) > 0 {
+		return out, &view.SteerError{Reason: "a world has the accounts of the fork as its parent has them"}
+	}
+	pinned := f.Pinned()
+	var records []genesis.Record
+	for _, a := range q.Reset {
+		records = append(records, &genesis.ForkRecord{AccountID: a, Block: pinned})
+	}
+	for _, a := range q.Cut {
+		records = append(records, &genesis.ForkRecord{AccountID: a, Keep: true})
+	}
+	if len(q.Live) > 0 {
+		at := view.At{}
+		if at.Hash, at.Height, err = f.Newest(); err != nil {
+			return out, &view.SteerError{Reason: err.Error()}
+		}
+		for _, a := range q.Live {
+			records = append(records, &genesis.ForkRecord{AccountID: a, Block: at.Hash})
+		}
+		f.mu.Lock()
+		f.at = at
+		f.mu.Unlock()
+	}
+	if len(records) > 0 {
+		if err := s.PatchState(ctx, records); err != nil {
+			return out, err
+		}
+		f.mu.Lock()
+		f.live = slices.DeleteFunc(f.live, func(a primitives.AccountID) bool { return slices.Contains(q.Reset, a) || slices.Contains(q.Cut, a) })
+		for _, a := range q.Live {
+			if !slices.Contains(f.live, a) {
+				f.live = append(f.live, a)
+			}
+		}
+		f.mu.Unlock()
+	}
+	return s.forkStatus()
+}
+
+// forkStatus tells how things are.
+func (s steerer) forkStatus() (view.Fork, error) {
+	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
+	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
+		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
+	if s.id == "" { // a world's accounts stay as they are
+		f.mu.Lock()
+		out.Live = slices.Clone(f.live)
+		if len(f.live) > 0 {
+			at := f.at
+			out.LiveAt = &at
+		}
+		f.mu.Unlock()
+	}
+	var err error
+	out.Cut, err = s.Engine.CutOff()
+	return out, err
+}
+
+// follow brings live accounts to what they are on the other chain, each time that has a newer final block, until ctx ends.
+func (h *Host) follow(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := h.refresh(ctx); err != nil && ctx.Err() == nil {
+			h.log.WithError(err).Warn("live accounts of the fork stay as they are")
+		}
+	}
+}
+
+// refresh is one step of follow.
+func (h *Host) refresh(ctx context.Context) error {
+	f := h.fork
+	f.mu.Lock()
+	accounts, shown := slices.Clone(f.live), f.at
+	f.mu.Unlock()
+	if len(accounts) == 0 {
+		return nil
+	}
+	hash, height, err := f.Newest()
+	if err != nil || height <= shown.Height {
+		return err
+	}
+	var patch []genesis.Record
+	for _, a := range accounts {
+		patch = append(patch, &genesis.ForkRecord{AccountID: a, Block: hash})
+	}
+	if _, _, err := h.Node.PatchState(ctx, patch); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.at = view.At{Height: height, Hash: hash}
+	f.mu.Unlock()
+	return nil
+}
+
+// appendFork appends what became of the questions to the other chain's node.
+func (h *Host) appendFork(b []byte) []byte {
+	if h.fork == nil {
+		return b
+	}
+	s := h.fork.Stats()
+	row := func(name, help string, n uint64) { b = appendMetric(b, "counter", name, help, float64(n)) }
+	row("troupe_fork_questions", "Questions to the other chain's node", s.Questions)
+	row("troupe_fork_requests", "Requests that these took, tries included", s.Requests)
+	row("troupe_fork_batches", "Of them those with several questions", s.Batches)
+	row("troupe_fork_retries", "Questions asked once more", s.Retries)
+	row("troupe_fork_failures", "Questions given up", s.Failures)
+	row("troupe_fork_refused", "Answers that can't be believed", s.Refused)
+	row("troupe_fork_bytes", "Bytes of replies", s.Bytes)
+	row("troupe_fork_proven", "Answers that were proven", s.Proven)
+	row("troupe_fork_unproven", "Answers that were not", s.Unproven)
+	row("troupe_fork_from_memory", "Questions answered from memory", s.Memory)
+	row("troupe_fork_from_disk", "Questions answered from disk", s.Disk)
+	return b
+}

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"strings"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/fork"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// CheckHome reads a home folder as home.Check does and, if it finds no errors, begins the chain of its genesis in memory by the code that Start begins it with on
+// the disk. So it refuses what Start refuses of the files, whether there is data already or not. It takes the memory that the genesis's state takes twice, listens on
+// nothing and writes nothing.
+func CheckHome(dir string) *home.Report {
+	r := home.Check(dir)
+	if len(r.Errors) > 0 {
+		return r
+	}
+	if err := beginInMemory(dir); err != nil {
+		r.Errors = append(r.Errors, strings.Split(err.Error(), "\n")...)
+	}
+	return r
+}
+
+func beginInMemory(dir string) error {
+	hm, err := home.Load(dir)
+	if err != nil {
+		return err
+	}
+	if err := hm.CheckVersion(); err != nil {
+		return err
+	}
+	if pin, err := fork.ReadPin(dir); err != nil || pin != nil { // the state of a fork is another node's
+		return err
+	}
+	chain, err := chainOf(hm, nil)
+	if err != nil {
+		return err
+	}
+	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{
+		ChainID: chain.ID, Genesis: primitives.HashBytes([]byte(hm.Paths.Genesis)), Numbering: hm.Config.Numbering}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	h := &Host{Realm: Realm{home: hm, store: store}}
+	connected := networkAddr(&hm.Config.Network) != ""
+	hold, err := holdings(hm, connected)
+	if err != nil {
+		return err
+	}
+	if h.Engine, err = engine.Open(engine.Options{Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Chain: chain, Store: store}); err != nil {
+		return checkTracked(hm, err)
+	}
+	defer func() { _ = h.Engine.Close() }()
+	if !connected {
+		if err := checkAlone(hm); err != nil {
+			return err
+		}
+		return h.checkDuties()
+	}
+	return nil
+}

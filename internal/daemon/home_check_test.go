@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/home"
+)
+
+// TestCheckHomeAgreesWithStart: CheckHome refuses the homes that Start refuses, and no others, and says the same of them.
+func TestCheckHomeAgreesWithStart(t *testing.T) {
+	genesis := func(from, to string) func(t *testing.T, dir string) { return editOf("genesis.json", from, to) }
+	for _, x := range []struct {
+		name string
+		edit func(t *testing.T, dir string)
+		want string // in the error; empty: it starts
+	}{
+		{"as init makes it", func(*testing.T, string) {}, ""},
+		{"no genesis", func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "genesis.json")) }, "genesis.json"},
+		{"old protocol", genesis(`"protocol_version": 86`, `"protocol_version": 29`), "protocol_version is 29"},
+		{"old protocol of mainnet", func(t *testing.T, dir string) {
+			genesis(`"protocol_version": 86`, `"protocol_version": 29`)(t, dir)
+			genesis(`"chain_id": "sandbox"`, `"chain_id": "mainnet"`)(t, dir)
+		}, "protocol_version is 29"},
+		{"a chain with other parameters", genesis(`"chain_id": "sandbox"`, `"chain_id": "benchmarknet"`), "other parameters"},
+		{"supply", genesis(`"total_supply": "`, `"total_supply": "1`), "total supply"},
+		{"data of an unknown account", genesis(`"records": [`, `"records": [{"Data":{"account_id":"nobody","data_key":"YQ==","value":"Yg=="}},`), "nobody"},
+		{"code of an unknown account", genesis(`"records": [`, `"records": [{"Contract":{"account_id":"nobody","code":"YQ=="}},`), "nobody"},
+		{"another code hash", genesis(`"records": [`, `"records": [{"Contract":{"account_id":"test.near","code":"YQ=="}},`), "code"},
+		{"key of an unknown account", genesis(`"records": [`,
+			`"records": [{"AccessKey":{"account_id":"nobody","public_key":"ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c","access_key":{"nonce":0,"permission":"FullAccess"}}},`), "nobody"},
+		{"epochs of one block", genesis(`"epoch_length": `, `"epoch_length": 1, "was": `), "epoch"},
+		{"no block producers", genesis(`"num_block_producer_seats": `, `"num_block_producer_seats": 0, "seats_was": `), "seats"},
+		{"no gas", genesis(`"gas_limit": `, `"gas_limit": 0, "gas_was": `), ""},
+		{"validators without stake", genesis(`"validators": [`, `"validators": [], "validators_was": [`), "validator"},
+		{"config of no JSON", editOf("config.json", "{", "["), "config.json"},
+		{"a wrong value", editOf("config.json", `"produce_empty_blocks": true`, `"produce_empty_blocks": 1`), "produce_empty_blocks"},
+		{"shards of a validator", editOf("config.json", `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": "NoShards"`), ""},
+		{"a shadow validator", editOf("config.json", `"tracked_shards_config": "AllShards"`, `"tracked_shards_config": {"ShadowValidator": "other.near"}`), ""},
+		{"a node key of nothing", func(t *testing.T, dir string) { overwrite(t, filepath.Join(dir, "node_key.json"), "{}") }, "node_key.json"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dir := made(t)
+			x.edit(t, dir)
+			r := CheckHome(dir)
+			hm, err := home.Load(dir)
+			var h *Host
+			if err == nil {
+				hm.Config.RPC.PrometheusAddr = ""
+				if h, err = Start(Options{Home: hm, NoRPC: true}); err == nil {
+					stop(t, h)
+				}
+			}
+			t.Logf("CheckHome: %q; Start: %v", r.Errors, err)
+			if (len(r.Errors) > 0) != (err != nil) {
+				t.Errorf("CheckHome finds %q, and Start: %v", r.Errors, err)
+			}
+			if (err != nil) != (x.want != "") || err != nil && (!strings.Contains(err.Error(), x.want) || !strings.Contains(strings.Join(r.Errors, "\n"), x.want)) {
+				t.Errorf("CheckHome finds %q, Start: %v, want %q in both", r.Errors, err, x.want)
+			}
+		})
+	}
+}
+
+func editOf(name, from, to string) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), from) {
+			t.Fatalf("%s has no %q", path, from)
+		}
+		overwrite(t, path, strings.Replace(string(text), from, to, 1))
+	}
+}
+
+func overwrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

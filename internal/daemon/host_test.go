@@ -1,0 +1,129 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// made is a home as init makes it.
+func made(t testing.TB) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func start(t testing.TB, dir string) (*Host, error) {
+	t.Helper()
+	hm, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+}
+
+func mustStart(t testing.TB, dir string) *Host {
+	t.Helper()
+	h, err := start(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func stop(t testing.TB, h *Host) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := h.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// chainID asks a node for its status.
+func chainID(t *testing.T, h *Host) string {
+	t.Helper()
+	r, err := http.Get("http://" + h.Addr.String() + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	var status struct {
+		ChainID string `json:"chain_id"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&status); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("/status: %d, %v", r.StatusCode, err)
+	}
+	return status.ChainID
+}
+
+// TestStartStop runs a node, and another on the same folder after it; while one runs, there is no other.
+func TestStartStop(t *testing.T) {
+	dir := made(t)
+	for range 2 {
+		h := mustStart(t, dir)
+		if got := chainID(t, h); got != "sandbox" {
+			t.Errorf("chain_id = %q, want sandbox", got)
+		}
+		if other, err := start(t, dir); !errors.Is(err, storage.ErrLocked) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("a second node on the folder: %v, %v; want ErrLocked with the folder's name", other, err)
+		}
+		stop(t, h)
+		if _, err := http.Get("http://" + h.Addr.String() + "/status"); err == nil {
+			t.Error("RPC is still served after Stop")
+		}
+	}
+}
+
+// TestForeignGenesis: a folder of one genesis is not opened with another, and stays as it was.
+func TestForeignGenesis(t *testing.T) {
+	dir := made(t)
+	stop(t, mustStart(t, dir))
+	path := filepath.Join(dir, "genesis.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(to []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, to, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change([]byte(strings.Replace(string(text), "1000000000000000000000000000000000", "1000000000000000000000000000000001", 1)))
+	if h, err := start(t, dir); !errors.Is(err, storage.ErrForeign) || !strings.Contains(err.Error(), "remove") {
+		t.Errorf("with another genesis: %v, %v; want ErrForeign and what to do", h, err)
+	}
+	change(text)
+	stop(t, mustStart(t, dir))
+}
+
+// TestPortTaken: the message names the address and the key to change.
+func TestPortTaken(t *testing.T) {
+	h := mustStart(t, made(t))
+	defer stop(t, h)
+	hm, err := home.Load(made(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Start(Options{Home: hm, Listen: h.Addr.String()})
+	if err == nil || !strings.Contains(err.Error(), h.Addr.String()) || !strings.Contains(err.Error(), "--rpc-addr") {
+		t.Errorf("on a taken port: %v", err)
+	}
+}

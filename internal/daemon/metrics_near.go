@@ -1,0 +1,216 @@
+package daemon
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// appendNear appends figures of the chain by the names that nearcore has for them and dashboards know; those of the node's counters are in
+// actors/node.
+func (h *Realm) appendNear(b []byte) []byte {
+	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
+	height := float64(h.Engine.Head().Height())
+	if at, err := h.Engine.HeaderHead(); err == nil {
+		height = max(height, float64(at.Height))
+	}
+	gauge("near_header_head_height", "Height of the header head", height)
+	gauge("near_chunk_tail_height", "Height of chunk tail", float64(h.store.Tip().Tail))
+	b = h.appendEpoch(b)
+	b = h.appendCongestion(b)
+	return appendTimes(b, h.Engine.Times())
+}
+
+// appendEpoch appends the validators of the head's epoch, and what they have done.
+func (h *Realm) appendEpoch(b []byte) []byte {
+	if h.back == nil {
+		return b
+	}
+	v, err := h.back.Validators(view.EpochRef{})
+	if err != nil { // a node that has just begun in the middle of a chain
+		return b
+	}
+	own, is, stake := primitives.AccountID(""), 0., 0.
+	if k := h.home.ValidatorKey; k != nil {
+		own = k.AccountID
+	}
+	for i := range v.Current {
+		if v.Current[i].AccountID == own {
+			is = 1
+		}
+		stake += v.Current[i].Stake.Float64() / 1e24
+	}
+	gauge := func(name, help string, x float64) { b = appendMetric(b, "gauge", name, help, x) }
+	gauge("near_epoch_height", "Height of the epoch at the head of the blockchain", float64(v.EpochHeight))
+	gauge("near_is_validator", "Bool to denote if it is validating in the current epoch", is)
+	gauge("near_validators_stake_total", "The total stake of all active validators during the last block", stake)
+	gauge("near_validator_active_total", "The total number of validators active after last block", float64(len(v.Current)))
+	for _, f := range []struct {
+		name, help string
+		value      func(*view.CurrentValidator) uint64
+	}{
+		{"near_validators_blocks_expected", "Number of blocks expected to be produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ExpectedBlocks }},
+		{"near_validators_blocks_produced", "Number of blocks produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ProducedBlocks }},
+		{"near_validators_chunks_expected", "Number of chunks expected to be produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ExpectedChunks }},
+		{"near_validators_chunks_produced", "Number of chunks produced by a validator", func(x *view.CurrentValidator) uint64 { return x.ProducedChunks }},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
+		for i := range v.Current {
+			b = fmt.Appendf(b, "%s{account_id=%q} %d\n", f.name, v.Current[i].AccountID, f.value(&v.Current[i]))
+		}
+	}
+	for _, f := range []struct {
+		name, help string
+		value      func(*view.CurrentValidator) ([]primitives.ShardID, []uint64)
+	}{
+		{"near_validators_chunks_expected_by_shard", "Number of chunks expected to be produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+			return x.Shards, x.ExpectedChunksPerShard
+		}},
+		{"near_validators_chunks_produced_by_shard", "Number of chunks produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+			return x.Shards, x.ProducedChunksPerShard
+		}},
+		{"near_validators_chunk_endorsements_expected_by_shard", "Number of chunk endorsements expected to be produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+			return x.ShardsEndorsed, x.ExpectedEndorsementsPerShard
+		}},
+		{"near_validators_chunk_endorsements_produced_by_shard", "Number of chunk endorsements produced by a validator", func(x *view.CurrentValidator) ([]primitives.ShardID, []uint64) {
+			return x.ShardsEndorsed, x.ProducedEndorsementsPerShard
+		}},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
+		for i := range v.Current {
+			shards, values := f.value(&v.Current[i])
+			for k := range min(len(shards), len(values)) {
+				b = fmt.Appendf(b, "%s{account_id=%q,shard_id=\"%d\"} %d\n", f.name, v.Current[i].AccountID, shards[k], values[k])
+			}
+		}
+	}
+	return b
+}
+
+// appendCongestion appends how congested each shard is at the head.
+func (h *Realm) appendCongestion(b []byte) []byte {
+	type row struct {
+		shard string
+		value string
+	}
+	family := func(name, help string, rows []row) {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+		for _, r := range rows {
+			b = fmt.Appendf(b, "%s{shard_id=%q} %s\n", name, r.shard, r.value)
+		}
+	}
+	var levels, sizes, delayed []row
+	head := h.Engine.Head()
+	for _, c := range head.Block.Body.Chunks {
+		shard := strconv.FormatUint(uint64(c.ShardID), 10)
+		if h.back != nil {
+			if level, err := h.back.CongestionLevel(view.ChunkRef{Block: view.BlockRef{Kind: view.RefHash, Hash: head.Hash}, ShardID: c.ShardID}); err == nil {
+				levels = append(levels, row{shard, strconv.FormatFloat(level, 'g', -1, 64)})
+			}
+		}
+		sizes = append(sizes, row{shard, strconv.FormatUint(c.CongestionInfo.ReceiptBytes, 10)})
+	}
+	for _, d := range h.Node.Stats().Delayed {
+		delayed = append(delayed, row{strconv.FormatUint(uint64(d.ID), 10), strconv.FormatUint(d.Receipts, 10)})
+	}
+	family("near_congestion_level", "Summary of congestion per shard, between 0.0 and 1.0.", levels)
+	family("near_congestion_receipt_bytes", "Size of all receipts currently delayed or buffered due to congestion.", sizes)
+	family("near_delayed_receipts_count", "The count of the delayed receipts. Indicator of congestion.", delayed)
+	return b
+}
+
+// appendTimes appends how long blocks and chunks took.
+func appendTimes(b []byte, t *engine.Times) []byte {
+	head := func(name, help string) { b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name) }
+	head("near_block_processing_time", "Time taken to process blocks successfully, from when a block is ready to be processed till when the processing is finished")
+	if x := t.Blocks.Load(); x != nil {
+		b = appendHistogram(b, "near_block_processing_time", "", x)
+	}
+	head("near_apply_chunk_delay_seconds", "Time to process a chunk. Gas used by the chunk is a metric label, rounded up to 100 teragas.")
+	for i := range t.Chunks {
+		if x := t.Chunks[i].Load(); x != nil {
+			b = appendHistogram(b, "near_apply_chunk_delay_seconds", fmt.Sprintf("tgas_ceiling=\"%d\"", 100*i), x)
+		}
+	}
+	head("near_chunk_tgas_used_hist", "Number of Tgas (10^12 of gas) used by processed chunks, as a histogram")
+	if m := t.Gas.Load(); m != nil {
+		for id, x := range *m {
+			b = appendHistogram(b, "near_chunk_tgas_used_hist", fmt.Sprintf("shard=\"%d\"", id), x)
+		}
+	}
+	return b
+}
+
+func appendHistogram(b []byte, name, labels string, x *engine.Histogram) []byte {
+	bounds, counts, sum := x.Read()
+	with, alone := labels, ""
+	if labels != "" {
+		with, alone = labels+",", "{"+labels+"}"
+	}
+	total := uint64(0)
+	for i, bound := range bounds {
+		total += counts[i]
+		b = fmt.Appendf(b, "%s_bucket{%sle=\"%s\"} %d\n", name, with, strconv.FormatFloat(bound, 'g', -1, 64), total)
+	}
+	total += counts[len(bounds)]
+	return fmt.Appendf(b, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %s\n%s_count%s %d\n", name, with, total, name, alone, strconv.FormatFloat(sum, 'g', -1, 64), name, alone, total)
+}
+
+// appendProcess appends what the process is and takes.
+func (h *Host) appendProcess(b []byte) []byte {
+	b = fmt.Appendf(b, "# HELP near_build_info Metric whose labels indicate the node's version\n# TYPE near_build_info counter\nnear_build_info{build=%q,release=%q,rustc_version=\"\"} 1\n", h.version.Build, h.version.Version)
+	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
+	gauge("near_boot_time_seconds", "Unix timestamp in seconds of the moment the client was started", float64(h.began.Unix()))
+	gauge("near_cpu_usage_ratio", "Percent of CPU usage, since the look before; 100: one core", h.cpu.percent(time.Now()))
+	if h.front != nil {
+		i := h.front.Info()
+		gauge("near_received_bytes_per_second", "Number of bytes per second received over the network overall", float64(i.ReceivedBytesPerSec))
+		gauge("near_sent_bytes_per_second", "Number of bytes per second sent over the network overall", float64(i.SentBytesPerSec))
+	}
+	if h.tracing != nil {
+		sent, dropped := h.tracing.Counts()
+		b = appendMetric(b, "counter", "troupe_traces_sent_total", "Traces that arrived at the collector", float64(sent))
+		b = appendMetric(b, "counter", "troupe_traces_dropped_total", "Traces that did not", float64(dropped))
+	}
+	return h.appendStorage(b)
+}
+
+// appendStorage appends what the store and its index do.
+func (h *Host) appendStorage(b []byte) []byte {
+	s := h.store.Stats()
+	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
+	row("counter", "troupe_storage_log_bytes_total", "Bytes written to the log of blocks", float64(s.LogBytes))
+	row("counter", "troupe_storage_index_written_bytes_total", "Bytes written to the index: journal, tables, compactions", float64(s.IndexBytes))
+	row("counter", "troupe_storage_index_read_bytes_total", "Bytes read from the index's tables", float64(s.IndexRead))
+	row("counter", "troupe_storage_write_delays_total", "Writes that the index slowed down, as compactions were behind", float64(s.DelayCount))
+	row("counter", "troupe_storage_write_delay_seconds_total", "For how long in all", s.Delay.Seconds())
+	paused := 0.
+	if s.Paused {
+		paused = 1
+	}
+	row("gauge", "troupe_storage_write_paused", "1: a write waits for a compaction right now", paused)
+	row("gauge", "troupe_storage_cache_bytes", "Bytes in the index's block cache", float64(s.CacheBytes))
+	row("gauge", "troupe_storage_open_tables", "Tables of the index that are open", float64(s.OpenTables))
+	if len(s.LevelSizes) == 0 { // nothing was compacted yet
+		s.LevelSizes, s.LevelTables = []int64{0}, []int{0}
+	}
+	row("gauge", "troupe_storage_pending_blocks", "Blocks that are not folded", float64(s.Pending))
+	row("gauge", "troupe_storage_pending_bytes", "Bytes of their changes", float64(s.PendingBytes))
+	for _, f := range []struct {
+		name, help string
+		value      func(i int) int64
+	}{
+		{"troupe_storage_level_bytes", "Bytes in a level of the index", func(i int) int64 { return s.LevelSizes[i] }},
+		{"troupe_storage_level_tables", "Tables in a level of the index", func(i int) int64 { return int64(s.LevelTables[i]) }},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
+		for i := range min(len(s.LevelSizes), len(s.LevelTables)) {
+			b = fmt.Appendf(b, "%s{level=\"%d\"} %d\n", f.name, i, f.value(i))
+		}
+	}
+	return b
+}

@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// joined starts a node of a network.
+func joined(t *testing.T, dir, boot string) *Host {
+	t.Helper()
+	hm, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	n := &hm.Config.Network
+	n.Enabled, n.Addr, n.BootNodes = &on, "127.0.0.1:0", boot
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// followerHome is a home for a node of another's chain.
+func followerHome(t *testing.T, of string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, GenesisFile: filepath.Join(of, "genesis.json"), Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("never %s", what)
+		}
+	}
+}
+
+// TestJoined: a sandbox is one until somebody follows it: then what he would not go along with is refused, and who was exempt from signing has to sign
+// again. Its follower says that it is behind until it is not, refuses the same, and finds its peer again after a restart without being told of it.
+func TestJoined(t *testing.T) {
+	dirA := made(t)
+	a := joined(t, dirA, "")
+	defer func() { stop(t, a) }()
+	key := a.home.ValidatorKey
+	send := func(nonce primitives.Nonce) string {
+		t.Helper()
+		unsigned, _ := encode(draft(a, key, nonce, "near", &primitives.Transfer{Deposit: primitives.NEAR(1)}), nil)
+		var status txStatus
+		return ask(t, a, "send_tx", map[string]any{"signed_tx_base64": unsigned, "wait_until": "EXECUTED_OPTIMISTIC"}, &status)
+	}
+	done(t, a, "sandbox_set_clock", `{"advance_nanosec":1000}`)
+	done(t, a, "sandbox_set_clock", `{"frozen":false}`)
+	base := must(t, a, "sandbox_snapshot", `null`)
+	if got := send(1); !strings.Contains(got, "INVALID_TRANSACTION") {
+		t.Errorf("unsigned: %q", got)
+	}
+	done(t, a, "sandbox_impersonate", `{"all":true}`)
+	mineBy(t, a, `{"blocks":20}`)
+
+	dirB := followerHome(t, dirA)
+	boot := fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr())
+	b := joined(t, dirB, boot)
+	var none struct{}
+	if f := rpcOf(t, b, "health", `[]`, &none); !b.front.Met() && !strings.HasPrefix(f, "NODE_IS_SYNCING") {
+		t.Errorf("health of a node that has met nobody: %q", f)
+	}
+	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash && a.front.Met() })
+	if got := send(1); !strings.Contains(got, "INVALID_TRANSACTION") {
+		t.Errorf("unsigned, with a peer: %q", got)
+	}
+	for _, h := range []*Host{a, b} {
+		for method, params := range map[string]string{
+			"sandbox_patch_state": `{"records":[]}`, "sandbox_fast_forward": `[3]`, "sandbox_set_clock": `{"advance_nanosec":1}`, "sandbox_next_epoch": `[]`,
+			"sandbox_impersonate": `{"all":true}`, "sandbox_revert": fmt.Sprintf("[%q]", base.ID), "sandbox_load_state": `{"records":[]}`,
+		} {
+			if f := rpcOf(t, h, method, params, &none); !strings.Contains(f, "not go along") && (h == a || !strings.HasPrefix(f, "METHOD_NOT_FOUND")) {
+				t.Errorf("%s: %q", method, f)
+			}
+		}
+	}
+	mineBy(t, a, `{"blocks":1}`)
+	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash })
+	if f := rpcOf(t, b, "health", `[]`, &none); f != "" {
+		t.Errorf("health: %s", f)
+	}
+	eventually(t, "remembered", func() bool { return len(b.recallPeers()) == 1 })
+	stop(t, b)
+	b = joined(t, dirB, "")
+	defer func() { stop(t, b) }()
+	mineBy(t, a, `{"blocks":3}`)
+	eventually(t, "in step", func() bool { return b.Engine.Head().Hash == a.Engine.Head().Hash })
+}
+
+// TestRecallPeers: what is kept of peers that can't be read is nothing.
+func TestRecallPeers(t *testing.T) {
+	h := joined(t, made(t), "")
+	defer stop(t, h)
+	if got := h.recallPeers(); got != nil {
+		t.Errorf("at first %v", got)
+	}
+	list, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@127.0.0.1:24567,ed25519:6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e@localhost:1@a.near")
+	if err != nil || len(list) != 2 || list[1].AccountID != "a.near" || !list[1].Addr.Addr().IsLoopback() {
+		t.Fatalf("%v, %v", list, err)
+	}
+	h.rememberPeers(list)
+	if got := h.recallPeers(); len(got) != 2 || got[0] != list[0] || got[1] != list[1] {
+		t.Errorf("got %v", got)
+	}
+	h.rememberPeers([]wire.PeerInfo{{ID: "\x07"}})
+	if got := h.recallPeers(); got != nil {
+		t.Errorf("of a key that is none: %v", got)
+	}
+	if _, err := peers("test", "ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@no such host:1"); err == nil {
+		t.Error("a host that there is not")
+	}
+	black := blacklist([]string{"10.0.0.1", "10.0.0.2:7"})
+	for addr, want := range map[string]bool{"10.0.0.1:1": true, "10.0.0.2:7": true, "10.0.0.2:8": false, "10.0.0.3:7": false} {
+		if got := black(netip.MustParseAddrPort(addr)); got != want {
+			t.Errorf("%s: %v", addr, got)
+		}
+	}
+}

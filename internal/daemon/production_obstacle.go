@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Obstacle says why this node can make no blocks, and what would change that; empty: it can.
+func (h *Realm) Obstacle() string {
+	if halted, ok := h.Node.Halted(); ok {
+		text := fmt.Sprintf("it has halted: %s", halted.Reason)
+		if halted.Height != 0 {
+			text = fmt.Sprintf("it has halted: shard %d of block %d could not be applied: %s", halted.Shard, halted.Height, halted.Reason)
+		}
+		if halted.File != "" {
+			text += fmt.Sprintf("; the chunk is in %s, for `troupe verify`", halted.File)
+		}
+		return text
+	}
+	if full, ok := h.Node.Full(); ok {
+		return "its disk is full: " + full.Reason
+	}
+	if of := h.home.Config.Replica.Of; of != "" {
+		return "it is a replica, and has the blocks of its writer"
+	}
+	key := h.home.ValidatorKey
+	if h.together {
+		switch now := h.key(); {
+		case now == nil:
+			return fmt.Sprintf("%s signs nothing: there is no %s any more", key.AccountID, h.home.Paths.ValidatorKey)
+		case now.AccountID != key.AccountID:
+			return fmt.Sprintf("%s signs nothing: validator_key.json is that of %s, who signs when the node is started again", key.AccountID, now.AccountID)
+		default:
+			key = now
+		}
+	}
+	if key == nil {
+		if h.feeds != nil {
+			return "it follows feeds"
+		}
+		if h.front != nil {
+			return "it follows other nodes, and has no validator's key"
+		}
+		return fmt.Sprintf("there is no %s; `troupe init --account-id ACCOUNT` makes one", h.home.Paths.ValidatorKey)
+	}
+	var reason string
+	err := h.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		reason, err = obstacle(m, h.Engine.Head().Hash, key, h.together)
+		return err
+	})
+	if err != nil {
+		return "its validators can't be told: " + err.Error()
+	}
+	return reason
+}
+
+// obstacle looks at the epoch of the block after head; together: it makes blocks with others.
+func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, together bool) (string, error) {
+	id, err := m.EpochIDFromPrev(head)
+	if err != nil {
+		return "", err
+	}
+	own, err := m.Validator(id, key.AccountID)
+	if errors.Is(err, epoch.ErrNotAValidator) {
+		return absence(m, head, id, key.AccountID), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if own.PublicKey != key.PublicKey() {
+		return fmt.Sprintf("%s is a validator with the key %v, and validator_key.json has %v; put the key that belongs to it there", key.AccountID, own.PublicKey, key.PublicKey()), nil
+	}
+	if together {
+		return "", nil
+	}
+	producers, err := m.BlockProducers(id)
+	if err != nil {
+		return "", err
+	}
+	var all, mine primitives.Balance
+	seen := map[primitives.AccountID]bool{}
+	for i := range producers {
+		if v := &producers[i]; !seen[v.AccountID] {
+			seen[v.AccountID] = true
+			all = all.SaturatingAdd(v.Stake)
+			if v.AccountID == key.AccountID {
+				mine = v.Stake
+			}
+		}
+	}
+	if share := mine.Float64() / all.Float64(); share <= 2./3 {
+		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: the others run elsewhere, and this node is in no network with them (--boot-nodes, --network-addr)", key.AccountID, 100*share), nil
+	}
+	return "", nil
+}
+
+// absence says why an account is no validator.
+func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, account primitives.AccountID) string {
+	none := fmt.Sprintf("%s of validator_key.json is no validator of this epoch", account)
+	advice := "until the account stakes with this key"
+	var kickouts []epoch.AccountMap[epoch.KickoutReason]
+	if e, err := m.EpochInfo(id); err == nil {
+		kickouts = append(kickouts, e.ValidatorKickout)
+		advice += fmt.Sprintf(" at least what a seat costs, %v yoctoNEAR", e.SeatPrice)
+	}
+	if info, err := m.ValidatorInfoOfBlock(head); err == nil { // there is none of a genesis
+		kickouts = append(kickouts, info.PrevEpochKickout)
+		for i := range info.NextValidators {
+			if info.NextValidators[i].AccountID == account {
+				return none + ": it is one of the next"
+			}
+		}
+		for i := range info.CurrentProposals {
+			if info.CurrentProposals[i].AccountID == account {
+				return none + ": it has staked, and can become one in two epochs"
+			}
+		}
+	}
+	for i := range kickouts {
+		r, ok := kickouts[i].Get(account)
+		switch {
+		case !ok:
+		case r.Kind == epoch.NotEnoughStake:
+			return fmt.Sprintf("%s: it staked %v yoctoNEAR, and a seat cost %v", none, r.Stake, r.Threshold)
+		default:
+			return fmt.Sprintf("%s: it lost its seat (%v)", none, r.Kind)
+		}
+	}
+	return none + ": " + advice
+}

@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// madeEpochs makes a home as init does, fast or not, with epochs of a length and transactions that are valid for so many blocks; 0: as init has them.
+func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, config string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", Fast: fast, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "genesis.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, n := range map[string]primitives.Height{"epoch_length": length, "transaction_validity_period": validity} {
+		if n > 0 {
+			text = regexp.MustCompile(`"`+key+`": *\d+`).ReplaceAll(text, fmt.Appendf(nil, `"%s": %d`, key, n))
+		}
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	setTracked(t, dir, config)
+	return dir
+}
+
+// TestInstantBesideInterval runs two nodes beside each other that differ in how they make blocks alone. Once the credit of instant blocks is used up, and
+// on an idle chain, the one is as fast as the other; 1.5 is for what the machine does meanwhile.
+func TestInstantBesideInterval(t *testing.T) {
+	for _, c := range []struct{ length, validity primitives.Height }{{5, 10}, {60, 100}} {
+		t.Run(fmt.Sprint(c.length), func(t *testing.T) {
+			var took, idle [2]time.Duration
+			var modes = [2]string{"instant", "interval"}
+			ends := make(chan error, len(modes))
+			for i, mode := range modes {
+				h := mustStart(t, madeEpochs(t, true, c.length, c.validity, fmt.Sprintf(
+					`{"troupe":{"block_production":%q},"consensus":{"min_block_production_delay":{"secs":0,"nanos":50000000}}}`, mode)))
+				defer stop(t, h)
+				go func() (err error) {
+					defer func() { ends <- err }()
+					key, nonce := h.home.ValidatorKey, primitives.Nonce(1)
+					for begun, n := time.Now(), 0; n < 28; n++ {
+						if n == 20 { // 50 instant blocks have been made long since
+							begun = time.Now()
+						}
+						signed, _ := encode(draft(h, key, nonce, key.AccountID, &primitives.Transfer{Deposit: primitives.Yocto(1)}), key)
+						var status txStatus
+						if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" {
+							return fmt.Errorf("%s, transaction %d: %s", mode, n, cause)
+						}
+						nonce++
+						took[i] = time.Since(begun)
+					}
+					begun, from := time.Now(), h.Engine.Head().Height()
+					for h.Engine.Head().Height() < from+20 {
+						if time.Since(begun) > time.Minute {
+							return fmt.Errorf("%s: %d blocks in a minute", mode, h.Engine.Head().Height()-from)
+						}
+						time.Sleep(time.Millisecond)
+					}
+					idle[i] = time.Since(begun)
+					return nil
+				}()
+			}
+			for range modes {
+				if err := <-ends; err != nil {
+					t.Error(err)
+				}
+			}
+			t.Logf("8 transfers until FINAL: %v, interval %v; 20 idle blocks: %v, interval %v", took[0], took[1], idle[0], idle[1])
+			if 2*took[0] > 3*took[1] || 2*idle[0] > 3*idle[1] {
+				t.Error("instant mode is slower than interval mode")
+			}
+		})
+	}
+}
+
+// TestFinalAfterForward: where a fast-forward ends, the final block is where it is on a chain of neard's init, below the last multiple of 500 or end of an
+// epoch; then the head of that becomes final, with no transaction, by the blocks that come by themselves. Each header names the final blocks that doomslug
+// has, and each epoch begins where the one before ended.
+func TestFinalAfterForward(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		fast             bool
+		length, validity primitives.Height
+		config           string
+	}{
+		{"init", false, 0, 0, `{}`},
+		{"init quiet", false, 0, 0, `{"consensus":{"produce_empty_blocks":false}}`},
+		{"init interval", false, 0, 0, `{"troupe":{"block_production":"interval"}}`},
+		{"fast", true, 0, 0, `{}`},
+		{"fast, epochs of 500", true, 500, 0, `{}`},
+		{"fast, epochs of 25", true, 25, 50, `{}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := mustStart(t, madeEpochs(t, c.fast, c.length, c.validity, c.config))
+			defer stop(t, h)
+			before := h.Engine.Head().Height()
+			var none struct{}
+			if f := rpcOf(t, h, "sandbox_fast_forward", `[10000]`, &none); f != "" {
+				t.Fatal(f)
+			}
+			after := h.Engine.Head()
+			for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+				if head, final := h.Engine.Head().Height(), h.Engine.Final().Height; head <= final+3 && final >= before+10_000 {
+					break
+				} else if time.Now().After(limit) {
+					t.Fatalf("head %d, final %d, want that within three", head, final)
+				}
+			}
+			at := after.Header() // the first that is so high
+			for {
+				parent, err := h.Engine.Header(at.PrevHash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if parent.Height < before+10_000 {
+					break
+				}
+				at = parent
+			}
+			if at.Height > before+10_002 { // one block may have come before the request
+				t.Errorf("from %d to %d, want 10,000 more or one above", before, at.Height)
+			}
+			if final, err := h.Engine.Header(at.LastFinalBlock); err != nil || final.Height <= 9_900 || final.Height > 10_000 {
+				t.Errorf("block %d has block %+v as the final one, %v, want one of 9901 to 10,000", at.Height, final, err)
+			}
+			epochs := 1
+			for header := h.Engine.Head().Header(); header.Height > 1; {
+				parent, err := h.Engine.Header(header.PrevHash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if header.LastFinalBlock != chain.LastFinal(parent, header.Height) || header.LastDSFinalBlock != chain.LastDSFinal(parent, header.Height) {
+					t.Errorf("block %d on %d names other final blocks", header.Height, parent.Height)
+				}
+				if header.Timestamp <= parent.Timestamp {
+					t.Errorf("block %d is of %d, the one before it of %d", header.Height, header.Timestamp, parent.Timestamp)
+				}
+				if header.EpochID != parent.EpochID {
+					if epochs++; header.Height != parent.Height+1 {
+						t.Errorf("an epoch begins with block %d on %d, which was passed over", header.Height, parent.Height)
+					}
+				}
+				header = parent
+			}
+			length := int(epochLength(t, h))
+			if want := int(after.Height()) / length; epochs < want || epochs > want+2 {
+				t.Errorf("%d epochs of %d to height %d", epochs, length, after.Height())
+			}
+		})
+	}
+}
+
+// epochLength asks a node for the length of its epochs.
+func epochLength(t *testing.T, h *Host) primitives.Height {
+	t.Helper()
+	var config struct {
+		Length primitives.Height `json:"epoch_length"`
+	}
+	if f := rpcOf(t, h, "EXPERIMENTAL_protocol_config", `{"finality":"optimistic"}`, &config); f != "" || config.Length == 0 {
+		t.Fatalf("epochs of %d, %s", config.Length, f)
+	}
+	return config.Length
+}

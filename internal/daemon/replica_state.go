@@ -1,0 +1,276 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/jetstream"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// lag is how old what the replica has is against what it knows that there is; behind are the messages that it has not taken up.
+func (r *replica) lag() (lag time.Duration, behind uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if f := r.follower; f != nil {
+		behind = f.Behind()
+	}
+	behind += uint64(len(r.given))
+	if len(r.given) > 0 {
+		lag = time.Duration(now.UnixNano() - r.given[0].r.Published)
+	}
+	if !r.gapAt.IsZero() {
+		lag = max(lag, now.Sub(r.gapAt))
+	}
+	switch {
+	case !r.cutAt.IsZero():
+		lag = max(lag, now.Sub(r.cutAt))
+	case behind == 0:
+		r.caught = true
+	}
+	return max(lag, 0), behind
+}
+
+// Syncing is part of backend.Network: the replica is farther behind than it may be.
+func (r *replica) Syncing() (bool, primitives.Height) {
+	lag, behind := r.lag()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return lag > r.maxLag || r.cursor.Lost || behind > 0 && !r.caught || !r.caught && !r.cutAt.IsZero(), r.seen
+}
+
+// Lag is part of backend.Lagging.
+func (r *replica) Lag() *view.Replica {
+	lag, behind := r.lag()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &view.Replica{Connected: r.cutAt.IsZero(), Behind: behind, LagMS: uint64(lag.Milliseconds())}
+}
+
+// Info is part of backend.Network: there are no peers.
+func (r *replica) Info() *view.NetworkInfo { return &view.NetworkInfo{PeerMaxCount: 40} }
+
+// lagBounds are upper bounds, in ms.
+var lagBounds = [...]int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_000}
+
+// lagCounts is a histogram of how long records were on their way, from the publisher to this node's disk.
+type lagCounts struct {
+	counts [len(lagBounds) + 1]atomic.Uint64
+	sum    atomic.Int64 // ns
+}
+
+func (l *lagCounts) add(d time.Duration) {
+	i := 0
+	for i < len(lagBounds) && d > time.Duration(lagBounds[i])*time.Millisecond {
+		i++
+	}
+	l.counts[i].Add(1)
+	l.sum.Add(int64(d))
+}
+
+func (l *lagCounts) append(b []byte) []byte {
+	const name = "troupe_replica_record_seconds"
+	b = append(b, "# HELP "+name+" Time of records from their being published to this node's disk, by both machines' clocks\n# TYPE "+name+" histogram\n"...)
+	var sum uint64
+	for i := range l.counts {
+		sum += l.counts[i].Load()
+		le := "+Inf"
+		if i < len(lagBounds) {
+			le = strconv.FormatFloat(float64(lagBounds[i])/1000, 'g', -1, 64)
+		}
+		b = append(b, name+`_bucket{le="`+le+`"} `...)
+		b = append(strconv.AppendUint(b, sum, 10), '\n')
+	}
+	b = append(b, name+"_sum "...)
+	b = append(strconv.AppendFloat(b, time.Duration(l.sum.Load()).Seconds(), 'g', -1, 64), '\n')
+	b = append(b, name+"_count "...)
+	return append(strconv.AppendUint(b, sum, 10), '\n')
+}
+
+// metrics appends the replica's.
+func (r *replica) metrics(b []byte) []byte {
+	lag, behind := r.lag()
+	r.mu.Lock()
+	connected := 0.
+	if r.cutAt.IsZero() {
+		connected = 1
+	}
+	r.mu.Unlock()
+	b = appendMetric(b, "gauge", "troupe_replica_connected", "1: the replica reaches the writer's records", connected)
+	b = appendMetric(b, "gauge", "troupe_replica_behind", "Messages of the writer's stream that the replica has not taken up", float64(behind))
+	b = appendMetric(b, "gauge", "troupe_replica_lag_seconds", "How old what it has is against what it knows that there is", lag.Seconds())
+	b = appendMetric(b, "counter", "troupe_replica_records", "Records that it has taken up", float64(r.records.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_records_refused", "Records that were not what was published", float64(r.changed.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_passed", "Transactions of clients that the writer has taken", float64(r.passer.passed.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_refused", "Transactions of clients that the writer has not taken", float64(r.passer.refused.Load()))
+	b = appendMetric(b, "counter", "troupe_replica_transactions_lost", "Transactions of clients that did not get to the writer", float64(r.passer.lost.Load()))
+	return r.lags.append(b)
+}
+
+// metrics appends the writer's.
+func (p *publishing) metrics(b []byte) []byte {
+	s := p.publisher.Published()
+	failing := 0.
+	if s.Failing {
+		failing = 1
+	}
+	if p.blocks != nil {
+		told := p.blocks.Published()
+		failing := 0.
+		if told.Failing {
+			failing = 1
+		}
+		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_failing", "1: blocks do not get to the stream of indexers", failing)
+		b = appendMetric(b, "counter", "troupe_jetstream_blocks", "Blocks that were published for indexers", float64(told.Records))
+		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_height", "Height of the last of them", float64(told.Height))
+	}
+	b = appendMetric(b, "gauge", "troupe_jetstream_failing", "1: records do not get to the stream", failing)
+	b = appendMetric(b, "gauge", "troupe_jetstream_height", "Height of the last block that was published", float64(s.Height))
+	b = appendMetric(b, "counter", "troupe_jetstream_records", "Records that were published", float64(s.Records))
+	b = appendMetric(b, "counter", "troupe_jetstream_bytes", "Bytes of these", float64(s.Bytes))
+	return appendMetric(b, "counter", "troupe_jetstream_begun_anew", "How often the stream was emptied, as it was not of this log", float64(s.Begun))
+}
+
+// Bounds of transactions that are passed on.
+const (
+	maxPassing  = 20_000
+	passWorkers = 16
+	passTries   = 3
+	passTimeout = 3 * time.Second
+	passPause   = time.Second
+)
+
+// passer passes transactions of clients on to the writer.
+type passer struct {
+	asker *jetstream.Asker
+	log   *logrus.Logger
+	queue chan *primitives.SignedTransaction
+	// refuse is told of what does not get to the writer's pool: it leaves this node's, and who waits for it hears why.
+	refuse func(tx *primitives.SignedTransaction, why error)
+
+	mu  sync.Mutex
+	out map[primitives.Hash]bool // that are in no block, as far as this node knows
+
+	passed, refused, lost atomic.Uint64
+}
+
+func newPasser(a *jetstream.Asker, log *logrus.Logger) *passer {
+	return &passer{asker: a, log: log, queue: make(chan *primitives.SignedTransaction, maxPassing), out: map[primitives.Hash]bool{}}
+}
+
+// pass takes a transaction that is in this node's pool. It never waits.
+func (p *passer) pass(m messages.TransactionPooled) {
+	tx := m.Tx
+	hash := tx.Hash()
+	p.mu.Lock()
+	known, full := p.out[hash], len(p.out) >= maxPassing
+	if !full {
+		p.out[hash] = true
+	}
+	p.mu.Unlock()
+	if known {
+		return
+	}
+	if !full {
+		select {
+		case p.queue <- tx:
+			return
+		default:
+			p.forget(hash)
+		}
+	}
+	p.lost.Add(1)
+	p.refuse(tx, errPassing)
+}
+
+// errPassing says that a replica has as many transactions on their way to its writer as it may.
+var errPassing = &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d transactions are on their way to the writer", maxPassing)}
+
+func (p *passer) forget(hash primitives.Hash) {
+	p.mu.Lock()
+	delete(p.out, hash)
+	p.mu.Unlock()
+}
+
+func (p *passer) waits(hash primitives.Hash) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out[hash]
+}
+
+func (p *passer) run(ctx context.Context) {
+	for range passWorkers {
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case tx := <-p.queue:
+					p.one(ctx, tx)
+				}
+			}
+		}()
+	}
+}
+
+// one passes one on, and tries again while no block has it.
+func (p *passer) one(ctx context.Context, tx *primitives.SignedTransaction) {
+	hash := tx.Hash()
+	defer p.forget(hash)
+	for try := range passTries {
+		ask, cancel := context.WithTimeout(ctx, passTimeout)
+		err := p.asker.Submit(ask, tx)
+		cancel()
+		switch {
+		case err == nil:
+			p.passed.Add(1)
+			return
+		case errors.Is(err, jetstream.ErrRefused):
+			p.refused.Add(1)
+			p.log.WithError(err).WithField("tx", hash).Debug("a transaction that was passed on is refused")
+			p.refuse(tx, err)
+			return
+		}
+		if !p.waits(hash) || ctx.Err() != nil {
+			return
+		}
+		if try == passTries-1 {
+			p.lost.Add(1)
+			p.log.WithError(err).WithField("tx", hash).Warn("a transaction did not get to the writer")
+			p.refuse(tx, fmt.Errorf("it did not get to the writer: %w", err))
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(passPause << try):
+		}
+	}
+}
+
+// included forgets what a block has.
+func (r *replica) included(m *messages.BlockAccepted) {
+	p := r.passer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.out) == 0 {
+		return
+	}
+	for i := range m.Shards {
+		if c := m.Shards[i].Chunk; c != nil {
+			for _, tx := range c.Transactions {
+				delete(p.out, tx.Hash())
+			}
+		}
+	}
+}

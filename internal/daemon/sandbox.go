@@ -1,0 +1,189 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/troupe-chain/troupe/actors/node"
+	"github.com/troupe-chain/troupe/actors/producer"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// steerer makes the chain of a sandbox do what it is asked to.
+type steerer struct{ *Realm }
+
+// maxUntil is how many blocks are made for one transaction.
+const maxUntil = 1000
+
+// Mine makes blocks, however they are made else.
+func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
+	if err := s.may(); err != nil {
+		return at, err
+	}
+	if m.Until == nil {
+		at.Height, at.Hash, err = s.Node.Mine(ctx, m.Blocks)
+		return at, steerError(ctx, err)
+	}
+	for range maxUntil {
+		head := s.Engine.Head()
+		at = view.At{Height: head.Height(), Hash: head.Hash}
+		status, err := s.Engine.TransactionStatus(*m.Until)
+		switch {
+		case err != nil && !errors.Is(err, engine.ErrUnknown):
+			return at, err
+		case err == nil && txstatus.Meets(status.Level, view.LevelExecutedOptimistic):
+			return at, nil
+		}
+		if _, _, err := s.Node.Mine(ctx, 1); err != nil {
+			return at, steerError(ctx, err)
+		}
+	}
+	return at, &view.SteerError{Reason: fmt.Sprintf("transaction %v has not run in %d blocks", *m.Until, maxUntil)}
+}
+
+// NextEpoch goes to the first block of the next epoch.
+func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
+	if err := s.alone(); err != nil {
+		return at, err
+	}
+	epoch, _, end, err := s.epochOf(s.Engine.Head())
+	if err != nil {
+		return at, err
+	}
+	for range maxUntil {
+		head := s.Engine.Head()
+		if head.Header().EpochID != epoch {
+			return view.At{Height: head.Height(), Hash: head.Hash}, nil
+		}
+		step := primitives.Height(1)
+		if head.Height() < end {
+			step = end - head.Height()
+		}
+		if _, _, err := s.Node.FastForward(ctx, uint64(step)); err != nil {
+			return at, steerError(ctx, err)
+		}
+	}
+	return at, &view.SteerError{Reason: fmt.Sprintf("the epoch has not ended %d blocks behind its length", maxUntil)}
+}
+
+// epochOf tells a block's epoch, and from where to where its heights go as planned.
+func (s steerer) epochOf(at *engine.Entry) (id primitives.EpochID, first, end primitives.Height, err error) {
+	err = s.Engine.Epochs(func(m *epoch.Manager) error {
+		start, length, _, err := m.EpochSpan(at.Hash)
+		first, end = start, start+primitives.Height(length)-1
+		return err
+	})
+	return at.Header().EpochID, first, end, err
+}
+
+// SetClock sets what time blocks have.
+func (s steerer) SetClock(ctx context.Context, c *view.SetClock) (out view.Clock, err error) {
+	if err := s.alone(); err != nil {
+		return out, err
+	}
+	now, err := s.Node.Clock(ctx, messages.SetClock{Time: c.Time, Advance: c.Advance, Frozen: c.Frozen, Next: c.Next, Step: c.Interval})
+	return view.Clock{Time: now.Time, Frozen: now.Frozen, Next: now.Next, Interval: now.Step}, steerError(ctx, err)
+}
+
+// SetProduction sets when blocks are made.
+func (s steerer) SetProduction(ctx context.Context, p *view.SetProduction) (out view.Production, err error) {
+	if err := s.may(); err != nil {
+		return out, err
+	}
+	m := messages.SetProduction{Quiet: p.Quiet}
+	if p.Mode != nil {
+		mode := byte(modes[config.Production(*p.Mode)])
+		m.Mode = &mode
+	}
+	if p.Interval != nil {
+		ns := int64(min(*p.Interval, math.MaxInt64))
+		m.Interval = &ns
+	}
+	now, err := s.Node.Production(ctx, m)
+	return view.Production{Mode: production.Mode(now.Mode).String(), Quiet: now.Quiet, Interval: uint64(now.Interval)}, steerError(ctx, err)
+}
+
+// PatchState writes records into the state.
+func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error {
+	if err := s.alone(); err != nil {
+		return err
+	}
+	_, _, err := s.Node.PatchState(ctx, records)
+	return steerError(ctx, err)
+}
+
+// FastForward goes so many heights on.
+func (s steerer) FastForward(ctx context.Context, heights uint64) error {
+	if err := s.alone(); err != nil {
+		return err
+	}
+	_, _, err := s.Node.FastForward(ctx, heights)
+	return steerError(ctx, err)
+}
+
+// MockVerification sets what contracts are told of signatures.
+func (s steerer) MockVerification(ctx context.Context, m *primitives.Mocks) error {
+	if err := s.may(); err != nil {
+		return err
+	}
+	return steerError(ctx, s.Node.MockVerification(ctx, m))
+}
+
+// MissChunks has the next blocks without new chunks of shards.
+func (s steerer) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
+	if err := s.may(); err != nil {
+		return nil, err
+	}
+	left, err := s.Node.MissChunks(ctx, m.Shards, m.Blocks)
+	return left, steerError(ctx, err)
+}
+
+// Reorganise replaces the head and blocks below it.
+func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorganised, err error) {
+	if err := s.may(); err != nil {
+		return out, err
+	}
+	r, err := s.Node.Reorganise(ctx, blocks)
+	out.At = view.At{Height: r.Height, Hash: r.Hash}
+	for _, x := range r.Gone {
+		out.Gone = append(out.Gone, view.At(x))
+	}
+	return out, steerError(ctx, err)
+}
+
+// may tells why this node does nothing of it; nil: it does. nearcore's sandbox does not run chains of these names either.
+func (s steerer) may() error {
+	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
+		return &view.SteerError{Reason: fmt.Sprintf("%s is no sandbox", id)}
+	}
+	if reason := s.Obstacle(); reason != "" {
+		return &view.SteerError{Reason: "this node makes no blocks: " + reason}
+	}
+	return nil
+}
+
+func steerError(ctx context.Context, err error) error {
+	var halted *node.HaltedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
+		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrWentBack), errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
+		errors.As(err, &halted):
+		return &view.SteerError{Reason: err.Error()}
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &view.LookupError{Kind: view.ErrTimeout}
+	}
+	return err
+}

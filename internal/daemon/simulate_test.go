@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ask calls a method; result is what it answers, or cause the name of the error.
+func ask(t testing.TB, h *Host, method string, params, result any) (cause string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Post("http://"+h.Addr.String(), "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	var reply struct {
+		Result json.RawMessage
+		Error  struct{ Cause struct{ Name string } }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&reply); err != nil {
+		t.Fatal(err)
+	}
+	if reply.Result != nil {
+		if err := json.Unmarshal(reply.Result, result); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return reply.Error.Cause.Name
+}
+
+// outcome is what the test looks at of an execution outcome.
+type outcome struct {
+	ID      string
+	Outcome struct {
+		Gas    uint64 `json:"gas_burnt"`
+		Tokens string `json:"tokens_burnt"`
+		Status json.RawMessage
+	}
+}
+
+type txStatus struct {
+	Level    string `json:"final_execution_status"`
+	Status   json.RawMessage
+	Tx       outcome   `json:"transaction_outcome"`
+	Receipts []outcome `json:"receipts_outcome"`
+	Sim      *struct {
+		Hash     string `json:"block_hash"`
+		Complete bool
+		Blocks   int
+	} `json:"simulation"`
+}
+
+// TestSimulateTx asks over HTTP what a transaction would do, without a signature of worth, then sends it: the same happens.
+func TestSimulateTx(t *testing.T) {
+	dir := made(t)
+	h := mustStart(t, dir)
+	defer stop(t, h)
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := draft(h, key, 1, "a."+key.AccountID, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.Yocto(7)})
+	head := tx.BlockHash.String()
+	unsigned, _ := encode(tx, nil)
+	signed, _ := encode(tx, key)
+	var foretold, happened txStatus
+	if cause := ask(t, h, "EXPERIMENTAL_simulate_tx", []any{unsigned}, &foretold); cause != "INVALID_TRANSACTION" {
+		t.Errorf("with a wrong signature: %q, want INVALID_TRANSACTION", cause)
+	}
+	if cause := ask(t, h, "EXPERIMENTAL_simulate_tx", map[string]any{"signed_tx_base64": unsigned, "skip_signature_check": true,
+		"block_id": "11111111111111111111111111111111"}, &foretold); cause != "UNKNOWN_BLOCK" {
+		t.Errorf("on an unknown block: %q, want UNKNOWN_BLOCK", cause)
+	}
+	if cause := ask(t, h, "EXPERIMENTAL_simulate_tx", map[string]any{"signed_tx_base64": unsigned, "skip_signature_check": true,
+		"block_id": head}, &foretold); cause != "" {
+		t.Fatalf("simulation: %s", cause)
+	}
+	if s := foretold.Sim; s == nil || !s.Complete || s.Hash != head || foretold.Level != "FINAL" || len(foretold.Receipts) != 2 {
+		t.Errorf("simulation: %+v, level %s, %d receipts", s, foretold.Level, len(foretold.Receipts))
+	}
+	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &happened); cause != "" {
+		t.Fatalf("send_tx: %s", cause)
+	}
+	show := func(s *txStatus) string {
+		out := fmt.Sprintf("%s %d %s", s.Status, s.Tx.Outcome.Gas, s.Tx.Outcome.Tokens)
+		for _, r := range s.Receipts {
+			out += fmt.Sprintf("\n%d %s %s", r.Outcome.Gas, r.Outcome.Tokens, r.Outcome.Status)
+		}
+		return out
+	}
+	if got, want := show(&foretold), show(&happened); got != want {
+		t.Errorf("foretold\n%s\nhappened\n%s", got, want)
+	}
+}

@@ -1,0 +1,317 @@
+package daemon
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// shortEpochs is a home of a chain with epochs of so many blocks, in which transactions are valid as long.
+func shortEpochs(t *testing.T, length int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", NumShards: 3, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "genesis.json")
+	in, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"epoch_length", "transaction_validity_period"} {
+		in = regexp.MustCompile(`"`+key+`":\s*\d+`).ReplaceAll(in, fmt.Appendf(nil, `"%s": %d`, key, length))
+	}
+	if err := os.WriteFile(path, bytes.TrimSpace(in), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// again starts a node that begins in the middle of its chain if it is far behind.
+func again(t *testing.T, dir, boot string) *Host {
+	t.Helper()
+	hm, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	n := &hm.Config.Network
+	n.Enabled, n.Addr, n.BootNodes = &on, "127.0.0.1:0", boot
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Again: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestArrive: a node that joins a network long after its genesis begins with a proof of epochs and the state of a later block, also if it is stopped on its way there: it
+// goes on with the same roots, answers of what is there, and gives others what it was given itself; away for longer than the horizon it does so again.
+func TestArrive(t *testing.T) {
+	dirA := shortEpochs(t, 20)
+	a := joined(t, dirA, "")
+	defer func() { stop(t, a) }()
+	key := a.home.ValidatorKey
+	nonce := primitives.Nonce(0)
+	run := func(to int) {
+		t.Helper()
+		for int(a.Engine.Head().Height()) < to {
+			nonce++
+			signed, _ := encode(draft(a, key, nonce, "near", &primitives.Transfer{Deposit: primitives.NEAR(1)}), key)
+			var status txStatus
+			if got := ask(t, a, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, &status); got != "" {
+				t.Fatal(got)
+			}
+			mineBy(t, a, fmt.Sprintf(`{"blocks":%d}`, min(3, to-int(a.Engine.Head().Height()))))
+		}
+	}
+	arrives := func(h *Host) {
+		t.Helper()
+		select {
+		case err := <-h.Failed():
+			if !errors.Is(err, ErrArrived) {
+				t.Fatal(err)
+			}
+		case <-time.After(60 * time.Second):
+			t.Fatal("no state has come")
+		}
+		stop(t, h)
+	}
+	inStep := func(h *Host) {
+		t.Helper()
+		eventually(t, "in step", func() bool { return h.Engine.Head().Hash == a.Engine.Head().Hash })
+		for i := range h.Engine.Head().Shards {
+			if got, want := h.Engine.Head().Shards[i].Extra.StateRoot, a.Engine.Head().Shards[i].Extra.StateRoot; got != want {
+				t.Errorf("shard %d: root %v, want %v", i, got, want)
+			}
+		}
+	}
+	run(142) // an epoch has just begun: it has no sync block yet
+	dirB := followerHome(t, dirA)
+	boot := fmt.Sprintf("%v@%s", a.home.NodeKey.PublicKey(), a.NetworkAddr())
+	b := again(t, dirB, boot)
+	eventually(t, "at the newest header", func() bool {
+		at, err := b.Engine.HeaderHead()
+		return err == nil && at.Hash == a.Engine.Head().Hash
+	})
+	if syncing, best := b.front.Syncing(); !syncing || best != a.Engine.Head().Height() || b.Engine.Head().Height() != 0 {
+		t.Errorf("syncing %v, best %d, at %d", syncing, best, b.Engine.Head().Height())
+	}
+	var said storage.Batch
+	row := storage.Raw{5, 0, 0, 0, 0, 0, 0, 0}
+	storage.Misc.Put(&said, largestTarget, &row)
+	if err := b.store.Write(&said); err != nil {
+		t.Fatal(err)
+	}
+	signed := filepath.Join(b.home.Paths.Data, signedFile+".1")
+	if err := os.WriteFile(signed, []byte("this too"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, b)
+	run(155)
+	b = again(t, dirB, boot)
+	arrives(b)
+	b = again(t, dirB, boot)
+	inStep(b)
+	if got, err := storage.Misc.Get(b.store.Reader(), largestTarget); err != nil || string(got) != string(row) {
+		t.Errorf("what it has said is lost: %q, %v", got, err)
+	}
+	if got, err := os.ReadFile(signed); err != nil || string(got) != "this too" {
+		t.Errorf("what it has signed is lost: %q, %v", got, err)
+	}
+	for _, left := range []string{".coming", ".before-arrival"} {
+		if _, err := os.Stat(b.home.Paths.Data + left); err == nil {
+			t.Errorf("%s is left over", left)
+		}
+	}
+	if first := b.Engine.Store().Tip().Tail; first < 140 {
+		t.Errorf("it has blocks from %d on", first)
+	}
+	run(200)
+	inStep(b)
+	var none struct{}
+	if f := ask(t, b, "query", map[string]any{"request_type": "view_account", "finality": "final", "account_id": "near"}, &none); f != "" {
+		t.Error(f)
+	}
+	want, err := a.Engine.EpochProof()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Engine.EpochProof()
+	if err != nil || !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
+		t.Errorf("it makes another proof, %v", err)
+	}
+	stop(t, b)
+
+	run(335) // beyond the horizon
+	b = again(t, dirB, boot)
+	arrives(b)
+	b = again(t, dirB, boot)
+	defer func() { stop(t, b) }()
+	inStep(b)
+	if first := b.Engine.Store().Tip().Tail; first < 310 {
+		t.Errorf("it has blocks from %d on", first)
+	}
+	dirC := followerHome(t, dirA) // a third begins with what the second gives
+	c := again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))
+	run(350)
+	arrives(c)
+	c = again(t, dirC, fmt.Sprintf("%v@%s", b.home.NodeKey.PublicKey(), b.NetworkAddr()))
+	defer func() { stop(t, c) }()
+	inStep(c)
+}
+
+// copyTree copies a folder.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTakeArrived: a chain that has come takes the place of the one that was there, also where that is behind a link, which stays; the other stays until the new
+// one is open, and is named while that can't be opened.
+func TestTakeArrived(t *testing.T) {
+	dir, disk := made(t), t.TempDir()
+	h := joined(t, dir, "")
+	mineBy(t, h, `{"blocks":3}`)
+	stop(t, h)
+	data, real := h.home.Paths.Data, filepath.Join(disk, "chain")
+	if err := os.Rename(data, real); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, data); err != nil {
+		t.Fatal(err)
+	}
+	copyTree(t, real, real+".coming")
+	h = joined(t, dir, "") // it is not whole: no mark
+	mineBy(t, h, `{"blocks":4}`)
+	if h.Engine.Head().Height() != 7 {
+		t.Fatalf("at %d", h.Engine.Head().Height())
+	}
+	stop(t, h)
+	if err := os.RemoveAll(real + ".coming"); err != nil {
+		t.Fatal(err)
+	}
+	copyTree(t, real, real+".kept")
+	h = joined(t, dir, "")
+	mineBy(t, h, `{"blocks":1}`)
+	stop(t, h)
+	mark := func() {
+		if err := os.RemoveAll(real + ".coming"); err != nil {
+			t.Fatal(err)
+		}
+		copyTree(t, real+".kept", real+".coming")
+		if err := os.WriteFile(filepath.Join(real+".coming", arrivedFile), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark()
+	signed := filepath.Join(real, signedFile+".1")
+	if err := os.WriteFile(signed, []byte("this too"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var synced []string // and where what was signed was then
+	syncNames = func(of string) error {
+		places := filepath.Base(of)
+		for _, at := range []string{real, real + ".coming", real + ".before-arrival"} {
+			if _, err := os.Stat(filepath.Join(at, signedFile+".1")); err == nil {
+				places += " " + filepath.Base(at)
+			}
+		}
+		synced = append(synced, places)
+		return syncFolder(of)
+	}
+	defer func() { syncNames = syncFolder }()
+	own := []string{filepath.Join(real+".old", "mine"), filepath.Join(data+".old", "mine")} // an operator's: no start takes them away
+	for _, at := range own {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := takeArrived(h.home, h.log); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"chain.coming chain chain.coming", filepath.Base(disk) + " chain chain.before-arrival"}; !slices.Equal(synced, want) {
+		t.Errorf("names came to the disk as %q, want %q", synced, want)
+	}
+	if !storage.Exists(real+".before-arrival") || !storage.Exists(real) {
+		t.Fatal("the chain that was there is gone before the other is open")
+	}
+	if err := withOld(h.home, errors.New("it does not open")); !strings.Contains(err.Error(), real+".before-arrival") {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(os.RemoveAll(real+".coming"), os.Rename(real, real+".coming"), os.WriteFile(filepath.Join(real+".coming", arrivedFile), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h = joined(t, dir, "") // as behind a kill between the two renames: the link leads to nothing
+	if h.Engine.Head().Height() != 7 {
+		t.Errorf("at %d, not where the state has come", h.Engine.Head().Height())
+	}
+	stop(t, h)
+	for _, left := range []string{real + ".before-arrival", real + ".coming", data + ".before-arrival", data + ".coming", filepath.Join(real, arrivedFile)} {
+		if _, err := os.Stat(left); err == nil {
+			t.Errorf("%s is left over", left)
+		}
+	}
+	for _, at := range own {
+		if _, err := os.Stat(at); err != nil {
+			t.Errorf("an operator's folder: %v", err)
+		}
+	}
+	if to, err := os.Readlink(data); err != nil || to != real {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+}
+
+// TestMounted: a folder that is the root of a disk is known as one, also with odd characters in its name; there no state is waited for that could not take
+// its place.
+func TestMounted(t *testing.T) {
+	list := []byte("22 1 0:21 / /proc rw - proc proc rw\n36 35 98:0 /mnt1 /srv/near\\040one\\134 rw,noatime master:1 - ext3 /dev/root rw\nodd\n")
+	for dir, want := range map[string]bool{"/proc": true, `/srv/near one\`: true, "/srv/near": false, "/": false, "/proc/self": false} {
+		if isMount(list, dir) != want {
+			t.Errorf("%s: not %v", dir, want)
+		}
+	}
+	if _, err := os.Stat(mounts); err != nil {
+		t.Skip("no list of what is mounted")
+	}
+	h := joined(t, made(t), "")
+	defer func() { stop(t, h) }()
+	if h.horizon(h.home, nil) == 0 {
+		t.Error("it never begins in the middle")
+	}
+	at := *h.home
+	at.Paths.Data = "/proc"
+	if h.horizon(&at, nil) != 0 {
+		t.Error("it waits for a state that could not take the place of /proc")
+	}
+}
+
+// TestReadyOfAnother: what has been given up since does not say that the folder is whole.
+func TestReadyOfAnother(t *testing.T) {
+	h := joined(t, made(t), "")
+	defer func() { stop(t, h) }()
+	came := new(engine.Arrival)
+	a := &arrivals{h: h, store: h.store, came: came}
+	if err := a.Ready(new(engine.Arrival)); err == nil || a.store == nil {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(comingDir(h.home), arrivedFile)); err == nil {
+		t.Error("the folder is marked")
+	}
+}

@@ -1,0 +1,266 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// told is a message of a subscription.
+type told struct {
+	ID     int
+	Result json.RawMessage
+	Error  json.RawMessage
+	Params struct {
+		Subscription string
+		Cursor       json.RawMessage
+		Block        *struct {
+			Header struct{ Height uint64 }
+		}
+		Outcome *struct {
+			ID      string
+			Outcome struct{ Logs []string }
+		}
+		Event *struct {
+			Standard, Event string
+			Data            json.RawMessage
+			Contract        string `json:"contract_id"`
+		}
+		Transaction *struct {
+			Level string `json:"final_execution_status"`
+			Hash  string `json:"tx_hash"`
+		}
+		Closed   *struct{ Reason string }
+		Reverted []struct {
+			Hash string `json:"block_hash"`
+		}
+	}
+	raw []byte
+}
+
+// follower is a client with a WebSocket.
+type follower struct {
+	t *testing.T
+	c *websocket.Conn
+}
+
+func follow(t *testing.T, h *Host) *follower {
+	t.Helper()
+	c, _, err := websocket.DefaultDialer.Dial("ws://"+h.Addr.String()+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return &follower{t, c}
+}
+
+func (f *follower) say(method, params string) {
+	f.t.Helper()
+	if err := f.c.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *follower) hear() (m told) {
+	f.t.Helper()
+	_ = f.c.SetReadDeadline(time.Now().Add(time.Minute))
+	_, b, err := f.c.ReadMessage()
+	if err == nil {
+		err = json.Unmarshal(b, &m)
+	}
+	m.raw = b
+	if err != nil || m.Error != nil {
+		f.t.Fatalf("%v: %s", err, b)
+	}
+	return m
+}
+
+// subscribe begins one and returns its name.
+func (f *follower) subscribe(params string) string {
+	f.t.Helper()
+	f.say("subscribe", params)
+	var r struct{ Subscription string }
+	if err := json.Unmarshal(f.hear().Result, &r); err != nil {
+		f.t.Fatal(err)
+	}
+	return r.Subscription
+}
+
+// TestSubscriptions: of a transaction that calls a contract a client is told each milestone, the outcomes of the contract and its event,
+// by one WebSocket and without asking; and the same again by the cursors that came with it, also after a restart of the node.
+func TestSubscriptions(t *testing.T) {
+	dir := made(t)
+	h := mustStart(t, dir)
+	defer func() { stop(t, h) }()
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	act(t, h, key, 1, &primitives.DeployContract{Code: contracts.Probe()})
+	var p contracts.Program
+	p.Call("log_utf8", `EVENT_JSON:{"standard":"nep141","version":"1.0.0","event":"ft_mint","data":[{"amount":"5"}]}`)
+	p.Call("log_utf8", "nothing of note")
+	signed, hash := encode(draft(h, key, 2, key.AccountID, &primitives.FunctionCall{Method: "run", Args: p.Bytes(), Gas: 30e12}), key)
+	f := follow(t, h)
+	account := fmt.Sprintf(`"account_id":%q`, key.AccountID)
+	for i, params := range []string{`{"topic":"transactions",` + account + `}`, `{"topic":"transactions","tx_hashes":["` + hash.String() + `"]}`,
+		`{"topic":"outcomes",` + account + `,"finality":"optimistic"}`, `{"topic":"events",` + account + `,"standard":"nep141"}`, `{"topic":"events",` + account + `,"event":"ft_burn"}`} {
+		if got := f.subscribe(params); got != fmt.Sprint(i+1) {
+			t.Fatalf("subscription %s, want %d", got, i+1)
+		}
+	}
+	var sent string
+	if cause := ask(t, h, "broadcast_tx_async", []string{signed}, &sent); cause != "" || sent != hash.String() {
+		t.Fatal(cause, sent)
+	}
+	levels, outcomes, events := map[string][]string{}, []string{}, 0
+	var first, last json.RawMessage // cursors
+	closed := ""
+	for events == 0 || closed == "" || len(levels["1"]) < 5 || len(outcomes) < 2 {
+		m := f.hear()
+		switch p := &m.Params; {
+		case p.Transaction != nil:
+			if p.Transaction.Hash != hash.String() {
+				t.Errorf("told of %s", p.Transaction.Hash)
+			}
+			levels[p.Subscription] = append(levels[p.Subscription], p.Transaction.Level)
+			if p.Subscription == "1" && first == nil {
+				first = p.Cursor
+			}
+		case p.Outcome != nil:
+			outcomes = append(outcomes, p.Outcome.ID)
+		case p.Event != nil:
+			events++
+			last = p.Cursor
+			if e := p.Event; p.Subscription != "4" || e.Event != "ft_mint" || string(e.Data) != `[{"amount":"5"}]` || e.Contract != string(key.AccountID) {
+				t.Errorf("event %+v of subscription %s", e, p.Subscription)
+			}
+		case p.Closed != nil:
+			closed = p.Subscription + " " + p.Closed.Reason
+		}
+	}
+	all := []string{"INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"}
+	for _, id := range []string{"1", "2"} {
+		if got := slices.Clone(levels[id]); !slices.Equal(sorted(got), sorted(all)) || got[0] != "INCLUDED" && levels[id][0] != "INCLUDED" || levels[id][4] != "FINAL" {
+			t.Errorf("subscription %s: milestones %v", id, levels[id])
+		}
+	}
+	if closed != "2 DONE" || events != 1 || len(outcomes) < 2 || outcomes[0] != hash.String() {
+		t.Errorf("closed %q, %d events, outcomes %v", closed, events, outcomes)
+	}
+	// By the cursor of the first milestone the others come again, and nothing else.
+	again := follow(t, h)
+	again.subscribe(`{"topic":"transactions",` + account + `,"after":` + string(first) + `}`)
+	for _, want := range levels["1"][1:] {
+		if m := again.hear(); m.Params.Transaction == nil || m.Params.Transaction.Level != want {
+			t.Errorf("again: %+v, want %s", m.Params, want)
+		}
+	}
+	// And by heights, from the beginning, over a restart: all blocks, each once, in order, and the event.
+	stop(t, h)
+	m := f.hear()
+	for m.Params.Outcome != nil { // of what the call has left behind: when that runs nobody waits for
+		m = f.hear()
+	}
+	if m.Params.Closed == nil || m.Params.Closed.Reason != "NODE_STOPPING" {
+		t.Errorf("at the end: %+v", m.Params)
+	}
+	h = mustStart(t, dir)
+	f = follow(t, h)
+	f.subscribe(`{"topic":"events",` + account + `,"from_height":0}`)
+	if m := f.hear(); m.Params.Event == nil || string(m.Params.Cursor) != string(last) {
+		t.Errorf("after a restart: %+v, want the event at %s", m.Params, last)
+	}
+	f.subscribe(`{"topic":"blocks","finality":"final","from_height":1}`)
+	final := uint64(h.Engine.Final().Height)
+	for height := uint64(0); height < final; {
+		m := f.hear()
+		if m.Params.Block == nil || m.Params.Block.Header.Height <= height {
+			t.Fatalf("behind block %d: %+v", height, m.Params)
+		}
+		height = m.Params.Block.Header.Height
+	}
+	f.say("unsubscribe", `["2"]`)
+	for m := f.hear(); m.ID != 1; m = f.hear() {
+		if m.Params.Block == nil {
+			t.Errorf("told of %+v", m.Params)
+		}
+	}
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+// TestStreamerMessage: one call gives what nearcore's indexer framework streams of a block, with its members in the order of its structs.
+func TestStreamerMessage(t *testing.T) {
+	h := mustStart(t, made(t))
+	defer stop(t, h)
+	var m json.RawMessage
+	if cause := ask(t, h, "troupe_streamer_message", map[string]any{"block_id": 0}, &m); cause != "" {
+		t.Fatal(cause)
+	}
+	if !strings.HasPrefix(string(m), `{"block":{"author":"`) || !strings.Contains(string(m), `"shards":[{"shard_id":0,"chunk":`) {
+		t.Errorf("got %.300s", m)
+	}
+	if cause := ask(t, h, "troupe_streamer_message", []int{1_000_000}, &m); cause != "UNKNOWN_BLOCK" {
+		t.Errorf("of no block: %s", cause)
+	}
+}
+
+// TestSubscribersOfRevert: where the chain goes back to a snapshot, subscribers are told at once of each block that is no more, the last first,
+// though nothing is stored of them and no block follows; also one who has been told nothing of them. Then they are told what comes.
+func TestSubscribersOfRevert(t *testing.T) {
+	h := manual(t, made(t))
+	defer stop(t, h)
+	must(t, h, "sandbox_mine", `[3]`)
+	base := must(t, h, "sandbox_snapshot", `{"name":"base"}`)
+	f := follow(t, h)
+	f.subscribe(`{"topic":"blocks","finality":"optimistic"}`)
+	var hashes []string
+	for range 10 {
+		must(t, h, "sandbox_mine", `[30]`)
+		for range 30 {
+			m := f.hear()
+			var at struct {
+				Hash string `json:"block_hash"`
+			}
+			if err := json.Unmarshal(m.Params.Cursor, &at); err != nil || m.Params.Block == nil {
+				t.Fatalf("%v: %+v", err, m)
+			}
+			hashes = append(hashes, at.Hash)
+		}
+	}
+	slices.Reverse(hashes)
+	late := follow(t, h)
+	late.subscribe(`{"topic":"blocks","finality":"optimistic"}`)
+	must(t, h, "sandbox_revert", `{"id":"base"}`)
+	for who, x := range map[string]*follower{"who was told of all": f, "who was told of none": late} {
+		m := x.hear()
+		if len(m.Params.Reverted) != len(hashes) || !strings.Contains(string(m.Params.Cursor), base.Hash) {
+			t.Fatalf("%s: %d blocks are no more, and the cursor is %s; want %d, %s", who, len(m.Params.Reverted), m.Params.Cursor, len(hashes), base.Hash)
+		}
+		for i, lost := range m.Params.Reverted {
+			if lost.Hash != hashes[i] {
+				t.Fatalf("%s: block %d that is no more is %s, want %s", who, i, lost.Hash, hashes[i])
+			}
+		}
+	}
+	must(t, h, "sandbox_mine", `[1]`)
+	for _, x := range []*follower{f, late} {
+		if m := x.hear(); m.Params.Block == nil || m.Params.Block.Header.Height != base.Height+1 {
+			t.Errorf("then: %+v", m.Params)
+		}
+	}
+}

@@ -1,3 +1,0 @@
-package procs
-
-import "C" // slack_linux.c runs before Go does

@@ -1,0 +1,307 @@
+package refmodel
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Chunk is a chunk with what comes of it.
+type Chunk struct {
+	*World
+	Height   primitives.Height
+	Programs map[string]*Program // by the arguments of calls of run
+
+	Refusals []*primitives.InvalidTxError // of transactions; nil: it became a receipt
+	Outcomes []Outcome                    // of receipts, as executed
+	Leaving  []*primitives.Receipt        // in order
+	Fresh    int                          // calls that ran code which the chunk itself had brought
+
+	known   map[primitives.Hash]known // code that calls find
+	begun   bool
+	instant []*primitives.Receipt
+}
+
+// known is code: its version, and whether the chunk brought it.
+type known struct {
+	version byte
+	fresh   bool
+}
+
+// Outcome is what a receipt came to.
+type Outcome struct {
+	ID        primitives.Hash
+	Value     []byte
+	Err       *primitives.ActionError // nil: Value
+	Burnt     primitives.Balance
+	Contracts []primitives.AccountContract // before each action
+	Made      []primitives.Hash            // action receipts
+}
+
+// Kind names how the receipt ended.
+func (o *Outcome) Kind() string {
+	if o.Err == nil {
+		return "ok"
+	}
+	return o.Err.Kind.Tag.String()
+}
+
+// Begin begins a chunk on a world.
+func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
+	c := &Chunk{World: w, Height: h, Programs: programs, known: map[primitives.Hash]known{}}
+	for _, a := range w.Accounts {
+		c.bring(a.Code)
+	}
+	for _, code := range w.Global {
+		c.bring(code)
+	}
+	c.begun = true
+	return c
+}
+
+// Next is the chunk that gets what this one sends.
+func (c *Chunk) Next() *Chunk {
+	n := Begin(c.World, c.Height+1, c.Programs)
+	for _, r := range c.Leaving {
+		n.Run(r)
+	}
+	return n
+}
+
+// bring makes code known to the calls that follow.
+func (c *Chunk) bring(code []byte) {
+	if code == nil {
+		return
+	}
+	hash := primitives.HashBytes(code)
+	if _, ok := c.known[hash]; !ok {
+		c.known[hash] = known{versionOf(code), c.begun}
+	}
+}
+
+func less(a, b primitives.Balance) primitives.Balance {
+	rest, ok := a.Sub(b)
+	if !ok {
+		panic("rules: a balance below zero")
+	}
+	return rest
+}
+
+func more(a, b primitives.Balance) primitives.Balance {
+	sum, ok := a.Add(b)
+	if !ok {
+		panic("rules: a balance that is too large")
+	}
+	return sum
+}
+
+// Run runs a receipt and those that run right behind it.
+func (c *Chunk) Run(r *primitives.Receipt) {
+	c.one(r)
+	for len(c.instant) > 0 {
+		r, c.instant = c.instant[0], c.instant[1:]
+		c.one(r)
+	}
+}
+
+func (c *Chunk) one(r *primitives.Receipt) {
+	switch b := r.Body.(type) {
+	case *primitives.GlobalContractDistribution:
+		if b.Nonce >= c.Nonces[b.ID] {
+			c.Nonces[b.ID] = b.Nonce
+			c.Global[b.ID] = b.Code
+			c.bring(b.Code)
+		}
+	case *primitives.DataReceipt:
+		at := slot{r.ReceiverID, b.DataID}
+		if b.Resume {
+			if y := c.yields[at]; y != nil {
+				delete(c.yields, at)
+				c.execute(y)
+			}
+			return
+		}
+		c.received[at] = &b.Data
+		if w := c.waiting[at]; w != nil {
+			delete(c.waiting, at)
+			c.try(w)
+		}
+	case *primitives.ActionReceipt:
+		if b.Yield {
+			c.yields[slot{r.ReceiverID, b.InputDataIDs[0]}] = r
+			return
+		}
+		c.try(r)
+	}
+}
+
+// try runs a receipt if all its data is there, else it waits.
+func (c *Chunk) try(r *primitives.Receipt) {
+	b := r.Body.(*primitives.ActionReceipt)
+	ready := true
+	for _, id := range b.InputDataIDs {
+		if at := (slot{r.ReceiverID, id}); c.received[at] == nil {
+			c.waiting[at] = r
+			ready = false
+		}
+	}
+	if !ready {
+		return
+	}
+	for _, id := range b.InputDataIDs {
+		delete(c.received, slot{r.ReceiverID, id})
+	}
+	c.execute(r)
+}
+
+// receipt is a receipt that runs.
+type receipt struct {
+	*Chunk
+	r       *primitives.Receipt
+	b       *primitives.ActionReceipt
+	account *Account // nil: there is none
+	actor   primitives.AccountID
+	made    []*primitives.Receipt
+	burnt   primitives.Balance
+	value   []byte
+	action  int
+}
+
+func (c *Chunk) execute(r *primitives.Receipt) {
+	x := &receipt{Chunk: c, r: r, b: r.Body.(*primitives.ActionReceipt), account: c.Accounts[r.ReceiverID], actor: r.PredecessorID}
+	before := c.clone()
+	out := Outcome{ID: r.ID}
+	for i, a := range x.b.Actions {
+		x.action, x.value = i, nil
+		contract := primitives.AccountContract{}
+		if x.account != nil {
+			contract = x.account.Contract
+		}
+		out.Contracts = append(out.Contracts, contract)
+		from := len(x.made)
+		e := x.act(a)
+		for _, m := range x.made[from:] {
+			if e == nil {
+				e = valid(m)
+			}
+		}
+		if e != nil {
+			out.Err = primitives.NewActionError(uint64(i), e)
+			break
+		}
+	}
+	if out.Err == nil && x.account != nil {
+		if lack := x.account.lacks(); !lack.IsZero() {
+			out.Err = &primitives.ActionError{Kind: primitives.ActionErrorKind{Tag: primitives.ActionLackBalanceForState, AccountID: r.ReceiverID, Amount: lack}}
+		}
+	}
+	for len(out.Contracts) < len(x.b.Actions) {
+		out.Contracts = append(out.Contracts, primitives.AccountContract{})
+	}
+	if out.Err != nil {
+		c.Accounts, c.Nonces = before.Accounts, before.Nonces
+		x.made, x.burnt, x.value = nil, primitives.Balance{}, nil
+		if d := deposits(x.b.Actions); !d.IsZero() && r.PredecessorID != primitives.SystemAccount {
+			x.made = append(x.made, refund(x.refundTo(), d))
+		}
+	}
+	for _, d := range x.b.OutputDataReceivers {
+		data := x.value
+		if out.Err == nil && data == nil {
+			data = []byte{}
+		}
+		x.made = append(x.made, &primitives.Receipt{
+			PredecessorID: r.ReceiverID, ReceiverID: d.ReceiverID, Body: &primitives.DataReceipt{DataID: d.DataID, Data: data},
+		})
+	}
+	for i, m := range x.made {
+		m.ID = primitives.ReceiptIDFromReceipt(r.ID, c.Height, uint64(i))
+		b, isAction := m.Body.(*primitives.ActionReceipt)
+		if isAction {
+			out.Made = append(out.Made, m.ID)
+		}
+		if isAction && len(b.Actions) == 1 && b.Actions[0].Tag() == primitives.TagDeleteAccount {
+			c.instant = append(c.instant, m)
+		} else {
+			c.Leaving = append(c.Leaving, m)
+		}
+	}
+	out.Value, out.Burnt = x.value, x.burnt
+	c.Outcomes = append(c.Outcomes, out)
+}
+
+func (x *receipt) refundTo() primitives.AccountID {
+	if x.b.RefundTo != "" {
+		return x.b.RefundTo
+	}
+	return x.r.PredecessorID
+}
+
+func refund(to primitives.AccountID, amount primitives.Balance) *primitives.Receipt {
+	return &primitives.Receipt{PredecessorID: primitives.SystemAccount, ReceiverID: to, Body: &primitives.ActionReceipt{
+		SignerID: primitives.SystemAccount, SignerPublicKey: primitives.ZeroED25519Key, Actions: []primitives.Action{&primitives.Transfer{Deposit: amount}},
+	}}
+}
+
+// deposits are what actions bring along.
+func deposits(actions []primitives.Action) (sum primitives.Balance) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case *primitives.Transfer:
+			sum = more(sum, a.Deposit)
+		case *primitives.FunctionCall:
+			sum = more(sum, a.Deposit)
+		case *primitives.DeterministicStateInit:
+			sum = more(sum, a.Deposit)
+		case *primitives.TransferToGasKey:
+			sum = more(sum, a.Deposit)
+		case *primitives.Delegate:
+			sum = more(sum, deposits(a.Action.Actions))
+		case *primitives.DelegateV2:
+			sum = more(sum, deposits(a.Action.Actions))
+		default: // the others take nothing
+		}
+	}
+	return sum
+}
+
+// valid is what a receipt that was just made must be.
+func valid(r *primitives.Receipt) *primitives.ActionErrorKind {
+	b, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok {
+		return nil
+	}
+	why := Invalid(b.Actions, r.ReceiverID)
+	if why == nil {
+		return nil
+	}
+	return &primitives.ActionErrorKind{Tag: primitives.ActionNewReceiptValidationError, Receipt: &primitives.ReceiptValidationError{
+		Tag: primitives.ReceiptActionsValidation, Actions: why,
+	}}
+}
+
+// Invalid tells why no transaction and no receipt to an account may have these actions; nil: they may
+// (action_validation.rs validate_actions).
+func Invalid(actions []primitives.Action, to primitives.AccountID) *primitives.ActionsValidationError {
+	delegates := 0
+	for i, a := range actions {
+		switch a := a.(type) {
+		case *primitives.DeleteAccount:
+			if i+1 < len(actions) {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsDeleteMustBeFinal}
+			}
+		case *primitives.Delegate, *primitives.DelegateV2:
+			if delegates++; delegates > 1 {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsDelegateMustBeOnlyOne}
+			}
+		case *primitives.FunctionCall:
+			if a.Gas == 0 {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsFunctionCallZeroAttachedGas}
+			}
+		case *primitives.DeterministicStateInit:
+			if id := a.Init.DerivedAccount(); id != to {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidDeterministicStateInitReceiver, DerivedID: id, ReceiverID: to}
+			}
+		default: // of the others the generator makes only good ones
+		}
+	}
+	return nil
+}

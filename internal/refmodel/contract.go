@@ -1,0 +1,287 @@
+package refmodel
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// EthWallet is the hash of the wallet of ETH-implicit accounts; nobody has its code here.
+var EthWallet = func() primitives.Hash {
+	h, err := primitives.ParseHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
+	if err != nil {
+		panic(err)
+	}
+	return h
+}()
+
+// Versions of code: contracts that differ by what their method which returns, and at Broken bytes that are no contract.
+const (
+	Versions = 5
+	Broken   = Versions
+)
+
+// Code is a version of code.
+func Code(version byte) []byte { return codes()[version] }
+
+var codes = sync.OnceValue(func() (list [][]byte) {
+	for n := range byte(Versions) {
+		list = append(list, contracts.Version(n))
+	}
+	return append(list, []byte("no contract"))
+})
+
+func versionOf(code []byte) byte {
+	for n, c := range codes() {
+		if bytes.Equal(c, code) {
+			return byte(n)
+		}
+	}
+	panic(fmt.Sprintf("rules: %d bytes of unknown code", len(code)))
+}
+
+// Program is what a contract's method run does.
+type Program struct {
+	Steps []Step
+	Trap  bool // at the end
+}
+
+// Step writes an entry, or makes a promise.
+type Step struct {
+	Key, Value string
+	To         primitives.AccountID // empty: a write
+	Actions    []primitives.Action
+}
+
+// Bytes is the program as its contract reads it.
+func (p *Program) Bytes() []byte {
+	var c contracts.Program
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.To == "" {
+			c.Call("storage_write", s.Key, s.Value, 1)
+			continue
+		}
+		batch := c.Call("promise_batch_create", string(s.To))
+		for _, a := range s.Actions {
+			promise(&c, batch, a)
+		}
+	}
+	if p.Trap {
+		c.Trap()
+	}
+	return c.Bytes()
+}
+
+// promise appends an action to a batch.
+func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) {
+	const name = "promise_batch_action_"
+	switch a := a.(type) {
+	case *primitives.CreateAccount:
+		c.Call(name+"create_account", batch)
+	case *primitives.DeployContract:
+		c.Call(name+"deploy_contract", batch, a.Code)
+	case *primitives.DeployGlobalContract:
+		if a.Mode == primitives.GlobalByCodeHash {
+			c.Call(name+"deploy_global_contract", batch, a.Code)
+		} else {
+			c.Call(name+"deploy_global_contract_by_account_id", batch, a.Code)
+		}
+	case *primitives.UseGlobalContract:
+		if a.ID.Account == "" {
+			c.Call(name+"use_global_contract", batch, a.ID.Hash[:])
+		} else {
+			c.Call(name+"use_global_contract_by_account_id", batch, string(a.ID.Account))
+		}
+	case *primitives.DeterministicStateInit:
+		deposit := contracts.Amount(a.Deposit)
+		var at contracts.Result
+		if a.Init.Code.Account == "" {
+			at = c.Call(name+"state_init", batch, a.Init.Code.Hash[:], deposit)
+		} else {
+			at = c.Call(name+"state_init_by_account_id", batch, string(a.Init.Code.Account), deposit)
+		}
+		for _, e := range a.Init.Data {
+			c.Call("set_state_init_data_entry", batch, at, e.Key, e.Value)
+		}
+	case *primitives.FunctionCall:
+		c.Call(name+"function_call", batch, a.Method, a.Args, contracts.Amount(a.Deposit), uint64(a.Gas))
+	case *primitives.Transfer:
+		c.Call(name+"transfer", batch, contracts.Amount(a.Deposit))
+	case *primitives.AddKey:
+		if a.AccessKey.GasKey != nil {
+			c.Call(name+"add_gas_key_with_full_access", batch, []byte(a.PublicKey), uint64(a.AccessKey.GasKey.NumNonces))
+		} else {
+			c.Call(name+"add_key_with_full_access", batch, []byte(a.PublicKey), 0)
+		}
+	case *primitives.DeleteKey:
+		c.Call(name+"delete_key", batch, []byte(a.PublicKey))
+	case *primitives.DeleteAccount:
+		c.Call(name+"delete_account", batch, string(a.Beneficiary))
+	case *primitives.TransferToGasKey:
+		c.Call(name+"transfer_to_gas_key", batch, []byte(a.PublicKey), contracts.Amount(a.Deposit))
+	case *primitives.Stake, *primitives.Delegate, *primitives.DelegateV2, *primitives.WithdrawFromGasKey:
+		panic(fmt.Sprintf("rules: no promise of %T", a))
+	}
+}
+
+// call is a call of a contract: which code, if any, then which method.
+func (x *receipt) call(a *primitives.FunctionCall) *failure {
+	fail := func(e primitives.FunctionCallError) *failure {
+		return &failure{Tag: primitives.ActionFunctionCallError, FunctionCall: &e}
+	}
+	version, found := x.code()
+	switch {
+	case !found:
+		return fail(primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &primitives.CompilationError{
+			Tag: primitives.CompilationCodeDoesNotExist, AccountID: x.r.ReceiverID,
+		}})
+	case a.Method == "":
+		return fail(primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName})
+	case version == Broken:
+		return fail(primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &primitives.CompilationError{
+			Tag: primitives.CompilationPrepare, Prepare: primitives.PrepareDeserialization,
+		}})
+	}
+	switch a.Method {
+	case "which":
+		x.value = []byte{version}
+	case "noop":
+	case "div0":
+		return fail(trap("An arithmetic exception, e.g. divided by zero."))
+	case "run":
+		p := x.Programs[string(a.Args)]
+		if p == nil {
+			panic("rules: an unknown program")
+		}
+		return x.run(p, a, fail)
+	default:
+		return fail(primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodNotFound})
+	}
+	x.account.Amount = more(x.account.Amount, a.Deposit)
+	return nil
+}
+
+func trap(text string) primitives.FunctionCallError {
+	return primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "WebAssembly trap: " + text}
+}
+
+// code is the version that the account's contract stands for.
+func (x *receipt) code() (version byte, found bool) {
+	c := &x.account.Contract
+	hash := c.Hash
+	switch c.Kind {
+	case primitives.ContractNone:
+		return 0, false
+	case primitives.ContractGlobalAccount:
+		hash = primitives.HashBytes(x.Global[primitives.GlobalContractID{Account: c.Account}])
+	case primitives.ContractLocal, primitives.ContractGlobalHash:
+	}
+	k, found := x.known[hash]
+	if k.fresh {
+		x.Fresh++
+	}
+	return k.version, found
+}
+
+// run does what a program says. If it fails all is given back, so that it may begin.
+func (x *receipt) run(p *Program, a *primitives.FunctionCall, fail func(primitives.FunctionCallError) *failure) *failure {
+	amount := more(x.account.Amount, a.Deposit)
+	var made []*primitives.Receipt
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.To == "" {
+			old, there := x.account.Data[s.Key]
+			if x.account.Usage += uint64(len(s.Value)); there {
+				x.account.Usage -= uint64(len(old))
+			} else {
+				x.account.Usage += uint64(len(s.Key)) + bytesOfRecord
+			}
+			x.account.Data[s.Key] = s.Value
+			continue
+		}
+		for _, a := range s.Actions {
+			text := ""
+			if f, ok := a.(*primitives.FunctionCall); ok && f.Method == "" {
+				text = "Tried to call an empty method name."
+			} else if paid := deposits([]primitives.Action{a}); amount.Less(paid) {
+				text = "Exceeded the account balance."
+			} else {
+				amount = less(amount, paid)
+			}
+			if text != "" {
+				return fail(primitives.FunctionCallError{Tag: primitives.CallExecution, Message: text})
+			}
+		}
+		made = append(made, &primitives.Receipt{PredecessorID: x.r.ReceiverID, ReceiverID: s.To, Body: &primitives.ActionReceipt{
+			SignerID: x.b.SignerID, SignerPublicKey: x.b.SignerPublicKey, Actions: s.Actions, V2: true,
+		}})
+	}
+	if p.Trap {
+		return fail(trap("An `unreachable` opcode was executed."))
+	}
+	x.account.Amount = amount
+	x.made = append(x.made, made...)
+	return nil
+}
+
+// String tells what a program does.
+func (p *Program) String() string {
+	var b strings.Builder
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.To == "" {
+			fmt.Fprintf(&b, "write %s; ", s.Key)
+		} else {
+			fmt.Fprintf(&b, "promise %s: %s; ", s.To, Actions(s.Actions))
+		}
+	}
+	if p.Trap {
+		b.WriteString("trap")
+	}
+	return b.String()
+}
+
+// Actions tells what actions are, shortly.
+func Actions(actions []primitives.Action) string {
+	var list []string
+	for _, a := range actions {
+		text := strings.TrimPrefix(fmt.Sprintf("%T", a), "*primitives.")
+		switch a := a.(type) {
+		case *primitives.DeployContract:
+			text += fmt.Sprintf(" %d", versionOf(a.Code))
+		case *primitives.DeployGlobalContract:
+			text += fmt.Sprintf(" %d mode %d", versionOf(a.Code), a.Mode)
+		case *primitives.UseGlobalContract:
+			text += " " + globalName(a.ID)
+		case *primitives.DeterministicStateInit:
+			text += fmt.Sprintf(" %s, %v", globalName(a.Init.Code), a.Deposit)
+		case *primitives.FunctionCall:
+			text += fmt.Sprintf(" %s, %v", a.Method, a.Deposit)
+		case *primitives.Transfer:
+			text += fmt.Sprintf(" %v", a.Deposit)
+		case *primitives.Delegate:
+			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
+		case *primitives.DelegateV2:
+			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
+		default: // the name says it
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+func globalName(id primitives.GlobalContractID) string {
+	if id.Account != "" {
+		return "of " + string(id.Account)
+	}
+	for n, c := range codes() {
+		if primitives.HashBytes(c) == id.Hash {
+			return fmt.Sprintf("version %d", n)
+		}
+	}
+	return id.Hash.String()
+}

@@ -1,0 +1,130 @@
+package refmodel
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Kind is a kind of action, by the name that the table of pairs gives it.
+type Kind struct {
+	Name string
+	Make func(to primitives.AccountID) primitives.Action
+}
+
+// Place is from whom to whom actions go.
+type Place struct {
+	Name, Text string
+	From, To   primitives.AccountID
+	Before     []primitives.Action // in the same list, which succeed
+}
+
+// PairHeight is the height of chunks of pairs.
+const PairHeight primitives.Height = 12
+
+// Places of pairs, in PairWorld.
+func Places() []Place {
+	det := inits()[1]
+	return []Place{
+		{"own", "of an account to itself; it has code of its own, version 0", "alice.near", "alice.near", nil},
+		{"other", "to another account", "bob.near", "alice.near", nil},
+		{"child", "to a name below the sender's that is no account", "alice.near", "new.alice.near", nil},
+		{"born", "to a name below the sender's, behind create and a transfer of 200 NEAR", "alice.near", "new.alice.near", []primitives.Action{
+			&primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(200)},
+		}},
+		{"stranger", "to a name that is no account and not below the sender's", "bob.near", "new.alice.near", nil},
+		{"hex", "to the name of a key, no account yet", "bob.near", hex, nil},
+		{"eth", "to an Ethereum address, no account yet", "bob.near", eth, nil},
+		{"init", "to the account of the state init, no account yet", "bob.near", det.DerivedAccount(), nil},
+	}
+}
+
+// PairWorld is where pairs of actions run: alice.near with local code of version 0, a gas key k1 and a full key k2; bob.near,
+// and carol.near; global code of version 1 by its hash and of version 2 by alice.near.
+func PairWorld() *World {
+	w := NewWorld()
+	for _, id := range people[:3] {
+		w.Add(id, primitives.NEAR(1000), key(string(id)).PublicKey())
+	}
+	alice := w.Accounts["alice.near"]
+	alice.set(local(Code(0)), Code(0))
+	for name, k := range map[string]*Key{
+		"k1": {AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2, Balance: primitives.Yocto(5_000_000)}}, Rows: []primitives.Nonce{5, 5}},
+		"k2": {},
+	} {
+		pk := key(name).PublicKey()
+		alice.Keys[pk] = k
+		alice.Usage += k.usage(pk)
+	}
+	w.Global[primitives.GlobalContractID{Hash: primitives.HashBytes(Code(1))}] = Code(1)
+	w.Global[primitives.GlobalContractID{Account: "alice.near"}] = Code(2)
+	return w
+}
+
+// Kinds are all kinds of actions, each such that it succeeds where it may.
+func Kinds() []Kind {
+	k := func(name string) primitives.PublicKey { return key(name).PublicKey() }
+	return []Kind{
+		{"create", func(primitives.AccountID) primitives.Action { return &primitives.CreateAccount{} }},
+		{"deploy", func(primitives.AccountID) primitives.Action { return &primitives.DeployContract{Code: Code(3)} }},
+		{"call", func(primitives.AccountID) primitives.Action {
+			return &primitives.FunctionCall{Method: "which", Gas: 10_000_000_000_000}
+		}},
+		{"transfer", func(primitives.AccountID) primitives.Action { return &primitives.Transfer{Deposit: primitives.NEAR(1)} }},
+		{"stake", func(primitives.AccountID) primitives.Action {
+			return &primitives.Stake{Stake: primitives.NEAR(100), PublicKey: k("k1")}
+		}},
+		{"addkey", func(primitives.AccountID) primitives.Action { return &primitives.AddKey{PublicKey: k("k3")} }},
+		{"delkey", func(primitives.AccountID) primitives.Action { return &primitives.DeleteKey{PublicKey: k("k2")} }},
+		{"delete", func(primitives.AccountID) primitives.Action {
+			return &primitives.DeleteAccount{Beneficiary: "bob.near"}
+		}},
+		{"delegate", func(to primitives.AccountID) primitives.Action {
+			d := primitives.DelegateAction{
+				SenderID: to, ReceiverID: "carol.near", Actions: []primitives.Action{&primitives.Transfer{}},
+				Nonce: primitives.Nonce(PairHeight-1)*noncesOfABlock + 1, MaxBlockHeight: 100, PublicKey: k(string(to)),
+			}
+			hash := d.SignedHash()
+			return &primitives.Delegate{Action: d, Signature: key(string(to)).Sign(hash[:])}
+		}},
+		{"delegate2", func(to primitives.AccountID) primitives.Action {
+			d := primitives.DelegateActionV2{
+				SenderID: to, ReceiverID: "carol.near", Actions: []primitives.Action{&primitives.Transfer{}},
+				Nonce: primitives.TransactionNonce{Nonce: 6, Index: 1, HasIndex: true}, MaxBlockHeight: 100, PublicKey: k("k1"),
+			}
+			hash := d.SignedHash()
+			return &primitives.DelegateV2{Action: d, Signature: key("k1").Sign(hash[:])}
+		}},
+		{"global", func(primitives.AccountID) primitives.Action {
+			return &primitives.DeployGlobalContract{Code: Code(4), Mode: primitives.GlobalByAccountID}
+		}},
+		{"use", func(primitives.AccountID) primitives.Action {
+			return &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(1))}}
+		}},
+		{"init", func(primitives.AccountID) primitives.Action {
+			return &primitives.DeterministicStateInit{Init: inits()[1], Deposit: primitives.NEAR(1)}
+		}},
+		{"togas", func(primitives.AccountID) primitives.Action {
+			return &primitives.TransferToGasKey{PublicKey: k("k1"), Deposit: primitives.NEAR(1)}
+		}},
+		{"fromgas", func(primitives.AccountID) primitives.Action {
+			return &primitives.WithdrawFromGasKey{PublicKey: k("k1"), Amount: primitives.Yocto(7)}
+		}},
+	}
+}
+
+// Pair is the scenario of a list of actions at a place: as a transaction, or as a receipt that comes.
+func Pair(at Place, transaction bool, actions ...primitives.Action) *Scenario {
+	s := &Scenario{World: PairWorld(), Height: PairHeight}
+	if !transaction {
+		s.Incoming = []*primitives.Receipt{{PredecessorID: at.From, ReceiverID: at.To, ID: primitives.HashBytes([]byte(at.Name)), Body: &primitives.ActionReceipt{
+			SignerID: at.From, SignerPublicKey: key(string(at.From)).PublicKey(), Actions: actions,
+		}}}
+		return s
+	}
+	sk := key(string(at.From))
+	tx := primitives.Transaction{
+		SignerID: at.From, ReceiverID: at.To, PublicKey: sk.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(PairHeight-2)*noncesOfABlock + 1}, Actions: actions,
+	}
+	hash := tx.Hash()
+	s.Txs = append(s.Txs, primitives.NewSignedTransaction(tx, sk.Sign(hash[:])))
+	return s
+}

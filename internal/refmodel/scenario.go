@@ -1,0 +1,588 @@
+package refmodel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Scenario is a chunk that a generator made: a world, and what comes to it.
+type Scenario struct {
+	World    *World
+	Height   primitives.Height
+	Txs      []*primitives.SignedTransaction
+	Incoming []*primitives.Receipt
+	Programs map[string]*Program
+}
+
+// Play runs a scenario by the rules. The scenario's world is changed.
+func (s *Scenario) Play() *Chunk {
+	c := Begin(s.World, s.Height, s.Programs)
+	var local []*primitives.Receipt
+	for _, tx := range s.Txs {
+		r, e := c.Transaction(tx)
+		c.Refusals = append(c.Refusals, e)
+		switch {
+		case e != nil:
+		case r.PredecessorID == r.ReceiverID:
+			local = append(local, r)
+		default:
+			c.Leaving = append(c.Leaving, r)
+		}
+	}
+	for _, r := range local {
+		c.Run(r)
+	}
+	for _, r := range s.Incoming {
+		c.Run(r)
+	}
+	return c
+}
+
+// String tells what comes to the chunk, a line each.
+func (s *Scenario) String() string {
+	var b strings.Builder
+	for _, tx := range s.Txs {
+		t := &tx.Transaction
+		fmt.Fprintf(&b, "tx %s -> %s, nonce %+v, mode %d: %s\n", t.SignerID, t.ReceiverID, t.Nonce, t.NonceMode, Actions(t.Actions))
+	}
+	for _, r := range s.Incoming {
+		switch body := r.Body.(type) {
+		case *primitives.ActionReceipt:
+			kind := ""
+			if body.Yield {
+				kind = "yield "
+			} else if len(body.InputDataIDs) > 0 {
+				kind = "waiting "
+			}
+			fmt.Fprintf(&b, "%s%s -> %s: %s", kind, r.PredecessorID, r.ReceiverID, Actions(body.Actions))
+			for _, a := range body.Actions {
+				if f, ok := a.(*primitives.FunctionCall); ok && f.Method == "run" {
+					fmt.Fprintf(&b, " {%s}", s.Programs[string(f.Args)])
+				}
+			}
+			b.WriteByte('\n')
+		case *primitives.GlobalContractDistribution:
+			fmt.Fprintf(&b, "distribution %s: version %d, nonce %d\n", globalName(body.ID), versionOf(body.Code), body.Nonce)
+		case *primitives.DataReceipt:
+			fmt.Fprintf(&b, "data for %s, resume %v\n", r.ReceiverID, body.Resume)
+		}
+	}
+	return b.String()
+}
+
+// The accounts of scenarios: with much, with little, with what may not be deleted; those that may be made; ETH's and two that
+// a transfer makes. The deterministic ones are those of inits.
+var (
+	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
+	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"}
+	eth     = primitives.AccountID("0x00112233445566778899aabbccddeeff00112233")
+	hex     = primitives.AccountID(strings.Repeat("5a", 32))
+)
+
+// inits are those of the deterministic accounts; the last one needs a balance.
+func inits() []primitives.StateInit {
+	return []primitives.StateInit{
+		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(0))}},
+		{Code: primitives.GlobalContractID{Account: "alice.near"}, Data: []primitives.StateEntry{{Key: []byte("k"), Value: []byte("v")}}},
+		{Code: primitives.GlobalContractID{Hash: primitives.HashBytes(Code(1))}, Data: []primitives.StateEntry{{Key: []byte("large"), Value: make([]byte, 1000)}}},
+	}
+}
+
+// Key is one of a few that scenarios use.
+func key(name string) primitives.SecretKey {
+	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
+}
+
+var keyNames = []string{"k1", "k2", "k3"}
+
+// generator makes a scenario.
+type generator struct {
+	*rand.Rand
+	s     *Scenario
+	inits []primitives.StateInit
+	all   []primitives.AccountID
+	n     uint64 // of the next thing that needs a name of its own
+}
+
+// Generate makes the scenario of a seed.
+func Generate(seed uint64) *Scenario {
+	g := &generator{
+		Rand: rand.New(rand.NewPCG(seed, 9)), s: &Scenario{World: NewWorld(), Height: 12, Programs: map[string]*Program{}}, inits: inits(),
+	}
+	g.all = append(append(g.all, people...), missing...)
+	g.all = append(g.all, eth, hex)
+	for i := range g.inits {
+		g.all = append(g.all, g.inits[i].DerivedAccount())
+	}
+	g.world()
+	if g.IntN(3) == 0 {
+		for range 1 + g.IntN(3) {
+			g.transaction()
+		}
+	}
+	for range 3 + g.IntN(12) {
+		g.receipt()
+	}
+	return g.s
+}
+
+// one in n.
+func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
+
+func pick[T any](g *generator, list []T) T { return list[g.IntN(len(list))] }
+
+func (g *generator) version() byte {
+	if g.one(12) {
+		return Broken
+	}
+	return byte(g.IntN(Versions))
+}
+
+// global names global code, mostly such as there may be.
+func (g *generator) global() primitives.GlobalContractID {
+	if g.one(2) {
+		return primitives.GlobalContractID{Hash: primitives.HashBytes(Code(byte(g.IntN(4))))}
+	}
+	return primitives.GlobalContractID{Account: people[g.IntN(3)]}
+}
+
+func (g *generator) world() {
+	w := g.s.World
+	for range g.IntN(6) {
+		id, v := g.global(), g.version()
+		if id.Account == "" {
+			for v = 0; primitives.HashBytes(Code(v)) != id.Hash; v++ {
+			}
+		}
+		w.Global[id], w.Nonces[id] = Code(v), 1+g.Uint64N(2)
+	}
+	for _, id := range people {
+		amount := primitives.NEAR(1000)
+		if id == "poor.near" {
+			amount = primitives.Yocto(1_000_000_000_000_000_000 * uint64(g.IntN(18)))
+		}
+		if id == "kid.alice.near" && g.one(3) {
+			continue
+		}
+		a := w.Add(id, amount, key(string(id)).PublicKey())
+		if id == "heavy.near" {
+			a.Usage = 20_000
+		}
+		g.contract(a)
+		for range g.IntN(3) {
+			g.addKey(a)
+		}
+		for i := range g.IntN(3) {
+			k, v := fmt.Sprintf("k%d", i), strings.Repeat("v", g.IntN(9))
+			a.Data[k] = v
+			a.Usage += uint64(len(k)+len(v)) + bytesOfRecord
+		}
+	}
+	for _, id := range g.all[len(people)+len(missing)+1:] { // implicit ones that transfers have made
+		if g.one(4) {
+			a := newAccount()
+			a.Amount = primitives.NEAR(uint64(g.IntN(3)))
+			w.Accounts[id] = a
+		}
+	}
+}
+
+// contract gives an account one, or none.
+func (g *generator) contract(a *Account) {
+	switch g.IntN(4) {
+	case 0:
+		code := Code(g.version())
+		a.set(local(code), code)
+	case 1, 2:
+		if id := g.global(); g.s.World.Global[id] != nil {
+			a.set(primitives.GlobalContract(id), nil)
+		}
+	}
+}
+
+func (g *generator) addKey(a *Account) {
+	pk := key(pick(g, keyNames)).PublicKey()
+	if a.Keys[pk] != nil {
+		return
+	}
+	k := &Key{AccessKey: g.accessKey()}
+	if k.GasKey != nil {
+		k.GasKey.Balance = primitives.Yocto(400_000_000_000_000_000_0).SaturatingAdd(primitives.NEAR(uint64(g.IntN(2))))
+		for range k.GasKey.NumNonces {
+			k.Rows = append(k.Rows, 5)
+		}
+	}
+	a.Keys[pk] = k
+	a.Usage += k.usage(pk)
+}
+
+func (g *generator) accessKey() (k primitives.AccessKey) {
+	if g.one(3) {
+		k.FunctionCall = &primitives.FunctionCallPermission{ReceiverID: string(pick(g, people))}
+		if g.one(2) {
+			k.FunctionCall.MethodNames = []string{"which"}
+		}
+	}
+	if g.one(2) {
+		k.GasKey = &primitives.GasKeyInfo{NumNonces: uint16(1 + g.IntN(3))}
+	} else if k.FunctionCall != nil && g.one(2) {
+		some := primitives.NEAR(1)
+		k.FunctionCall.Allowance = &some
+	}
+	return k
+}
+
+func (g *generator) name() (h primitives.Hash) {
+	g.n++
+	return primitives.HashBytes(littleEndian(g.n))
+}
+
+func (g *generator) amount() primitives.Balance {
+	switch g.IntN(4) {
+	case 0:
+		return primitives.Balance{}
+	case 1:
+		return primitives.NEAR(uint64(g.IntN(3)))
+	}
+	return primitives.Yocto(2 + g.Uint64N(1<<62))
+}
+
+// transaction is one that may be wrong in any way; half are of somebody who can pay to himself.
+func (g *generator) transaction() {
+	id := people[g.IntN(3)]
+	sk, to := key(string(id)), id
+	g.n++
+	tx := primitives.Transaction{Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(g.s.Height-2)*noncesOfABlock + primitives.Nonce(g.n)}}
+	if g.one(2) {
+		switch id = pick(g, people); g.IntN(10) {
+		case 0:
+			id = pick(g, g.all)
+		case 1, 2, 3:
+			id = "poor.near"
+		}
+		if to = pick(g, people); g.one(3) {
+			to = id
+		}
+		sk = g.signer(id)
+		g.nonce(&tx, sk.PublicKey(), id)
+	}
+	tx.SignerID, tx.ReceiverID, tx.PublicKey = id, to, sk.PublicKey()
+	if tx.Actions = g.actions(to); g.one(3) { // what a key for calls may do, or nearly
+		tx.Actions = []primitives.Action{g.call(to, inDelegate)}
+	}
+	if g.one(20) { // what cannot be in any
+		tx.Actions = append([]primitives.Action{&primitives.DeleteAccount{Beneficiary: to}}, tx.Actions...)
+	}
+	hash := tx.Hash()
+	sig := sk.Sign(hash[:])
+	if g.one(20) {
+		sig = key("nobody").Sign(hash[:])
+	}
+	g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sig))
+}
+
+// signer is mostly a key that the account has, and not its first one.
+func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
+	sk := key(pick(g, keyNames))
+	for range 4 {
+		if a := g.s.World.Accounts[id]; a != nil && a.Keys[sk.PublicKey()] != nil {
+			return sk
+		}
+		sk = key(pick(g, keyNames))
+	}
+	if g.one(2) {
+		return sk
+	}
+	return key(string(id))
+}
+
+// nonce makes a nonce that may be of a gas key, too small, too large, or the next one of a fresh key.
+func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, id primitives.AccountID) {
+	switch g.IntN(8) {
+	case 0:
+		tx.Nonce.Nonce = g.small(8)
+	case 1:
+		tx.Nonce.Nonce = primitives.Nonce(g.s.Height)*noncesOfABlock - 1 + g.small(3)
+	}
+	gas := false
+	if a := g.s.World.Accounts[id]; a != nil && a.Keys[pk] != nil {
+		gas = a.Keys[pk].GasKey != nil
+	}
+	if gas != g.one(6) { // a key of the one kind is seldom used as one of the other
+		tx.Nonce.HasIndex, tx.Nonce.Index = true, uint16(g.IntN(3))
+	}
+	if tx.Nonce.HasIndex || g.one(2) {
+		tx.Version = primitives.TransactionV1
+	}
+	if tx.Version == primitives.TransactionV1 && g.one(4) {
+		tx.NonceMode, tx.Nonce.Nonce = primitives.NonceStrict, 1+5*g.small(2)
+	}
+}
+
+// small is a nonce below n.
+func (g *generator) small(n uint64) primitives.Nonce { return primitives.Nonce(g.Uint64N(n)) }
+
+// receipt adds what comes to the chunk.
+func (g *generator) receipt() {
+	switch g.IntN(10) {
+	case 0, 1:
+		id, v := g.global(), g.version()
+		if id.Account == "" {
+			for v = 0; primitives.HashBytes(Code(v)) != id.Hash; v++ {
+			}
+		}
+		nonce := g.s.World.Nonces[id] + g.Uint64N(3)
+		g.add(primitives.SystemAccount, people[0], &primitives.GlobalContractDistribution{ID: id, Code: Code(v), V2: true, Nonce: nonce - min(nonce, uint64(g.IntN(2)))})
+		if g.one(2) { // somebody takes it up at once
+			to := pick(g, people)
+			g.add(to, to, &primitives.ActionReceipt{SignerID: to, SignerPublicKey: key(string(to)).PublicKey(), Actions: []primitives.Action{
+				&primitives.UseGlobalContract{ID: id}, g.call(to, 0),
+			}})
+		}
+	case 2:
+		g.waiting()
+	default:
+		g.add(g.actionReceipt())
+	}
+}
+
+func (g *generator) add(to, from primitives.AccountID, body primitives.ReceiptBody) *primitives.Receipt {
+	r := &primitives.Receipt{PredecessorID: from, ReceiverID: to, ID: g.name(), Body: body}
+	g.s.Incoming = append(g.s.Incoming, r)
+	return r
+}
+
+func (g *generator) actionReceipt() (to, from primitives.AccountID, body *primitives.ActionReceipt) {
+	to, from = pick(g, people), pick(g, people)
+	if g.one(6) {
+		to = pick(g, g.all)
+	}
+	if !g.one(4) {
+		from = to
+	}
+	signer := pick(g, people)
+	body = &primitives.ActionReceipt{SignerID: signer, SignerPublicKey: key(pick(g, keyNames)).PublicKey(), V2: g.one(2)}
+	if g.one(12) { // a refund of tokens or of gas
+		if g.one(2) {
+			body.SignerID = to
+		}
+		body.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}
+		body.V2 = false
+		return to, primitives.SystemAccount, body
+	}
+	body.Actions = g.actions(to)
+	if body.V2 && g.one(3) {
+		body.RefundTo = pick(g, people)
+	}
+	if g.one(8) {
+		body.OutputDataReceivers = []primitives.DataReceiver{{DataID: g.name(), ReceiverID: pick(g, people)}}
+	}
+	return to, from, body
+}
+
+// waiting is a receipt that waits for data, or a yield, and what it waits for behind some others; or before.
+func (g *generator) waiting() {
+	to, from, body := g.actionReceipt()
+	if from == primitives.SystemAccount {
+		from = to
+	}
+	id := g.name()
+	body.InputDataIDs = []primitives.Hash{id}
+	data := &primitives.DataReceipt{DataID: id, Data: []byte("data"), Resume: g.one(2)}
+	if g.one(4) {
+		data.Data = nil
+	}
+	if data.Resume {
+		body.Yield, body.V2, body.OutputDataReceivers = true, true, nil
+		from = to
+	}
+	if g.one(4) && !data.Resume {
+		g.add(to, from, data)
+		g.add(to, from, body)
+		return
+	}
+	g.add(to, from, body)
+	for range g.IntN(3) {
+		g.receipt()
+	}
+	g.add(to, from, data)
+}
+
+// actions are some for an account, in an order that a receipt may have.
+func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) {
+	delegated := false
+	for range 1 + g.IntN(4) {
+		a := g.action(to, 0)
+		switch a.(type) {
+		case *primitives.Delegate, *primitives.DelegateV2:
+			if delegated {
+				continue
+			}
+			delegated = true
+		case *primitives.DeleteAccount:
+			return append(list, a)
+		default: // the others may stand anywhere
+		}
+		list = append(list, a)
+	}
+	if len(list) == 0 {
+		list = append(list, &primitives.CreateAccount{})
+	}
+	return list
+}
+
+// Kinds of nesting: what delegates and promises cannot hold.
+const (
+	inDelegate = 1 + iota
+	inPromise
+)
+
+func (g *generator) action(to primitives.AccountID, in int) primitives.Action {
+	pk := key(pick(g, keyNames)).PublicKey()
+	if in == 0 && g.one(8) {
+		pk = key(string(to)).PublicKey()
+	}
+	for i := range g.inits {
+		if g.inits[i].DerivedAccount() == to && g.one(3) || in == inPromise && g.one(60) {
+			return &primitives.DeterministicStateInit{Init: g.inits[i], Deposit: g.amount()}
+		}
+	}
+	switch g.IntN(22) {
+	case 0, 1:
+		return &primitives.DeployContract{Code: Code(g.version())}
+	case 2:
+		return &primitives.DeployGlobalContract{Code: Code(g.version()), Mode: primitives.GlobalDeployMode(g.IntN(2))}
+	case 3, 4, 5:
+		return &primitives.UseGlobalContract{ID: g.global()}
+	case 6:
+		return &primitives.CreateAccount{}
+	case 7:
+		return &primitives.DeleteAccount{Beneficiary: pick(g, people)}
+	case 8:
+		if in == inPromise {
+			k := primitives.AccessKey{}
+			if g.one(2) {
+				k.GasKey = &primitives.GasKeyInfo{NumNonces: 2}
+			}
+			return &primitives.AddKey{PublicKey: pk, AccessKey: k}
+		}
+		return &primitives.AddKey{PublicKey: pk, AccessKey: g.accessKey()}
+	case 9:
+		return &primitives.DeleteKey{PublicKey: pk}
+	case 10:
+		return &primitives.TransferToGasKey{PublicKey: pk, Deposit: g.amount()}
+	case 11:
+		if in != inPromise {
+			return &primitives.WithdrawFromGasKey{PublicKey: pk, Amount: g.amount()}
+		}
+	case 12:
+		if in != inPromise {
+			return &primitives.Stake{PublicKey: pk, Stake: primitives.NEAR(uint64(g.IntN(30)))}
+		}
+	case 13:
+		if in == 0 {
+			return g.delegate(to)
+		}
+	case 14, 15:
+		return &primitives.Transfer{Deposit: g.amount()}
+	}
+	return g.call(to, in)
+}
+
+func (g *generator) call(to primitives.AccountID, in int) primitives.Action {
+	f := &primitives.FunctionCall{Method: "which", Gas: 10_000_000_000_000, Deposit: g.amount()}
+	switch g.IntN(8) {
+	case 0:
+		f.Method = pick(g, []string{"", "noop", "div0", "nowhere"})
+	case 1, 2:
+		if in == 0 {
+			f.Method, f.Gas = "run", 150_000_000_000_000
+			p := g.program(to)
+			f.Args = p.Bytes()
+			g.s.Programs[string(f.Args)] = p
+		}
+	case 3:
+		if in == inPromise && g.one(4) {
+			f.Gas = 0
+		}
+	}
+	if in == inPromise {
+		f.Gas = min(f.Gas, 1_000_000_000_000)
+	}
+	return f
+}
+
+func (g *generator) program(self primitives.AccountID) *Program {
+	p := &Program{Trap: g.one(8)}
+	for range 1 + g.IntN(3) {
+		if g.one(3) {
+			p.Steps = append(p.Steps, Step{Key: fmt.Sprintf("k%d", g.IntN(4)), Value: strings.Repeat("w", g.IntN(300))})
+			continue
+		}
+		s := Step{To: pick(g, g.all)}
+		if g.one(3) {
+			s.To = self
+		}
+		if g.one(4) { // it runs in this chunk
+			s.Actions = append(s.Actions, &primitives.DeleteAccount{Beneficiary: pick(g, people)})
+		} else {
+			for range 1 + g.IntN(2) {
+				s.Actions = append(s.Actions, g.action(s.To, inPromise))
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return p
+}
+
+// delegate is one that the receiver's keys sign, with all that may be wrong with it.
+func (g *generator) delegate(sender primitives.AccountID) primitives.Action {
+	name := string(sender)
+	if g.one(2) {
+		name = pick(g, keyNames)
+	}
+	sk := key(name)
+	d := primitives.DelegateActionV2{SenderID: sender, ReceiverID: pick(g, people), MaxBlockHeight: 100, PublicKey: sk.PublicKey()}
+	g.n++
+	d.Nonce.Nonce = primitives.Nonce(g.s.Height-1)*noncesOfABlock + primitives.Nonce(g.n)
+	switch g.IntN(16) {
+	case 0:
+		d.SenderID = pick(g, people)
+	case 1:
+		d.MaxBlockHeight = 3
+	case 2:
+		d.Nonce.Nonce = 0
+	case 3:
+		d.Nonce.Nonce *= 2
+	}
+	delegated := 1 + g.IntN(2)
+	for range delegated {
+		a := g.action(d.ReceiverID, inDelegate)
+		d.Actions = append(d.Actions, a)
+		if a.Tag() == primitives.TagDeleteAccount {
+			break
+		}
+	}
+	spoil := g.one(12)
+	if g.one(2) {
+		v1 := primitives.DelegateAction{
+			SenderID: d.SenderID, ReceiverID: d.ReceiverID, Actions: d.Actions, Nonce: d.Nonce.Nonce, MaxBlockHeight: d.MaxBlockHeight, PublicKey: d.PublicKey,
+		}
+		hash := v1.SignedHash()
+		if spoil {
+			hash[0]++
+		}
+		return &primitives.Delegate{Action: v1, Signature: sk.Sign(hash[:])}
+	}
+	if g.one(2) {
+		d.Nonce.HasIndex, d.Nonce.Index = true, uint16(g.IntN(3))
+	}
+	hash := d.SignedHash()
+	if spoil {
+		hash[0]++
+	}
+	return &primitives.DelegateV2{Action: d, Signature: sk.Sign(hash[:])}
+}

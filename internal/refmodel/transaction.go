@@ -1,0 +1,131 @@
+package refmodel
+
+import "github.com/troupe-chain/troupe/primitives"
+
+type refusal = primitives.InvalidTxError
+
+// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs): the deposits leave the account, gas
+// is free. It returns the receipt, or why there is none; a refused one leaves no trace, but for the nonce of a gas key whose
+// account lacks the deposits.
+func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Receipt, *refusal) {
+	t := &tx.Transaction
+	if why := Invalid(t.Actions, t.ReceiverID); why != nil {
+		return nil, &refusal{Tag: primitives.TxActionsValidation, Actions: why}
+	}
+	hash := tx.Hash()
+	if !tx.Signature.Verify(hash[:], t.PublicKey) {
+		return nil, &refusal{Tag: primitives.TxInvalidSignature}
+	}
+	a := c.Accounts[t.SignerID]
+	if a == nil {
+		return nil, &refusal{Tag: primitives.TxInvalidSignerID, SignerID: t.SignerID}
+	}
+	k := a.Keys[t.PublicKey]
+	if k == nil {
+		return nil, keyRefusal(primitives.InvalidAccessKeyError{Tag: primitives.KeyNotFound, AccountID: t.SignerID, PublicKey: t.PublicKey})
+	}
+	charge := c.byKey
+	if t.Nonce.HasIndex {
+		charge = c.byGasKey
+	}
+	if e := charge(t, a, k); e != nil {
+		return nil, e
+	}
+	return &primitives.Receipt{
+		PredecessorID: t.SignerID, ReceiverID: t.ReceiverID, ID: primitives.ReceiptIDFromTransaction(hash, c.Height),
+		Body: &primitives.ActionReceipt{SignerID: t.SignerID, SignerPublicKey: t.PublicKey, Actions: t.Actions},
+	}, nil
+}
+
+func keyRefusal(e primitives.InvalidAccessKeyError) *refusal {
+	return &refusal{Tag: primitives.TxInvalidAccessKey, AccessKey: &e}
+}
+
+// byKey is verifier.rs verify_and_charge_tx_ephemeral.
+func (c *Chunk) byKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
+	if k.GasKey != nil {
+		return &refusal{Tag: primitives.TxInvalidNonceIndex, NumNonces: k.GasKey.NumNonces}
+	}
+	if e := c.nonce(t, k.Nonce); e != nil {
+		return e
+	}
+	cost := deposits(t.Actions)
+	if a.Amount.Less(cost) {
+		return &refusal{Tag: primitives.TxNotEnoughBalance, SignerID: t.SignerID, Balance: a.Amount, Cost: cost}
+	}
+	limited := k.FunctionCall != nil && k.FunctionCall.Allowance != nil
+	if limited && k.FunctionCall.Allowance.Less(cost) {
+		return keyRefusal(primitives.InvalidAccessKeyError{
+			Tag: primitives.KeyNotEnoughAllowance, AccountID: t.SignerID, PublicKey: t.PublicKey, Allowance: *k.FunctionCall.Allowance, Cost: cost,
+		})
+	}
+	if lack := a.lacksWith(less(a.Amount, cost)); !lack.IsZero() {
+		return &refusal{Tag: primitives.TxLackBalanceForState, SignerID: t.SignerID, Amount: lack}
+	}
+	if e := k.permits(t); e != nil {
+		return e
+	}
+	a.Amount, k.Nonce = less(a.Amount, cost), t.Nonce.Nonce
+	if limited {
+		p, rest := *k.FunctionCall, less(*k.FunctionCall.Allowance, cost)
+		p.Allowance, k.FunctionCall = &rest, &p
+	}
+	return nil
+}
+
+// byGasKey is verifier.rs verify_and_charge_gas_key_tx_ephemeral, and the look for the row before it.
+func (c *Chunk) byGasKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
+	index := t.Nonce.Index
+	if int(index) >= len(k.Rows) {
+		return &refusal{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index, NumNonces: uint16(len(k.Rows))}
+	}
+	if e := c.nonce(t, k.Rows[index]); e != nil {
+		return e
+	}
+	if e := k.permits(t); e != nil {
+		return e
+	}
+	k.Rows[index] = t.Nonce.Nonce
+	cost := deposits(t.Actions)
+	e := &refusal{Tag: primitives.TxNotEnoughBalanceForDeposit, SignerID: t.SignerID}
+	if a.Amount.Less(cost) {
+		e.Balance, e.Cost, e.Reason = a.Amount, cost, primitives.DepositNotEnoughBalance
+		return e
+	}
+	rest := less(a.Amount, cost)
+	if lack := a.lacksWith(rest); !lack.IsZero() {
+		e.Balance, e.Cost, e.Reason = rest, lack, primitives.DepositLackBalanceForState
+		return e
+	}
+	a.Amount = rest
+	return nil
+}
+
+// nonce is verifier.rs verify_nonce.
+func (c *Chunk) nonce(t *primitives.Transaction, last primitives.Nonce) *refusal {
+	n := t.Nonce.Nonce
+	if n <= last || t.NonceMode == primitives.NonceStrict && n != last+1 {
+		return &refusal{Tag: primitives.TxInvalidNonce, TxNonce: n, KeyNonce: last}
+	}
+	if most := primitives.Nonce(c.Height) * noncesOfABlock; n >= most {
+		return &refusal{Tag: primitives.TxNonceTooLarge, TxNonce: n, UpperBound: most}
+	}
+	return nil
+}
+
+func (k *Key) permits(t *primitives.Transaction) *refusal {
+	if k.FunctionCall == nil {
+		return nil
+	}
+	if e := permits(k.FunctionCall, &delegated{receiver: t.ReceiverID, actions: t.Actions}); e != nil {
+		return keyRefusal(*e)
+	}
+	return nil
+}
+
+// lacksWith is what the account would lack if it had another amount.
+func (a *Account) lacksWith(amount primitives.Balance) primitives.Balance {
+	b := *a
+	b.Amount = amount
+	return b.lacks()
+}

@@ -1,0 +1,208 @@
+package refmodel
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// What the rules of protocol 86 count with (core/parameters/res/runtime_configs).
+const (
+	bytesOfAccount       = 100
+	bytesOfRecord        = 40
+	freeBytes            = 770    // an account that uses no more needs no balance
+	mostBytesDeleted     = 10_000 // of an account, its contract apart
+	shortestTopLevel     = 65     // shorter ones are the registrar's to make
+	registrar            = primitives.AccountID("registrar")
+	noncesOfABlock       = 1_000_000
+	perByte, perCodeByte = 10_000_000_000_000_000_000, 10 // yoctoNEAR held for a byte; times that burnt for one of global code
+)
+
+// MinimumStake is the least that an account may stake.
+var MinimumStake = primitives.NEAR(10)
+
+// World is all that receipts see and change.
+type World struct {
+	Accounts map[primitives.AccountID]*Account
+	Global   map[primitives.GlobalContractID][]byte
+	Nonces   map[primitives.GlobalContractID]uint64 // newest distribution of global code that was begun or came
+
+	received map[slot]*[]byte             // data; nil: a promise that failed
+	waiting  map[slot]*primitives.Receipt // for data
+	yields   map[slot]*primitives.Receipt
+}
+
+// slot is where data for an account arrives.
+type slot struct {
+	account primitives.AccountID
+	id      primitives.Hash
+}
+
+// Account is an account with all that goes when it is deleted.
+type Account struct {
+	Amount, Locked primitives.Balance
+	Usage          uint64 // bytes that it pays for
+	Contract       primitives.AccountContract
+	wide           bool   // it has, or had, global code: then it is written in the newer form
+	Code           []byte // its own; nil: none
+	Keys           map[primitives.PublicKey]*Key
+	Data           map[string]string
+}
+
+// Key is an access key; rows are the nonces of a gas key.
+type Key struct {
+	primitives.AccessKey
+	Rows []primitives.Nonce
+}
+
+// NewWorld is an empty one.
+func NewWorld() *World {
+	return &World{
+		Accounts: map[primitives.AccountID]*Account{}, Global: map[primitives.GlobalContractID][]byte{}, Nonces: map[primitives.GlobalContractID]uint64{},
+		received: map[slot]*[]byte{}, waiting: map[slot]*primitives.Receipt{}, yields: map[slot]*primitives.Receipt{},
+	}
+}
+
+// Add adds an account that uses what it must, and has a full key.
+func (w *World) Add(id primitives.AccountID, amount primitives.Balance, key primitives.PublicKey) *Account {
+	a := newAccount()
+	a.Amount = amount
+	k := &Key{}
+	a.Keys[key] = k
+	a.Usage += k.usage(key)
+	w.Accounts[id] = a
+	return a
+}
+
+func newAccount() *Account {
+	return &Account{Usage: bytesOfAccount, Keys: map[primitives.PublicKey]*Key{}, Data: map[string]string{}}
+}
+
+// usage is what a key counts for.
+func (k *Key) usage(pk primitives.PublicKey) uint64 {
+	name := uint64(len(pk.Handle()))
+	return name + uint64(len(k.AppendBorsh(nil))) + bytesOfRecord + uint64(len(k.Rows))*(name+2+8+bytesOfRecord)
+}
+
+// clone copies what a failing receipt gives back.
+func (w *World) clone() *World {
+	c := *w
+	c.Accounts = make(map[primitives.AccountID]*Account, len(w.Accounts))
+	for id, a := range w.Accounts {
+		b := *a
+		b.Data = maps.Clone(a.Data)
+		b.Keys = make(map[primitives.PublicKey]*Key, len(a.Keys))
+		for pk, k := range a.Keys {
+			b.Keys[pk] = k.clone()
+		}
+		c.Accounts[id] = &b
+	}
+	c.Nonces = maps.Clone(w.Nonces)
+	return &c
+}
+
+func (k *Key) clone() *Key {
+	c := &Key{k.AccessKey, slices.Clone(k.Rows)}
+	if k.GasKey != nil {
+		g := *k.GasKey
+		c.GasKey = &g
+	}
+	return c
+}
+
+// Rows is the world as the state of a shard has it: accounts, code, keys, data, global code. What waits is not in it.
+func (w *World) Rows() map[string][]byte {
+	rows := map[string][]byte{}
+	for id, a := range w.Accounts {
+		value := primitives.Account{Amount: a.Amount, Locked: a.Locked, StorageUsage: a.Usage, Contract: a.Contract, Version: primitives.AccountV1}
+		if a.wide {
+			value.Version = primitives.AccountV2
+		}
+		rows[string(primitives.AppendAccountKey(nil, id))] = value.AppendBorsh(nil)
+		if a.Code != nil {
+			rows[string(primitives.AppendCodeKey(nil, id))] = a.Code
+		}
+		for pk, k := range a.Keys {
+			rows[string(primitives.AppendAccessKeyKey(nil, id, pk.Handle()))] = k.AppendBorsh(nil)
+			for i, n := range k.Rows {
+				rows[string(primitives.AppendGasKeyNonceKey(nil, id, pk.Handle(), uint16(i)))] = littleEndian(uint64(n))
+			}
+		}
+		for key, v := range a.Data {
+			rows[string(primitives.AppendContractDataKey(nil, id, []byte(key)))] = []byte(v)
+		}
+	}
+	for id, code := range w.Global {
+		rows[string(primitives.AppendGlobalCodeKey(nil, &id))] = code
+	}
+	for id, n := range w.Nonces {
+		rows[string(primitives.AppendGlobalNonceKey(nil, &id))] = littleEndian(n)
+	}
+	return rows
+}
+
+func littleEndian(n uint64) []byte {
+	b := make([]byte, 0, 8)
+	for range 8 {
+		b = append(b, byte(n))
+		n >>= 8
+	}
+	return b
+}
+
+// set gives an account a contract, and takes the one before off its usage.
+func (a *Account) set(c primitives.AccountContract, code []byte) {
+	a.Usage -= a.contractBytes()
+	a.Contract, a.Code = c, code
+	a.Usage += a.contractBytes()
+	a.wide = a.wide || c.Kind == primitives.ContractGlobalHash || c.Kind == primitives.ContractGlobalAccount
+}
+
+func local(code []byte) primitives.AccountContract {
+	return primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
+}
+
+// lacks is what an account would need on top of what it has to hold what it uses.
+func (a *Account) lacks() primitives.Balance {
+	need, _ := primitives.Yocto(perByte).Mul64(a.Usage)
+	have, _ := a.Amount.Add(a.Locked)
+	if a.Usage <= freeBytes {
+		return primitives.Balance{}
+	}
+	return need.SaturatingSub(have)
+}
+
+// contractBytes is what of the usage is the contract.
+func (a *Account) contractBytes() uint64 {
+	switch a.Contract.Kind {
+	case primitives.ContractLocal:
+		return uint64(len(a.Code))
+	case primitives.ContractGlobalHash:
+		return 32
+	case primitives.ContractGlobalAccount:
+		return uint64(len(a.Contract.Account))
+	case primitives.ContractNone:
+	}
+	return 0
+}
+
+// Differences tells at which keys two states differ.
+func Differences(got, want map[string][]byte) (list []string) {
+	for k, v := range got {
+		if w, ok := want[k]; !ok {
+			list = append(list, fmt.Sprintf("%q is there", k))
+		} else if !bytes.Equal(v, w) {
+			list = append(list, fmt.Sprintf("%q is %.80x, want %.80x", k, v, w))
+		}
+	}
+	for k := range want {
+		if _, ok := got[k]; !ok {
+			list = append(list, fmt.Sprintf("%q is missing", k))
+		}
+	}
+	slices.Sort(list)
+	return list
+}

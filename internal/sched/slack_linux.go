@@ -1,0 +1,3 @@
+package sched
+
+import "C" // slack_linux.c runs before Go does

@@ -1,0 +1,42 @@
+package testutil
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+)
+
+// addrs are those that were given.
+var addrs struct {
+	sync.Mutex
+	given map[int]bool
+}
+
+// Addr is an address of loopback where nobody listens, for who has to say it before he listens, or comes back to it after a while. It is none of those that
+// the system gives to who asks for any, or to who dials, since it may give them again before they are listened at; and none that was given before.
+func Addr(t testing.TB) string {
+	t.Helper()
+	addrs.Lock()
+	defer addrs.Unlock()
+	if addrs.given == nil {
+		addrs.given = map[int]bool{}
+	}
+	for range 1000 {
+		port := 10_000 + rand.IntN(22_000) // Linux gives what is above 32767, others what is above 49151
+		if addrs.given[port] {
+			continue
+		}
+		addr := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		addrs.given[port] = true
+		return addr
+	}
+	t.Fatal("no port below 32000 is free")
+	return ""
+}

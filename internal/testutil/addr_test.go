@@ -1,0 +1,23 @@
+package testutil
+
+import (
+	"net"
+	"testing"
+)
+
+// TestAddr: each is another one, and can be listened at.
+func TestAddr(t *testing.T) {
+	seen := map[string]bool{}
+	for range 50 {
+		addr := Addr(t)
+		if seen[addr] {
+			t.Errorf("%s again", addr)
+		}
+		seen[addr] = true
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,128 @@
+package txscript
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+)
+
+// ErrSupply says that tokens were made or lost.
+var ErrSupply = errors.New("scenario: what is held is not the supply")
+
+// Options of a world.
+type Options struct {
+	Accounts []primitives.AccountID
+	Shards   int
+	VM       action.VM
+	Balance  primitives.Balance // of each account; zero: a million NEAR
+}
+
+// World is a chain with all that happened on it.
+type World struct {
+	*workload.Chain
+	gen      *workload.Generator
+	nonces   primitives.Nonce // used at the height that comes
+	entries  map[primitives.Hash]*engine.Entry
+	txs      map[primitives.Hash]*primitives.SignedTransaction
+	receipts map[primitives.Hash]*primitives.Receipt
+	outcomes map[primitives.Hash]*happened
+}
+
+// happened is an outcome with its height.
+type happened struct {
+	*primitives.Outcome
+	at primitives.Height
+}
+
+// quietBlocks is after how many blocks without an outcome nothing is on its way any more.
+const quietBlocks = 4
+
+// New begins a chain.
+func New(o Options) (*World, error) {
+	var c workload.ChainOptions
+	c.Accounts, c.Shards, c.Names, c.Balance, c.VM = 2, o.Shards, o.Accounts, o.Balance, o.VM
+	c.EpochLength = 10_000
+	chain, err := workload.OpenChain(c)
+	if err != nil {
+		return nil, err
+	}
+	g := chain.Engine.Genesis()
+	return &World{
+		Chain: chain, gen: workload.NewGenerator(c.Options),
+		entries: map[primitives.Hash]*engine.Entry{g.Hash: g}, txs: map[primitives.Hash]*primitives.SignedTransaction{},
+		receipts: map[primitives.Hash]*primitives.Receipt{}, outcomes: map[primitives.Hash]*happened{},
+	}, nil
+}
+
+// Sign makes a transaction for the next block.
+func (w *World) Sign(from, to primitives.AccountID, actions ...primitives.Action) *primitives.SignedTransaction {
+	at := w.Base()
+	key := w.gen.Key(from)
+	w.nonces++
+	tx := primitives.Transaction{
+		SignerID: from, PublicKey: key.PublicKey(), ReceiverID: to, BlockHash: at.Hash, Actions: actions,
+		Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(at.Height) + w.nonces},
+	}
+	hash := tx.Hash()
+	return primitives.NewSignedTransaction(tx, key.Sign(hash[:]))
+}
+
+// Block makes a block with these transactions and returns how many outcomes it gave.
+func (w *World) Block(txs ...*primitives.SignedTransaction) (outcomes int, err error) {
+	a, err := w.Next(txs)
+	if err != nil {
+		return 0, err
+	}
+	w.nonces = 0
+	e := a.Entry
+	w.entries[e.Hash] = e
+	for _, tx := range txs {
+		w.txs[tx.Hash()] = tx
+	}
+	for i := range e.Shards {
+		s := &e.Shards[i]
+		for _, list := range [][]*primitives.Receipt{s.Outgoing, s.Incoming} {
+			for _, r := range list {
+				w.receipts[r.ID] = r
+			}
+		}
+		for _, p := range s.Result.Processed {
+			w.receipts[p.ID] = p.Receipt
+		}
+		for k := range s.Result.Outcomes {
+			o := &s.Result.Outcomes[k]
+			w.outcomes[o.ID] = &happened{&o.Outcome, e.Height()}
+			outcomes++
+		}
+	}
+	held, err := workload.Held(w.Store, e, func(h primitives.Hash) *engine.Entry { return w.entries[h] })
+	if err != nil {
+		return outcomes, err
+	}
+	supply, err := workload.Supply(e)
+	if err == nil && held != supply {
+		err = fmt.Errorf("%w: height %d: %v, %v", ErrSupply, e.Height(), held, supply)
+	}
+	return outcomes, err
+}
+
+// Run makes blocks, the first with these transactions, until nothing happens any more.
+func (w *World) Run(txs ...*primitives.SignedTransaction) error {
+	for quiet, n := 0, 0; quiet < quietBlocks; n++ {
+		if n == 1000 {
+			return errors.New("scenario: still busy after 1,000 blocks")
+		}
+		outcomes, err := w.Block(txs...)
+		if err != nil {
+			return err
+		}
+		if txs, quiet = nil, quiet+1; outcomes > 0 {
+			quiet = 0
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package genesisstate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/parameters"
+)
+
+// Error says that the records make no state.
+type Error struct {
+	Account primitives.AccountID
+	Reason  string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("genesis: account %s: %s", e.Account, e.Reason) }
+
+// Builder gathers records. It is for one goroutine.
+type Builder struct {
+	config *parameters.RuntimeConfig
+	layout primitives.ShardLayout
+	shards []shard
+	buf    []byte
+}
+
+// shard is what a shard has so far.
+type shard struct {
+	entries   []entry // in the order of the records
+	arena     arena
+	postponed []*primitives.Receipt
+	delayed   uint64 // receipts in the queue
+	load      primitives.CongestionInfo
+}
+
+// entry is a key with its value. Of equal keys the one with the greatest number counts.
+type entry struct {
+	key, value []byte
+	number     uint32
+}
+
+// NewBuilder makes the state of a chain whose genesis has this configuration's version and this layout. Versions before 85
+// have the same storage constants, so c may be 85's for them; only the gas of delayed receipts would differ.
+func NewBuilder(c *parameters.RuntimeConfig, layout primitives.ShardLayout) *Builder {
+	return &Builder{config: c, layout: layout, shards: make([]shard, layout.NumShards())}
+}
+
+// Add takes the next record. Records of the account "system" are dropped, as nearcore does.
+func (b *Builder) Add(r genesis.Record) error {
+	owner := r.Owner()
+	if owner == primitives.SystemAccount {
+		return nil
+	}
+	index, err := b.layout.Index(b.layout.ShardOf(owner))
+	if err != nil {
+		return err
+	}
+	s := &b.shards[index]
+	k := b.buf[:0]
+	switch r := r.(type) {
+	case *genesis.AccountRecord:
+		k = primitives.AppendAccountKey(k, r.AccountID)
+		b.buf = r.Account.AppendBorsh(k)
+	case *genesis.DataRecord:
+		k = primitives.AppendContractDataKey(k, r.AccountID, r.Key)
+		b.buf = append(k, r.Value...)
+	case *genesis.ContractRecord:
+		k = primitives.AppendCodeKey(k, r.AccountID)
+		b.buf = append(k, r.Code...)
+	case *genesis.AccessKeyRecord:
+		k = primitives.AppendAccessKeyKey(k, r.AccountID, r.PublicKey)
+		b.buf = r.AccessKey.AppendBorsh(k)
+	case *genesis.GasKeyNonceRecord:
+		k = primitives.AppendGasKeyNonceKey(k, r.AccountID, r.PublicKey, r.Index)
+		b.buf = borsh.AppendUint64(k, uint64(r.Nonce))
+	case *genesis.ReceivedDataRecord:
+		k = primitives.AppendAccountHashKey(k, primitives.ColReceivedData, r.AccountID, r.DataID)
+		if b.buf = append(k, 0); r.Data != nil {
+			b.buf = borsh.AppendBytes(append(k, 1), r.Data)
+		}
+	case *genesis.PostponedReceiptRecord:
+		s.postponed = append(s.postponed, r.Receipt) // once all data is known
+		return nil
+	case *genesis.DelayedReceiptRecord:
+		k = primitives.AppendDelayedReceiptKey(k, s.delayed)
+		b.buf = r.Receipt.AppendBorsh(k) // bare: without the metadata of receipts that a chunk delays
+		s.delayed++
+		if err := b.addLoad(s, r.Receipt, uint64(len(b.buf)-len(k))); err != nil {
+			return err
+		}
+	case *genesis.Removal:
+		return &Error{owner, "a genesis removes nothing"}
+	case *genesis.ForkRecord:
+		return &Error{owner, "a genesis is no fork"}
+	default:
+		panic(fmt.Sprintf("genesis: no case for %T", r))
+	}
+	return s.put(b.buf, len(k))
+}
+
+// addLoad counts a delayed receipt into the shard's congestion.
+func (b *Builder) addLoad(s *shard, r *primitives.Receipt, size uint64) error {
+	gas, err := fees.ReceiptGas(b.config, r)
+	if err != nil {
+		return err
+	}
+	account := congestion.Account{Info: &s.load}
+	if err := account.AddDelayedGas(gas); err != nil {
+		return err
+	}
+	return account.AddBytes(size)
+}
+
+// maxEntries is how many entries of a shard can be numbered.
+const maxEntries = 1<<32 - 1
+
+// put adds a copy of an entry: its key, keyLen bytes, and its value.
+func (s *shard) put(keyValue []byte, keyLen int) error {
+	if len(s.entries) == maxEntries {
+		return fmt.Errorf("genesis: more than %d entries in a shard", maxEntries)
+	}
+	kv := s.arena.copy(keyValue)
+	s.entries = append(s.entries, entry{key: kv[:keyLen:keyLen], value: kv[keyLen:], number: uint32(len(s.entries))})
+	return nil
+}
+
+// The arena takes a little at once, and twice as much each time up to arenaBlock: keys and values are small and many, or few.
+const (
+	firstBlock = 16 << 10
+	arenaBlock = 1 << 20
+)
+
+// arena holds copies of bytes in large blocks, which spares the collector their number.
+type arena struct{ block []byte }
+
+func (a *arena) copy(v []byte) []byte {
+	if cap(a.block)-len(a.block) < len(v) {
+		size := min(max(firstBlock, 2*cap(a.block)), arenaBlock)
+		if len(v) > size/8 {
+			return slices.Clone(v)
+		}
+		a.block = make([]byte, 0, size)
+	}
+	from := len(a.block)
+	a.block = append(a.block, v...)
+	return a.block[from:len(a.block):len(a.block)]
+}

@@ -1,0 +1,133 @@
+package parameters
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Feature is a change of the rules that came, or will come, with a protocol version; names are nearcore's.
+type Feature uint8
+
+// Features of 85, the same in both numberings (bytes.md 1).
+const (
+	GasKeys Feature = iota
+	StrictNonce
+	PostQuantumSignatures
+	DelegateV2
+	DynamicResharding
+	StickyReshardingValidatorAssignment
+	ValidateBlockOrdinalAndEpochSyncDataHash
+	UniqueChunkTransactions
+	ExecutionMetadataV4
+	YieldWithID
+	AccountCostIncrease
+	FixDelegateActionDepositWithFunctionCallError
+	FixDelegatedDeterministicStateInit
+	FixDeleteAccountGlobalContractStorageUsage
+	ClampOutgoingGasAdmission
+	SignedContractCodeResponse
+	ContinuousEpochSync
+
+	// Features of 86: the first in june, the second in release (next.md 1, 2).
+	FixContractLoadingError
+	EnforcePerReceiptStorageProofLimit
+
+	// Known, not built: 87 and 88 of the releases.
+	RejectEmptyMethodName
+	RejectDelegateV2
+	RejectWithdrawFromGasKeyInDelegate
+	RemoveGasRewards
+	EnforceStorageProofLimitForAllActions
+	EarlyKickout
+	GlobalContractSameChunkCallFix
+	RejectUniversalAccountTransfers
+	RejectBlockHeaderV7BeforeSpice
+	PostQuantumHostFns // no feature of nearcore's: the parameters sha3_host_fns and ml_dsa_verify_host_fn
+	UniversalAccounts
+	CanonicalUniversalStateInit
+	RefundRepeatedUniversalStateInitDeposit
+
+	// Known, not built: nightly.
+	FixContractLoadingCost
+	ShuffleShardAssignments
+	FixMLDSACostCharging
+	ReceiptPromiseInputSizeLimit
+	Spice
+
+	numFeatures
+)
+
+// features is the one table: from which version on a feature holds in each numbering; 0: in no version of it. Only rows
+// with built set can ever be on, so a number above Newest here is documentation.
+var features = [numFeatures]struct {
+	name          string
+	june, release primitives.ProtocolVersion
+	built         bool
+}{
+	GasKeys:                                  {"GasKeys", 85, 85, true},
+	StrictNonce:                              {"StrictNonce", 85, 85, true},
+	PostQuantumSignatures:                    {"PostQuantumSignatures", 85, 85, true},
+	DelegateV2:                               {"DelegateV2", 85, 85, true},
+	DynamicResharding:                        {"DynamicResharding", 85, 85, true},
+	StickyReshardingValidatorAssignment:      {"StickyReshardingValidatorAssignment", 85, 85, true},
+	ValidateBlockOrdinalAndEpochSyncDataHash: {"ValidateBlockOrdinalAndEpochSyncDataHash", 85, 85, true},
+	UniqueChunkTransactions:                  {"UniqueChunkTransactions", 85, 85, true},
+	ExecutionMetadataV4:                      {"ExecutionMetadataV4", 85, 85, true},
+	YieldWithID:                              {"YieldWithId", 85, 85, true},
+	AccountCostIncrease:                      {"AccountCostIncrease", 85, 85, true},
+	FixDelegateActionDepositWithFunctionCallError: {"FixDelegateActionDepositWithFunctionCallError", 85, 85, true},
+	FixDelegatedDeterministicStateInit:            {"FixDelegatedDeterministicStateInit", 85, 85, true},
+	FixDeleteAccountGlobalContractStorageUsage:    {"FixDeleteAccountGlobalContractStorageUsage", 85, 85, true},
+	ClampOutgoingGasAdmission:                     {"ClampOutgoingGasAdmission", 85, 85, true},
+	SignedContractCodeResponse:                    {"SignedContractCodeResponse", 85, 85, true},
+	ContinuousEpochSync:                           {"ContinuousEpochSync", 85, 85, true},
+
+	FixContractLoadingError:            {"FixContractLoadingError", 86, 87, true},
+	EnforcePerReceiptStorageProofLimit: {"EnforcePerReceiptStorageProofLimit", 0, 86, true},
+
+	RejectEmptyMethodName:                   {"RejectEmptyMethodName", 0, 87, false},
+	RejectDelegateV2:                        {"RejectDelegateV2", 0, 87, false},
+	RejectWithdrawFromGasKeyInDelegate:      {"RejectWithdrawFromGasKeyInDelegate", 0, 87, false},
+	RemoveGasRewards:                        {"RemoveGasRewards", 0, 87, false},
+	EnforceStorageProofLimitForAllActions:   {"EnforceStorageProofLimitForAllActions", 0, 87, false},
+	EarlyKickout:                            {"EarlyKickout", 152, 87, false},
+	GlobalContractSameChunkCallFix:          {"GlobalContractSameChunkCallFix", 0, 87, false},
+	RejectUniversalAccountTransfers:         {"RejectUniversalAccountTransfers", 0, 87, false},
+	RejectBlockHeaderV7BeforeSpice:          {"RejectBlockHeaderV7BeforeSpice", 0, 87, false},
+	PostQuantumHostFns:                      {"PostQuantumHostFns", 0, 87, false},
+	UniversalAccounts:                       {"UniversalAccounts", 0, 88, false},
+	CanonicalUniversalStateInit:             {"CanonicalUniversalStateInit", 0, 88, false},
+	RefundRepeatedUniversalStateInitDeposit: {"RefundRepeatedUniversalStateInitDeposit", 0, 88, false},
+
+	FixContractLoadingCost:       {"FixContractLoadingCost", 129, 129, false},
+	ShuffleShardAssignments:      {"ShuffleShardAssignments", 143, 143, false},
+	FixMLDSACostCharging:         {"FixMlDsaCostCharging", 0, 157, false},
+	ReceiptPromiseInputSizeLimit: {"ReceiptPromiseInputSizeLimit", 0, 157, false},
+	Spice:                        {"Spice", 180, 180, false},
+}
+
+// String returns nearcore's name.
+func (f Feature) String() string {
+	if f >= numFeatures {
+		return fmt.Sprintf("Feature(%d)", uint8(f))
+	}
+	return features[f].name
+}
+
+// Enabled tells whether f is in force at v. What is known but not built is never in force, whatever v says. An unknown
+// numbering has no features: Supported refuses it before any rule is asked.
+func Enabled(f Feature, v Version) bool {
+	row := &features[f]
+	since := primitives.ProtocolVersion(0)
+	switch v.Numbering {
+	case primitives.NumberingJune:
+		since = row.june
+	case primitives.NumberingRelease:
+		since = row.release
+	}
+	return row.built && since != 0 && v.Protocol >= since
+}
+
+// Has is Enabled with the receiver in front.
+func (v Version) Has(f Feature) bool { return Enabled(f, v) }

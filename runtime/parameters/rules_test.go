@@ -1,0 +1,146 @@
+package parameters
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// unconditional: features that hold at every version that can be executed, so that nothing asks for them: the file with the
+// rule, and a word of it. A row may stand here only while that is so.
+var unconditional = map[Feature]struct{ file, word string }{
+	DynamicResharding:                             {"chain/epoch/sharding.go", "MayProposeSplit"},
+	StickyReshardingValidatorAssignment:           {"chain/epoch/sticky_resharding.go", "stickyStrategy"},
+	ValidateBlockOrdinalAndEpochSyncDataHash:      {"chain/validate.go", "InvalidEpochSyncDataHash"},
+	AccountCostIncrease:                           {"runtime/fees/settle.go", "AccountCreationCharge"},
+	FixDelegateActionDepositWithFunctionCallError: {"runtime/verify/charge.go", "KeyDepositWithFunctionCall"},
+	FixDeleteAccountGlobalContractStorageUsage:    {"runtime/action/account.go", "IdentifierUsage"},
+	ContinuousEpochSync:                           {"chain/epoch/gas_price_and_supply.go", "EpochSyncDataHash"},
+}
+
+// ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.
+var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
+
+// TestEachBuiltFeatureRules: a row that says built flips a parameter, is asked for by some rule, or holds at every version
+// that can be executed and is named above with its place. Otherwise a version could count as whole because its rows say so.
+func TestEachBuiltFeatureRules(t *testing.T) {
+	asked := askedFor(t)
+	for f := range numFeatures {
+		row := &features[f]
+		always := nonZero(row.june) <= OldestProtocol && nonZero(row.release) <= OldestProtocol
+		place, unasked := unconditional[f]
+		if (unasked || ofTheNet[f]) && !always {
+			t.Errorf("%v is not in force at every version, so some rule has to ask for it", f)
+		}
+		if unasked {
+			text, err := os.ReadFile(filepath.Join("../..", place.file))
+			if err != nil || !strings.Contains(string(text), place.word) {
+				t.Errorf("%v: %s has no %s (%v)", f, place.file, place.word, err)
+			}
+		}
+		if rules := asked[f] || flips(f) || unasked || ofTheNet[f]; row.built && !rules {
+			t.Errorf("%v counts as built, but flips no parameter and no rule asks for it", f)
+		}
+		if !row.built && asked[f] {
+			t.Errorf("%v: a rule asks for it, but it can never be on", f)
+		}
+	}
+}
+
+// TestFlippedParameters: rows that change parameters do so when their version comes, built yet or not.
+func TestFlippedParameters(t *testing.T) {
+	for _, f := range []Feature{GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, PostQuantumHostFns, FixContractLoadingCost} {
+		if !flips(f) {
+			t.Errorf("%v changes no parameter", f)
+		}
+	}
+	if flips(StrictNonce) {
+		t.Error("StrictNonce changes a parameter: flips finds what is not there")
+	}
+}
+
+// flips tells whether the parameters at a feature's first version differ by it.
+func flips(f Feature) bool {
+	row := &features[f]
+	before := *row
+	defer func() { *row = before }()
+	for n, since := range map[primitives.Numbering]primitives.ProtocolVersion{
+		primitives.NumberingJune: row.june, primitives.NumberingRelease: row.release,
+	} {
+		if since == 0 {
+			continue
+		}
+		row.built = true
+		on := values(Version{since, n})
+		row.built = false
+		if off := values(Version{since, n}); !reflect.DeepEqual(on, off) {
+			return true
+		}
+		row.built = before.built
+	}
+	return false
+}
+
+// askedFor returns the features that code outside of this package and of tests names.
+func askedFor(t *testing.T) map[Feature]bool {
+	t.Helper()
+	names := goNames(t)
+	found := map[Feature]bool{}
+	for _, root := range []string{"../../runtime", "../../chain", "../../engine"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+				strings.HasPrefix(path, "../../runtime/config/") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "config" {
+						if f, ok := names[s.Sel.Name]; ok {
+							found[f] = true
+						}
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// goNames returns the constants of features.go by name: their order is their value.
+func goNames(t *testing.T) map[string]Feature {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "features.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]Feature{}
+	for _, d := range file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.CONST {
+			for i, s := range g.Specs {
+				names[s.(*ast.ValueSpec).Names[0].Name] = Feature(i)
+			}
+			break
+		}
+	}
+	if names["numFeatures"] != numFeatures {
+		t.Fatalf("features.go has %d constants before numFeatures, not %d", names["numFeatures"], numFeatures)
+	}
+	return names
+}
