@@ -25,7 +25,7 @@ import (
 
 // fullNode is a whole node in this process, as `troupe run` assembles it, on a chain of its own with accounts of known keys.
 type fullNode struct {
-	*daemon.Host
+	*daemon.Daemon
 	accounts int
 	base     primitives.Hash        // the genesis, which transactions refer to
 	keys     []primitives.SecretKey // of the accounts, in turn
@@ -87,7 +87,7 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 			return err
 		}
 	}
-	if n.Host, err = daemon.Start(daemon.Options{Home: h, Observe: observe, Grow: grow, Trust: grow != nil}); err != nil {
+	if n.Daemon, err = daemon.Start(daemon.Options{Home: h, Observe: observe, Grow: grow, Trust: grow != nil}); err != nil {
 		return err
 	}
 	n.base = n.Engine.Genesis().Hash

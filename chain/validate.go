@@ -17,8 +17,8 @@ type Approver struct {
 	StakeNext primitives.Balance // in the next
 }
 
-// Judgement is what validating a block needs to know; its facts are those the producer had to use.
-type Judgement struct {
+// ValidationContext is what validating a block needs to know; its facts are those the producer had to use.
+type ValidationContext struct {
 	BlockFacts
 	Parent       *primitives.BlockHeader
 	PrevRandom   primitives.Hash      // the parent's random value
@@ -35,7 +35,7 @@ type Judgement struct {
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
 	VRF       func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
 	Produced  bool                                                                                // our own block: signatures, approvals, finality and endorsements are not checked again
-	Told      bool                                                                                // of its body the chunks' headers alone are known (ValidateTold)
+	Told      bool                                                                                // of its body the chunks' headers alone are known (ValidateView)
 }
 
 // ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, that who was to make it
@@ -81,8 +81,8 @@ func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards i
 
 // ValidateBlock checks everything about a block that does not need its chunks' contents
 // (nearcore chain.rs validate_header, validate_block, preprocess_block). The first broken rule is the error.
-func ValidateBlock(b *primitives.Block, j *Judgement) error {
-	checks := []func(*primitives.Block, *Judgement) error{validateIdentity, validateHeader}
+func ValidateBlock(b *primitives.Block, j *ValidationContext) error {
+	checks := []func(*primitives.Block, *ValidationContext) error{validateIdentity, validateHeader}
 	if !j.Produced {
 		checks = append(checks, validateVotes)
 	}
@@ -105,7 +105,7 @@ func ValidateBlock(b *primitives.Block, j *Judgement) error {
 }
 
 // gather is Judgement.Late.
-func gather(_ *primitives.Block, j *Judgement) error {
+func gather(_ *primitives.Block, j *ValidationContext) error {
 	if j.Late == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func gather(_ *primitives.Block, j *Judgement) error {
 
 // ValidateHeader checks everything about a header that needs neither its body nor any state (nearcore chain.rs validate_header). Of the
 // rest its producer vouches, and those who approve of what builds on it: what its body says is checked when that comes.
-func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
+func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	if err := validateVersion(h); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
 }
 
 // validateBits checks that there is a bit for each validator of a new chunk, by headers that came without the signatures.
-func validateBits(b *primitives.Block, j *Judgement) error {
+func validateBits(b *primitives.Block, j *ValidationContext) error {
 	if err := validateHeaderBits(b.Header); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func validateHeaderBits(h *primitives.BlockHeader) error {
 	return nil
 }
 
-func validateIdentity(b *primitives.Block, j *Judgement) error {
+func validateIdentity(b *primitives.Block, j *ValidationContext) error {
 	h := b.Header
 	if err := validateVersion(h); err != nil {
 		return err
@@ -179,14 +179,14 @@ func validateIdentity(b *primitives.Block, j *Judgement) error {
 	return nil
 }
 
-func validateHeader(b *primitives.Block, j *Judgement) error {
+func validateHeader(b *primitives.Block, j *ValidationContext) error {
 	if len(b.Body.Chunks) != len(j.ShardIDs) {
 		return InvalidNumberOfChunkHeaders
 	}
 	return validateFields(b.Header, j)
 }
 
-func validateFields(h *primitives.BlockHeader, j *Judgement) error {
+func validateFields(h *primitives.BlockHeader, j *ValidationContext) error {
 	p := j.Parent
 	if len(h.ChunkMask) != len(j.ShardIDs) {
 		return InvalidNumberOfChunkHeaders
@@ -210,9 +210,11 @@ func validateFields(h *primitives.BlockHeader, j *Judgement) error {
 	return nil
 }
 
-func validateVotes(b *primitives.Block, j *Judgement) error { return validateHeaderVotes(b.Header, j) }
+func validateVotes(b *primitives.Block, j *ValidationContext) error {
+	return validateHeaderVotes(b.Header, j)
+}
 
-func validateHeaderVotes(h *primitives.BlockHeader, j *Judgement) error {
+func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error {
 	p := j.Parent
 	if len(h.Approvals) > len(j.Approvers) {
 		return InvalidApprovals
@@ -277,7 +279,7 @@ func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
 	return true
 }
 
-func validateRandomness(b *primitives.Block, j *Judgement) error {
+func validateRandomness(b *primitives.Block, j *ValidationContext) error {
 	verify := j.VRF
 	if verify == nil {
 		verify = primitives.VerifyVRF
@@ -291,7 +293,7 @@ func validateRandomness(b *primitives.Block, j *Judgement) error {
 	return nil
 }
 
-func validateBody(b *primitives.Block, _ *Judgement) error {
+func validateBody(b *primitives.Block, _ *ValidationContext) error {
 	h := b.Header
 	r := ComputeRoots(b.Body.Chunks, h.Height)
 	switch {
@@ -318,7 +320,7 @@ func validateBody(b *primitives.Block, _ *Judgement) error {
 
 // validateChunkHeaders: a new chunk builds on the parent and is signed by who was to make it there; an old one repeats the parent's. The height at which it says
 // to have been created only tells who endorses it: neard holds it to nothing (chain.rs validate_block_impl).
-func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
+func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
 			prev := j.PrevChunks[i]
@@ -341,7 +343,7 @@ func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
 	return nil
 }
 
-func validateEconomics(b *primitives.Block, j *Judgement) error {
+func validateEconomics(b *primitives.Block, j *ValidationContext) error {
 	h := b.Header
 	price, supply, err := nextEconomics(&j.BlockFacts, j.Parent, b.Body.Chunks, h.Height)
 	switch {
@@ -358,7 +360,7 @@ func validateEconomics(b *primitives.Block, j *Judgement) error {
 	return nil
 }
 
-func validateEndorsements(b *primitives.Block, j *Judgement) error {
+func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 	h := b.Header
 	if len(b.Body.ChunkEndorsements) != len(b.Body.Chunks) {
 		return InvalidChunkEndorsement

@@ -18,7 +18,7 @@ func key(name string) primitives.SecretKey {
 // producer is "a", and three chunk validators a shard.
 type rig struct {
 	block  *primitives.Block
-	j      *Judgement
+	j      *ValidationContext
 	chunks []*primitives.Chunk
 	extras []*ChunkExtra
 	layout primitives.ShardLayout
@@ -54,7 +54,7 @@ func newRig(t *testing.T) *rig {
 		BlockMerkleRoot: genesis.Hash(), BlockOrdinal: 2, EpochSyncDataHash: &sync, Minted: primitives.Yocto(7), Version: 86,
 		Pricing: epoch.GasPriceRules{Min: primitives.Yocto(100), Max: primitives.Yocto(2000), AdjustmentRate: epoch.Ratio{Num: 1, Den: 100}},
 	}
-	r.j = &Judgement{
+	r.j = &ValidationContext{
 		BlockFacts: facts, Parent: genesis.Header, PrevRandom: genesis.Header.RandomValue, Producer: key("a").PublicKey(),
 		ShardIDs: ids, PrevChunks: genesis.Body.Chunks, Now: 2000, MaxHeight: 10,
 		Verify: func(s primitives.Signature, data []byte, k primitives.PublicKey) bool { return s.Verify(data, k) },

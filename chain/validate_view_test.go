@@ -17,7 +17,7 @@ func TestTold(t *testing.T) {
 		r.block.Body = primitives.BlockBody{Chunks: body.Chunks}
 		r.j.Told = true
 		change(r)
-		return r, ValidateTold(r.block, r.j.Producer, 2, verify), ValidateBlock(r.block, r.j)
+		return r, ValidateView(r.block, r.j.Producer, 2, verify), ValidateBlock(r.block, r.j)
 	}
 	r, origin, whole := told(func(*rig) {})
 	if origin != nil || whole != nil {
@@ -32,7 +32,7 @@ func TestTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		want   error
-		origin bool // ValidateTold says so as well
+		origin bool // ValidateView says so as well
 		change func(*rig)
 	}{
 		"another's signature": {InvalidSignature, true, func(r *rig) { SignBlock(r.block, key("b")) }},

@@ -14,20 +14,20 @@ import (
 // ErrChunk says that a chunk of a block cannot be applied, whoever tries: no node can accept the block.
 var ErrChunk = errors.New("engine: chunk cannot be applied")
 
-// Fault is a chunk that could not be applied. Unless it is an ErrChunk the block may be right: the code panicked, the state
+// ApplyFailure is a chunk that could not be applied. Unless it is an ErrChunk the block may be right: the code panicked, the state
 // contradicts itself, a contract could not be compiled. Then it is neither adopted nor refused, and the node cannot go beyond it.
-type Fault struct {
+type ApplyFailure struct {
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
 	Err    error // *Panic, if the code panicked
 	bad    bool  // it is an ErrChunk
 	job    *Job
-	held   *Entry // whose state is in the input, if nobody else holds it
+	held   *BlockNode // whose state is in the input, if nobody else holds it
 }
 
 // Error says which chunk it is, and why.
-func (f *Fault) Error() string {
+func (f *ApplyFailure) Error() string {
 	text := "engine: apply"
 	if f.bad {
 		text = ErrChunk.Error() + ":"
@@ -36,7 +36,7 @@ func (f *Fault) Error() string {
 }
 
 // Unwrap returns the reason.
-func (f *Fault) Unwrap() []error {
+func (f *ApplyFailure) Unwrap() []error {
 	if f.bad {
 		return []error{ErrChunk, f.Err}
 	}
@@ -44,10 +44,10 @@ func (f *Fault) Unwrap() []error {
 }
 
 // HasInput tells whether there is an Input.
-func (f *Fault) HasInput() bool { return f.job != nil }
+func (f *ApplyFailure) HasInput() bool { return f.job != nil }
 
 // Release gives back what a Fault of Begin holds for its input; of Adopt's it is the block that does.
-func (f *Fault) Release() {
+func (f *ApplyFailure) Release() {
 	if f.held != nil {
 		f.held.Release()
 		f.held = nil
@@ -55,14 +55,14 @@ func (f *Fault) Release() {
 }
 
 // Input is what was to be applied. The state in it lasts until the block is dropped (Pending.Drop), or the Fault is released.
-func (f *Fault) Input() apply.Input {
+func (f *ApplyFailure) Input() apply.Input {
 	in := f.job.input
 	in.Recording, in.Par = nil, nil
 	return in
 }
 
 // Stakes are the validators of the block's epoch, which the input only answers questions about.
-func (f *Fault) Stakes() []apply.AccountAmount {
+func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	s, ok := f.job.input.Block.Stakes.(stakes)
 	if !ok {
 		return nil
@@ -119,7 +119,7 @@ func carried(par apply.Par) apply.Par {
 // jobError says why a block's job failed, and whose fault that is. Only what is known to follow from the chunk alone is the
 // block's: whatever else goes wrong, the state above all, is this node's, which then must not go on. So is what it made itself and
 // cannot apply.
-func (e *Engine) jobError(p *Pending, shard int) error {
+func (e *Engine) jobError(p *BlockImport, shard int) error {
 	s, j := &p.entry.Shards[shard], &p.jobs[shard]
 	var receipt *primitives.ReceiptValidationError
 	bad := errors.Is(j.err, primitives.ErrOverflow) || errors.Is(j.err, congestion.ErrOverflow) ||
@@ -127,5 +127,5 @@ func (e *Engine) jobError(p *Pending, shard int) error {
 	if p.produced && (s.Chunk == nil || e.made.has(s.Chunk.Hash)) {
 		bad = false
 	}
-	return &Fault{Height: p.entry.Height(), Block: p.entry.Hash, Shard: s.ID, Err: j.err, bad: bad, job: j}
+	return &ApplyFailure{Height: p.entry.Height(), Block: p.entry.Hash, Shard: s.ID, Err: j.err, bad: bad, job: j}
 }

@@ -12,10 +12,10 @@ import (
 
 // Accepted says what committing a block did.
 type Accepted struct {
-	Entry *Entry
+	Entry *BlockNode
 	// IsHead: the block is the new canonical head. OldHead is the one before.
 	IsHead  bool
-	OldHead *Entry
+	OldHead *BlockNode
 	// Final is the last final block now, OldFinal the one before.
 	Final, OldFinal storage.BlockRef
 	// Returned are the transactions of blocks that were canonical and are no longer; those that the new branch has too are
@@ -25,7 +25,7 @@ type Accepted struct {
 
 // Commit adopts a block and waits until it is on disk. An error is fatal to the node, but for ErrFull of the store, after which
 // nothing has changed and the same Commit may be tried again, and for those that Adopt gives to bad blocks.
-func (e *Engine) Commit(p *Pending) (*Accepted, error) {
+func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 }
 
 // adopt makes an applied block part of the chain and puts it into ahead.
-func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
+func (e *Engine) adopt(p *BlockImport, stored func()) (*Accepted, error) {
 	entry := p.entry
 	if !e.descendsFromFinal(p.parent) { // final blocks have come since Begin
 		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, entry.Height(), p.parent.Hash)
@@ -129,7 +129,7 @@ func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 }
 
 // finalRef names the last final block of a head.
-func (e *Engine) finalRef(entry *Entry) storage.BlockRef {
+func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	hash := entry.Header().LastFinalBlock
 	if hash.IsZero() {
 		hash = e.genesis.Hash
@@ -138,7 +138,7 @@ func (e *Engine) finalRef(entry *Entry) storage.BlockRef {
 }
 
 // returned lists the transactions that only the old branch has.
-func (e *Engine) returned(old, now *Entry) []*primitives.SignedTransaction {
+func (e *Engine) returned(old, now *BlockNode) []*primitives.SignedTransaction {
 	kept := map[primitives.Hash]bool{}
 	var out []*primitives.SignedTransaction
 	for old != nil && now != nil && old.Hash != now.Hash {
@@ -162,7 +162,7 @@ func (e *Engine) returned(old, now *Entry) []*primitives.SignedTransaction {
 	return out[:n]
 }
 
-func (e *Entry) transactions() (out []*primitives.SignedTransaction) {
+func (e *BlockNode) transactions() (out []*primitives.SignedTransaction) {
 	for i := range e.Shards {
 		if c := e.Shards[i].Chunk; c != nil {
 			out = append(out, c.Transactions...)
@@ -177,7 +177,7 @@ func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
 
 // Process does all of it at once: Begin, every job on this goroutine, Commit.
 func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Accepted, error) {
-	p, err := e.Begin(b, chunks, produced)
+	p, err := e.BeginImport(b, chunks, produced)
 	if err != nil {
 		return nil, err
 	}

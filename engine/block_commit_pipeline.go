@@ -14,10 +14,10 @@ import (
 // is for a disk that pauses. What they hold in memory is what a block of the chain holds anyway until it is folded.
 const MaxAhead = 8
 
-// ahead is the way of adopted blocks to the disk: a goroutine that runs while there are any writes as many of them as have
+// commitPipeline is the way of adopted blocks to the disk: a goroutine that runs while there are any writes as many of them as have
 // come with one sync, shows them to readers and says so. The engine's own goroutine puts blocks in at one end (push) and
 // takes them over at the other (Stored).
-type ahead struct {
+type commitPipeline struct {
 	mu      sync.Mutex
 	list    []*upcoming // adopted and not taken over, parents first
 	done    int         // of list, from its start: on disk and seen by readers
@@ -28,20 +28,20 @@ type ahead struct {
 
 // upcoming is an adopted block. It holds its parent's states until it is taken over.
 type upcoming struct {
-	pending  *Pending
+	pending  *BlockImport
 	changes  epoch.Changes
 	accepted *Accepted
 	stored   func() // called once it is on disk, or will not come there; nil: nobody asks
 }
 
-func (a *ahead) init() { a.idle = sync.NewCond(&a.mu) }
+func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 
 // Adopt joins the results of a block's jobs and makes it part of the chain, so that the next block may be made on it, before
 // it is on disk: until then readers do not see it, and nothing that leaves the node may rest on it. Blocks come to the disk in
 // the order of their adoption; stored is called then, or when they cannot, from any goroutine, and Stored tells which.
 //
 // On an error nothing has changed. ErrOld and ErrChunk are the block's fault, all others the node's.
-func (e *Engine) Adopt(p *Pending, stored func()) (*Accepted, error) {
+func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) {
 	q := &e.ahead
 	q.mu.Lock()
 	err := q.err
@@ -181,7 +181,7 @@ func (e *Engine) writeAll(next []*upcoming, again bool) {
 }
 
 // upcomingChanges calls f for what adopted blocks add to the epochs' rows, the newest first, until it returns true.
-func (a *ahead) upcomingChanges(f func(*epoch.Changes) bool) {
+func (a *commitPipeline) upcomingChanges(f func(*epoch.Changes) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, u := range slices.Backward(a.list) {
@@ -193,13 +193,13 @@ func (a *ahead) upcomingChanges(f func(*epoch.Changes) bool) {
 
 // Tip returns the block that the next one is made on: the head once all adopted blocks are on disk. Nothing that leaves the
 // node may rest on it.
-func (e *Engine) Tip() *Entry { return e.tip.Load().entry }
+func (e *Engine) Tip() *BlockNode { return e.tip.Load().entry }
 
 // TipFinal returns the last final block of the tip's chain.
 func (e *Engine) TipFinal() storage.BlockRef { return e.tip.Load().final }
 
 // Adopted returns a recent block by hash that is on disk or on its way there; see Tip.
-func (e *Engine) Adopted(hash primitives.Hash) *Entry {
+func (e *Engine) Adopted(hash primitives.Hash) *BlockNode {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.entries[hash]

@@ -38,7 +38,7 @@ func (n *node) adoptNext(skip bool, txs ...*primitives.SignedTransaction) *Accep
 	n.t.Helper()
 	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, skip, txs...)
 	p := n.applied(b, chunks)
-	a, err := n.Adopt(p, nil)
+	a, err := n.FinishImport(p, nil)
 	if err != nil {
 		n.t.Fatalf("block %d: %v", b.Header.Height, err)
 	}
@@ -46,9 +46,9 @@ func (n *node) adoptNext(skip bool, txs ...*primitives.SignedTransaction) *Accep
 }
 
 // applied begins a block and runs its jobs.
-func (n *node) applied(b *primitives.Block, chunks []*primitives.Chunk) *Pending {
+func (n *node) applied(b *primitives.Block, chunks []*primitives.Chunk) *BlockImport {
 	n.t.Helper()
-	p, err := n.Begin(b, chunks, true)
+	p, err := n.BeginImport(b, chunks, true)
 	if err != nil {
 		n.t.Fatalf("block %d: %v", b.Header.Height, err)
 	}
@@ -86,7 +86,7 @@ func TestAhead(t *testing.T) {
 			tx := transfer(root, nonce)
 			b, chunks := fast.make(fast.Tip().Hash, fast.Tip().Height()+1, i%5 == 3, tx)
 			p := fast.applied(b, chunks)
-			a, err := fast.Adopt(p, func() { stored.Add(1) })
+			a, err := fast.FinishImport(p, func() { stored.Add(1) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestAhead(t *testing.T) {
 			if i == 0 {
 				<-g.arrived // its own sync has begun; the others share the next
 			}
-			if fast.Head() != before || fast.Entry(a.Entry.Hash) != nil || stored.Load() != 0 {
+			if fast.Head() != before || fast.BlockNode(a.Entry.Hash) != nil || stored.Load() != 0 {
 				t.Fatalf("round %d: block %d is shown before it is on disk", round, b.Header.Height)
 			}
 			if _, err := fast.Header(a.Entry.Hash); err == nil {
@@ -127,7 +127,7 @@ func TestAhead(t *testing.T) {
 			t.Fatalf("round %d: head %v, final %v, want %v, %v", round, fast.Head().Hash, fast.Final(), slow.Head().Hash, slow.Final())
 		}
 	}
-	if err := errors.Join(fast.Fold(), slow.Fold()); err != nil {
+	if err := errors.Join(fast.AdvanceFlatHead(), slow.AdvanceFlatHead()); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := fmt.Sprint(fast.nodes()), fmt.Sprint(slow.nodes()); got != want {
@@ -229,7 +229,7 @@ func TestFullAhead(t *testing.T) {
 		for range 5 {
 			b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
 			p := n.applied(b, chunks)
-			a, err := n.Adopt(p, func() { calls.Add(1) })
+			a, err := n.FinishImport(p, func() { calls.Add(1) })
 			if errors.Is(err, storage.ErrFull) { // the disk was faster
 				p.Drop()
 				break
@@ -266,7 +266,7 @@ func TestFullAhead(t *testing.T) {
 		}
 		left.Store(1 << 40)
 	}
-	if err := n.Fold(); err != nil {
+	if err := n.AdvanceFlatHead(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -288,7 +288,7 @@ func TestFullWaits(t *testing.T) {
 	var made []*Accepted
 	for range 5 {
 		b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
-		a, err := n.Adopt(n.applied(b, chunks), nil)
+		a, err := n.FinishImport(n.applied(b, chunks), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestDrop(t *testing.T) {
 	want, before := fmt.Sprint(n.nodes()), n.state()
 	for run := range 3 { // so many jobs
 		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1))
-		p, err := n.Begin(b, chunks, true)
+		p, err := n.BeginImport(b, chunks, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestDrop(t *testing.T) {
 			t.Error("the jobs made nothing")
 		}
 		if run == 1 {
-			if _, err := n.Adopt(p, nil); err == nil {
+			if _, err := n.FinishImport(p, nil); err == nil {
 				t.Error("a block is adopted of which a job has not run")
 			}
 		}
@@ -362,13 +362,13 @@ func TestChunkFault(t *testing.T) {
 		{borsh.ErrEOF, false},
 	} {
 		b, chunks := n.make(n.Head().Hash, 1, false)
-		p, err := n.Begin(b, chunks, false)
+		p, err := n.BeginImport(b, chunks, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.jobs[0].Run()
 		p.jobs[1].err = tt.err
-		if _, err = n.Adopt(p, nil); errors.Is(err, ErrChunk) != tt.bad || !errors.Is(err, tt.err) {
+		if _, err = n.FinishImport(p, nil); errors.Is(err, ErrChunk) != tt.bad || !errors.Is(err, tt.err) {
 			t.Errorf("%v: %v, ErrChunk wanted: %v", tt.err, err, tt.bad)
 		}
 		p.Drop()
@@ -423,7 +423,7 @@ func TestOvertaken(t *testing.T) {
 	for n.Tip().Height() < 5 {
 		n.adoptNext(false)
 	}
-	if _, err := n.Adopt(p, nil); !errors.Is(err, ErrOld) {
+	if _, err := n.FinishImport(p, nil); !errors.Is(err, ErrOld) {
 		t.Errorf("%v, want ErrOld: block %d is final", err, n.TipFinal().Height)
 	}
 	p.Drop()

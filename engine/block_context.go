@@ -10,7 +10,7 @@ import (
 
 // facts gathers what the header of a block of this height on parent, with these chunk headers, must say; tree is that of
 // the block. The caller holds epochMu.
-func (e *Engine) facts(parent *Entry, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
+func (e *Engine) facts(parent *BlockNode, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
 	m, p := e.epochs, parent.Hash
 	steps := []func() error{
 		func() (err error) { f.EpochID, err = m.EpochIDFromPrev(p); return },
@@ -88,7 +88,7 @@ func (e *Engine) ChunkProducer(parent primitives.Hash, shard primitives.ShardID)
 }
 
 // ChunkValidators returns who endorses a shard's chunk that is created on parent, in the order of the block's bits.
-func (e *Engine) ChunkValidators(parent *Entry, shard primitives.ShardID) (out []chain.Assigned, err error) {
+func (e *Engine) ChunkValidators(parent *BlockNode, shard primitives.ShardID) (out []chain.Assigned, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent.Hash)
 		if err == nil {
@@ -120,7 +120,7 @@ func assigned(m *epoch.Manager, id primitives.EpochID, shard primitives.ShardID,
 }
 
 // judgement gathers what validating a block needs. The caller holds epochMu.
-func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*chain.Judgement, *primitives.PartialMerkleTree, error) {
+func (e *Engine) judgement(b *primitives.Block, parent *BlockNode, produced bool) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m := e.epochs
 	if b.Header.Height <= parent.Height() {
 		return nil, nil, fmt.Errorf("%w: %d on %d", chain.InvalidBlockHeight, b.Header.Height, parent.Height())
@@ -137,7 +137,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &chain.Judgement{
+	j := &chain.ValidationContext{
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.Told,
 	}

@@ -38,7 +38,7 @@ func TestOtherForms(t *testing.T) {
 			if err := borsh.Unmarshal(made.AppendBorsh(nil), &came); err != nil || came.Hash() != made.Hash() || came.Hash() == b.Hash() {
 				t.Fatalf("comes as %v: %v", &came, err)
 			}
-			if _, err := maker.Admit(&came); err != nil {
+			if _, err := maker.Precheck(&came); err != nil {
 				t.Fatal(err)
 			}
 			maker.accept(&came, chunks)

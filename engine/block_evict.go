@@ -40,8 +40,8 @@ func (e *Engine) shed() {
 	}
 }
 
-func lightened(x *Entry) *Entry {
-	l := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)),
+func lightened(x *BlockNode) *BlockNode {
+	l := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)),
 		finalHeight: x.finalHeight, above: x.above, light: true}
 	l.stored.Store(true)
 	l.rules.Store(x.rules.Load())
@@ -53,7 +53,7 @@ func lightened(x *Entry) *Entry {
 }
 
 // full returns a block with its chunks.
-func (e *Engine) full(x *Entry) *Entry {
+func (e *Engine) full(x *BlockNode) *BlockNode {
 	if x.light {
 		if rec, err := e.store.Block(ref(x)); err == nil {
 			if y, err := e.load(rec); err == nil {
@@ -66,8 +66,8 @@ func (e *Engine) full(x *Entry) *Entry {
 
 // revive makes a light block what it was: its state is that of the next ancestor that has one, with the stored changes of the blocks
 // between. It takes as long as applying these. So a branch may go on from any block above the final one.
-func (e *Engine) revive(x *Entry) (*Entry, error) {
-	var path []*Entry
+func (e *Engine) revive(x *BlockNode) (*BlockNode, error) {
+	var path []*BlockNode
 	at := x
 	for at.light {
 		path = append(path, at)
@@ -95,7 +95,7 @@ func (e *Engine) revive(x *Entry) (*Entry, error) {
 }
 
 // again applies the stored changes of a light block to the states of its parent, which are held. whole: with its chunks and receipts.
-func (e *Engine) again(parent, p *Entry, whole bool) (next *Entry, err error) {
+func (e *Engine) again(parent, p *BlockNode, whole bool) (next *BlockNode, err error) {
 	rec, err := e.store.Block(ref(p))
 	if err != nil {
 		return nil, err

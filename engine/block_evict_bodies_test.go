@@ -10,7 +10,7 @@ func TestFoldedGo(t *testing.T) {
 		if i%10 != 9 {
 			continue
 		}
-		if err := n.Fold(); err != nil {
+		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		for _, x := range n.warm {

@@ -49,8 +49,8 @@ func TestStalled(t *testing.T) {
 		}
 	}
 	at, nonce := all.Head(), primitives.Nonce(0)
-	var chain []*Entry
-	step := func(parent *Entry, gap primitives.Height) *Entry {
+	var chain []*BlockNode
+	step := func(parent *BlockNode, gap primitives.Height) *BlockNode {
 		t.Helper()
 		nonce++
 		b, chunks := all.make(parent.Hash, parent.Height()+gap, nonce%5 == 0, transfer(parent.Hash, nonce))
@@ -115,7 +115,7 @@ func TestStalled(t *testing.T) {
 		t.Fatalf("final %v and %v", n.Final(), all.Final())
 	}
 	for _, e := range []*node{n, all} {
-		if err := e.Fold(); err != nil {
+		if err := e.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 	}

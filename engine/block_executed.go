@@ -17,9 +17,9 @@ import (
 // ErrGiven says that what was given of a block is not what applying it gives, or is no block at all.
 var ErrGiven = errors.New("engine: what was given of a block is wrong")
 
-// Given is a block with all that applying it gave on another engine of the same chain, which holds all shards. An engine that is given it executes
+// ExecutedBlock is a block with all that applying it gave on another engine of the same chain, which holds all shards. An engine that is given it executes
 // nothing: it writes the changes into its states and has their roots to say whether that is right.
-type Given struct {
+type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
 	chunks []*primitives.Chunk // by shard index; nil: missed
@@ -34,8 +34,8 @@ type givenShard struct {
 	changes []trie.Change
 }
 
-// ReadGiven reads a block as a store has it. It asks no engine, so it may run anywhere. ErrGiven.
-func ReadGiven(b *storage.Block) (*Given, error) {
+// ReadExecutedBlock reads a block as a store has it. It asks no engine, so it may run anywhere. ErrGiven.
+func ReadExecutedBlock(b *storage.Block) (*ExecutedBlock, error) {
 	g, err := readGiven(b)
 	if err != nil {
 		return nil, fmt.Errorf("%w: block %v: %w", ErrGiven, b.Ref, err)
@@ -43,8 +43,8 @@ func ReadGiven(b *storage.Block) (*Given, error) {
 	return g, nil
 }
 
-func readGiven(b *storage.Block) (g *Given, err error) {
-	g = &Given{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Ref: b.Ref}
+func readGiven(b *storage.Block) (g *ExecutedBlock, err error) {
+	g = &ExecutedBlock{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Ref: b.Ref}
 	if err := borsh.Unmarshal(b.Header, g.Block.Header); err != nil {
 		return nil, err
 	}
@@ -162,8 +162,8 @@ func givenReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 }
 
 // BeginGiven judges a block of which is given what it does, as Begin judges a block of others. Its jobs write the changes and execute nothing.
-func (e *Engine) BeginGiven(g *Given) (*Pending, error) {
-	p, err := e.Begin(g.Block, g.chunks, false)
+func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
+	p, err := e.BeginImport(g.Block, g.chunks, false)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (e *Engine) BeginGiven(g *Given) (*Pending, error) {
 }
 
 // Err is what the first job that has failed says; nil: none has.
-func (p *Pending) Err() error {
+func (p *BlockImport) Err() error {
 	for i := range p.jobs {
 		if err := p.jobs[i].err; err != nil {
 			return fmt.Errorf("shard %d of block %d: %w", p.jobs[i].ID, p.entry.Height(), err)

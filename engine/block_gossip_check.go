@@ -10,7 +10,7 @@ import (
 // Vet judges a block of others as far as neard does before it hands one on: all but the contents of its chunks (nearcore client.rs
 // verify_and_rebroadcast_block). Who is handed a block that is bad beyond that has no reason to blame who handed it on. Begin checks neither the
 // signatures nor the random value of what was found good again. Where the parent is not here, or has left the memory, nothing is said (ErrOrphan), nor whether the block can become final. Safe from any goroutine.
-func (e *Engine) Vet(b *primitives.Block) error {
+func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 	parent := e.Adopted(b.Header.PrevHash)
 	if parent == nil || parent.light || b.Header.Height <= e.TipFinal().Height {
 		return fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)

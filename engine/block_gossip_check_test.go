@@ -28,13 +28,13 @@ func TestVet(t *testing.T) {
 	forged.Header.BlockBodyHash = forged.Body.Hash()
 	chain.SignBlock(forged, producer)
 	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: voteless, chain.InvalidChunk: forged, chain.InvalidEpochHash: misled} {
-		if _, err := n.Admit(bad); (err == nil) != (bad != voteless) || err != nil && !errors.Is(err, want) {
+		if _, err := n.Precheck(bad); (err == nil) != (bad != voteless) || err != nil && !errors.Is(err, want) {
 			t.Errorf("%v: admitted with %v", want, err)
 		}
-		if err := n.Vet(bad); !errors.Is(err, want) {
+		if err := n.ValidateForGossip(bad); !errors.Is(err, want) {
 			t.Errorf("%v: vetted with %v", want, err)
 		}
-		if _, err := n.Begin(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != Bad || errors.Is(err, chain.InvalidSignature) {
+		if _, err := n.BeginImport(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != Bad || errors.Is(err, chain.InvalidSignature) {
 			t.Errorf("%v: begun with %v", want, err)
 		}
 	}
@@ -48,14 +48,14 @@ func TestVet(t *testing.T) {
 		checks.Add(1)
 		return s.Verify(data, key)
 	}
-	if err := n.Vet(b); err != nil {
+	if err := n.ValidateForGossip(b); err != nil {
 		t.Fatal(err)
 	}
 	vetted := checks.Swap(0)
 	if a := n.accept(b, chunks); !a.IsHead || vetted < 3 || checks.Load() >= vetted || random.Load() != 1 {
 		t.Errorf("%d signatures were checked before, %d then, and %d random values", vetted, checks.Load(), random.Load())
 	}
-	if orphan, _ := n.make(n.Head().Hash, 2, false); n.Vet(changed(orphan, nil, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{7} })) == nil {
+	if orphan, _ := n.make(n.Head().Hash, 2, false); n.ValidateForGossip(changed(orphan, nil, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{7} })) == nil {
 		t.Error("an orphan is vetted")
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Pending is a valid block whose chunks are yet to be applied. It holds its parent's states, and those that its jobs make,
+// BlockImport is a valid block whose chunks are yet to be applied. It holds its parent's states, and those that its jobs make,
 // until it is adopted or dropped.
-type Pending struct {
-	entry  *Entry
-	parent *Entry
+type BlockImport struct {
+	entry  *BlockNode
+	parent *BlockNode
 	prev   []ShardState // what the parent left, by the block's shards
 	jobs   []Job
 	first  bool // of its epoch
@@ -118,10 +118,10 @@ func (j *Job) Light() bool {
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
 // Jobs returns the work to be done before Commit.
-func (p *Pending) Jobs() []Job { return p.jobs }
+func (p *BlockImport) Jobs() []Job { return p.jobs }
 
 // Drop gives back what a block holds that is not going to be adopted. None of its jobs may be running, or run later.
-func (p *Pending) Drop() {
+func (p *BlockImport) Drop() {
 	if p.adopted || p.dropped {
 		return
 	}
@@ -139,7 +139,7 @@ func (p *Pending) Drop() {
 }
 
 // Block returns the block.
-func (p *Pending) Block() *primitives.Block { return p.entry.Block }
+func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 
 // Begin judges a block and its new chunks (by shard index; nil: missed) and prepares their application. produced says that
 // this engine made it: then what it took from its own books is not checked again, and of its chunks only those that others made are.
@@ -148,9 +148,9 @@ func (p *Pending) Block() *primitives.Block { return p.entry.Block }
 // other errors mean.
 //
 // Where a chunk that its validators endorse tells another outcome than this engine has, the error is a Fault with a Doubt in it.
-func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Pending, error) {
+func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
 	p, layout, err := e.judge(b, chunks, produced)
-	if d := (*Doubt)(nil); errors.As(err, &d) {
+	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
 		f := e.faultOf(d, layout)
 		d.parent.Release()
 		return nil, f
@@ -159,7 +159,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 }
 
 // judge is Begin; behind a Doubt the parent is still held.
-func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *Pending, layout primitives.ShardLayout, err error) {
+func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *BlockImport, layout primitives.ShardLayout, err error) {
 	began := time.Now()
 	if e.Adopted(b.Hash()) != nil {
 		return nil, layout, ErrKnown
@@ -180,7 +180,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		return nil, layout, fmt.Errorf("engine: the states of block %d are gone", parent.Height())
 	}
 	defer func() {
-		if err != nil && !errors.As(err, new(*Doubt)) {
+		if err != nil && !errors.As(err, new(*OutcomeMismatch)) {
 			parent.Release()
 		}
 	}()
@@ -216,7 +216,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if err != nil {
 		return nil, layout, err
 	}
-	entry := &Entry{Block: b, Hash: b.Hash(), Layout: layout, Config: cfg, Tree: tree,
+	entry := &BlockNode{Block: b, Hash: b.Hash(), Layout: layout, Config: cfg, Tree: tree,
 		Shards: make([]ShardState, layout.NumShards()), finalHeight: e.finalHeight(b.Header, parent)}
 	entry.refs.Store(1)
 	for i, h := range b.Body.Chunks {
@@ -248,7 +248,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry, holds)
-	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced, began: began}
+	p = &BlockImport{entry: entry, parent: parent, prev: inherited, produced: produced, began: began}
 	p.patch, p.mocks = e.takePatch(entry.Hash)
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }); err != nil {
 		return nil, layout, err
@@ -278,12 +278,12 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
 // What was found is noted in the entries, so that a long way to the final block is gone once and not for each block.
-func (e *Engine) descendsFromFinal(at *Entry) bool {
+func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
 	if e.parent != nil && final.Height < e.foldedAt.Height() { // it leads to where this child begins, and is no entry
 		final = ref(e.foldedAt)
 	}
-	var path []*Entry
+	var path []*BlockNode
 	for at != nil && at.Height() > final.Height && at.above != final.Hash {
 		path = append(path, at)
 		at = e.Adopted(at.Header().PrevHash)
@@ -298,7 +298,7 @@ func (e *Engine) descendsFromFinal(at *Entry) bool {
 }
 
 // finalHeight returns the height of a header's last final block.
-func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *Entry) primitives.Height {
+func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *BlockNode) primitives.Height {
 	switch h.LastFinalBlock {
 	case primitives.Hash{}:
 		return e.chain.Height
@@ -318,7 +318,7 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *Entry) primitive
 // gatherIncoming sorts the receipts that the new chunks of a block bring to the shards that are held: one list a chunk for each shard,
 // the lists shuffled by the previous block's hash (runtime.md 6.1). The entry's shards are known to be held by their state or, while that
 // is to come, by holds.
-func gatherIncoming(entry *Entry, holds []bool) {
+func gatherIncoming(entry *BlockNode, holds []bool) {
 	lists := make([][][]*primitives.Receipt, len(entry.Shards))
 	for i := range entry.Shards {
 		c := entry.Shards[i].Chunk
@@ -347,7 +347,7 @@ func gatherIncoming(entry *Entry, holds []bool) {
 // incoming returns what a shard's new chunk applies: this block's receipts, then those of the blocks before, down to but
 // not including the one that holds the shard's previous chunk. Behind a split these are of the shard before, as far as they
 // are for this one (nearcore chain/chain/src/store/utils.rs:186).
-func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
+func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
 	for at := parent; at.Height() > since; {
@@ -393,7 +393,7 @@ func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Heig
 }
 
 // actionBlock is what actions know of an entry's epoch and chain.
-func (e *Engine) actionBlock(entry *Entry, info *epoch.EpochInfo) action.Block {
+func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Block {
 	b := action.Block{
 		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM, EpochID: entry.Header().EpochID, EpochHeight: info.EpochHeight, Stakes: stakes{info},
 	}
@@ -413,7 +413,7 @@ type common struct {
 }
 
 // commonOf gathers it from a block and its parent, without any state. The caller holds epochMu.
-func (e *Engine) commonOf(entry, parent *Entry) (c common, err error) {
+func (e *Engine) commonOf(entry, parent *BlockNode) (c common, err error) {
 	h, m := entry.Header(), e.epochs
 	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: carried(e.o.Par)}
 	info, err := m.EpochInfo(h.EpochID)
@@ -450,7 +450,7 @@ func (e *Engine) commonOf(entry, parent *Entry) (c common, err error) {
 
 // of is the input of one shard, whose state, transactions and receipts are yet to come. proposals are those of its new chunk's header, or of the
 // last new one's result.
-func (c *common) of(entry *Entry, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
+func (c *common) of(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
 	in := c.input
 	header := entry.Block.Body.Chunks[shard]
 	in.Block.ShardID, in.NewChunk, in.GasLimit = entry.Shards[shard].ID, fresh, header.GasLimit
@@ -466,7 +466,7 @@ func (c *common) of(entry *Entry, shard primitives.ShardIndex, fresh bool, propo
 
 // prepare makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
 // holds epochMu.
-func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
+func (e *Engine) prepare(p *BlockImport, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
 	entry, parent := p.entry, p.parent
 	c, err := e.commonOf(entry, parent)
 	if err != nil {

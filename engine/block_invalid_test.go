@@ -143,10 +143,10 @@ func TestWrongBlocks(t *testing.T) {
 		for salt := range 3 {
 			x := n.wrong(right, w.change, salt)
 			unvoted := errors.Is(w.want, chain.NotEnoughApprovals) || errors.Is(w.want, chain.InvalidApprovals)
-			if _, err := n.Admit(x); errors.Is(err, chain.NotEnoughApprovals) != unvoted || err != nil && !errors.Is(err, ErrPlain) {
+			if _, err := n.Precheck(x); errors.Is(err, chain.NotEnoughApprovals) != unvoted || err != nil && !errors.Is(err, ErrPlain) {
 				t.Errorf("%s: admitted: %v", w.name, err)
 			}
-			if _, err := n.Begin(x, chunks, false); !errors.Is(err, w.want) || VerdictOf(err) != Bad {
+			if _, err := n.BeginImport(x, chunks, false); !errors.Is(err, w.want) || VerdictOf(err) != Bad {
 				t.Errorf("%s: %v, want %v", w.name, err, w.want)
 			}
 		}
@@ -165,10 +165,10 @@ func BenchmarkWrong(b *testing.B) {
 	}{{"validators=4", 4, 1}, {"validators=100", 100, 6}} {
 		n, right, chunks := large(b, size.validators, size.shards)
 		look := func(b *testing.B, x *primitives.Block) error {
-			if _, err := n.Admit(x); err != nil {
+			if _, err := n.Precheck(x); err != nil {
 				return err
 			}
-			_, err := n.Begin(x, nil, false)
+			_, err := n.BeginImport(x, nil, false)
 			return err
 		}
 		b.Run(size.name+"/what=right, new", func(b *testing.B) {
@@ -183,7 +183,7 @@ func BenchmarkWrong(b *testing.B) {
 				}
 			}
 		})
-		if _, err := n.Begin(right, nil, false); !errors.Is(err, ErrMissing) {
+		if _, err := n.BeginImport(right, nil, false); !errors.Is(err, ErrMissing) {
 			b.Fatal(err)
 		}
 		_ = chunks

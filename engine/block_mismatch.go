@@ -7,49 +7,49 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Doubt is a new chunk whose header tells another outcome of what its shard did last than this node has, though validators with more than two thirds
+// OutcomeMismatch is a new chunk whose header tells another outcome of what its shard did last than this node has, though validators with more than two thirds
 // of the stake that was drawn for the chunk have applied the same and signed what it tells. Either they are wrong, all of them, or this
 // node is: it is no fault of the sender's, and the node can't go on by itself.
-type Doubt struct {
+type OutcomeMismatch struct {
 	Block  primitives.Hash // in which the chunk is
 	Height primitives.Height
 	Chunk  primitives.Hash
 	Err    error // what differs
 	shard  primitives.ShardIndex
-	parent *Entry
+	parent *BlockNode
 }
 
 // Error says what differs from whom. What it differs in does not make the block a bad one, and so is not unwrapped.
-func (d *Doubt) Error() string {
+func (d *OutcomeMismatch) Error() string {
 	return fmt.Sprintf("the chunk %v in block %d (%v), which more than two thirds of its validators endorse, tells another outcome than this node has: %v", d.Chunk, d.Height, d.Block, d.Err)
 }
 
 // differs judges a chunk that chain.ValidateChunk refuses. signed are the endorsements of those assigned; of a block of others they have been
 // checked.
-func differs(b *primitives.Block, i int, parent *Entry, c *primitives.Chunk, assigned []chain.Assigned, err error) error {
+func differs(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chunk, assigned []chain.Assigned, err error) error {
 	signed := b.Body.ChunkEndorsements
 	if !chain.OfOutcome(err) || i >= len(signed) || len(signed[i]) != len(assigned) ||
 		!chain.EndorsedEnough(assigned, func(k int) bool { return signed[i][k] != "" }) {
 		return fmt.Errorf("%w: shard %d of block %d: %w", ErrChunk, c.Header.ShardID, b.Header.Height, err)
 	}
-	return &Doubt{Block: b.Hash(), Height: b.Header.Height, Chunk: c.Hash, Err: err, shard: primitives.ShardIndex(i), parent: parent}
+	return &OutcomeMismatch{Block: b.Hash(), Height: b.Header.Height, Chunk: c.Hash, Err: err, shard: primitives.ShardIndex(i), parent: parent}
 }
 
 // faultOf makes a Fault of a doubt: the input is that by which this node came to what differs, the last block's. It has none where the state before is
 // not in memory any more. Release gives back what it holds.
-func (e *Engine) faultOf(d *Doubt, layout primitives.ShardLayout) *Fault {
+func (e *Engine) faultOf(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {
 		if from, err := layout.Parent(id); err == nil {
 			id = from
 		}
 	}
-	f := &Fault{Height: parent.Height(), Block: parent.Hash, Shard: id, Err: d}
+	f := &ApplyFailure{Height: parent.Height(), Block: parent.Hash, Shard: id, Err: d}
 	before := e.Adopted(parent.Header().PrevHash)
 	if before == nil || before.light || !before.Acquire() {
 		return f
 	}
-	job, err := e.jobAgain(parent, &State{Entry: before}, id)
+	job, err := e.jobAgain(parent, &State{BlockNode: before}, id)
 	if err != nil || job.idle() {
 		before.Release()
 		return f

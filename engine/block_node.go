@@ -25,9 +25,9 @@ var (
 	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
 )
 
-// Entry is an adopted block with what applying it gave. It does not change once adopted, but for its place in the
+// BlockNode is an adopted block with what applying it gave. It does not change once adopted, but for its place in the
 // canonical chain, which the engine knows.
-type Entry struct {
+type BlockNode struct {
 	Block  *primitives.Block
 	Hash   primitives.Hash
 	Layout primitives.ShardLayout    // of the block's epoch
@@ -40,12 +40,12 @@ type Entry struct {
 	refs        atomic.Int64      // holders of the state roots; 0: they are gone
 	stored      atomic.Bool       // on disk, and readers may see it
 	above       primitives.Hash   // a final block that it is known to descend from; the writer's own
-	under       *Entry            // the same block before a shard came in, whose other states this one has by holding it; nil: none
+	under       *BlockNode        // the same block before a shard came in, whose other states this one has by holding it; nil: none
 	light       bool              // no states, chunks or receipts: they are to be had of the store, see block_evict.go
 
 	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
 	heirsMu sync.Mutex
-	heirs   *heirs // nil: the next layout is the same, or nobody has asked yet
+	heirs   *reshardChildren // nil: the next layout is the same, or nobody has asked yet
 }
 
 // ShardState is what a block left of one shard.
@@ -71,16 +71,16 @@ type ShardState struct {
 }
 
 // Header returns the block's header.
-func (e *Entry) Header() *primitives.BlockHeader { return e.Block.Header }
+func (e *BlockNode) Header() *primitives.BlockHeader { return e.Block.Header }
 
 // Height returns the block's height.
-func (e *Entry) Height() primitives.Height { return e.Block.Header.Height }
+func (e *BlockNode) Height() primitives.Height { return e.Block.Header.Height }
 
 // FinalHeight is the height of the last final block as this block tells, the genesis's while there is none.
-func (e *Entry) FinalHeight() primitives.Height { return e.finalHeight }
+func (e *BlockNode) FinalHeight() primitives.Height { return e.finalHeight }
 
 // Acquire holds the entry's state roots, unless they are gone already; Release gives them back.
-func (e *Entry) Acquire() bool {
+func (e *BlockNode) Acquire() bool {
 	for {
 		n := e.refs.Load()
 		if n == 0 {
@@ -93,7 +93,7 @@ func (e *Entry) Acquire() bool {
 }
 
 // Release gives up one hold; the last one frees what no other block shares.
-func (e *Entry) Release() {
+func (e *BlockNode) Release() {
 	if e.refs.Add(-1) > 0 {
 		return
 	}
@@ -115,7 +115,7 @@ func (e *Entry) Release() {
 
 // Changes returns what the block did to the state of all its shards, ascending by key. It is empty after a restart: then
 // the store has them.
-func (e *Entry) Changes() []primitives.KeyChanges {
+func (e *BlockNode) Changes() []primitives.KeyChanges {
 	var all []primitives.KeyChanges
 	for i := range e.Shards {
 		if r := e.Shards[i].Result; r != nil {
@@ -127,4 +127,4 @@ func (e *Entry) Changes() []primitives.KeyChanges {
 }
 
 // Root returns a shard's state after the block, nil of a shard that is not held. It is valid while the entry is held (Acquire).
-func (e *Entry) Root(shard primitives.ShardIndex) *trie.Root { return e.Shards[shard].root }
+func (e *BlockNode) Root(shard primitives.ShardIndex) *trie.Root { return e.Shards[shard].root }

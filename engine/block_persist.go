@@ -133,7 +133,7 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 	}
 }
 
-func ref(e *Entry) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
+func ref(e *BlockNode) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
 // encodings makes many small encodings that live and die together: they share slabs of memory, which begin small and double, since most
 // blocks have a few. What is large has memory of its own, as much as it needs.
@@ -163,7 +163,7 @@ func (e *encodings) copy(b []byte) []byte {
 }
 
 // stored gathers a block's parts that do not depend on its parent.
-func stored(entry *Entry, c *epoch.Changes) *storage.Block {
+func stored(entry *BlockNode, c *epoch.Changes) *storage.Block {
 	h := entry.Header()
 	var whole encodings
 	b := &storage.Block{
@@ -230,7 +230,7 @@ func (s *ShardState) readOrigin(raw []byte) error {
 }
 
 // storeGenesis imports the first block with its states.
-func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisState, rows []frontierRows) error {
+func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *GenesisState, rows []frontierRows) error {
 	b := stored(entry, c)
 	b.Head = true
 	frontier := func(yield func(storage.FrontierChange) bool) {

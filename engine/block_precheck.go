@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Admitted is what could be told of a block at once.
-type Admitted struct {
-	Standing blockpool.Standing
+// Prechecked is what could be told of a block at once.
+type Prechecked struct {
+	Standing blockpool.Status
 	Producer primitives.AccountID // none for a stranger
 	Needs    []blockpool.Need     // of its new chunks, by shard index
 }
@@ -22,7 +22,7 @@ type Admitted struct {
 // a block of another epoch nothing can be said: it is a stranger.
 //
 // An error is about this copy alone and not to be remembered: what a hash covers may come again with the right signature and body.
-func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
+func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	h := b.Header
 	if e.Adopted(b.Hash()) != nil {
 		return a, ErrKnown
@@ -41,13 +41,13 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 		a.Standing = blockpool.Orphan
 		known, err := e.underWay(id)
 		if err != nil {
-			return Admitted{}, err
+			return Prechecked{}, err
 		}
 		if !known {
 			e.leading.mu.Lock()
 			defer e.leading.mu.Unlock()
 			if m, err = e.leadingEpoch(id); err != nil || m == nil {
-				return Admitted{Standing: blockpool.Stranger}, err
+				return Prechecked{Standing: blockpool.Stranger}, err
 			}
 		}
 	case !e.descendsFromFinal(parent):
@@ -75,7 +75,7 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 	}
 	a.Producer = v.AccountID
 	if e.o.Told {
-		return a, chain.ValidateTold(b, v.PublicKey, layout.NumShards(), e.verify)
+		return a, chain.ValidateView(b, v.PublicKey, layout.NumShards(), e.verify)
 	}
 	var voters []chain.Approver
 	if parent != nil {
@@ -96,7 +96,7 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 
 // needs tells what is needed of the chunks of a block of this layout on parent. If that is not known (nil) it is what the tip's block
 // would need; what is wrong about that is seen when the block is judged.
-func (e *Engine) needs(parent *Entry, layout primitives.ShardLayout) ([]blockpool.Need, error) {
+func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !descends(layout, parent.Layout) {
 			holds := make([]bool, layout.NumShards())
@@ -161,7 +161,7 @@ func (e *Engine) underWay(id primitives.EpochID) (bool, error) {
 
 // AdmitBody tells whether a chunk was signed by who had to make it, and what is needed of it then. That is known if the block before it
 // is part of the chain.
-func (e *Engine) AdmitBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
+func (e *Engine) PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
 	h := &c.Header
 	parent := e.Adopted(h.PrevBlockHash)
 	if parent == nil || h.HeightCreated != parent.Height()+1 || h.ChunkHash() != c.Hash {

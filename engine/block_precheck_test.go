@@ -43,9 +43,9 @@ func TestAdmit(t *testing.T) {
 	other := seedKey("nobody")
 	wrongBody := changed(at(3), nil, same)
 	wrongBody.Body.VRFValue[0]++
-	check := func(name string, b *primitives.Block, want blockpool.Standing, wantErr error) {
+	check := func(name string, b *primitives.Block, want blockpool.Status, wantErr error) {
 		t.Helper()
-		a, err := n.Admit(b)
+		a, err := n.Precheck(b)
 		standing, producer := a.Standing, a.Producer
 		if !errors.Is(err, wantErr) || err == nil && standing != want {
 			t.Errorf("%s: standing %d, %v; want %d, %v", name, standing, err, want, wantErr)
@@ -99,7 +99,7 @@ func TestAdmitBody(t *testing.T) {
 		want bool
 	}{"of the next block": {first[0], true}, "of another shard": {first[1], true}, "of the block after that": {second[0], false},
 		"signed by nobody": {&forged, false}, "of no shard": {&odd, false}, "of another height": {&far, false}} {
-		if got, _, err := n.AdmitBody(tt.c); got != tt.want || err != nil {
+		if got, _, err := n.PrecheckBody(tt.c); got != tt.want || err != nil {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, tt.want)
 		}
 	}
@@ -111,17 +111,17 @@ func TestLateBodies(t *testing.T) {
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	before := n.state()
 	for _, given := range [][]*primitives.Chunk{nil, chunks[:1], {chunks[1], chunks[0]}} {
-		if _, err := n.Begin(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != Waits {
+		if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != Waits {
 			t.Errorf("with %d bodies: %v", len(given), err)
 		}
 	}
 	bad := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
 	chain.SignBlock(bad, n.producer(n.Head().Hash, 1))
-	if _, err := n.Begin(bad, nil, false); !errors.Is(err, chain.NotEnoughApprovals) {
+	if _, err := n.BeginImport(bad, nil, false); !errors.Is(err, chain.NotEnoughApprovals) {
 		t.Errorf("a bad block without bodies: %v", err)
 	}
 	other := seedKey("nobody")
-	if _, err := n.Begin(changed(b, &other, func(*primitives.BlockHeader) {}), chunks, false); !errors.Is(err, chain.InvalidSignature) {
+	if _, err := n.BeginImport(changed(b, &other, func(*primitives.BlockHeader) {}), chunks, false); !errors.Is(err, chain.InvalidSignature) {
 		t.Errorf("another copy of it: %v", err)
 	}
 	if n.state() != before {
@@ -140,20 +140,20 @@ func TestOthersChunks(t *testing.T) {
 	b, chunks := maker.make(maker.Head().Hash, 1, false)
 	wrong := *chunks[0]
 	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 1)}
-	if _, err := n.Begin(b, []*primitives.Chunk{&wrong, chunks[1]}, true); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
+	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, true); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
 		t.Errorf("another's chunk with other transactions: %v", err)
 	}
 	for _, tt := range []struct {
 		n    *node
 		want Verdict
 	}{{n, Bad}, {maker, Own}} {
-		p, err := tt.n.Begin(b, chunks, true)
+		p, err := tt.n.BeginImport(b, chunks, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.jobs[0].Run()
 		p.jobs[1].err = fmt.Errorf("balance: %w", primitives.ErrOverflow)
-		if _, err = tt.n.Adopt(p, nil); VerdictOf(err) != tt.want || !errors.As(err, new(*Fault)) {
+		if _, err = tt.n.FinishImport(p, nil); VerdictOf(err) != tt.want || !errors.As(err, new(*ApplyFailure)) {
 			t.Errorf("verdict %d of %v, want %d", VerdictOf(err), err, tt.want)
 		}
 		p.Drop()
@@ -188,9 +188,9 @@ func TestDoubt(t *testing.T) {
 		b, chunks := maker.make(head.Hash, head.Height()+1, false)
 		honest()
 		before := n.state()
-		_, err := n.Begin(b, chunks, false)
-		var f *Fault
-		var d *Doubt
+		_, err := n.BeginImport(b, chunks, false)
+		var f *ApplyFailure
+		var d *OutcomeMismatch
 		if VerdictOf(err) != Own || !errors.As(err, &f) || !errors.As(err, &d) || errors.Is(err, ErrChunk) {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -214,14 +214,14 @@ func TestDoubt(t *testing.T) {
 		few.Header.BlockBodyHash = few.Body.Hash()
 		few.Header.Init()
 		chain.SignBlock(few, n.producer(head.Hash, few.Header.Height))
-		if _, err := n.Begin(few, chunks, false); VerdictOf(err) != Bad || errors.As(err, new(*Doubt)) {
+		if _, err := n.BeginImport(few, chunks, false); VerdictOf(err) != Bad || errors.As(err, new(*OutcomeMismatch)) {
 			t.Errorf("%s, endorsed by nobody: %v", name, err)
 		}
 	}
 	b, chunks := maker.make(head.Hash, head.Height()+1, false)
 	wrong := *chunks[0]
 	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 77)}
-	if _, err := n.Begin(b, []*primitives.Chunk{&wrong, chunks[1]}, false); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
+	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, false); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
 		t.Errorf("another body: %v", err)
 	}
 	n.accept(b, chunks)
@@ -234,8 +234,8 @@ func TestVerdicts(t *testing.T) {
 		want Verdict
 	}{
 		{ErrKnown, Overtaken}, {ErrOld, Overtaken}, {ErrOrphan, Waits}, {ErrMissing, Waits}, {chain.InvalidBlockFutureTime, Early},
-		{chain.InvalidBlockHeight, Early}, {chain.NotEnoughApprovals, Bad}, {fmt.Errorf("%w: x", ErrChunk), Bad}, {&Fault{bad: true}, Bad},
-		{&Fault{Err: storage.ErrDamaged}, Own}, {ErrReshard, Own}, {storage.ErrFull, Own}, {errors.New("anything"), Own}, {nil, Own},
+		{chain.InvalidBlockHeight, Early}, {chain.NotEnoughApprovals, Bad}, {fmt.Errorf("%w: x", ErrChunk), Bad}, {&ApplyFailure{bad: true}, Bad},
+		{&ApplyFailure{Err: storage.ErrDamaged}, Own}, {ErrReshard, Own}, {storage.ErrFull, Own}, {errors.New("anything"), Own}, {nil, Own},
 	} {
 		if tt.err != nil {
 			tt.err = fmt.Errorf("wrapped: %w", tt.err)

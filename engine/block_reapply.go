@@ -44,7 +44,7 @@ func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primi
 }
 
 // blockAgain returns a block that is to be applied again, and the states before it, which the caller releases. ask is that of StateUntil.
-func (e *Engine) blockAgain(ask func() error, block primitives.Hash) (*Entry, *State, error) {
+func (e *Engine) blockAgain(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +62,7 @@ type before struct {
 
 func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before, err error) {
 	if parent.past == nil {
-		if b.shards, err = e.inherited(parent.Entry, layout); err != nil {
+		if b.shards, err = e.inherited(parent.BlockNode, layout); err != nil {
 			return b, err
 		}
 	}
@@ -96,7 +96,7 @@ func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before,
 			if err != nil {
 				return b, err
 			}
-			t = &pastTrie{base: heirValues{storedValues{e, ref(parent.Entry), from, accounts(layout, primitives.ShardIndex(i)), parent.ask}, keep}}
+			t = &pastTrie{base: heirValues{storedValues{e, ref(parent.BlockNode), from, accounts(layout, primitives.ShardIndex(i)), parent.ask}, keep}}
 		}
 		b.tries = append(b.tries, t)
 	}

@@ -12,7 +12,7 @@ type rules struct {
 }
 
 // rulesBehind returns the rules of a block's children. Safe from any goroutine that does not hold epochMu.
-func (e *Engine) rulesBehind(parent *Entry) (*rules, error) {
+func (e *Engine) rulesBehind(parent *BlockNode) (*rules, error) {
 	if r := parent.rules.Load(); r != nil {
 		return r, nil
 	}

@@ -62,7 +62,7 @@ func TestSound(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				p, err := n.Begin(b, []*primitives.Chunk{&body, chunks[1]}, false)
+				p, err := n.BeginImport(b, []*primitives.Chunk{&body, chunks[1]}, false)
 				if err != nil {
 					t.Fatalf("%s, %s: %v", name, way, err)
 				}
@@ -83,7 +83,7 @@ func TestSound(t *testing.T) {
 				p.Drop()
 				other := body
 				other.Transactions = nil
-				if p, err := n.Begin(b, []*primitives.Chunk{&other, chunks[1]}, false); !errors.Is(err, chain.InvalidTxRoot) {
+				if p, err := n.BeginImport(b, []*primitives.Chunk{&other, chunks[1]}, false); !errors.Is(err, chain.InvalidTxRoot) {
 					t.Errorf("%s, %s: other transactions: %v", name, way, err)
 					p.Drop()
 				}

@@ -6,28 +6,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Distribution shows chain/chunkparts the chain as it is at each question. Safe from any goroutine.
-type Distribution struct {
+// ChunkPartsView shows chain/chunkparts the chain as it is at each question. Safe from any goroutine.
+type ChunkPartsView struct {
 	Validation
 	stored func(primitives.Hash) *primitives.Chunk
 	kept   func(primitives.Hash) *primitives.PartialChunk // nil: nothing is kept
 }
 
-var _ chunkparts.Chain = Distribution{}
+var _ chunkparts.Chain = ChunkPartsView{}
 
-// Distribution returns it. stored finds whole chunks that are part of the chain, and gives nil where there is none.
-func (e *Engine) Distribution(stored func(primitives.Hash) *primitives.Chunk) Distribution {
-	return Distribution{Validation: e.Validation(), stored: stored}
+// ChunkPartsView returns it. stored finds whole chunks that are part of the chain, and gives nil where there is none.
+func (e *Engine) ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) ChunkPartsView {
+	return ChunkPartsView{Validation: e.Validation(), stored: stored}
 }
 
 // Keeping is the same where parts.Complete's partial chunks are kept, which kept finds.
-func (d Distribution) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) Distribution {
+func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) ChunkPartsView {
 	d.kept = kept
 	return d
 }
 
 // Epoch is that of the block behind prev; known is false if prev is not part of the chain. The epochs know of a block before it is one of the chain's.
-func (d Distribution) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
+func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
 	if d.e.Adopted(prev) == nil {
 		if _, err := d.e.record(prev); err != nil {
 			return id, false
@@ -41,7 +41,7 @@ func (d Distribution) Epoch(prev primitives.Hash) (id primitives.EpochID, known 
 }
 
 // Height is that of a block that is part of the chain.
-func (d Distribution) Height(hash primitives.Hash) (h primitives.Height, known bool) {
+func (d ChunkPartsView) Height(hash primitives.Hash) (h primitives.Height, known bool) {
 	if at := d.e.Adopted(hash); at != nil {
 		return at.Height(), true
 	}
@@ -50,7 +50,7 @@ func (d Distribution) Height(hash primitives.Hash) (h primitives.Height, known b
 }
 
 // NextEpoch is the one after that.
-func (d Distribution) NextEpoch(prev primitives.Hash) (id primitives.EpochID, err error) {
+func (d ChunkPartsView) NextEpoch(prev primitives.Hash) (id primitives.EpochID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.NextEpochIDFromPrev(prev)
 		return err
@@ -59,7 +59,7 @@ func (d Distribution) NextEpoch(prev primitives.Hash) (id primitives.EpochID, er
 }
 
 // Layout is that of an epoch.
-func (d Distribution) Layout(id primitives.EpochID) (layout primitives.ShardLayout, err error) {
+func (d ChunkPartsView) Layout(id primitives.EpochID) (layout primitives.ShardLayout, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayout(id)
 		return err
@@ -68,7 +68,7 @@ func (d Distribution) Layout(id primitives.EpochID) (layout primitives.ShardLayo
 }
 
 // Owner is who owns a part of each chunk in an epoch.
-func (d Distribution) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
+func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		owner, err = m.PartOwner(id, part)
 		return err
@@ -77,17 +77,17 @@ func (d Distribution) Owner(id primitives.EpochID, part uint64) (owner primitive
 }
 
 // Producer is who makes a chunk.
-func (d Distribution) Producer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+func (d ChunkPartsView) Producer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
 	return d.Validation.Producer(primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: h})
 }
 
 // Maker is who makes a shard's chunk on a block.
-func (d Distribution) Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error) {
+func (d ChunkPartsView) Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error) {
 	return d.e.ChunkProducer(prev, shard)
 }
 
 // BlockProducers are those of an epoch, each once.
-func (d Distribution) BlockProducers(id primitives.EpochID) (out []primitives.AccountID, err error) {
+func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) error {
 		list, err := m.BlockProducersOrdered(id)
 		for i := range list {
@@ -99,7 +99,7 @@ func (d Distribution) BlockProducers(id primitives.EpochID) (out []primitives.Ac
 }
 
 // Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or in the next.
-func (d Distribution) Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) (cares bool) {
+func (d ChunkPartsView) Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) (cares bool) {
 	_ = d.e.Epochs(func(m *epoch.Manager) error { // of an unknown block: of none
 		id, err := m.EpochIDFromPrev(prev)
 		if err != nil {
@@ -115,7 +115,7 @@ func (d Distribution) Cares(account primitives.AccountID, prev primitives.Hash, 
 }
 
 // Holds tells whether this node holds a shard behind prev. ErrUnknown: prev is not part of the chain.
-func (d Distribution) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
+func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
 	parent := d.e.Adopted(prev)
 	if parent == nil {
 		var err error
@@ -139,7 +139,7 @@ func (d Distribution) Holds(prev primitives.Hash, shard primitives.ShardID) (boo
 }
 
 // StoredPartial finds what was kept of a chunk.
-func (d Distribution) StoredPartial(hash primitives.Hash) *primitives.PartialChunk {
+func (d ChunkPartsView) StoredPartial(hash primitives.Hash) *primitives.PartialChunk {
 	if d.kept == nil {
 		return nil
 	}
@@ -147,4 +147,4 @@ func (d Distribution) StoredPartial(hash primitives.Hash) *primitives.PartialChu
 }
 
 // Stored finds a chunk of the chain.
-func (d Distribution) Stored(hash primitives.Hash) *primitives.Chunk { return d.stored(hash) }
+func (d ChunkPartsView) Stored(hash primitives.Hash) *primitives.Chunk { return d.stored(hash) }

@@ -11,7 +11,7 @@ import (
 // TestDistributionWhileAdopted: the epochs learn of a block before it is part of the chain. Until it is, it is not known, and what is held behind it can't be told.
 func TestDistributionWhileAdopted(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
-	d := n.Distribution(func(primitives.Hash) *primitives.Chunk { return nil })
+	d := n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	hash, shard := b.Hash(), n.Head().Layout.ShardIDs()[0]
 	if holds, err := d.Holds(n.Head().Hash, shard); err != nil || !holds {
@@ -33,7 +33,7 @@ func TestDistributionWhileAdopted(t *testing.T) {
 		t.Errorf("what is held behind it: %v", err)
 	}
 	n = openNode(t, testGenesis(t, "aa", "bb")) // the other's epochs are beyond its blocks
-	d = n.Distribution(func(primitives.Hash) *primitives.Chunk { return nil })
+	d = n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
 	n.accept(b, chunks)
 	holds, err := d.Holds(hash, shard)
 	if _, known := d.Epoch(hash); !known || err != nil || !holds {

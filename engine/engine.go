@@ -19,7 +19,7 @@ import (
 
 // Options are what an Engine works with.
 type Options struct {
-	Chain *Chain
+	Chain *ChainSpec
 	Store *storage.Store
 	VM    action.VM // nil: contracts do not run
 	// Par runs receipts of a chunk in parallel; nil: one by one.
@@ -66,9 +66,9 @@ type Options struct {
 	WarmBlocks int
 	// Spoil changes what a new chunk is applied to, so that the simulator sees its checks find that; nil: nobody does.
 	Spoil func(*apply.Input)
-	// Base is the chain that this one is a fork of; nil: it is none.
-	Base Base
-	// Told: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateTold).
+	// RemoteState is the chain that this one is a fork of; nil: it is none.
+	Base RemoteState
+	// Told: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateView).
 	Told bool
 	// Now is the clock by which blocks and headers of peers may be from too far in the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
@@ -82,39 +82,39 @@ type Engine struct {
 	o       Options
 	parent  *Engine     // of a child, see sandbox_child.go; nil: it is none
 	gone    atomic.Bool // a child that was discarded: its states are given back
-	chain   *Chain
+	chain   *ChainSpec
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
 	pricing epoch.GasPriceRules
-	genesis *Entry
+	genesis *BlockNode
 
 	epochs  *epoch.Manager
 	epochMu sync.Mutex // the manager's caches: the writer and readers of validators
 
 	mu      sync.RWMutex // entries
-	entries map[primitives.Hash]*Entry
+	entries map[primitives.Hash]*BlockNode
 
 	ancestry  ancestry
-	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
+	foldedAt  *BlockNode // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
 	folding   *folding
 	foldRest  atomic.Pointer[func() time.Duration] // how long one may wait; nil: not at all
-	warm      []*Entry                             // that are not light, as they came, and some that are gone
+	warm      []*BlockNode                         // that are not light, as they came, and some that are gone
 	trimmedAt primitives.Height                    // the last block whose tries were made smaller
 	evicted   atomic.Uint64                        // bytes that have left
-	haste     haste                                // code that is compiled ahead
-	oracle    *oracle                              // its parent's, if it has one
+	haste     precompiler                          // code that is compiled ahead
+	oracle    *vrfCache                            // its parent's, if it has one
 	patch     patchOf                              // for the block that was made last
 	mocks     atomic.Pointer[primitives.Mocks]     // what contracts are told that are called beside the chain; nil: the truth
 	made      recent                               // chunks: they need not be checked when a block of this engine has them
 	sound     recent                               // chunks whose bodies code to their headers, with the receipts that this engine has for them
 	judged    recent                               // blocks that were good but for the bodies that they lacked
-	ahead     ahead
-	leading   leading // headers ahead of the blocks
-	proofs    proofs
+	ahead     commitPipeline
+	leading   headerChain // headers ahead of the blocks
+	proofs    witnessCache
 	mains     *mainResults
 	times     Times
-	pins      pins
-	snapshots []*Snapshot                 // that have not ended
+	pins      stateSnapshots
+	snapshots []*RevertPoint              // that have not ended
 	leaving   sync.WaitGroup              // rows of shards that are let go
 	removals  atomic.Int32                // of those that go on
 	view      atomic.Pointer[head]        // what is on disk
@@ -124,7 +124,7 @@ type Engine struct {
 
 // head is what readers begin with.
 type head struct {
-	entry *Entry
+	entry *BlockNode
 	final storage.BlockRef
 }
 
@@ -145,7 +145,7 @@ func Open(o Options) (*Engine, error) {
 		o.VRF = new(vrfKeys).verify
 	}
 	e := &Engine{
-		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, oracle: new(oracle), mains: newMainResults(o.Mains),
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{}, oracle: new(vrfCache), mains: newMainResults(o.Mains),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)
@@ -164,8 +164,8 @@ func Open(o Options) (*Engine, error) {
 	return e, e.resume()
 }
 
-// Chain returns what the genesis says.
-func (e *Engine) Chain() *Chain { return e.chain }
+// ChainSpec returns what the genesis says.
+func (e *Engine) Chain() *ChainSpec { return e.chain }
 
 // Coding is how this chain's chunks are cut into parts.
 func (e *Engine) Coding() *primitives.ReedSolomon { return e.coding }
@@ -180,8 +180,8 @@ func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 	return f(e.epochs)
 }
 
-// Entry returns a recent block by hash, nil if it is unknown, not on disk yet, or folded away.
-func (e *Engine) Entry(hash primitives.Hash) *Entry {
+// BlockNode returns a recent block by hash, nil if it is unknown, not on disk yet, or folded away.
+func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
 	if x := e.Adopted(hash); x != nil && x.stored.Load() && !x.light {
 		return x
 	}
@@ -189,7 +189,7 @@ func (e *Engine) Entry(hash primitives.Hash) *Entry {
 }
 
 // Head returns the canonical head.
-func (e *Engine) Head() *Entry { return e.view.Load().entry }
+func (e *Engine) Head() *BlockNode { return e.view.Load().entry }
 
 // Final returns the last final block of the head's chain.
 func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
@@ -210,7 +210,7 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
 		return e.store.Load(at, id, r, from, to, yield)
 	}, Early: func() (*trie.Source, func(bool)) {
-		x := e.store.Early()
+		x := e.store.StaleReader()
 		if x == nil {
 			return nil, nil
 		}
@@ -292,8 +292,8 @@ func (e *Engine) begin() error {
 	return nil
 }
 
-func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, cfg *parameters.RuntimeConfig, roots []*trie.Root) *Entry {
-	entry := &Entry{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
+func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, cfg *parameters.RuntimeConfig, roots []*trie.Root) *BlockNode {
+	entry := &BlockNode{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
 		Shards: make([]ShardState, len(chunks)), finalHeight: block.Header.Height}
 	entry.refs.Store(1)
 	entry.stored.Store(true)
@@ -310,7 +310,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 }
 
 // start sets the first view: head, and the block that is folded.
-func (e *Engine) start(genesis, at *Entry) {
+func (e *Engine) start(genesis, at *BlockNode) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at
 	e.foldedAt = at
@@ -324,4 +324,4 @@ func (e *Engine) show(h *head) {
 }
 
 // Genesis returns the first block. Its states are not held.
-func (e *Engine) Genesis() *Entry { return e.genesis }
+func (e *Engine) Genesis() *BlockNode { return e.genesis }

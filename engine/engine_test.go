@@ -255,7 +255,7 @@ func TestVectorA66(t *testing.T) {
 		tt.change(b.Header)
 		b.Header.Init()
 		chain.SignBlock(b, n.producer(root, 1))
-		if _, err := n.Begin(b, chunks, false); !errors.Is(err, tt.want) {
+		if _, err := n.BeginImport(b, chunks, false); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
@@ -444,15 +444,15 @@ func TestAgree(t *testing.T) {
 // first, down to the block of its last chunk. The bandwidth scheduler lets nothing through to a shard that misses chunks, so
 // whole blocks can't show more than one such block.
 func TestTrap8(t *testing.T) {
-	e := &Engine{entries: map[primitives.Hash]*Entry{}}
+	e := &Engine{entries: map[primitives.Hash]*BlockNode{}}
 	layout := primitives.SingleShardLayout()
-	var all []*Entry
+	var all []*BlockNode
 	prev := primitives.Hash{}
 	for height := primitives.Height(1); height <= 5; height++ {
 		b := &primitives.Block{Header: (&primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev,
 			BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: height}}).Init()}
 		prev = b.Hash()
-		x := &Entry{Block: b, Hash: prev, Layout: layout, Shards: []ShardState{{Incoming: []*primitives.Receipt{{ID: primitives.Hash{byte(height), 1}}, {ID: primitives.Hash{byte(height), 2}}}}}}
+		x := &BlockNode{Block: b, Hash: prev, Layout: layout, Shards: []ShardState{{Incoming: []*primitives.Receipt{{ID: primitives.Hash{byte(height), 1}}, {ID: primitives.Hash{byte(height), 2}}}}}}
 		e.entries[prev], all = x, append(all, x)
 	}
 	for since, want := range map[primitives.Height][]byte{4: {5}, 3: {5, 4}, 1: {5, 4, 3, 2}} {

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Base is another chain, of which this one is a fork: what its accounts are after a block of it. What it says of a block never changes. Where
+// RemoteState is another chain, of which this one is a fork: what its accounts are after a block of it. What it says of a block never changes. Where
 // it does not give what it is asked for, or what can't be believed, the error wraps state.ErrAway. Its methods may wait for the network, and
 // are safe from any goroutine.
-type Base interface {
+type RemoteState interface {
 	// Pinned is the block that the fork was made of.
 	Pinned() primitives.Hash
 	// Get returns the value of a key (primitives.Inherited) after a block, nil if there is none.
@@ -28,15 +28,15 @@ type Base interface {
 	Again(err error) bool
 }
 
-// Over are the values of a fork: its own, and where it has none those that show through.
-type Over struct {
-	Base Base
+// ForkOverlay are the values of a fork: its own, and where it has none those that show through.
+type ForkOverlay struct {
+	Base RemoteState
 	Get  func(key []byte) ([]byte, error) // of its own; nil: absent
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
 // under tells which block of the base shows through at a key; false: nothing does.
-func (o *Over) under(key []byte) (at primitives.Hash, ok bool, err error) {
+func (o *ForkOverlay) under(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
 	}
@@ -47,7 +47,7 @@ func (o *Over) under(key []byte) (at primitives.Hash, ok bool, err error) {
 }
 
 // baseOf is under for a key, or a prefix of keys, of which it is not known that it was taken away.
-func (o *Over) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
+func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 	account, owned, err := primitives.TrieKeyAccount(key)
 	if err != nil {
 		return at, false, nil // not an account's, so nobody else has it
@@ -66,7 +66,7 @@ func (o *Over) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 }
 
 // Value returns the value of a key, nil if there is none.
-func (o *Over) Value(key []byte) ([]byte, error) {
+func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	if v, err := o.Get(key); v != nil || err != nil {
 		return v, err
 	}
@@ -74,7 +74,7 @@ func (o *Over) Value(key []byte) ([]byte, error) {
 }
 
 // shining is what shows through at a key that has no value of the fork's own.
-func (o *Over) shining(key []byte) ([]byte, error) {
+func (o *ForkOverlay) shining(key []byte) ([]byte, error) {
 	at, ok, err := o.under(key)
 	if !ok || err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (o *Over) shining(key []byte) ([]byte, error) {
 }
 
 // Each calls yield for the pairs behind after (nil: all) whose keys begin with prefix, ascending, until it says false.
-func (o *Over) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
+func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
 	at, ok := primitives.Hash{}, false
 	if primitives.Inherited(prefix) {
 		var err error
@@ -135,11 +135,11 @@ func (o *Over) Each(prefix, after []byte, yield func(key, value []byte) bool) er
 // forkTrie is the state of a fork: a trie of its own, and beneath it what the base has. What is recorded, and roots, are those of its own.
 type forkTrie struct {
 	local state.Trie
-	base  Base
+	base  RemoteState
 }
 
 // overBase shows what lies beneath, where there is something.
-func overBase(t state.Trie, base Base) state.Trie {
+func overBase(t state.Trie, base RemoteState) state.Trie {
 	if base == nil {
 		return t
 	}
@@ -148,7 +148,7 @@ func overBase(t state.Trie, base Base) state.Trie {
 
 // rooted shows the runtime a root.
 func rooted(r *trie.Root) state.Trie {
-	base, _ := r.Forest().Beneath().(Base)
+	base, _ := r.Forest().Beneath().(RemoteState)
 	return overBase(stateTrie{r}, base)
 }
 
@@ -160,8 +160,8 @@ func rootOf(t state.Trie) *trie.Root {
 	return t.(stateTrie).root
 }
 
-func (t forkTrie) over() *Over {
-	return &Over{
+func (t forkTrie) over() *ForkOverlay {
+	return &ForkOverlay{
 		Base: t.base,
 		Get:  func(key []byte) ([]byte, error) { return t.local.Get(key, nil) },
 		Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
@@ -306,7 +306,7 @@ func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) err
 }
 
 // forkedValues are the values of an older block of a fork.
-type forkedValues struct{ over Over }
+type forkedValues struct{ over ForkOverlay }
 
 func (v forkedValues) get(key []byte) ([]byte, error) { return v.over.Value(key) }
 
@@ -324,7 +324,7 @@ func overStored(s storedValues) pastValues {
 	if base == nil {
 		return s
 	}
-	return forkedValues{Over{Base: base, Get: s.get, Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
+	return forkedValues{ForkOverlay{Base: base, Get: s.get, Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
 		from := prefix
 		if after != nil {
 			from = append(bytes.Clone(after), 0)
@@ -362,4 +362,4 @@ func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 }
 
 // Fork returns the chain that this one is a fork of; nil: it is none.
-func (e *Engine) Fork() Base { return e.o.Base }
+func (e *Engine) Fork() RemoteState { return e.o.Base }

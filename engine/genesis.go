@@ -16,7 +16,7 @@ import (
 
 // NewChain reads what the engine needs from a genesis. records opens the genesis document (or its records file), each time
 // from its beginning; it is read when the chain begins. epochConfigs are the files of <home>/epoch_configs by name.
-func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*Chain, error) {
+func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*ChainSpec, error) {
 	if ownParameters(g.ChainID) {
 		return nil, fmt.Errorf("%w: %q", ErrChainID, g.ChainID)
 	}
@@ -25,7 +25,7 @@ func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs ma
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch configs: %w", err)
 	}
-	c := &Chain{
+	c := &ChainSpec{
 		ID: g.ChainID, Version: parameters.Version{Protocol: g.ProtocolVersion, Numbering: numbering}, Height: g.GenesisHeight,
 		Time: uint64(g.GenesisTime), GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice, MaxGasPrice: g.MaxGasPrice,
 		Adjustment: ratio(g.GasPriceAdjustmentRate), TotalSupply: g.TotalSupply,

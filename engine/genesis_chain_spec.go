@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Chain is what a genesis says that the engine needs. It is read-only.
-type Chain struct {
+// ChainSpec is what a genesis says that the engine needs. It is read-only.
+type ChainSpec struct {
 	ID             string
 	Version        parameters.Version // of the genesis
 	Height         primitives.Height

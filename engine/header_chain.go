@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// leading is the chain of headers where it is ahead of the blocks. Its rows begin above the folded block: what they say of older ones is the
+// headerChain is the chain of headers where it is ahead of the blocks. Its rows begin above the folded block: what they say of older ones is the
 // engine's own.
-type leading struct {
+type headerChain struct {
 	adding sync.Mutex // one list at a time; taken before mu
 	mu     sync.Mutex // taken behind epochMu, for one header's time
 	chain  *headerchain.Chain
@@ -154,7 +154,7 @@ func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 }
 
 // overtaken tells whether blocks have passed the highest header, so that theirs is the highest. The caller holds mu.
-func (l *leading) overtaken(tip *Entry) bool {
+func (l *headerChain) overtaken(tip *BlockNode) bool {
 	return l.chain != nil && !l.busy && !l.astray && l.chain.Head().Info.Height < tip.Height()
 }
 
@@ -368,7 +368,7 @@ func (s *leadingRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	if err != nil || info == nil {
 		return nil, err
 	}
-	if at := s.e.Entry(hash); at != nil { // what is not on disk yet may be lost, and the headers on it are written
+	if at := s.e.BlockNode(hash); at != nil { // what is not on disk yet may be lost, and the headers on it are written
 		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)

@@ -28,17 +28,17 @@ func TestLeadingHeaders(t *testing.T) {
 		list, bodies, heads = append(list, b), append(bodies, chunks), append(heads, b.Header)
 	}
 	other := seedKey("nobody")
-	standing := func(when string, h int, want blockpool.Standing) {
+	standing := func(when string, h int, want blockpool.Status) {
 		t.Helper()
 		b := list[h-1]
-		a, err := n.Admit(b)
+		a, err := n.Precheck(b)
 		if err != nil || a.Standing != want {
 			t.Fatalf("%s: block %d: standing %d, %v; want %d", when, h, a.Standing, err, want)
 		}
 		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); want != blockpool.Stranger && (a.Producer != by.AccountID || len(a.Needs) != 2) {
 			t.Errorf("%s: block %d by %q, want %q; needs %v", when, h, a.Producer, by.AccountID, a.Needs)
 		}
-		_, err = n.Admit(changed(b, &other, func(*primitives.BlockHeader) {}))
+		_, err = n.Precheck(changed(b, &other, func(*primitives.BlockHeader) {}))
 		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != blockpool.Stranger) {
 			t.Errorf("%s: block %d signed by nobody: %v", when, h, err)
 		}
@@ -87,7 +87,7 @@ func TestLeadingHeaders(t *testing.T) {
 	for i, b := range list[:50] { // blocks overtake the headers
 		n.accept(b, bodies[i])
 		if i%4 == 3 {
-			if err := n.Fold(); err != nil {
+			if err := n.AdvanceFlatHead(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestLeadingHeaders(t *testing.T) {
 	for i := 50; i < 70; i++ {
 		n.accept(list[i], bodies[i])
 	}
-	standingOver, err := n.Admit(changed(list[2], nil, func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight, h.Height = primitives.Hash{1}, 70, 71 }))
+	standingOver, err := n.Precheck(changed(list[2], nil, func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight, h.Height = primitives.Hash{1}, 70, 71 }))
 	if err != nil || standingOver.Standing != blockpool.Stranger {
 		t.Errorf("a block of an epoch that is over: %+v, %v", standingOver, err)
 	}

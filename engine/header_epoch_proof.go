@@ -21,7 +21,7 @@ func provenRow(id primitives.EpochID) string { return "proven " + string(id[:]) 
 
 // saveProvenEpoch puts aside what a proof has of the epoch two before that which begins with a block. What is not here any more, as
 // behind a folder's beginning, is not.
-func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *Entry) error {
+func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash,
 type blockTrees struct{ e *Engine }
 
 func (s blockTrees) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {
-	if at := s.e.Entry(hash); at != nil {
+	if at := s.e.BlockNode(hash); at != nil {
 		return at.Tree.Clone(), nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// oracle has the random values that keys have given lately. One follows from the block before and the key alone, so it is computed while that
+// vrfCache has the random values that keys have given lately. One follows from the block before and the key alone, so it is computed while that
 // block is applied and synced: proving takes as long as the rest of making a small block. Chains that go on from the same block, as worlds do and
 // what comes behind a way back, have the same values, so an engine and its children have one oracle. Safe from any goroutine.
-type oracle struct {
+type vrfCache struct {
 	mu   sync.Mutex
 	of   map[foretelling]*foretold
 	last [maxForetold]foretelling // of which it has the values, as a ring
@@ -38,7 +38,7 @@ func (f *foretold) compute(q *foretelling) {
 }
 
 // find returns the place of a value; fresh: nobody has asked for it yet.
-func (o *oracle) find(q *foretelling) (f *foretold, fresh bool) {
+func (o *vrfCache) find(q *foretelling) (f *foretold, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if f, ok := o.of[*q]; ok {

@@ -9,7 +9,7 @@ import (
 // TestOracle: what a key gives is what it proves, the same value is not proven twice, whoever asks first, and of many the oldest is forgotten.
 func TestOracle(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "oracle")
-	parent := &Engine{oracle: new(oracle)}
+	parent := &Engine{oracle: new(vrfCache)}
 	child := &Engine{oracle: parent.oracle}
 	random := primitives.Hash{7}
 	value, proof, err := parent.prove(random, key)

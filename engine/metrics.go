@@ -75,7 +75,7 @@ func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
 }
 
 // measure notes a block that is adopted. One goroutine calls it.
-func (t *Times) measure(p *Pending) {
+func (t *Times) measure(p *BlockImport) {
 	histogramAt(&t.Blocks, blockBounds).add(time.Since(p.began).Seconds())
 	for i := range p.jobs {
 		j := &p.jobs[i]

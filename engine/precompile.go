@@ -23,8 +23,8 @@ const (
 	hastenBytes  = 32 << 20
 )
 
-// haste is what is being compiled ahead.
-type haste struct {
+// precompiler is what is being compiled ahead.
+type precompiler struct {
 	looks sync.WaitGroup // at states for code
 
 	mu      sync.Mutex
@@ -46,14 +46,14 @@ type waitingCode struct {
 }
 
 // free tells whether code is not on its way, and there is room for more.
-func (h *haste) free(c hastyCode) bool {
+func (h *precompiler) free(c hastyCode) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.codes[c] && h.bytes < hastenBytes
 }
 
 // push takes code in, which is copied, and has it compiled.
-func (h *haste) push(vm action.Hastener, c hastyCode, code []byte) {
+func (h *precompiler) push(vm action.Hastener, c hastyCode, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.codes[c] || h.bytes+len(code) > hastenBytes {
@@ -71,14 +71,14 @@ func (h *haste) push(vm action.Hastener, c hastyCode, code []byte) {
 	}
 }
 
-func (h *haste) work(vm action.Hastener) {
+func (h *precompiler) work(vm action.Hastener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.waiting) > 0 {
 		c := h.waiting[0]
 		h.waiting = h.waiting[1:]
 		h.mu.Unlock()
-		vm.Hasten(c.code, c.rules)
+		vm.Precompile(c.code, c.rules)
 		h.mu.Lock()
 		delete(h.codes, c.hastyCode)
 		h.bytes -= len(c.code)
@@ -90,7 +90,7 @@ func (h *haste) work(vm action.Hastener) {
 // hastening is code that a block is going to need, to be looked at.
 type hastening struct {
 	vm    action.Hastener
-	entry *Entry // whose states are looked at
+	entry *BlockNode // whose states are looked at
 	seen  map[hasteKey]bool
 	list  []hasty
 }
@@ -108,7 +108,7 @@ type hasty struct {
 }
 
 // hasten begins to look at what is to be called by the states of an entry, which is held. nil: the VM compiles nothing.
-func (e *Engine) hasten(entry *Entry) *hastening {
+func (e *Engine) hasten(entry *BlockNode) *hastening {
 	vm, ok := e.o.VM.(action.Hastener)
 	if !ok {
 		return nil
@@ -165,7 +165,7 @@ func (h *hastening) addReceipts(t state.Trie, list []*primitives.Receipt) {
 }
 
 // hastenBlock has the code compiled that a block is about to run, whose jobs are made on the states of its parent.
-func (e *Engine) hastenBlock(p *Pending) {
+func (e *Engine) hastenBlock(p *BlockImport) {
 	h := e.hasten(p.parent)
 	if h == nil {
 		return
@@ -192,7 +192,7 @@ func (h *hastening) addLocal(in *apply.Input) {
 }
 
 // hastenNext has the code compiled that the receipts of an applied block are going to run in the next, in shards that are held.
-func (e *Engine) hastenNext(entry *Entry) {
+func (e *Engine) hastenNext(entry *BlockNode) {
 	h := e.hasten(entry)
 	if h == nil {
 		return
@@ -215,7 +215,7 @@ func (e *Engine) hastenNext(entry *Entry) {
 }
 
 // hurry looks at what was taken up, beside the caller, and compiles what is not. The states are held until it has looked.
-func (e *Engine) hurry(h *hastening, entry *Entry) {
+func (e *Engine) hurry(h *hastening, entry *BlockNode) {
 	if len(h.list) == 0 || !h.entry.Acquire() {
 		return
 	}
@@ -246,7 +246,7 @@ func (e *Engine) hurry(h *hastening, entry *Entry) {
 
 // Hasten has code compiled that validators say is deployed in a shard which is not held, by the rules of the head, so that its first call takes no longer
 // than others where a witness shows it. Safe from any goroutine.
-func (e *Engine) Hasten(codes [][]byte) {
+func (e *Engine) Precompile(codes [][]byte) {
 	vm, ok := e.o.VM.(action.Hastener)
 	if !ok {
 		return

@@ -19,8 +19,8 @@ const warmAgain = 100 * time.Millisecond
 // mostContracts is how often it may be found that an account has other code by the time that its code is compiled.
 const mostContracts = 4
 
-// Unready is code that a transaction deploys or calls and that was not compiled when it was looked at. Safe from any goroutine.
-type Unready struct {
+// PendingCompilation is code that a transaction deploys or calls and that was not compiled when it was looked at. Safe from any goroutine.
+type PendingCompilation struct {
 	e    *Engine
 	vm   compiling
 	of   primitives.AccountID // the signer
@@ -31,7 +31,7 @@ type Unready struct {
 }
 
 // Code names the code, in its order. bytes is how much of it the transaction brings.
-func (u *Unready) Code() (name primitives.Hash, bytes int) {
+func (u *PendingCompilation) Code() (name primitives.Hash, bytes int) {
 	return primitives.HashBytes(u.names), u.bytes
 }
 
@@ -48,14 +48,14 @@ type unready struct {
 	global  primitives.GlobalContractID // that the account is about to use; zero: what it has
 }
 
-// Unready returns the code that a transaction deploys or calls and that is not compiled; nil: there is none. It looks into delegate
+// PendingCompilation returns the code that a transaction deploys or calls and that is not compiled; nil: there is none. It looks into delegate
 // actions. What a contract deploys or calls is not seen from here. Safe from any goroutine.
-func (e *Engine) Unready(tx *primitives.SignedTransaction) *Unready {
+func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
 	vm, ok := e.o.VM.(compiling)
 	if !ok {
 		return nil
 	}
-	u := &Unready{e: e, vm: vm, of: tx.SignerID}
+	u := &PendingCompilation{e: e, vm: vm, of: tx.SignerID}
 	u.add(tx.ReceiverID, tx.Actions)
 	for _, a := range tx.Actions {
 		switch a := a.(type) {
@@ -73,7 +73,7 @@ func (e *Engine) Unready(tx *primitives.SignedTransaction) *Unready {
 }
 
 // add looks at actions for an account. What a call runs is what stands at the head, unless an action before it brings other code.
-func (u *Unready) add(to primitives.AccountID, actions []primitives.Action) {
+func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
 	codesOf(to, actions, func(x unready) {
 		if x.code != nil {
@@ -118,14 +118,14 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(unr
 }
 
 // Warm asks for the code to be compiled in the background, and waits for nothing.
-func (u *Unready) Warm() {
+func (u *PendingCompilation) Warm() {
 	rules := &u.e.Head().Config.Wasm
 	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
 }
 
 // Compile has the code compiled in the background and returns when that is done, when it has failed, of which a block that needs the
 // code will say more, or when end is closed. It looks again at what accounts have then, since that may be another contract meanwhile.
-func (u *Unready) Compile(end <-chan struct{}) {
+func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()
 	tried := map[primitives.Hash]bool{}
@@ -177,7 +177,7 @@ func (u *Unready) Compile(end <-chan struct{}) {
 }
 
 // each shows what is still not compiled. code is gone when do returns.
-func (u *Unready) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
+func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
 	for i := range u.list {
 		x := &u.list[i]
 		if x.code != nil {

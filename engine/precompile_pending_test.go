@@ -119,7 +119,7 @@ func TestUnready(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			vm.asked, vm.done = nil, nil
-			u := n.Unready(&primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: c.to, Actions: c.actions}})
+			u := n.PendingCompilation(&primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: c.to, Actions: c.actions}})
 			if len(vm.asked) > 0 {
 				t.Errorf("%s: %q are compiled before anybody says so", c.name, vm.asked)
 			}
@@ -156,14 +156,14 @@ func TestUnready(t *testing.T) {
 		})
 	}
 	vm.ready = append(vm.ready, primitives.HashBytes([]byte("own")))
-	if n.Unready(calls(owner)) != nil {
+	if n.PendingCompilation(calls(owner)) != nil {
 		t.Error("a contract that is compiled is not ready")
 	}
 }
 
 // TestCompile: who waits for code waits while the compiler is at work for it, and no longer.
 func TestCompile(t *testing.T) {
-	begin := func(u *Unready, end <-chan struct{}) (done chan struct{}) {
+	begin := func(u *PendingCompilation, end <-chan struct{}) (done chan struct{}) {
 		done = make(chan struct{})
 		go func() {
 			defer close(done)
@@ -181,15 +181,15 @@ func TestCompile(t *testing.T) {
 			return false
 		}
 	}
-	for name, test := range map[string]func(t *testing.T, n *node, vm *compilerVM, u *Unready){
-		"it has failed": func(t *testing.T, _ *node, vm *compilerVM, u *Unready) {
+	for name, test := range map[string]func(t *testing.T, n *node, vm *compilerVM, u *PendingCompilation){
+		"it has failed": func(t *testing.T, _ *node, vm *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
 			vm.makeReady(false)
 			if !ended(done) || len(vm.asked) != 1 {
 				t.Errorf("it is asked for %q, and goes on", vm.asked)
 			}
 		},
-		"the compiler has too much to do": func(t *testing.T, _ *node, vm *compilerVM, u *Unready) {
+		"the compiler has too much to do": func(t *testing.T, _ *node, vm *compilerVM, u *PendingCompilation) {
 			vm.full = 3
 			done := begin(u, nil)
 			for range 3 {
@@ -204,7 +204,7 @@ func TestCompile(t *testing.T) {
 				t.Errorf("it was asked for %d times, want 4", len(vm.asked))
 			}
 		},
-		"the account has other code by then": func(t *testing.T, n *node, vm *compilerVM, u *Unready) {
+		"the account has other code by then": func(t *testing.T, n *node, vm *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
 			vm.ready = append(vm.ready, primitives.HashBytes([]byte("own")))
 			was := vm.done[0]
@@ -219,10 +219,10 @@ func TestCompile(t *testing.T) {
 				t.Error("it waits for more")
 			}
 		},
-		"the account is gone by then": func(t *testing.T, n *node, vm *compilerVM, u *Unready) {
+		"the account is gone by then": func(t *testing.T, n *node, vm *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
 			n.does(1, &primitives.DeleteAccount{Beneficiary: bare})
-			if n.Unready(calls(owner)) != nil {
+			if n.PendingCompilation(calls(owner)) != nil {
 				t.Error("the account is still there")
 			}
 			vm.makeReady(false)
@@ -230,7 +230,7 @@ func TestCompile(t *testing.T) {
 				t.Error("it waits for the code of nobody")
 			}
 		},
-		"nobody waits any more": func(t *testing.T, _ *node, vm *compilerVM, u *Unready) {
+		"nobody waits any more": func(t *testing.T, _ *node, vm *compilerVM, u *PendingCompilation) {
 			end := make(chan struct{})
 			done := begin(u, end)
 			close(end)
@@ -238,7 +238,7 @@ func TestCompile(t *testing.T) {
 				t.Error("it waits on")
 			}
 		},
-		"nobody waits any more for a compiler with too much to do": func(t *testing.T, _ *node, vm *compilerVM, u *Unready) {
+		"nobody waits any more for a compiler with too much to do": func(t *testing.T, _ *node, vm *compilerVM, u *PendingCompilation) {
 			vm.full = 1 << 30
 			end := make(chan struct{})
 			done := begin(u, end)
@@ -247,7 +247,7 @@ func TestCompile(t *testing.T) {
 				t.Error("it waits on")
 			}
 		},
-		"it neither ends nor fails": func(t *testing.T, _ *node, _ *compilerVM, u *Unready) {
+		"it neither ends nor fails": func(t *testing.T, _ *node, _ *compilerVM, u *PendingCompilation) {
 			done := begin(u, nil)
 			time.Sleep(CompileWait - time.Second)
 			if ended(done) {
@@ -261,7 +261,7 @@ func TestCompile(t *testing.T) {
 	} {
 		n, vm := unreadyNode(t)
 		synctest.Test(t, func(t *testing.T) {
-			u := n.Unready(calls(owner))
+			u := n.PendingCompilation(calls(owner))
 			if u == nil {
 				t.Fatal("a contract that is not compiled is ready")
 			}

@@ -28,7 +28,7 @@ func (v *hastyVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *hastyVM) Hasten(code []byte, _ *parameters.Wasm) {
+func (v *hastyVM) Precompile(code []byte, _ *parameters.Wasm) {
 	v.all.Add(1)
 	defer v.all.Done()
 	v.asked <- string(code)
@@ -92,7 +92,7 @@ func TestHasten(t *testing.T) {
 	begin := func() {
 		t.Helper()
 		before := n.Head().refs.Load()
-		p, err := n.Begin(block, chunks, true)
+		p, err := n.BeginImport(block, chunks, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestHasten(t *testing.T) {
 // taken in, until there is room again.
 func TestHasteIsBounded(t *testing.T) {
 	vm := &hastyVM{asked: make(chan string, 100), end: make(chan struct{})}
-	var h haste
+	var h precompiler
 	rules := &parameters.MustGet(parameters.June(86)).Wasm
 	push := func(n byte, size int) {
 		code := make([]byte, size)
@@ -200,7 +200,7 @@ func TestHastenBesideTrim(t *testing.T) {
 	n.o.VM = &hastyVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	n.does(2, deploys("more"))
-	if err := n.Fold(); err != nil { // what is unchanged since may leave
+	if err := n.AdvanceFlatHead(); err != nil { // what is unchanged since may leave
 		t.Fatal(err)
 	}
 	n.o.VM, n.o.StateBytes = vm, 1
@@ -217,9 +217,9 @@ func TestHastenBesideTrim(t *testing.T) {
 func TestHastenTold(t *testing.T) {
 	n, _ := unreadyNode(t)
 	n.o.VM = nil
-	n.Hasten([][]byte{[]byte("one")})
+	n.Precompile([][]byte{[]byte("one")})
 	vm := &hastyVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, asked: make(chan string, 10), end: make(chan struct{})}
 	n.o.VM = vm
-	n.Hasten([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
+	n.Precompile([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
 	vm.wants(t, n, "what others tell", "one", "two")
 }

@@ -14,7 +14,7 @@ import (
 // headers finds headers for package chain, on the branch of tip.
 type headers struct {
 	e   *Engine
-	tip *Entry
+	tip *BlockNode
 }
 
 func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
@@ -73,11 +73,11 @@ func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
 
 // Header returns the header of a known block.
 func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
-	return e.header(e.Entry(hash), hash)
+	return e.header(e.BlockNode(hash), hash)
 }
 
 // header returns the header of at, or if that is nil of the stored block.
-func (e *Engine) header(at *Entry, hash primitives.Hash) (*primitives.BlockHeader, error) {
+func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockHeader, error) {
 	if at != nil {
 		return at.Header(), nil
 	}
@@ -93,7 +93,7 @@ func (e *Engine) header(at *Entry, hash primitives.Hash) (*primitives.BlockHeade
 	return h, borsh.Unmarshal(raw, h)
 }
 
-func (e *Engine) lightClientBlock(tip *Entry, head *primitives.BlockHeader) (*primitives.LightClientBlock, error) {
+func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) (*primitives.LightClientBlock, error) {
 	return chain.LightClientBlock(head, headers{e, tip}, func(id primitives.EpochID) (bps []primitives.ValidatorStake, err error) {
 		err = e.Epochs(func(m *epoch.Manager) (err error) { bps, err = m.BlockProducersOrdered(id); return })
 		return bps, err
@@ -117,7 +117,7 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 		return b, nil
 	}
 	for x := head; x != nil; { // while the next epoch's first block is not folded, rows of all branches are there
-		parent := e.Entry(x.Header().PrevHash)
+		parent := e.BlockNode(x.Header().PrevHash)
 		if parent != nil && parent.Header().EpochID == at.NextEpochID && x.Header().EpochID != at.NextEpochID {
 			b, err := e.lightClientBlock(parent, parent.Header())
 			if errors.Is(err, ErrUnknown) || errors.Is(err, storage.ErrNotFound) || parent.Header().LastFinalBlock.IsZero() {
@@ -138,7 +138,7 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 // saveLightClientBlock keeps the view of an epoch's last final block with the first block of the next one, on any branch, the head's or
 // not: the row stands and falls with that block. With the block that makes a branch the head it would be lost where that is on another
 // branch above the same first block.
-func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *Entry) error {
+func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // WholeBlock returns a stored block with its body, of any branch. storage.ErrNotFound or ErrGone: there is none.
 func (e *Engine) WholeBlock(hash primitives.Hash) (*primitives.Block, error) {
-	if x := e.Entry(hash); x != nil {
+	if x := e.BlockNode(hash); x != nil {
 		return x.Block, nil
 	}
 	rec, err := e.store.BlockByHash(hash)

@@ -26,7 +26,7 @@ func TestOthers(t *testing.T) {
 		maker.accept(b, chunks)
 		list, bodies = append(list, b), append(bodies, chunks)
 		if len(list) == 40 {
-			if err := maker.Fold(); err != nil {
+			if err := maker.AdvanceFlatHead(); err != nil {
 				t.Fatal(err)
 			}
 		}

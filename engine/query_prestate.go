@@ -50,25 +50,25 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 	}
 	o := SimulateOptions{Signature: verify.Checked, VM: vm, Alone: true, Mocks: mocks}
 	notes := make([]notes, len(at.Shards))
-	on := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
+	on := &State{BlockNode: at.BlockNode, past: make([]state.Trie, len(at.Shards))}
 	for i := range notes {
 		if !at.Shards[i].Held() {
 			return nil, fmt.Errorf("%w: shard %d", ErrUntracked, at.Shards[i].ID)
 		}
 		notes[i] = map[string]bool{}
-		on.past[i] = noted(overBase(&pastTrie{base: idleValues{e.valuesOf(ctx.Err, at.Entry, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
+		on.past[i] = noted(overBase(&pastTrie{base: idleValues{e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
 	}
 	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTouched, err)
 	}
 	c := &view.Case{Tx: was.Transaction, At: view.At{Height: at.Height(), Hash: at.Hash}, Timestamp: in.Header().Timestamp, Outcomes: e.deeds(&was), Mocked: mocks.Names()}
-	alone := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
+	alone := &State{BlockNode: at.BlockNode, past: make([]state.Trie, len(at.Shards))}
 	sum := 0
 	for i := range notes {
 		if sum += len(notes[i]); sum > MaxTouched {
 			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrTouched, hash, MaxTouched)
 		}
-		of := touchedShard{values: overStored(e.valuesOf(ctx.Err, at.Entry, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
+		of := touchedShard{values: overStored(e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
 		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {
 			return nil, err
 		}

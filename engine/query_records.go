@@ -58,7 +58,7 @@ func (e *Engine) eachRecord(ctx context.Context, hash primitives.Hash, accounts 
 }
 
 // valuesOf are the values of a shard after a stored block. ask is that of StateUntil.
-func (e *Engine) valuesOf(ask func() error, at *Entry, i primitives.ShardIndex) storedValues {
+func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardIndex) storedValues {
 	return storedValues{e, ref(at), at.Shards[i].ID, accounts(at.Layout, i), ask}
 }
 

@@ -40,7 +40,7 @@ type SimulateOptions struct {
 // between two blocks. Safe from any goroutine.
 func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*view.Simulation, error) {
 	if !o.Alone {
-		invalid, err := e.checkAt(at.Entry, at.Trie, tx, o.Signature)
+		invalid, err := e.checkAt(at.BlockNode, at.Trie, tx, o.Signature)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
 	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // it was checked by checkAt
-	s.block = e.actionBlock(at.Entry, info)
+	s.block = e.actionBlock(at.BlockNode, info)
 	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
 	s.block.GasPrice, s.block.MinimumStake, s.block.Beside = h.NextGasPrice, minimum, true
 	if s.block.Mocks = e.mocks.Load(); o.Alone {

@@ -51,7 +51,7 @@ func (e *Engine) Tell(hash primitives.Hash, signer primitives.AccountID) ([]byte
 // behind it, and comes with the next answer: a client is told of nothing, not even optimistically, for which another node's word stands alone. Signer and receiver are
 // those for whom outcomes say that they were executed. What no root covers is believed: texts of failures, profiles, and of the transaction nonce, actions, key and signature.
 // ErrAnswer: the answer is of no use.
-func (e *Engine) Told(o *view.FinalOutcome, hash primitives.Hash) error {
+func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: of another transaction", ErrAnswer)
 	}

@@ -31,13 +31,13 @@ func TestToldCopy(t *testing.T) {
 	if altered.Hash() != block.Hash() {
 		t.Fatal("it is another block")
 	}
-	if _, err := n.Admit(altered); err != nil {
+	if _, err := n.Precheck(altered); err != nil {
 		t.Fatalf("it shows at once: %v", err)
 	}
-	if _, err := n.Begin(altered, chunks, false); !errors.Is(err, chain.InvalidChunk) || VerdictOf(err) != Early {
+	if _, err := n.BeginImport(altered, chunks, false); !errors.Is(err, chain.InvalidChunk) || VerdictOf(err) != Early {
 		t.Fatalf("another chunk's signature: %v, verdict %d", err, VerdictOf(err))
 	}
-	p, err := n.Begin(told(), chunks, false)
+	p, err := n.BeginImport(told(), chunks, false)
 	if err != nil {
 		t.Fatal(err)
 	}

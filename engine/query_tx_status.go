@@ -39,7 +39,7 @@ func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.O
 func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	at := e.Head()
 	for at != nil && at.Height() > ref.Height {
-		next := e.Entry(at.Header().PrevHash)
+		next := e.BlockNode(at.Header().PrevHash)
 		if next == nil { // below what is in memory the store keeps the canonical chain alone
 			ok, err := e.store.IsCanonical(ref)
 			return err == nil && ok
@@ -197,7 +197,7 @@ func (s *source) IsFinal(block primitives.Hash) bool {
 
 // Ref names a known block by hash.
 func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
-	if x := e.Entry(hash); x != nil {
+	if x := e.BlockNode(hash); x != nil {
 		return ref(x), nil
 	}
 	rec, err := e.store.BlockByHash(hash)

@@ -17,7 +17,7 @@ import (
 // first block. A child may have children.
 
 // Child opens a child behind a snapshot. change may set other options than the parent's. Safe from any goroutine. ErrEnded.
-func (e *Engine) Child(s *Snapshot, change func(*Options)) (*Engine, error) {
+func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if s.Ended() || !s.at.Acquire() {
 		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
 	}
@@ -35,7 +35,7 @@ func (e *Engine) Child(s *Snapshot, change func(*Options)) (*Engine, error) {
 	}
 	o.Store = store
 	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, oracle: e.oracle, pricing: e.pricing, genesis: e.genesis,
-		entries: map[primitives.Hash]*Entry{at.Hash: at}, foldedAt: at, mains: newMainResults(o.Mains)}
+		entries: map[primitives.Hash]*BlockNode{at.Hash: at}, foldedAt: at, mains: newMainResults(o.Mains)}
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at
 	}
@@ -49,8 +49,8 @@ func (e *Engine) Child(s *Snapshot, change func(*Options)) (*Engine, error) {
 }
 
 // twin is the same block with the same states, held by itself.
-func (e *Entry) twin() *Entry {
-	t := &Entry{Block: e.Block, Hash: e.Hash, Layout: e.Layout, Config: e.Config, Tree: e.Tree, Shards: slices.Clone(e.Shards), finalHeight: e.finalHeight}
+func (e *BlockNode) twin() *BlockNode {
+	t := &BlockNode{Block: e.Block, Hash: e.Hash, Layout: e.Layout, Config: e.Config, Tree: e.Tree, Shards: slices.Clone(e.Shards), finalHeight: e.finalHeight}
 	t.refs.Store(1)
 	t.stored.Store(true)
 	t.rules.Store(e.rules.Load())
@@ -72,7 +72,7 @@ func (e *Engine) Discard() error {
 	e.EndSnapshots()
 	e.mu.Lock()
 	gone := e.entries
-	e.entries = map[primitives.Hash]*Entry{}
+	e.entries = map[primitives.Hash]*BlockNode{}
 	e.mu.Unlock()
 	for _, x := range gone {
 		if !x.light {

@@ -42,7 +42,7 @@ func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
 }
 
 // bear opens a child behind a snapshot of the head.
-func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *Snapshot) *kin {
+func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 	t.Helper()
 	c, err := k.Child(s, nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestChild(t *testing.T) {
 	}
 	family := []*kin{n, n.bear(t, g, s), n.bear(t, g, s)}
 	first := family[1]
-	var inner, early *Snapshot
+	var inner, early *RevertPoint
 	for i := range 120 {
 		k := family[i%len(family)]
 		gap := primitives.Height(1)
@@ -132,7 +132,7 @@ func TestChild(t *testing.T) {
 				if err != nil {
 					t.Fatalf("chain %d: state of its block %d: %v", i, x.block.Header.Height, err)
 				}
-				if k != n && n.Entry(hash) != nil && at.past != nil {
+				if k != n && n.BlockNode(hash) != nil && at.past != nil {
 					t.Fatalf("chain %d: of block %d, which its parent has in memory, it has values alone", i, x.block.Header.Height)
 				}
 				want, err := k.judge.StateAt(hash)
@@ -170,7 +170,7 @@ func TestChild(t *testing.T) {
 		t.Errorf("a child of a snapshot that has ended: %v", err)
 	}
 	for _, e := range []*node{n.node, n.judge} {
-		if err := e.Fold(); err != nil {
+		if err := e.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -168,9 +168,9 @@ type dataOf struct {
 
 // patchCheck is what the records so far have made of the head's state.
 type patchCheck struct {
-	head       *Entry
+	head       *BlockNode
 	rules      *rules
-	base       Base
+	base       RemoteState
 	treasury   primitives.AccountID
 	validators func(primitives.AccountID) bool              // those of the genesis
 	accounts   map[primitives.AccountID]*primitives.Account // nil: gone

@@ -23,10 +23,10 @@ var (
 	ErrAhead = errors.New("engine: blocks are on their way to the disk")
 )
 
-// Snapshot is a block to which the chain may go back. Its states stay at hand as long as it does.
-type Snapshot struct {
-	entry  *Entry // held; nil: it has ended
-	at     *Entry // the same, for good
+// RevertPoint is a block to which the chain may go back. Its states stay at hand as long as it does.
+type RevertPoint struct {
+	entry  *BlockNode // held; nil: it has ended
+	at     *BlockNode // the same, for good
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef
@@ -34,13 +34,13 @@ type Snapshot struct {
 }
 
 // Ref names the block.
-func (s *Snapshot) Ref() storage.BlockRef { return s.ref }
+func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 
 // Ended tells whether there is no way back to it any more. Safe from any goroutine.
-func (s *Snapshot) Ended() bool { return s.ended.Load() }
+func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
-// Snapshot keeps the way back to the head, until EndSnapshot. Nothing is written. ErrAhead.
-func (e *Engine) Snapshot() (*Snapshot, error) {
+// RevertPoint keeps the way back to the head, until EndSnapshot. Nothing is written. ErrAhead.
+func (e *Engine) Snapshot() (*RevertPoint, error) {
 	if e.Ahead() > 0 {
 		return nil, ErrAhead
 	}
@@ -48,7 +48,7 @@ func (e *Engine) Snapshot() (*Snapshot, error) {
 	if !h.entry.Acquire() {
 		return nil, fmt.Errorf("engine: the states of block %d are gone", h.entry.Height())
 	}
-	s := &Snapshot{entry: h.entry, at: h.entry, ref: ref(h.entry), final: h.final}
+	s := &RevertPoint{entry: h.entry, at: h.entry, ref: ref(h.entry), final: h.final}
 	e.epochMu.Lock()
 	s.epochs = e.epochs.Mark()
 	e.epochMu.Unlock()
@@ -57,28 +57,28 @@ func (e *Engine) Snapshot() (*Snapshot, error) {
 }
 
 // Share takes a snapshot of the block of another one, which ends by itself. ErrEnded.
-func (e *Engine) Share(s *Snapshot) (*Snapshot, error) {
+func (e *Engine) Share(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
 	}
-	t := &Snapshot{entry: s.entry, at: s.entry, ref: s.ref, final: s.final, epochs: s.epochs}
+	t := &RevertPoint{entry: s.entry, at: s.entry, ref: s.ref, final: s.final, epochs: s.epochs}
 	e.snapshots = append(e.snapshots, t)
 	return t, nil
 }
 
 // EndSnapshot gives up a snapshot; one that has ended may be.
-func (e *Engine) EndSnapshot(s *Snapshot) {
+func (e *Engine) EndSnapshot(s *RevertPoint) {
 	if s.entry == nil {
 		return
 	}
 	s.entry.Release()
 	s.entry = nil
 	s.ended.Store(true)
-	e.snapshots = slices.DeleteFunc(e.snapshots, func(x *Snapshot) bool { return x == s })
+	e.snapshots = slices.DeleteFunc(e.snapshots, func(x *RevertPoint) bool { return x == s })
 }
 
 // endAside gives up the snapshots of blocks that are not of the chain of a new head.
-func (e *Engine) endAside(head *Entry) {
+func (e *Engine) endAside(head *BlockNode) {
 	if len(e.snapshots) == 0 {
 		return
 	}
@@ -118,7 +118,7 @@ func (e *Engine) foldable(upto storage.BlockRef) storage.BlockRef {
 // Rewind makes a snapshot's block the head again. All blocks behind it, and all that are not its ancestors, are as if they had never been,
 // on the disk too, and their heights come again. Snapshots of such blocks end; the snapshot itself stays. A fold that runs is waited for.
 // ErrEnded; ErrAhead; other errors are fatal to the node, but for ErrFull of the store, after which nothing has changed.
-func (e *Engine) Rewind(s *Snapshot) error {
+func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
 	}
@@ -138,12 +138,12 @@ func (e *Engine) Rewind(s *Snapshot) error {
 }
 
 // forgetBehind takes from the memory what Rewind has taken from the store.
-func (e *Engine) forgetBehind(s *Snapshot) {
+func (e *Engine) forgetBehind(s *RevertPoint) {
 	keep := map[primitives.Hash]bool{s.ref.Hash: true}
 	for x := e.Adopted(s.entry.Header().PrevHash); x != nil; x = e.Adopted(x.Header().PrevHash) {
 		keep[x.Hash] = true
 	}
-	var gone []*Entry
+	var gone []*BlockNode
 	e.mu.Lock()
 	for hash, x := range e.entries {
 		if !keep[hash] {
@@ -164,7 +164,7 @@ func (e *Engine) forgetBehind(s *Snapshot) {
 			e.EndSnapshot(x)
 		}
 	}
-	e.warm = slices.DeleteFunc(e.warm, func(x *Entry) bool { return e.Adopted(x.Hash) != x })
+	e.warm = slices.DeleteFunc(e.warm, func(x *BlockNode) bool { return e.Adopted(x.Hash) != x })
 	e.trimmedAt = min(e.trimmedAt, s.ref.Height)
 	e.patch = patchOf{}
 	hashes := make([]primitives.Hash, len(gone))

@@ -16,11 +16,11 @@ import (
 // ErrNotYet says that a shard that comes in can't take the next step: blocks have to be folded first, or parts to come.
 var ErrNotYet = errors.New("engine: the shard is not there yet")
 
-// Joining brings a shard into an engine that runs: its state after a block as parts, which are judged as they come, then what the blocks
+// ShardCatchup brings a shard into an engine that runs: its state after a block as parts, which are judged as they come, then what the blocks
 // behind did in it, one by one, while others are processed; at last it is held with the rest. A restart goes on where it was, with the
 // same Join. It belongs to the engine's goroutine, but for Part; while it lasts the layout must stay, and Finish wants no block between Begin
 // and Commit. What others have sent that is wrong is ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
-type Joining struct {
+type ShardCatchup struct {
 	e      *Engine
 	id     primitives.ShardID
 	index  primitives.ShardIndex
@@ -30,15 +30,15 @@ type Joining struct {
 	next   *primitives.Chunk
 	before [][]*primitives.Receipt // that came to the shard after its last chunk up to at, oldest first
 
-	block *Entry // where the shard is, which ours need not hold; nil: parts are awaited
+	block *BlockNode // where the shard is, which ours need not hold; nil: parts are awaited
 	shard ShardState
 }
 
 // Join begins or goes on to bring in a shard. next is its last new chunk in the block before an epoch's sync block (SyncPoint), or in an older
 // one if it has missed that: its header says which state comes, its body what the shard had sent. before are the chunks of blocks behind the
 // shard's last chunk before that, as proofs to the shard: none where it has missed none.
-func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*Joining, error) {
-	j := &Joining{e: e, index: index, layout: point.Layout, point: ref(point), next: next}
+func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*ShardCatchup, error) {
+	j := &ShardCatchup{e: e, index: index, layout: point.Layout, point: ref(point), next: next}
 	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) || tip.Shards[index].Held() {
 		return nil, fmt.Errorf("%w: shard index %d of block %d is not one to bring in", ErrUnknown, index, point.Height())
 	}
@@ -55,7 +55,7 @@ func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitive
 		return nil, fmt.Errorf("%w: behind block %d", ErrReshard, at.Height())
 	}
 	j.at = ref(at)
-	if left, ok := e.store.LeftAt(j.id); ok && j.at.Height <= left {
+	if left, ok := e.store.UntrackedAt(j.id); ok && j.at.Height <= left {
 		return nil, fmt.Errorf("%w: shard %d was here up to block %d", ErrNotYet, j.id, left)
 	}
 	if err := j.gather(at, before); err != nil {
@@ -73,7 +73,7 @@ func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitive
 }
 
 // gather takes the receipts that came to the shard between its last chunk and the block after which its state comes.
-func (j *Joining) gather(at *Entry, before map[primitives.Hash][]*primitives.Chunk) error {
+func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primitives.Chunk) error {
 	since := at.Block.Body.Chunks[j.index].HeightIncluded
 	for at.Height() > since {
 		y, err := j.bare(at, before[at.Hash])
@@ -89,8 +89,8 @@ func (j *Joining) gather(at *Entry, before map[primitives.Hash][]*primitives.Chu
 }
 
 // bare is a block as one sees it who holds this shard alone: its new chunks with what they bring to it.
-func (j *Joining) bare(x *Entry, chunks []*primitives.Chunk) (*Entry, error) {
-	y := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)), finalHeight: x.finalHeight}
+func (j *ShardCatchup) bare(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
+	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)), finalHeight: x.finalHeight}
 	holds, held := make([]bool, len(x.Shards)), []primitives.ShardID{j.id}
 	holds[j.index] = true
 	for k, h := range x.Block.Body.Chunks {
@@ -123,7 +123,7 @@ func (j *Joining) bare(x *Entry, chunks []*primitives.Chunk) (*Entry, error) {
 }
 
 // whereOf is the block at which the store has a shard that is on its way; entered: it has it.
-func (e *Engine) whereOf(id primitives.ShardID) (*Entry, bool, error) {
+func (e *Engine) whereOf(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().Folded
 	at, here := e.store.ShardAt(id)
 	for now := e.store.Tip().Folded; now != folded; now = e.store.Tip().Folded { // a fold runs beside this
@@ -153,7 +153,7 @@ func saidOf(h *primitives.ChunkHeader) *chain.ChunkExtra {
 }
 
 // resume takes up a shard that the store has at a block.
-func (j *Joining) resume(x *Entry) error {
+func (j *ShardCatchup) resume(x *BlockNode) error {
 	j.block, j.shard = x, x.Shards[j.index]
 	if ref(x) == j.at {
 		j.shard = ShardState{ID: j.id, Extra: saidOf(&j.next.Header), Outgoing: j.next.PrevOutgoingReceipts}
@@ -167,10 +167,10 @@ func (j *Joining) resume(x *Entry) error {
 }
 
 // Root is the state root whose parts are awaited.
-func (j *Joining) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
+func (j *ShardCatchup) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
 
 // Has returns the parts that have come, before a restart too; nil once the shard has them all.
-func (j *Joining) Has() ([]uint64, error) {
+func (j *ShardCatchup) Has() ([]uint64, error) {
 	if j.block != nil {
 		return nil, nil
 	}
@@ -178,12 +178,12 @@ func (j *Joining) Has() ([]uint64, error) {
 }
 
 // Part judges a part of the shard's state and stores it. Any goroutine may call it.
-func (j *Joining) Part(id trie.PartID, strings [][]byte) error {
+func (j *ShardCatchup) Part(id trie.PartID, strings [][]byte) error {
 	return stagePart(&j.e.o, j.id, j.at, j.Root(), id, strings)
 }
 
 // Enter makes the parts the shard's state; total is how many there are. ErrNotYet: one is missing, or their block is not folded.
-func (j *Joining) Enter(total uint64) error {
+func (j *ShardCatchup) Enter(total uint64) error {
 	if j.block != nil {
 		return nil
 	}
@@ -216,11 +216,11 @@ func (j *Joining) Enter(total uint64) error {
 }
 
 // pin keeps the state with which the shard comes in as a snapshot, for who needs it next: later all that has changed since is to be taken back for that, which may be too much.
-func (j *Joining) pin() error {
+func (j *ShardCatchup) pin() error {
 	if _, there := j.e.pinOf(j.at.Hash, j.index); there {
 		return nil
 	}
-	made, err := j.e.storePin(&storage.Pin{Shard: j.id, Index: j.index, At: j.at, Of: j.point, Root: j.Root(), Accounts: accounts(j.layout, j.index)}, j.shard.root)
+	made, err := j.e.storePin(&storage.StateSnapshot{Shard: j.id, Index: j.index, At: j.at, Of: j.point, Root: j.Root(), Accounts: accounts(j.layout, j.index)}, j.shard.root)
 	if err != nil || !made {
 		return err
 	}
@@ -228,7 +228,7 @@ func (j *Joining) pin() error {
 }
 
 // At is the block after which the shard's state is here.
-func (j *Joining) At() storage.BlockRef {
+func (j *ShardCatchup) At() storage.BlockRef {
 	if j.block == nil {
 		return storage.BlockRef{}
 	}
@@ -236,7 +236,7 @@ func (j *Joining) At() storage.BlockRef {
 }
 
 // Next names the folded block whose new chunks CatchUp takes next; false: it is at the folded block, and Finish does the rest.
-func (j *Joining) Next() (storage.BlockRef, bool, error) {
+func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
 	}
@@ -250,7 +250,7 @@ func (j *Joining) Next() (storage.BlockRef, bool, error) {
 
 // CatchUp does what the block that Next names did in the shard. chunks are the block's new ones, that of the shard with its transactions,
 // those of others that are not held with the proofs of what they bring to it.
-func (j *Joining) CatchUp(chunks []*primitives.Chunk) error {
+func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	at, more, err := j.Next()
 	if err != nil || !more {
 		return errors.Join(err, ErrNotYet)
@@ -283,7 +283,7 @@ func (j *Joining) CatchUp(chunks []*primitives.Chunk) error {
 }
 
 // commit stores what a block did in the shard.
-func (j *Joining) commit(x *Entry, s, before *ShardState, changes []storage.FrontierChange) error {
+func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []storage.FrontierChange) error {
 	out := storedShards([]ShardState{*s})[0]
 	prev := *before
 	prev.OutgoingAt = primitives.Hash{} // the receipts that a chunk brings stand with it: who sent them may not be stored with them
@@ -294,7 +294,7 @@ func (j *Joining) commit(x *Entry, s, before *ShardState, changes []storage.Fron
 }
 
 // step applies a block's part in the shard to what its parent left. made are steps that are not stored yet.
-func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*primitives.Chunk, made map[primitives.Hash]*ShardState) (*ShardState, error) {
+func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode, chunks []*primitives.Chunk, made map[primitives.Hash]*ShardState) (*ShardState, error) {
 	if !x.Layout.Equal(j.layout) {
 		return nil, fmt.Errorf("%w: behind block %d, while shard %d comes in", ErrReshard, parent.Height(), j.id)
 	}
@@ -314,7 +314,7 @@ func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*pr
 		holds[j.index] = true
 		gatherIncoming(y, holds)
 	}
-	p := &Pending{entry: y, parent: parent, prev: make([]ShardState, len(y.Shards))}
+	p := &BlockImport{entry: y, parent: parent, prev: make([]ShardState, len(y.Shards))}
 	p.prev[j.index] = *before
 	j.e.epochMu.Lock()
 	err = j.e.prepare(p, parent.Block.Body.Chunks, func(primitives.ShardIndex) state.Trie { return rooted(before.root) })
@@ -342,7 +342,7 @@ func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*pr
 
 // incoming is what a new chunk of the shard applies: the receipts of its block, then those of the blocks before down to the shard's last
 // chunk.
-func (j *Joining) incoming(y, parent *Entry, made map[primitives.Hash]*ShardState) ([]*primitives.Receipt, error) {
+func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*ShardState) ([]*primitives.Receipt, error) {
 	out := append([]*primitives.Receipt{}, y.Shards[j.index].Incoming...)
 	since := parent.Block.Body.Chunks[j.index].HeightIncluded
 	for at := parent; at.Height() > since; {
@@ -379,7 +379,7 @@ func (j *Joining) incoming(y, parent *Entry, made map[primitives.Hash]*ShardStat
 
 // Finish brings the shard from the folded block to all above it, on every branch, and the engine holds it from then on. chunks gives
 // the new chunks of a block as CatchUp takes them. ErrNotYet: folded blocks are to be caught up with first.
-func (j *Joining) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
+func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
 	e := j.e
 	if err := e.rest(); err != nil {
 		return err
@@ -430,7 +430,7 @@ func (e *Engine) rest() error {
 }
 
 // release gives up the states that were made in vain.
-func (j *Joining) release(states map[primitives.Hash]*ShardState) {
+func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	for hash, s := range states {
 		if s != &j.shard && !j.e.entries[hash].Shards[j.index].Held() {
 			s.root.Release()
@@ -439,7 +439,7 @@ func (j *Joining) release(states map[primitives.Hash]*ShardState) {
 }
 
 // above are the blocks above the folded one, parents first.
-func (j *Joining) above() (order []*Entry, err error) {
+func (j *ShardCatchup) above() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.light || !x.Layout.Equal(j.layout) {
 			return nil, fmt.Errorf("%w: finality is far behind, or the shards change", ErrNotYet)
@@ -448,14 +448,14 @@ func (j *Joining) above() (order []*Entry, err error) {
 			order = append(order, x)
 		}
 	}
-	slices.SortFunc(order, func(a, b *Entry) int { return cmp.Compare(a.Height(), b.Height()) })
+	slices.SortFunc(order, func(a, b *BlockNode) int { return cmp.Compare(a.Height(), b.Height()) })
 	return order, nil
 }
 
 // hold replaces the entries by such that hold the shard.
-func (j *Joining) hold(states map[primitives.Hash]*ShardState) {
+func (j *ShardCatchup) hold(states map[primitives.Hash]*ShardState) {
 	e := j.e
-	e.replace(func(x *Entry) *Entry {
+	e.replace(func(x *BlockNode) *BlockNode {
 		if x.Shards[j.index].Held() {
 			return nil
 		}
@@ -469,8 +469,8 @@ func (j *Joining) hold(states map[primitives.Hash]*ShardState) {
 }
 
 // with is the same block with another state of a shard. Who reads the old one goes on with it: the new one holds it.
-func (x *Entry) with(index primitives.ShardIndex, s ShardState) *Entry {
-	y := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
+func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
+	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
 		finalHeight: x.finalHeight, above: x.above, under: x}
 	y.Shards[index] = s
 	y.refs.Store(1)
@@ -484,9 +484,9 @@ func (x *Entry) with(index primitives.ShardIndex, s ShardState) *Entry {
 }
 
 // replace puts others in the place of entries; nil: that one stays. No block is on its way to the disk, and no fold runs.
-func (e *Engine) replace(by func(*Entry) *Entry) {
+func (e *Engine) replace(by func(*BlockNode) *BlockNode) {
 	e.EndSnapshots() // of entries as they were
-	now := map[*Entry]*Entry{}
+	now := map[*BlockNode]*BlockNode{}
 	e.mu.Lock()
 	for hash, x := range e.entries {
 		if y := by(x); y != nil {
@@ -514,7 +514,7 @@ func (e *Engine) replace(by func(*Entry) *Entry) {
 }
 
 // drop gives up what is held of a shard that does not come in.
-func (j *Joining) drop() {
+func (j *ShardCatchup) drop() {
 	if j.block != nil && j.shard.root != nil {
 		j.shard.root.Release()
 	}

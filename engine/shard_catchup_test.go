@@ -77,20 +77,20 @@ func (p *joinPair) blocks(n int, skip func(int) bool) {
 	}
 }
 
-func (p *joinPair) join(point primitives.Hash) *Joining {
+func (p *joinPair) join(point primitives.Hash) *ShardCatchup {
 	p.t.Helper()
 	at, err := p.n.Block(point)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	j, err := p.n.Join(at, 1, p.chunks[point][1], nil)
+	j, err := p.n.CatchUpShard(at, 1, p.chunks[point][1], nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return j
 }
 
-func (p *joinPair) catchUp(j *Joining) (n int) {
+func (p *joinPair) catchUp(j *ShardCatchup) (n int) {
 	p.t.Helper()
 	for ; ; n++ {
 		at, more, err := j.Next()
@@ -109,7 +109,7 @@ func (p *joinPair) catchUp(j *Joining) (n int) {
 // same compares the states and extras of the folded block and all above it.
 func (p *joinPair) same() {
 	p.t.Helper()
-	for x := p.n.Head(); x != nil; x = p.n.Entry(x.Header().PrevHash) {
+	for x := p.n.Head(); x != nil; x = p.n.BlockNode(x.Header().PrevHash) {
 		want, err := p.maker.Block(x.Hash)
 		if err != nil {
 			p.t.Fatal(err)
@@ -158,7 +158,7 @@ func TestJoinCutShort(t *testing.T) {
 			t.Fatalf("entered at a block that is not folded: %v", err)
 		}
 		p.blocks(9, func(i int) bool { return i%3 > 0 })
-		if err := errors.Join(p.n.Fold(), j.Enter(1)); err != nil {
+		if err := errors.Join(p.n.AdvanceFlatHead(), j.Enter(1)); err != nil {
 			t.Fatal(err)
 		}
 		if n := p.catchUp(j); n < 3 {
@@ -188,11 +188,11 @@ func TestJoinCutShort(t *testing.T) {
 			states[x.Hash] = s
 		}
 		p.restart(p.ids[0])
-		if held := order[max(cut, 1)-1].Hash; cut > 0 && !p.n.Entry(held).Shards[1].Held() || p.n.Tip().Shards[1].Held() {
+		if held := order[max(cut, 1)-1].Hash; cut > 0 && !p.n.BlockNode(held).Shards[1].Held() || p.n.Tip().Shards[1].Held() {
 			t.Fatalf("after %d: what was stored is not there", cut)
 		}
 		p.blocks(9, func(i int) bool { return i%4 == 1 })
-		if err := p.n.Fold(); err != nil {
+		if err := p.n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		p.restart(p.ids[0])
@@ -209,7 +209,7 @@ func TestJoinCutShort(t *testing.T) {
 		p.same()
 		p.blocks(7, func(i int) bool { return i < 3 })
 		p.same()
-		if err := p.n.Fold(); err != nil {
+		if err := p.n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		p.restart(p.ids...)
@@ -239,7 +239,7 @@ func TestJoinMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.blocks(5, never)
-		if err := errors.Join(p.n.Fold(), j.Enter(1)); err != nil {
+		if err := errors.Join(p.n.AdvanceFlatHead(), j.Enter(1)); err != nil {
 			t.Fatal(err)
 		}
 		p.catchUp(j)
@@ -276,7 +276,7 @@ func TestJoinProves(t *testing.T) {
 		}
 		p.blocks(more, func(int) bool { return false })
 		p.blocks(12, func(int) bool { return true })
-		if err := errors.Join(p.n.Fold(), j.Enter(1)); err != nil {
+		if err := errors.Join(p.n.AdvanceFlatHead(), j.Enter(1)); err != nil {
 			t.Fatal(err)
 		}
 		p.catchUp(j)

@@ -19,7 +19,7 @@ import (
 
 // Plan tells of a block's shard whether the node is to hold it in the block's epoch, and whether in the next one: it itself, or what it is
 // split into.
-type Plan func(at *Entry, shard primitives.ShardID) (now, next bool)
+type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
 // PartSource is who has what a shard that comes in is made of: other nodes. Its methods may take their time. ErrNotYet: nothing has come,
 // it is asked again.
@@ -74,7 +74,7 @@ type coming struct {
 	header   *StateHeader
 	total    uint64
 	here     atomic.Uint64 // parts that have come
-	j        *Joining
+	j        *ShardCatchup
 	chunks   map[primitives.Hash][]*primitives.Chunk
 	asked    chan answer // nil: idle is
 	cancel   context.CancelFunc
@@ -91,7 +91,7 @@ func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 
 // PlanOf is the plan of a validator: the shards of which it makes chunks.
 func (e *Engine) PlanOf(account primitives.AccountID) Plan {
-	return func(at *Entry, shard primitives.ShardID) (now, next bool) {
+	return func(at *BlockNode, shard primitives.ShardID) (now, next bool) {
 		e.epochMu.Lock()
 		defer e.epochMu.Unlock()
 		now, err := e.epochs.CaresAboutShard(at.Header().EpochID, account, shard)
@@ -156,7 +156,7 @@ func (s *Schedule) Step() error {
 				spare++
 				continue
 			}
-			if err := s.e.Leave(id); err != nil && !errors.Is(err, ErrNotYet) {
+			if err := s.e.UntrackShard(id); err != nil && !errors.Is(err, ErrNotYet) {
 				return err
 			}
 		case wanted && !held:
@@ -207,7 +207,7 @@ func (s *Schedule) overtaken(c *coming, newest storage.BlockRef) error {
 }
 
 // takeUp gives up what was on its way in before a restart and is not wanted any more, one shard with each step.
-func (s *Schedule) takeUp(tip *Entry) (all bool, err error) {
+func (s *Schedule) takeUp(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.Incoming()
 	if err != nil {
 		return false, err
@@ -228,7 +228,7 @@ func (s *Schedule) takeUp(tip *Entry) (all bool, err error) {
 }
 
 // kept is the point at which a shard was coming in, if that can go on; zero: it can't, or there is none.
-func (s *Schedule) kept(tip *Entry, id primitives.ShardID) (at storage.BlockRef, err error) {
+func (s *Schedule) kept(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), joinRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
 		return at, absent(err)
@@ -243,7 +243,7 @@ func (s *Schedule) kept(tip *Entry, id primitives.ShardID) (at storage.BlockRef,
 	return at, err
 }
 
-func (s *Schedule) wanted(at *Entry, id primitives.ShardID) bool {
+func (s *Schedule) wanted(at *BlockNode, id primitives.ShardID) bool {
 	now, next := s.plan(at, id)
 	return now || next
 }
@@ -257,7 +257,7 @@ func (s *Schedule) Close() {
 }
 
 // further takes a shard as far in as it goes now.
-func (s *Schedule) further(tip *Entry, id primitives.ShardID) error {
+func (s *Schedule) further(tip *BlockNode, id primitives.ShardID) error {
 	c := s.coming[id]
 	if c == nil {
 		if s.failed[id] == tip.Hash { // or it would be asked for again and again, as fast as others answer
@@ -294,7 +294,7 @@ func (s *Schedule) further(tip *Entry, id primitives.ShardID) error {
 func joinRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
 // begin chooses the point at which a shard comes in; nil: there is none yet.
-func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
+func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*coming, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
 			}
 		}
 	}
-	if left, was := s.e.store.LeftAt(id); was { // at a block behind its state there: nothing of that would be taken
+	if left, was := s.e.store.UntrackedAt(id); was { // at a block behind its state there: nothing of that would be taken
 		index, err := x.Layout.Index(id)
 		if err != nil {
 			return nil, err
@@ -402,7 +402,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 }
 
 // half tells whether half of the tip's epoch is folded.
-func (s *Schedule) half(tip *Entry) (half bool, err error) {
+func (s *Schedule) half(tip *BlockNode) (half bool, err error) {
 	err = s.e.Epochs(func(m *epoch.Manager) error {
 		first, length, _, err := m.EpochSpan(tip.Hash)
 		half = s.e.store.Tip().Folded.Height >= first+primitives.Height(length)/2
@@ -445,7 +445,7 @@ func (s *Schedule) join(c *coming) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.e.Join(point, index, c.header.Chunk, c.header.Before)
+	j, err := s.e.CatchUpShard(point, index, c.header.Chunk, c.header.Before)
 	switch {
 	case err == nil:
 		c.j = j
@@ -505,13 +505,13 @@ func (s *Schedule) finish(c *coming) error {
 		delete(s.coming, c.id)
 		return s.forgetPoint(c.id)
 	case errors.Is(err, ErrMissing):
-		var lack []*Entry
+		var lack []*BlockNode
 		for hash, x := range s.e.entries {
 			if _, there := c.chunks[hash]; !there {
 				lack = append(lack, x)
 			}
 		}
-		slices.SortFunc(lack, func(a, b *Entry) int { return cmp.Or(cmp.Compare(a.Height(), b.Height()), a.Hash.Compare(b.Hash)) })
+		slices.SortFunc(lack, func(a, b *BlockNode) int { return cmp.Or(cmp.Compare(a.Height(), b.Height()), a.Hash.Compare(b.Hash)) })
 		var list []primitives.Hash
 		for _, x := range lack[:min(len(lack), finishBlocks)] {
 			list = append(list, x.Hash)

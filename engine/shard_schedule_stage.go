@@ -85,7 +85,7 @@ func (e *Engine) PlanOwn() Plan {
 	for _, a := range e.o.Assigned {
 		plans = append(plans, e.PlanOf(a))
 	}
-	return func(at *Entry, shard primitives.ShardID) (now, next bool) {
+	return func(at *BlockNode, shard primitives.ShardID) (now, next bool) {
 		if e.tracks(at.Layout, shard) {
 			return true, true
 		}
@@ -98,7 +98,7 @@ func (e *Engine) PlanOwn() Plan {
 }
 
 // begins tells whether a node begins with a shard of the genesis.
-func (e *Engine) begins(genesis *Entry, id primitives.ShardID) (bool, error) {
+func (e *Engine) begins(genesis *BlockNode, id primitives.ShardID) (bool, error) {
 	if e.tracks(genesis.Layout, id) {
 		return true, nil
 	}
@@ -120,7 +120,7 @@ func (e *Engine) begins(genesis *Entry, id primitives.ShardID) (bool, error) {
 
 // handedOver tells whether a shard has a new chunk in the epoch of a block, so that who makes its chunks now has it: where this node does not, it may let go of it. Else
 // nobody might have it any more.
-func (e *Engine) handedOver(at *Entry, id primitives.ShardID) bool {
+func (e *Engine) handedOver(at *BlockNode, id primitives.ShardID) bool {
 	index, err := at.Layout.Index(id)
 	if err != nil {
 		return false

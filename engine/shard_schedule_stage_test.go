@@ -11,13 +11,13 @@ import (
 func TestScheduleHandsOver(t *testing.T) {
 	p := newJoinPair(t)
 	wanted := true
-	s := NewSchedule(p.maker.Engine, func(_ *Entry, shard primitives.ShardID) (bool, bool) {
+	s := NewSchedule(p.maker.Engine, func(_ *BlockNode, shard primitives.ShardID) (bool, bool) {
 		return wanted || shard == p.ids[0], wanted || shard == p.ids[0]
 	}, nil)
 	defer s.Close()
 	step := func(want bool) {
 		t.Helper()
-		if err := p.maker.Fold(); err != nil {
+		if err := p.maker.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		if settled, err := p.maker.Settled(); err != nil || !settled {

@@ -75,7 +75,7 @@ func TestScheduleMovesOn(t *testing.T) {
 		src *newestSource
 	}
 	begin := func(t *testing.T, w *world) {
-		w.Schedule = NewSchedule(w.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return true, true }, w.src)
+		w.Schedule = NewSchedule(w.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return true, true }, w.src)
 		w.Go, w.Patient = func(f func()) { f() }, true
 	}
 	steps := func(t *testing.T, w *world, n int) {
@@ -113,7 +113,7 @@ func TestScheduleMovesOn(t *testing.T) {
 				t.Fatal("no newer sync point")
 			}
 			w.blocks(1, func(int) bool { return false })
-			if err := w.n.Fold(); err != nil {
+			if err := w.n.AdvanceFlatHead(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -201,12 +201,12 @@ func TestScheduleWaits(t *testing.T) {
 	p := newJoinPair(t)
 	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
 	src, now := &newestSource{p: p}, false
-	s := NewSchedule(p.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return now, true }, src)
+	s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return now, true }, src)
 	s.Go = func(f func()) { f() }
 	var point storage.BlockRef
 	for range 40 {
 		p.blocks(1, func(int) bool { return false })
-		if err := p.n.Fold(); err != nil {
+		if err := p.n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		var err error
@@ -249,7 +249,7 @@ func pointed(t *testing.T, p *joinPair, s *Schedule) storage.BlockRef {
 	t.Helper()
 	for range 40 {
 		p.blocks(1, func(int) bool { return false })
-		if err := p.n.Fold(); err != nil {
+		if err := p.n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		point, err := s.newest()
@@ -271,7 +271,7 @@ func TestScheduleNoPoint(t *testing.T) {
 		p := newJoinPair(t)
 		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
 		src, wanted := &newestSource{p: p}, false
-		s := NewSchedule(p.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return now && wanted, wanted }, src)
+		s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return now && wanted, wanted }, src)
 		s.Go = func(f func()) { f() }
 		point := pointed(t, p, s)
 		old := p.n.Tip().Header().EpochID
@@ -282,7 +282,7 @@ func TestScheduleNoPoint(t *testing.T) {
 					t.Fatal("the chain does not get there")
 				}
 				p.blocks(1, func(int) bool { return true })
-				if err := p.n.Fold(); err != nil {
+				if err := p.n.AdvanceFlatHead(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -327,11 +327,11 @@ func TestScheduleLeft(t *testing.T) {
 	p.maker, p.disk = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000}), storage.NewMemDisk()
 	p.open(p.ids...)
 	src := &newestSource{p: p}
-	s := NewSchedule(p.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return true, true }, src)
+	s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return true, true }, src)
 	s.Go, s.Patient = func(f func()) { f() }, true
 	first := pointed(t, p, s)
 	p.blocks(2, func(int) bool { return false })
-	if err := errors.Join(p.n.Fold(), p.n.Leave(p.ids[1])); err != nil {
+	if err := errors.Join(p.n.AdvanceFlatHead(), p.n.UntrackShard(p.ids[1])); err != nil {
 		t.Fatal(err)
 	}
 	src.only = first.Hash
@@ -353,7 +353,7 @@ func TestScheduleLeft(t *testing.T) {
 			break
 		}
 		p.blocks(1, func(int) bool { return false })
-		if err := p.n.Fold(); err != nil {
+		if err := p.n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 	}

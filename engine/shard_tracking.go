@@ -75,7 +75,7 @@ func (s *ShardState) Held() bool { return s.Extra != nil }
 
 // holds tells which shards of a layout a node holds behind a block, by index: those that it holds already, and of a split one the
 // children that it is to hold.
-func (e *Engine) holds(parent *Entry, layout primitives.ShardLayout) ([]bool, error) {
+func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool, error) {
 	out := make([]bool, layout.NumShards())
 	if layout.Equal(parent.Layout) {
 		for i := range parent.Shards {
@@ -172,7 +172,7 @@ func readBrought(raw []byte) ([]primitives.ReceiptProof, error) {
 }
 
 // checkTracked tells whether a store has the shards that this node is to hold. With a schedule they may come in.
-func (e *Engine) checkTracked(at *Entry) error {
+func (e *Engine) checkTracked(at *BlockNode) error {
 	if e.o.Scheduled {
 		return nil
 	}

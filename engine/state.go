@@ -12,7 +12,7 @@ import (
 // State is a block with the states of its shards after it. Those of recent blocks are tries; of older ones that the store
 // still has they are made of values: reading gives the same, and counts as many nodes, but roots are unknown.
 type State struct {
-	*Entry
+	*BlockNode
 	past []state.Trie // nil: the entry's roots, which are held
 	ask  func() error // of StateUntil
 }
@@ -24,8 +24,8 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateU
 // StateUntil is StateAt for a reader that may have to stop: each read of a state that is not in memory asks first, and long scans ask in
 // between; an error of ask ends the read and is returned. nil asks nobody.
 func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
-	if at := e.Entry(hash); at != nil && at.Acquire() {
-		return &State{Entry: at}, nil
+	if at := e.BlockNode(hash); at != nil && at.Acquire() {
+		return &State{BlockNode: at}, nil
 	}
 	rec, err := e.record(hash)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	if err != nil {
 		return nil, err
 	}
-	s := &State{Entry: at, ask: ask}
+	s := &State{BlockNode: at, ask: ask}
 	for i := range at.Shards {
 		if !at.Shards[i].Held() {
 			s.past = append(s.past, unheldTrie{at.Shards[i].ID})
@@ -55,8 +55,8 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 
 // Block returns a block: as it is in memory, else from the store, without states. ErrUnknown for one that is not known. Safe from any
 // goroutine.
-func (e *Engine) Block(hash primitives.Hash) (*Entry, error) {
-	if at := e.Entry(hash); at != nil {
+func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
+	if at := e.BlockNode(hash); at != nil {
 		return at, nil
 	}
 	rec, err := e.record(hash)
@@ -86,12 +86,12 @@ func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
 // Release ends the use of the states.
 func (s *State) Release() {
 	if s.past == nil {
-		s.Entry.Release()
+		s.BlockNode.Release()
 	}
 }
 
 // trieOf shows the runtime a shard's state after a block that is held.
-func (e *Entry) trieOf(shard primitives.ShardIndex) state.Trie {
+func (e *BlockNode) trieOf(shard primitives.ShardIndex) state.Trie {
 	s := &e.Shards[shard]
 	if s.root == nil {
 		return unheldTrie{s.ID}

@@ -13,7 +13,7 @@ import (
 
 // folding is a fold that runs beside the blocks: it writes the state of final blocks to disk, which takes longer than a block.
 type folding struct {
-	from, to  *Entry
+	from, to  *BlockNode
 	inherited []ShardState // what from left, by the shards of to
 	done      chan error   // one result
 	hurry     func()       // ends its rest
@@ -34,10 +34,10 @@ const (
 
 // RestFolds has a fold that begins wait for as long as ask says, unless much waits for it: it takes a core for some milliseconds just when a block has been stored, of which
 // others are being told. Safe from any goroutine.
-func (e *Engine) RestFolds(ask func() time.Duration) { e.foldRest.Store(&ask) }
+func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.foldRest.Store(&ask) }
 
 // foldPresses tells whether the next blocks would soon wait for a fold up to a block, were it to rest.
-func (e *Engine) foldPresses(to *Entry) bool {
+func (e *Engine) foldPresses(to *BlockNode) bool {
 	return to.Height()-min(to.Height(), e.foldedAt.Height()) >= maxUnfolded/2 || e.store.PendingBytes() >= maxUnfoldedBytes/2
 }
 
@@ -64,7 +64,7 @@ func (e *Engine) foldNext() error {
 		}
 		return e.endFold(e.folding.wait())
 	}
-	upto, due := e.store.FoldDue()
+	upto, due := e.store.FlatHeadDue()
 	if !due {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 
 // beforeSplit returns the oldest block, above the folded one and not above to, behind which the layout changes, else to: a
 // fold goes from one layout to at most one other, and the change is its first step.
-func (e *Engine) beforeSplit(to *Entry) *Entry {
+func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	for x := to; x != nil && x != e.foldedAt; {
 		parent := e.Adopted(x.Header().PrevHash)
 		if parent != nil && parent != e.foldedAt && !parent.Layout.Equal(x.Layout) {
@@ -154,7 +154,7 @@ func (e *Engine) writeFold(f *folding) error {
 	}
 	e.pins.under.Store(true)
 	defer e.pins.under.Store(false)
-	if err := e.store.Fold(ref(f.to), changes); err != nil {
+	if err := e.store.AdvanceFlatHead(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
 	}
 	return e.pin(f.to)
@@ -199,10 +199,10 @@ func (e *Engine) endFold(err error) error {
 
 // Fold waits for a fold that runs and moves the stored state to the last final block. A clean stop calls it, so that the next
 // start has nothing to apply again.
-func (e *Engine) Fold() error { return e.FoldWithin(context.Background()) }
+func (e *Engine) AdvanceFlatHead() error { return e.AdvanceFlatHeadWithin(context.Background()) }
 
 // FoldWithin is Fold that begins no step more when ctx has ended: a start then applies more blocks from the log.
-func (e *Engine) FoldWithin(ctx context.Context) error {
+func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	if _, err := e.Flush(); err != nil || e.parent != nil {
 		return err
 	}
@@ -222,15 +222,15 @@ func (e *Engine) FoldWithin(ctx context.Context) error {
 }
 
 // forget drops the entries that neither are nor descend from the folded block.
-func (e *Engine) forget(folded *Entry) {
+func (e *Engine) forget(folded *BlockNode) {
 	defer func() { // after mu is given back: with them go their chunks, results and receipts
-		e.warm = slices.DeleteFunc(e.warm, func(x *Entry) bool { return e.Adopted(x.Hash) != x })
+		e.warm = slices.DeleteFunc(e.warm, func(x *BlockNode) bool { return e.Adopted(x.Hash) != x })
 	}()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	keep := map[primitives.Hash]bool{folded.Hash: true}
-	descends := func(x *Entry) bool {
-		var path []*Entry
+	descends := func(x *BlockNode) bool {
+		var path []*BlockNode
 		for x != nil && !keep[x.Hash] && x.Height() > folded.Height() {
 			path = append(path, x)
 			x = e.entries[x.Header().PrevHash]

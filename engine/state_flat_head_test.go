@@ -12,7 +12,7 @@ import (
 func TestFoldRests(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	asked := 0
-	n.RestFolds(func() time.Duration {
+	n.PauseFlatHead(func() time.Duration {
 		asked++
 		return time.Minute
 	})
@@ -31,14 +31,14 @@ func TestFoldRests(t *testing.T) {
 	if is := n.store.Tip().Folded.Height; is != f.from.Height() {
 		t.Errorf("block %d is folded, want %d", is, f.from.Height())
 	}
-	if err := n.Fold(); err != nil { // does not wait for its rest to end
+	if err := n.AdvanceFlatHead(); err != nil { // does not wait for its rest to end
 		t.Fatal(err)
 	}
 	if is := n.store.Tip().Folded.Height; is < f.to.Height() {
 		t.Errorf("block %d is folded, want %d at least", is, f.to.Height())
 	}
 	for behind, presses := range map[primitives.Height]bool{maxUnfolded/2 - 1: false, maxUnfolded / 2: true} {
-		to := &Entry{Block: &primitives.Block{Header: &primitives.BlockHeader{}}}
+		to := &BlockNode{Block: &primitives.Block{Header: &primitives.BlockHeader{}}}
 		if to.Block.Header.Height = n.foldedAt.Height() + behind; n.foldPresses(to) != presses {
 			t.Errorf("a fold of %d blocks presses: %v", behind, !presses)
 		}

@@ -35,7 +35,7 @@ func (e *Engine) Evicted() uint64 { return e.evicted.Load() }
 // more, what was not used for the longest time is known by its hash only from this block on, and its memory comes back when the blocks
 // before are folded. So it is done once between two folds. Beyond the budget goes what is loaded meanwhile, and what has changed
 // since the folded block.
-func (e *Engine) trim(entry *Entry) error {
+func (e *Engine) trim(entry *BlockNode) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.foldedAt.Height() {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	if !m.w.parent.Acquire() {
 		return says, errors.New("the parent's state is gone")
 	}
-	parent := &State{Entry: m.w.parent}
+	parent := &State{BlockNode: m.w.parent}
 	defer parent.Release()
 	job, err := e.jobAgain(m.w.entry, parent, s.ID)
 	if err != nil {

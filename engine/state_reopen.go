@@ -61,7 +61,7 @@ func (e *Engine) resume() error {
 		return err
 	}
 	e.shed()
-	at := e.Entry(tip.Head.Hash)
+	at := e.BlockNode(tip.Head.Hash)
 	if at == nil {
 		return fmt.Errorf("%w: head %v is not above the folded block", ErrInconsistent, tip.Head)
 	}
@@ -76,7 +76,7 @@ func (e *Engine) resume() error {
 // waiting is a block whose states are to be brought back: the folded one, which has no record here, or one above it.
 type waiting struct {
 	rec           *storage.Record
-	entry, parent *Entry
+	entry, parent *BlockNode
 	prev          []ShardState // what the parent left, by the block's shards
 }
 
@@ -195,15 +195,15 @@ func (e *Engine) imported(at storage.BlockRef, layout primitives.ShardLayout, i 
 }
 
 // load reads a block from the store, without its state.
-func (e *Engine) load(rec *storage.Record) (*Entry, error) {
+func (e *Engine) load(rec *storage.Record) (*BlockNode, error) {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	return e.loadLocked(rec)
 }
 
 // loadLocked is load for callers that hold epochMu.
-func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
-	entry := &Entry{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Tree: new(primitives.PartialMerkleTree)}
+func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
+	entry := &BlockNode{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Tree: new(primitives.PartialMerkleTree)}
 	for _, part := range []struct {
 		get  func() ([]byte, error)
 		into borsh.Decoder
@@ -236,7 +236,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 		err := e.loadShard(rec, &entry.Shards[i], id)
 		if errors.Is(err, errNotHeld) {
 			err = loadFollowed(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
-		} else if err == nil && e.store.Without(rec.Ref(), id) { // it was held then
+		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // it was held then
 			entry.Shards[i] = ShardState{ID: id, Chunk: entry.Shards[i].Chunk}
 		}
 		holds[i] = entry.Shards[i].Held()

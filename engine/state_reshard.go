@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// heirs are what a block leaves to the shards of its children when their layout is another: made once, at the first question.
-type heirs struct {
+// reshardChildren are what a block leaves to the shards of its children when their layout is another: made once, at the first question.
+type reshardChildren struct {
 	shards []ShardState
 	lent   []*lent
 }
@@ -21,7 +21,7 @@ type heirs struct {
 // lent is what a new shard keeps, in the split shard's forest: what its nodes are copied from. It is forgotten when the block is let go,
 // so that the sources of nodes that nobody has come by do not keep the old forest.
 type lent struct {
-	of    atomic.Pointer[Entry] // the last block before the split, which is to be held while whole is used; nil: gone
+	of    atomic.Pointer[BlockNode] // the last block before the split, which is to be held while whole is used; nil: gone
 	whole atomic.Pointer[trie.Root]
 }
 
@@ -37,7 +37,7 @@ func (l *lent) use(f func(*trie.Root) error) (bool, error) {
 
 // inherited returns what parent left of each shard of its children, by their layout: parent's own shards unless the layout
 // changes behind it. The caller holds the parent's states. Safe from any goroutine.
-func (e *Engine) inherited(parent *Entry, layout primitives.ShardLayout) ([]ShardState, error) {
+func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]ShardState, error) {
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
 	}
@@ -55,7 +55,7 @@ func (e *Engine) inherited(parent *Entry, layout primitives.ShardLayout) ([]Shar
 }
 
 // release gives up the states that are the heirs' own.
-func (h *heirs) release(parent *Entry) {
+func (h *reshardChildren) release(parent *BlockNode) {
 	for i := range h.shards {
 		if s := &h.shards[i]; s.root != nil && !parent.Layout.Has(s.ID) {
 			s.root.Release()
@@ -69,8 +69,8 @@ func (h *heirs) release(parent *Entry) {
 }
 
 // split makes the states of the shards of the next layout (nearcore chain/chain/src/resharding/manager.rs:234).
-func (e *Engine) split(parent *Entry, layout primitives.ShardLayout) (*heirs, error) {
-	h := &heirs{shards: make([]ShardState, layout.NumShards())}
+func (e *Engine) split(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
+	h := &reshardChildren{shards: make([]ShardState, layout.NumShards())}
 	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
 		return h, fmt.Errorf("%w: from %v to %v", ErrReshard, parent.Layout, layout)
 	}
@@ -103,7 +103,7 @@ func (e *Engine) split(parent *Entry, layout primitives.ShardLayout) (*heirs, er
 
 // inherit makes the state of one child of a split shard: what it keeps of the trie, in a forest of its own, and the chunk
 // extra with its share of the congestion. What the shard sent last goes with the child of the smallest id.
-func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layout primitives.ShardLayout) error {
+func (e *Engine) inherit(h *reshardChildren, i int, parent *BlockNode, prev *ShardState, layout primitives.ShardLayout) error {
 	s := &h.shards[i]
 	keep, err := kept(layout, prev.ID, s.ID)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestSources(t *testing.T) {
 	for h := primitives.Height(1); h < 8; h++ {
 		n.accept(n.make(n.Head().Hash, h, false, transfer(n.Genesis().Hash, primitives.Nonce(h))))
 	}
-	if err := n.Fold(); err != nil {
+	if err := n.AdvanceFlatHead(); err != nil {
 		t.Fatal(err)
 	}
 	if n.foldedAt == first {
@@ -51,7 +51,7 @@ func TestVerifyKeeps(t *testing.T) {
 	for h := primitives.Height(1); h < 8; h++ {
 		n.accept(n.make(n.Head().Hash, h, false))
 	}
-	if err := errors.Join(n.Fold(), n.Close(), n.store.Close()); err != nil {
+	if err := errors.Join(n.AdvanceFlatHead(), n.Close(), n.store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	n = openWith(t, g, disk, storage.Options{}, small)

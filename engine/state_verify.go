@@ -12,7 +12,7 @@ import (
 // Verification checks the states of the folded block in steps, against the hashes that were stored with them.
 type Verification struct {
 	e     *Engine
-	entry *Entry
+	entry *BlockNode
 	shard int
 	path  []byte
 }

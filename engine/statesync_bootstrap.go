@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Arrival brings a chain into an empty folder in its middle: blocks without any state, then the state after the last of them, as parts
+// BootstrapSync brings a chain into an empty folder in its middle: blocks without any state, then the state after the last of them, as parts
 // of each shard, which may come in any order and over restarts. Each part is judged as it comes. What others say is wrong where an
 // error wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt. It is for one goroutine, but for Part.
-type Arrival struct {
+type BootstrapSync struct {
 	o      Options
 	blocks []*primitives.Block
 	next   []*primitives.Chunk
@@ -43,9 +43,9 @@ type Beginning struct {
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
 
-// Arrive begins or goes on with an arrival in the store of o. What Beginning says is compared with the blocks' hashes.
-func Arrive(o Options, b *Beginning) (*Arrival, error) {
-	a := &Arrival{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newArrived(), proof: b.Proof}
+// BeginBootstrap begins or goes on with an arrival in the store of o. What Beginning says is compared with the blocks' hashes.
+func BeginBootstrap(o Options, b *Beginning) (*BootstrapSync, error) {
+	a := &BootstrapSync{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newArrived(), proof: b.Proof}
 	var err error
 	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)
@@ -57,7 +57,7 @@ func Arrive(o Options, b *Beginning) (*Arrival, error) {
 }
 
 // take judges how the blocks hang together, and gathers what is stored of them.
-func (a *Arrival) take() error {
+func (a *BootstrapSync) take() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
 	begins := 1 // the first block of which more than its header is to be told
 	if a.proof != nil {
@@ -72,7 +72,7 @@ func (a *Arrival) take() error {
 		if i > 0 && i < begins {
 			continue
 		}
-		entry := &Entry{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
+		entry := &BlockNode{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
 		switch {
 		case i == 0 && !h.PrevHash.IsZero():
 			return fmt.Errorf("%w: the first block is no genesis", chain.InvalidBlockHeight)
@@ -122,7 +122,7 @@ func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.He
 const arrivedFirst = "arrived first"
 
 // takeProof has the epochs begin where a proof leads.
-func (a *Arrival) takeProof(final map[primitives.Hash]primitives.Height) error {
+func (a *BootstrapSync) takeProof(final map[primitives.Hash]primitives.Height) error {
 	s, err := a.proof.Start()
 	if err != nil {
 		return err
@@ -146,13 +146,13 @@ func (a *Arrival) takeProof(final map[primitives.Hash]primitives.Height) error {
 }
 
 // keepProof gathers what is stored of a proof: its last three headers, and what it says of epochs.
-func (a *Arrival) keepProof() error {
+func (a *BootstrapSync) keepProof() error {
 	s, err := a.proof.Start()
 	if err != nil {
 		return err
 	}
 	for i, r := range s.Rows {
-		entry := &Entry{Block: a.blocks[1+i], Hash: r.Info.Hash, Tree: r.Tree, finalHeight: r.Final}
+		entry := &BlockNode{Block: a.blocks[1+i], Hash: r.Info.Hash, Tree: r.Tree, finalHeight: r.Final}
 		if entry.Layout, err = a.epochs.ShardLayout(r.Header.EpochID); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (a *Arrival) keepProof() error {
 }
 
 // keep gathers what is stored of a block without its state.
-func (a *Arrival) keep(entry *Entry, c *epoch.Changes, i int) error {
+func (a *BootstrapSync) keep(entry *BlockNode, c *epoch.Changes, i int) error {
 	chunks := a.proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
 		if headerOnly(entry.Block) {
@@ -209,7 +209,7 @@ func (a *Arrival) keep(entry *Entry, c *epoch.Changes, i int) error {
 }
 
 // checkNext compares the chunks behind the last block with it.
-func (a *Arrival) checkNext() error {
+func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
 	if err != nil {
@@ -231,13 +231,13 @@ func (a *Arrival) checkNext() error {
 	return nil
 }
 
-func (a *Arrival) last() *primitives.Block { return a.blocks[len(a.blocks)-1] }
+func (a *BootstrapSync) last() *primitives.Block { return a.blocks[len(a.blocks)-1] }
 
-func (a *Arrival) at() storage.BlockRef {
+func (a *BootstrapSync) at() storage.BlockRef {
 	return storage.BlockRef{Height: a.last().Header.Height, Hash: a.last().Hash()}
 }
 
-func (a *Arrival) stage() error {
+func (a *BootstrapSync) stage() error {
 	for i, id := range a.layout.ShardIDs() {
 		if _, err := a.o.Store.Stage(id, a.at(), accounts(a.layout, primitives.ShardIndex(i))); err != nil {
 			return err
@@ -247,17 +247,17 @@ func (a *Arrival) stage() error {
 }
 
 // Root returns the state root whose parts are to come.
-func (a *Arrival) Root(shard primitives.ShardIndex) primitives.Hash {
+func (a *BootstrapSync) Root(shard primitives.ShardIndex) primitives.Hash {
 	return a.next[shard].Header.PrevStateRoot
 }
 
 // Has returns the parts of a shard that have come, before a restart too.
-func (a *Arrival) Has(shard primitives.ShardIndex) ([]uint64, error) {
+func (a *BootstrapSync) Has(shard primitives.ShardIndex) ([]uint64, error) {
 	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.at(), accounts(a.layout, shard))
 }
 
 // Part judges a part of a shard's state and stores it. Any goroutine may call it.
-func (a *Arrival) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
+func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
 	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }
 
@@ -287,7 +287,7 @@ func stagePart(o *Options, name primitives.ShardID, at storage.BlockRef, root pr
 }
 
 // Finish makes what has come the chain of the folder, which Open then goes on with. All parts must have come.
-func (a *Arrival) Finish() error {
+func (a *BootstrapSync) Finish() error {
 	last := a.stored[len(a.stored)-1]
 	last.Head = true
 	height := map[primitives.Height]*storage.Block{}

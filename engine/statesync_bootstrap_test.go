@@ -29,10 +29,10 @@ func TestArriveByProof(t *testing.T) {
 			list = append(list, b)
 			blocks[b.Hash()], bodies[b.Hash()] = b, chunks
 			if h%5 == 0 {
-				if err := maker.Fold(); err != nil {
+				if err := maker.AdvanceFlatHead(); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := maker.store.Collect(storage.CollectOptions{KeepEpochs: 5, Before: ^uint64(0), MaxHeights: 100}); err != nil {
+				if _, err := maker.store.CollectGarbage(storage.GCOptions{KeepEpochs: 5, Before: ^uint64(0), MaxHeights: 100}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -106,7 +106,7 @@ func TestArriveByProof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proofs, err := Brought(h, point, layout, primitives.ShardIndex(i), id, find)
+		proofs, err := VerifyStateHeader(h, point, layout, primitives.ShardIndex(i), id, find)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,13 +116,13 @@ func TestArriveByProof(t *testing.T) {
 		parts[i] = trie.NumParts(h.Root.MemoryUsage)
 	}
 	disk := storage.NewMemDisk()
-	var a *Arrival
+	var a *BootstrapSync
 	open := func() *storage.Store {
 		s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: lead.Chain().ID, Numbering: primitives.NumberingJune}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err = Arrive(Options{Chain: lead.Chain(), Store: s}, start); err != nil {
+		if a, err = BeginBootstrap(Options{Chain: lead.Chain(), Store: s}, start); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -177,7 +177,7 @@ func TestArriveByProof(t *testing.T) {
 			}
 			n.accept(b, bodies[b.Hash()])
 			if h := b.Header.Height; h%3 == 0 {
-				if err := n.Fold(); err != nil {
+				if err := n.AdvanceFlatHead(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -192,18 +192,18 @@ func TestArriveByProof(t *testing.T) {
 	}
 	samePoint := func() {
 		t.Helper()
-		if err := n.Fold(); err != nil {
+		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		got, is := n.SyncPointNow()
 		if want, _ := maker.SyncPointNow(); !is || got.At != want.At {
 			t.Errorf("at %d the newest sync point is %d, not %d", n.Head().Height(), got.At.Height, want.At.Height)
 		}
-		mine, err := n.Offers().List()
+		mine, err := n.ServedSnapshots().List()
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs, err := maker.Offers().List()
+		theirs, err := maker.ServedSnapshots().List()
 		if err != nil || len(mine) == 0 || !reflect.DeepEqual(mine[len(mine)-1], theirs[len(theirs)-1]) {
 			t.Errorf("at %d it offers %+v, and the others %+v: %v", n.Head().Height(), mine, theirs, err)
 		}

@@ -32,7 +32,7 @@ func (h *StateHeader) Parts() (uint64, error) {
 
 // StateHeader makes that of a shard at the block before an epoch's sync block (SyncPoint), of a state that Part gives parts of. Safe from any
 // goroutine.
-func (e *Engine) StateHeader(point *Entry, shard primitives.ShardIndex) (*StateHeader, error) {
+func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*StateHeader, error) {
 	if int(shard) >= len(point.Shards) {
 		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, point.Height())
 	}

@@ -72,7 +72,7 @@ func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*
 }
 
 // broughtTo adds what a block brings to a shard.
-func (e *Engine) broughtTo(h *primitives.StateHeader, x *Entry, id primitives.ShardID) error {
+func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitives.ShardID) error {
 	chunks, err := e.ChunksFor(x.Hash, id)
 	if err != nil {
 		return err
@@ -110,11 +110,11 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *Entry, id primitives.Sh
 	return nil
 }
 
-// Brought tells of a state header that came from another node, for the block before its sync block, what it lets a node begin with: of each block above the
+// VerifyStateHeader tells of a state header that came from another node, for the block before its sync block, what it lets a node begin with: of each block above the
 // shard's chunk before the last its new chunks, by shard index, as proofs to the shard. blocks finds those blocks, whose headers were judged; nil: it
 // is not among them. That the header is about the last chunk of the shard in point, what its receipts are, and which state comes, is compared with point.
 // layout is that of the epoch. chain.Invalid is its sender's fault.
-func Brought(h *primitives.StateHeader, point *primitives.Block, layout primitives.ShardLayout, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
+func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layout primitives.ShardLayout, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
 	wrong := func(what string) error {
 		return fmt.Errorf("%w: state header of shard %d: %s", chain.InvalidChunk, id, what)
 	}

@@ -10,8 +10,8 @@ import (
 
 // SyncPoint returns the block whose child is the sync block of an epoch as a block of that knows it: the first one behind the epoch's
 // first at which each shard has had two new chunks or more (nearcore state_sync/utils.rs). nil: it is yet to come. at is of the epoch.
-func (e *Engine) SyncPoint(at *Entry) (*Entry, error) {
-	var list []*Entry // of the epoch, newest first, without its first block
+func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
+	var list []*BlockNode // of the epoch, newest first, without its first block
 	for x := at; ; {
 		prev, err := e.Block(x.Header().PrevHash)
 		if err != nil {

@@ -56,7 +56,7 @@ type lonely struct {
 	*joinPair
 	s      *Schedule
 	src    *newestSource
-	offers *Offers
+	offers *ServedSnapshots
 	point  storage.BlockRef
 	mdisk  *storage.MemDisk
 	epochs int
@@ -74,7 +74,7 @@ func (l *lonely) openMaker() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.offers = l.maker.Offers()
+	l.offers = l.maker.ServedSnapshots()
 }
 
 func (l *lonely) openOther() {
@@ -86,7 +86,7 @@ func (l *lonely) openOther() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	wanted := func(_ *Entry, shard primitives.ShardID) (bool, bool) {
+	wanted := func(_ *BlockNode, shard primitives.ShardID) (bool, bool) {
 		return !l.idle || shard == l.ids[0], !l.idle || shard == l.ids[0]
 	}
 	l.s = NewSchedule(l.n.Engine, wanted, l.src)
@@ -99,12 +99,12 @@ func (l *lonely) forward(skip bool) {
 	at := l.n.Tip().Header().EpochID
 	l.blocks(1, func(int) bool { return skip })
 	for _, n := range []*node{l.maker, l.n} {
-		if err := n.Fold(); err != nil {
+		if err := n.AdvanceFlatHead(); err != nil {
 			l.t.Fatal(err)
 		}
 		from, err := n.KeepFrom()
 		if err == nil {
-			_, err = n.store.Collect(storage.CollectOptions{KeepEpochs: storage.MinKeptEpochs, From: from, Before: 1 << 62, MaxHeights: 100})
+			_, err = n.store.CollectGarbage(storage.GCOptions{KeepEpochs: storage.MinKeptEpochs, From: from, Before: 1 << 62, MaxHeights: 100})
 		}
 		if err != nil {
 			l.t.Fatal(err)
@@ -153,13 +153,13 @@ func (l *lonely) offered() bool {
 	return l.gives(l.offers)
 }
 
-func (l *lonely) gives(offers *Offers) bool {
+func (l *lonely) gives(offers *ServedSnapshots) bool {
 	l.t.Helper()
 	list, err := offers.List()
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return slices.ContainsFunc(list, func(o *Offered) bool {
+	return slices.ContainsFunc(list, func(o *ServedSnapshot) bool {
 		h, err := l.maker.Header(o.Sync)
 		return err == nil && h.PrevHash == l.point.Hash && slices.Contains(o.Shards, l.ids[1])
 	})
@@ -199,7 +199,7 @@ func TestPointStays(t *testing.T) {
 		if n := len(slices.DeleteFunc(slices.Clone(l.said), func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.said) || n < 6 {
 			t.Errorf("said: %v", l.said)
 		}
-		own := l.n.Offers()
+		own := l.n.ServedSnapshots()
 		if l.gives(own) {
 			t.Error("who has it not gives it")
 		}
@@ -249,7 +249,7 @@ func TestPointStays(t *testing.T) {
 		}
 		for _, n := range []*node{l.maker, l.n} {
 			tip := n.store.Tip()
-			pins, err := n.store.Pins()
+			pins, err := n.store.StateSnapshots()
 			if err != nil || len(pins) != 4 || pins[0].At.Height <= l.point.Height || tip.Tail <= l.point.Height || tip.Head.Height-tip.Tail > 40 {
 				t.Errorf("behind newer points: %d snapshots, from %d of %d on; %v", len(pins), tip.Tail, tip.Head.Height, err)
 			}
@@ -266,7 +266,7 @@ func TestPointGoes(t *testing.T) {
 	if len(l.said) == 0 || len(l.said) > 6 {
 		t.Errorf("said: %v", l.said)
 	}
-	pins, err := l.maker.store.Pins()
+	pins, err := l.maker.store.StateSnapshots()
 	if err != nil || len(pins) > 0 {
 		t.Errorf("%d snapshots, %v", len(pins), err)
 	}
@@ -288,7 +288,7 @@ func TestPointGoes(t *testing.T) {
 func TestScheduleSpare(t *testing.T) {
 	l := newLonely(t, 0, 0)
 	l.s.Close()
-	wanted := func(_ *Entry, shard primitives.ShardID) (bool, bool) { return shard == l.ids[0], shard == l.ids[0] }
+	wanted := func(_ *BlockNode, shard primitives.ShardID) (bool, bool) { return shard == l.ids[0], shard == l.ids[0] }
 	s := NewSchedule(l.maker.Engine, wanted, nil)
 	s.Patient = true
 	defer s.Close()
@@ -317,7 +317,7 @@ func TestScheduleSpare(t *testing.T) {
 		}
 		b, chunks := l.maker.make(at.Hash, at.Height()+1, false)
 		l.maker.accept(b, chunks)
-		if err := l.maker.Fold(); err != nil {
+		if err := l.maker.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Offered is a sync block of which this node gives the states.
-type Offered struct {
+// ServedSnapshot is a sync block of which this node gives the states.
+type ServedSnapshot struct {
 	Sync        primitives.Hash
 	Announced   primitives.Hash // by which hosts name it: the block two before
 	Epoch       primitives.EpochID
@@ -18,8 +18,8 @@ type Offered struct {
 	Shards      []primitives.ShardID
 }
 
-// Offers finds the sync blocks of the newest epochs that have one, as far as they are final. It is used by one goroutine.
-type Offers struct {
+// ServedSnapshots finds the sync blocks of the newest epochs that have one, as far as they are final. It is used by one goroutine.
+type ServedSnapshots struct {
 	e     *Engine
 	scans map[storage.EpochBegin]*offerScan // of the newest epochs, and of the one of an older point that is kept
 }
@@ -27,17 +27,19 @@ type Offers struct {
 type offerScan struct {
 	scan    syncScan
 	point   storage.BlockRef
-	offer   *Offered
+	offer   *ServedSnapshot
 	changes uint64 // of the snapshots, when they were looked at
 }
 
-// Offers begins to look for sync blocks.
-func (e *Engine) Offers() *Offers { return &Offers{e: e, scans: map[storage.EpochBegin]*offerScan{}} }
+// ServedSnapshots begins to look for sync blocks.
+func (e *Engine) ServedSnapshots() *ServedSnapshots {
+	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*offerScan{}}
+}
 
 // List returns the newest two, the older first, of no older epochs than states are kept of: where a shard has no chunks in an epoch that has no sync block, and
 // whoever is to make them needs the state of the one before. Where none of these epochs has one it is the last that there was, as long as that is kept. It looks at each
 // block once.
-func (o *Offers) List() (out []*Offered, err error) {
+func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 	e := o.e
 	if !e.o.Snapshots {
 		return nil, nil
@@ -82,7 +84,7 @@ func (o *Offers) List() (out []*Offered, err error) {
 	return out[max(0, len(out)-keptSnapshots):], nil
 }
 
-func (o *Offers) scanOf(begin storage.EpochBegin) *offerScan {
+func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *offerScan {
 	s := o.scans[begin]
 	if s == nil {
 		s = &offerScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
@@ -92,7 +94,7 @@ func (o *Offers) scanOf(begin storage.EpochBegin) *offerScan {
 }
 
 // look finds the sync block of an epoch, and the shards whose states there are of it: more, when others have come in at it.
-func (o *Offers) look(s *offerScan, upTo, end primitives.Height) error {
+func (o *ServedSnapshots) look(s *offerScan, upTo, end primitives.Height) error {
 	e := o.e
 	changes := e.pins.changes.Load()
 	if s.offer != nil && (s.changes == changes || end == 0) {
@@ -116,7 +118,7 @@ func (o *Offers) look(s *offerScan, upTo, end primitives.Height) error {
 	if err != nil {
 		return err
 	}
-	x := &Offered{Sync: sync.Hash, Announced: rec.Prev().Hash, Epoch: rec.Epoch()}
+	x := &ServedSnapshot{Sync: sync.Hash, Announced: rec.Prev().Hash, Epoch: rec.Epoch()}
 	err = e.Epochs(func(m *epoch.Manager) error {
 		info, err := m.EpochInfo(x.Epoch)
 		if err == nil {

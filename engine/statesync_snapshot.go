@@ -41,10 +41,10 @@ const perKey = 192
 // ErrFarBehind says that a snapshot is not made, as too much has changed since the block that it is of.
 var ErrFarBehind = errors.New("engine: a snapshot is given up")
 
-// pins are the states that are kept for parts, and how far sync blocks have been looked for.
-type pins struct {
+// stateSnapshots are the states that are kept for parts, and how far sync blocks have been looked for.
+type stateSnapshots struct {
 	mu      sync.Mutex
-	byBlock map[primitives.Hash][]storage.Pin
+	byBlock map[primitives.Hash][]storage.StateSnapshot
 	most    int // bytes that are taken back; 0: mostBack
 	givenUp atomic.Uint64
 	under   atomic.Bool // a fold runs: what it passes may have neither its states in memory nor a pin
@@ -77,10 +77,10 @@ func (e *Engine) loadPins() error {
 		return err
 	}
 	if !e.o.Snapshots && !e.o.Look {
-		if list, err := e.store.Pins(); err != nil || len(list) == 0 {
+		if list, err := e.store.StateSnapshots(); err != nil || len(list) == 0 {
 			return err
 		}
-		if err := e.store.Unpin(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) { // else a later start removes them
+		if err := e.store.DropStateSnapshot(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) { // else a later start removes them
 			return err
 		}
 		return nil
@@ -91,11 +91,11 @@ func (e *Engine) loadPins() error {
 func (e *Engine) readPins() error {
 	e.pins.mu.Lock() // over the reading, too: who reads later has what is newer
 	defer e.pins.mu.Unlock()
-	list, err := e.store.Pins()
+	list, err := e.store.StateSnapshots()
 	if err != nil {
 		return err
 	}
-	pins := map[primitives.Hash][]storage.Pin{}
+	pins := map[primitives.Hash][]storage.StateSnapshot{}
 	for _, p := range list {
 		pins[p.At.Hash] = append(pins[p.At.Hash], p)
 	}
@@ -105,19 +105,19 @@ func (e *Engine) readPins() error {
 }
 
 // pinOf finds the pin of a shard's state after a block.
-func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (storage.Pin, bool) {
+func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
 	e.pins.mu.Lock()
 	defer e.pins.mu.Unlock()
 	list := e.pins.byBlock[block]
-	i := slices.IndexFunc(list, func(p storage.Pin) bool { return p.Index == shard })
+	i := slices.IndexFunc(list, func(p storage.StateSnapshot) bool { return p.Index == shard })
 	if i < 0 {
-		return storage.Pin{}, false
+		return storage.StateSnapshot{}, false
 	}
 	return list[i], true
 }
 
 // pin looks for sync points, makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
-func (e *Engine) pin(at *Entry) error {
+func (e *Engine) pin(at *BlockNode) error {
 	x := &e.pins
 	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
 		return nil
@@ -160,7 +160,7 @@ func (e *Engine) pin(at *Entry) error {
 }
 
 // pointIn goes on with the scan of one of the epochs.
-func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *Entry) (*syncPoint, error) {
+func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *BlockNode) (*syncPoint, error) {
 	end := at.Height() + 1
 	if i+1 < len(epochs) {
 		end = epochs[i+1].Height
@@ -174,7 +174,7 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 
 // olderPoint is the newest point of epochs of which no states would be kept any more, if that is kept: as it is known, or else by a look at all that there is, which only
 // a folder of before can need.
-func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *Entry) ([]*syncPoint, error) {
+func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := e.pins.last.Load(); p != nil {
 		if !p.keep {
 			return nil, nil
@@ -254,7 +254,7 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 }
 
 // pinPoint stores the states of a snapshot that are not stored yet, of the shards that are held; base is folded and held.
-func (e *Engine) pinPoint(p *syncPoint, base *Entry) error {
+func (e *Engine) pinPoint(p *syncPoint, base *BlockNode) error {
 	made := false
 	for i, h := range p.chunks {
 		rec, err := e.store.BlockByHash(h.PrevBlockHash)
@@ -268,7 +268,7 @@ func (e *Engine) pinPoint(p *syncPoint, base *Entry) error {
 		if _, there := e.pinOf(rec.Ref().Hash, index); there {
 			continue
 		}
-		pin := storage.Pin{Shard: h.ShardID, Index: index, At: rec.Ref(), Of: p.at, Root: h.PrevStateRoot}
+		pin := storage.StateSnapshot{Shard: h.ShardID, Index: index, At: rec.Ref(), Of: p.at, Root: h.PrevStateRoot}
 		if pin.Accounts, err = e.accountsIn(p.begin.Epoch, h.ShardID); err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 func (e *Engine) SnapshotsGivenUp() uint64 { return e.pins.givenUp.Load() }
 
 // pinShard stores one state; false: it is not held, or was not then, or is given up.
-func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
+func (e *Engine) pinShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
 	root, err := e.stateThen(pin, base)
 	if errors.Is(err, ErrFarBehind) {
 		e.pins.givenUp.Add(1)
@@ -315,7 +315,7 @@ func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
 }
 
 // storePin stores a state as a snapshot; false: the store does not have it.
-func (e *Engine) storePin(pin *storage.Pin, root *trie.Root) (bool, error) {
+func (e *Engine) storePin(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: it has root %v, the chunk behind it says %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
@@ -329,7 +329,7 @@ func (e *Engine) storePin(pin *storage.Pin, root *trie.Root) (bool, error) {
 			stubs = append(stubs, stubOf(level, &entries[i]))
 		}
 	}
-	err := e.store.Pin(*pin, slices.Values(stubs))
+	err := e.store.SnapshotState(*pin, slices.Values(stubs))
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) { // the shard has come in, or left, since
 		return false, nil
 	}
@@ -338,7 +338,7 @@ func (e *Engine) storePin(pin *storage.Pin, root *trie.Root) (bool, error) {
 
 // stateThen is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
 // changes since are taken back. nil: it is not held. ErrFarBehind: too much has changed.
-func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
+func (e *Engine) stateThen(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
 	if x := e.Adopted(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
 		if s := &x.Shards[pin.Index]; s.root != nil {
@@ -346,7 +346,7 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 		}
 		return nil, nil
 	}
-	if e.store.Without(pin.At, pin.Shard) { // before all that has changed is read
+	if e.store.LacksState(pin.At, pin.Shard) { // before all that has changed is read
 		return nil, nil
 	}
 	return e.takenBack(pin.At, pin.Shard, base, cmp.Or(e.pins.most, mostBack))
@@ -354,7 +354,7 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 
 // takenBack is a shard's state after a block before base, which is held, for the caller to release: that of base without what has changed since. nil: the shard
 // is not held there, or not since then. ErrFarBehind: more bytes have changed than most.
-func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *Entry, most int) (*trie.Root, error) {
+func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
 		return nil, nil // it was split since, and a fold passed that without this one
@@ -402,7 +402,7 @@ func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *
 
 // dropPins gives up all but the newest snapshots: those of three epochs, and of an older point if there is no newer one.
 func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
-	list, err := e.store.Pins()
+	list, err := e.store.StateSnapshots()
 	if err != nil {
 		return err
 	}
@@ -426,21 +426,21 @@ func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
 	if len(list) == 0 || list[0].At.Height >= below {
 		return nil
 	}
-	if err := e.store.Unpin(below); err != nil {
+	if err := e.store.DropStateSnapshot(below); err != nil {
 		return err
 	}
 	return e.readPins()
 }
 
 // lendPinned lends a state that a snapshot has. What is loaded for it does not stay in memory.
-func (e *Engine) lendPinned(p *storage.Pin, use func(*trie.Root) error) error {
+func (e *Engine) lendPinned(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
 	o.Frontier <<= 4 * pinLevel // what is its lowest level is the lowest that there is
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
-		return e.store.PinnedFrontier(p, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
+		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
 	}
 	forest := trie.New(o)
 	forest.SetSource(trie.Source{

@@ -35,7 +35,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 	e, at := n.Engine, n.Genesis()
 	root := at.Shards[0].root
-	pin := storage.Pin{At: ref(at), Of: ref(at), Root: root.Hash()}
+	pin := storage.StateSnapshot{At: ref(at), Of: ref(at), Root: root.Hash()}
 	id := trie.PartID{Index: 3, Total: trie.NumParts(root.MemoryUsage())}
 	b.Run("op=pin", func(b *testing.B) {
 		for b.Loop() {
@@ -45,7 +45,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 		rows := 0
 		for level := range uint8(trie.Levels) {
-			if err := e.store.PinnedFrontier(&pin, level, nil, func(storage.Stub) bool { rows++; return true }); err != nil {
+			if err := e.store.SnapshotFrontier(&pin, level, nil, func(storage.Stub) bool { rows++; return true }); err != nil {
 				b.Fatal(err)
 			}
 		}

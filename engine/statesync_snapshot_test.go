@@ -22,7 +22,7 @@ func TestLook(t *testing.T) {
 	}
 	n := open(Options{Snapshots: true})
 	at := n.Genesis()
-	pin := storage.Pin{At: ref(at), Of: ref(at), Root: at.Shards[0].root.Hash()}
+	pin := storage.StateSnapshot{At: ref(at), Of: ref(at), Root: at.Shards[0].root.Hash()}
 	if ok, err := n.pinShard(&pin, at); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -31,7 +31,7 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		n = open([]Options{{Look: true}, {Snapshots: true}, {}}[i])
-		if list, err := n.store.Pins(); err != nil || len(list) != want {
+		if list, err := n.store.StateSnapshots(); err != nil || len(list) != want {
 			t.Errorf("opening %d: %d pins, %v, want %d", i, len(list), err, want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 		b, chunks := n.make(at.Hash, at.Height()+1, at.Height() < 30)
 		n.accept(b, chunks)
 	}
-	if err := n.Fold(); err != nil {
+	if err := n.AdvanceFlatHead(); err != nil {
 		t.Fatal(err)
 	}
 	epochs, err := n.store.Epochs()
@@ -86,7 +86,7 @@ func TestSnapshotFarBehind(t *testing.T) {
 				nonce++
 				n.accept(n.make(at.Hash, at.Height()+1, false, transfer(at.Hash, nonce)))
 			}
-			if err := n.Fold(); err != nil {
+			if err := n.AdvanceFlatHead(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -103,7 +103,7 @@ func TestSnapshotFarBehind(t *testing.T) {
 			t.Errorf("at most %d bytes: %d given up, said: %v", most, n.SnapshotsGivenUp(), warned)
 		}
 		made := func() (of [2]int) {
-			list, err := n.store.Pins()
+			list, err := n.store.StateSnapshots()
 			if err != nil {
 				t.Fatal(err)
 			}

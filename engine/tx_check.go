@@ -29,7 +29,7 @@ func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.Signat
 }
 
 // checkAt is Check by the state after a block.
-func (e *Engine) checkAt(head *Entry, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
+func (e *Engine) checkAt(head *BlockNode, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	if e.o.Base != nil { // known to who looks at it next, or why not
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
 			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
@@ -83,12 +83,12 @@ func warmReceiver(layout primitives.ShardLayout, tries func(primitives.ShardInde
 var ErrDiscarded = errors.New("engine: this chain has ended")
 
 // acquireHead returns the head with its states held. ErrDiscarded.
-func (e *Engine) acquireHead() (*Entry, error) { return e.acquire(e.Head) }
+func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }
 
 // acquireTip returns the tip with its states held. ErrDiscarded.
-func (e *Engine) acquireTip() (*Entry, error) { return e.acquire(e.Tip) }
+func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
-func (e *Engine) acquire(which func() *Entry) (*Entry, error) {
+func (e *Engine) acquire(which func() *BlockNode) (*BlockNode, error) {
 	for {
 		if x := which(); x.Acquire() { // else another has come since
 			return x, nil
@@ -99,7 +99,7 @@ func (e *Engine) acquire(which func() *Entry) (*Entry, error) {
 	}
 }
 
-func (e *Engine) checkBlock(head *Entry, base primitives.Hash) *primitives.InvalidTxError {
+func (e *Engine) checkBlock(head *BlockNode, base primitives.Hash) *primitives.InvalidTxError {
 	known, height := true, primitives.Height(0)
 	if h, ok := e.ancestry.height(head, base); ok {
 		return verify.Validity(true, h, head.Height(), e.chain.ValidityPeriod, func() bool { return true })
@@ -114,7 +114,7 @@ func (e *Engine) checkBlock(head *Entry, base primitives.Hash) *primitives.Inval
 
 // congested tells whether the receiver's shard takes no transactions. A shard that a split has just made takes them: no chunk
 // header says anything of it yet.
-func congested(head *Entry, next *rules, receiver primitives.AccountID) *primitives.InvalidTxError {
+func congested(head *BlockNode, next *rules, receiver primitives.AccountID) *primitives.InvalidTxError {
 	id := next.layout.ShardOf(receiver)
 	i, err := head.Layout.Index(id)
 	if err != nil {
@@ -145,7 +145,7 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	return e.keyNonce(e.acquireTip, tx)
 }
 
-func (e *Engine) keyNonce(acquire func() (*Entry, error), tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
+func (e *Engine) keyNonce(acquire func() (*BlockNode, error), tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	head, err := acquire()
 	if err != nil {
 		return 0, false, err
@@ -175,7 +175,7 @@ func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 	return e.unused(e.acquireHead, tx)
 }
 
-func (e *Engine) unused(acquire func() (*Entry, error), tx *primitives.SignedTransaction) bool {
+func (e *Engine) unused(acquire func() (*BlockNode, error), tx *primitives.SignedTransaction) bool {
 	if tx.PublicKey.IsZero() { // nobody has looked at it yet
 		return false
 	}

@@ -36,13 +36,13 @@ func (a *ancestry) remember(hash primitives.Hash, height primitives.Height) {
 
 // valid tells whether base may be the block hash of a transaction in a child of parent (nearcore chain/chain/src/store/mod.rs
 // check_transaction_validity_period): an ancestor of the child, with parent.height <= base.height + validity period.
-func (a *ancestry) valid(parent *Entry, base primitives.Hash) bool {
+func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 	height, ok := a.height(parent, base)
 	return ok && parent.Height() <= height+a.e.chain.ValidityPeriod
 }
 
 // height returns the height of base if it is parent or one of its ancestors.
-func (a *ancestry) height(parent *Entry, base primitives.Hash) (primitives.Height, bool) {
+func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.Height, bool) {
 	if at := a.e.Adopted(base); at != nil { // above the folded block, on any branch
 		x := parent
 		for ; x != nil && x.Height() >= at.Height(); x = a.e.Adopted(x.Header().PrevHash) {

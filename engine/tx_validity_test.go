@@ -44,7 +44,7 @@ func TestAncestryWhileFolding(t *testing.T) {
 		bases = append(bases, n.Head().Hash)
 		mu.Unlock()
 		if i%3 == 2 {
-			if err := n.Fold(); err != nil {
+			if err := n.AdvanceFlatHead(); err != nil {
 				t.Fatal(err)
 			}
 		}

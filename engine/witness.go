@@ -84,9 +84,9 @@ func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 type span struct {
 	epoch  primitives.EpochID     // of the chunk
 	layout primitives.ShardLayout // of the chunk
-	prev   *Entry                 // the block on which the chunk is
+	prev   *BlockNode             // the block on which the chunk is
 	steps  []spanStep             // implicit transitions, oldest first
-	last   *Entry                 // the block with the shard's last new chunk
+	last   *BlockNode             // the block with the shard's last new chunk
 	shard  primitives.ShardID     // that the chunk's was then
 	index  primitives.ShardIndex
 	// sources are the blocks whose new chunks have brought the receipts of that last chunk, newest first, beginning with last.
@@ -96,13 +96,13 @@ type span struct {
 // spanStep is one implicit transition: of a block without a new chunk, or a split behind a block.
 type spanStep struct {
 	split bool
-	at    *Entry
+	at    *BlockNode
 	shard primitives.ShardID // of a split the child
 }
 
 // bringer is a block with what the target was called in its layout.
 type bringer struct {
-	at *Entry
+	at *BlockNode
 	to primitives.ShardID
 }
 
@@ -165,7 +165,7 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 }
 
 // shardIn is what a shard of a layout was called in a block before, and its place there.
-func shardIn(at *Entry, layout primitives.ShardLayout, shard primitives.ShardID) (primitives.ShardID, primitives.ShardIndex, error) {
+func shardIn(at *BlockNode, layout primitives.ShardLayout, shard primitives.ShardID) (primitives.ShardID, primitives.ShardIndex, error) {
 	if !at.Layout.Equal(layout) {
 		var err error
 		if shard, err = layout.Parent(shard); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// proofs keeps transitions until the witnesses that show them are made. What it drops is made again if somebody asks: it is bounded
+// witnessCache keeps transitions until the witnesses that show them are made. What it drops is made again if somebody asks: it is bounded
 // in bytes, and what no block that may still come needs goes first. Safe from any goroutine.
-type proofs struct {
+type witnessCache struct {
 	limit int64 // bytes; 0: nobody asks
 	mu    sync.Mutex
 	kept  map[proofKey]*Transition
@@ -25,14 +25,14 @@ type proofKey struct {
 	shard primitives.ShardID
 }
 
-func (p *proofs) get(block primitives.Hash, shard primitives.ShardID) *Transition {
+func (p *witnessCache) get(block primitives.Hash, shard primitives.ShardID) *Transition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kept[proofKey{block, shard}]
 }
 
 // keep takes a transition, unless nobody asks or it alone is too large.
-func (p *proofs) keep(t *Transition) {
+func (p *witnessCache) keep(t *Transition) {
 	key, n := proofKey{t.Block, t.Shard}, t.size()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,13 +51,13 @@ func (p *proofs) keep(t *Transition) {
 	}
 }
 
-func (p *proofs) drop(key proofKey) {
+func (p *witnessCache) drop(key proofKey) {
 	p.size -= p.kept[key].size()
 	delete(p.kept, key)
 }
 
 // forget drops what blocks have that are gone.
-func (p *proofs) forget(blocks []primitives.Hash) {
+func (p *witnessCache) forget(blocks []primitives.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.order) == 0 {
@@ -76,7 +76,7 @@ func (p *proofs) forget(blocks []primitives.Hash) {
 }
 
 // prune drops what no descendant of a final block needs: of each shard what came before its last new chunk there.
-func (p *proofs) prune(final *Entry) {
+func (p *witnessCache) prune(final *BlockNode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.order) == 0 {

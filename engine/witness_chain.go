@@ -37,7 +37,7 @@ func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 }
 
 // possibleEpochs are those in which a chunk of a height around the tip may be (nearcore chain/epoch-manager/src/adapter.rs:728).
-func possibleEpochs(m *epoch.Manager, tip *Entry, h primitives.Height) ([]primitives.EpochID, error) {
+func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]primitives.EpochID, error) {
 	if tip.Header().PrevHash.IsZero() {
 		id, err := m.EpochIDFromPrev(tip.Hash)
 		return []primitives.EpochID{id}, err

@@ -83,7 +83,7 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 }
 
 // checkByState holds a chunk on a block to the state behind that, if it is here.
-func (e *Engine) checkByState(prev *Entry, layout primitives.ShardLayout, c *primitives.Chunk) (held bool, err error) {
+func (e *Engine) checkByState(prev *BlockNode, layout primitives.ShardLayout, c *primitives.Chunk) (held bool, err error) {
 	if !prev.Acquire() {
 		return false, nil
 	}
@@ -112,7 +112,7 @@ func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 }
 
 // checkPlace finds the block on which a chunk is that is in none yet, and what holds behind that.
-func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *Entry, next *rules, err error) {
+func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *rules, err error) {
 	prev, err = e.Block(h.PrevBlockHash)
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -344,7 +344,7 @@ func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, 
 }
 
 // layoutBehind is that of a block's children.
-func (e *Engine) layoutBehind(at *Entry) (primitives.ShardLayout, error) {
+func (e *Engine) layoutBehind(at *BlockNode) (primitives.ShardLayout, error) {
 	next, err := e.rulesBehind(at)
 	if err != nil {
 		return primitives.ShardLayout{}, err
@@ -353,7 +353,7 @@ func (e *Engine) layoutBehind(at *Entry) (primitives.ShardLayout, error) {
 }
 
 // inputOf is the input of one shard of a block, and the block's parent.
-func (e *Engine) inputOf(entry *Entry, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (*Entry, *apply.Input, error) {
+func (e *Engine) inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (*BlockNode, *apply.Input, error) {
 	parent := e.Adopted(entry.Header().PrevHash) // as ancestry knows it, if it is in memory
 	if parent == nil {
 		var err error

@@ -52,7 +52,7 @@ func (e *Engine) others(id primitives.EpochID) bool {
 
 // saveProofs writes what a fold would lose. It runs beside the writer, before the fold. What can't be made again is not kept, and what is
 // beyond the bound neither: who asks for it later is told so.
-func (e *Engine) saveProofs(to *Entry) error {
+func (e *Engine) saveProofs(to *BlockNode) error {
 	list := e.endangered(to)
 	if len(list) == 0 && !e.proofs.saved.Load() {
 		return nil
@@ -72,7 +72,7 @@ func (e *Engine) saveProofs(to *Entry) error {
 }
 
 // endangered are the transitions up to a block, which is about to be folded, that chunks behind it have to show.
-func (e *Engine) endangered(to *Entry) (list []*Transition) {
+func (e *Engine) endangered(to *BlockNode) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil
 	}
@@ -96,8 +96,8 @@ func (e *Engine) endangered(to *Entry) (list []*Transition) {
 
 // without are the shards that have no new chunk in some child of a block, and whose proofs somebody asks for; all of them if there is no
 // child.
-func (e *Engine) without(to *Entry) (out []primitives.ShardID) {
-	var children []*Entry
+func (e *Engine) without(to *BlockNode) (out []primitives.ShardID) {
+	var children []*BlockNode
 	e.mu.RLock()
 	for _, x := range e.entries {
 		if x.Header().PrevHash == to.Hash {

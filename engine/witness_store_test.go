@@ -54,7 +54,7 @@ func TestProofsOutlastFolds(t *testing.T) {
 		b, chunks := whole.make(whole.Head().Hash, whole.Head().Height()+1, skip, transfer(root, primitives.Nonce(i+1)))
 		a := whole.accept(b, chunks)
 		n.accept(b, chunks)
-		if err := n.Fold(); err != nil {
+		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 		if i%7 == 3 { // a branch that goes no further
@@ -139,7 +139,7 @@ func TestProofsOfDuties(t *testing.T) {
 		for range 40 {
 			head := n.Head()
 			b, chunks := n.make(head.Hash, head.Height()+1, false)
-			p, err := n.Begin(b, chunks, false)
+			p, err := n.BeginImport(b, chunks, false)
 			if err != nil {
 				t.Fatal(err)
 			}

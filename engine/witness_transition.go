@@ -91,7 +91,7 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 }
 
 // proveBlock applies a shard's part of a block again.
-func (e *Engine) proveBlock(entry *Entry, shard primitives.ShardID) (*Transition, error) {
+func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transition, error) {
 	if entry.Header().PrevHash.IsZero() {
 		return nil, fmt.Errorf("%w: the genesis", ErrUnknown)
 	}
@@ -108,7 +108,7 @@ func (e *Engine) proveBlock(entry *Entry, shard primitives.ShardID) (*Transition
 		return nil, err
 	}
 	if parent.past != nil {
-		root, err := e.folded(entry, parent.Entry, shard, &before)
+		root, err := e.folded(entry, parent.BlockNode, shard, &before)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ const mostBackNow = 64 << 20
 
 // folded makes the state of a shard before a block that a fold has passed, for the caller to release, of that of the folded block, and puts it in its place. Who has
 // got a shard when that had no chunk for a while has to prove the last one, or nobody could make the next. storage.ErrGone: it can't be made.
-func (e *Engine) folded(entry, parent *Entry, shard primitives.ShardID, b *before) (*trie.Root, error) {
+func (e *Engine) folded(entry, parent *BlockNode, shard primitives.ShardID, b *before) (*trie.Root, error) {
 	e.mu.RLock()
 	base := e.foldedAt
 	e.mu.RUnlock()
@@ -172,7 +172,7 @@ func (e *Engine) folded(entry, parent *Entry, shard primitives.ShardID, b *befor
 }
 
 // jobAgain makes the job of a shard of a known block once more, on the states of its parent.
-func (e *Engine) jobAgain(entry *Entry, parent *State, shard primitives.ShardID) (*Job, error) {
+func (e *Engine) jobAgain(entry *BlockNode, parent *State, shard primitives.ShardID) (*Job, error) {
 	before, err := e.before(parent, entry.Layout)
 	if err != nil {
 		return nil, err
@@ -181,12 +181,12 @@ func (e *Engine) jobAgain(entry *Entry, parent *State, shard primitives.ShardID)
 }
 
 // jobOn makes it on what the parent left.
-func (e *Engine) jobOn(entry *Entry, parent *State, before *before, shard primitives.ShardID) (*Job, error) {
+func (e *Engine) jobOn(entry *BlockNode, parent *State, before *before, shard primitives.ShardID) (*Job, error) {
 	index, err := entry.Layout.Index(shard)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pending{entry: entry, parent: parent.Entry, prev: before.shards}
+	p := &BlockImport{entry: entry, parent: parent.BlockNode, prev: before.shards}
 	if p.patch, p.mocks, err = e.storedPatch(entry.Hash); err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (e *Engine) jobOn(entry *Entry, parent *State, before *before, shard primit
 }
 
 // proveSplit restricts the state of the shard that a child comes from again.
-func (e *Engine) proveSplit(entry *Entry, child primitives.ShardID) (*Transition, error) {
+func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transition, error) {
 	e.epochMu.Lock()
 	layout, err := e.epochs.ShardLayoutFromPrev(entry.Hash)
 	e.epochMu.Unlock()
@@ -245,7 +245,7 @@ func keptOf(layout primitives.ShardLayout, child primitives.ShardID) (primitives
 
 // restrict derives what a child keeps of a split shard, with what proves it. The caller holds the parent's states. Of the right child it is
 // proven too what is buffered, which its congestion info is without (nearcore chain/chain/src/resharding/manager.rs:220).
-func restrict(parent *Entry, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, *Transition, error) {
+func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, *Transition, error) {
 	var rec trie.Recording
 	if !left {
 		for _, to := range parent.Layout.ShardIDs() {
@@ -263,7 +263,7 @@ func restrict(parent *Entry, prev *ShardState, child primitives.ShardID, left bo
 }
 
 // splitOff derives what a child keeps of a split shard, and keeps the proof if somebody asks.
-func (e *Engine) splitOff(parent *Entry, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
+func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
 	if !e.proofs.asked.Load() {
 		return prev.root.Forest().Restrict(prev.root, keep, nil)
 	}

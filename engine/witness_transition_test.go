@@ -15,7 +15,7 @@ import (
 )
 
 // steps returns the blocks whose part in a shard a chunk on a block proves, by the headers alone, the main one first.
-func (n *node) steps(prev *Entry, shard int) (out []primitives.Hash) {
+func (n *node) steps(prev *BlockNode, shard int) (out []primitives.Hash) {
 	since := prev.Block.Body.Chunks[shard].HeightIncluded
 	for at := prev; ; {
 		out = append(out, at.Hash)
@@ -38,7 +38,7 @@ func TestTransitions(t *testing.T) {
 	keeps, asked := openNode(t, g), openNode(t, g)
 	keeps.proofs.limit = 1 << 30
 	root := keeps.Head().Hash
-	check := func(n *node, prev *Entry) (all [][]*Transition) {
+	check := func(n *node, prev *BlockNode) (all [][]*Transition) {
 		t.Helper()
 		for i, id := range prev.Layout.ShardIDs() {
 			main, implicit, err := n.Transitions(prev.Hash, id)
@@ -75,7 +75,7 @@ func TestTransitions(t *testing.T) {
 		tx := transfer(root, primitives.Nonce(i+1))
 		skip := i%9 > 4
 		b, chunks := keeps.make(keeps.Head().Hash, keeps.Head().Height()+1, skip, tx)
-		p, err := asked.Begin(b, chunks, false)
+		p, err := asked.BeginImport(b, chunks, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestTransitions(t *testing.T) {
 // TestProofsAreBounded: what is kept stays below the limit, the oldest goes first, and what no descendant of the final block needs
 // goes at once.
 func TestProofsAreBounded(t *testing.T) {
-	p := proofs{limit: 10_000}
+	p := witnessCache{limit: 10_000}
 	for i := range 100 {
 		p.keep(&Transition{Height: primitives.Height(i), Block: primitives.Hash{byte(i)}, Proof: [][]byte{make([]byte, i%7*500)}})
 		if p.size > p.limit || len(p.kept) != len(p.order) {
@@ -157,7 +157,7 @@ func TestProofsAreBounded(t *testing.T) {
 	}
 	header := new(primitives.BlockHeader)
 	header.Height = 99
-	final := &Entry{Block: &primitives.Block{Header: header, Body: primitives.BlockBody{
+	final := &BlockNode{Block: &primitives.Block{Header: header, Body: primitives.BlockBody{
 		Chunks: []*primitives.ChunkHeader{{HeightIncluded: 98}}}}, Shards: []ShardState{{ID: 0}}}
 	p.prune(final)
 	if p.get(primitives.Hash{97}, 0) != nil || p.get(primitives.Hash{98}, 0) == nil || len(p.kept) != 2 {
@@ -226,7 +226,7 @@ func TestTransitionAhead(t *testing.T) {
 	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
 	n.patch = patchOf{block: b.Hash(), records: []genesis.Record{&genesis.DataRecord{AccountID: "aa", Key: []byte("k"), Value: []byte("v")}}}
 	g.closed.Store(true)
-	a, err := n.Adopt(n.applied(b, chunks), nil)
+	a, err := n.FinishImport(n.applied(b, chunks), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

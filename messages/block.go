@@ -2,10 +2,10 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// BlockAdopted: chain -> producer, every mempool, streams; no reply. The block is part of the chain, and the next may be made on it, but
+// BlockImported: chain -> producer, every mempool, streams; no reply. The block is part of the chain, and the next may be made on it, but
 // it is not on disk yet, so nothing that leaves the node may rest on it. A BlockAccepted with the same content follows,
 // unless the process ends. Order, losses and duplicates as with that.
-type BlockAdopted struct{ *BlockAccepted }
+type BlockImported struct{ *BlockAccepted }
 
 // BlockAccepted: chain -> producer, milestones; no reply. The block is on disk and readers see it. Blocks come in the order in
 // which they were adopted, parents first. A loss would leave a receiver behind for good, so senders and receivers live and

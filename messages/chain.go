@@ -16,7 +16,7 @@ type MakeChunk struct {
 	Era          Era
 }
 
-// MakeBlock: producer -> chain, answered to everybody with BlockAdopted and BlockAccepted. A duplicate is refused as known.
+// MakeBlock: producer -> chain, answered to everybody with BlockImported and BlockAccepted. A duplicate is refused as known.
 type MakeBlock struct {
 	Parent       primitives.Hash
 	Height       primitives.Height

@@ -5,7 +5,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // Era counts how often the chain went back. What was asked for in one era is dropped in the next.
 type Era uint64
 
-// Snapshot is a block to which the chain may go back; *engine.Snapshot is it. It is the chain's, and others only hand it back.
+// Snapshot is a block to which the chain may go back; *engine.RevertPoint is it. It is the chain's, and others only hand it back.
 type Snapshot interface{ Ended() bool }
 
 // TakeSnapshot: node -> chain, asked; answered with SnapshotTaken when no block is in work or on its way to the disk. Who makes blocks and
@@ -13,7 +13,7 @@ type Snapshot interface{ Ended() bool }
 // snapshot; then nobody is told.
 type TakeSnapshot struct{ Of Snapshot }
 
-// SnapshotTaken answers TakeSnapshot, and GoBack: the block.
+// SnapshotTaken answers TakeSnapshot, and Rollback: the block.
 type SnapshotTaken struct {
 	Snapshot Snapshot
 	Height   primitives.Height
@@ -23,13 +23,13 @@ type SnapshotTaken struct {
 // EndSnapshot: node -> chain, no reply: nobody goes back there any more. A duplicate changes nothing; a loss keeps its states.
 type EndSnapshot struct{ Snapshot Snapshot }
 
-// GoBack: node -> chain, asked; answered with SnapshotTaken when the snapshot's block is the head again and everybody has been told with
-// WentBack. Blocks that were asked for before are not made.
-type GoBack struct{ Snapshot Snapshot }
+// Rollback: node -> chain, asked; answered with SnapshotTaken when the snapshot's block is the head again and everybody has been told with
+// RolledBack. Blocks that were asked for before are not made.
+type Rollback struct{ Snapshot Snapshot }
 
-// WentBack: chain -> producer, milestones, node; no reply: the head is one that it was before, and what was behind that never was. A loss
+// RolledBack: chain -> producer, milestones, node; no reply: the head is one that it was before, and what was behind that never was. A loss
 // would leave a receiver behind for good.
-type WentBack struct {
+type RolledBack struct {
 	Era Era
 	At  Position
 }
@@ -43,16 +43,16 @@ type PoolCaptured struct {
 	Bases        []primitives.Height // of the blocks that they refer to
 }
 
-// RestorePool: node -> shard -> mempool, asked, behind a WentBack; answered with PoolRestored when the pool is what it was. Waiters of what is
+// RestorePool: node -> shard -> mempool, asked, behind a RolledBack; answered with PoolRestored when the pool is what it was. Waiters of what is
 // in it no more have been told by milestones. It goes by the shard, as the blocks did that are gone, so that it comes behind them: who asked
-// for a GoBack submits nothing before the answer.
+// for a Rollback submits nothing before the answer.
 type RestorePool struct {
 	PoolCaptured
 	Head primitives.Height
 }
 
-// StandStill: node -> producer, asked before GoBack; answered with Stopped, or an error where others have a say in the next block. Nothing is
-// looked up of the chain, whose blocks may be gone, until a WentBack or a GoOn; what is asked for meanwhile waits for that.
+// StandStill: node -> producer, asked before Rollback; answered with Stopped, or an error where others have a say in the next block. Nothing is
+// looked up of the chain, whose blocks may be gone, until a RolledBack or a GoOn; what is asked for meanwhile waits for that.
 type StandStill struct{}
 
 // GoOn: node -> producer, no reply: the chain did not go back.
@@ -72,7 +72,7 @@ type Clock struct {
 	Step   uint64 // ns between a block and the one before, whatever the clock shows; 0: the clock counts
 }
 
-// RestoreClock: node -> producer, no reply, behind a WentBack: the clock goes on as it stood.
+// RestoreClock: node -> producer, no reply, behind a RolledBack: the clock goes on as it stood.
 type RestoreClock struct{ Clock Clock }
 
 // SetProduction: node -> producer, asked; answered with Production: as it is then. What is nil stays.

@@ -27,7 +27,7 @@ type Options struct {
 // Sandbox is a chain with its worlds. The chain itself is a world, too.
 type Sandbox struct {
 	*World
-	host    *daemon.Host
+	host    *daemon.Daemon
 	removes string // a folder; empty: none
 }
 
@@ -71,7 +71,7 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	if s.host, err = daemon.Start(daemon.Options{Home: hm, Log: o.Log, NoRPC: true, Inside: true}); err != nil {
 		return nil, err
 	}
-	s.World = newWorld(&s.host.Realm)
+	s.World = newWorld(&s.host.Instance)
 	return s, nil
 }
 
@@ -88,7 +88,7 @@ func (s *Sandbox) Close() error {
 
 // World is one chain. Its methods are safe for concurrent use.
 type World struct {
-	realm *daemon.Realm
+	realm *daemon.Instance
 
 	mu     sync.Mutex
 	nonces map[signer]primitives.Nonce // that were used last
@@ -99,7 +99,9 @@ type signer struct {
 	key     primitives.PublicKey
 }
 
-func newWorld(r *daemon.Realm) *World { return &World{realm: r, nonces: map[signer]primitives.Nonce{}} }
+func newWorld(r *daemon.Instance) *World {
+	return &World{realm: r, nonces: map[signer]primitives.Nonce{}}
+}
 
 // New makes a world that goes on from this one's head, with its accounts, contracts and clock. What is submitted here and is in no block yet
 // is not in it.

@@ -202,8 +202,8 @@ func BenchmarkCommit(b *testing.B) {
 					if err := s.Commit(blk); err != nil {
 						b.Fatal(err)
 					}
-					if upto, due := s.FoldDue(); due {
-						if err := s.Fold(upto, nil); err != nil {
+					if upto, due := s.FlatHeadDue(); due {
+						if err := s.AdvanceFlatHead(upto, nil); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -248,7 +248,7 @@ func BenchmarkStalledFinality(b *testing.B) {
 			if err := s.Commit(blk); err != nil {
 				b.Fatal(err)
 			}
-			s.FoldDue()
+			s.FlatHeadDue()
 			took[n/part] += time.Since(begun)
 		}
 		heap := func() float64 {
@@ -270,7 +270,7 @@ func BenchmarkStalledFinality(b *testing.B) {
 		b.ReportMetric(time.Since(begun).Seconds(), "s/start")
 		b.ReportMetric(heap(), "MiB-heap-start")
 		begun = time.Now()
-		if err := s.Fold(s.Tip().Final, nil); err != nil {
+		if err := s.AdvanceFlatHead(s.Tip().Final, nil); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(begun).Seconds(), "s/fold")

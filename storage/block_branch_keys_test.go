@@ -77,7 +77,7 @@ func TestScanOfBranchThatWins(t *testing.T) {
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Fold(side[1].Ref, nil); err != nil {
+		if err := s.AdvanceFlatHead(side[1].Ref, nil); err != nil {
 			t.Fatal(err)
 		}
 		return true

@@ -55,7 +55,7 @@ func TestFoldedBodiesGo(t *testing.T) {
 		t.Errorf("%d of %d encoded transactions are held behind Commit", n, blocks)
 	}
 	const folded = blocks - 3
-	if err := s.Fold(refs[folded-1], nil); err != nil {
+	if err := s.AdvanceFlatHead(refs[folded-1], nil); err != nil {
 		t.Fatal(err)
 	}
 	runtime.GC()

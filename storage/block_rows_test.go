@@ -57,7 +57,7 @@ func TestRowsOfBranches(t *testing.T) {
 	d := block("d", 5, a, false, BlockRef{})
 	want("the first goes on", 4, a, b, c, d)
 	e := block("e", 6, c, true, c)
-	if err := s.Fold(c, nil); err != nil {
+	if err := s.AdvanceFlatHead(c, nil); err != nil {
 		t.Fatal(err)
 	}
 	want("folded", 6, b, c, e)

@@ -144,7 +144,7 @@ func TestStalledFinality(t *testing.T) {
 	}
 	check("after a start")
 	before := s.bodies.reads
-	if err := s.Fold(s.Tip().Final, nil); err != nil {
+	if err := s.AdvanceFlatHead(s.Tip().Final, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.bodies.reads - before; n > blocks {

@@ -247,8 +247,8 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 				return true
 			}
 		}
-		if due, ok := s.FoldDue(); ok {
-			if err := s.Fold(due, nil); errors.Is(err, ErrFull) {
+		if due, ok := s.FlatHeadDue(); ok {
+			if err := s.AdvanceFlatHead(due, nil); errors.Is(err, ErrFull) {
 				for s.AwaitRoom() { // EndWaits comes when there is room
 					time.Sleep(time.Millisecond)
 				}
@@ -416,8 +416,8 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 				t.Fatal(rerr)
 			}
 			if err = s.Commit(crashBlock(rng, tip.Head, rec.Prev(), true)); err == nil {
-				if due, ok := s.FoldDue(); ok {
-					err = s.Fold(due, nil)
+				if due, ok := s.FlatHeadDue(); ok {
+					err = s.AdvanceFlatHead(due, nil)
 				}
 			}
 		}

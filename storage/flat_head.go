@@ -20,7 +20,7 @@ type FrontierChange struct {
 
 // FoldDue tells whether enough final blocks wait to be folded, and up to which block Fold should go. Folding more at once
 // writes a key that changes often less often; folding less leaves less for a restart.
-func (s *Store) FoldDue() (BlockRef, bool) {
+func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	v := s.view.Load()
 	p := v.canonicalAt(v.final.Height)
 	if p == nil || s.parent != nil {
@@ -34,7 +34,7 @@ func (s *Store) FoldDue() (BlockRef, bool) {
 // and of one that is gone nothing. Blocks that do not descend from upto, and
 // are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile. A block that splits shards may
 // only be the first of a fold.
-func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
+func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {

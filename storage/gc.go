@@ -9,8 +9,8 @@ import (
 // MinKeptEpochs is the least that garbage collection may keep (nearcore chain/chain/src/garbage_collection.rs).
 const MinKeptEpochs = 3
 
-// CollectOptions bound what Collect takes away.
-type CollectOptions struct {
+// GCOptions bound what Collect takes away.
+type GCOptions struct {
 	// KeepEpochs is gc_num_epochs_to_keep, the head's epoch included; at least MinKeptEpochs.
 	KeepEpochs int
 	// From: blocks from this height on stay, whatever their epoch; 0: none for that.
@@ -21,8 +21,8 @@ type CollectOptions struct {
 	MaxHeights int
 }
 
-// Collected is what a call of Collect did.
-type Collected struct {
+// GCResult is what a call of Collect did.
+type GCResult struct {
 	Tail   primitives.Height // the lowest height that is kept
 	Blocks int               // removed
 	More   bool              // another call would remove more
@@ -35,20 +35,20 @@ const collectBatch = 1 << 20
 // the state before the first block of the oldest whole epoch can still be read. That block is the tail, as in nearcore. No record is read for it: what is found by ids and keys stands in eras, of which each goes when
 // the tail has passed it. Genesis itself stays. An archival node does not call it.
 // Reads go on meanwhile; those of a block that goes may fail with ErrGone.
-func (s *Store) Collect(o CollectOptions) (Collected, error) {
-	if err := s.EndLeaving(); err != nil {
-		return Collected{}, err
+func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
+	if err := s.FinishUntrack(); err != nil {
+		return GCResult{}, err
 	}
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
-		return Collected{}, err
+		return GCResult{}, err
 	}
 	if err := s.endAllLeaving(); err != nil { // what began to leave just now
-		return Collected{}, s.fail(err)
+		return GCResult{}, s.fail(err)
 	}
 	v := s.view.Load()
-	done := Collected{Tail: v.tail}
+	done := GCResult{Tail: v.tail}
 	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs), o.From)
 	if err != nil || v.empty {
 		return done, err
@@ -62,7 +62,7 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 }
 
 // collectBlocks raises the tail, at most up to stop.
-func (s *Store) collectBlocks(done *Collected, stop primitives.Height, o CollectOptions) error {
+func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOptions) error {
 	v := s.view.Load()
 	var batch Batch
 	height := v.tail

@@ -53,7 +53,7 @@ func longStore(t testing.TB, o Options, disk *MemDisk, blocks, keys int) (s *Sto
 			t.Fatal(err)
 		}
 		if h%4 == 0 {
-			if err := s.Fold(ref, nil); err != nil {
+			if err := s.AdvanceFlatHead(ref, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -64,7 +64,7 @@ func longStore(t testing.TB, o Options, disk *MemDisk, blocks, keys int) (s *Sto
 // collectAll collects until there is no more; it returns the number of calls.
 func collectAll(t testing.TB, s *Store) (calls int) {
 	for more := true; more; calls++ {
-		done, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 20})
+		done, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestCollectFrom(t *testing.T) {
 	collect := func(from, want primitives.Height) {
 		t.Helper()
 		for more := true; more; {
-			done, err := s.Collect(CollectOptions{KeepEpochs: 3, From: from, Before: 1 << 62, MaxHeights: 20})
+			done, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, From: from, Before: 1 << 62, MaxHeights: 20})
 			if err != nil {
 				t.Fatal(err)
 			}

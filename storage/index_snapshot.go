@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// still is the index at one moment, between two steps, with cursors that are used again: making one looks into each table, which takes
+// pooledSnapshot is the index at one moment, between two steps, with cursors that are used again: making one looks into each table, which takes
 // longer than what a load of a subtree then reads.
-type still struct {
+type pooledSnapshot struct {
 	snap snapshot
 	at   BlockRef // the folded block
 
@@ -20,15 +20,15 @@ type still struct {
 // freeCursors is how many cursors wait for their next use, each with a block of some tables.
 const freeCursors = 16
 
-// stills is the newest still of a store.
-type stills struct {
+// snapshotPool is the newest still of a store.
+type snapshotPool struct {
 	mu    sync.Mutex
-	now   *still // nil: nobody has read since the last step
+	now   *pooledSnapshot // nil: nobody has read since the last step
 	steps int
 }
 
 // readStill returns the index at a moment that is not before the last step; done gives it back.
-func (s *Store) readStill() (*still, error) {
+func (s *Store) readStill() (*pooledSnapshot, error) {
 	x := &s.stills
 	x.mu.Lock()
 	r, steps := x.now, x.steps
@@ -48,7 +48,7 @@ func (s *Store) readStill() (*still, error) {
 		snap.release()
 		return nil, err
 	}
-	r = &still{snap: snap, at: cell.Folded, uses: 1}
+	r = &pooledSnapshot{snap: snap, at: cell.Folded, uses: 1}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.now == nil && x.steps == steps {
@@ -70,14 +70,14 @@ func (s *Store) dropStill() {
 	}
 }
 
-func (r *still) use() {
+func (r *pooledSnapshot) use() {
 	r.mu.Lock()
 	r.uses++
 	r.mu.Unlock()
 }
 
 // done gives up one use.
-func (r *still) done() {
+func (r *pooledSnapshot) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.uses--; r.uses > 0 {
@@ -91,7 +91,7 @@ func (r *still) done() {
 }
 
 // cursor returns one that stands anywhere.
-func (r *still) cursor() cursor {
+func (r *pooledSnapshot) cursor() cursor {
 	r.mu.Lock()
 	n := len(r.free)
 	if n == 0 {
@@ -109,7 +109,7 @@ func (r *still) cursor() cursor {
 type scanFunc func(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error)
 
 // scan is a scanFunc.
-func (r *still) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
+func (r *pooledSnapshot) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	cur := r.cursor()
 	more, ended, err := scanBy(cur, lo, hi, yield)
 	if ended {

@@ -127,7 +127,7 @@ func TestStill(t *testing.T) {
 		if err := s.Load(prev, 0, AccountRange{}, nil, nil, func(key, value []byte) bool {
 			if first {
 				first = false
-				if err := s.Fold(b.Ref, nil); err != nil {
+				if err := s.AdvanceFlatHead(b.Ref, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// early is the index as it was at a step some time ago, by cursors that were made then. A cursor keeps the tables of its moment, so what has
+// staleReader is the index as it was at a step some time ago, by cursors that were made then. A cursor keeps the tables of its moment, so what has
 // been flushed since is not looked into: one block is read in place of one for each flush. Who can tell by a hash whether what he reads is
 // what he wants reads here first: nearly all of a large state has not changed for long.
-type early struct {
+type staleReader struct {
 	mu    sync.Mutex
 	free  []cursor
 	out   int // cursors that are in use
@@ -33,20 +33,20 @@ const DefaultEarlyFrom = 64 << 20
 // earlies is what a store has of it. All but now is under foldMu.
 type earlies struct {
 	mu    sync.Mutex
-	now   *early // nil: there is none
-	step  uint64 // by which it was made
-	young bool   // nothing was written since: the journal's memory is its own too
-	most  int    // flushes that lay above the levels since
+	now   *staleReader // nil: there is none
+	step  uint64       // by which it was made
+	young bool         // nothing was written since: the journal's memory is its own too
+	most  int          // flushes that lay above the levels since
 }
 
-// EarlyReader reads an index that may be older than the folded block; one goroutine uses it, and gives it back by Done.
-type EarlyReader struct {
-	of  *early
+// StaleReader reads an index that may be older than the folded block; one goroutine uses it, and gives it back by Done.
+type StaleReader struct {
+	of  *staleReader
 	cur cursor
 }
 
 // Early returns a reader; nil: there is none just now.
-func (s *Store) Early() *EarlyReader {
+func (s *Store) StaleReader() *StaleReader {
 	s.earlies.mu.Lock()
 	x := s.earlies.now
 	s.earlies.mu.Unlock()
@@ -62,11 +62,11 @@ func (s *Store) Early() *EarlyReader {
 	cur := x.free[n-1]
 	x.free = x.free[:n-1]
 	x.out++
-	return &EarlyReader{x, cur}
+	return &StaleReader{x, cur}
 }
 
 // Done gives the reader back. right tells whether it has found what was wanted.
-func (r *EarlyReader) Done(right bool) {
+func (r *StaleReader) Done(right bool) {
 	x := r.of
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *EarlyReader) Done(right bool) {
 }
 
 // Load yields pairs of a shard as Store.Load does.
-func (r *EarlyReader) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte, yield func(key, value []byte) bool) error {
+func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte, yield func(key, value []byte) bool) error {
 	for _, rg := range flatRanges(shard, accounts, from, to) {
 		if more, err := loadRange(r.scan, rg, yield); err != nil || !more {
 			return err
@@ -97,11 +97,11 @@ func (r *EarlyReader) Load(shard primitives.ShardID, accounts AccountRange, from
 }
 
 // Frontier yields entries as Store.Frontier does.
-func (r *EarlyReader) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
+func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
 	return scanFrontier(r.scan, shard, level, below, yield)
 }
 
-func (r *EarlyReader) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
+func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	if r.cur == nil {
 		return false, fmt.Errorf("storage: an early reader that has come to its end")
 	}
@@ -150,7 +150,7 @@ func (s *Store) openEarly() {
 }
 
 func (s *Store) makeEarly(n uint64) {
-	x := &early{free: s.db.frozen(earlyCursors)}
+	x := &staleReader{free: s.db.frozen(earlyCursors)}
 	flushes, _ := s.db.flushes()
 	s.dropEarly()
 	e := &s.earlies
@@ -180,7 +180,7 @@ func (s *Store) dropEarly() {
 }
 
 // poor tells whether too much of what is looked for has changed since, or no cursor is left.
-func (x *early) poor() bool {
+func (x *staleReader) poor() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.free)+x.out == 0 {

@@ -49,7 +49,7 @@ func BenchmarkEarly(b *testing.B) {
 			if err := s.Commit(blk); err != nil {
 				b.Fatal(err)
 			}
-			if err := s.Fold(blk.Ref, nil); err != nil {
+			if err := s.AdvanceFlatHead(blk.Ref, nil); err != nil {
 				b.Fatal(err)
 			}
 			prev = blk.Ref
@@ -63,7 +63,7 @@ func BenchmarkEarly(b *testing.B) {
 					if what == "now" {
 						err = s.Load(prev, 0, AccountRange{}, key(i), key(i+6), yield)
 					} else {
-						x := s.Early()
+						x := s.StaleReader()
 						err = x.Load(0, AccountRange{}, key(i), key(i+6), yield)
 						x.Done(true)
 					}

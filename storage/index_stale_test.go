@@ -33,7 +33,7 @@ func TestEarly(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if s.Early() != nil {
+	if s.StaleReader() != nil {
 		t.Error("an import leaves an index of before, with tables that it has merged")
 	}
 	if s, err = OpenMemory(reopened(t, s, disk), o); err != nil {
@@ -43,7 +43,7 @@ func TestEarly(t *testing.T) {
 	s.db = count
 	s.makeEarly(s.steps) // with cursors that are counted
 	read := func(i int) (got string, ok bool) {
-		x := s.Early()
+		x := s.StaleReader()
 		if x == nil {
 			return "", false
 		}
@@ -68,7 +68,7 @@ func TestEarly(t *testing.T) {
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Fold(b.Ref, []FrontierChange{{Stub: Stub{0, key(i), hashOf(v), 7}}}); err != nil {
+		if err := s.AdvanceFlatHead(b.Ref, []FrontierChange{{Stub: Stub{0, key(i), hashOf(v), 7}}}); err != nil {
 			t.Fatal(err)
 		}
 		prev = b.Ref
@@ -86,8 +86,8 @@ func TestEarly(t *testing.T) {
 	if now := tables(s); now[0] == 0 {
 		t.Errorf("tables on the levels %v: the first step stays in memory", now)
 	}
-	var held []*EarlyReader // while all are in use the index itself is read
-	for x := s.Early(); x != nil; x = s.Early() {
+	var held []*StaleReader // while all are in use the index itself is read
+	for x := s.StaleReader(); x != nil; x = s.StaleReader() {
 		held = append(held, x)
 	}
 	if len(held) != earlyCursors {
@@ -115,7 +115,7 @@ func TestEarly(t *testing.T) {
 		t.Errorf("row 7 = %q, %v behind a new beginning", v, ok)
 	}
 	found := false
-	x := s.Early()
+	x := s.StaleReader()
 	if err := x.Frontier(0, 0, key(7), func(e Stub) bool { found = e.Hash == hashOf("new"); return true }); err != nil || !found {
 		t.Errorf("the entry of row 7 is not there, %v", err)
 	}
@@ -136,7 +136,7 @@ func TestEarly(t *testing.T) {
 	if open := count.open.Load(); open != 0 {
 		t.Errorf("%d cursors of a store that is closed", open)
 	}
-	if s.Early() != nil {
+	if s.StaleReader() != nil {
 		t.Error("a reader of a store that is closed")
 	}
 }
@@ -178,7 +178,7 @@ func TestEarlySmall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.Early() != nil || len(tables(s)) > 0 {
+	if s.StaleReader() != nil || len(tables(s)) > 0 {
 		t.Errorf("tables on the levels %v", tables(s))
 	}
 }

@@ -140,7 +140,7 @@ func TestLostPage(t *testing.T) {
 			t.Fatalf("page %d lost: %v", page, err)
 		}
 		m.check(again)
-		if err := again.Fold(m.final, nil); err == nil {
+		if err := again.AdvanceFlatHead(m.final, nil); err == nil {
 			m.check2(again)
 		}
 		if err := again.Close(); err != nil {

@@ -46,8 +46,8 @@ func (p LogPlace) AppendBorsh(b []byte) []byte {
 // DecodeBorsh reads 12 bytes.
 func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Uint64()} }
 
-// Shipment is a record of the log.
-type Shipment struct {
+// LogRecords is a record of the log.
+type LogRecords struct {
 	At   LogPlace // where it begins
 	Next LogPlace // where it ends
 	Ref  BlockRef // the block; of a way back the one that became the head again
@@ -70,7 +70,7 @@ func (s *Store) logEnd() (position, error) {
 // Shipments calls f for what is on disk of the log behind a place: blocks but for the first one, and ways back; until f returns false or there is
 // no more. next is where to go on. ErrGone: garbage collection has taken that part of the log; Beginning says from where on it is there. ErrDamaged: no
 // record begins at from.
-func (s *Store) Shipments(from LogPlace, f func(Shipment) bool) (next LogPlace, err error) {
+func (s *Store) LogRecords(from LogPlace, f func(LogRecords) bool) (next LogPlace, err error) {
 	if s.parent != nil {
 		return from, fmt.Errorf("%w: a child has no log", ErrOrder)
 	}
@@ -107,7 +107,7 @@ func (s *Store) Shipments(from LogPlace, f func(Shipment) bool) (next LogPlace, 
 func placeOf(p position) LogPlace { return LogPlace{p.Segment, uint64(p.Offset)} }
 
 // shipmentOf tells what a record is; ok is false for those that are about this store alone.
-func shipmentOf(payload []byte) (x Shipment, ok bool, err error) {
+func shipmentOf(payload []byte) (x LogRecords, ok bool, err error) {
 	if behind(payload) {
 		payload = bytes.Clone(payload)
 		payload[0] -= recordBehind
@@ -172,7 +172,7 @@ func (s *Store) Beginning() (at LogPlace, size int64, err error) {
 }
 
 // Unfolded is where in the log that begins which is above the folded block.
-func (s *Store) Unfolded() LogPlace {
+func (s *Store) AboveFlatHead() LogPlace {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	return placeOf(s.fold.From)

@@ -23,11 +23,11 @@ func TestShipments(t *testing.T) {
 		}
 		importGenesis(t, follower, m)
 		var at LogPlace
-		var all []Shipment
+		var all []LogRecords
 		follow := func(most int) {
 			t.Helper()
 			n := 0
-			next, err := s.Shipments(at, func(x Shipment) bool {
+			next, err := s.LogRecords(at, func(x LogRecords) bool {
 				if x.At.Compare(at) < 0 || x.Next.Compare(x.At) <= 0 {
 					t.Fatalf("a record from %v to %v behind %v", x.At, x.Next, at)
 				}
@@ -106,8 +106,8 @@ func TestShipments(t *testing.T) {
 			t.Fatalf("the log ends at %v, followed to %v: %v", end, at, err)
 		}
 		for i := range all { // from each place on the same comes
-			var got []Shipment
-			if _, err := s.Shipments(all[i].At, func(x Shipment) bool { got = append(got, x); return len(got) < 3 }); err != nil {
+			var got []LogRecords
+			if _, err := s.LogRecords(all[i].At, func(x LogRecords) bool { got = append(got, x); return len(got) < 3 }); err != nil {
 				t.Fatal(err)
 			}
 			if want := all[i:min(i+3, len(all))]; !reflect.DeepEqual(got, want) {
@@ -117,13 +117,13 @@ func TestShipments(t *testing.T) {
 				t.Fatalf("%v is read as %v: %v", all[i].At, p, err)
 			}
 		}
-		if _, err := s.Shipments(LogPlace{at.Segment, at.Offset + 8}, func(Shipment) bool { return true }); !errors.Is(err, ErrDamaged) {
+		if _, err := s.LogRecords(LogPlace{at.Segment, at.Offset + 8}, func(LogRecords) bool { return true }); !errors.Is(err, ErrDamaged) {
 			t.Errorf("behind the end: %v", err)
 		}
 		if len(all) > 0 {
 			p := all[0].At
 			p.Offset++
-			if _, err := s.Shipments(p, func(Shipment) bool { return true }); !errors.Is(err, ErrDamaged) {
+			if _, err := s.LogRecords(p, func(LogRecords) bool { return true }); !errors.Is(err, ErrDamaged) {
 				t.Errorf("in the middle of a record: %v", err)
 			}
 		}

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lately are the places of the outcomes of the blocks that were folded last: who has waited for a transaction asks for it just when its block
+// recentOutcomes are the places of the outcomes of the blocks that were folded last: who has waited for a transaction asks for it just when its block
 // leaves the tree. In the index it would lie among those of the whole chain, whose look-ups become slower as the chain grows. What is here may be
 // wrong, as two ids may begin alike: who finds something holds it to the id, and asks the index if it is not that. Of the folded blocks from some height on
 // nothing is left out, so that who knows that an id is of no block below need not look for what is not there.
-type lately struct {
+type recentOutcomes struct {
 	mu   sync.Mutex
 	at   map[uint64]latePlace // by first bytes of an id
 	ids  []uint64             // of at, the oldest at next once it is full
@@ -29,7 +29,7 @@ type latePlace struct {
 const latelyIDs = 1 << 16
 
 // add takes up a block that is in the index now; the one before it was the last.
-func (l *lately) add(height primitives.Height, d *body) {
+func (l *recentOutcomes) add(height primitives.Height, d *body) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == nil {
@@ -54,7 +54,7 @@ func (l *lately) add(height primitives.Height, d *body) {
 	}
 }
 
-func (l *lately) find(id primitives.Hash) (pointer, bool) {
+func (l *recentOutcomes) find(id primitives.Hash) (pointer, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p, ok := l.at[binary.LittleEndian.Uint64(id[:])]
@@ -62,14 +62,14 @@ func (l *lately) find(id primitives.Hash) (pointer, bool) {
 }
 
 // covers tells whether all outcomes of the folded blocks from a height on are here.
-func (l *lately) covers(from primitives.Height) bool {
+func (l *recentOutcomes) covers(from primitives.Height) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at != nil && from >= l.from
 }
 
 // clear forgets all.
-func (l *lately) clear() {
+func (l *recentOutcomes) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at, l.ids, l.next = nil, nil, 0

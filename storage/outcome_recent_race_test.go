@@ -41,7 +41,7 @@ func TestLatelyWhileFolding(t *testing.T) {
 			}
 		})
 	}
-	if err := s.Fold(last, nil); err != nil {
+	if err := s.AdvanceFlatHead(last, nil); err != nil {
 		t.Error(err)
 	}
 	ended.Store(true)

@@ -35,7 +35,7 @@ func TestLately(t *testing.T) {
 	if err := s.Commit(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Fold(b.Ref, nil); err != nil {
+	if err := s.AdvanceFlatHead(b.Ref, nil); err != nil {
 		t.Fatal(err)
 	}
 	x := &soughtIndex{index: s.db}
@@ -84,7 +84,7 @@ func TestLately(t *testing.T) {
 	find(s.FindTransaction, hashOf("tx", 2), b.Ref, 2, 1)
 	absent(b.Ref.Height, 1)
 
-	var l lately // what is remembered has a bound
+	var l recentOutcomes // what is remembered has a bound
 	d := &body{shards: []pendingShard{{outcomes: make([]primitives.Hash, 1000)}}}
 	for h := range primitives.Height(200) {
 		for i := range d.shards[0].outcomes {

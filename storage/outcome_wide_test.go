@@ -63,7 +63,7 @@ func TestReceiptOfWide(t *testing.T) {
 		}
 		last = b.Ref
 	}
-	if err := s.Fold(last, nil); err != nil {
+	if err := s.AdvanceFlatHead(last, nil); err != nil {
 		t.Fatal(err)
 	}
 	by, err := s.FindOutcome(id)

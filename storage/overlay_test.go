@@ -190,7 +190,7 @@ func TestChildRows(t *testing.T) {
 	if _, err := Misc.Get(c.Reader(), "mine"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a child has its parent's own row: %v", err)
 	}
-	if err := s.Fold(begun.Final, nil); err != nil {
+	if err := s.AdvanceFlatHead(begun.Final, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Misc.Get(c.Reader(), "mine"); !errors.Is(err, ErrNotFound) {
@@ -225,7 +225,7 @@ func TestChildRows(t *testing.T) {
 	if got := row(c, "old") + row(c, "childs"); got != "1-" {
 		t.Errorf("back where it began it has the rows %q", got)
 	}
-	if err := c.Fold(begun.Head, nil); !errors.Is(err, ErrOrder) {
+	if err := c.AdvanceFlatHead(begun.Head, nil); !errors.Is(err, ErrOrder) {
 		t.Errorf("a child that is folded: %v", err)
 	}
 	m.final = begun.Final

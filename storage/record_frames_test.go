@@ -30,8 +30,8 @@ func busyStore(t testing.TB, blocks, transfers int) (s *Store, all []*Block) {
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		if upto, due := s.FoldDue(); due {
-			if err := s.Fold(upto, nil); err != nil {
+		if upto, due := s.FlatHeadDue(); due {
+			if err := s.AdvanceFlatHead(upto, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

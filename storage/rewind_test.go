@@ -36,7 +36,7 @@ func TestRewind(t *testing.T) {
 			}
 			tip := s.Tip()
 			if m.rng.IntN(3) == 0 {
-				if err := s.Fold(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
+				if err := s.AdvanceFlatHead(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
 					t.Fatal(err)
 				}
 			}

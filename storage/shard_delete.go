@@ -17,7 +17,7 @@ type removal struct {
 
 // EndLeaving removes the rows of all shards that leave. It takes its time, in which all else goes on: what writes to the index waits for one piece
 // at the most.
-func (s *Store) EndLeaving() error {
+func (s *Store) FinishUntrack() error {
 	var r *removal
 	for {
 		more, err := s.leavePiece(&r)

@@ -44,7 +44,7 @@ func leavingStore(t *testing.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.BeginLeave(1, AccountRange{Lo: "m"}); err != nil {
+	if err := s.BeginUntrack(1, AccountRange{Lo: "m"}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -66,7 +66,7 @@ func TestHeadersBesideLeave(t *testing.T) {
 		}()
 	}
 	s.db = slow
-	if err := s.EndLeaving(); err != nil {
+	if err := s.FinishUntrack(); err != nil {
 		t.Fatal(err)
 	}
 	if n, all := <-at, slow.pieces.Load(); all < 10 || n > all/2 {

@@ -36,7 +36,7 @@ func TestSplitOfLateShard(t *testing.T) {
 		at = BlockRef{prev.Height + 1, hashOf(int(prev.Height) + 1)}
 		must(s.Commit(&Block{Ref: at, Prev: prev, Final: prev, Ordinal: uint64(at.Height), Timestamp: uint64(at.Height), Epoch: hashOf("epoch ", at.Height/3), Head: true,
 			Shards: shards, Splits: splits}))
-		must(s.Fold(prev, nil))
+		must(s.AdvanceFlatHead(prev, nil))
 	}
 	next(append(held(0), Shard{ID: 1}))
 	whole := AccountRange{Lo: "m"}
@@ -63,7 +63,7 @@ func TestSplitOfLateShard(t *testing.T) {
 			t.Errorf("%q before the split is %q, %v", key, v, err)
 		}
 	}
-	must(s.LeaveShard(3, AccountRange{Lo: "y"}))
+	must(s.UntrackShard(3, AccountRange{Lo: "y"}))
 	for _, key := range [][]byte{left, right} {
 		if v, err := s.ValueAt(old, 1, key); !errors.Is(err, ErrGone) {
 			t.Errorf("%q before the split is %q, %v, and half of its shard has left", key, v, err)
@@ -76,7 +76,7 @@ func TestSplitOfLateShard(t *testing.T) {
 		next(append(held(0, 2), Shard{ID: 3}))
 	}
 	for more := true; more; {
-		got, err := s.Collect(CollectOptions{Before: ^uint64(0), MaxHeights: 3})
+		got, err := s.CollectGarbage(GCOptions{Before: ^uint64(0), MaxHeights: 3})
 		must(err)
 		more = got.More
 	}
@@ -99,12 +99,12 @@ func TestSplitOfLateShard(t *testing.T) {
 func TestStageBesideLeaving(t *testing.T) {
 	c := newPinChain(t)
 	c.grow(3)
-	c.must(c.s.BeginLeave(1, AccountRange{Lo: "m"}))
+	c.must(c.s.BeginUntrack(1, AccountRange{Lo: "m"}))
 	at, key := c.at[1], []byte("\x00x")
 	_, err := c.s.Stage(2, at, AccountRange{Lo: "p"})
 	c.must(err)
 	c.must(c.s.StagePart(2, at, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }))
-	c.must(c.s.EndLeaving())
+	c.must(c.s.FinishUntrack())
 	c.must(c.s.EnterShard(2, nil))
 	if v, err := c.s.ValueAt(at, 2, key); err != nil || string(v) != "1" {
 		t.Errorf("%q is %q, %v", key, v, err)

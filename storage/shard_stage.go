@@ -83,7 +83,7 @@ func appendShard(b []byte, id primitives.ShardID) []byte {
 // Stage says that a shard comes in with its state after a block, and returns the parts of it that are here already. Another block than
 // before, or another range, begins anew. The folder may be empty: ImportAt then takes the shards that were staged.
 func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRange) (parts []uint64, err error) {
-	if err := s.EndLeaving(); err != nil {
+	if err := s.FinishUntrack(); err != nil {
 		return nil, err
 	}
 	s.foldMu.Lock()

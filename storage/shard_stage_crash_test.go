@@ -49,7 +49,7 @@ func (c *strictChain) comes(s *Store) error {
 	}
 	if c.rng.IntN(12) == 0 {
 		c.came = false
-		return s.LeaveShard(lateShard, lateAccounts)
+		return s.UntrackShard(lateShard, lateAccounts)
 	}
 	for range 1 + c.rng.IntN(5) {
 		next, prev, ok := c.nextLate(s)
@@ -182,7 +182,7 @@ func TestStageAfterLeaving(t *testing.T) {
 		}
 		c.came = false
 		c.disk.fail(1+c.rng.IntN(6), errDied)
-		_ = s.LeaveShard(lateShard, lateAccounts)
+		_ = s.UntrackShard(lateShard, lateAccounts)
 		again := func() {
 			c.disk = c.disk.crash()
 			_ = s.Close()
@@ -205,7 +205,7 @@ func TestStageAfterLeaving(t *testing.T) {
 				err = c.latePart(s, n)
 			}
 			if err == nil {
-				_, err = s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
+				_, err = s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
 			}
 			if err == nil {
 				err = s.EnterShard(lateShard, []Stub{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}})
@@ -217,7 +217,7 @@ func TestStageAfterLeaving(t *testing.T) {
 			c.disk.fail(4+c.rng.IntN(30), errDied)
 			for err == nil && !c.came {
 				if err = c.comesIn(s); err == nil {
-					_, err = s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
+					_, err = s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
 				}
 			}
 			if err != nil {

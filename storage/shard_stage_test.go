@@ -57,8 +57,8 @@ func (c *comer) fold() {
 	if upto.Height <= c.m.folded.Height {
 		return
 	}
-	c.must(c.all.Fold(upto, nil))
-	c.must(c.s.Fold(upto, nil))
+	c.must(c.all.AdvanceFlatHead(upto, nil))
+	c.must(c.s.AdvanceFlatHead(upto, nil))
 	c.m.folded = upto
 }
 
@@ -142,7 +142,7 @@ func (c *comer) catchUp(n int) {
 }
 
 func (c *comer) leave() {
-	c.must(c.s.LeaveShard(coming, AccountRange{Lo: "m"}))
+	c.must(c.s.UntrackShard(coming, AccountRange{Lo: "m"}))
 	if stubs := c.frontier(); len(stubs) > 0 {
 		c.t.Fatalf("frontier %v of a shard that has left", stubs)
 	}
@@ -292,7 +292,7 @@ func TestImportAt(t *testing.T) {
 		}
 		upto := m.final
 		for _, s := range stores {
-			if err := s.Fold(upto, nil); err != nil {
+			if err := s.AdvanceFlatHead(upto, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -403,7 +403,7 @@ func TestImportAt(t *testing.T) {
 	for range 20 {
 		grow(s, all)
 		for {
-			done, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 100})
+			done, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 100})
 			if err != nil {
 				t.Fatal(err)
 			}

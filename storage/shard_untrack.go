@@ -14,15 +14,15 @@ import (
 // LeaveShard removes a shard: its state, its history and its frontier, or what has come of one that comes in. Records stay until garbage
 // collection takes them. It goes in pieces; what a crash leaves of it is removed by the next call of this, of EndLeaving or of Collect. The
 // caller sees to it that blocks behind the head do nothing in the shard.
-func (s *Store) LeaveShard(shard primitives.ShardID, accounts AccountRange) error {
-	if err := s.BeginLeave(shard, accounts); err != nil {
+func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) error {
+	if err := s.BeginUntrack(shard, accounts); err != nil {
 		return err
 	}
-	return s.EndLeaving()
+	return s.FinishUntrack()
 }
 
 // BeginLeave is the part of LeaveShard that takes no time: from here on the shard is gone for everybody.
-func (s *Store) BeginLeave(shard primitives.ShardID, accounts AccountRange) error {
+func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -117,14 +117,14 @@ func (s *Store) Incoming() (map[primitives.ShardID]AccountRange, error) {
 }
 
 // LeftAt returns up to which block a shard that is not here may have been; false: it has not left.
-func (s *Store) LeftAt(shard primitives.ShardID) (primitives.Height, bool) {
+func (s *Store) UntrackedAt(shard primitives.ShardID) (primitives.Height, bool) {
 	c, ok := s.view.Load().shards[shard]
 	return c.Since, ok && c.Left
 }
 
 // Without tells whether the state of a shard after a block is not here any more, or never was, though the block's record says what it did
 // there.
-func (s *Store) Without(at BlockRef, shard primitives.ShardID) bool {
+func (s *Store) LacksState(at BlockRef, shard primitives.ShardID) bool {
 	return errors.Is(s.view.Load().readable(at, shard), ErrGone)
 }
 

@@ -44,7 +44,7 @@ func TestReadBesideLeave(t *testing.T) {
 				left := false
 				s.db = &betweenIndex{index: s.db, at: point, do: func() {
 					left = true
-					if err := s.LeaveShard(0, AccountRange{}); err != nil {
+					if err := s.UntrackShard(0, AccountRange{}); err != nil {
 						t.Fatal(err)
 					}
 				}}
@@ -86,7 +86,7 @@ func TestReadBehindShard(t *testing.T) {
 		}
 		at = b.Ref
 	}
-	if err := s.Fold(BlockRef{2, hashOf("b")}, nil); err != nil {
+	if err := s.AdvanceFlatHead(BlockRef{2, hashOf("b")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Stage(1, g.Ref, AccountRange{Lo: "m"}); err != nil {

@@ -104,12 +104,12 @@ func TestBackupOfRunning(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for !stop.Load() {
-			if upto, due := s.FoldDue(); due {
-				if err := s.Fold(upto, nil); err != nil {
+			if upto, due := s.FlatHeadDue(); due {
+				if err := s.AdvanceFlatHead(upto, nil); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 100}); err != nil {
+			if _, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 100}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -191,14 +191,14 @@ func grow(t *testing.T, s *Store, n int) {
 		if err := s.Commit(crashBlock(rng, head, rec.Prev(), true)); err != nil {
 			t.Fatal(err)
 		}
-		if upto, due := s.FoldDue(); due {
-			if err := s.Fold(upto, nil); err != nil {
+		if upto, due := s.FlatHeadDue(); due {
+			if err := s.AdvanceFlatHead(upto, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for more := true; more; {
-		done, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 1000})
+		done, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

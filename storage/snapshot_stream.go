@@ -22,8 +22,8 @@ import (
 // cloneMagic begins a clone.
 const cloneMagic = "troupe clone 1\n"
 
-// Clone is a folder as it was at one moment.
-type Clone struct {
+// SnapshotStream is a folder as it was at one moment.
+type SnapshotStream struct {
 	s     *Store
 	index snapshot
 	files []cloneFile
@@ -40,8 +40,8 @@ type cloneFile struct {
 // maxCloneFiles bounds the segments that are held open: 128 GiB of log.
 const maxCloneFiles = 4096
 
-// Clone takes a clone, which WriteTo gives; close it. No fold runs meanwhile, and no commit: it takes as long as opening the files.
-func (s *Store) Clone() (c *Clone, err error) {
+// SnapshotStream takes a clone, which WriteTo gives; close it. No fold runs meanwhile, and no commit: it takes as long as opening the files.
+func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: a child has no folder", ErrOrder)
 	}
@@ -58,7 +58,7 @@ func (s *Store) Clone() (c *Clone, err error) {
 	if err := s.flushLog(); err != nil {
 		return nil, err
 	}
-	c = &Clone{s: s, End: placeOf(s.log.end)}
+	c = &SnapshotStream{s: s, End: placeOf(s.log.end)}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -93,7 +93,7 @@ func (s *Store) Clone() (c *Clone, err error) {
 }
 
 // Close gives up what it holds.
-func (c *Clone) Close() {
+func (c *SnapshotStream) Close() {
 	if c.index != nil {
 		c.index.release()
 	}
@@ -103,7 +103,7 @@ func (c *Clone) Close() {
 }
 
 // WriteTo writes the clone.
-func (c *Clone) WriteTo(to io.Writer) (int64, error) {
+func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
 	w := &summed{w: bufio.NewWriterSize(to, 256<<10), h: sha256.New()}
 	w.bytes([]byte(cloneMagic))
 	w.part(c.s.o.Identity.mark())
@@ -323,8 +323,8 @@ func (r *reading) part() []byte {
 	return out
 }
 
-// RemoveClone removes what Receive left of one that did not come to its end.
-func RemoveClone(dir string) error {
+// RemoveUnfinishedSnapshot removes what Receive left of one that did not come to its end.
+func RemoveUnfinishedSnapshot(dir string) error {
 	for _, name := range []string{markName, markName + ".tmp", indexName, logName} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err

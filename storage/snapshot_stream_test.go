@@ -27,20 +27,20 @@ func TestClone(t *testing.T) {
 				}
 				m.add(b)
 				if m.rng.IntN(5) == 0 {
-					if err := s.Fold(s.Tip().Final, nil); err != nil && !errors.Is(err, ErrOrder) {
+					if err := s.AdvanceFlatHead(s.Tip().Final, nil); err != nil && !errors.Is(err, ErrOrder) {
 						t.Fatal(err)
 					}
 				}
 			}
 		}
 		grow(60)
-		c, err := s.Clone()
+		c, err := s.SnapshotStream()
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := s.Tip()
 		grow(60) // beside it
-		if _, err := s.Collect(CollectOptions{KeepEpochs: 1, MaxHeights: 1000}); err != nil {
+		if _, err := s.CollectGarbage(GCOptions{KeepEpochs: 1, MaxHeights: 1000}); err != nil {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
@@ -62,7 +62,7 @@ func TestClone(t *testing.T) {
 		if end, err := r.End(); err != nil || end != c.End {
 			t.Fatalf("its log ends at %v, want %v: %v", end, c.End, err)
 		}
-		if _, err := s.Shipments(c.End, func(x Shipment) bool {
+		if _, err := s.LogRecords(c.End, func(x LogRecords) bool {
 			block, err := Unpack(x.Payload)
 			if err == nil {
 				err = r.Commit(block)

@@ -172,7 +172,7 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 }
 
 // flatAt returns the value of a flat key after the canonical block at height. eras are those above it.
-func (s *Store) flatAt(r *still, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
+func (s *Store) flatAt(r *pooledSnapshot, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
 	// The first change above the height knows the value before it. There may be such changes even at the folded height:
 	// a fold may have ended since the view was taken.
 	k, uv, found, err := firstUndo(r.snap, eras, key, height, r.at.Height)

@@ -82,7 +82,7 @@ func historyStore(t testing.TB, keys int) (s *Store, old BlockRef) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Fold(refs[4], nil); err != nil {
+	if err := s.AdvanceFlatHead(refs[4], nil); err != nil {
 		t.Fatal(err)
 	}
 	return s, refs[3]
@@ -192,7 +192,7 @@ func TestLoadBesideFold(t *testing.T) {
 			t.Fatal(err)
 		}
 		between := &betweenIndex{index: s.db, at: point, do: func() {
-			if err := s.Fold(b.Ref, nil); err != nil {
+			if err := s.AdvanceFlatHead(b.Ref, nil); err != nil {
 				t.Fatal(err)
 			}
 		}}
@@ -288,7 +288,7 @@ func TestSplitFold(t *testing.T) {
 	left, right := frontierOf(1, 0, rows/2), frontierOf(2, rows/2, rows)
 	sized := &sizedIndex{index: s.db}
 	s.db = sized
-	if err := s.Fold(b.Ref, append(append([]FrontierChange{}, left...), right...)); err != nil {
+	if err := s.AdvanceFlatHead(b.Ref, append(append([]FrontierChange{}, left...), right...)); err != nil {
 		t.Fatal(err)
 	}
 	if sized.largest > historyBatch+4096 {

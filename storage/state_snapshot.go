@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Pin is the state of a shard after a canonical, folded block that stays whole over restarts, folds and garbage collection: what the state
+// StateSnapshot is the state of a shard after a canonical, folded block that stays whole over restarts, folds and garbage collection: what the state
 // looks like from above stands in rows of its own, its values are found by the history, of which none goes that is above the lowest pin.
-type Pin struct {
+type StateSnapshot struct {
 	Shard    primitives.ShardID
 	Index    primitives.ShardIndex // in the layout of the block
 	At, Of   BlockRef              // after which it is the state; for whose sake it is kept
@@ -64,11 +64,11 @@ func (c *pinCell) DecodeBorsh(r *borsh.Reader) {
 	c.accounts.Hi = primitives.AccountID(readVarBytes(r))
 }
 
-func (p *Pin) key() pinKey { return pinKey{p.At.Height, p.Shard} }
+func (p *StateSnapshot) key() pinKey { return pinKey{p.At.Height, p.Shard} }
 
-// Pin stores one. stubs are what is kept of its frontier, on any levels. Its rows go in pieces, and it is there once the last of them is.
+// StateSnapshot stores one. stubs are what is kept of its frontier, on any levels. Its rows go in pieces, and it is there once the last of them is.
 // ErrGone, ErrNotFound: the state is not here, no more or not yet.
-func (s *Store) Pin(p Pin, stubs iter.Seq[Stub]) error {
+func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[Stub]) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -104,10 +104,10 @@ func (s *Store) Pin(p Pin, stubs iter.Seq[Stub]) error {
 }
 
 // Pins returns all pins, ascending by height and shard.
-func (s *Store) Pins() (list []Pin, err error) {
+func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
 	err = pins.Scan(s.db, nil, nil, func(key []byte, c pinCell) bool {
 		if len(key) == 16 {
-			list = append(list, Pin{primitives.ShardID(binary.BigEndian.Uint64(key[8:])), primitives.ShardIndex(c.index),
+			list = append(list, StateSnapshot{primitives.ShardID(binary.BigEndian.Uint64(key[8:])), primitives.ShardIndex(c.index),
 				BlockRef{heightOf(key), c.hash}, c.of, c.root, c.accounts})
 		}
 		return true
@@ -116,13 +116,13 @@ func (s *Store) Pins() (list []Pin, err error) {
 }
 
 // Unpin gives up the pins of blocks below a height.
-func (s *Store) Unpin(below primitives.Height) error {
+func (s *Store) DropStateSnapshot(below primitives.Height) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
-	list, err := s.Pins()
+	list, err := s.StateSnapshots()
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func (s *Store) Unpin(below primitives.Height) error {
 // unpinAccounts gives up the pins of a shard that leaves, and those of shards that it came from or was split into: they share its rows.
 // It returns the ranges of what is still there of them.
 func (s *Store) unpinAccounts(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
-	list, err := s.Pins()
+	list, err := s.StateSnapshots()
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(p Pin) bool { return p.Shard != shard && !p.Accounts.meets(accounts) })
+	list = slices.DeleteFunc(list, func(p StateSnapshot) bool { return p.Shard != shard && !p.Accounts.meets(accounts) })
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -171,7 +171,7 @@ func (r AccountRange) meets(o AccountRange) bool {
 }
 
 // PinnedFrontier calls yield for the rows of a pin on a level that lie below a path, ascending.
-func (s *Store) PinnedFrontier(p *Pin, level uint8, below []byte, yield func(Stub) bool) error {
+func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(Stub) bool) error {
 	lo := appendPinRowKey(nil, pinRowKey{p.key(), level, string(below)})
 	return pinRows.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v stub) bool {
 		return yield(Stub{level, slices.Clone(key[17:]), v.hash, v.usage})

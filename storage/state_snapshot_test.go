@@ -61,7 +61,7 @@ func (c *pinChain) grow(n int) {
 			b.Shards = append(b.Shards, Shard{ID: primitives.ShardID(id), Extra: []byte{1}, Changes: []Change{change}})
 		}
 		c.must(c.s.Commit(b))
-		c.must(c.s.Fold(prev, nil))
+		c.must(c.s.AdvanceFlatHead(prev, nil))
 		c.at = append(c.at, b.Ref)
 	}
 }
@@ -69,16 +69,16 @@ func (c *pinChain) grow(n int) {
 func (c *pinChain) collect() {
 	c.t.Helper()
 	for more := true; more; {
-		got, err := c.s.Collect(CollectOptions{Before: ^uint64(0), MaxHeights: 3})
+		got, err := c.s.CollectGarbage(GCOptions{Before: ^uint64(0), MaxHeights: 3})
 		c.must(err)
 		more = got.More
 	}
 }
 
-func (c *pinChain) pin(shard primitives.ShardID, at BlockRef, stubs ...Stub) Pin {
-	p := Pin{Shard: shard, Index: primitives.ShardIndex(shard), At: at, Of: c.at[at.Height], Root: hashOf(at), Accounts: [...]AccountRange{{Hi: "m"}, {Lo: "m"}}[shard]}
+func (c *pinChain) pin(shard primitives.ShardID, at BlockRef, stubs ...Stub) StateSnapshot {
+	p := StateSnapshot{Shard: shard, Index: primitives.ShardIndex(shard), At: at, Of: c.at[at.Height], Root: hashOf(at), Accounts: [...]AccountRange{{Hi: "m"}, {Lo: "m"}}[shard]}
 	c.t.Helper()
-	c.must(c.s.Pin(p, slices.Values(stubs)))
+	c.must(c.s.SnapshotState(p, slices.Values(stubs)))
 	return p
 }
 
@@ -106,46 +106,46 @@ func TestPin(t *testing.T) {
 	}
 	c.must(c.s.Close())
 	c.open()
-	list, err := c.s.Pins()
+	list, err := c.s.StateSnapshots()
 	c.must(err)
-	if want := []Pin{p, younger}; !reflect.DeepEqual(list, want) {
+	if want := []StateSnapshot{p, younger}; !reflect.DeepEqual(list, want) {
 		t.Fatalf("pins = %+v, want %+v", list, want)
 	}
 	for level, want := range map[uint8][]Stub{2: stubs[:2], 3: nil, 7: stubs[2:]} {
 		var got []Stub
-		c.must(c.s.PinnedFrontier(&p, level, nil, func(s Stub) bool { got = append(got, s); return true }))
+		c.must(c.s.SnapshotFrontier(&p, level, nil, func(s Stub) bool { got = append(got, s); return true }))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("level %d = %+v, want %+v", level, got, want)
 		}
 	}
 	var below []Stub
-	c.must(c.s.PinnedFrontier(&p, 2, []byte{1, 2}, func(s Stub) bool { below = append(below, s); return true }))
+	c.must(c.s.SnapshotFrontier(&p, 2, []byte{1, 2}, func(s Stub) bool { below = append(below, s); return true }))
 	if !reflect.DeepEqual(below, stubs[1:2]) {
 		t.Errorf("below 12: %+v", below)
 	}
 	if v, err := c.s.ValueAt(at, 1, []byte("\x00z")); err != nil || string(v) != "6" {
 		t.Errorf("the value at the pinned block is %q, %v", v, err)
 	}
-	c.must(c.s.Unpin(at.Height + 1))
+	c.must(c.s.DropStateSnapshot(at.Height + 1))
 	if n := c.rows(); n != 0 {
 		t.Errorf("%d rows of no pin", n)
 	}
-	if list, err := c.s.Pins(); err != nil || !reflect.DeepEqual(list, []Pin{younger}) {
+	if list, err := c.s.StateSnapshots(); err != nil || !reflect.DeepEqual(list, []StateSnapshot{younger}) {
 		t.Errorf("pins = %+v, %v", list, err)
 	}
 	c.collect()
 	if tail := c.s.Tip().Tail; tail != younger.At.Height {
 		t.Errorf("the tail is %d, and block %d is pinned", tail, younger.At.Height)
 	}
-	if err := c.s.Pin(p, slices.Values(stubs)); !errors.Is(err, ErrGone) {
+	if err := c.s.SnapshotState(p, slices.Values(stubs)); !errors.Is(err, ErrGone) {
 		t.Errorf("a pin of a block that was collected: %v", err)
 	}
-	c.must(c.s.Unpin(^primitives.Height(0)))
+	c.must(c.s.DropStateSnapshot(^primitives.Height(0)))
 	c.collect()
 	if tail := c.s.Tip().Tail; tail <= younger.At.Height {
 		t.Errorf("the tail is %d, and nothing is pinned", tail)
 	}
-	if err := c.s.Pin(Pin{At: c.at[len(c.at)-1]}, slices.Values(stubs)); !errors.Is(err, ErrOrder) {
+	if err := c.s.SnapshotState(StateSnapshot{At: c.at[len(c.at)-1]}, slices.Values(stubs)); !errors.Is(err, ErrOrder) {
 		t.Errorf("a pin of a block that is not folded: %v", err)
 	}
 }
@@ -156,18 +156,18 @@ func TestPinLeaves(t *testing.T) {
 	c.grow(9)
 	c.pin(0, c.at[3], Stub{Level: 2, Path: []byte{1}})
 	kept := c.pin(1, c.at[4], Stub{Level: 2, Path: []byte{1}}, Stub{Level: 3, Path: []byte{2}})
-	c.must(c.s.LeaveShard(0, AccountRange{Hi: "m"}))
-	if list, err := c.s.Pins(); err != nil || !reflect.DeepEqual(list, []Pin{kept}) {
+	c.must(c.s.UntrackShard(0, AccountRange{Hi: "m"}))
+	if list, err := c.s.StateSnapshots(); err != nil || !reflect.DeepEqual(list, []StateSnapshot{kept}) {
 		t.Errorf("pins = %+v, %v", list, err)
 	}
 	if n := c.rows(); n != 2 {
 		t.Errorf("%d rows, want 2", n)
 	}
-	if err := c.s.Pin(Pin{Shard: 0, At: c.at[3]}, slices.Values[[]Stub](nil)); !errors.Is(err, ErrGone) {
+	if err := c.s.SnapshotState(StateSnapshot{Shard: 0, At: c.at[3]}, slices.Values[[]Stub](nil)); !errors.Is(err, ErrGone) {
 		t.Errorf("a pin in a shard that has left: %v", err)
 	}
 	c.must(c.s.removeShard(9, AccountRange{Lo: "x", Hi: "y"})) // one that shard 1 was split into
-	if list, err := c.s.Pins(); err != nil || len(list) > 0 || c.rows() > 0 {
+	if list, err := c.s.StateSnapshots(); err != nil || len(list) > 0 || c.rows() > 0 {
 		t.Errorf("pins = %+v and %d rows, %v", list, c.rows(), err)
 	}
 }

@@ -75,9 +75,9 @@ type Store struct {
 	tree     *tree
 	cache    cache
 	bodies   bodies
-	stills   stills
+	stills   snapshotPool
 	earlies  earlies
-	lately   lately
+	lately   recentOutcomes
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu

@@ -134,11 +134,11 @@ func (c *strictChain) grow(s *Store, steps int) error {
 				return err
 			}
 		case op < 36:
-			if err := s.Fold(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
+			if err := s.AdvanceFlatHead(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
 				return err
 			}
 		case op < 38:
-			if _, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50}); err != nil {
+			if _, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50}); err != nil {
 				return err
 			}
 		default:

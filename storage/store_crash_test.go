@@ -143,11 +143,11 @@ func TestCrashChild(t *testing.T) {
 				t.Fatal(err)
 			}
 		case op < 57:
-			if err := s.Fold(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
+			if err := s.AdvanceFlatHead(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
 				t.Fatal(err)
 			}
 		case op < 58:
-			if _, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50}); err != nil {
+			if _, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50}); err != nil {
 				t.Fatal(err)
 			}
 		default:

@@ -90,8 +90,8 @@ func growCrashChain(t *testing.T, d disk, n int) (primitives.Height, error) {
 		if err := s.Commit(crashBlock(rng, head, final, true)); err != nil {
 			return head.Height, err
 		}
-		if upto, due := s.FoldDue(); due {
-			if err := s.Fold(upto, nil); err != nil {
+		if upto, due := s.FlatHeadDue(); due {
+			if err := s.AdvanceFlatHead(upto, nil); err != nil {
 				return s.Tip().Head.Height, err
 			}
 		}

@@ -76,12 +76,12 @@ func TestReadersSeeOneState(t *testing.T) {
 	}
 	folder.Go(func() {
 		for !stop.Load() {
-			if upto, due := s.FoldDue(); due {
-				if err := s.Fold(upto, nil); err != nil {
+			if upto, due := s.FlatHeadDue(); due {
+				if err := s.AdvanceFlatHead(upto, nil); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 10}); err != nil {
+			if _, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 10}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -121,14 +121,14 @@ func (m *model) fold(s *Store) {
 	for at := upto; at != m.folded; at = m.blocks[at].block.Prev { // a split is the first step of a fold
 		if b := m.blocks[at].block; len(b.Splits) > 0 && b.Prev != m.folded {
 			if upto == m.final && m.rng.IntN(4) == 0 {
-				if err := s.Fold(upto, nil); !errors.Is(err, ErrOrder) {
+				if err := s.AdvanceFlatHead(upto, nil); !errors.Is(err, ErrOrder) {
 					m.t.Fatalf("fold over a split: %v", err)
 				}
 			}
 			upto = b.Prev
 		}
 	}
-	if err := s.Fold(upto, []FrontierChange{{Shard: 0, Stub: Stub{Path: []byte{0, 3}, Hash: hashOf(upto), MemoryUsage: 5}}}); err != nil {
+	if err := s.AdvanceFlatHead(upto, []FrontierChange{{Shard: 0, Stub: Stub{Path: []byte{0, 3}, Hash: hashOf(upto), MemoryUsage: 5}}}); err != nil {
 		m.t.Fatal(err)
 	}
 	m.folded = upto
@@ -148,7 +148,7 @@ func (m *model) fold(s *Store) {
 
 func (m *model) collect(s *Store) {
 	m.t.Helper()
-	got, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: uint64(m.head.Height), MaxHeights: 1 + m.rng.IntN(30)})
+	got, err := s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: uint64(m.head.Height), MaxHeights: 1 + m.rng.IntN(30)})
 	if err != nil {
 		m.t.Fatal(err)
 	}

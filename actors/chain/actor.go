@@ -30,18 +30,18 @@ import (
 
 // Engine is what the actor drives; *engine.Engine is it.
 type Engine interface {
-	Admit(b *primitives.Block) (engine.Admitted, error)
-	AdmitBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
+	Precheck(b *primitives.Block) (engine.Prechecked, error)
+	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
-	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
-	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
+	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
-	Snapshot() (*engine.Snapshot, error)
-	Share(*engine.Snapshot) (*engine.Snapshot, error)
-	EndSnapshot(*engine.Snapshot)
-	Rewind(*engine.Snapshot) error
-	Head() *engine.Entry
+	Snapshot() (*engine.RevertPoint, error)
+	Share(*engine.RevertPoint) (*engine.RevertPoint, error)
+	EndSnapshot(*engine.RevertPoint)
+	Rewind(*engine.RevertPoint) error
+	Head() *engine.BlockNode
 	Final() storage.BlockRef
 }
 
@@ -49,11 +49,11 @@ type Engine interface {
 type Out struct {
 	ChunkMade messages.Sender[messages.ChunkMade]
 	Apply     func(primitives.ShardID, messages.ApplyChunk)
-	Adopted   messages.Sender[messages.BlockAdopted]
+	Adopted   messages.Sender[messages.BlockImported]
 	Accepted  messages.Sender[messages.BlockAccepted]
 	Halted    messages.Sender[messages.ChainHalted]
 	Captured  func() // a snapshot was taken, and is not answered yet; nil: nobody asks for any
-	WentBack  messages.Sender[messages.WentBack]
+	WentBack  messages.Sender[messages.RolledBack]
 	// To the net; nil: there is none.
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
@@ -91,7 +91,7 @@ type Actor struct {
 
 // work is the block whose chunks are being applied.
 type work struct {
-	pending  *engine.Pending
+	pending  *engine.BlockImport
 	hash     primitives.Hash
 	left     int // jobs
 	produced bool
@@ -153,10 +153,10 @@ func (a *Actor) Handle(msg any) {
 		a.drained()
 	case system.Request[messages.TakeSnapshot, messages.SnapshotTaken]:
 		a.rest(func() { a.snapshot(m) })
-	case system.Request[messages.GoBack, messages.SnapshotTaken]:
+	case system.Request[messages.Rollback, messages.SnapshotTaken]:
 		a.rest(func() { a.goBack(m) })
 	case messages.EndSnapshot:
-		a.o.Engine.EndSnapshot(m.Snapshot.(*engine.Snapshot))
+		a.o.Engine.EndSnapshot(m.Snapshot.(*engine.RevertPoint))
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("chain actor: no case for %T", m))
@@ -206,9 +206,9 @@ func (a *Actor) make(m *messages.MakeBlock) {
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
 		Approvals: m.Approvals, Vote: a.o.Vote, Patch: m.Patch, Mocks: m.Mocks,
 	}, a.o.Keys[m.Producer])
-	var p *engine.Pending
+	var p *engine.BlockImport
 	if err == nil {
-		p, err = a.o.Engine.Begin(b, m.Chunks, true)
+		p, err = a.o.Engine.BeginImport(b, m.Chunks, true)
 	}
 	if err == nil {
 		a.start(p, true, "")
@@ -234,13 +234,13 @@ func (a *Actor) unmade(height primitives.Height, err error) {
 func (a *Actor) fail(err error) {
 	a.halt()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
-	if f := (*engine.Fault)(nil); errors.As(err, &f) {
+	if f := (*engine.ApplyFailure)(nil); errors.As(err, &f) {
 		m.Height, m.Block, m.Drop = f.Height, f.Block, f.Release
 	}
 	a.o.Out.Halted(m)
 }
 
-func (a *Actor) start(p *engine.Pending, produced bool, from string) {
+func (a *Actor) start(p *engine.BlockImport, produced bool, from string) {
 	hash := p.Block().Hash()
 	jobs := p.Jobs()
 	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
@@ -279,14 +279,14 @@ func (a *Actor) applied(block primitives.Hash) {
 func (a *Actor) adopt() {
 	w := a.work
 	a.work = nil
-	acc, err := a.o.Engine.Adopt(w.pending, func() { a.disk(stored{}) })
+	acc, err := a.o.Engine.FinishImport(w.pending, func() { a.disk(stored{}) })
 	switch {
 	case err == nil:
 		m := Accepted(acc)
 		a.ahead = append(a.ahead, &m)
-		a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
+		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 		a.adopted(acc)
-	case errors.As(err, new(*engine.Fault)) && engine.VerdictOf(err) == engine.Own:
+	case errors.As(err, new(*engine.ApplyFailure)) && engine.VerdictOf(err) == engine.Own:
 		a.halt()
 		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err, Drop: w.pending.Drop})
 	case engine.VerdictOf(err) == engine.Own:

@@ -19,14 +19,14 @@ import (
 // node.
 type fake struct {
 	err      error
-	standing blockpool.Standing
+	standing blockpool.Status
 	asked    int
 }
 
-func (f *fake) Admit(*primitives.Block) (engine.Admitted, error) {
-	return engine.Admitted{Standing: f.standing, Producer: "producer"}, nil
+func (f *fake) Precheck(*primitives.Block) (engine.Prechecked, error) {
+	return engine.Prechecked{Standing: f.standing, Producer: "producer"}, nil
 }
-func (f *fake) AdmitBody(*primitives.Chunk) (bool, blockpool.Need, error) {
+func (f *fake) PrecheckBody(*primitives.Chunk) (bool, blockpool.Need, error) {
 	return false, blockpool.Need{}, nil
 }
 
@@ -41,19 +41,19 @@ func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*
 func (f *fake) NewBlock(*engine.Proposal, primitives.SecretKey) (*primitives.Block, error) {
 	return nil, f.err
 }
-func (f *fake) Begin(*primitives.Block, []*primitives.Chunk, bool) (*engine.Pending, error) {
+func (f *fake) BeginImport(*primitives.Block, []*primitives.Chunk, bool) (*engine.BlockImport, error) {
 	f.asked++
 	return nil, f.err
 }
-func (f *fake) Adopt(*engine.Pending, func()) (*engine.Accepted, error) { return nil, f.err }
-func (f *fake) Stored() ([]*engine.Accepted, error)                     { return nil, f.err }
+func (f *fake) FinishImport(*engine.BlockImport, func()) (*engine.Accepted, error) { return nil, f.err }
+func (f *fake) Stored() ([]*engine.Accepted, error)                                { return nil, f.err }
 
-func (f *fake) Snapshot() (*engine.Snapshot, error)              { return nil, f.err }
-func (f *fake) Share(*engine.Snapshot) (*engine.Snapshot, error) { return nil, engine.ErrEnded }
-func (f *fake) EndSnapshot(*engine.Snapshot)                     {}
-func (f *fake) Rewind(*engine.Snapshot) error                    { return f.err }
-func (f *fake) Head() *engine.Entry                              { return nil }
-func (f *fake) Final() storage.BlockRef                          { return storage.BlockRef{} }
+func (f *fake) Snapshot() (*engine.RevertPoint, error)                 { return nil, f.err }
+func (f *fake) Share(*engine.RevertPoint) (*engine.RevertPoint, error) { return nil, engine.ErrEnded }
+func (f *fake) EndSnapshot(*engine.RevertPoint)                        {}
+func (f *fake) Rewind(*engine.RevertPoint) error                       { return f.err }
+func (f *fake) Head() *engine.BlockNode                                { return nil }
+func (f *fake) Final() storage.BlockRef                                { return storage.BlockRef{} }
 
 type heard struct {
 	chunks  []messages.ChunkMade
@@ -110,7 +110,7 @@ func TestVerdicts(t *testing.T) {
 		"overtaken":             {engine.ErrOld, 0, 2, false},
 		"its parent went":       {engine.ErrOrphan, 0, 2, false},
 		"this node's own fault": {errors.New("state"), 0, 1, true},
-		"a doubt of this node":  {&engine.Fault{Height: 7, Block: primitives.Hash{8}, Err: &engine.Doubt{Err: chain.InvalidStateRoot}}, 0, 1, true},
+		"a doubt of this node":  {&engine.ApplyFailure{Height: 7, Block: primitives.Hash{8}, Err: &engine.OutcomeMismatch{Err: chain.InvalidStateRoot}}, 0, 1, true},
 	} {
 		f := &fake{err: tt.err}
 		a, h := newActor(f)
@@ -124,7 +124,7 @@ func TestVerdicts(t *testing.T) {
 		if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
 			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked, a.halted, tt.refused, tt.asked, tt.halted)
 		}
-		if f := (*engine.Fault)(nil); errors.As(tt.err, &f) && (h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
+		if f := (*engine.ApplyFailure)(nil); errors.As(tt.err, &f) && (h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
 			t.Errorf("%s: halted %+v", name, h.halted[0])
 		}
 		for _, r := range h.refused {

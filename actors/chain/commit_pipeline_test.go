@@ -34,7 +34,7 @@ type stand struct {
 	arrived  chan struct{}
 	gate     chan error
 	stored   chan struct{} // the engine has called
-	adopted  []messages.BlockAdopted
+	adopted  []messages.BlockImported
 	accepted []messages.BlockAccepted
 	refused  []messages.BlockRefused
 	halts    []messages.ChainHalted
@@ -48,11 +48,11 @@ type faulty struct {
 	err error
 }
 
-func (f *faulty) Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error) {
+func (f *faulty) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
 	if f.err != nil && p.Block().Header.Height == f.at {
 		return nil, f.err
 	}
-	return f.Engine.Adopt(p, stored)
+	return f.Engine.FinishImport(p, stored)
 }
 
 func newStand(t *testing.T) (*stand, *faulty) {
@@ -97,7 +97,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 			m.Job.Run()
 			defer s.Handle(messages.ChunkApplied{Block: m.Block})
 		},
-		Adopted:  func(m messages.BlockAdopted) { s.adopted = append(s.adopted, m) },
+		Adopted:  func(m messages.BlockImported) { s.adopted = append(s.adopted, m) },
 		Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
 		Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
 		Halted:   func(m messages.ChainHalted) { s.halts = append(s.halts, m) },
@@ -114,7 +114,7 @@ func (s *stand) make() {
 }
 
 // makeOn asks for a block of a height on another.
-func (s *stand) makeOn(parent *engine.Entry, height primitives.Height) {
+func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
 	s.t.Helper()
 	inner := primitives.NewApprovalInner(parent.Hash, parent.Height(), height)
 	approvals := []primitives.Signature{s.key.Sign(inner.SignedBytes(height))}
@@ -342,7 +342,7 @@ func TestRefusedWayBack(t *testing.T) {
 	s.e.EndSnapshot(snap)
 	s.make()
 	<-s.arrived
-	r := system.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: snap})
+	r := system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: snap})
 	s.Handle(r)
 	s.make() // waits for the way back
 	if len(s.makes) != 1 {

@@ -30,7 +30,7 @@ func (a *Actor) take(m *messages.BlockReceived) {
 	}
 	b := blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: blockpool.Orphan}
 	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
-		as, err := a.o.Engine.Admit(m.Block)
+		as, err := a.o.Engine.Precheck(m.Block)
 		if err != nil {
 			a.unadmitted(m.Block, m.From, err)
 			return
@@ -80,7 +80,7 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	signed, need := false, blockpool.Need{}
 	if !a.pool.Wants(m.Chunk.Hash) {
 		var err error
-		if signed, need, err = a.o.Engine.AdmitBody(m.Chunk); err != nil {
+		if signed, need, err = a.o.Engine.PrecheckBody(m.Chunk); err != nil {
 			a.fail(err)
 			return
 		}
@@ -94,7 +94,7 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 
 // begin judges a received block whose parent is there. One that is good and lacks bodies waits for them.
 func (a *Actor) begin(b *blockpool.Block) {
-	p, err := a.o.Engine.Begin(b.Block, b.Chunks, false)
+	p, err := a.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
 		a.start(p, false, b.From)
 		return
@@ -154,7 +154,7 @@ func (a *Actor) adopted(acc *engine.Accepted) {
 		a.tip = acc.Entry.Height()
 		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
-	for _, b := range a.pool.Adopted(acc.Entry.Block, a.tip, acc.Final.Height, epoch) {
+	for _, b := range a.pool.Imported(acc.Entry.Block, a.tip, acc.Final.Height, epoch) {
 		a.take(&messages.BlockReceived{Block: b.Block, From: b.From})
 	}
 }

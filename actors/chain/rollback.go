@@ -37,10 +37,10 @@ func (a *Actor) snapshot(m system.Request[messages.TakeSnapshot, messages.Snapsh
 		m.Reply(messages.SnapshotTaken{}, ErrOver)
 		return
 	}
-	var s *engine.Snapshot
+	var s *engine.RevertPoint
 	var err error
 	if of := m.Question.Of; of != nil {
-		s, err = a.o.Engine.Share(of.(*engine.Snapshot))
+		s, err = a.o.Engine.Share(of.(*engine.RevertPoint))
 	} else {
 		s, err = a.o.Engine.Snapshot()
 	}
@@ -54,13 +54,13 @@ func (a *Actor) snapshot(m system.Request[messages.TakeSnapshot, messages.Snapsh
 	m.Reply(taken(s), nil)
 }
 
-func taken(s *engine.Snapshot) messages.SnapshotTaken {
+func taken(s *engine.RevertPoint) messages.SnapshotTaken {
 	return messages.SnapshotTaken{Snapshot: s, Height: s.Ref().Height, Hash: s.Ref().Hash}
 }
 
 // goBack makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
-func (a *Actor) goBack(m system.Request[messages.GoBack, messages.SnapshotTaken]) {
-	s := m.Question.Snapshot.(*engine.Snapshot)
+func (a *Actor) goBack(m system.Request[messages.Rollback, messages.SnapshotTaken]) {
+	s := m.Question.Snapshot.(*engine.RevertPoint)
 	if a.over() {
 		m.Reply(messages.SnapshotTaken{}, ErrOver)
 		return
@@ -78,6 +78,6 @@ func (a *Actor) goBack(m system.Request[messages.GoBack, messages.SnapshotTaken]
 	a.makes = nil
 	head := a.o.Engine.Head()
 	a.tip, a.pool = head.Height(), blockpool.New(head.Height(), a.o.Engine.Final().Height)
-	a.o.Out.WentBack(messages.WentBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
+	a.o.Out.WentBack(messages.RolledBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
 	m.Reply(taken(s), nil)
 }

@@ -46,7 +46,7 @@ type Options struct {
 	Pool  *txpool.Pool // empty
 	Queue txpool.QueueLimits
 	Hold  txpool.QueueLimits // of what waits for its code
-	Front *Front
+	Front *Status
 	Tally *Tally
 	// Judge looks at transactions by the head's state; Judges is how often at the same time.
 	Judge  func([]*primitives.SignedTransaction) []Verdict
@@ -157,7 +157,7 @@ func (a *Actor) Handle(msg any) {
 		a.take()
 	case moved:
 		a.moved(m.txs)
-	case messages.BlockAdopted:
+	case messages.BlockImported:
 		a.accept(m.BlockAccepted)
 	case system.Request[messages.LayoutChanged, messages.PoolMoved]:
 		a.leave()

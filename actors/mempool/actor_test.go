@@ -26,7 +26,7 @@ func tx(signer primitives.AccountID, nonce primitives.Nonce) *primitives.SignedT
 // world is the actor without a mailbox, and what it says.
 type world struct {
 	*Actor
-	front     *Front
+	front     *Status
 	fresh     *Fresh
 	tally     Tally
 	rings     int
@@ -51,8 +51,8 @@ func newWorld(change func(*Options)) *world {
 	w := &world{fresh: new(Fresh), submitted: map[messages.WaiterID][]messages.Submitted{}, done: map[messages.SessionID]int{},
 		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}, why: map[primitives.Hash]error{}}
 	w.fresh.Tell = func(messages.TransactionsWaiting) { w.rings++ }
-	w.front = NewFront(w.fresh)
-	w.fresh.SetFronts([]*Front{w.front})
+	w.front = NewStatus(w.fresh)
+	w.fresh.SetFronts([]*Status{w.front})
 	o := Options{
 		Shard: 0, Pool: txpool.New(txpool.Limits{}, 10, primitives.Hash{1}), Front: w.front, Tally: &w.tally, Judges: 1,
 		Judge: func(txs []*primitives.SignedTransaction) (out []Verdict) {
@@ -151,7 +151,7 @@ func (w *world) block(hash, prev byte, height primitives.Height, change func(*me
 	if change != nil {
 		change(&m)
 	}
-	w.Handle(messages.BlockAdopted{BlockAccepted: &m})
+	w.Handle(messages.BlockImported{BlockAccepted: &m})
 }
 
 func (w *world) has(x *primitives.SignedTransaction) bool { return w.pool.Find(x.Hash()) != nil }

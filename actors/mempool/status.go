@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// Front is what others see of a pool: counters that its actor keeps, and whether it has something to offer.
-type Front struct {
+// Status is what others see of a pool: counters that its actor keeps, and whether it has something to offer.
+type Status struct {
 	fresh  *Fresh
 	walks  atomic.Uint64 // names of choices, also of an actor that has failed
 	offers atomic.Bool   // something came since the last choice, or the last choice left something that may be taken
@@ -18,23 +18,23 @@ type Front struct {
 	held, heldBytes, compiling atomic.Int64 // of the pool
 }
 
-// NewFront returns the front of an empty pool.
-func NewFront(f *Fresh) *Front { return &Front{fresh: f} }
+// NewStatus returns the front of an empty pool.
+func NewStatus(f *Fresh) *Status { return &Status{fresh: f} }
 
 // Len is the number of transactions in the pool, Bytes the sum of their sizes, Queued the number of those that nobody has looked
 // at.
-func (f *Front) Len() int     { return int(f.count.Load()) }
-func (f *Front) Bytes() int64 { return f.size.Load() }
-func (f *Front) Queued() int  { return int(f.queued.Load()) }
+func (f *Status) Len() int     { return int(f.count.Load()) }
+func (f *Status) Bytes() int64 { return f.size.Load() }
+func (f *Status) Queued() int  { return int(f.queued.Load()) }
 
 // Held is the number of transactions in the pool whose code is not compiled, HeldBytes the sum of their sizes, Compiling the number
 // of those of them that the compiler is at work for.
-func (f *Front) Held() int        { return int(f.held.Load()) }
-func (f *Front) HeldBytes() int64 { return f.heldBytes.Load() }
-func (f *Front) Compiling() int   { return int(f.compiling.Load()) }
+func (f *Status) Held() int        { return int(f.held.Load()) }
+func (f *Status) HeldBytes() int64 { return f.heldBytes.Load() }
+func (f *Status) Compiling() int   { return int(f.compiling.Load()) }
 
 // Idle tells whether nothing waits at all; what comes after that is offered again.
-func (f *Front) Idle() bool {
+func (f *Status) Idle() bool {
 	if f.count.Load() != 0 {
 		return false
 	}
@@ -47,7 +47,7 @@ func (f *Front) Idle() bool {
 }
 
 // offer says that the pool has something for a chunk.
-func (f *Front) offer() {
+func (f *Status) offer() {
 	f.offers.Store(true)
 	f.fresh.ring()
 }
@@ -55,7 +55,7 @@ func (f *Front) offer() {
 // Fresh tells the producer when one of a node's pools gets something to offer.
 type Fresh struct {
 	told   atomic.Bool
-	fronts atomic.Pointer[[]*Front]
+	fronts atomic.Pointer[[]*Status]
 	Tell   messages.Sender[messages.TransactionsWaiting]
 }
 
@@ -73,7 +73,7 @@ func (f *Fresh) Any() bool {
 }
 
 // SetFronts replaces the fronts.
-func (f *Fresh) SetFronts(list []*Front) { f.fronts.Store(&list) }
+func (f *Fresh) SetFronts(list []*Status) { f.fronts.Store(&list) }
 
 func (f *Fresh) ring() {
 	if f.told.CompareAndSwap(false, true) && f.Tell != nil {

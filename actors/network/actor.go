@@ -50,7 +50,7 @@ type Out struct {
 type Options struct {
 	Engine *engine.Engine
 	// Listen makes a host, each time that the actor begins.
-	Listen func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error)
+	Listen func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error)
 	// Account and Key are those of this node's validator; none: it is none.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
@@ -67,16 +67,16 @@ type Options struct {
 	Eager bool
 	// Hear is given what only a validator among validators has to do with; nil: this node follows.
 	Hear Hear
-	// Arrivals have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
-	Arrivals Arrivals
+	// StateSyncs have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
+	Arrivals StateSyncs
 	// Shards is what has shards come in beside the chain; nil: they stay.
 	Shards *Shards
-	// Statuses has what others are asked about transactions; nil: nobody is.
-	Statuses *Statuses
+	// TxStatuses has what others are asked about transactions; nil: nobody is.
+	Statuses *TxStatuses
 	// Failed ends the node because its store takes nothing any more.
 	Failed func(error)
 	States statesync.Options
-	Front  *Front
+	Front  *Status
 	Log    *logrus.Logger
 	Out    Out
 }
@@ -99,7 +99,7 @@ type Actor struct {
 	o     Options
 	begun time.Time
 	self  func(any)
-	host  *tcp.Host
+	host  *tcp.Server
 	stop  func() // ends host and workers, and waits for them
 	timer *time.Timer
 	rest  rest
@@ -112,7 +112,7 @@ type Actor struct {
 	spread  lately[earlyAt] // places of blocks that gossip hands on
 	judging chan struct{}   // has who looks at a state that came
 	server  *server
-	dist    engine.Distribution
+	dist    engine.ChunkPartsView
 	pool    *chunkparts.Pool
 	sync    *blocksync.Machine
 	path    path
@@ -128,7 +128,7 @@ type Actor struct {
 
 	apart   bool     // headers lead on from a proof above the chain
 	arrival *arrival // nil: none is under way
-	offers  *engine.Offers
+	offers  *engine.ServedSnapshots
 
 	waiting []lacking // blocks whose chunks can't be asked for yet
 	done    bodies
@@ -147,7 +147,7 @@ type (
 	tick  struct{ of *Actor }
 	again struct{ of *Actor }
 	ended struct {
-		host *tcp.Host
+		host *tcp.Server
 		err  error
 	}
 )
@@ -165,7 +165,7 @@ func New(o Options) *Actor {
 			return a.o.Verify(tx.Signature, hash[:], tx.PublicKey)
 		}
 	}
-	a.dist = o.Engine.Distribution(o.Engine.FindChunk)
+	a.dist = o.Engine.ChunkPartsView(o.Engine.FindChunk)
 	a.pool = a.newPool()
 	a.path.e = o.Engine
 	so := o.Sync
@@ -173,7 +173,7 @@ func New(o Options) *Actor {
 	if o.Arrivals == nil {
 		so.Horizon = 0
 	}
-	a.offers = o.Engine.Offers()
+	a.offers = o.Engine.ServedSnapshots()
 	a.sync = blocksync.New(chainView{a}, so)
 	a.done = newBodies()
 	a.txs = newTransactions()
@@ -316,7 +316,7 @@ func (a *Actor) Handle(msg any) {
 		}
 		m.in.done()
 		a.delivered(&m.Deliver)
-	case messages.BlockAdopted:
+	case messages.BlockImported:
 		a.adopted(m.BlockAccepted)
 	case messages.BlockAccepted:
 		a.accepted(&m)

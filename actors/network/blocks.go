@@ -137,7 +137,7 @@ func (a *Actor) tellAgain(now int64) {
 }
 
 // headMoved tells the host of the head: what others are told of it, and whose account data counts.
-func (a *Actor) headMoved(head *engine.Entry) {
+func (a *Actor) headMoved(head *engine.BlockNode) {
 	var height, point uint64
 	last, known := a.o.Engine.SyncPointNow()
 	err := a.o.Engine.Epochs(func(m *epoch.Manager) error {
@@ -191,7 +191,7 @@ func (a *Actor) headMoved(head *engine.Entry) {
 	a.announce()
 }
 
-func held(at *engine.Entry) (out []primitives.ShardID) {
+func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	for i := range at.Shards {
 		if at.Shards[i].Held() {
 			out = append(out, at.Shards[i].ID)

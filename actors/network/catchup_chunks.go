@@ -15,7 +15,7 @@ import (
 type fetch struct {
 	came  chan *primitives.ChunkResponse
 	shard primitives.ShardID
-	block *engine.Entry
+	block *engine.BlockNode
 	place map[primitives.Hash]int // of what has not come, in the block
 	whom  [][]primitives.AccountID
 	turn  map[primitives.Hash]int   // whose it is of those
@@ -48,7 +48,7 @@ const (
 
 // onlyShard is the chain as it is for who holds one shard, and nothing else.
 type onlyShard struct {
-	engine.Distribution
+	engine.ChunkPartsView
 	shard primitives.ShardID
 }
 
@@ -111,7 +111,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 	}
 	s.enter(f)
 	defer s.leave(f)
-	f.pool = chunkparts.New("", onlyShard{e.Distribution(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
+	f.pool = chunkparts.New("", onlyShard{e.ChunkPartsView(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
 	do := func(ev chunkparts.Event) (asks []chunkparts.Ask) {
 		got, err := f.pool.Step(s.now(), ev)
 		if err != nil {
@@ -165,8 +165,8 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 }
 
 // holders are, by shard index, the validators that have to hold the shards of a block, those first who have made its chunks.
-func (s *Shards) holders(x *engine.Entry) (out [][]primitives.AccountID, err error) {
-	d := s.o.Engine.Distribution(s.o.Engine.FindChunk)
+func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err error) {
+	d := s.o.Engine.ChunkPartsView(s.o.Engine.FindChunk)
 	id, all := x.Header().EpochID, []primitives.AccountID(nil)
 	err = s.o.Engine.Epochs(func(m *epoch.Manager) error {
 		info, err := m.EpochInfo(id)

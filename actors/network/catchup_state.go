@@ -42,7 +42,7 @@ type ShardsOptions struct {
 	Engine  *engine.Engine
 	Account primitives.AccountID // of this node's validator; none: it is none
 	Self    wire.PeerID          // this node
-	Front   *Front
+	Front   *Status
 	States  statesync.Options
 	Random  func(n int) int
 	Tell    func(any) // to the network's actor
@@ -284,7 +284,7 @@ func (s *Shards) header(at primitives.Hash, shard primitives.ShardID, h *primiti
 	if err != nil {
 		return nil, err
 	}
-	before, err := engine.Brought(h, x.Block, x.Layout, index, shard, func(hash primitives.Hash) *primitives.Block {
+	before, err := engine.VerifyStateHeader(h, x.Block, x.Layout, index, shard, func(hash primitives.Hash) *primitives.Block {
 		y, err := s.o.Engine.Block(hash)
 		if err != nil {
 			return nil

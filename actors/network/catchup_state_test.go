@@ -21,7 +21,7 @@ import (
 func newTestShards() (*Shards, *point) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	s := NewShards(ShardsOptions{Front: new(Front), Log: log})
+	s := NewShards(ShardsOptions{Front: new(Status), Log: log})
 	p := &point{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: statesync.New(nil, statesync.Options{}), waits: map[statesync.Item]chan came{}}
 	s.points = append(s.points, p)
 	s.step(p, statesync.Hosts{List: []statesync.Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7}}}})

@@ -102,7 +102,7 @@ func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 		if len(x.Body.Parts)+len(x.Body.Receipts) == 0 { // silence says as much
 			continue
 		}
-		a.host.Post(near.RouteTo{Target: wire.WayBack(x.To.(primitives.Hash)), Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
+		a.host.Post(near.RouteTo{Target: wire.RouteBack(x.To.(primitives.Hash)), Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
 	}
 	for _, h := range out.Bad {
 		a.o.Log.WithField("shard", h.ShardID).WithField("height", h.HeightCreated).Warn("network: a chunk's producer has signed what is none")

@@ -156,7 +156,7 @@ func (a *Actor) handsOn(b *primitives.Block) bool {
 	}
 	for n := range maxLooked {
 		if a.spread.put(earlyAt{h, n + 1}) {
-			return a.o.Engine.Vet(b) == nil
+			return a.o.Engine.ValidateForGossip(b) == nil
 		}
 	}
 	return false
@@ -172,7 +172,7 @@ type earlyAt struct {
 }
 
 // mayHandOn tells whether a block may be handed on early, and takes its place.
-func (f *Front) mayHandOn(height primitives.Height) bool {
+func (f *Status) mayHandOn(height primitives.Height) bool {
 	for n := range maxEarly {
 		if f.places.put(earlyAt{height, n}) {
 			return true
@@ -185,7 +185,7 @@ func (f *Front) mayHandOn(height primitives.Height) bool {
 // this node alone, and would wait for what this one makes of it. Neards ban who hands on what is bad by itself.
 func (a *Actor) handOnEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
 	f, height := a.o.Front, b.Header.Height
-	if a.o.Eager && f.newsAt(height) && height <= a.o.Engine.Tip().Height()+maxUnlooked && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.Vet(b) == nil && f.early.put(hash) {
+	if a.o.Eager && f.newsAt(height) && height <= a.o.Engine.Tip().Height()+maxUnlooked && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.ValidateForGossip(b) == nil && f.early.put(hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
 	}
 }

@@ -22,7 +22,7 @@ func blank() *primitives.Block { return &primitives.Block{Header: new(primitives
 // not.
 func TestPassed(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Status{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Front)
 	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	for i := range 2 * maxInboxEach {
@@ -59,7 +59,7 @@ func TestPassed(t *testing.T) {
 // nobody else will bring it.
 func TestHeldGossip(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Status{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Front)
 	from := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
@@ -110,7 +110,7 @@ func TestEarly(t *testing.T) {
 
 // TestEarlyTwins: of the blocks of a height two are handed on before they are adopted, however many their maker has signed; of other heights as many.
 func TestEarlyTwins(t *testing.T) {
-	f := new(Front)
+	f := new(Status)
 	for h := range primitives.Height(5) {
 		n := 0
 		for range 100 {
@@ -127,7 +127,7 @@ func TestEarlyTwins(t *testing.T) {
 // TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a while, whatever it was at.
 func TestArrivalPanics(t *testing.T) {
 	came := make(chan *arrived, 1)
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, self: func(m any) { x := m.(arrived); came <- &x }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Status{}}, self: func(m any) { x := m.(arrived); came <- &x }}
 	x := &arrival{busy: true, over: true}
 	a.arrival = x
 	a.beside(x, "a test", func() func() { panic("on purpose") })

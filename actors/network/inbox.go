@@ -49,10 +49,10 @@ type inbox struct {
 	told  int // in those of their gossip
 	each  map[lane]load
 	seats map[wire.PeerID]bool // nodes of validators
-	front *Front
+	front *Status
 }
 
-func newInbox(f *Front) *inbox { return &inbox{each: map[lane]load{}, front: f} }
+func newInbox(f *Status) *inbox { return &inbox{each: map[lane]load{}, front: f} }
 
 // sits tells which nodes are validators'.
 func (i *inbox) sits(nodes []wire.PeerID) {

@@ -18,7 +18,7 @@ func TestLanes(t *testing.T) {
 		done func()
 	}
 	var mailbox []said
-	a := &Actor{o: Options{Front: new(Front), Hear: func(m consensus.Received, done func()) { mailbox = append(mailbox, said{m, done}) }}}
+	a := &Actor{o: Options{Front: new(Status), Hear: func(m consensus.Received, done func()) { mailbox = append(mailbox, said{m, done}) }}}
 	a.inbox = newInbox(a.o.Front)
 	ids := map[string]wire.PeerID{}
 	id := func(name string) wire.PeerID {

@@ -89,7 +89,7 @@ func TestLongBlocks(t *testing.T) {
 	if taken != maxOfHeight*len(r.heights) {
 		t.Errorf("%d of sixteen heights are taken", taken)
 	}
-	in := newInbox(new(Front))
+	in := newInbox(new(Status))
 	for _, gossiped := range []bool{false, true} {
 		b := blank()
 		b.Body.Challenges = make([]byte, long)

@@ -25,9 +25,9 @@ const (
 // server answers what can be answered from the store.
 type server struct {
 	e     *engine.Engine
-	host  *tcp.Host
+	host  *tcp.Server
 	pass  func(near.Deliver) // to the actor, what the store has not
-	front *Front
+	front *Status
 	state *provider
 
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ type server struct {
 	closed bool
 }
 
-func newServer(e *engine.Engine, host *tcp.Host, pass func(near.Deliver), f *Front) *server {
+func newServer(e *engine.Engine, host *tcp.Server, pass func(near.Deliver), f *Status) *server {
 	s := &server{e: e, host: host, pass: pass, front: f, state: newProvider(e, host), each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
 	s.wake = sync.NewCond(&s.mu)
 	return s
@@ -88,7 +88,7 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 
 func (s *server) run(ctx context.Context) {
 	// Of its own: the actor's has the chunks of now, this one codes stored ones again.
-	coder := chunkparts.New("", s.e.Distribution(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
+	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
 	for {
 		d, c, ok := s.next()
 		if !ok || ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	case *wire.Routed:
 		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // what is not known here is met with silence, as at neard
 			if raw, err := s.e.Tell(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
-				s.host.Post(near.RouteTo{Target: wire.WayBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
+				s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
 			}
 			break
 		}
@@ -135,7 +135,7 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 			s.pass(*d)
 			return
 		}
-		s.host.Post(near.RouteTo{Target: wire.WayBack(m.Hash()), Body: &wire.ChunkResponse{ChunkResponse: *out.Answer[0].Body}})
+		s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.ChunkResponse{ChunkResponse: *out.Answer[0].Body}})
 	}
 	s.front.served.Add(1)
 }

@@ -25,7 +25,7 @@ const (
 // provider gives who is far behind what it begins with: proofs of epochs, states at sync blocks. Requests come on the server's goroutines.
 type provider struct {
 	e    *engine.Engine
-	host *tcp.Host
+	host *tcp.Server
 
 	proofMu  sync.Mutex // one proof is made at a time
 	proofOf  primitives.Hash
@@ -33,7 +33,7 @@ type provider struct {
 	proofErr error
 
 	mu      sync.Mutex
-	offers  []*engine.Offered
+	offers  []*engine.ServedSnapshot
 	spent   []time.Time // when requests for states were answered, within the period
 	headers map[stateKey]*primitives.StateHeader
 }
@@ -43,15 +43,15 @@ type stateKey struct {
 	shard primitives.ShardID
 }
 
-func newProvider(e *engine.Engine, host *tcp.Host) *provider {
+func newProvider(e *engine.Engine, host *tcp.Server) *provider {
 	return &provider{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
 // offer says of which sync blocks states are given, and tells others of the newest if it is new, or if there are states of more shards at it now.
-func (p *provider) offer(list []*engine.Offered) {
+func (p *provider) offer(list []*engine.ServedSnapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var last *engine.Offered
+	var last *engine.ServedSnapshot
 	if len(p.offers) > 0 {
 		last = p.offers[len(p.offers)-1]
 	}
@@ -71,7 +71,7 @@ func (p *provider) offer(list []*engine.Offered) {
 }
 
 // of finds what is offered; the caller holds mu.
-func (p *provider) of(sync primitives.Hash) *engine.Offered {
+func (p *provider) of(sync primitives.Hash) *engine.ServedSnapshot {
 	for _, x := range p.offers {
 		if x.Sync == sync {
 			return x

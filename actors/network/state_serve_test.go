@@ -31,8 +31,8 @@ func TestStateRequests(t *testing.T) {
 // TestStateNotNow: a neighbour is told at once that what it asks for is not given, or not now, and asking for what is not given takes nobody's turn.
 func TestStateNotNow(t *testing.T) {
 	p := newProvider(nil, nil)
-	x := &engine.Offered{Sync: primitives.Hash{1}}
-	p.offers = []*engine.Offered{x}
+	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
+	p.offers = []*engine.ServedSnapshot{x}
 	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
 	now := time.Unix(1_700_000_000, 0)
 	ask := func(sync primitives.Hash) bool {
@@ -60,8 +60,8 @@ func TestStateNotNow(t *testing.T) {
 // TestRoutedStateNotNow is the same for who is no neighbour.
 func TestRoutedStateNotNow(t *testing.T) {
 	p := newProvider(nil, nil)
-	x := &engine.Offered{Sync: primitives.Hash{1}}
-	p.offers = []*engine.Offered{x}
+	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
+	p.offers = []*engine.ServedSnapshot{x}
 	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 3*stateRequests + 1 {
@@ -81,8 +81,8 @@ func TestRoutedStateNotNow(t *testing.T) {
 // TestKeptHeaders: a header of a state is made once, and goes with its sync block.
 func TestKeptHeaders(t *testing.T) {
 	p := newProvider(nil, nil)
-	x := &engine.Offered{Sync: primitives.Hash{1}}
-	p.offers = []*engine.Offered{x}
+	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
+	p.offers = []*engine.ServedSnapshot{x}
 	h := new(primitives.StateHeader)
 	p.headers[stateKey{x.Sync, 3}] = h
 	out, err := p.answer(x.Sync, 3, true, 0)

@@ -14,13 +14,13 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Arrivals have a place for a chain that begins in its middle, beside the one that the node has. Their methods may take their time, and are called from
+// StateSyncs have a place for a chain that begins in its middle, beside the one that the node has. Their methods may take their time, and are called from
 // any goroutine, one at a time.
-type Arrivals interface {
+type StateSyncs interface {
 	// Begin begins an arrival, or goes on with one that is there.
-	Begin(*engine.Beginning) (*engine.Arrival, error)
+	Begin(*engine.Beginning) (*engine.BootstrapSync, error)
 	// Ready says that it has finished: the node is to begin again, with what came. It must be the one that was begun last.
-	Ready(*engine.Arrival) error
+	Ready(*engine.BootstrapSync) error
 }
 
 // The bounds and times of an arrival.
@@ -44,9 +44,9 @@ type arrival struct {
 	around  around
 	machine *statesync.Machine // nil: blocks are awaited
 	headers map[primitives.ShardID]*primitives.StateHeader
-	came    *engine.Arrival // nil: headers are awaited
-	busy    bool            // something runs beside the actor
-	over    bool            // all is here
+	came    *engine.BootstrapSync // nil: headers are awaited
+	busy    bool                  // something runs beside the actor
+	over    bool                  // all is here
 	said    int64
 }
 
@@ -344,7 +344,7 @@ func (x *arrival) index(id primitives.ShardID) primitives.ShardIndex {
 }
 
 func (a *Actor) judgeHeader(x *arrival, r *primitives.StateResponse) error {
-	_, err := engine.Brought(r.Header, x.blocks[x.at.Point.Hash], x.at.Layout, x.index(r.ShardID), r.ShardID, x.find)
+	_, err := engine.VerifyStateHeader(r.Header, x.blocks[x.at.Point.Hash], x.at.Layout, x.index(r.ShardID), r.ShardID, x.find)
 	return err
 }
 
@@ -375,14 +375,14 @@ func (a *Actor) beginArrival(x *arrival) {
 		for i, id := range x.shards() {
 			h := x.headers[id]
 			var brought map[primitives.Hash][]*primitives.Chunk
-			if brought, err = engine.Brought(h, x.blocks[x.at.Point.Hash], x.at.Layout, primitives.ShardIndex(i), id, x.find); err != nil {
+			if brought, err = engine.VerifyStateHeader(h, x.blocks[x.at.Point.Hash], x.at.Layout, primitives.ShardIndex(i), id, x.find); err != nil {
 				break
 			}
 			engine.MergeProofs(b.Proofs, brought)
 			next := h.Chunk
 			b.Next = append(b.Next, &next)
 		}
-		var came *engine.Arrival
+		var came *engine.BootstrapSync
 		if err == nil {
 			came, err = a.o.Arrivals.Begin(b)
 		}

@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Front is what others see of the network, from any goroutine and over the actor's restarts.
-type Front struct {
+// Status is what others see of the network, from any goroutine and over the actor's restarts.
+type Status struct {
 	MaxPeers uint32
 	Awaits   bool   // there are boot nodes: without ever having heard of a peer's head the node knows nothing of the chain's head
 	FirstMet func() // called when the first peer is there; nil: nobody asks
 	Log      *logrus.Logger
 
-	host                       atomic.Pointer[tcp.Host]             // nil: there is none now
+	host                       atomic.Pointer[tcp.Server]           // nil: there is none now
 	key                        atomic.Pointer[primitives.SecretKey] // with which the validator signs now; nil: as in Options
 	info                       atomic.Pointer[near.Info]
 	syncing, stuck, met        atomic.Bool
@@ -41,20 +41,20 @@ type Front struct {
 }
 
 // Holds tells whether a validator has said that its node holds a shard.
-func (f *Front) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
+func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
 	i := f.info.Load()
 	return i != nil && slices.Contains(i.Holders[account], shard)
 }
 
 // reset forgets the connections of a host that has ended.
-func (f *Front) reset() {
+func (f *Status) reset() {
 	f.info.Store(nil)
 	f.sentRate.Store(0)
 	f.receivedRate.Store(0)
 	f.lastSent, f.lastReceived = 0, 0
 }
 
-func (f *Front) show(i *near.Info, h *tcp.Host) {
+func (f *Status) show(i *near.Info, h *tcp.Server) {
 	f.info.Store(i)
 	if len(i.Peers) > 0 && f.met.CompareAndSwap(false, true) && f.FirstMet != nil {
 		f.FirstMet()
@@ -64,32 +64,32 @@ func (f *Front) show(i *near.Info, h *tcp.Host) {
 }
 
 // measure counts bytes since it was called last, ms ago.
-func (f *Front) measure(h *tcp.Host, ms uint64) {
+func (f *Status) measure(h *tcp.Server, ms uint64) {
 	sent, received := h.Sent.Load(), h.Received.Load()
 	f.sentRate.Store((sent - f.lastSent) * 1000 / ms)
 	f.receivedRate.Store((received - f.lastReceived) * 1000 / ms)
 	f.lastSent, f.lastReceived = sent, received
 }
 
-func (f *Front) syncs(active, stuck bool, best primitives.Height) {
+func (f *Status) syncs(active, stuck bool, best primitives.Height) {
 	f.syncing.Store(active)
 	f.stuck.Store(stuck)
 	f.best.Store(uint64(best))
 }
 
-func (f *Front) states(here, all uint64) {
+func (f *Status) states(here, all uint64) {
 	f.statesHere.Store(here)
 	f.statesAll.Store(all)
 }
 
 // recovered ends a panic over what one peer has asked for.
-func (f *Front) recovered(what string) {
+func (f *Status) recovered(what string) {
 	if p := recover(); p != nil {
 		f.note(what, p)
 	}
 }
 
-func (f *Front) note(what string, reason any) {
+func (f *Status) note(what string, reason any) {
 	f.panics.Add(1)
 	if f.Log != nil {
 		f.Log.Errorf("network: %s: %v\n%s", what, reason, debug.Stack())
@@ -97,12 +97,12 @@ func (f *Front) note(what string, reason any) {
 }
 
 // Syncing tells whether the node is behind its peers, or can't know, and how high the highest of them is.
-func (f *Front) Syncing() (bool, primitives.Height) {
+func (f *Status) Syncing() (bool, primitives.Height) {
 	return f.syncing.Load() || f.Awaits && (!f.knows.Load() || f.stuck.Load()), primitives.Height(f.best.Load())
 }
 
 // Peers is how many are connected.
-func (f *Front) Peers() int {
+func (f *Status) Peers() int {
 	if i := f.info.Load(); i != nil {
 		return len(i.Peers)
 	}
@@ -110,10 +110,10 @@ func (f *Front) Peers() int {
 }
 
 // Met tells whether any peer was connected since the node began.
-func (f *Front) Met() bool { return f.met.Load() }
+func (f *Status) Met() bool { return f.met.Load() }
 
 // Info is the state of the network as network_info tells it. As at neard a producer has no address: it is that of the active peer of that id.
-func (f *Front) Info() *view.NetworkInfo {
+func (f *Status) Info() *view.NetworkInfo {
 	out := &view.NetworkInfo{PeerMaxCount: f.MaxPeers, SentBytesPerSec: f.sentRate.Load(), ReceivedBytesPerSec: f.receivedRate.Load()}
 	i := f.info.Load()
 	if i == nil {
@@ -134,7 +134,7 @@ func (f *Front) Info() *view.NetworkInfo {
 }
 
 // Metrics appends what there is to count in Prometheus' text form, with neard's names where it has one.
-func (f *Front) Metrics(b []byte) []byte {
+func (f *Status) Metrics(b []byte) []byte {
 	var peers, producers, reachable int
 	if i := f.info.Load(); i != nil {
 		peers, producers, reachable = len(i.Peers), len(i.Producers), i.Reachable
@@ -169,7 +169,7 @@ func (f *Front) Metrics(b []byte) []byte {
 }
 
 // Announcement is what was last announced of whose node a validator's account has; nil: nothing.
-func (f *Front) Announcement(account primitives.AccountID) *wire.Announcement {
+func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	if i := f.info.Load(); i != nil {
 		for _, a := range i.Producers {
 			if a.AccountID == account {
@@ -181,10 +181,10 @@ func (f *Front) Announcement(account primitives.AccountID) *wire.Announcement {
 }
 
 // Rekey has the validator's data signed with another key, or none, by whatever host there will be.
-func (f *Front) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
+func (f *Status) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
 
 // Progress tells how far headers and state are.
-func (f *Front) Progress(p *view.Progress) {
+func (f *Status) Progress(p *view.Progress) {
 	p.Headers = max(p.Headers, primitives.Height(f.headers.Load()))
 	p.Parts, p.PartsHere = f.statesAll.Load(), f.statesHere.Load()
 }

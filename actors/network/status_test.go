@@ -5,7 +5,7 @@ import "testing"
 // TestFrontStuck: a node of a network that was behind when it last knew does not say that it is in step; one that waits for nobody does.
 func TestFrontStuck(t *testing.T) {
 	for _, awaits := range []bool{true, false} {
-		f := &Front{Awaits: awaits}
+		f := &Status{Awaits: awaits}
 		f.knows.Store(true)
 		if is, _ := f.Syncing(); is {
 			t.Error("it is behind before anybody has said so")

@@ -38,7 +38,7 @@ func (a *Actor) makers(account primitives.AccountID) ([]primitives.AccountID, bo
 }
 
 // makersAt is makers at a head; within tells whether all those heights are of the head's epoch, and so the same for each account of the shard.
-func (a *Actor) makersAt(head *engine.Entry, account primitives.AccountID) (out []primitives.AccountID, own, within bool) {
+func (a *Actor) makersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID, own, within bool) {
 	horizon := a.o.Route.Horizon
 	if horizon == 0 {
 		horizon = 4

@@ -26,11 +26,11 @@ const (
 	maxAnswers  = 64 << 20         // bytes of all answers that are kept, as they came
 )
 
-// Statuses asks other nodes what became of transactions whose signers' shards are not held here: who makes the shard's chunks, as neard does. What they say
+// TxStatuses asks other nodes what became of transactions whose signers' shards are not held here: who makes the shard's chunks, as neard does. What they say
 // is judged by the engine. It stays over the actor's restarts, and is safe from any goroutine.
-type Statuses struct {
+type TxStatuses struct {
 	e       *engine.Engine
-	front   *Front
+	front   *Status
 	account primitives.AccountID
 	horizon primitives.Height
 
@@ -68,21 +68,21 @@ type asking struct {
 	news   chan struct{} // closed with the next answer
 }
 
-// NewStatuses returns one; account is that of this node's validator, horizon Route's.
-func NewStatuses(e *engine.Engine, f *Front, account primitives.AccountID, horizon primitives.Height) *Statuses {
+// NewTxStatuses returns one; account is that of this node's validator, horizon Route's.
+func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, horizon primitives.Height) *TxStatuses {
 	if horizon == 0 {
 		horizon = 4
 	}
-	return &Statuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*asking{}, of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxToJudge / leastStatus}}
+	return &TxStatuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*asking{}, of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxToJudge / leastStatus}}
 }
 
 // Foreign tells whether the shard of an account is not held here, so that others know more of its transactions.
-func (s *Statuses) Foreign(signer primitives.AccountID) bool {
+func (s *TxStatuses) Foreign(signer primitives.AccountID) bool {
 	return !s.e.Holds(s.e.Head().Layout.ShardOf(signer))
 }
 
 // Ask returns what is told of a transaction, nil: nothing yet; and what is closed when more is, nil: nobody could be asked now. If need be somebody is asked.
-func (s *Statuses) Ask(client messages.Client, hash primitives.Hash, signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
+func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash, signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -110,7 +110,7 @@ func (s *Statuses) Ask(client messages.Client, hash primitives.Hash, signer prim
 
 // may tells whether somebody may be asked now for a client: as often as there is room for questions in the time after which one is asked again, and of what is left of that
 // a client has as much as he leaves to others; the caller holds mu.
-func (s *Statuses) may(now time.Time, client messages.Client) bool {
+func (s *TxStatuses) may(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusAgain {
 		s.since, s.sent = now, 0
 		clear(s.of)
@@ -124,7 +124,7 @@ func (s *Statuses) may(now time.Time, client messages.Client) bool {
 }
 
 // room forgets what nobody asks about any more, or else what was asked first; the caller holds mu.
-func (s *Statuses) room(now time.Time) {
+func (s *TxStatuses) room(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
 	}
@@ -143,7 +143,7 @@ func (s *Statuses) room(now time.Time) {
 }
 
 // send asks who makes the chunk of the signer's shard some heights from now, so that each time it may be another; the caller holds mu.
-func (s *Statuses) send(hash primitives.Hash, signer primitives.AccountID) {
+func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 	host := s.front.host.Load()
 	if host == nil {
 		return
@@ -153,7 +153,7 @@ func (s *Statuses) send(hash primitives.Hash, signer primitives.AccountID) {
 	}
 }
 
-func (s *Statuses) maker(signer primitives.AccountID) (to primitives.AccountID) {
+func (s *TxStatuses) maker(signer primitives.AccountID) (to primitives.AccountID) {
 	head := s.e.Head()
 	_ = s.e.Epochs(func(m *epoch.Manager) error { // nobody, of an epoch that is not known
 		id := head.Header().EpochID
@@ -178,7 +178,7 @@ func (s *Statuses) maker(signer primitives.AccountID) (to primitives.AccountID) 
 
 // took takes an answer that a neighbour has brought, if somebody was asked at all. Answers are looked at beside the caller, one at a time, neighbours in turns: who floods
 // this node with such waits for himself. What is too much is dropped, and asked for again.
-func (s *Statuses) took(from wire.PeerID, raw []byte) {
+func (s *TxStatuses) took(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := answer{from, raw}
@@ -196,7 +196,7 @@ func (s *Statuses) took(from wire.PeerID, raw []byte) {
 }
 
 // judgeAll looks at answers until none waits.
-func (s *Statuses) judgeAll() {
+func (s *TxStatuses) judgeAll() {
 	for {
 		s.mu.Lock()
 		x, c, ok := s.waiting.Pop()
@@ -222,7 +222,7 @@ func (s *Statuses) judgeAll() {
 }
 
 // fits lets answers go that are too old for anybody, and tells whether there is room for one of a, in place of what it has; the caller holds mu.
-func (s *Statuses) fits(a *asking, size int, now time.Time) bool {
+func (s *TxStatuses) fits(a *asking, size int, now time.Time) bool {
 	for _, x := range s.asked {
 		if now.Sub(x.came) > statusKept {
 			x.answer, x.size = nil, 0
@@ -235,7 +235,7 @@ func (s *Statuses) fits(a *asking, size int, now time.Time) bool {
 }
 
 // judge looks at an answer, and keeps it if it is about what was asked and holds.
-func (s *Statuses) judge(raw []byte) {
+func (s *TxStatuses) judge(raw []byte) {
 	o, err := view.ReadFinalOutcome(raw)
 	if err != nil {
 		s.front.dropped.Add(1)
@@ -245,7 +245,7 @@ func (s *Statuses) judge(raw []byte) {
 		s.front.dropped.Add(1)
 		return
 	}
-	if err := s.e.Told(o, o.Outcome.ID); err != nil {
+	if err := s.e.RemoteStatus(o, o.Outcome.ID); err != nil {
 		s.front.dropped.Add(1)
 		if s.front.Log != nil {
 			s.front.Log.WithError(err).Debug("network: an answer about a transaction is not taken")
@@ -259,7 +259,7 @@ func (s *Statuses) judge(raw []byte) {
 }
 
 // about lists who is asked about a transaction: of several signers, if clients name such.
-func (s *Statuses) about(hash primitives.Hash) (out []*asking) {
+func (s *TxStatuses) about(hash primitives.Hash) (out []*asking) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for q, a := range s.asked {
@@ -271,7 +271,7 @@ func (s *Statuses) about(hash primitives.Hash) (out []*asking) {
 }
 
 // keep keeps what holds, unless more was told just before.
-func (s *Statuses) keep(a *asking, o *view.FinalOutcome, size int, now time.Time) {
+func (s *TxStatuses) keep(a *asking, o *view.FinalOutcome, size int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.answer != nil && now.Sub(a.came) <= statusKept && a.answer.Level > o.Level {

@@ -11,7 +11,7 @@ import (
 // TestStatusesFit: answers that are kept have a bound together, and old ones make room.
 func TestStatusesFit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	s := &Statuses{asked: map[question]*asking{}}
+	s := &TxStatuses{asked: map[question]*asking{}}
 	for i := range 4 {
 		s.asked[question{hash: primitives.Hash{byte(i)}}] = &asking{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
 	}

@@ -12,7 +12,7 @@ import (
 // TestStatusesCrowd: who asks about thousands of transactions that nobody has sent keeps others neither from asking nor from the answers to what they have asked.
 func TestStatusesCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewStatuses(nil, new(Front), "", 0)
+		s := NewTxStatuses(nil, new(Status), "", 0)
 		asked := uint64(0)
 		crowd := func() {
 			var h primitives.Hash

@@ -13,7 +13,7 @@ import (
 // TestStatusesBounds: about more transactions than there is room for nobody is asked, what nobody asks about any more goes first, and what nobody was asked about is not
 // looked at.
 func TestStatusesBounds(t *testing.T) {
-	s := NewStatuses(nil, new(Front), "", 0)
+	s := NewTxStatuses(nil, new(Status), "", 0)
 	peer := func(n byte) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, "peer"+string('a'+rune(n))).PublicKey()
 	}
@@ -71,7 +71,7 @@ func TestStatusesBounds(t *testing.T) {
 
 // TestStatusesOfSigners: who names another signer of a transaction takes nobody's place who asks about it, and what is told comes to both.
 func TestStatusesOfSigners(t *testing.T) {
-	s := NewStatuses(nil, new(Front), "", 0)
+	s := NewTxStatuses(nil, new(Status), "", 0)
 	hash := primitives.Hash{1}
 	_, first := s.Ask("", hash, "a")
 	_, second := s.Ask("", hash, "b")
@@ -95,7 +95,7 @@ func TestStatusesOfSigners(t *testing.T) {
 
 // TestStatusesRate: however many transactions clients ask about, others are asked about so many in a second at the most, and one client leaves room for the next.
 func TestStatusesRate(t *testing.T) {
-	s := NewStatuses(nil, new(Front), "", 0)
+	s := NewTxStatuses(nil, new(Status), "", 0)
 	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}
 	for ms := range 3000 {
 		for _, client := range []messages.Client{"a", "a", "a", "a", "a", "a", "a", "b", "b", "c"} {

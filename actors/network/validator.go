@@ -93,13 +93,13 @@ func spoken(m consensus.Message) wire.Body {
 
 // newsAt tells whether others want to hear of a block of a height: it is not far below the headers that were judged. What others only say of their height
 // is not looked at: anybody may say anything.
-func (f *Front) newsAt(h primitives.Height) bool {
+func (f *Status) newsAt(h primitives.Height) bool {
 	return h+gossipBehind >= primitives.Height(f.headers.Load())
 }
 
 // Say sends what the core says, by the host that there is; without one it is lost, as in any network. tell hands the actor what it has to decide.
 // From any goroutine; it waits while the host is busy.
-func (f *Front) Say(list []consensus.Send, tell func(any)) {
+func (f *Status) Say(list []consensus.Send, tell func(any)) {
 	host := f.host.Load()
 	if host == nil {
 		return
@@ -117,7 +117,7 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 			tell(messages.BlockWanted{Hash: m.Hash, From: string(s.Peer)})
 		case *primitives.ChunkResponse:
 			if raw, ok := strings.CutPrefix(string(s.Peer), back); ok {
-				host.Post(near.RouteTo{Target: wire.WayBack(primitives.Hash([]byte(raw))), Body: &wire.ChunkResponse{ChunkResponse: *m}})
+				host.Post(near.RouteTo{Target: wire.RouteBack(primitives.Hash([]byte(raw))), Body: &wire.ChunkResponse{ChunkResponse: *m}})
 			}
 		default: // headers are chain/blocksync's
 			if s.Ask != nil {

@@ -14,7 +14,7 @@ import (
 // a peer has places.
 func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 	var taken []func()
-	a := &Actor{host: new(tcp.Host), inbox: newInbox(new(Front)), o: Options{Hear: func(m consensus.Received, done func()) {
+	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{Hear: func(m consensus.Received, done func()) {
 		if _, ok := m.Message.(*primitives.ChunkRequest); !ok {
 			t.Errorf("%T is heard", m.Message)
 		}

@@ -227,7 +227,7 @@ func TestHeldRestart(t *testing.T) {
 	var trip atomic.Bool
 	s, vm := startSlow(t, func(o *Options) {
 		o.trip = func(of string, m any, after bool) {
-			if _, adopted := m.(messages.BlockAdopted); of == "mempool" && adopted && trip.CompareAndSwap(true, false) {
+			if _, adopted := m.(messages.BlockImported); of == "mempool" && adopted && trip.CompareAndSwap(true, false) {
 				panic("tripped on purpose")
 			}
 		}

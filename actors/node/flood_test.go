@@ -48,7 +48,7 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		f.front, f.info = networked(t, o, name, boot...)
 		defer func() {
 			listen := o.Network.Listen
-			o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+			o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 				h, err := listen(deliver, judge)
 				if err == nil {
 					h.Tap = f.tap
@@ -65,7 +65,7 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		}
 		r.take(name, o, false, true)
 		inner := o.Network.Listen
-		o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+		o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 			h, err := inner(deliver, judge)
 			r.mu.Lock()
 			f.over = r.spots[f.info.ID].over
@@ -107,7 +107,7 @@ func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 		t.Fatal(err)
 	}
 	boot := []peerwire.PeerInfo{{ID: f.info.ID, Addr: f.over}}
-	x.Host = tcp.NewOver(nil, way, near.Config{Key: x.key, Genesis: id, Version: 86, Oldest: 83, Boot: boot, OnlyBoot: true, Draw: rand.IntN},
+	x.Server = tcp.NewOver(nil, way, near.Config{Key: x.key, Genesis: id, Version: 86, Oldest: 83, Boot: boot, OnlyBoot: true, Draw: rand.IntN},
 		func(near.Deliver) { x.seen.Add(1) }, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(t.Context()) }()

@@ -176,9 +176,9 @@ func (n *Node) halt(h Halted) (first bool) {
 // chainHalted is told by the chain of a block that it could not apply.
 func (n *Node) chainHalted(m messages.ChainHalted) {
 	h := Halted{Actor: "chain", Reason: m.Err.Error(), Height: m.Height, Block: m.Block}
-	var f *engine.Fault
+	var f *engine.ApplyFailure
 	if errors.As(m.Err, &f) {
-		h.Shard, h.Reason, h.patched = f.Shard, f.Err.Error(), errors.As(m.Err, new(*engine.Doubt)) && n.hasOneValidator()
+		h.Shard, h.Reason, h.patched = f.Shard, f.Err.Error(), errors.As(m.Err, new(*engine.OutcomeMismatch)) && n.hasOneValidator()
 	} else if n.outOfRoom("chain", m.Err) {
 		m.Drop()
 		return
@@ -222,7 +222,7 @@ func (n *Node) hasOneValidator() (one bool) {
 }
 
 // keep writes the file of a chunk that failed.
-func keep(f *engine.Fault, build, dir string) (path string, err error) {
+func keep(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
 		file, err := badchunk.Capture(f)
 		if err != nil {

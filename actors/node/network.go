@@ -46,7 +46,7 @@ func (n *Node) join() {
 			n.o.Validator = &v
 		}
 	}
-	n.statuses = network.NewStatuses(n.engine, o.Front, o.Account, o.Route.Horizon)
+	n.statuses = network.NewTxStatuses(n.engine, o.Front, o.Account, o.Route.Horizon)
 	o.Statuses = n.statuses
 	n.o.Network = &o
 	net := &n.o.Net

@@ -24,12 +24,12 @@ import (
 // member is a node with a network.
 type member struct {
 	*sandbox
-	front *network.Front
+	front *network.Status
 	info  peerwire.PeerInfo
 }
 
 // networked has a node listen, and dial others.
-func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo) (*network.Front, peerwire.PeerInfo) {
+func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo) (*network.Status, peerwire.PeerInfo) {
 	t.Helper()
 	l, err := tcp.Bind("127.0.0.1:0")
 	if err != nil {
@@ -37,11 +37,11 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	}
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
 	at := l.Addr().(*net.TCPAddr).AddrPort()
-	front := &network.Front{MaxPeers: 40, Awaits: len(boot) > 0}
+	front := &network.Status{MaxPeers: 40, Awaits: len(boot) > 0}
 	first := true
 	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}, Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
 	o.Network = &network.Options{Peer: key.PublicKey(), Front: front, Random: rand.IntN,
-		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 			on := l
 			if !first {
 				var err error
@@ -159,7 +159,7 @@ func TestNetwork(t *testing.T) {
 
 // enemy is a peer that shakes hands as it should.
 type enemy struct {
-	*tcp.Host
+	*tcp.Server
 	key  primitives.SecretKey
 	to   peerwire.PeerID
 	got  chan near.Deliver
@@ -180,7 +180,7 @@ func attack(t *testing.T, name string, of *member, chain string) *enemy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Host = h
+	x.Server = h
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(t.Context()) }()
 	t.Cleanup(func() { <-ended })

@@ -62,7 +62,7 @@ type Node struct {
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	statuses   *network.Statuses // nil: nobody else is asked
+	statuses   *network.TxStatuses // nil: nobody else is asked
 	// streamed counts those, and the ones that have ended and for which an actor still works, or may.
 	streamed atomic.Int64
 	ids      atomic.Uint64 // of sessions and waiters
@@ -117,8 +117,8 @@ func Start(o Options) (*Node, error) {
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}), standsStill: make(chan struct{}),
 		kit: &kit{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
-			waits: system.NewFew(2*runtime.GOMAXPROCS(0), time.Millisecond),
-			few:   system.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
+			waits: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
+			few:   system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
 	n.records = waiter.NewRecords(o.Limits.Outcomes)
@@ -148,7 +148,7 @@ func Start(o Options) (*Node, error) {
 	if n.signatures == nil {
 		n.signatures = signature.New()
 	}
-	n.engine.RestFolds(n.restBeforeFold)
+	n.engine.PauseFlatHead(n.restBeforeFold)
 	n.fresh = &mempool.Fresh{Tell: func(m messages.TransactionsWaiting) { n.tell(n.producer, m) }}
 	if err := n.spawn(); err != nil {
 		n.signatures.Close()
@@ -175,7 +175,7 @@ func (n *Node) spawn() (err error) {
 		if again {
 			o.Open = n.handles.failAll()
 		}
-		return session.NewRPC(o)
+		return session.NewSupervisor(o)
 	})
 	spawn("milestones", func(bool) actor.Actor {
 		return txtracker.New(n.position(), txtracker.Out{
@@ -260,7 +260,7 @@ func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height 
 
 // adopted tells those who go on from a block before it is on disk, on the chain's goroutine. The shards are told before the
 // producer, so that what the producer asks of them comes after.
-func (n *Node) adopted(m messages.BlockAdopted) {
+func (n *Node) adopted(m messages.BlockImported) {
 	n.spans.block(m.BlockAccepted, adopted)
 	if m.IsHead && m.Reorganised {
 		n.drops.reorganised(m.Height())

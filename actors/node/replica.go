@@ -16,16 +16,16 @@ func (n *Node) follows() actor.Actor {
 }
 
 // Give gives a replica its next block, behind those that were given before. done is called when it is on disk, or why it does not come there.
-func (n *Node) Give(g *engine.Given, done func(error)) {
+func (n *Node) Give(g *engine.ExecutedBlock, done func(error)) {
 	if err := n.over(); err != nil {
 		done(err)
 		return
 	}
-	n.tell(n.chain, replica.Given{Given: g, Done: done})
+	n.tell(n.chain, replica.Given{ExecutedBlock: g, Done: done})
 }
 
 // SubmitOthers hands transactions that other nodes have sent to the pools, and returns what the pools say of each: nil if it was taken.
-func (n *Node) SubmitOthers(c messages.Client, txs []*primitives.SignedTransaction) []mempool.Request {
+func (n *Node) SubmitFromPeers(c messages.Client, txs []*primitives.SignedTransaction) []mempool.Request {
 	return n.submitOthers(c, txs)
 }
 

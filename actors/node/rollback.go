@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Snapshot is what the chain may go back to: a block, what waited in the pools, and the clock.
-type Snapshot struct {
+// RevertPoint is what the chain may go back to: a block, what waited in the pools, and the clock.
+type RevertPoint struct {
 	Height primitives.Height
 	Hash   primitives.Hash
 	state  messages.Snapshot
@@ -26,7 +26,7 @@ type turns struct {
 	turn  chan struct{}
 	clock system.Request[messages.CaptureClock, messages.Clock]
 	pools map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
-	back  *Snapshot // where the chain is going
+	back  *RevertPoint // where the chain is going
 	// restores are what the pools have been asked then.
 	restores []system.Request[messages.RestorePool, messages.PoolRestored]
 }
@@ -44,7 +44,7 @@ func (n *Node) captured() {
 }
 
 // wentBack tells everybody, on the chain's goroutine. Who makes blocks hears of it last, so that what he asks for comes after.
-func (n *Node) wentBack(m messages.WentBack) {
+func (n *Node) wentBack(m messages.RolledBack) {
 	s := n.turns.back
 	n.heights.forget()
 	n.drops.reorganised(m.At.Head)
@@ -75,13 +75,13 @@ func (n *Node) wentBack(m messages.WentBack) {
 }
 
 // TakeSnapshot keeps the way back to the head. producer.ErrShared.
-func (n *Node) TakeSnapshot(ctx context.Context) (*Snapshot, error) {
-	return inTurn(ctx, n, func() (*Snapshot, error) {
+func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
+	return inTurn(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
 		if err != nil {
 			return nil, err
 		}
-		s := &Snapshot{Height: a.Height, Hash: a.Hash, state: a.Snapshot, pools: map[primitives.ShardID]messages.PoolCaptured{}}
+		s := &RevertPoint{Height: a.Height, Hash: a.Hash, state: a.Snapshot, pools: map[primitives.ShardID]messages.PoolCaptured{}}
 		if s.clock, err = await(n, nil, n.turns.clock); err == nil {
 			for id, r := range n.turns.pools {
 				if s.pools[id], err = await(n, nil, r); err != nil {
@@ -98,37 +98,37 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // ShareSnapshot takes a snapshot of the block of another one, with its clock and without its pools, which ends by itself. engine.ErrEnded.
-func (n *Node) ShareSnapshot(ctx context.Context, of *Snapshot) (*Snapshot, error) {
-	return inTurn(ctx, n, func() (*Snapshot, error) {
+func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint, error) {
+	return inTurn(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
 		if err != nil {
 			return nil, err
 		}
-		return &Snapshot{Height: a.Height, Hash: a.Hash, state: a.Snapshot, clock: of.clock}, nil
+		return &RevertPoint{Height: a.Height, Hash: a.Hash, state: a.Snapshot, clock: of.clock}, nil
 	}, n.EndSnapshot)
 }
 
 // Engine is the engine's part of it, for a child of the engine.
-func (s *Snapshot) Engine() *engine.Snapshot { return s.state.(*engine.Snapshot) }
+func (s *RevertPoint) Engine() *engine.RevertPoint { return s.state.(*engine.RevertPoint) }
 
 // Clock is what time blocks had then.
-func (s *Snapshot) Clock() messages.Clock { return s.clock }
+func (s *RevertPoint) Clock() messages.Clock { return s.clock }
 
 // Ended tells whether there is no way back any more.
-func (s *Snapshot) Ended() bool { return s.state.Ended() }
+func (s *RevertPoint) Ended() bool { return s.state.Ended() }
 
 // EndSnapshot gives up a snapshot.
-func (n *Node) EndSnapshot(s *Snapshot) { n.tell(n.chain, messages.EndSnapshot{Snapshot: s.state}) }
+func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapshot{Snapshot: s.state}) }
 
 // GoBack makes a snapshot's block the head again, with the pools and the clock of then. Who waits for what has never been by then is told
 // so. engine.ErrEnded, producer.ErrShared.
-func (n *Node) GoBack(ctx context.Context, s *Snapshot) error {
+func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	_, err := inTurn(ctx, n, func() (none struct{}, err error) {
 		if _, err := await(n, n.producer, system.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
 			return none, err
 		}
 		n.turns.back = s
-		if _, err = await(n, n.chain, system.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: s.state})); err != nil {
+		if _, err = await(n, n.chain, system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})); err != nil {
 			n.tell(n.producer, messages.GoOn{}) // it has heard of nothing else
 			return none, err
 		}

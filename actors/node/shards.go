@@ -30,7 +30,7 @@ type shardSet struct {
 
 type tracked struct {
 	id   primitives.ShardID
-	pool *mempool.Front
+	pool *mempool.Status
 	pid  *actor.PID
 	// mempool and producer are below pid.
 	mempool, producer *actor.PID
@@ -86,7 +86,7 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 			t.gone = m.Height() + 1
 		}
 		if old.find(t.id) == nil { // what a branch that lost had may be for it
-			s.n.tell(t.pid, messages.BlockAdopted{BlockAccepted: m})
+			s.n.tell(t.pid, messages.BlockImported{BlockAccepted: m})
 			continue
 		}
 		before, err := engine.Accounts(old.layout, t.id)
@@ -119,7 +119,7 @@ func (s *shards) left(leaving []layoutChanged) {
 // show publishes a set.
 func (s *shards) show(set *shardSet) {
 	s.set.Store(set)
-	fronts := make([]*mempool.Front, len(set.list))
+	fronts := make([]*mempool.Status, len(set.list))
 	for i, t := range set.list {
 		fronts[i] = t.pool
 	}
@@ -149,7 +149,7 @@ func (s *shards) retire(final primitives.Height) {
 func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 	n, k := s.n, s.n.kit
 	name, address := fmt.Sprintf("shards/%d", id), n.rpc.GetAddress()
-	t := &tracked{id: id, pool: mempool.NewFront(n.fresh),
+	t := &tracked{id: id, pool: mempool.NewStatus(n.fresh),
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address, name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
 		return shard.NewChunkProducer(n.engine, shard.Out{

@@ -344,7 +344,7 @@ func TestBackAcrossSplit(t *testing.T) {
 		if s.Waiting() != 40 {
 			t.Fatalf("%d transactions wait, want 40", s.Waiting())
 		}
-		if err := s.GoBack(t.Context(), snapshot); err != nil {
+		if err := s.Rollback(t.Context(), snapshot); err != nil {
 			t.Fatal(err)
 		}
 		if s.e.Head().Hash != before.Hash {

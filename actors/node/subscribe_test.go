@@ -101,7 +101,7 @@ func TestToldSoon(t *testing.T) {
 		}
 		select {
 		case hash := <-chain.soon:
-			return s.e.Entry(hash) != nil // it has come to the disk since
+			return s.e.BlockNode(hash) != nil // it has come to the disk since
 		default:
 			return false
 		}

@@ -41,7 +41,7 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
 	any0 := netip.MustParseAddrPort("127.0.0.1:0")
 	s := spot{id: key.PublicKey()}
-	o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+	o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		c := near.Config{Key: key, Genesis: genesis, Version: 86, Oldest: 83, Draw: rand.IntN}

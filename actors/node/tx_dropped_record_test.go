@@ -98,7 +98,7 @@ func TestDroppedRecordIsOfOneChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, func() bool { return errors.As(s.drops.of(first.Hash()).err, &invalid) })
-	if err := s.GoBack(t.Context(), snapshot); err != nil {
+	if err := s.Rollback(t.Context(), snapshot); err != nil {
 		t.Fatal(err)
 	}
 	for _, level := range []view.ExecutionLevel{view.LevelNone, view.LevelFinal} {

@@ -104,7 +104,7 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	x := s.tx(validator, deployCode("one")) // it is held until the compiler is done
 	waits := s.sends(t.Context(), x, view.LevelFinal)
 	until(t, func() bool { return vm.asked("one") })
-	if err := s.GoBack(t.Context(), snapshot); err != nil {
+	if err := s.Rollback(t.Context(), snapshot); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-waits; !errors.Is(err, txtracker.ErrWentBack) {

@@ -232,7 +232,7 @@ func (n *Node) verdict(tx *primitives.SignedTransaction, overtook func(*primitiv
 		return v
 	}
 	v.Ahead = overtook(tx)
-	switch u := n.engine.Unready(tx); {
+	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
 	case n.Mode() == production.Manual, // who says when blocks come has said when he waits
 		n.producer == n.chain: // chunks are not made of this pool: the transaction goes on at once, and may run though there were no room to hold it

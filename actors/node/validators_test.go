@@ -32,7 +32,7 @@ import (
 // cluster is a chain of several validators, each a node with a host of its own on the loopback.
 type cluster struct {
 	t       *testing.T
-	chain   *engine.Chain
+	chain   *engine.ChainSpec
 	shards  int
 	members []*member
 	disks   []*storage.MemDisk

@@ -34,13 +34,13 @@ const MaxParked = 4096
 
 // Chain answers who is to do what; *engine.Engine does. It is asked on the actor's goroutine.
 type Chain interface {
-	Head() *engine.Entry
-	Tip() *engine.Entry
-	Adopted(primitives.Hash) *engine.Entry
+	Head() *engine.BlockNode
+	Tip() *engine.BlockNode
+	Adopted(primitives.Hash) *engine.BlockNode
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
-	ChunkValidators(parent *engine.Entry, shard primitives.ShardID) ([]chain.Assigned, error)
+	ChunkValidators(parent *engine.BlockNode, shard primitives.ShardID) ([]chain.Assigned, error)
 	// ChildEpoch returns the epoch of a block's children, and its shards.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
 	// Epoch tells where a block stands in its epoch.
@@ -178,7 +178,7 @@ func (a *Actor) Handle(msg any) {
 		return
 	}
 	switch m := msg.(type) {
-	case messages.BlockAdopted:
+	case messages.BlockImported:
 		a.adopt(m.BlockAccepted)
 	case messages.BlockAccepted:
 		a.accept(&m)
@@ -226,7 +226,7 @@ func (a *Actor) Handle(msg any) {
 		a.setProduction(m)
 	case system.Request[messages.StandStill, messages.Stopped]:
 		a.standStill(m)
-	case messages.GoOn, messages.WentBack, messages.RestoreClock: // it goes, or has stopped
+	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // it goes, or has stopped
 	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
@@ -329,7 +329,7 @@ func (a *Actor) told(m *messages.BlockAccepted) {
 }
 
 // follow makes a block the head, unless the chain is at top, beyond it: then top's own message is on its way.
-func (a *Actor) follow(m *messages.BlockAccepted, top *engine.Entry, approvers []chain.Approver, sole bool) {
+func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.want()
 	forwarded := a.forward.target > 0 // what a fast-forward passes over leaves the final block behind: the head's is to follow

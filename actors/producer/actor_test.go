@@ -25,10 +25,10 @@ type cluster struct {
 	keys    []primitives.SecretKey
 	nodes   []*Actor
 	down    map[int]bool
-	entries map[primitives.Hash]*engine.Entry
-	head    *engine.Entry
-	disk    *engine.Entry // the last block that came there
-	lag     time.Duration // from a block's adoption to the disk
+	entries map[primitives.Hash]*engine.BlockNode
+	head    *engine.BlockNode
+	disk    *engine.BlockNode // the last block that came there
+	lag     time.Duration     // from a block's adoption to the disk
 	final   primitives.Height
 	queue   chan func()
 	made    []messages.MakeBlock
@@ -39,9 +39,9 @@ type cluster struct {
 
 const shards = 2
 
-func (c *cluster) Head() *engine.Entry                     { return c.disk }
-func (c *cluster) Tip() *engine.Entry                      { return c.head }
-func (c *cluster) Adopted(h primitives.Hash) *engine.Entry { return c.entries[h] }
+func (c *cluster) Head() *engine.BlockNode                     { return c.disk }
+func (c *cluster) Tip() *engine.BlockNode                      { return c.head }
+func (c *cluster) Adopted(h primitives.Hash) *engine.BlockNode { return c.entries[h] }
 
 func (c *cluster) stake(i int) primitives.ValidatorStake {
 	return primitives.ValidatorStake{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), Stake: primitives.NEAR(10)}
@@ -62,7 +62,7 @@ func (c *cluster) ChunkProducer(parent primitives.Hash, s primitives.ShardID) (p
 	return c.stake((int(c.entries[parent].Height()) + int(s)) % len(c.names)), nil
 }
 
-func (c *cluster) ChunkValidators(*engine.Entry, primitives.ShardID) (out []chain.Assigned, err error) {
+func (c *cluster) ChunkValidators(*engine.BlockNode, primitives.ShardID) (out []chain.Assigned, err error) {
 	for i := range c.names {
 		out = append(out, chain.Assigned{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), Stake: primitives.NEAR(10)})
 	}
@@ -77,11 +77,11 @@ func (c *cluster) Epoch(primitives.Hash) (production.Epoch, error) {
 	return production.Epoch{First: 1, Length: 1000}, nil
 }
 
-func entry(height primitives.Height, prev primitives.Hash) *engine.Entry {
+func entry(height primitives.Height, prev primitives.Hash) *engine.BlockNode {
 	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev, Signature: primitives.ZeroED25519Signature}
 	h.Height = height
 	h.Init()
-	return &engine.Entry{Block: &primitives.Block{Header: h}, Hash: h.Hash()}
+	return &engine.BlockNode{Block: &primitives.Block{Header: h}, Hash: h.Hash()}
 }
 
 func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
@@ -89,7 +89,7 @@ func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
 }
 
 func newClusterOf(t *testing.T, n int, rules production.Rules) *cluster {
-	c := &cluster{t: t, entries: map[primitives.Hash]*engine.Entry{}, down: map[int]bool{}, queue: make(chan func(), 1<<16)}
+	c := &cluster{t: t, entries: map[primitives.Hash]*engine.BlockNode{}, down: map[int]bool{}, queue: make(chan func(), 1<<16)}
 	for i := range n {
 		c.names = append(c.names, primitives.AccountID(fmt.Sprintf("v%d.near", i)))
 		c.keys = append(c.keys, primitives.SecretKeyFromSeed(primitives.ED25519, string(c.names[i])))
@@ -205,7 +205,7 @@ func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
 	c.entries[e.Hash], c.head = e, e
 	told := messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true, Final: c.final}
 	for k := range c.nodes {
-		c.post(func() { c.tell(k, messages.BlockAdopted{BlockAccepted: &told}) })
+		c.post(func() { c.tell(k, messages.BlockImported{BlockAccepted: &told}) })
 	}
 	accepted := func() {
 		c.disk = e

@@ -64,7 +64,7 @@ func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole boo
 }
 
 // setHead begins anew on a tip.
-func (a *Actor) setHead(e *engine.Entry, final primitives.Height, approvers []chain.Approver, sole bool) {
+func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers []chain.Approver, sole bool) {
 	h := &head{hash: e.Hash, height: e.Height(), final: final, approvers: approvers, sole: sole}
 	epoch, layout, err := a.o.Chain.ChildEpoch(e.Hash)
 	h.epoch = must(epoch, err)

@@ -30,7 +30,7 @@ func (a *Actor) whileStill(msg any) {
 		if m.IsHead {
 			a.told(&m)
 		}
-	case messages.WentBack:
+	case messages.RolledBack:
 		a.wentBack(&m)
 	case messages.GoOn:
 		for i := range a.patches { // the chain makes none of the blocks that it was asked for
@@ -45,7 +45,7 @@ func (a *Actor) whileStill(msg any) {
 		a.stopped = true
 		a.goOn()
 		a.Handle(m)
-	case messages.BlockAdopted, messages.ChunkMade, messages.ChunkReceived, messages.ChunkEndorsed, messages.ApprovalReceived,
+	case messages.BlockImported, messages.ChunkMade, messages.ChunkReceived, messages.ChunkEndorsed, messages.ApprovalReceived,
 		messages.TransactionsWaiting, messages.SubmitAgain, messages.FinalityWanted, tick: // it begins anew
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default: // asked for by somebody
@@ -71,7 +71,7 @@ func (a *Actor) goOn() {
 }
 
 // wentBack begins anew at the head. No vote of a block that is gone has left the node, which alone makes the blocks.
-func (a *Actor) wentBack(m *messages.WentBack) {
+func (a *Actor) wentBack(m *messages.RolledBack) {
 	for _, g := range a.goals {
 		g.reply(messages.BlocksMined{}, ErrWentBack)
 	}

@@ -146,7 +146,7 @@ func (a *Actor) branch() {
 }
 
 // below returns the block so many below the head, which has the children that the head has.
-func (a *Actor) below(head *engine.Entry, n uint64) (*engine.Entry, []messages.BlockAt, error) {
+func (a *Actor) below(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
 	final := a.o.Final()
 	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)
 	at, gone := head, []messages.BlockAt(nil)

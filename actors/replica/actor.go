@@ -35,21 +35,21 @@ var (
 
 // Engine is what the actor drives; *engine.Engine is it.
 type Engine interface {
-	BeginGiven(*engine.Given) (*engine.Pending, error)
-	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
+	BeginExecuted(*engine.ExecutedBlock) (*engine.BlockImport, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
 // Given is a block with what it did. Done is called once, on the actor's goroutine: with nil when the block is on disk, or was or will be and is passed over.
 type Given struct {
-	*engine.Given
+	*engine.ExecutedBlock
 	Done func(error)
 }
 
 // Out is whom the actor talks to.
 type Out struct {
-	Adopted  messages.Sender[messages.BlockAdopted]
+	Adopted  messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 }
@@ -128,7 +128,7 @@ func (a *Actor) next() {
 }
 
 func (a *Actor) take(g Given) {
-	p, err := a.o.Engine.BeginGiven(g.Given)
+	p, err := a.o.Engine.BeginExecuted(g.ExecutedBlock)
 	switch {
 	case err == nil:
 	case engine.VerdictOf(err) == engine.Overtaken:
@@ -156,7 +156,7 @@ func (a *Actor) take(g Given) {
 		a.fail(g, err)
 		return
 	}
-	acc, err := a.o.Engine.Adopt(p, func() { a.disk(stored{}) })
+	acc, err := a.o.Engine.FinishImport(p, func() { a.disk(stored{}) })
 	if err != nil {
 		p.Drop()
 		if engine.VerdictOf(err) == engine.Overtaken {
@@ -168,7 +168,7 @@ func (a *Actor) take(g Given) {
 	}
 	m := chainactor.Accepted(acc)
 	a.ahead = append(a.ahead, adopted{&m, g.Done})
-	a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
+	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 }
 
 // fail halts the node. The engine is as it was.

@@ -60,16 +60,16 @@ type Options struct {
 	Open   []messages.SessionID // already: of an actor that has failed, whose sessions' clients have been told
 }
 
-// RPC is the parent of all sessions.
-type RPC struct {
+// Supervisor is the parent of all sessions.
+type Supervisor struct {
 	o     Options
 	open  map[messages.SessionID]*actor.PID // nil: nothing has needed it yet
 	byPID map[string]messages.SessionID
 }
 
-// NewRPC returns the actor.
-func NewRPC(o Options) *RPC {
-	a := &RPC{o: o, open: map[messages.SessionID]*actor.PID{}, byPID: map[string]messages.SessionID{}}
+// NewSupervisor returns the actor.
+func NewSupervisor(o Options) *Supervisor {
+	a := &Supervisor{o: o, open: map[messages.SessionID]*actor.PID{}, byPID: map[string]messages.SessionID{}}
 	for _, id := range o.Open {
 		a.open[id] = nil
 	}
@@ -77,7 +77,7 @@ func NewRPC(o Options) *RPC {
 }
 
 // Receive handles one message.
-func (a *RPC) Receive(c actor.Context) {
+func (a *Supervisor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case messages.OpenSession:
 		if _, ok := a.open[m.Session]; !ok {
@@ -127,7 +127,7 @@ func (a *RPC) Receive(c actor.Context) {
 }
 
 // session returns the actor of an open session, which is made if there is none; nil: it is not open.
-func (a *RPC) session(c actor.Context, id messages.SessionID) *actor.PID {
+func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID {
 	pid, ok := a.open[id]
 	if !ok || pid != nil {
 		return pid

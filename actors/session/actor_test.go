@@ -58,7 +58,7 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 		return system.Props(name, meter, f, actor.WithDispatcher(d), actor.WithSupervisor(alone))
 	}
 	pid := sys.Root.Spawn(props("rpc", func() actor.Actor {
-		return NewRPC(Options{
+		return NewSupervisor(Options{
 			Failed: func(id messages.SessionID) { seen.add(func() { seen.failed = append(seen.failed, id) }) },
 			Session: func(id messages.SessionID) *actor.Props {
 				return props("session", func() actor.Actor {

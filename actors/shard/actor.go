@@ -78,7 +78,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.ApplyChunk:
 		m.Job.Run()
 		a.applied(messages.ChunkApplied{Block: m.Block})
-	case messages.BlockAdopted:
+	case messages.BlockImported:
 		a.toMempool(m)
 	case system.Request[messages.LayoutChanged, messages.PoolMoved]:
 		a.toMempool(m)

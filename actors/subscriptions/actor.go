@@ -151,7 +151,7 @@ func (a *Streams) Receive(c actor.Context) {
 		for _, pid := range a.open { // each on its own, so the order does not matter
 			c.Send(pid, m)
 		}
-	case messages.BlockAdopted:
+	case messages.BlockImported:
 		for _, r := range a.byPID { // all follow the node's chain: any of those who want it does
 			if m.IsHead && r.next.Load() {
 				r.Chain.Soon(m.Hash)

@@ -746,8 +746,8 @@ func TestTextsSoon(t *testing.T) {
 			system.Root.Send(pid, &Request{ID: id, Query: &c.q, Begin: begin, Chain: chain, Ledger: chain, Sink: &guarded{}})
 		}
 		for range 200 {
-			system.Root.Send(pid, messages.BlockAdopted{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
-			system.Root.Send(pid, messages.BlockAdopted{BlockAccepted: &messages.BlockAccepted{}})
+			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
+			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{}})
 			time.Sleep(time.Millisecond)
 			if chain.n.Load() > 0 {
 				break
@@ -755,7 +755,7 @@ func TestTextsSoon(t *testing.T) {
 		}
 		before := chain.n.Load()
 		for range 10 {
-			system.Root.Send(pid, messages.BlockAdopted{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
+			system.Root.Send(pid, messages.BlockImported{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
 		}
 		_ = system.Root.PoisonFuture(pid).Wait() // behind these
 		if got := chain.n.Load() - before; got != 0 && !c.want || c.want && got != 10 {

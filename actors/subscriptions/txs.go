@@ -23,7 +23,7 @@ type tracks struct {
 // track is one transaction.
 type track struct {
 	hash primitives.Hash
-	core *waiter.Core
+	core *waiter.Machine
 	told [view.LevelFinal + 1]bool
 }
 
@@ -48,13 +48,13 @@ func (t *tracks) advance(q *view.Subscription, d *stream.Digest) error {
 	t.at, t.news = d.At(), nil
 	if q.Hashes == nil {
 		for _, hash := range executed(d, q.Account) {
-			t.open = append(t.open, &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)})
+			t.open = append(t.open, &track{hash: hash, core: waiter.NewMachine(hash, view.LevelFinal)})
 		}
 	} else {
 		t.await = slices.DeleteFunc(t.await, func(hash primitives.Hash) bool {
 			_, ok := d.Executed(hash)
 			if ok {
-				t.open = append(t.open, &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)})
+				t.open = append(t.open, &track{hash: hash, core: waiter.NewMachine(hash, view.LevelFinal)})
 			}
 			return ok
 		})
@@ -144,7 +144,7 @@ func (t *tracks) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger,
 	var p messages.Progress
 	p.At.Head, p.At.Final = position(d)
 	for _, hash := range hashes {
-		x := &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)}
+		x := &track{hash: hash, core: waiter.NewMachine(hash, view.LevelFinal)}
 		x.core.Step(&p)
 		if _, _, err := x.core.Read(ledger); err != nil {
 			return err

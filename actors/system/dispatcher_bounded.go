@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Few is a dispatcher that runs mailboxes on a few goroutines at most, in the order in which they were woken, and lets all else go first between
+// BoundedDispatcher is a dispatcher that runs mailboxes on a few goroutines at most, in the order in which they were woken, and lets all else go first between
 // two of them. What a block wakes by the thousand so takes its turns beside what somebody waits for, and not all of them before it. Its actors must
 // not wait for each other.
-type Few struct {
+type BoundedDispatcher struct {
 	most  int
 	every time.Duration // so long one of its goroutines works before it lets all else go first
 
@@ -18,11 +18,13 @@ type Few struct {
 	running int
 }
 
-// NewFew returns a dispatcher with so many goroutines. One that has worked for a while lets all else go first; 0: after each piece of work.
-func NewFew(most int, every time.Duration) *Few { return &Few{most: most, every: every} }
+// NewBoundedDispatcher returns a dispatcher with so many goroutines. One that has worked for a while lets all else go first; 0: after each piece of work.
+func NewBoundedDispatcher(most int, every time.Duration) *BoundedDispatcher {
+	return &BoundedDispatcher{most: most, every: every}
+}
 
 // Schedule is part of actor.Dispatcher.
-func (d *Few) Schedule(fn func()) {
+func (d *BoundedDispatcher) Schedule(fn func()) {
 	d.mu.Lock()
 	d.woken = append(d.woken, fn)
 	more := d.running < d.most
@@ -35,7 +37,7 @@ func (d *Few) Schedule(fn func()) {
 	}
 }
 
-func (d *Few) run() {
+func (d *BoundedDispatcher) run() {
 	for from := clock(); ; {
 		d.mu.Lock()
 		if len(d.woken) == 0 {
@@ -57,4 +59,4 @@ func (d *Few) run() {
 }
 
 // Throughput is part of actor.Dispatcher: how many messages an actor handles before it lets others run.
-func (d *Few) Throughput() int { return 300 }
+func (d *BoundedDispatcher) Throughput() int { return 300 }

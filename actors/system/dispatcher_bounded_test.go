@@ -20,7 +20,7 @@ func TestFew(t *testing.T) {
 
 func few(t *testing.T, most int, every time.Duration) {
 	const n = 1000
-	d := NewFew(most, every)
+	d := NewBoundedDispatcher(most, every)
 	var all sync.WaitGroup
 	all.Add(n)
 	var now, peak atomic.Int64

@@ -96,7 +96,7 @@ func newBox(kind string, meter *Meter) *box {
 // RegisterHandlers is part of actor.Mailbox.
 func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	b.invoker, b.dispatcher = invoker, dispatcher
-	_, b.few = dispatcher.(*Few)
+	_, b.few = dispatcher.(*BoundedDispatcher)
 }
 
 // Start is part of actor.Mailbox. Who knows the actor's name may have sent it messages since it has that, before it could take any.

@@ -9,7 +9,7 @@ import (
 
 // TestDeepMailbox: an actor whose mailbox is never empty keeps none of the few goroutines for itself: others have their turns between its own.
 func TestDeepMailbox(t *testing.T) {
-	sys, few, m := NewSystem(), NewFew(1, time.Millisecond), NewMeter()
+	sys, few, m := NewSystem(), NewBoundedDispatcher(1, time.Millisecond), NewMeter()
 	stop, begun, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	deep := sys.Root.Spawn(Props("counter", m, func() actor.Actor {
 		return actor.ReceiveFunc(func(c actor.Context) {

@@ -99,7 +99,7 @@ func (a *Actor) Handle(msg any) {
 		a.unwatch(m.Waiter)
 	case messages.BlockAccepted:
 		a.accept(&m)
-	case messages.WentBack:
+	case messages.RolledBack:
 		a.wentBack(m.At)
 	case messages.TransactionsDropped:
 		if m.Tip > a.at.Head {

@@ -347,7 +347,7 @@ func TestDroppedIsToldAfterTheTip(t *testing.T) {
 		t.Errorf("told %+v and %+v, want the block first", one, two)
 	}
 	w.Handle(messages.TransactionsDropped{Tip: head + 9, List: []messages.DroppedTransaction{{Hash: id("tx2"), Err: errDropped}}})
-	w.Handle(messages.WentBack{At: messages.Position{Head: head}})
+	w.Handle(messages.RolledBack{At: messages.Position{Head: head}})
 	if n := len(w.dropped); n != 0 {
 		t.Errorf("%d are still to be told after the way back", n)
 	}

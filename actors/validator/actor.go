@@ -28,7 +28,7 @@ const Name = "validator"
 
 // Out is whom the actor talks to.
 type Out struct {
-	Adopted  messages.Sender[messages.BlockAdopted]
+	Adopted  messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
@@ -110,7 +110,7 @@ type Actor struct {
 	o      Options
 	core   *consensus.Node // nil: nothing is stepped any more
 	left   abandoner       // the core that was stepped before
-	file   *File
+	file   *Journal
 	writer *writer
 	base   int64 // of now, when no time had gone
 	now    int64 // ns; goes on evenly, whatever the clock is set to
@@ -171,7 +171,7 @@ func (a *Actor) start() {
 
 // open makes the core.
 func (a *Actor) open() (err error) {
-	if a.file, err = OpenFile(a.o.File); err != nil {
+	if a.file, err = OpenJournal(a.o.File); err != nil {
 		return err
 	}
 	signed := a.file.Row()
@@ -299,7 +299,7 @@ func (a *Actor) do(out consensus.Out) {
 	for _, acc := range out.Adopted {
 		m := chainactor.Accepted(acc)
 		a.ahead = append(a.ahead, &m)
-		a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
+		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 		a.o.Life.told = m.Hash
 	}
 	for _, acc := range out.Stored {
@@ -413,7 +413,7 @@ func (a *Actor) rest() {
 func (a *Actor) halt(err error) {
 	a.rest()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
-	if f := (*engine.Fault)(nil); errors.As(err, &f) {
+	if f := (*engine.ApplyFailure)(nil); errors.As(err, &f) {
 		m.Height, m.Block, m.Drop = f.Height, f.Block, f.Release
 	}
 	a.o.Out.Halted(m)

@@ -12,17 +12,17 @@ type guarded struct {
 }
 
 // Begin is the engine's.
-func (g guarded) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error) {
+func (g guarded) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error) {
 	g.life.inside.Store(true)
-	p, err := g.Engine.Begin(b, chunks, produced)
+	p, err := g.Engine.BeginImport(b, chunks, produced)
 	g.life.inside.Store(false)
 	return p, err
 }
 
 // Adopt is the engine's.
-func (g guarded) Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error) {
+func (g guarded) FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error) {
 	g.life.inside.Store(true)
-	acc, err := g.Engine.Adopt(p, stored)
+	acc, err := g.Engine.FinishImport(p, stored)
 	g.life.inside.Store(false)
 	return acc, err
 }

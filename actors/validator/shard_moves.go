@@ -38,7 +38,7 @@ func (m *Moves) Now() *Moved {
 }
 
 // Begin says what is held before anything has come or gone.
-func (m *Moves) Begin(at *engine.Entry) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
+func (m *Moves) Begin(at *engine.BlockNode) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
 
 // schedules begins a schedule, if shards are to come in and go.
 func (a *Actor) schedules() {
@@ -58,7 +58,7 @@ func (a *Actor) schedules() {
 	a.reshuffle()
 }
 
-func held(at *engine.Entry) (out []primitives.ShardID) {
+func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	for i := range at.Shards {
 		if at.Shards[i].Held() {
 			out = append(out, at.Shards[i].ID)

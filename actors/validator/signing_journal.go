@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// File keeps what a validator has signed: two files that are written in turns, so that one of them is whole whatever happens. It is used by one
+// Journal keeps what a validator has signed: two files that are written in turns, so that one of them is whole whatever happens. It is used by one
 // goroutine at a time.
-type File struct {
+type Journal struct {
 	slots [2]*os.File
 	seq   uint64 // of the newest row
 	row   []byte
@@ -28,9 +28,9 @@ const (
 	slotGrain = 4096
 )
 
-// OpenFile opens the files of a path, or makes them.
-func OpenFile(path string) (_ *File, err error) {
-	f := new(File)
+// OpenJournal opens the files of a path, or makes them.
+func OpenJournal(path string) (_ *Journal, err error) {
+	f := new(Journal)
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -110,10 +110,10 @@ func sumOf(head, row []byte) (sum [32]byte) {
 }
 
 // Row is what was written last; nil: nothing.
-func (f *File) Row() []byte { return f.row }
+func (f *Journal) Row() []byte { return f.row }
 
 // Write replaces the row; it is on disk when it returns.
-func (f *File) Write(row []byte) error {
+func (f *Journal) Write(row []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, f.seq+1)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(row)))
 	sum := sumOf(b, row)
@@ -131,7 +131,7 @@ func (f *File) Write(row []byte) error {
 }
 
 // Close closes the files.
-func (f *File) Close() {
+func (f *Journal) Close() {
 	for _, s := range f.slots {
 		if s != nil {
 			_ = s.Close()

@@ -14,7 +14,7 @@ func Signed(path string) (seq uint64, err error) {
 	return seq, err
 }
 
-// ReadRow returns the newest row in the files of a path; nil: nothing was signed. As OpenFile does, it refuses files of which none is whole; nothing is made or
+// ReadRow returns the newest row in the files of a path; nil: nothing was signed. As OpenJournal does, it refuses files of which none is whole; nothing is made or
 // changed.
 func ReadRow(path string) ([]byte, error) {
 	seq, row, lost, err := newest(path)
@@ -40,7 +40,7 @@ func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 			return 0, nil, false, err
 		}
 		lost = lost || size > 0
-		first = first || i == 0 && size == 0 // as in OpenFile
+		first = first || i == 0 && size == 0 // as in OpenJournal
 		if n > seq {
 			seq, row = n, r
 		}

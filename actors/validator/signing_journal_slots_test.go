@@ -40,7 +40,7 @@ func TestFileGrain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := OpenFile(path)
+	f, err := OpenJournal(path)
 	if err != nil || string(f.Row()) != string(row[:5100]) {
 		t.Fatal(err, len(f.Row()))
 	}
@@ -68,7 +68,7 @@ func TestFileGrain(t *testing.T) {
 			if err := os.WriteFile(name, torn, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if g, err := OpenFile(path); err != nil || string(g.Row()) != before {
+			if g, err := OpenJournal(path); err != nil || string(g.Row()) != before {
 				t.Errorf("write %d cut at %d: %v", i, cut, err)
 			} else {
 				g.Close()

@@ -10,9 +10,9 @@ import (
 // TestFile: what was written is there after a restart; where the newest write was torn it is what was there before; two files of rubbish are an error.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
-	open := func() *File {
+	open := func() *Journal {
 		t.Helper()
-		f, err := OpenFile(path)
+		f, err := OpenJournal(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := OpenFile(path); err == nil {
+	if _, err := OpenJournal(path); err == nil {
 		t.Error("rubbish is taken for a validator that has signed nothing")
 	}
 	if row, err := ReadRow(path); err == nil {
@@ -73,7 +73,7 @@ func TestFile(t *testing.T) {
 	if err := os.Remove(path + ".0"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFile(path); err == nil {
+	if _, err := OpenJournal(path); err == nil {
 		t.Error("rubbish beside a file that is lost is taken for a validator that has signed nothing")
 	}
 }
@@ -81,7 +81,7 @@ func TestFile(t *testing.T) {
 // TestFirstWrite: a power cut in the very first write leaves one torn file and an empty one. Nothing was said before: it begins anew.
 func TestFirstWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
-	f, err := OpenFile(path)
+	f, err := OpenJournal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +103,13 @@ func TestFirstWrite(t *testing.T) {
 		if row, err := ReadRow(path); err != nil || row != nil {
 			t.Fatalf("torn behind %d bytes: read as %q, %v", n, row, err)
 		}
-		f, err := OpenFile(path)
+		f, err := OpenJournal(path)
 		if err != nil || f.Row() != nil {
 			t.Fatalf("torn behind %d bytes: %v", n, err)
 		}
 		f.Close()
 	}
-	if f, err = OpenFile(path); err != nil {
+	if f, err = OpenJournal(path); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []string{"one", "two"} {
@@ -123,7 +123,7 @@ func TestFirstWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := OpenFile(path); err == nil {
+	if _, err := OpenJournal(path); err == nil {
 		t.Error("behind a second write two torn files are taken for the first")
 	}
 }

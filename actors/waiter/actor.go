@@ -44,7 +44,7 @@ type Options struct {
 // Actor waits for one transaction, answers once, and stops.
 type Actor struct {
 	o        Options
-	core     *Core
+	core     *Machine
 	timer    *time.Timer
 	pooled   bool                // a pool has it, or is being asked to take it, and says when it drops it
 	judged   bool                // the mempool has answered, or need not
@@ -64,7 +64,7 @@ type expired struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until)}
+	a := &Actor{o: o, core: NewMachine(o.Wait.Hash, o.Wait.Until)}
 	a.core.records, a.core.again = o.Records, o.Wait.Again
 	return a
 }

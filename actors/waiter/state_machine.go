@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Core is the state machine of one wait. It is not safe for concurrent use.
-type Core struct {
+// Machine is the state machine of one wait. It is not safe for concurrent use.
+type Machine struct {
 	tx      primitives.Hash
 	until   view.ExecutionLevel
 	again   int
@@ -30,13 +30,13 @@ type Core struct {
 	at      messages.Position // what is known is known as of this
 }
 
-// NewCore returns the state of a wait for tx that knows alone.
-func NewCore(tx primitives.Hash, until view.ExecutionLevel) *Core {
-	return &Core{tx: tx, until: until}
+// NewMachine returns the state of a wait for tx that knows alone.
+func NewMachine(tx primitives.Hash, until view.ExecutionLevel) *Machine {
+	return &Machine{tx: tx, until: until}
 }
 
 // Leave says that nothing more is to be known.
-func (c *Core) Leave() {
+func (c *Machine) Leave() {
 	if c.records != nil && c.r != nil {
 		c.records.leave(c.r)
 	}
@@ -44,7 +44,7 @@ func (c *Core) Leave() {
 }
 
 // move goes to what is known of a branch.
-func (c *Core) move(m *messages.Progress) {
+func (c *Machine) move(m *messages.Progress) {
 	switch {
 	case c.records != nil && c.r != nil && c.branch == m.Branch && !m.Reorganised:
 	case c.records != nil:
@@ -66,7 +66,7 @@ type Decision struct {
 }
 
 // Step takes a fact. Facts come in the order of blocks, so the first that satisfies the wait is found.
-func (c *Core) Step(m *messages.Progress) Decision {
+func (c *Machine) Step(m *messages.Progress) Decision {
 	c.at = m.At
 	c.move(m)
 	var d Decision
@@ -81,13 +81,13 @@ func (c *Core) Step(m *messages.Progress) Decision {
 }
 
 // Forget begins anew: who told of all that is known does not know any more what he has told, nor whether it is true still.
-func (c *Core) Forget() { c.Leave() }
+func (c *Machine) Forget() { c.Leave() }
 
 // At is the block as of which all is known.
-func (c *Core) At() messages.Position { return c.at }
+func (c *Machine) At() messages.Position { return c.at }
 
 // executed is what is known of an outcome, nil if nothing is.
-func (c *Core) executed(id primitives.Hash) *ran {
+func (c *Machine) executed(id primitives.Hash) *ran {
 	if c.r == nil {
 		return nil
 	}
@@ -101,10 +101,10 @@ func (c *Core) executed(id primitives.Hash) *ran {
 }
 
 // Included tells whether the transaction is known to be in a block.
-func (c *Core) Included() bool { return c.executed(c.tx) != nil }
+func (c *Machine) Included() bool { return c.executed(c.tx) != nil }
 
 // Since is the height of the block that the transaction is in, 0 if none is known.
-func (c *Core) Since() primitives.Height {
+func (c *Machine) Since() primitives.Height {
 	if e := c.executed(c.tx); e != nil {
 		return e.height
 	}
@@ -119,7 +119,7 @@ type Ledger interface {
 
 // Read takes up what is stored up to At. It returns the ids that are still to be watched: those receipts may be executed at any
 // time, so the shell asks milestones to watch them and reads again once that is confirmed.
-func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
+func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	if watch, err = c.r.find(l, c.at.Head); err != nil {
@@ -131,7 +131,7 @@ func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 }
 
 // Open are the ids that have no outcome yet.
-func (c *Core) Open() (out []primitives.Hash) {
+func (c *Machine) Open() (out []primitives.Hash) {
 	if c.r == nil {
 		return []primitives.Hash{c.tx}
 	}
@@ -146,7 +146,7 @@ func (c *Core) Open() (out []primitives.Hash) {
 }
 
 // Executed are the heights of the blocks of outcomes that are not final.
-func (c *Core) Executed() (out []primitives.Height) {
+func (c *Machine) Executed() (out []primitives.Height) {
 	if c.r == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (c *Core) Executed() (out []primitives.Height) {
 }
 
 // Level is how far the transaction has come.
-func (c *Core) Level() view.ExecutionLevel {
+func (c *Machine) Level() view.ExecutionLevel {
 	if c.r == nil {
 		return view.LevelNone
 	}
@@ -171,7 +171,7 @@ func (c *Core) Level() view.ExecutionLevel {
 }
 
 // Outcome is part of txstatus.Source, of a Core that knows alone.
-func (c *Core) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
+func (c *Machine) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	e := c.executed(id)
 	if e == nil || e.outcome == nil {
 		return view.OutcomeProof{}, false
@@ -180,13 +180,13 @@ func (c *Core) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 }
 
 // IsRefund is part of txstatus.Source.
-func (c *Core) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
+func (c *Machine) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 	e := c.executed(parent.ID)
 	return e != nil && e.refund == id
 }
 
 // IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
-func (c *Core) IsFinal(block primitives.Hash) bool {
+func (c *Machine) IsFinal(block primitives.Hash) bool {
 	if c.r == nil {
 		return false
 	}

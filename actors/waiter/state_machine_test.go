@@ -63,7 +63,7 @@ func TestLevels(t *testing.T) {
 	for level, want := range map[view.ExecutionLevel]int{
 		view.LevelIncluded: 0, view.LevelExecutedOptimistic: 1, view.LevelIncludedFinal: 2, view.LevelExecuted: 2, view.LevelFinal: 4,
 	} {
-		c := NewCore(id("tx"), level)
+		c := NewMachine(id("tx"), level)
 		got := -1
 		for i := range story {
 			if c.Step(&story[i]).Done {
@@ -79,7 +79,7 @@ func TestLevels(t *testing.T) {
 
 // TestStored: a waiter that comes late reads what is stored, watches what is missing, and goes on with facts.
 func TestStored(t *testing.T) {
-	c := NewCore(id("tx"), view.LevelFinal)
+	c := NewMachine(id("tx"), view.LevelFinal)
 	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
 	if d := c.Step(&messages.Progress{Watched: true, At: position(3, 2)}); !d.Read || d.Done || d.Check {
 		t.Errorf("watched: %+v, want a look at what is stored", d)
@@ -102,7 +102,7 @@ func TestStored(t *testing.T) {
 
 // TestReorganised: after a reorganisation only what is stored counts.
 func TestReorganised(t *testing.T) {
-	c := NewCore(id("tx"), view.LevelIncludedFinal)
+	c := NewMachine(id("tx"), view.LevelIncludedFinal)
 	c.Step(&story[0])
 	if d := c.Step(&messages.Progress{Reorganised: true, At: position(2, 1)}); d.Done || !d.Read {
 		t.Errorf("%+v, want a new look", d)

@@ -45,7 +45,7 @@ func TestTable(t *testing.T) {
 // TestWaitsAreSmall: what a wait for a transfer takes, from its first look to the last block; thousands wait.
 func TestWaitsAreSmall(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
-		c := NewCore(id("tx"), 5)
+		c := NewMachine(id("tx"), 5)
 		for i := range story {
 			c.Step(&story[i])
 		}

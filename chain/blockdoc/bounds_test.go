@@ -67,7 +67,7 @@ func TestFits(t *testing.T) {
 				return err
 			}
 			was := h.EncodedLength
-			var lie *Lie
+			var lie *MismatchError
 			if list := shard.Transactions; len(list) > 0 && len(list[0].Slots) == 0 {
 				h.EncodedLength = uint64(len(list[0].SignedTransaction.AppendBorsh(nil)) - 1)
 				if err := chunks(ids[i]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) || asked > 0 {

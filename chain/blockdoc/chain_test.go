@@ -141,7 +141,7 @@ func TestChainRefuses(t *testing.T) {
 		}),
 	} {
 		c := begin()
-		var lie *Lie
+		var lie *MismatchError
 		if _, err := c.Add(d); !errors.As(err, &lie) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -115,7 +115,7 @@ func TestNoBlock(t *testing.T) {
 		``, `null`, `[]`, `7`, `{}`, `{"block":null}`, `{"block":{}}`, `{"block":{"header":null,"chunks":null},"shards":null}`, `{"block":[1],"shards":[]}`,
 		`{"block":{"header":{"timestamp":1,"timestamp_nanosec":"x"}},"shards":[]}`, `{"block":` + strings.Repeat("[", 20_000),
 	} {
-		var lie *Lie
+		var lie *MismatchError
 		if _, err := Parse([]byte(text)); !errors.Is(err, ErrForm) && !errors.As(err, &lie) {
 			t.Errorf("%.60s: %v", text, err)
 		}

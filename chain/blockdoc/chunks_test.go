@@ -57,7 +57,7 @@ func TestChunks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lie *Lie
+	var lie *MismatchError
 	d.Shards = nil
 	if _, err := d.Chunks(b.known(nil).Code, b.known(nil).Ancestors, &Wanted{Layout: s.layout, Held: ids[:1]}); !errors.As(err, &lie) {
 		t.Errorf("without shards: %v", err)

@@ -431,7 +431,7 @@ func TestAltered(t *testing.T) {
 			continue
 		}
 		switch {
-		case IsUncovered(a.path):
+		case IsUnproven(a.path):
 			uncovered[a.path]++
 		case o.unprovenHere(a.path):
 			unproven++

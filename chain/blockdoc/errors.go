@@ -12,19 +12,19 @@ var ErrForm = errors.New("follow: not what a feed tells of a block")
 // transaction refers to. Another document may have it.
 var ErrLacks = errors.New("follow: what a hash covers is not told")
 
-// Lie is something in a document that its hashes refute, or those of the chain.
-type Lie struct {
+// MismatchError is something in a document that its hashes refute, or those of the chain.
+type MismatchError struct {
 	Where string // a path in the document
 	Err   error
 }
 
-func (l *Lie) Error() string { return "follow: " + l.Where + ": " + l.Err.Error() }
+func (l *MismatchError) Error() string { return "follow: " + l.Where + ": " + l.Err.Error() }
 
 // Unwrap gives what is wrong.
-func (l *Lie) Unwrap() error { return l.Err }
+func (l *MismatchError) Unwrap() error { return l.Err }
 
 func lief(where, format string, args ...any) error {
-	return &Lie{Where: where, Err: fmt.Errorf(format, args...)}
+	return &MismatchError{Where: where, Err: fmt.Errorf(format, args...)}
 }
 
 func formf(format string, args ...any) error {

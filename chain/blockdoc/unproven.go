@@ -24,8 +24,8 @@ var Uncovered = []string{
 	"shards[].state_changes",
 }
 
-// IsUncovered tells whether a path, with [] for places, is one of those or below one.
-func IsUncovered(path string) bool {
+// IsUnproven tells whether a path, with [] for places, is one of those or below one.
+func IsUnproven(path string) bool {
 	for _, u := range Uncovered {
 		if rest, ok := strings.CutPrefix(path, u); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true

@@ -51,14 +51,14 @@ var (
 	ErrUnwanted = errors.New("intake: no block asks for that chunk")
 )
 
-// Standing is what could be told of a block when it came.
-type Standing byte
+// Status is what could be told of a block when it came.
+type Status byte
 
 // The standings.
 const (
-	Follows  Standing = iota // its parent is part of the chain; signed by Producer
-	Orphan                   // its parent is not known; its epoch is, and it is signed by Producer
-	Stranger                 // its epoch is not known, so nobody can say who had to sign it
+	Follows  Status = iota // its parent is part of the chain; signed by Producer
+	Orphan                 // its parent is not known; its epoch is, and it is signed by Producer
+	Stranger               // its epoch is not known, so nobody can say who had to sign it
 )
 
 // Block is a received block.
@@ -68,7 +68,7 @@ type Block struct {
 	From     string
 	Producer primitives.AccountID // of its height; none for a Stranger
 	Needs    []Need               // of its new chunks, by shard index; nil: all bodies
-	Standing Standing
+	Standing Status
 }
 
 // Out is what the pool wants of the network because of a block.
@@ -370,7 +370,7 @@ func (p *Pool) Blocks() (out []Block) {
 
 // Adopted says that a block, received or not, is part of the chain, and where tip and final block are now; epoch tells that
 // blocks of other epochs than before can be told. It returns those that are to be looked at again from the start.
-func (p *Pool) Adopted(b *primitives.Block, tip, final primitives.Height, epoch bool) (again []Block) {
+func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch bool) (again []Block) {
 	hash := b.Hash()
 	if x := p.items[hash]; x != nil {
 		p.remove(x)

@@ -148,7 +148,7 @@ func (f *follower) descends(h *primitives.BlockHeader) bool {
 }
 
 // admit is the model of engine.Admit.
-func (f *follower) admit(b *primitives.Block) (Standing, error) {
+func (f *follower) admit(b *primitives.Block) (Status, error) {
 	h := b.Header
 	if f.adopted[b.Hash()] != nil || h.Height <= f.final.Height {
 		return 0, ErrStale
@@ -257,7 +257,7 @@ func (f *follower) adopt(b *primitives.Block) {
 			f.final = x
 		}
 	}
-	for _, again := range f.pool.Adopted(b, f.head.Height, f.final.Height, epoch) {
+	for _, again := range f.pool.Imported(b, f.head.Height, f.final.Height, epoch) {
 		_ = f.take(again.Block, nil, again.From) // as for any that comes
 	}
 }

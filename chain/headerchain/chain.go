@@ -249,9 +249,9 @@ func (c *Chain) finalHeight(h *primitives.BlockHeader, parent *Row) (primitives.
 }
 
 // judgement gathers what a header is judged by.
-func (c *Chain) judgement(h *primitives.BlockHeader, parent *Row) (*chain.Judgement, *primitives.PartialMerkleTree, error) {
+func (c *Chain) judgement(h *primitives.BlockHeader, parent *Row) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m, p := c.epochs, h.PrevHash
-	j := &chain.Judgement{Parent: parent.Header, Verify: c.o.Verify}
+	j := &chain.ValidationContext{Parent: parent.Header, Verify: c.o.Verify}
 	steps := []func() error{
 		func() (err error) { j.EpochID, err = m.EpochIDFromPrev(p); return },
 		func() (err error) { j.NextEpochID, err = m.NextEpochIDFromPrev(p); return },

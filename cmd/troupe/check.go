@@ -36,7 +36,7 @@ no key is needed for that.`,
 			if progress == nil {
 				progress = func(float64, string) {}
 			}
-			c, err := daemon.CheckFolder(cmd.Context(), hm, progress)
+			c, err := daemon.CheckDB(cmd.Context(), hm, progress)
 			done()
 			if c != nil {
 				say(cmd, "head %d, folded up to %d, blocks from %d on", c.Head.Height, c.Folded.Height, c.Tail)

@@ -79,7 +79,7 @@ func setLog(log *logrus.Logger, w io.Writer, a *app) error {
 }
 
 // reload reads the log's and the node's configuration again, and says what came of it.
-func reload(h *daemon.Host, log *logrus.Logger, w io.Writer, a *app) {
+func reload(h *daemon.Daemon, log *logrus.Logger, w io.Writer, a *app) {
 	before := a.logged
 	if err := setLog(log, w, a); err != nil {
 		log.WithError(err).Error("reload: the log stays as it is; a start with this file would fail")

@@ -214,7 +214,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
 			ho := daemon.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
-			again := func(h *daemon.Host) { reload(h, log, cmd.ErrOrStderr(), a) }
+			again := func(h *daemon.Daemon) { reload(h, log, cmd.ErrOrStderr(), a) }
 			if !flags.Changed("capture") {
 				return run(ctx, ho, cmd.OutOrStdout(), hup, again)
 			}
@@ -270,7 +270,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 }
 
 // run runs a node; reload is called at each SIGHUP, which comes by hup.
-func run(ctx context.Context, o daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Host)) error {
+func run(ctx context.Context, o daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon)) error {
 	started := quickStart()
 	defer started()
 	info := buildInfo()
@@ -306,7 +306,7 @@ func ended(why, stop error) error {
 }
 
 // once runs a node until it is told to stop, or ends by itself; started is called when it has started. Behind a clean stop o is that of the node that goes on in its place.
-func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Host), started func()) error {
+func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon), started func()) error {
 	h, err := startWithin(ctx, *o)
 	started()
 	if err != nil || h == nil {
@@ -353,9 +353,9 @@ const startGrace = time.Second
 
 // startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a minute. Then it returns neither node
 // nor error, and what was begun is left as by a crash at that moment, which the next start goes on from.
-func startWithin(ctx context.Context, o daemon.Options) (*daemon.Host, error) {
+func startWithin(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 	type started struct {
-		h   *daemon.Host
+		h   *daemon.Daemon
 		err error
 	}
 	done := make(chan started, 1)
@@ -378,7 +378,7 @@ func startWithin(ctx context.Context, o daemon.Options) (*daemon.Host, error) {
 }
 
 // greeting is what somebody at a terminal may want to try next.
-func greeting(h *daemon.Host, hm *home.Home) string {
+func greeting(h *daemon.Daemon, hm *home.Home) string {
 	if h.Addr == nil {
 		return fmt.Sprintf("Chain %s runs, without JSON-RPC. Ctrl-C ends the node.\n", hm.Genesis.ChainID)
 	}

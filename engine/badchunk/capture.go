@@ -16,7 +16,7 @@ import (
 
 // Capture makes the file of a failed chunk: it runs the chunk once more, on a trie of its own, to see what it reads. The fault's
 // block is held meanwhile. Build and Time are left to the caller.
-func Capture(f *engine.Fault) (*File, error) {
+func Capture(f *engine.ApplyFailure) (*File, error) {
 	in := f.Input()
 	out := describe(&in, f.Stakes())
 	out.Block, out.Reason = f.Block, f.Err.Error()

@@ -1,7 +1,7 @@
 // Package badchunk keeps a chunk that the node failed to apply as a file that runs by itself, so that whoever mends the failure can
 // see it without the node's data.
 //
-//	in      an *engine.Fault, while its block is held; files of a folder
+//	in      an *engine.ApplyFailure, while its block is held; files of a folder
 //	out     File: the chunk's whole input, what its run reads of the state, and how it ended
 //	state   none
 //	units   heights in blocks, sizes in bytes

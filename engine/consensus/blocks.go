@@ -13,7 +13,7 @@ import (
 
 // work is the block whose chunks are being applied.
 type work struct {
-	pending *engine.Pending
+	pending *engine.BlockImport
 	from    Peer
 	left    int // jobs
 }
@@ -33,7 +33,7 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 	}
 	x := blockpool.Block{Block: b, From: string(from), Standing: blockpool.Orphan}
 	if !n.pool.Has(hash) { // else this copy says nothing new
-		as, err := n.e.Admit(b)
+		as, err := n.e.Precheck(b)
 		if err != nil {
 			n.unadmitted(from, b, err)
 			return
@@ -124,7 +124,7 @@ func (n *Node) body(c *primitives.Chunk) {
 	signed, need := false, blockpool.Need{}
 	if !n.pool.Wants(c.Hash) {
 		var err error
-		if signed, need, err = n.e.AdmitBody(c); err != nil {
+		if signed, need, err = n.e.PrecheckBody(c); err != nil {
 			n.fail(err)
 			return
 		}
@@ -158,7 +158,7 @@ func (n *Node) onTheWay() (count int) {
 // begin judges a block whose parent is there. One that is good and lacks bodies waits for them.
 func (n *Node) begin(b *blockpool.Block) {
 	hash := b.Hash()
-	p, err := n.e.Begin(b.Block, b.Chunks, false)
+	p, err := n.e.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
 		n.start(Peer(b.From), p)
 		return
@@ -166,7 +166,7 @@ func (n *Node) begin(b *blockpool.Block) {
 	if errors.Is(err, engine.ErrMissing) {
 		out, ok := n.pool.Lacking(hash, uint64(n.now))
 		if !ok { // it has what was needed when it came
-			if as, err := n.e.Admit(b.Block); err == nil {
+			if as, err := n.e.Precheck(b.Block); err == nil {
 				n.pool.Renew(hash, as.Needs, uint64(n.now))
 				out, ok = n.pool.Lacking(hash, uint64(n.now))
 			}
@@ -182,7 +182,7 @@ func (n *Node) begin(b *blockpool.Block) {
 // renew has what waits need what it does now that other shards are held.
 func (n *Node) renew() {
 	for _, b := range n.pool.Blocks() {
-		as, err := n.e.Admit(b.Block)
+		as, err := n.e.Precheck(b.Block)
 		if err != nil {
 			continue // it was admitted when it came; what is so now is seen when it is judged
 		}
@@ -193,7 +193,7 @@ func (n *Node) renew() {
 }
 
 // start hands out the jobs of a block.
-func (n *Node) start(from Peer, p *engine.Pending) {
+func (n *Node) start(from Peer, p *engine.BlockImport) {
 	jobs := p.Jobs()
 	w := &work{pending: p, from: from, left: len(jobs)}
 	n.work = w
@@ -217,7 +217,7 @@ func (n *Node) start(from Peer, p *engine.Pending) {
 // adopt makes an applied block part of the chain.
 func (n *Node) adopt(w *work) {
 	n.work = nil
-	acc, err := n.e.Adopt(w.pending, n.o.Written)
+	acc, err := n.e.FinishImport(w.pending, n.o.Written)
 	if err != nil {
 		b := w.pending.Block()
 		w.pending.Drop()
@@ -235,7 +235,7 @@ func (n *Node) adopt(w *work) {
 		n.tip = acc.Entry.Height()
 		changed = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
-	again := n.pool.Adopted(b, n.tip, acc.Final.Height, changed)
+	again := n.pool.Imported(b, n.tip, acc.Final.Height, changed)
 	n.spread(chunkparts.BlockCame{Hash: hash})
 	if acc.IsHead {
 		n.spread(n.partsHead(hash, b.Header))

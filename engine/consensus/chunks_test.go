@@ -10,10 +10,10 @@ import (
 // adopted is a chain of one block, of height 9.
 type adopted struct{ engineOf }
 
-func (adopted) Adopted(primitives.Hash) *engine.Entry {
+func (adopted) Adopted(primitives.Hash) *engine.BlockNode {
 	h := new(primitives.BlockHeader)
 	h.Height = 9
-	return &engine.Entry{Block: &primitives.Block{Header: h}}
+	return &engine.BlockNode{Block: &primitives.Block{Header: h}}
 }
 
 // TestReadyOfAnotherHeight: a chunk on a block that is not of the height behind it can't go into any block, and takes no other's place.

@@ -34,7 +34,7 @@ type head struct {
 const settling = 10 * ms
 
 // setHead begins anew on a block. Chunks on it are made as well, if it is on disk.
-func (n *Node) setHead(at *engine.Entry) {
+func (n *Node) setHead(at *engine.BlockNode) {
 	h := &head{block: at.Block, hash: at.Hash, height: at.Height(), final: n.e.Final().Height}
 	err := n.e.Epochs(func(m *epoch.Manager) (err error) {
 		if h.epoch, err = m.EpochIDFromPrev(at.Hash); err == nil {
@@ -58,7 +58,7 @@ func (n *Node) setHead(at *engine.Entry) {
 		return !ok || e.Metadata.HeightCreated <= h.height
 	})
 	n.tracker.Tip(h.hash, h.height, h.final, n.now)
-	if n.e.Entry(at.Hash) != nil {
+	if n.e.BlockNode(at.Hash) != nil {
 		n.dealPools(at)
 		n.makeChunks()
 	}
@@ -227,7 +227,7 @@ func (n *Node) rekey(key primitives.SecretKey) {
 		for i := range h.approvers {
 			h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 		}
-		if n.e.Entry(h.hash) != nil { // as in setHead
+		if n.e.BlockNode(h.hash) != nil { // as in setHead
 			n.makeChunks()
 		}
 	}

@@ -92,7 +92,7 @@ func (newHead) Final() storage.BlockRef                             { return sto
 func (newHead) Epochs(func(*epoch.Manager) error) error             { return nil }
 func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil, nil }
 func (newHead) LeadingHeader() *primitives.BlockHeader              { return nil }
-func (newHead) Entry(primitives.Hash) *engine.Entry                 { return nil }
+func (newHead) BlockNode(primitives.Hash) *engine.BlockNode         { return nil }
 
 // TestLater: of a chunk that was whole before its block, it is said to those behind the next two makers as well when a height is skipped; of older ones it is not.
 func TestLater(t *testing.T) {
@@ -103,7 +103,7 @@ func TestLater(t *testing.T) {
 	}
 	at := new(primitives.BlockHeader)
 	at.Height = 8
-	n.setHead(&engine.Entry{Block: &primitives.Block{Header: at}})
+	n.setHead(&engine.BlockNode{Block: &primitives.Block{Header: at}})
 	n.sayLater()
 	if len(n.out.Send) != 1 || n.out.Send[0].Message.(*primitives.ChunkEndorsement).Metadata.HeightCreated != 9 || len(n.later) != 0 {
 		t.Errorf("said later: %v", n.out.Send)

@@ -20,12 +20,12 @@ import (
 
 // Chain is the engine as a Node drives it; *engine.Engine is it.
 type Chain interface {
-	Admit(b *primitives.Block) (engine.Admitted, error)
-	AdmitBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
+	Precheck(b *primitives.Block) (engine.Prechecked, error)
+	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
 	AddHeaders(list []*primitives.BlockHeader) (taken int, err error)
 	HeaderHead() (storage.BlockRef, error)
-	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
-	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
+	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
+	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
 	NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
@@ -35,19 +35,19 @@ type Chain interface {
 	CheckChunk(c *primitives.Chunk) (held bool, err error)
 	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
 	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
-	Hasten(codes [][]byte)
+	Precompile(codes [][]byte)
 
 	Holds(primitives.ShardID) bool
-	Head() *engine.Entry
+	Head() *engine.BlockNode
 	Final() storage.BlockRef
-	Tip() *engine.Entry
+	Tip() *engine.BlockNode
 	TipFinal() storage.BlockRef
-	Adopted(primitives.Hash) *engine.Entry
-	Entry(primitives.Hash) *engine.Entry
-	Block(primitives.Hash) (*engine.Entry, error)
+	Adopted(primitives.Hash) *engine.BlockNode
+	BlockNode(primitives.Hash) *engine.BlockNode
+	Block(primitives.Hash) (*engine.BlockNode, error)
 	Header(primitives.Hash) (*primitives.BlockHeader, error)
 	Store() *storage.Store
-	Chain() *engine.Chain
+	Chain() *engine.ChainSpec
 	Coding() *primitives.ReedSolomon
 	LeadingHeader() *primitives.BlockHeader
 	Voted(*primitives.BlockHeader) (bool, error)
@@ -56,7 +56,7 @@ type Chain interface {
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	Validation() engine.Validation
-	Distribution(stored func(primitives.Hash) *primitives.Chunk) engine.Distribution
+	ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) engine.ChunkPartsView
 }
 
 // Bounds.
@@ -176,7 +176,7 @@ func New(o Options, now int64) (*Node, error) {
 		ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, unjudged: map[primitives.Hash][]*primitives.Chunk{},
 		waiting: map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
-	n.parts = chunkparts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
+	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verify, o.Random)
 	n.eyes = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
 	n.votes = partialwitness.NewEndorsements(n.eyes, o.Verify)

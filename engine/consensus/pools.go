@@ -39,7 +39,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 		n.note(err, "transaction %v on an unknown block", short(tx.Hash()))
 		return
 	}
-	d, shard := n.e.Distribution(n.storedChunk), n.head.layout.ShardOf(tx.SignerID)
+	d, shard := n.e.ChunkPartsView(n.storedChunk), n.head.layout.ShardOf(tx.SignerID)
 	cares := d.Cares(n.me, n.head.hash, shard)
 	if !cares {
 		if held, err := d.Holds(n.head.hash, shard); err != nil || !held {
@@ -70,7 +70,7 @@ func (n *Node) poolOf(id primitives.ShardID) *txpool.Pool {
 }
 
 // dealPools moves what waits for shards that are no more to those that they are split into.
-func (n *Node) dealPools(at *engine.Entry) {
+func (n *Node) dealPools(at *engine.BlockNode) {
 	for _, id := range slices.Sorted(maps.Keys(n.waiting)) {
 		if n.head.layout.Has(id) {
 			continue

@@ -96,7 +96,7 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	if h == nil {
 		return
 	}
-	known := a.Inner.Skip && a.Inner.SkipHeight <= h.height || !a.Inner.Skip && (a.Inner.Endorsement == h.hash || n.e.Entry(a.Inner.Endorsement) != nil)
+	known := a.Inner.Skip && a.Inner.SkipHeight <= h.height || !a.Inner.Skip && (a.Inner.Endorsement == h.hash || n.e.BlockNode(a.Inner.Endorsement) != nil)
 	if !known {
 		if a.Target > h.height && a.Target-h.height <= doomslug.MaxAhead {
 			n.park(a, verified)

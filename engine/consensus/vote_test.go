@@ -18,7 +18,7 @@ type engineOf = Chain
 // votesChain is a chain of which nothing but the head is known.
 type votesChain struct{ engineOf }
 
-func (votesChain) Entry(primitives.Hash) *engine.Entry { return nil }
+func (votesChain) BlockNode(primitives.Hash) *engine.BlockNode { return nil }
 func (votesChain) Epochs(func(*epoch.Manager) error) error {
 	return epoch.ErrEpochOutOfBounds // the next one's are asked for once
 }

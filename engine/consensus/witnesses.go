@@ -154,7 +154,7 @@ func (n *Node) judging(out partialwitness.Out, err error) {
 		n.check(out.Judge[i])
 	}
 	if codes := out.Compile; len(codes) > 0 {
-		n.run(func() { n.e.Hasten(codes) }, func() {})
+		n.run(func() { n.e.Precompile(codes) }, func() {})
 	}
 }
 
@@ -194,7 +194,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	if n.judges == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.behind() {
 		return
 	}
-	if n.e.Entry(h.PrevBlockHash) == nil {
+	if n.e.BlockNode(h.PrevBlockHash) == nil {
 		if h.HeightCreated > n.head.height && h.HeightCreated-n.head.height <= partialwitness.MaxAhead {
 			n.wait(c)
 		}
@@ -278,7 +278,7 @@ func (n *Node) look(j partialwitness.Judgement) {
 // judged says what became of a judgement.
 func (n *Node) judged(j partialwitness.Judgement, err error) {
 	ev := partialwitness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
-	if ev.Early && n.e.Entry(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
+	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
 		n.check(j)
 		return
 	}

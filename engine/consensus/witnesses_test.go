@@ -23,10 +23,10 @@ func (h held) CheckHeld(*primitives.ChunkStateWitness, *primitives.Chunk) (bool,
 	*h.looked++
 	return true, h.finds
 }
-func (held) Head() *engine.Entry {
-	return &engine.Entry{Block: &primitives.Block{Header: new(primitives.BlockHeader)}}
+func (held) Head() *engine.BlockNode {
+	return &engine.BlockNode{Block: &primitives.Block{Header: new(primitives.BlockHeader)}}
 }
-func (held) Entry(primitives.Hash) *engine.Entry { return nil }
+func (held) BlockNode(primitives.Hash) *engine.BlockNode { return nil }
 
 func judging(finds error) (*Node, *int) {
 	looked := new(int)

@@ -44,7 +44,7 @@ type Node struct {
 	config  indexer.Config
 
 	mu      sync.Mutex
-	h       *daemon.Host
+	h       *daemon.Daemon
 	changed chan struct{} // closed when h or ended change
 	ended   error         // why there is none any more
 	stop    context.CancelFunc
@@ -163,7 +163,7 @@ func (n *Node) watch(ctx context.Context) {
 	}
 }
 
-func (n *Node) set(h *daemon.Host, ended error) {
+func (n *Node) set(h *daemon.Daemon, ended error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.h, n.ended = h, ended
@@ -201,7 +201,7 @@ func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 }
 
 // Host is the node that runs now; nil: none does.
-func (n *Node) Host() *daemon.Host {
+func (n *Node) Host() *daemon.Daemon {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.h

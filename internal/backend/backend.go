@@ -121,9 +121,9 @@ func (b *Backend) Head() view.At {
 // block is a block found by reference: in memory, or on disk.
 type block struct {
 	ref   storage.BlockRef
-	entry *engine.Entry   // nil: not in memory
-	rec   *storage.Record // nil: not asked yet
-	ahead bool            // it is on its way to the disk: there is no record, and only entry tells of it
+	entry *engine.BlockNode // nil: not in memory
+	rec   *storage.Record   // nil: not asked yet
+	ahead bool              // it is on its way to the disk: there is no record, and only entry tells of it
 }
 
 // errAhead says that what is asked is not in memory, of a block that is on its way to the disk.
@@ -162,12 +162,12 @@ func (b *Backend) find(r view.BlockRef) (*block, error) {
 	return b.byHeight(r.Height)
 }
 
-func held(x *engine.Entry) *block {
+func held(x *engine.BlockNode) *block {
 	return &block{ref: storage.BlockRef{Height: x.Height(), Hash: x.Hash}, entry: x}
 }
 
 func (b *Backend) byHash(hash primitives.Hash) (*block, error) {
-	if x := b.Engine.Entry(hash); x != nil {
+	if x := b.Engine.BlockNode(hash); x != nil {
 		return held(x), nil
 	}
 	rec, err := b.Engine.Store().BlockByHash(hash)
@@ -185,7 +185,7 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	if height > head.Height() {
 		return nil, view.UnknownHeight(height)
 	}
-	for x := head; x != nil && x.Height() >= height; x = b.Engine.Entry(x.Header().PrevHash) {
+	for x := head; x != nil && x.Height() >= height; x = b.Engine.BlockNode(x.Header().PrevHash) {
 		if x.Height() == height {
 			return held(x), nil
 		}

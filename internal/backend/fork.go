@@ -13,7 +13,7 @@ import (
 // forkReader reads the state of a fork: what is here, and beneath it what the other chain has.
 type forkReader struct {
 	reader
-	over engine.Over
+	over engine.ForkOverlay
 }
 
 // over shows what lies beneath a state, where there is something.
@@ -22,7 +22,7 @@ func (b *Backend) over(r reader) reader {
 	if base == nil {
 		return r
 	}
-	return forkReader{r, engine.Over{Base: base, Get: r.get, Scan: r.scan}}
+	return forkReader{r, engine.ForkOverlay{Base: base, Get: r.get, Scan: r.scan}}
 }
 
 func (f forkReader) get(key []byte) ([]byte, error) { return f.over.Value(key) }

@@ -23,7 +23,7 @@ import (
 
 // recordedBlock is what an accepted block did, as the engine said at that time.
 type recordedBlock struct {
-	entry  *engine.Entry
+	entry  *engine.BlockNode
 	shards []*apply.Result
 }
 
@@ -87,7 +87,7 @@ func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course, c
 	r.run(course.Blocks - half)
 	r.check()
 	for more := true; more; {
-		done, err := c.Store.Collect(storage.CollectOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 7})
+		done, err := c.Store.CollectGarbage(storage.GCOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -573,7 +573,7 @@ func TestTimedOutYieldHasOrigin(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	g := workload.NewGenerator(o.Options)
-	accept := func(txs ...*primitives.SignedTransaction) *engine.Entry {
+	accept := func(txs ...*primitives.SignedTransaction) *engine.BlockNode {
 		a, err := c.Next(txs)
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ type seen struct {
 	keys     map[primitives.AccountID]int
 }
 
-func look(t *testing.T, e *engine.Entry, ids []primitives.AccountID) seen {
+func look(t *testing.T, e *engine.BlockNode, ids []primitives.AccountID) seen {
 	s := seen{ref: view.BlockRef{Kind: view.RefHeight, Height: e.Height()}, layout: e.Layout,
 		accounts: map[primitives.AccountID]primitives.Account{}, keys: map[primitives.AccountID]int{}}
 	for i := range e.Shards {

@@ -130,7 +130,7 @@ func (b *Backend) collected(height primitives.Height) error {
 }
 
 type trieReader struct {
-	entry *engine.Entry
+	entry *engine.BlockNode
 	root  *trie.Root
 	store *storage.Store
 	shard primitives.ShardID
@@ -219,7 +219,7 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 // prove tells from where on the tries are at hand, which prove.
 func (s storeReader) prove([]byte) ([][]byte, error) {
 	e := &view.LookupError{Kind: view.ErrNoProof}
-	for x := s.e.Head(); x != nil && x.Acquire(); x = s.e.Entry(x.Header().PrevHash) {
+	for x := s.e.Head(); x != nil && x.Acquire(); x = s.e.BlockNode(x.Header().PrevHash) {
 		e.Height = x.Height()
 		x.Release()
 	}

@@ -12,7 +12,7 @@ import (
 
 // statusAt is what Status said last; it holds as long as head, tail and the second are the same.
 type statusAt struct {
-	head   *engine.Entry
+	head   *engine.BlockNode
 	tail   primitives.Height
 	halted *view.Halted
 	mocks  *primitives.Mocks
@@ -70,7 +70,7 @@ func (b *Backend) progress(syncing bool) *view.Progress {
 }
 
 // describe makes a status but for its uptime.
-func (b *Backend) describe(head *engine.Entry, tail primitives.Height, key *primitives.KeyFile) (*view.Status, error) {
+func (b *Backend) describe(head *engine.BlockNode, tail primitives.Height, key *primitives.KeyFile) (*view.Status, error) {
 	h := head.Header()
 	s := &view.Status{
 		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: parameters.Newest(b.Engine.Chain().Version.Numbering), RPCAddr: b.RPCAddr,

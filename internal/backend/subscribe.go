@@ -100,7 +100,7 @@ func (b *Backend) before(ref storage.BlockRef) (view.Cursor, error) {
 	return view.Cursor{At: view.At{Height: ref.Height, Hash: ref.Hash}, Index: view.NothingYet}, nil
 }
 
-func at(x *engine.Entry) view.At { return view.At{Height: x.Height(), Hash: x.Hash} }
+func at(x *engine.BlockNode) view.At { return view.At{Height: x.Height(), Hash: x.Hash} }
 
 func isLookup(err error) bool {
 	var e *view.LookupError

@@ -32,7 +32,7 @@ func TestTailStaysReadable(t *testing.T) {
 		}
 		balances := map[primitives.Hash]primitives.Balance{}
 		script, b := workload.NewScript(c, course), back()
-		var head *engine.Entry
+		var head *engine.BlockNode
 		for range course.Blocks {
 			m, err := script.Step()
 			if err != nil {
@@ -42,7 +42,7 @@ func TestTailStaysReadable(t *testing.T) {
 				balances[head.Hash] = balanceAt(t, b, view.BlockRef{Kind: view.RefHash, Hash: head.Hash})
 			}
 		}
-		chain, tail, split := []*engine.Entry{}, 0, false
+		chain, tail, split := []*engine.BlockNode{}, 0, false
 		for x := head; x != nil; x = script.Find(x.Header().PrevHash) {
 			chain = append(chain, x)
 			split = split || len(x.Shards) != len(head.Shards)
@@ -61,7 +61,7 @@ func TestTailStaysReadable(t *testing.T) {
 		readable(0)
 		epochs := 1 // from the folded block on
 		for i := c.Store.Tip().Folded.Height; tail == 0 && i > 0; i-- {
-			n := slices.IndexFunc(chain, func(x *engine.Entry) bool { return x.Height() == i })
+			n := slices.IndexFunc(chain, func(x *engine.BlockNode) bool { return x.Height() == i })
 			if n < 1 || chain[n].Header().EpochID == chain[n-1].Header().EpochID {
 				continue
 			}
@@ -70,7 +70,7 @@ func TestTailStaysReadable(t *testing.T) {
 			}
 		}
 		for more := true; more; {
-			done, err := c.Store.Collect(storage.CollectOptions{KeepEpochs: keep, Before: 1 << 62, MaxHeights: 5})
+			done, err := c.Store.CollectGarbage(storage.GCOptions{KeepEpochs: keep, Before: 1 << 62, MaxHeights: 5})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func balanceAt(t *testing.T, b *Backend, ref view.BlockRef) primitives.Balance {
 }
 
 // checkTail holds what a node says to a chain of which the last block is to be the tail.
-func checkTail(t *testing.T, b *Backend, chain []*engine.Entry) {
+func checkTail(t *testing.T, b *Backend, chain []*engine.BlockNode) {
 	t.Helper()
 	tail, below := chain[len(chain)-1], chain[len(chain)-2]
 	s, err := b.Status()
@@ -165,7 +165,7 @@ func TestValidatorsByBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	script, chain := workload.NewScript(c, course), []*engine.Entry{c.Engine.Genesis()}
+	script, chain := workload.NewScript(c, course), []*engine.BlockNode{c.Engine.Genesis()}
 	for range course.Blocks {
 		m, err := script.Step()
 		if err != nil {

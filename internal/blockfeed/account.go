@@ -49,7 +49,7 @@ func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id p
 		return nil, fmt.Errorf("%w: account %s: %w", blockdoc.ErrForm, id, err)
 	}
 	lie := func(format string, args ...any) error {
-		return &blockdoc.Lie{Where: "query.view_account", Err: fmt.Errorf("%s: %w", id, fmt.Errorf(format, args...))}
+		return &blockdoc.MismatchError{Where: "query.view_account", Err: fmt.Errorf("%s: %w", id, fmt.Errorf(format, args...))}
 	}
 	if told.BlockHash != block {
 		return nil, lie("of block %v, and %v was asked for", told.BlockHash, block)

@@ -59,7 +59,7 @@ func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w
 	for _, c := range chunks {
 		if c != nil && c.Proofs == nil {
 			if err := chain.ValidateBody(c); err != nil {
-				return nil, &blockdoc.Lie{Where: "shards.chunk", Err: err}
+				return nil, &blockdoc.MismatchError{Where: "shards.chunk", Err: err}
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func TestOvertaken(t *testing.T) {
 		t.Errorf("a block that is there: %v, %d blocks were tried", err, tried.Load())
 	}
 	r.o.Admit = func(*primitives.Block) error {
-		return &blockdoc.Lie{Where: "block.header", Err: errors.New("signed by nobody")}
+		return &blockdoc.MismatchError{Where: "block.header", Err: errors.New("signed by nobody")}
 	}
 	before := len(r.books.ring)
 	if err := r.give(t.Context(), lie, d, at); err == nil || tried.Load() > 0 || len(r.books.ring) > before {

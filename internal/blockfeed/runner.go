@@ -230,7 +230,7 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 				}
 			}
 		}
-		var lie *blockdoc.Lie
+		var lie *blockdoc.MismatchError
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -286,7 +286,7 @@ func isLocal(name string) bool {
 func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, height primitives.Height) error {
 	h := d.Block.Header
 	if h.Height != height {
-		return &blockdoc.Lie{Where: "block.header.height", Err: fmt.Errorf("%d, and %d was asked for", h.Height, height)}
+		return &blockdoc.MismatchError{Where: "block.header.height", Err: fmt.Errorf("%d, and %d was asked for", h.Height, height)}
 	}
 	r.costs(s.Name(), 0)
 	known := false
@@ -316,7 +316,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 		return nil
 	}
 	if !has && h.PrevHeight < final {
-		return &blockdoc.Lie{Where: "block.header.prev_hash", Err: fmt.Errorf("%v below block %d, which is final, and not the chain's: a feed of another chain", h.PrevHash, final)}
+		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("%v below block %d, which is final, and not the chain's: a feed of another chain", h.PrevHash, final)}
 	}
 	r.mu.Lock()
 	st := r.state[s.Name()]
@@ -329,7 +329,7 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	if st.strange > maxStrange {
 		st.strange = 0
 		r.mu.Unlock()
-		return &blockdoc.Lie{Where: "block.header.prev_hash", Err: fmt.Errorf("none of %d blocks builds on one that the chain has: a feed of another chain", maxStrange)}
+		return &blockdoc.MismatchError{Where: "block.header.prev_hash", Err: fmt.Errorf("none of %d blocks builds on one that the chain has: a feed of another chain", maxStrange)}
 	}
 	st.last = d.Hash
 	if h.Timestamp > st.time && st.time > 0 {

@@ -90,7 +90,7 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 }
 
 // started is a node until the test ends.
-func started(t *testing.T, o daemon.Options) (*daemon.Host, Client) {
+func started(t *testing.T, o daemon.Options) (*daemon.Daemon, Client) {
 	t.Helper()
 	o.Listen = "127.0.0.1:0"
 	h, err := daemon.Start(o)
@@ -108,7 +108,7 @@ func started(t *testing.T, o daemon.Options) (*daemon.Host, Client) {
 }
 
 // forkOf is a node that runs a fork of another's chain.
-func forkOf(t *testing.T, h *daemon.Host) Client {
+func forkOf(t *testing.T, h *daemon.Daemon) Client {
 	t.Helper()
 	there := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) }}
 	t.Cleanup(there.CloseIdleConnections)

@@ -189,7 +189,7 @@ func (w *world) mine(height primitives.Height) {
 // hash is that of the block of a height.
 func (w *world) hash(height primitives.Height) string {
 	w.t.Helper()
-	for e := w.engine.Head(); e != nil && e.Height() >= height; e = w.engine.Entry(e.Header().PrevHash) {
+	for e := w.engine.Head(); e != nil && e.Height() >= height; e = w.engine.BlockNode(e.Header().PrevHash) {
 		if e.Height() == height {
 			return e.Hash.String()
 		}
@@ -214,7 +214,7 @@ func (w *world) chunk(height primitives.Height) primitives.Hash {
 func (w *world) collect(tail primitives.Height) {
 	w.t.Helper()
 	for at := w.store.Tip().Tail; at < tail; {
-		done, err := w.store.Collect(storage.CollectOptions{KeepEpochs: 5, Before: 1 << 63, MaxHeights: int(tail - at)})
+		done, err := w.store.CollectGarbage(storage.GCOptions{KeepEpochs: 5, Before: 1 << 63, MaxHeights: int(tail - at)})
 		if err != nil || done.Tail == at {
 			w.t.Fatalf("collect to %d: tail %d, %v", tail, done.Tail, err)
 		}

@@ -3,7 +3,7 @@ package contracts
 import (
 	"slices"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -44,9 +44,9 @@ func invalid(name string, make func() []byte) Bad {
 func runs(name string, make func() []byte) Bad { return Bad{Name: name, Make: make} }
 
 // withMain makes a module with a memory and a method main.
-func withMain(write func(m *wasm.Module, main *wasm.Func), locals ...wasm.ValType) func() []byte {
+func withMain(write func(m *wasmasm.Module, main *wasmasm.Func), locals ...wasmasm.ValType) func() []byte {
 	return func() []byte {
-		m := &wasm.Module{}
+		m := &wasmasm.Module{}
 		main := m.Func(nil, nil, locals...)
 		m.ExportFunc("main", main)
 		m.Memory(1, -1)
@@ -57,12 +57,12 @@ func withMain(write func(m *wasm.Module, main *wasm.Func), locals ...wasm.ValTyp
 
 // badBytes is what is no module, or a broken one.
 func badBytes() []Bad {
-	whole := withMain(func(_ *wasm.Module, main *wasm.Func) { main.I32(1).Op(wasm.Drop) })
+	whole := withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.I32(1).Op(wasmasm.Drop) })
 	section := func(id byte, content ...byte) func() []byte {
-		return func() []byte { return wasm.AppendSection([]byte(wasm.Magic), id, content) }
+		return func() []byte { return wasmasm.AppendSection([]byte(wasmasm.Magic), id, content) }
 	}
 	body := func(code ...byte) func() []byte {
-		return withMain(func(_ *wasm.Module, main *wasm.Func) { main.Op(code...) })
+		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.Op(code...) })
 	}
 	huge := []byte{0xff, 0xff, 0xff, 0xff, 0x0f} // 2^32 - 1
 	list := []Bad{
@@ -71,21 +71,21 @@ func badBytes() []Bad {
 		invalid("half a magic", func() []byte { return []byte("\x00as") }),
 		invalid("version 2", func() []byte { return []byte("\x00asm\x02\x00\x00\x00") }),
 		invalid("a component", func() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }),
-		runs("only a header", func() []byte { return []byte(wasm.Magic) }),
-		invalid("a section without a size", func() []byte { return []byte(wasm.Magic + "\x01") }),
-		invalid("a section past the end", func() []byte { return []byte(wasm.Magic + "\x01\x7f\x00") }),
-		invalid("a section of 4 GiB", func() []byte { return append(append([]byte(wasm.Magic), 1), huge...) }),
-		invalid("a size of six bytes", func() []byte { return []byte(wasm.Magic + "\x01\x80\x80\x80\x80\x80\x00") }),
+		runs("only a header", func() []byte { return []byte(wasmasm.Magic) }),
+		invalid("a section without a size", func() []byte { return []byte(wasmasm.Magic + "\x01") }),
+		invalid("a section past the end", func() []byte { return []byte(wasmasm.Magic + "\x01\x7f\x00") }),
+		invalid("a section of 4 GiB", func() []byte { return append(append([]byte(wasmasm.Magic), 1), huge...) }),
+		invalid("a size of six bytes", func() []byte { return []byte(wasmasm.Magic + "\x01\x80\x80\x80\x80\x80\x00") }),
 		invalid("an unknown section", section(15)),
 		invalid("a tag section", section(13, 0)),
 		runs("an empty custom section", section(0, 0)),
 		invalid("a custom section without a name", section(0)),
 		invalid("a custom section with half a name", section(0, 9, 'x')),
 		invalid("the same section twice", func() []byte {
-			return wasm.AppendSection(section(1, 0)(), 1, []byte{0})
+			return wasmasm.AppendSection(section(1, 0)(), 1, []byte{0})
 		}),
 		invalid("sections in the wrong order", func() []byte {
-			return wasm.AppendSection(section(3, 0)(), 1, []byte{0})
+			return wasmasm.AppendSection(section(3, 0)(), 1, []byte{0})
 		}),
 		refused("four billion types", primitives.PrepareTooManyTypes, section(1, huge...)),
 		invalid("four billion imports", section(2, huge...)),
@@ -99,7 +99,7 @@ func badBytes() []Bad {
 		invalid("a section with more than it says", section(1, 0, 0)),
 		runs("no functions and no code", section(3, 0)),
 		invalid("functions without code", func() []byte {
-			return wasm.AppendSection(section(1, 1, 0x60, 0, 0)(), 3, []byte{1, 0})
+			return wasmasm.AppendSection(section(1, 1, 0x60, 0, 0)(), 3, []byte{1, 0})
 		}),
 		invalid("a function of no type", section(3, 1, 7)),
 		invalid("a start function that is not there", section(8, 3)),
@@ -107,22 +107,22 @@ func badBytes() []Bad {
 		invalid("a name that is no UTF-8", section(7, 1, 1, 0xff, 0, 0)),
 		invalid("an unknown instruction", body(0xff)),
 		invalid("an instruction after 0xfc that is not there", body(0xfc, 0x7f)),
-		invalid("an empty stack", body(wasm.I32Add)),
+		invalid("an empty stack", body(wasmasm.I32Add)),
 		invalid("a value too many", body(0x41, 0)),
-		invalid("another type", body(0x41, 0, wasm.I64Eqz, wasm.Drop)),
+		invalid("another type", body(0x41, 0, wasmasm.I64Eqz, wasmasm.Drop)),
 		invalid("a branch out of the function", body(0x0c, 9)),
 		invalid("an end too many", body(0x0b)),
-		invalid("an open block", body(0x02, wasm.Void)),
-		invalid("a local that is not there", body(0x20, 5, wasm.Drop)),
-		invalid("a global that is not there", body(0x23, 5, wasm.Drop)),
+		invalid("an open block", body(0x02, wasmasm.Void)),
+		invalid("a local that is not there", body(0x20, 5, wasmasm.Drop)),
+		invalid("a global that is not there", body(0x23, 5, wasmasm.Drop)),
 		invalid("a function that is not there", body(0x10, 5)),
 		invalid("an indirect call without a table", body(0x41, 0, 0x11, 0, 0)),
-		invalid("an alignment too large", body(0x41, 0, wasm.I32Load, 3, 0, wasm.Drop)),
+		invalid("an alignment too large", body(0x41, 0, wasmasm.I32Load, 3, 0, wasmasm.Drop)),
 		invalid("memory.init without a count of segments", body(0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 8, 0, 0)),
-		runs("code that no one reaches", body(wasm.Unreachable, wasm.I32Add, wasm.Drop, wasm.I64Eqz, wasm.Drop)),
+		runs("code that no one reaches", body(wasmasm.Unreachable, wasmasm.I32Add, wasmasm.Drop, wasmasm.I64Eqz, wasmasm.Drop)),
 	}
 	b := whole()
-	for n := len(wasm.Magic) + 1; n < len(b); n++ { // no part of this module is one
+	for n := len(wasmasm.Magic) + 1; n < len(b); n++ { // no part of this module is one
 		if !slices.Contains(ends(b), n) {
 			list = append(list, invalid("cut off", func() []byte { return b[:n] }))
 		}
@@ -132,7 +132,7 @@ func badBytes() []Bad {
 
 // ends are where a module's sections end.
 func ends(b []byte) (at []int) {
-	for n := len(wasm.Magic); n < len(b); {
+	for n := len(wasmasm.Magic); n < len(b); {
 		n += 2 + int(b[n+1]) // all are shorter than 128 bytes
 		at = append(at, n)
 	}
@@ -141,74 +141,74 @@ func ends(b []byte) (at []int) {
 
 // badFeatures are modules of newer WebAssembly, and of what this protocol turns off.
 func badFeatures() []Bad {
-	i32, i64 := []wasm.ValType{wasm.I32}, []wasm.ValType{wasm.I64}
+	i32, i64 := []wasmasm.ValType{wasmasm.I32}, []wasmasm.ValType{wasmasm.I64}
 	return []Bad{
 		invalid("two results", func() []byte {
-			m := &wasm.Module{}
-			m.Func(nil, []wasm.ValType{wasm.I32, wasm.I32}).I32(1).I32(2)
+			m := &wasmasm.Module{}
+			m.Func(nil, []wasmasm.ValType{wasmasm.I32, wasmasm.I32}).I32(1).I32(2)
 			return m.Encode()
 		}),
-		invalid("a block with a parameter", withMain(func(m *wasm.Module, main *wasm.Func) {
-			main.I32(1).Op(0x02, byte(m.Type(i32, nil)), wasm.Drop, 0x0b)
+		invalid("a block with a parameter", withMain(func(m *wasmasm.Module, main *wasmasm.Func) {
+			main.I32(1).Op(0x02, byte(m.Type(i32, nil)), wasmasm.Drop, 0x0b)
 		})),
-		invalid("SIMD", withMain(func(_ *wasm.Module, main *wasm.Func) {
-			main.Op(0xfd, 12).Op(make([]byte, 16)...).Op(wasm.Drop)
+		invalid("SIMD", withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
+			main.Op(0xfd, 12).Op(make([]byte, 16)...).Op(wasmasm.Drop)
 		})),
-		invalid("a local of 128 bits", withMain(func(*wasm.Module, *wasm.Func) {}, wasm.V128)),
-		invalid("an external reference", withMain(func(*wasm.Module, *wasm.Func) {}, wasm.ExternRef)),
-		invalid("a tail call", withMain(func(_ *wasm.Module, main *wasm.Func) { main.Op(0x12, 0) })),
-		invalid("an atomic fence", withMain(func(_ *wasm.Module, main *wasm.Func) { main.Op(0xfe, 3, 0) })),
-		invalid("a throw", withMain(func(_ *wasm.Module, main *wasm.Func) { main.Op(0x08, 0) })),
-		invalid("a call by reference", withMain(func(_ *wasm.Module, main *wasm.Func) { main.RefFunc(0).Op(0x14, 0) })),
-		invalid("i64.add128", withMain(func(_ *wasm.Module, main *wasm.Func) {
-			main.I64(1).I64(1).I64(1).I64(1).Op(0xfc, 19, wasm.Drop, wasm.Drop)
+		invalid("a local of 128 bits", withMain(func(*wasmasm.Module, *wasmasm.Func) {}, wasmasm.V128)),
+		invalid("an external reference", withMain(func(*wasmasm.Module, *wasmasm.Func) {}, wasmasm.ExternRef)),
+		invalid("a tail call", withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.Op(0x12, 0) })),
+		invalid("an atomic fence", withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.Op(0xfe, 3, 0) })),
+		invalid("a throw", withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.Op(0x08, 0) })),
+		invalid("a call by reference", withMain(func(_ *wasmasm.Module, main *wasmasm.Func) { main.RefFunc(0).Op(0x14, 0) })),
+		invalid("i64.add128", withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
+			main.I64(1).I64(1).I64(1).I64(1).Op(0xfc, 19, wasmasm.Drop, wasmasm.Drop)
 		})),
-		invalid("a structure type", func() []byte { return wasm.AppendSection([]byte(wasm.Magic), 1, []byte{1, 0x5f, 0}) }),
-		invalid("a shared memory", func() []byte { return wasm.AppendSection([]byte(wasm.Magic), 5, []byte{1, 3, 1, 2}) }),
-		invalid("a memory of 64 bits", func() []byte { return wasm.AppendSection([]byte(wasm.Magic), 5, []byte{1, 4, 1}) }),
-		invalid("a memory with pages of a byte", func() []byte { return wasm.AppendSection([]byte(wasm.Magic), 5, []byte{1, 8, 1, 0}) }),
-		invalid("two memories", withMain(func(m *wasm.Module, _ *wasm.Func) { m.Memory(1, -1) })),
+		invalid("a structure type", func() []byte { return wasmasm.AppendSection([]byte(wasmasm.Magic), 1, []byte{1, 0x5f, 0}) }),
+		invalid("a shared memory", func() []byte { return wasmasm.AppendSection([]byte(wasmasm.Magic), 5, []byte{1, 3, 1, 2}) }),
+		invalid("a memory of 64 bits", func() []byte { return wasmasm.AppendSection([]byte(wasmasm.Magic), 5, []byte{1, 4, 1}) }),
+		invalid("a memory with pages of a byte", func() []byte { return wasmasm.AppendSection([]byte(wasmasm.Magic), 5, []byte{1, 8, 1, 0}) }),
+		invalid("two memories", withMain(func(m *wasmasm.Module, _ *wasmasm.Func) { m.Memory(1, -1) })),
 		invalid("a memory over 4 GiB", func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			m.Memory(65537, -1)
 			return m.Encode()
 		}),
 		invalid("a memory that ends before it begins", func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			m.Memory(2, 1)
 			return m.Encode()
 		}),
-		runs("a memory of 4 GiB", withoutMemory(func(m *wasm.Module) { m.Memory(65536, -1) })),
-		runs("a memory of nothing", withoutMemory(func(m *wasm.Module) { m.Memory(0, 0) })),
-		invalid("a sum as a constant", withMain(func(m *wasm.Module, _ *wasm.Func) {
-			m.Global(wasm.I32, false, new(wasm.Code).I32(1).I32(2).Op(wasm.I32Add))
+		runs("a memory of 4 GiB", withoutMemory(func(m *wasmasm.Module) { m.Memory(65536, -1) })),
+		runs("a memory of nothing", withoutMemory(func(m *wasmasm.Module) { m.Memory(0, 0) })),
+		invalid("a sum as a constant", withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
+			m.Global(wasmasm.I32, false, new(wasmasm.Code).I32(1).I32(2).Op(wasmasm.I32Add))
 		})),
-		invalid("a global made of another", withMain(func(m *wasm.Module, _ *wasm.Func) {
-			m.Global(wasm.I32, false, new(wasm.Code).I32(1))
-			m.Global(wasm.I32, false, new(wasm.Code).GlobalGet(0))
+		invalid("a global made of another", withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
+			m.Global(wasmasm.I32, false, new(wasmasm.Code).I32(1))
+			m.Global(wasmasm.I32, false, new(wasmasm.Code).GlobalGet(0))
 		})),
-		runs("a passive segment of functions", withMain(func(m *wasm.Module, main *wasm.Func) {
+		runs("a passive segment of functions", withMain(func(m *wasmasm.Module, main *wasmasm.Func) {
 			m.Table(1, -1)
 			m.PassiveElem(main.Index)
-			main.I32(0).I32(0).I32(1).Bulk(wasm.TableInit, 0, 0).Bulk(wasm.ElemDrop, 0)
+			main.I32(0).I32(0).I32(1).Bulk(wasmasm.TableInit, 0, 0).Bulk(wasmasm.ElemDrop, 0)
 		})),
 		refused("an import from elsewhere", primitives.PrepareInstantiate, func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			m.Import("wasi_snapshot_preview1", "fd_write", i32, i32)
 			return m.Encode()
 		}),
 		refused("an imported memory", primitives.PrepareMemory, imports(2, 0, 1)),
-		refused("an imported table", primitives.PrepareInstantiate, imports(1, byte(wasm.FuncRef), 0, 1)),
-		refused("an imported global", primitives.PrepareInstantiate, imports(3, byte(wasm.I32), 0)),
+		refused("an imported table", primitives.PrepareInstantiate, imports(1, byte(wasmasm.FuncRef), 0, 1)),
+		refused("an imported global", primitives.PrepareInstantiate, imports(3, byte(wasmasm.I32), 0)),
 		invalid("an imported tag", imports(4, 0, 0)),
 		runs("an unknown host function", func() []byte { return oneImport("no_such_function", nil, nil) }),
 		runs("a host function of another type", func() []byte { return oneImport("storage_write", i64, i64) }),
 	}
 }
 
-func withoutMemory(write func(m *wasm.Module)) func() []byte {
+func withoutMemory(write func(m *wasmasm.Module)) func() []byte {
 	return func() []byte {
-		m := &wasm.Module{}
+		m := &wasmasm.Module{}
 		m.ExportFunc("main", m.Func(nil, nil))
 		write(m)
 		return m.Encode()
@@ -217,14 +217,14 @@ func withoutMemory(write func(m *wasm.Module)) func() []byte {
 
 func imports(kind byte, desc ...byte) func() []byte {
 	return func() []byte {
-		m := &wasm.Module{}
+		m := &wasmasm.Module{}
 		m.ImportOther("env", "x", kind, desc...)
 		return m.Encode()
 	}
 }
 
-func oneImport(name string, params, results []wasm.ValType) []byte {
-	m := &wasm.Module{}
+func oneImport(name string, params, results []wasmasm.ValType) []byte {
+	m := &wasmasm.Module{}
 	m.Import("env", name, params, results)
 	m.ExportFunc("main", m.Func(nil, nil))
 	return m.Encode()

@@ -3,7 +3,7 @@ package contracts
 import (
 	"strings"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -29,19 +29,19 @@ const (
 func badLimits() []Bad {
 	types := func(n int) func() []byte {
 		return func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			for range n - 1 {
 				m.AddType(nil, nil)
 			}
-			m.AddType([]wasm.ValType{wasm.I32}, nil)
+			m.AddType([]wasmasm.ValType{wasmasm.I32}, nil)
 			return m.Encode()
 		}
 	}
 	functions := func(imported, defined int) func() []byte {
 		return func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			for range imported {
-				m.Import("env", "block_index", nil, []wasm.ValType{wasm.I64})
+				m.Import("env", "block_index", nil, []wasmasm.ValType{wasmasm.I64})
 			}
 			for range defined {
 				m.Func(nil, nil)
@@ -50,7 +50,7 @@ func badLimits() []Bad {
 		}
 	}
 	tables := func(n int, least uint32, most int64) func() []byte {
-		return withMain(func(m *wasm.Module, _ *wasm.Func) {
+		return withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range n {
 				m.Table(least, most)
 			}
@@ -58,9 +58,9 @@ func badLimits() []Bad {
 	}
 	params := func(sizes ...int) func() []byte {
 		return func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			for _, n := range sizes {
-				m.Func(repeat(wasm.I64, n), nil)
+				m.Func(repeat(wasmasm.I64, n), nil)
 			}
 			return m.Encode()
 		}
@@ -69,9 +69,9 @@ func badLimits() []Bad {
 	many := append(sizes(mostParams/mostParamsHere, mostParamsHere), mostParams%mostParamsHere)
 	locals := func(runs ...uint32) func() []byte {
 		return func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			for _, n := range runs {
-				m.Func(nil, nil).Run(n, wasm.I64)
+				m.Func(nil, nil).Run(n, wasmasm.I64)
 			}
 			return m.Encode()
 		}
@@ -85,7 +85,7 @@ func badLimits() []Bad {
 	}
 	blocks := func(each ...int) func() []byte {
 		return func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			for _, n := range each {
 				nest(m.Func(nil, nil), n)
 			}
@@ -93,9 +93,9 @@ func badLimits() []Bad {
 		}
 	}
 	globals := func(n int) func() []byte {
-		return withMain(func(m *wasm.Module, _ *wasm.Func) {
+		return withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range n {
-				m.Global(wasm.I32, true, new(wasm.Code).I32(0))
+				m.Global(wasmasm.I32, true, new(wasmasm.Code).I32(0))
 			}
 		})
 	}
@@ -143,9 +143,9 @@ func sizes(n, v int) []int {
 }
 
 // nest writes n blocks, each in the one before.
-func nest(f *wasm.Func, n int) {
+func nest(f *wasmasm.Func, n int) {
 	for range n {
-		f.Block("", wasm.Void)
+		f.Block("", wasmasm.Void)
 	}
 	for range n {
 		f.End()
@@ -154,12 +154,12 @@ func nest(f *wasm.Func, n int) {
 
 // operands has n values of 64 bits on its stack.
 func operands(n int) func() []byte {
-	return withMain(func(_ *wasm.Module, main *wasm.Func) {
+	return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
 		for range n {
 			main.I64(0)
 		}
 		for range n {
-			main.Op(wasm.Drop)
+			main.Op(wasmasm.Drop)
 		}
 	})
 }
@@ -167,13 +167,13 @@ func operands(n int) func() []byte {
 // badSizes are both sides of the limits of what is measured in bytes, and the largest modules.
 func badSizes() []Bad {
 	nops := func(body int) func() []byte {
-		return withMain(func(_ *wasm.Module, main *wasm.Func) {
-			main.Op([]byte(strings.Repeat(string(rune(wasm.Nop)), body-2))...) // a count of locals, an end
+		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
+			main.Op([]byte(strings.Repeat(string(rune(wasmasm.Nop)), body-2))...) // a count of locals, an end
 		})
 	}
 	nested := func(functions, blocks int) func() []byte {
 		return func() []byte {
-			m := &wasm.Module{}
+			m := &wasmasm.Module{}
 			for range functions {
 				nest(m.Func(nil, nil), blocks)
 			}
@@ -181,20 +181,20 @@ func badSizes() []Bad {
 		}
 	}
 	targets := func(n int) func() []byte {
-		return withMain(func(_ *wasm.Module, main *wasm.Func) {
-			main.Block("b", wasm.Void).I32(0).BrTable(strings.Fields(strings.Repeat("b ", n+1))...).End()
+		return withMain(func(_ *wasmasm.Module, main *wasmasm.Func) {
+			main.Block("b", wasmasm.Void).I32(0).BrTable(strings.Fields(strings.Repeat("b ", n+1))...).End()
 		})
 	}
 	export := func(n int) func() []byte {
-		return withMain(func(m *wasm.Module, main *wasm.Func) { m.ExportFunc(strings.Repeat("x", n), main) })
+		return withMain(func(m *wasmasm.Module, main *wasmasm.Func) { m.ExportFunc(strings.Repeat("x", n), main) })
 	}
 	// Each load begins a new block of gas, which takes many times its six bytes.
 	loads := func(functions, each int) func() []byte {
-		return withMain(func(m *wasm.Module, _ *wasm.Func) {
+		return withMain(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range functions {
 				f := m.Func(nil, nil)
 				for range each {
-					f.I32(0).Memory(wasm.I32Load, 2, 0).Op(wasm.Drop)
+					f.I32(0).Memory(wasmasm.I32Load, 2, 0).Op(wasmasm.Drop)
 				}
 			}
 		})
@@ -210,9 +210,9 @@ func badSizes() []Bad {
 		refused("a name too long with its prefix", primitives.PrepareSerialization, export(mostName)),
 		invalid("a name too long", export(mostName+1)),
 		refused("too large once it counts gas", primitives.PrepareInstrumentedCodeTooLarge, loads(21, 32_000)),
-		runs("4 MiB of data", withMain(func(m *wasm.Module, _ *wasm.Func) { m.Data(new(wasm.Code).I32(0), make([]byte, 4_190_000)) })),
+		runs("4 MiB of data", withMain(func(m *wasmasm.Module, _ *wasmasm.Func) { m.Data(new(wasmasm.Code).I32(0), make([]byte, 4_190_000)) })),
 		runs("4 MiB that are custom", func() []byte {
-			return wasm.AppendSection(withMain(func(*wasm.Module, *wasm.Func) {})(), 0, wasm.AppendName(nil, strings.Repeat("x", 99_999)))
+			return wasmasm.AppendSection(withMain(func(*wasmasm.Module, *wasmasm.Func) {})(), 0, wasmasm.AppendName(nil, strings.Repeat("x", 99_999)))
 		}),
 	}
 }

@@ -3,7 +3,7 @@ package contracts
 import (
 	"math/rand/v2"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
 // Large makes a contract of about size bytes of functions as compilers write them: some 400 bytes each, that loop, branch, compute,
@@ -16,13 +16,13 @@ func Large(size int, seed uint64) []byte {
 		bytesPerFunction, steps                                = 400, 12
 	)
 	rng := rand.New(rand.NewPCG(seed, uint64(size)))
-	m := &wasm.Module{}
+	m := &wasmasm.Module{}
 	m.Memory(1, -1)
-	var before *wasm.Func
+	var before *wasmasm.Func
 	for range max(size/bytesPerFunction, 1) {
 		// params: how often, where; locals: a sum, a product
-		f := m.Func([]wasm.ValType{wasm.I32, wasm.I32}, []wasm.ValType{wasm.I32}, wasm.I32, wasm.I64)
-		f.Block("out", wasm.Void).Loop("again", wasm.Void)
+		f := m.Func([]wasmasm.ValType{wasmasm.I32, wasmasm.I32}, []wasmasm.ValType{wasmasm.I32}, wasmasm.I32, wasmasm.I64)
+		f.Block("out", wasmasm.Void).Loop("again", wasmasm.Void)
 		f.Get(0).Op(i32Eqz).BrIf("out")
 		for range steps {
 			at := rng.Uint32N(4000)
@@ -34,7 +34,7 @@ func Large(size int, seed uint64) []byte {
 		f.Get(0).I32(1).Op(i32Sub).Set(0)
 		f.Br("again").End().End()
 		if before != nil {
-			f.Get(2).I32(1<<rng.Int32N(30)).Op(i32And).If("", wasm.Void)
+			f.Get(2).I32(1<<rng.Int32N(30)).Op(i32And).If("", wasmasm.Void)
 			f.Get(0).Get(3).Op(i32Wrap).Call(before.Index).Set(2)
 			f.End()
 		}
@@ -42,7 +42,7 @@ func Large(size int, seed uint64) []byte {
 		before = f
 	}
 	run := m.Func(nil, nil)
-	run.I32(10).I32(64).Call(before.Index).Op(wasm.Drop)
+	run.I32(10).I32(64).Call(before.Index).Op(wasmasm.Drop)
 	m.ExportFunc("run", run)
 	return m.Encode()
 }

@@ -3,17 +3,17 @@ package contracts
 import (
 	"sync"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
 // Plain has the two methods that cost least: empty does nothing, and read reads the entry of its storage whose key is PlainKey.
 var Plain = sync.OnceValue(func() []byte {
-	m := &wasm.Module{}
-	read := m.Import("env", "storage_read", repeat(wasm.I64, 3), []wasm.ValType{wasm.I64})
+	m := &wasmasm.Module{}
+	read := m.Import("env", "storage_read", repeat(wasmasm.I64, 3), []wasmasm.ValType{wasmasm.I64})
 	m.Memory(1, -1)
 	m.ExportFunc("empty", m.Func(nil, nil))
 	f := m.Func(nil, nil)
-	f.I64(1).I64(0).I64(0).Call(read).Op(wasm.Drop)
+	f.I64(1).I64(0).I64(0).Call(read).Op(wasmasm.Drop)
 	m.ExportFunc("read", f)
 	return m.Encode()
 })

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
 // Where the probe's memory has what: results of host calls, the program with its data, and from ProbeScratch to the end of
@@ -39,7 +39,7 @@ var Probe = sync.OnceValue(func() []byte { return newProbe().m.Encode() })
 func Version(n byte) []byte {
 	p := newProbe()
 	which := p.export("which")
-	which.I32(0).I32(int32(n)).Memory(wasm.I32Store8, 0, 0)
+	which.I32(0).I32(int32(n)).Memory(wasmasm.I32Store8, 0, 0)
 	which.I64(1).I64(0).Call(p.host["value_return"])
 	return p.m.Encode()
 }
@@ -48,12 +48,12 @@ func Version(n byte) []byte {
 func newProbe() *probe {
 	p := &probe{host: map[string]uint32{}}
 	for _, f := range functions {
-		p.host[f.name] = p.m.Import("env", f.name, repeat(wasm.I64, f.params), resultType(f.result))
+		p.host[f.name] = p.m.Import("env", f.name, repeat(wasmasm.I64, f.params), resultType(f.result))
 		p.m.NameImport(p.host[f.name], f.name)
 	}
 	p.m.Memory(64, -1)
-	zero := func() *wasm.Code { return new(wasm.Code).I32(0) }
-	p.pc, p.n = p.m.Global(wasm.I32, true, zero()), p.m.Global(wasm.I32, true, zero())
+	zero := func() *wasmasm.Code { return new(wasmasm.Code).I32(0) }
+	p.pc, p.n = p.m.Global(wasmasm.I32, true, zero()), p.m.Global(wasmasm.I32, true, zero())
 	p.m.NameGlobal(p.pc, "pc")
 	p.m.NameGlobal(p.n, "n")
 	p.writeArg()
@@ -66,33 +66,33 @@ func newProbe() *probe {
 	deep := p.export("deep")
 	deep.Call(deep.Index)
 	p.m.NameFunc(deep, "deep")
-	p.export("div0").I32(1).I32(0).Op(wasm.I32DivS, wasm.Drop)
-	p.export("oob").I32(-8).Memory(wasm.I64Load, 3, 0).Op(wasm.Drop)
-	p.export("spin").Loop("", wasm.Void).Br("").End()
+	p.export("div0").I32(1).I32(0).Op(wasmasm.I32DivS, wasmasm.Drop)
+	p.export("oob").I32(-8).Memory(wasmasm.I64Load, 3, 0).Op(wasmasm.Drop)
+	p.export("spin").Loop("", wasmasm.Void).Br("").End()
 	return p
 }
 
 // probe is the probe being written.
 type probe struct {
-	m         wasm.Module
+	m         wasmasm.Module
 	host      map[string]uint32
 	pc, n     uint32 // globals: where the program is, how many results there are
 	arg, push uint32 // functions: the next argument, and keep a result
 }
 
-func repeat(t wasm.ValType, n int) []wasm.ValType {
-	out := make([]wasm.ValType, n)
+func repeat(t wasmasm.ValType, n int) []wasmasm.ValType {
+	out := make([]wasmasm.ValType, n)
 	for i := range out {
 		out[i] = t
 	}
 	return out
 }
 
-func resultType(r byte) []wasm.ValType {
-	return [][]wasm.ValType{nil, {wasm.I64}, {wasm.I32}}[r]
+func resultType(r byte) []wasmasm.ValType {
+	return [][]wasmasm.ValType{nil, {wasmasm.I64}, {wasmasm.I32}}[r]
 }
 
-func (p *probe) export(name string) *wasm.Func {
+func (p *probe) export(name string) *wasmasm.Func {
 	f := p.m.Func(nil, nil)
 	p.m.ExportFunc(name, f)
 	return f
@@ -100,36 +100,36 @@ func (p *probe) export(name string) *wasm.Func {
 
 // writeArg writes the function that reads an argument: a kind byte and 8 bytes, a literal or the number of a result.
 func (p *probe) writeArg() {
-	f := p.m.Func(nil, []wasm.ValType{wasm.I64}, wasm.I64, wasm.I32).Names("v", "k")
+	f := p.m.Func(nil, []wasmasm.ValType{wasmasm.I64}, wasmasm.I64, wasmasm.I32).Names("v", "k")
 	p.m.NameFunc(f, "arg")
 	p.arg = f.Index
 	const v, k = 0, 1
-	f.GlobalGet(p.pc).Memory(wasm.I32Load8U, 0, 0).Set(k)
-	f.GlobalGet(p.pc).I32(1).Op(wasm.I32Add).Memory(wasm.I64Load, 3, 0).Set(v)
-	f.GlobalGet(p.pc).I32(bytesPerOpArg).Op(wasm.I32Add).GlobalSet(p.pc)
-	f.Get(k).If("", byte(wasm.I64))
-	f.I32(probeResults).Get(v).Op(wasm.I32WrapI64).I32(bytesPerResult).Op(wasm.I32Mul, wasm.I32Add).Memory(wasm.I64Load, 3, 0)
+	f.GlobalGet(p.pc).Memory(wasmasm.I32Load8U, 0, 0).Set(k)
+	f.GlobalGet(p.pc).I32(1).Op(wasmasm.I32Add).Memory(wasmasm.I64Load, 3, 0).Set(v)
+	f.GlobalGet(p.pc).I32(bytesPerOpArg).Op(wasmasm.I32Add).GlobalSet(p.pc)
+	f.Get(k).If("", byte(wasmasm.I64))
+	f.I32(probeResults).Get(v).Op(wasmasm.I32WrapI64).I32(bytesPerResult).Op(wasmasm.I32Mul, wasmasm.I32Add).Memory(wasmasm.I64Load, 3, 0)
 	f.Else().Get(v).End()
 }
 
 // writePush writes the function that keeps a result.
 func (p *probe) writePush() {
-	f := p.m.Func([]wasm.ValType{wasm.I64}, nil).Names("v")
+	f := p.m.Func([]wasmasm.ValType{wasmasm.I64}, nil).Names("v")
 	p.m.NameFunc(f, "push")
 	p.push = f.Index
-	f.I32(probeResults).GlobalGet(p.n).I32(bytesPerResult).Op(wasm.I32Mul, wasm.I32Add).Get(0).Memory(wasm.I64Store, 3, 0)
-	f.GlobalGet(p.n).I32(1).Op(wasm.I32Add).GlobalSet(p.n)
+	f.I32(probeResults).GlobalGet(p.n).I32(bytesPerResult).Op(wasmasm.I32Mul, wasmasm.I32Add).Get(0).Memory(wasmasm.I64Store, 3, 0)
+	f.GlobalGet(p.n).I32(1).Op(wasmasm.I32Add).GlobalSet(p.n)
 }
 
 // writeRun writes the interpreter: its own instructions first, one comparison each, then a table of the host functions.
 func (p *probe) writeRun() uint32 {
-	c := p.m.Func(nil, nil, wasm.I32, wasm.I64, wasm.I64).Names("f", "i", "x")
+	c := p.m.Func(nil, nil, wasmasm.I32, wasmasm.I64, wasmasm.I64).Names("f", "i", "x")
 	p.m.NameFunc(c, "run")
 	const f, i, x = 0, 1, 2
 	arg := func() { c.Call(p.arg) }
-	arg32 := func() { c.Call(p.arg).Op(wasm.I32WrapI64) }
+	arg32 := func() { c.Call(p.arg).Op(wasmasm.I32WrapI64) }
 	on := func(op int32, do func()) {
-		c.Get(f).I32(op).Op(wasm.I32Eq).If("", wasm.Void)
+		c.Get(f).I32(op).Op(wasmasm.I32Eq).If("", wasmasm.Void)
 		do()
 		if op != opTrap {
 			c.Br("next")
@@ -139,36 +139,36 @@ func (p *probe) writeRun() uint32 {
 	c.I64(0).Call(p.host["input"])
 	c.I64(0).I64(ProbeBase).Call(p.host["read_register"])
 	c.I32(ProbeBase).GlobalSet(p.pc)
-	c.Block("end", wasm.Void).Loop("next", wasm.Void)
-	c.GlobalGet(p.pc).Memory(wasm.I32Load8U, 0, 0).Set(f)
-	c.GlobalGet(p.pc).I32(1).Op(wasm.I32Add).GlobalSet(p.pc)
-	c.Get(f).I32(opEnd).Op(wasm.I32Eq).BrIf("end")
+	c.Block("end", wasmasm.Void).Loop("next", wasmasm.Void)
+	c.GlobalGet(p.pc).Memory(wasmasm.I32Load8U, 0, 0).Set(f)
+	c.GlobalGet(p.pc).I32(1).Op(wasmasm.I32Add).GlobalSet(p.pc)
+	c.Get(f).I32(opEnd).Op(wasmasm.I32Eq).BrIf("end")
 	on(opLoop, func() {
 		arg()
-		c.Set(i).Loop("l", wasm.Void).Get(i).I64(1).Op(wasm.I64Sub).Set(i)
-		c.Get(i).I64(0).Op(wasm.I64GtS).BrIf("l").End()
+		c.Set(i).Loop("l", wasmasm.Void).Get(i).I64(1).Op(wasmasm.I64Sub).Set(i)
+		c.Get(i).I64(0).Op(wasmasm.I64GtS).BrIf("l").End()
 	})
 	on(opGrow, func() {
 		arg32()
-		c.MemoryGrow().Op(wasm.I64ExtendI).Call(p.push)
+		c.MemoryGrow().Op(wasmasm.I64ExtendI).Call(p.push)
 	})
-	on(opTrap, func() { c.Op(wasm.Unreachable) })
+	on(opTrap, func() { c.Op(wasmasm.Unreachable) })
 	on(opGiveResults, func() {
 		arg()
-		c.I64(bytesPerResult).Op(wasm.I64Mul).I64(probeResults).Call(p.host["value_return"])
+		c.I64(bytesPerResult).Op(wasmasm.I64Mul).I64(probeResults).Call(p.host["value_return"])
 	})
 	on(opSkipIfZero, func() {
 		arg()
 		c.Set(x)
 		arg()
-		c.Set(i).Get(x).Op(wasm.I64Eqz).If("", wasm.Void)
-		c.GlobalGet(p.pc).Get(i).Op(wasm.I32WrapI64, wasm.I32Add).GlobalSet(p.pc).End()
+		c.Set(i).Get(x).Op(wasmasm.I64Eqz).If("", wasmasm.Void)
+		c.GlobalGet(p.pc).Get(i).Op(wasmasm.I32WrapI64, wasmasm.I32Add).GlobalSet(p.pc).End()
 	})
 	for _, op := range []struct {
 		code   int32
 		bulk   uint32
 		memory []uint32
-	}{{opFill, wasm.MemoryFill, []uint32{0}}, {opCopy, wasm.MemoryCopy, []uint32{0, 0}}} {
+	}{{opFill, wasmasm.MemoryFill, []uint32{0}}, {opCopy, wasmasm.MemoryCopy, []uint32{0, 0}}} {
 		on(op.code, func() {
 			for range 3 {
 				arg32()
@@ -181,7 +181,7 @@ func (p *probe) writeRun() uint32 {
 		labels[k] = fmt.Sprintf("b%d", k)
 	}
 	for k := len(labels) - 1; k >= 0; k-- {
-		c.Block(labels[k], wasm.Void)
+		c.Block(labels[k], wasmasm.Void)
 	}
 	c.Get(f).BrTable(labels...)
 	for _, host := range functions {
@@ -194,7 +194,7 @@ func (p *probe) writeRun() uint32 {
 		case 1:
 			c.Call(p.push)
 		case 2:
-			c.Op(wasm.I64ExtendU).Call(p.push)
+			c.Op(wasmasm.I64ExtendU).Call(p.push)
 		}
 		c.Br("next")
 	}

@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 // done posts a request whose result is {}.
-func done(t *testing.T, h *Host, method, params string) {
+func done(t *testing.T, h *Daemon, method, params string) {
 	t.Helper()
 	must(t, h, method, params)
 }
@@ -193,7 +193,7 @@ func TestDeal(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (steerer{&h.Realm}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
+	if err := (steerer{&h.Instance}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
 		t.Errorf("whoever asked has gone: %v", err)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))
@@ -204,15 +204,15 @@ func TestDeal(t *testing.T) {
 
 // readsMany is a token whose ft_balance_of reads seventy values, and says 0.
 func readsMany() []byte {
-	m := &wasm.Module{}
-	i64s := func(n int) []wasm.ValType { return slices.Repeat([]wasm.ValType{wasm.I64}, n) }
+	m := &wasmasm.Module{}
+	i64s := func(n int) []wasmasm.ValType { return slices.Repeat([]wasmasm.ValType{wasmasm.I64}, n) }
 	read := m.Import("env", "storage_read", i64s(3), i64s(1))
 	value := m.Import("env", "value_return", i64s(2), nil)
 	m.Memory(1, -1)
-	m.Data(new(wasm.Code).I32(1000), []byte(`"0"`))
+	m.Data(new(wasmasm.Code).I32(1000), []byte(`"0"`))
 	f := m.Func(nil, nil)
 	for n := range int64(70) {
-		f.I64(n + 1).I64(0).I64(0).Call(read).Op(wasm.Drop)
+		f.I64(n + 1).I64(0).I64(0).Call(read).Op(wasmasm.Drop)
 	}
 	f.I64(3).I64(1000).Call(value)
 	m.ExportFunc("ft_balance_of", f)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -75,13 +75,13 @@ func BenchmarkBombs(b *testing.B) {
 }
 
 // startBombed starts a node that compiles in processes of their own, as an installed one.
-func startBombed(b *testing.B, interval time.Duration) (*Host, *primitives.KeyFile) {
+func startBombed(b *testing.B, interval time.Duration) (*Daemon, *primitives.KeyFile) {
 	dir := made(b)
 	return openBombed(b, dir, interval)
 }
 
 // openBombed starts it on the folder of a chain.
-func openBombed(b *testing.B, dir string, interval time.Duration) (*Host, *primitives.KeyFile) {
+func openBombed(b *testing.B, dir string, interval time.Duration) (*Daemon, *primitives.KeyFile) {
 	path := filepath.Join(dir, "config.json")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -125,13 +125,13 @@ func openBombed(b *testing.B, dir string, interval time.Duration) (*Host, *primi
 
 // bomber is an account that sends transactions.
 type bomber struct {
-	h     *Host
+	h     *Daemon
 	key   *primitives.KeyFile
 	nonce primitives.Nonce
 }
 
 // newBomber makes an account.
-func newBomber(b *testing.B, h *Host, from *bomber, name string) *bomber {
+func newBomber(b *testing.B, h *Daemon, from *bomber, name string) *bomber {
 	id := primitives.AccountID(name + "." + string(from.key.AccountID))
 	x := &bomber{h: h, key: &primitives.KeyFile{AccountID: id, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, name)}}
 	if cause := from.send(b, "FINAL", id, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(10_000)}, &primitives.AddKey{PublicKey: x.key.PublicKey()}); cause != "" {
@@ -172,7 +172,7 @@ type bombing struct {
 	back              time.Duration // until memory was back
 }
 
-func bombed(b *testing.B, h *Host, honest *bomber, evil []*bomber, codes [][]byte) *bombing {
+func bombed(b *testing.B, h *Daemon, honest *bomber, evil []*bomber, codes [][]byte) *bombing {
 	r := &bombing{}
 	end, ended := make(chan struct{}), new(sync.WaitGroup)
 	var bombsFall atomic.Bool
@@ -258,13 +258,13 @@ func bombed(b *testing.B, h *Host, honest *bomber, evil []*bomber, codes [][]byt
 // vary makes another contract of the same code: what is in custom sections is discarded.
 func vary(code []byte, n int) []byte {
 	note := fmt.Appendf(nil, "bomb %d", n)
-	section := append(wasm.AppendU32(nil, uint32(len(note))), note...)
-	return append(append(append(slices.Clip(code), 0), wasm.AppendU32(nil, uint32(len(section)))...), section...)
+	section := append(wasmasm.AppendU32(nil, uint32(len(note))), note...)
+	return append(append(append(slices.Clip(code), 0), wasmasm.AppendU32(nil, uint32(len(section)))...), section...)
 }
 
 // memoryOf is what this process has in memory and the compilers have besides the binary, which is the same; this process alone; and the
 // number of compilers.
-func memoryOf(h *Host) (all, node int64, children int) {
+func memoryOf(h *Daemon) (all, node int64, children int) {
 	node = resident(os.Getpid(), "VmRSS:")
 	all = node
 	for _, pid := range h.vm.Compilers() {

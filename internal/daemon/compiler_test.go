@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // startWith starts a node whose compiler always aborts on bad.
-func startWith(t *testing.T, dir string, bad []byte) *Host {
+func startWith(t *testing.T, dir string, bad []byte) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -102,13 +102,13 @@ func TestCompilerAborts(t *testing.T) {
 		t.Fatal(err)
 	}
 	me, nonce := key.AccountID, primitives.Nonce(0)
-	next := func(h *Host, actions ...primitives.Action) {
+	next := func(h *Daemon, actions ...primitives.Action) {
 		t.Helper()
 		nonce++
 		act(t, h, key, nonce, actions...)
 	}
 	call := &primitives.FunctionCall{Method: "fib", Gas: 50e12}
-	reads := func(h *Host) {
+	reads := func(h *Daemon) {
 		t.Helper()
 		for range 3 {
 			if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": me,
@@ -127,7 +127,7 @@ func TestCompilerAborts(t *testing.T) {
 			}
 		}
 	}
-	halted := func(h *Host, want bool) {
+	halted := func(h *Daemon, want bool) {
 		t.Helper()
 		var status struct {
 			Halted *struct{ Reason string }

@@ -36,7 +36,7 @@ const (
 
 // control answers at the socket.
 type control struct {
-	h     *Host
+	h     *Daemon
 	l     net.Listener
 	turns chan struct{}
 	mu    sync.Mutex
@@ -47,7 +47,7 @@ type control struct {
 }
 
 // listenControl begins to answer. A system that has no such sockets, or no room for the name of this one, gives nil with the reason.
-func (h *Host) listenControl() (*control, error) {
+func (h *Daemon) listenControl() (*control, error) {
 	path := filepath.Join(h.home.Paths.Data, controlName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 )
 
 // get reads a path.
-func get(t *testing.T, h *Host, path string) (status int, body string) {
+func get(t *testing.T, h *Daemon, path string) (status int, body string) {
 	t.Helper()
 	r, err := http.Get("http://" + h.Addr.String() + path)
 	if err != nil {

@@ -14,7 +14,7 @@ var ErrRoom = errors.New("the disk has room again: the node begins again to writ
 const fullReminder = time.Minute
 
 // room takes up that the disk is full, or has room again (nil).
-func (h *Host) room(f *storage.Full) {
+func (h *Daemon) room(f *storage.Full) {
 	switch {
 	case f == nil:
 		h.log.Info("the disk has room again: writing goes on")
@@ -26,7 +26,7 @@ func (h *Host) room(f *storage.Full) {
 }
 
 // begin has the node started anew.
-func (h *Host) begin() {
+func (h *Daemon) begin() {
 	if !h.again {
 		h.log.Error("the disk has room again; restart the node, which takes no writes before")
 		return
@@ -38,7 +38,7 @@ func (h *Host) begin() {
 }
 
 // sayFull says it, and again for as long as it is so.
-func (h *Host) sayFull(f *storage.Full) {
+func (h *Daemon) sayFull(f *storage.Full) {
 	h.log.Errorf("the disk is full: %v. No blocks are stored and no transactions are taken; reads go on. Make room, and writing goes on by itself", f.Err)
 	time.AfterFunc(fullReminder, func() {
 		select {

@@ -265,7 +265,7 @@ func TestStopBesideDump(t *testing.T) {
 		t.Errorf("the store was closed under what had not ended: %v", err)
 	}
 	h.control.all.Done()
-	if err := errors.Join(h.Engine.Fold(), h.store.Close()); err != nil {
+	if err := errors.Join(h.Engine.AdvanceFlatHead(), h.store.Close()); err != nil {
 		t.Error(err)
 	}
 	h.vm.Close()

@@ -39,7 +39,7 @@ func followsFeeds(o *Options) {
 }
 
 // openFeeds makes what asks the feeds; they are asked when the node has started.
-func (h *Host) openFeeds(sources []blockfeed.Source, track engine.Track, no *node.Options) {
+func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *node.Options) {
 	f := &feeds{tip: func() primitives.Height { return h.Engine.Tip().Height() }, ended: make(chan struct{})}
 	f.Runner = blockfeed.New(blockfeed.Options{
 		Sources: sources, Tip: f.tip, Older: h.hashesBefore, Partial: track != nil,
@@ -58,13 +58,13 @@ func (h *Host) openFeeds(sources []blockfeed.Source, track engine.Track, no *nod
 }
 
 // admitTold tells whether a block's header may be the chain's: its producer has signed it, with these headers of chunks.
-func (h *Host) admitTold(b *primitives.Block) error {
-	a, err := h.Engine.Admit(b)
+func (h *Daemon) admitTold(b *primitives.Block) error {
+	a, err := h.Engine.Precheck(b)
 	switch {
 	case errors.Is(err, engine.ErrKnown), errors.Is(err, engine.ErrOld):
 		return blockfeed.ErrPassed
 	case err != nil && engine.VerdictOf(err) == engine.Bad:
-		return &blockdoc.Lie{Where: "block.header", Err: err}
+		return &blockdoc.MismatchError{Where: "block.header", Err: err}
 	case err == nil && a.Standing == blockpool.Stranger: // of an epoch that the blocks before will tell of
 		return blockfeed.ErrNotYet
 	}
@@ -72,7 +72,7 @@ func (h *Host) admitTold(b *primitives.Block) error {
 }
 
 // checkCheckpoint refuses a folder whose chain does not have a block.
-func (h *Host) checkCheckpoint(want primitives.Hash) error {
+func (h *Daemon) checkCheckpoint(want primitives.Hash) error {
 	if want.IsZero() || want == h.Engine.Genesis().Hash {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (h *Host) checkCheckpoint(want primitives.Hash) error {
 }
 
 // wanted tells which shards are held in an epoch.
-func (h *Host) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wanted, err error) {
+func (h *Daemon) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wanted, err error) {
 	w = new(blockdoc.Wanted)
 	err = h.Engine.Epochs(func(m *epoch.Manager) (err error) {
 		w.Layout, err = m.ShardLayout(id)
@@ -106,7 +106,7 @@ func (h *Host) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.Wa
 }
 
 // hashesBefore yields the hashes of the stored blocks that a transaction may refer to, the newest first.
-func (h *Host) hashesBefore(yield func(primitives.Hash) bool) {
+func (h *Daemon) hashesBefore(yield func(primitives.Hash) bool) {
 	at := h.Engine.Tip().Height()
 	first := h.Engine.Chain().Height
 	if validity := primitives.Height(h.home.Genesis.TransactionValidityPeriod); at > first+validity {

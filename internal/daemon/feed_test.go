@@ -30,7 +30,7 @@ import (
 )
 
 // unhurried starts a node that waits for transactions as long as it may take to compile a contract on a machine that has much to do.
-func unhurried(t *testing.T, dir string) *Host {
+func unhurried(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func unhurried(t *testing.T, dir string) *Host {
 }
 
 // fed starts a node that follows feeds.
-func fed(t *testing.T, dir string, feeds ...string) *Host {
+func fed(t *testing.T, dir string, feeds ...string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func checkpoint(t *testing.T, from string) (dir string) {
 
 // sameRoots holds a follower's blocks to those of the node that made them: hash, and what each shard came to at each height: state root, outcome root,
 // gas, congestion. It counts blocks and epochs.
-func sameRoots(t *testing.T, a, b *Host, from primitives.Height) (blocks, epochs int) {
+func sameRoots(t *testing.T, a, b *Daemon, from primitives.Height) (blocks, epochs int) {
 	t.Helper()
 	seen := map[primitives.EpochID]bool{}
 	for height := from; height <= a.Engine.Head().Height(); height++ {
@@ -133,7 +133,7 @@ func sameRoots(t *testing.T, a, b *Host, from primitives.Height) (blocks, epochs
 }
 
 // liar is a feed that gives what another has, but for what it does to it.
-func liar(t *testing.T, of *Host, do func(w http.ResponseWriter, r *http.Request, body []byte)) string {
+func liar(t *testing.T, of *Daemon, do func(w http.ResponseWriter, r *http.Request, body []byte)) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in, _ := io.ReadAll(r.Body)
@@ -200,7 +200,7 @@ func forge(body []byte) []byte {
 }
 
 // lakeOf is a bucket in the layout of NEAR Lake that has a node's blocks, as a server compatible with S3 shows it.
-func lakeOf(t *testing.T, of *Host) string {
+func lakeOf(t *testing.T, of *Daemon) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := of.Engine.Head().Height()
@@ -257,7 +257,7 @@ func lakeOf(t *testing.T, of *Host) string {
 }
 
 // busy gives a chain things to do: transfers between shards, contracts that call each other, code that comes to an account by another's transaction.
-func busy(t *testing.T, h *Host, key *primitives.KeyFile, nonce *primitives.Nonce, n int) {
+func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.Nonce, n int) {
 	t.Helper()
 	send := func(to primitives.AccountID, actions ...primitives.Action) {
 		t.Helper()
@@ -468,7 +468,7 @@ func TestFollowAccounts(t *testing.T) {
 		compared++
 	}
 	t.Logf("%d blocks, %d transactions", compared, nonce)
-	account := func(h *Host, id primitives.AccountID) (out json.RawMessage, fault string) {
+	account := func(h *Daemon, id primitives.AccountID) (out json.RawMessage, fault string) {
 		fault = rpcOf(t, h, "query", fmt.Sprintf(`{"request_type":"view_account","finality":"optimistic","account_id":%q}`, id), &out)
 		return out, fault
 	}
@@ -500,7 +500,7 @@ func TestFollowLag(t *testing.T) {
 			mu.Unlock()
 		}
 	}
-	begin := func(dir string, observe func(*messages.BlockAccepted), feeds ...blockfeed.Source) *Host {
+	begin := func(dir string, observe func(*messages.BlockAccepted), feeds ...blockfeed.Source) *Daemon {
 		t.Helper()
 		hm, err := home.Load(dir)
 		if err != nil {

@@ -43,7 +43,7 @@ func ForkOptions(dir string, c *config.Config) fork.Options {
 }
 
 // openFork opens the way to the chain that a home is a fork of; nil: it is none.
-func (h *Host) openFork(hm *home.Home, other http.RoundTripper, check bool) (*forked, error) {
+func (h *Daemon) openFork(hm *home.Home, other http.RoundTripper, check bool) (*forked, error) {
 	pin, err := fork.ReadPin(hm.Paths.Dir)
 	if pin == nil || err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func site(text string) string {
 }
 
 // chainOf reads what a home's chain begins with. That of a fork has the name of the other chain, and epochs of its own.
-func chainOf(hm *home.Home, f *forked) (*engine.Chain, error) {
+func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	g := hm.Genesis
 	if f != nil {
 		own := *g
@@ -100,7 +100,7 @@ func chainOf(hm *home.Home, f *forked) (*engine.Chain, error) {
 }
 
 // forkClock is the time of a fork's blocks: it goes on from its head, however long ago that was.
-func forkClock(head *engine.Entry) func() uint64 {
+func forkClock(head *engine.BlockNode) func() uint64 {
 	begun, from := time.Now(), head.Header().Timestamp
 	return func() uint64 { return from + 1 + uint64(time.Since(begun)) }
 }
@@ -173,7 +173,7 @@ func (s steerer) forkStatus() (view.Fork, error) {
 }
 
 // follow brings live accounts to what they are on the other chain, each time that has a newer final block, until ctx ends.
-func (h *Host) follow(ctx context.Context, every time.Duration) {
+func (h *Daemon) follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -189,7 +189,7 @@ func (h *Host) follow(ctx context.Context, every time.Duration) {
 }
 
 // refresh is one step of follow.
-func (h *Host) refresh(ctx context.Context) error {
+func (h *Daemon) refresh(ctx context.Context) error {
 	f := h.fork
 	f.mu.Lock()
 	accounts, shown := slices.Clone(f.live), f.at
@@ -215,7 +215,7 @@ func (h *Host) refresh(ctx context.Context) error {
 }
 
 // appendFork appends what became of the questions to the other chain's node.
-func (h *Host) appendFork(b []byte) []byte {
+func (h *Daemon) appendFork(b []byte) []byte {
 	if h.fork == nil {
 		return b
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // included waits until a pool has a transaction.
-func included(t *testing.T, h *Host) {
+func included(t *testing.T, h *Daemon) {
 	t.Helper()
 	eventually(t, "in the pool", func() bool { return h.Node.Waiting() > 0 })
 }

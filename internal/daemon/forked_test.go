@@ -25,7 +25,7 @@ import (
 
 // upstream is a chain with a token, something to send it to, and a transaction that does.
 type upstream struct {
-	*Host
+	*Daemon
 	key   *primitives.KeyFile
 	nonce primitives.Nonce
 	tx    string // as it was submitted
@@ -41,8 +41,8 @@ const (
 func newUpstream(t testing.TB) *upstream {
 	t.Helper()
 	dir := made(t)
-	u := &upstream{Host: mustStart(t, dir)}
-	t.Cleanup(func() { stop(t, u.Host) })
+	u := &upstream{Daemon: mustStart(t, dir)}
+	t.Cleanup(func() { stop(t, u.Daemon) })
 	var err error
 	if u.key, err = home.ReadKeyFile(filepath.Join(dir, "validator_key.json")); err != nil {
 		t.Fatal(err)
@@ -64,9 +64,9 @@ func call(method, args string, deposit primitives.Balance) primitives.Action {
 func (u *upstream) send(t testing.TB, to primitives.AccountID, actions ...primitives.Action) (string, primitives.Hash) {
 	t.Helper()
 	u.nonce++
-	signed, hash := encode(draft(u.Host, u.key, u.nonce, to, actions...), u.key)
+	signed, hash := encode(draft(u.Daemon, u.key, u.nonce, to, actions...), u.key)
 	var status txStatus
-	if cause := ask(t, u.Host, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" || !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
+	if cause := ask(t, u.Daemon, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" || !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
 		t.Fatalf("to %s: %s %s", to, cause, status.Status)
 	}
 	return signed, hash
@@ -110,7 +110,7 @@ func set(t testing.TB, dir, what string) {
 	}
 }
 
-func startFork(t testing.TB, dir string, other http.RoundTripper) *Host {
+func startFork(t testing.TB, dir string, other http.RoundTripper) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -124,7 +124,7 @@ func startFork(t testing.TB, dir string, other http.RoundTripper) *Host {
 }
 
 // inProcess reaches a node without the network.
-func inProcess(t testing.TB, h *Host) http.RoundTripper {
+func inProcess(t testing.TB, h *Daemon) http.RoundTripper {
 	t.Helper()
 	l := fasthttputil.NewInmemoryListener()
 	t.Cleanup(func() { _ = l.Close() })
@@ -162,7 +162,7 @@ func (w *whole) String() string {
 	return b.String()
 }
 
-func statusOf(t testing.TB, h *Host, hash primitives.Hash) string {
+func statusOf(t testing.TB, h *Daemon, hash primitives.Hash) string {
 	t.Helper()
 	var w whole
 	if cause := ask(t, h, "EXPERIMENTAL_tx_status", map[string]any{"tx_hash": hash.String(), "sender_account_id": "test.near", "wait_until": "EXECUTED_OPTIMISTIC"}, &w); cause != "" {
@@ -171,7 +171,7 @@ func statusOf(t testing.TB, h *Host, hash primitives.Hash) string {
 	return w.String()
 }
 
-func forkStatusOf(t testing.TB, h *Host, params any) (s struct {
+func forkStatusOf(t testing.TB, h *Daemon, params any) (s struct {
 	URL     string
 	ChainID string `json:"chain_id"`
 	Height  uint64 `json:"block_height"`
@@ -195,7 +195,7 @@ func forkStatusOf(t testing.TB, h *Host, params any) (s struct {
 // outcome, id, log, unit of gas, step of the profile. So over HTTP and within a process.
 func TestForkReplays(t *testing.T) {
 	u := newUpstream(t)
-	want := statusOf(t, u.Host, u.hash)
+	want := statusOf(t, u.Daemon, u.hash)
 	if strings.Count(want, "\n") < 7 || strings.Count(want, "TOUCHING_TRIE_NODE") < 2 {
 		t.Fatalf("the transaction does too little: %s", want)
 	}
@@ -204,7 +204,7 @@ func TestForkReplays(t *testing.T) {
 			var other http.RoundTripper
 			url := u.url()
 			if way != "HTTP" {
-				other, url = inProcess(t, u.Host), "http://upstream"
+				other, url = inProcess(t, u.Daemon), "http://upstream"
 			}
 			dir := madeFork(t, fmt.Sprintf("%s@tx:%v", url, u.hash), fork.Options{Transport: other})
 			h := startFork(t, dir, other)
@@ -231,7 +231,7 @@ func TestForkReplays(t *testing.T) {
 	}
 }
 
-func balance(t testing.TB, h *Host, of string) string {
+func balance(t testing.TB, h *Daemon, of string) string {
 	t.Helper()
 	var text []byte
 	args := base64.StdEncoding.EncodeToString([]byte(`{"account_id":"` + of + `"}`))
@@ -266,11 +266,11 @@ func TestFork(t *testing.T) {
 	if got := statusOf(t, h, hash); !strings.HasPrefix(got, `{"SuccessValue"`) {
 		t.Fatal(got)
 	}
-	if here, there := balance(t, h, defi), balance(t, u.Host, defi); here != "111" || there != "100" {
+	if here, there := balance(t, h, defi), balance(t, u.Daemon, defi); here != "111" || there != "100" {
 		t.Errorf("%s has %s here and %s there", defi, here, there)
 	}
 	for _, account := range []string{token, "nobody.near", defi} {
-		show := func(h *Host, request string, at any) string {
+		show := func(h *Daemon, request string, at any) string {
 			q := map[string]any{"request_type": request, "account_id": account, "prefix_base64": "", "include_proof": false}
 			if at == nil {
 				q["finality"] = "optimistic"
@@ -289,7 +289,7 @@ func TestFork(t *testing.T) {
 			if account == token && (request == "view_state" || request == "view_account") {
 				continue // it has changed here
 			}
-			if got, want := show(h, request, nil), show(u.Host, request, pinned); got != want {
+			if got, want := show(h, request, nil), show(u.Daemon, request, pinned); got != want {
 				t.Errorf("%s of %s: %s, want %s", request, account, got, want)
 			}
 		}
@@ -376,7 +376,7 @@ func TestForkFirst(t *testing.T) {
 	testutil.Soon(t, "the first answer of a contract, beside round trips,", 300*time.Millisecond, 40, func() time.Duration {
 		begun := time.Now()
 		for range 8 {
-			chainID(t, u.Host)
+			chainID(t, u.Daemon)
 		}
 		trips := time.Since(begun) // what eight take
 		begun = time.Now()

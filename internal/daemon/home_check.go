@@ -45,7 +45,7 @@ func beginInMemory(dir string) error {
 		return err
 	}
 	defer func() { _ = store.Close() }()
-	h := &Host{Realm: Realm{home: hm, store: store}}
+	h := &Daemon{Instance: Instance{home: hm, store: store}}
 	connected := networkAddr(&hm.Config.Network) != ""
 	hold, err := holdings(hm, connected)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestCheckHomeAgreesWithStart(t *testing.T) {
 			x.edit(t, dir)
 			r := CheckHome(dir)
 			hm, err := home.Load(dir)
-			var h *Host
+			var h *Daemon
 			if err == nil {
 				hm.Config.RPC.PrometheusAddr = ""
 				if h, err = Start(Options{Home: hm, NoRPC: true}); err == nil {

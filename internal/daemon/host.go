@@ -72,9 +72,9 @@ type Options struct {
 	known map[string]json.RawMessage // of the node in whose place this one goes on, see GoOn
 }
 
-// Host is a running node.
-type Host struct {
-	Realm
+// Daemon is a running node.
+type Daemon struct {
+	Instance
 	Addr net.Addr // of the RPC; nil: there is none
 
 	build      string // what the program calls itself
@@ -84,9 +84,9 @@ type Host struct {
 	metrics    *metricsServer
 	network    net.Addr // where they may connect
 	tap        func(tcp.Tapped)
-	libp2p     libp2p.Counters
-	way        atomic.Pointer[libp2p.Way] // the last one
-	listened   bool                       // the network's actor has taken its first listener
+	libp2p     libp2p.Metrics
+	way        atomic.Pointer[libp2p.Transport] // the last one
+	listened   bool                             // the network's actor has taken its first listener
 	stop       context.CancelFunc
 	control    *control                    // nil: the system has no such sockets
 	arrivals   *arrivals                   // nil: it begins with the genesis
@@ -115,12 +115,12 @@ const GCPercent = 50
 
 // Start binds what it listens on, opens everything, and begins to make blocks and to answer. What has been begun when something
 // fails is undone in the opposite order.
-func Start(o Options) (_ *Host, err error) {
+func Start(o Options) (_ *Daemon, err error) {
 	if o.Log == nil {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Daemon{Instance: Instance{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	h.cpu.percent(h.began) // what the process took before is not the node's
 	h.worlds = newWorlds(h)
 	h.again = o.Again
@@ -193,7 +193,7 @@ func Start(o Options) (_ *Host, err error) {
 }
 
 // open opens store, engine and node.
-func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
+func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	hm, c := o.Home, o.Home.Config
 	if !o.Trust && !storage.Exists(hm.Paths.Data) { // once there is a store, its genesis is known by its fingerprint
 		if err := hm.Records(func(genesis.Record) error { return nil }); err != nil {
@@ -219,7 +219,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if h.fork, err = h.openFork(hm, o.Other, true); err != nil {
 		return err
 	}
-	var base engine.Base
+	var base engine.RemoteState
 	if h.fork != nil {
 		base = h.fork
 		*undo = append(*undo, h.fork.Close)
@@ -339,7 +339,7 @@ func inHome(hm *home.Home, path string) string {
 const undoLimit = 5 * time.Second
 
 // look makes what answers for the chain.
-func (h *Host) look(o *Options, undo *[]func()) {
+func (h *Daemon) look(o *Options, undo *[]func()) {
 	hm, c := o.Home, o.Home.Config
 	h.views = viewpool.New(viewpool.Options{Timeout: c.RPC.PollingTimeout, Queue: int(c.RPC.Limits.Views), Alarm: func(e *viewpool.PanicError) {
 		h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
@@ -347,7 +347,7 @@ func (h *Host) look(o *Options, undo *[]func()) {
 	*undo = append(*undo, h.views.Close)
 	h.back = backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{&h.Realm},
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{&h.Instance},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
 	switch {
@@ -362,7 +362,7 @@ func (h *Host) look(o *Options, undo *[]func()) {
 }
 
 // answer makes the RPC and serves it.
-func (h *Host) answer(ports *ports) (err error) {
+func (h *Daemon) answer(ports *ports) (err error) {
 	hm, c, back := h.home, h.home.Config, h.back
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
@@ -389,7 +389,7 @@ func (h *Host) answer(ports *ports) (err error) {
 }
 
 // vmOptions say where contracts are kept, and how they are compiled.
-func (h *Host) vmOptions(o *Options) vm.Options {
+func (h *Daemon) vmOptions(o *Options) vm.Options {
 	c := o.Home.Config
 	if vmengine.ThreadPerRun() {
 		h.log.Warn("threads have stacks too small for contracts, and this system's C library has no way to make them larger, so each call starts one of its own and takes some 20 us longer")
@@ -419,7 +419,7 @@ func executable() string {
 }
 
 // Failed tells when the RPC has ended by itself.
-func (h *Host) Failed() <-chan error { return h.failed }
+func (h *Daemon) Failed() <-chan error { return h.failed }
 
 // openStore opens the data folder, which belongs to one chain and one process. reads: on a full disk it is opened for reads.
 func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
@@ -488,7 +488,7 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 
 // maxIdle is how old the head of a healthy node may be: ten times the longest block delay (rpc.md 3.1); without bound where
 // blocks are made on demand, and in a fork, whose time is that of the other chain.
-func (h *Host) maxIdle(c *config.Config) time.Duration {
+func (h *Daemon) maxIdle(c *config.Config) time.Duration {
 	if c.Production == config.Manual || h.fork != nil {
 		return 0
 	}
@@ -503,7 +503,7 @@ func keepEpochs(c *config.Config) uint64 {
 	return c.GCEpochsToKeep
 }
 
-func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe func(*messages.BlockAccepted), build string) node.Options {
+func (h *Daemon) nodeOptions(hm *home.Home, checker *signature.Checker, observe func(*messages.BlockAccepted), build string) node.Options {
 	c := hm.Config
 	o := node.Options{
 		Engine: h.Engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{},

@@ -29,7 +29,7 @@ func made(t testing.TB) (dir string) {
 	return dir
 }
 
-func start(t testing.TB, dir string) (*Host, error) {
+func start(t testing.TB, dir string) (*Daemon, error) {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func start(t testing.TB, dir string) (*Host, error) {
 	return Start(Options{Home: hm, Listen: "127.0.0.1:0"})
 }
 
-func mustStart(t testing.TB, dir string) *Host {
+func mustStart(t testing.TB, dir string) *Daemon {
 	t.Helper()
 	h, err := start(t, dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func mustStart(t testing.TB, dir string) *Host {
 	return h
 }
 
-func stop(t testing.TB, h *Host) {
+func stop(t testing.TB, h *Daemon) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -57,7 +57,7 @@ func stop(t testing.TB, h *Host) {
 }
 
 // chainID asks a node for its status.
-func chainID(t *testing.T, h *Host) string {
+func chainID(t *testing.T, h *Daemon) string {
 	t.Helper()
 	r, err := http.Get("http://" + h.Addr.String() + "/status")
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 
 // stranger is a peer that says what it likes.
 type stranger struct {
-	*tcp.Host
+	*tcp.Server
 	got chan near.Deliver
 }
 
-func strangerOf(t *testing.T, h *Host, name string) *stranger {
+func strangerOf(t *testing.T, h *Daemon, name string) *stranger {
 	t.Helper()
 	s := &stranger{got: make(chan near.Deliver, 1024)}
 	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, name), Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0"),
@@ -37,7 +37,7 @@ func strangerOf(t *testing.T, h *Host, name string) *stranger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Host = on
+	s.Server = on
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- on.Run(ctx) }()
@@ -66,7 +66,7 @@ func answerOf[T wire.Message](t *testing.T, s *stranger) T {
 }
 
 // count is a number that the network tells of itself.
-func count(t *testing.T, h *Host, name string) (n int) {
+func count(t *testing.T, h *Daemon, name string) (n int) {
 	t.Helper()
 	for line := range strings.Lines(string(h.front.Metrics(nil))) {
 		if strings.HasPrefix(line, name+" ") {

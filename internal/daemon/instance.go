@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Realm is one chain of a process: that of its folder, or a world.
-type Realm struct {
+// Instance is one chain of a process: that of its folder, or a world.
+type Instance struct {
 	Engine *engine.Engine
 	Node   *node.Node
 
@@ -29,7 +29,7 @@ type Realm struct {
 	back      *backend.Backend // nil: nobody asks
 	snapshots snapshots
 	worlds    *worlds                    // of the process
-	front     *network.Front             // nil: there are no other nodes
+	front     *network.Status            // nil: there are no other nodes
 	feeds     *feeds                     // nil: it follows none
 	together  bool                       // it makes blocks with other validators
 	key       func() *primitives.KeyFile // of the validator now, where that may change: of who makes blocks with others
@@ -38,10 +38,10 @@ type Realm struct {
 }
 
 // Backend is what answers for the chain to who asks in this process; nil: nobody does (Options.Inside).
-func (r *Realm) Backend() *backend.Backend { return r.back }
+func (r *Instance) Backend() *backend.Backend { return r.back }
 
 // World makes a world that goes on from this chain, for who asks it in this process: it does not end because nobody asks.
-func (r *Realm) World(ctx context.Context, q *view.NewWorld) (*Realm, error) {
+func (r *Instance) World(ctx context.Context, q *view.NewWorld) (*Instance, error) {
 	s := steerer{r}
 	if err := s.alone(); err != nil {
 		return nil, err
@@ -50,11 +50,11 @@ func (r *Realm) World(ctx context.Context, q *view.NewWorld) (*Realm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &w.Realm, nil
+	return &w.Instance, nil
 }
 
 // End ends a world, with those that go on from it, and waits until nothing is left.
-func (r *Realm) End() error {
+func (r *Instance) End() error {
 	w := r.worlds.find(r.id)
 	if w == nil {
 		return nil

@@ -21,7 +21,7 @@ type publishing struct {
 	followed  func()            // it tells of blocks no more
 	server    *jetstream.Server // nil: it is elsewhere
 	publisher *jetstream.Publisher
-	answers   *jetstream.Answers
+	answers   *jetstream.Responder
 	told      *jetstream.BlocksOptions  // nil: indexers are told nothing there
 	blocks    *jetstream.BlockPublisher // as soon as there is what answers for the chain
 }
@@ -30,7 +30,7 @@ type publishing struct {
 const storeBytes = 256 << 20
 
 // publish begins, once the node runs. Where the server is not there, or full, the node goes on all the same.
-func (h *Host) publish(hm *home.Home, track engine.Track) (p *publishing, err error) {
+func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err error) {
 	c := &hm.Config.JetStream
 	switch {
 	case track != nil:
@@ -70,7 +70,7 @@ func (h *Host) publish(hm *home.Home, track engine.Track) (p *publishing, err er
 		o.Sign = hm.NodeKey.SecretKey.Sign
 	}
 	p.publisher = jetstream.NewPublisher(o)
-	p.answers, err = jetstream.Answer(jetstream.AnswersOptions{
+	p.answers, err = jetstream.Answer(jetstream.ResponderOptions{
 		Link: link, Names: names, Submit: h.submitOthers, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots), Published: p.publisher.Published, Sign: o.Sign,
 	})
 	if err != nil {
@@ -115,12 +115,12 @@ func (p *publishing) close() {
 }
 
 // submitOthers puts a transaction of a replica into its pool.
-func (h *Host) submitOthers(ctx context.Context, raw []byte) error {
+func (h *Daemon) submitOthers(ctx context.Context, raw []byte) error {
 	tx := new(primitives.SignedTransaction)
 	if err := borsh.Unmarshal(raw, tx); err != nil {
 		return fmt.Errorf("%w: %w", jetstream.ErrRefused, err)
 	}
-	for _, r := range h.Node.SubmitOthers("replicas", []*primitives.SignedTransaction{tx}) {
+	for _, r := range h.Node.SubmitFromPeers("replicas", []*primitives.SignedTransaction{tx}) {
 		select {
 		case <-r.Done():
 			answers := r.Answers()
@@ -142,8 +142,8 @@ func (h *Host) submitOthers(ctx context.Context, raw []byte) error {
 }
 
 // snapshotForReplica takes a clone of the folder.
-func (h *Host) snapshotForReplica() (*jetstream.Opened, error) {
-	c, err := h.store.Clone()
+func (h *Daemon) snapshotForReplica() (*jetstream.Opened, error) {
+	c, err := h.store.SnapshotStream()
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (x shipped) Beginning() (string, error) {
 		return "", err
 	}
 	if size > x.most/4 || at.Segment > 0 {
-		at = x.s.Unfolded()
+		at = x.s.AboveFlatHead()
 	}
 	return at.String(), nil
 }
@@ -178,7 +178,7 @@ func (x shipped) Records(from string, f func(jetstream.Record) bool) (string, er
 	if err != nil {
 		return from, fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}
-	next, err := x.s.Shipments(at, func(s storage.Shipment) bool {
+	next, err := x.s.LogRecords(at, func(s storage.LogRecords) bool {
 		return f(jetstream.Record{At: s.At.String(), Next: s.Next.String(), Height: s.Ref.Height, Hash: s.Ref.Hash, Prev: s.Prev.Hash, Back: s.Back, Payload: s.Payload})
 	})
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrDamaged) {
@@ -188,7 +188,7 @@ func (x shipped) Records(from string, f func(jetstream.Record) bool) (string, er
 }
 
 // observes has who publishes told of blocks that are on disk, before whoever else is.
-func (h *Host) observes(other func(*messages.BlockAccepted)) func(*messages.BlockAccepted) {
+func (h *Daemon) observes(other func(*messages.BlockAccepted)) func(*messages.BlockAccepted) {
 	return func(m *messages.BlockAccepted) {
 		if p := h.publishing.Load(); p != nil {
 			p.publisher.Wake()

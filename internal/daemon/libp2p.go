@@ -11,7 +11,7 @@ import (
 )
 
 // overLibp2p says how the node is reached by libp2p; nil: it is not. at is where network.addr led.
-func (h *Host) overLibp2p(at net.Addr) (*libp2p.Options, error) {
+func (h *Daemon) overLibp2p(at net.Addr) (*libp2p.Options, error) {
 	c := &h.home.Config.Network
 	if c.Transport != config.OverLibp2p && c.Transport != config.Both {
 		return nil, nil
@@ -49,7 +49,7 @@ func (h *Host) overLibp2p(at net.Addr) (*libp2p.Options, error) {
 }
 
 // listenLibp2p listens, and says under which names others reach it.
-func (h *Host) listenLibp2p(o *libp2p.Options) (*libp2p.Way, error) {
+func (h *Daemon) listenLibp2p(o *libp2p.Options) (*libp2p.Transport, error) {
 	way, err := libp2p.New(*o)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 // over starts a node of a network over a transport; near by libp2p if it has both.
-func over(t *testing.T, dir, transport, boot string) *Host {
+func over(t *testing.T, dir, transport, boot string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {

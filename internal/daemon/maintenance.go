@@ -28,7 +28,7 @@ const (
 )
 
 // sayObstacle logs what keeps the node from making blocks, or that nothing does any more.
-func (h *Host) sayObstacle(reason string) {
+func (h *Daemon) sayObstacle(reason string) {
 	if reason == "" {
 		h.log.Info("this node makes blocks again")
 		return
@@ -37,7 +37,7 @@ func (h *Host) sayObstacle(reason string) {
 }
 
 // keepUp begins the upkeep, which ends with ctx.
-func (h *Host) keepUp(ctx context.Context, c *config.Config, said string) {
+func (h *Daemon) keepUp(ctx context.Context, c *config.Config, said string) {
 	done := h.upkeep
 	go func() {
 		defer close(done)
@@ -47,14 +47,14 @@ func (h *Host) keepUp(ctx context.Context, c *config.Config, said string) {
 }
 
 // survive ends the upkeep where it panics, and nothing else: the chain does not rest on it.
-func (h *Host) survive() {
+func (h *Daemon) survive() {
 	if p := recover(); p != nil {
 		h.log.Errorf("upkeep has failed and ends until the node is restarted; nothing is collected any more: %v\n%s", p, debug.Stack())
 	}
 }
 
 // maintain tells when the node can make no blocks any more, checks the states once, and collects garbage until ctx ends.
-func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
+func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
 	defer watch.Stop()
@@ -89,12 +89,12 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 }
 
 // collect removes some of what is older than what is kept, but nothing that the chain, or who is to hold a shard, has need of.
-func (h *Host) collect(c *config.Config) (storage.Collected, error) {
+func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	from, err := h.Engine.KeepFrom()
 	if err != nil {
-		return storage.Collected{}, err
+		return storage.GCResult{}, err
 	}
-	return h.store.Collect(storage.CollectOptions{
+	return h.store.CollectGarbage(storage.GCOptions{
 		KeepEpochs: int(c.GCEpochsToKeep), From: from, Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
 		MaxHeights: int(max(h.live.blocksLimit(), 1)),
 	})
@@ -109,7 +109,7 @@ func collectAgain(period time.Duration, found bool) time.Duration {
 }
 
 // verify reads all states once and compares their hashes, while the node already works.
-func (h *Host) verify(ctx context.Context) {
+func (h *Daemon) verify(ctx context.Context) {
 	begin := time.Now()
 	if err := h.Engine.Preload(func() bool { return ctx.Err() != nil }); err != nil {
 		h.log.WithError(err).Error("the stored state is damaged: what this node answers and makes can't be trusted; stop it and restore the data folder")

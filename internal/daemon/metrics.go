@@ -19,7 +19,7 @@ func appendMetric(b []byte, kind, name, help string, v float64) []byte {
 }
 
 // appendChain appends the figures of a chain in Prometheus text: nearcore's names where it has one. sync is near_sync_status.
-func (h *Realm) appendChain(b []byte, sync float64) []byte {
+func (h *Instance) appendChain(b []byte, sync float64) []byte {
 	head, s := h.Engine.Head(), h.store.Stats()
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	hd := head.Header()
@@ -37,7 +37,7 @@ func (h *Realm) appendChain(b []byte, sync float64) []byte {
 }
 
 // appendMetrics appends the node's metrics.
-func (h *Host) appendMetrics(b []byte) []byte {
+func (h *Daemon) appendMetrics(b []byte) []byte {
 	status := 0.
 	if h.front != nil {
 		switch syncing, _ := h.front.Syncing(); {
@@ -80,7 +80,7 @@ func (h *Host) appendMetrics(b []byte) []byte {
 const blockSync = 7
 
 // appendContracts appends what became of contracts' code.
-func (h *Host) appendContracts(b []byte) []byte {
+func (h *Daemon) appendContracts(b []byte) []byte {
 	s := h.vm.Stats()
 	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
 	row("counter", "troupe_contract_cache_hits", "Calls whose code was loaded", float64(s.Hits))

@@ -12,7 +12,7 @@ import (
 
 // appendNear appends figures of the chain by the names that nearcore has for them and dashboards know; those of the node's counters are in
 // actors/node.
-func (h *Realm) appendNear(b []byte) []byte {
+func (h *Instance) appendNear(b []byte) []byte {
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	height := float64(h.Engine.Head().Height())
 	if at, err := h.Engine.HeaderHead(); err == nil {
@@ -26,7 +26,7 @@ func (h *Realm) appendNear(b []byte) []byte {
 }
 
 // appendEpoch appends the validators of the head's epoch, and what they have done.
-func (h *Realm) appendEpoch(b []byte) []byte {
+func (h *Instance) appendEpoch(b []byte) []byte {
 	if h.back == nil {
 		return b
 	}
@@ -92,7 +92,7 @@ func (h *Realm) appendEpoch(b []byte) []byte {
 }
 
 // appendCongestion appends how congested each shard is at the head.
-func (h *Realm) appendCongestion(b []byte) []byte {
+func (h *Instance) appendCongestion(b []byte) []byte {
 	type row struct {
 		shard string
 		value string
@@ -161,7 +161,7 @@ func appendHistogram(b []byte, name, labels string, x *engine.Histogram) []byte 
 }
 
 // appendProcess appends what the process is and takes.
-func (h *Host) appendProcess(b []byte) []byte {
+func (h *Daemon) appendProcess(b []byte) []byte {
 	b = fmt.Appendf(b, "# HELP near_build_info Metric whose labels indicate the node's version\n# TYPE near_build_info counter\nnear_build_info{build=%q,release=%q,rustc_version=\"\"} 1\n", h.version.Build, h.version.Version)
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	gauge("near_boot_time_seconds", "Unix timestamp in seconds of the moment the client was started", float64(h.began.Unix()))
@@ -180,7 +180,7 @@ func (h *Host) appendProcess(b []byte) []byte {
 }
 
 // appendStorage appends what the store and its index do.
-func (h *Host) appendStorage(b []byte) []byte {
+func (h *Daemon) appendStorage(b []byte) []byte {
 	s := h.store.Stats()
 	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
 	row("counter", "troupe_storage_log_bytes_total", "Bytes written to the log of blocks", float64(s.LogBytes))

@@ -3,7 +3,7 @@ package daemon
 import "fmt"
 
 // appendShards appends which shards are held, and what comes of those that are on their way in.
-func (h *Host) appendShards(b []byte) []byte {
+func (h *Daemon) appendShards(b []byte) []byte {
 	head := h.Engine.Head()
 	b = append(b, "# HELP near_client_tracked_shards Tracked shards\n# TYPE near_client_tracked_shards gauge\n"...)
 	for i := range head.Shards {

@@ -35,7 +35,7 @@ func loaded(t testing.TB, dir string) *home.Home {
 }
 
 // mineBy posts one request of sandbox_mine and returns the reply.
-func mineBy(t *testing.T, h *Host, params string) (out struct {
+func mineBy(t *testing.T, h *Daemon, params string) (out struct {
 	Result struct {
 		Hash   string
 		Height uint64
@@ -159,7 +159,7 @@ func TestTogether(t *testing.T) {
 					t.Fatal(err)
 				}
 				stop(t, h)
-				f, err := validator.OpenFile(filepath.Join(hm.Paths.Data, signedFile))
+				f, err := validator.OpenJournal(filepath.Join(hm.Paths.Data, signedFile))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -334,7 +334,7 @@ func TestUpkeepPanics(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
-	h := &Host{Realm: Realm{log: log}, upkeep: make(chan struct{})}
+	h := &Daemon{Instance: Instance{log: log}, upkeep: make(chan struct{})}
 	h.keepUp(t.Context(), &config.Config{}, "") // there is no engine to check the states of
 	<-h.upkeep
 	if got := said.String(); !strings.Contains(got, "upkeep has failed") || !strings.Contains(got, "maintain") {
@@ -390,7 +390,7 @@ func TestStopStuck(t *testing.T) {
 		t.Errorf("the store was closed under what had not ended: %v", err)
 	}
 	<-ended
-	if err := errors.Join(h.Engine.Fold(), h.store.Close()); err != nil {
+	if err := errors.Join(h.Engine.AdvanceFlatHead(), h.store.Close()); err != nil {
 		t.Error(err)
 	}
 	h.vm.Close()

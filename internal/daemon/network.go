@@ -33,7 +33,7 @@ const oldestPeer = 83
 const knownPeers = "known_peers"
 
 // networkOptions says what the network's actor works with; l listens, or did before the actor began anew.
-func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
+func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	hm := h.home
 	c := &hm.Config.Network
 	if hm.NodeKey == nil {
@@ -57,13 +57,13 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
 		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
-	h.front = &network.Front{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
+	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
 	o := &network.Options{
 		Peer: hm.NodeKey.PublicKey(), Front: h.front, Random: rand.IntN, Remember: h.rememberPeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:   blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States: statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
-		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 			on, addr, again := l, l.Addr().String(), h.listened
 			h.listened = true
 			now := nc
@@ -107,7 +107,7 @@ const signedFile = "signed"
 const followsFile = "follows"
 
 // togetherOptions says what a validator works with that makes blocks with others; nil: it is alone, or none.
-func (h *Host) togetherOptions() (*validator.Options, error) {
+func (h *Daemon) togetherOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
 	if key == nil {
 		return nil, nil
@@ -139,7 +139,7 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 }
 
 // shadowOptions are those of a node whose shards come in and go, and which makes nothing of them.
-func (h *Host) shadowOptions() *validator.Options {
+func (h *Daemon) shadowOptions() *validator.Options {
 	return &validator.Options{File: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
 }
 
@@ -196,7 +196,7 @@ func blacklist(list []string) func(netip.AddrPort) bool {
 }
 
 // rememberPeers keeps who was connected.
-func (h *Host) rememberPeers(list []wire.PeerInfo) {
+func (h *Daemon) rememberPeers(list []wire.PeerInfo) {
 	raw := storage.Raw(borsh.AppendUint32(nil, uint32(len(list))))
 	for i := range list {
 		raw = list[i].AppendBorsh(raw)
@@ -209,7 +209,7 @@ func (h *Host) rememberPeers(list []wire.PeerInfo) {
 }
 
 // recallPeers returns them; none, if what is kept can't be read.
-func (h *Host) recallPeers() (out []wire.PeerInfo) {
+func (h *Daemon) recallPeers() (out []wire.PeerInfo) {
 	raw, err := storage.Misc.Get(h.store.Reader(), knownPeers)
 	if err != nil {
 		return nil
@@ -226,10 +226,10 @@ func (h *Host) recallPeers() (out []wire.PeerInfo) {
 }
 
 // endSandbox takes back what nobody else would go along with, when the first peer is there.
-func (h *Host) endSandbox() { h.checker.Exempt(nil, false) }
+func (h *Daemon) endSandbox() { h.checker.Exempt(nil, false) }
 
 // shared tells why this node's chain is not its own to change; empty: it is.
-func (h *Realm) shared() string {
+func (h *Instance) shared() string {
 	switch f := h.front; {
 	case f == nil:
 		return ""
@@ -263,7 +263,7 @@ func networkAddr(c *config.Network) string {
 }
 
 // NetworkAddr is where other nodes may connect; nil: nowhere.
-func (h *Host) NetworkAddr() net.Addr { return h.network }
+func (h *Daemon) NetworkAddr() net.Addr { return h.network }
 
 // peersClock is the clock that blocks and headers of peers must not be too far ahead of; nil: there are no peers.
 func peersClock(peers bool) func() uint64 {

@@ -16,7 +16,7 @@ import (
 )
 
 // joined starts a node of a network.
-func joined(t *testing.T, dir, boot string) *Host {
+func joined(t *testing.T, dir, boot string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestJoined(t *testing.T) {
 	if got := send(1); !strings.Contains(got, "INVALID_TRANSACTION") {
 		t.Errorf("unsigned, with a peer: %q", got)
 	}
-	for _, h := range []*Host{a, b} {
+	for _, h := range []*Daemon{a, b} {
 		for method, params := range map[string]string{
 			"sandbox_patch_state": `{"records":[]}`, "sandbox_fast_forward": `[3]`, "sandbox_set_clock": `{"advance_nanosec":1}`, "sandbox_next_epoch": `[]`,
 			"sandbox_impersonate": `{"all":true}`, "sandbox_revert": fmt.Sprintf("[%q]", base.ID), "sandbox_load_state": `{"records":[]}`,

@@ -23,13 +23,13 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	of, err := (&Host{Realm: Realm{log: log}}).openFork(hm, nil, false)
-	var base engine.Base
+	of, err := (&Daemon{Instance: Instance{log: log}}).openFork(hm, nil, false)
+	var base engine.RemoteState
 	end := func() {}
 	if of != nil {
 		base, end = of, of.Close
 	}
-	var chain *engine.Chain
+	var chain *engine.ChainSpec
 	if err == nil {
 		chain, err = chainOf(hm, of)
 	}

@@ -22,14 +22,14 @@ type pace struct {
 }
 
 // paceOf looks at the blocks that are made in a span.
-func paceOf(b *testing.B, h *Host, span time.Duration) (p pace) {
+func paceOf(b *testing.B, h *Daemon, span time.Duration) (p pace) {
 	from := h.Engine.Head().Height()
 	time.Sleep(span)
 	return paceSince(b, h, from)
 }
 
 // paceSince looks at the blocks above a height.
-func paceSince(b *testing.B, h *Host, from primitives.Height) (p pace) {
+func paceSince(b *testing.B, h *Daemon, from primitives.Height) (p pace) {
 	last := h.Engine.Head().Header()
 	first := last
 	var between []time.Duration
@@ -78,7 +78,7 @@ var pacers = []struct {
 
 // paced starts a node with the probe, whose blocks are made by the clock or by a client until stopped is called. second is another key of
 // the account that has the probe; the client uses the first.
-func paced(b *testing.B, client bool, set map[string]any) (h *Host, second *primitives.KeyFile, stopped func()) {
+func paced(b *testing.B, client bool, set map[string]any) (h *Daemon, second *primitives.KeyFile, stopped func()) {
 	h, key := withProbe(b, set)
 	second = &primitives.KeyFile{AccountID: key.AccountID, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, "second")}
 	act(b, h, key, 2, &primitives.AddKey{PublicKey: second.PublicKey()})
@@ -186,7 +186,7 @@ func BenchmarkDeploy(b *testing.B) {
 }
 
 // flood posts one request after another.
-func flood(b *testing.B, h *Host, body string, end chan struct{}) {
+func flood(b *testing.B, h *Daemon, body string, end chan struct{}) {
 	for {
 		select {
 		case <-end:

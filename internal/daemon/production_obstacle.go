@@ -9,7 +9,7 @@ import (
 )
 
 // Obstacle says why this node can make no blocks, and what would change that; empty: it can.
-func (h *Realm) Obstacle() string {
+func (h *Instance) Obstacle() string {
 	if halted, ok := h.Node.Halted(); ok {
 		text := fmt.Sprintf("it has halted: %s", halted.Reason)
 		if halted.Height != 0 {

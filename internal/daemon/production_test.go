@@ -169,7 +169,7 @@ func TestFinalAfterForward(t *testing.T) {
 }
 
 // epochLength asks a node for the length of its epochs.
-func epochLength(t *testing.T, h *Host) primitives.Height {
+func epochLength(t *testing.T, h *Daemon) primitives.Height {
 	t.Helper()
 	var config struct {
 		Length primitives.Height `json:"epoch_length"`

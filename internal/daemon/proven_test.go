@@ -54,7 +54,7 @@ func TestProvenAccounts(t *testing.T) {
 	})); err != nil || got.Proven || got.Amount != want.Amount {
 		t.Errorf("without a proof: %+v, %v", got, err)
 	}
-	lie := (*blockdoc.Lie)(nil)
+	lie := (*blockdoc.MismatchError)(nil)
 	for name, spoiled := range map[string]func(body []byte) []byte{
 		"another amount": func(body []byte) []byte { return bytes.Replace(body, []byte(`"amount":"`), []byte(`"amount":"1`), 1) },
 		"a spoilt proof": func(body []byte) []byte {

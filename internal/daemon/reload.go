@@ -56,7 +56,7 @@ type Reloaded struct {
 
 // Reload reads config.json again and takes up what may change while the node runs. On an error nothing changes: a file that the node could
 // not start with is said to be one.
-func (h *Host) Reload() (*Reloaded, error) {
+func (h *Daemon) Reload() (*Reloaded, error) {
 	l := &h.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (h *Host) Reload() (*Reloaded, error) {
 }
 
 // validatorKey is the key of this node's validator as it was read last; nil: there is none.
-func (h *Host) validatorKey() *primitives.KeyFile {
+func (h *Daemon) validatorKey() *primitives.KeyFile {
 	if k := h.live.key.Load(); k != nil {
 		return k.KeyFile
 	}
@@ -120,7 +120,7 @@ func (h *Host) validatorKey() *primitives.KeyFile {
 
 // otherKey reads validator_key.json again, and returns what takes it up. Another key of this node's validator signs from here on. Where the account has none any more, as
 // when it moves to another machine, nothing is signed from here on; what account comes in its place is for the next start: what a validator has signed is kept with its folder.
-func (h *Host) otherKey(r *Reloaded) (take func(), err error) {
+func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
 	nothing := func() {}
 	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey
 	if path == "" {
@@ -172,7 +172,7 @@ func (h *Host) otherKey(r *Reloaded) (take func(), err error) {
 }
 
 // GoOn makes o, with which the node was started, the options of the one that is started in its place: what Reload has taken up holds there too.
-func (h *Host) GoOn(o *Options) {
+func (h *Daemon) GoOn(o *Options) {
 	l := &h.live
 	l.mu.Lock()
 	defer l.mu.Unlock()

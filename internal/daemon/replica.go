@@ -69,7 +69,7 @@ const (
 
 // replica follows a writer's records.
 type replica struct {
-	h      *Host
+	h      *Daemon
 	names  jetstream.Names
 	link   jetstream.Link
 	by     *primitives.PublicKey
@@ -122,7 +122,7 @@ func goBack(s *storage.Store) error {
 }
 
 // asReplica has the node follow a writer.
-func (h *Host) asReplica(o *Options, ports *ports, track engine.Track, no *node.Options) (err error) {
+func (h *Daemon) asReplica(o *Options, ports *ports, track engine.Track, no *node.Options) (err error) {
 	switch {
 	case ports.network != nil:
 		return errors.New("a replica is in no network: it has its writer's blocks (troupe.network.enabled, --boot-nodes)")
@@ -139,7 +139,7 @@ func (h *Host) asReplica(o *Options, ports *ports, track engine.Track, no *node.
 }
 
 // newReplica makes what follows the writer, before the node starts.
-func (h *Host) newReplica(hm *home.Home, again bool) (*replica, error) {
+func (h *Daemon) newReplica(hm *home.Home, again bool) (*replica, error) {
 	c := &hm.Config.Replica
 	r := &replica{
 		h: h, names: jetstream.NamesOf(hm.Genesis.ChainID, h.Engine.Genesis().Hash), again: again, maxLag: c.MaxLag, done: make(chan struct{}),
@@ -323,7 +323,7 @@ func (r *replica) take(ctx context.Context, x jetstream.Record, room chan struct
 	if b.Ref.Height != x.Height || b.Ref.Hash != x.Hash {
 		return fmt.Errorf("%w: block %v is said to be %d %v", jetstream.ErrChanged, b.Ref, x.Height, x.Hash)
 	}
-	g, err := engine.ReadGiven(b)
+	g, err := engine.ReadExecutedBlock(b)
 	if err != nil {
 		return err
 	}
@@ -463,7 +463,7 @@ func (r *replica) fetch(ctx context.Context) error {
 	}
 	begin := time.Now()
 	if err := storage.Receive(dir, id, f); err != nil {
-		return errors.Join(err, storage.RemoveClone(dir))
+		return errors.Join(err, storage.RemoveUnfinishedSnapshot(dir))
 	}
 	s, err := openComing(hm, dir, r.h.log)
 	if err != nil {

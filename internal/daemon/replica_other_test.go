@@ -17,7 +17,7 @@ import (
 func TestReplicaLost(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	r := &replica{h: &Host{Realm: Realm{log: log, Node: new(node.Node)}}, cursor: cursor{Log: "one", At: "0.8", Seq: 3}, caught: true, maxLag: time.Millisecond}
+	r := &replica{h: &Daemon{Instance: Instance{log: log, Node: new(node.Node)}}, cursor: cursor{Log: "one", At: "0.8", Seq: 3}, caught: true, maxLag: time.Millisecond}
 	for at, want := range map[string]bool{"0.8": false, "0.1": true} {
 		if known, err := r.goesOn(&jetstream.Record{Log: "one", From: at, At: at, Next: "0.90"}); err != nil || known != want {
 			t.Errorf("%s: %v, known %v", at, err, known)

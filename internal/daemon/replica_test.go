@@ -29,7 +29,7 @@ type lived struct {
 	set    func(*home.Home)
 	log    bytes.Buffer
 	mu     sync.Mutex
-	h      *Host
+	h      *Daemon
 	addr   string
 	starts int
 	gone   chan struct{} // closed to end the watch
@@ -111,7 +111,7 @@ func (l *lived) start(t testing.TB) {
 	}()
 }
 
-func (l *lived) host() *Host {
+func (l *lived) host() *Daemon {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.h
@@ -393,7 +393,7 @@ func TestReplicaRefuses(t *testing.T) {
 			defer server.Close()
 			p = publish(shipped{h.store, 1 << 30})
 			defer p.Close()
-			answers, err := jetstream.Answer(jetstream.AnswersOptions{Link: jetstream.Link{Server: server}, Names: jetstream.NamesOf(h.home.Genesis.ChainID, h.Engine.Genesis().Hash),
+			answers, err := jetstream.Answer(jetstream.ResponderOptions{Link: jetstream.Link{Server: server}, Names: jetstream.NamesOf(h.home.Genesis.ChainID, h.Engine.Genesis().Hash),
 				Submit: h.submitOthers, Snapshot: h.snapshotForReplica, MaxSnapshots: 1, Published: p.Published})
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,7 @@ type snapshots struct {
 
 type named struct {
 	id string
-	*node.Snapshot
+	*node.RevertPoint
 }
 
 func (s *snapshots) find(id string) int {
@@ -64,7 +64,7 @@ func (s steerer) TakeSnapshot(ctx context.Context, name string) (out view.Snapsh
 		return out, steerError(ctx, err)
 	}
 	if i >= 0 {
-		s.Node.EndSnapshot(all.list[i].Snapshot)
+		s.Node.EndSnapshot(all.list[i].RevertPoint)
 		all.list = slices.Delete(all.list, i, i+1)
 	}
 	for name == "" || i < 0 && all.find(name) >= 0 {
@@ -89,12 +89,12 @@ func (s steerer) Revert(ctx context.Context, id string) (at view.At, err error) 
 		return at, all.refuse(id)
 	}
 	to := all.list[i]
-	s.worlds.dropAbove(s.Realm, view.At{Height: to.Height, Hash: to.Hash})
-	if err := s.Node.GoBack(ctx, to.Snapshot); err != nil {
+	s.worlds.dropAbove(s.Instance, view.At{Height: to.Height, Hash: to.Hash})
+	if err := s.Node.Rollback(ctx, to.RevertPoint); err != nil {
 		return at, steerError(ctx, err)
 	}
 	for _, later := range all.list[i+1:] {
-		s.Node.EndSnapshot(later.Snapshot)
+		s.Node.EndSnapshot(later.RevertPoint)
 	}
 	all.list = slices.Delete(all.list, i+1, len(all.list))
 	return view.At{Height: to.Height, Hash: to.Hash}, nil
@@ -110,7 +110,7 @@ func (s steerer) DropSnapshot(id string) error {
 	if i < 0 {
 		return all.refuse(id)
 	}
-	s.Node.EndSnapshot(all.list[i].Snapshot)
+	s.Node.EndSnapshot(all.list[i].RevertPoint)
 	all.list = slices.Delete(all.list, i, i+1)
 	return nil
 }

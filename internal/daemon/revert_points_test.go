@@ -21,7 +21,7 @@ type at struct {
 }
 
 // manual is a node that makes blocks only when it is asked to.
-func manual(t *testing.T, dir string) *Host {
+func manual(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	hm := loaded(t, dir)
 	hm.Config.Production = config.Manual
@@ -33,7 +33,7 @@ func manual(t *testing.T, dir string) *Host {
 }
 
 // must posts a request that is answered.
-func must(t *testing.T, h *Host, method, params string) (got at) {
+func must(t *testing.T, h *Daemon, method, params string) (got at) {
 	t.Helper()
 	if f := rpcOf(t, h, method, params, &got); f != "" {
 		t.Fatalf("%s %s: %s", method, params, f)
@@ -46,7 +46,7 @@ func patchData(value string) string {
 }
 
 // dataOf is what patchData has written.
-func dataOf(t *testing.T, h *Host) string {
+func dataOf(t *testing.T, h *Daemon) string {
 	t.Helper()
 	var got struct{ Values []struct{ Value string } }
 	if f := rpcOf(t, h, "query", `{"request_type":"view_state","finality":"optimistic","account_id":"near","prefix_base64":""}`, &got); f != "" {

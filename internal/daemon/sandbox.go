@@ -21,7 +21,7 @@ import (
 )
 
 // steerer makes the chain of a sandbox do what it is asked to.
-type steerer struct{ *Realm }
+type steerer struct{ *Instance }
 
 // maxUntil is how many blocks are made for one transaction.
 const maxUntil = 1000
@@ -78,7 +78,7 @@ func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
 }
 
 // epochOf tells a block's epoch, and from where to where its heights go as planned.
-func (s steerer) epochOf(at *engine.Entry) (id primitives.EpochID, first, end primitives.Height, err error) {
+func (s steerer) epochOf(at *engine.BlockNode) (id primitives.EpochID, first, end primitives.Height, err error) {
 	err = s.Engine.Epochs(func(m *epoch.Manager) error {
 		start, length, _, err := m.EpochSpan(at.Hash)
 		first, end = start, start+primitives.Height(length)-1

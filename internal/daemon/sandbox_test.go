@@ -14,7 +14,7 @@ import (
 )
 
 // rpcOf posts a request and decodes the result.
-func rpcOf(t *testing.T, h *Host, method, params string, result any) (fault string) {
+func rpcOf(t *testing.T, h *Daemon, method, params string, result any) (fault string) {
 	t.Helper()
 	r, err := http.Post("http://"+h.Addr.String(), "application/json", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
 	if err != nil {

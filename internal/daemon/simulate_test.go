@@ -13,7 +13,7 @@ import (
 )
 
 // ask calls a method; result is what it answers, or cause the name of the error.
-func ask(t testing.TB, h *Host, method string, params, result any) (cause string) {
+func ask(t testing.TB, h *Daemon, method string, params, result any) (cause string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {

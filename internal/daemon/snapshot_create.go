@@ -89,7 +89,7 @@ type BackupRequest struct {
 var errSnapshots = errors.New("another snapshot of this node is being made")
 
 // Backup makes a snapshot of the node while it runs.
-func (h *Host) Backup(ctx context.Context, r *BackupRequest, progress func(done, all int64)) (*Snapshot, error) {
+func (h *Daemon) Backup(ctx context.Context, r *BackupRequest, progress func(done, all int64)) (*Snapshot, error) {
 	if !h.backing.CompareAndSwap(false, true) {
 		return nil, errSnapshots
 	}

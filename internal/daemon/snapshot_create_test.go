@@ -42,7 +42,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 }
 
 // mine has a sandbox make blocks with a patch in each, and waits until the last of those is final: no block comes behind that.
-func mine(t *testing.T, h *Host, n int) {
+func mine(t *testing.T, h *Daemon, n int) {
 	t.Helper()
 	var height primitives.Height
 	for i := range n {
@@ -62,7 +62,7 @@ func mine(t *testing.T, h *Host, n int) {
 }
 
 // roots are the states at the head.
-func roots(h *Host) (head primitives.Hash, all string) {
+func roots(h *Daemon) (head primitives.Hash, all string) {
 	e := h.Engine.Head()
 	for i := range e.Shards {
 		all += fmt.Sprintln(e.Shards[i].ID, e.Shards[i].Extra.StateRoot)
@@ -374,7 +374,7 @@ func TestRestoreSigned(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	sign := func(targets ...primitives.Height) {
 		t.Helper()
-		f, err := validator.OpenFile(filepath.Join(data, signedFile))
+		f, err := validator.OpenJournal(filepath.Join(data, signedFile))
 		if err != nil {
 			t.Fatal(err)
 		}

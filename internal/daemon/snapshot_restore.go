@@ -368,7 +368,7 @@ func joinSigned(data, dir, snapshot string) (from []string, err error) {
 	if bytes.Equal(all, its) {
 		return from, nil
 	}
-	f, err := validator.OpenFile(filepath.Join(dir, signedFile))
+	f, err := validator.OpenJournal(filepath.Join(dir, signedFile))
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ func TestRestoreLinked(t *testing.T) {
 // sign notes that a validator has voted for a height.
 func sign(t *testing.T, dir string, target primitives.Height) {
 	t.Helper()
-	f, err := validator.OpenFile(filepath.Join(dir, "data", signedFile))
+	f, err := validator.OpenJournal(filepath.Join(dir, "data", signedFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,14 +216,14 @@ func openComing(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store, 
 
 // arrivals is the place for a chain that begins in its middle.
 type arrivals struct {
-	h     *Host
+	h     *Daemon
 	mu    sync.Mutex
 	store *storage.Store // of the one that comes; nil: none is open
-	came  *engine.Arrival
+	came  *engine.BootstrapSync
 }
 
 // Begin opens the folder beside the node's.
-func (a *arrivals) Begin(b *engine.Beginning) (*engine.Arrival, error) {
+func (a *arrivals) Begin(b *engine.Beginning) (*engine.BootstrapSync, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for again := false; ; again = true {
@@ -240,7 +240,7 @@ func (a *arrivals) Begin(b *engine.Beginning) (*engine.Arrival, error) {
 	}
 }
 
-func (a *arrivals) begin(b *engine.Beginning) (came *engine.Arrival, err error) {
+func (a *arrivals) begin(b *engine.Beginning) (came *engine.BootstrapSync, err error) {
 	a.end()
 	dir := comingDir(a.h.home)
 	if a.store, err = openComing(a.h.home, dir, a.h.log); err != nil {
@@ -249,7 +249,7 @@ func (a *arrivals) begin(b *engine.Beginning) (came *engine.Arrival, err error) 
 	if !a.store.Tip().Empty {
 		return nil, fmt.Errorf("%s: it has a chain already", dir)
 	}
-	return engine.Arrive(engine.Options{Chain: a.h.Engine.Chain(), Store: a.store}, b)
+	return engine.BeginBootstrap(engine.Options{Chain: a.h.Engine.Chain(), Store: a.store}, b)
 }
 
 // end closes the folder.
@@ -261,7 +261,7 @@ func (a *arrivals) end() {
 }
 
 // Ready says that the next start takes the folder.
-func (a *arrivals) Ready(came *engine.Arrival) error {
+func (a *arrivals) Ready(came *engine.BootstrapSync) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if came != a.came || a.store == nil || a.store.Tip().Empty { // another has begun since
@@ -303,7 +303,7 @@ func (a *arrivals) stop() {
 
 // horizon is how far a node may be behind before it begins with the state of a later block; 0: it never does: an archive has all blocks, and a
 // state comes with all shards.
-func (h *Host) horizon(hm *home.Home, track engine.Track) primitives.Height {
+func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
 	if hm.Config.Archive || track != nil || h.fork != nil {
 		return 0
 	}
@@ -315,7 +315,7 @@ func (h *Host) horizon(hm *home.Home, track engine.Track) primitives.Height {
 }
 
 // comes has a node begin in the middle of its chain where it is far behind. What came of a state before, and is not needed any more, goes.
-func (h *Host) comes() *arrivals {
+func (h *Daemon) comes() *arrivals {
 	if apart, err := h.Engine.HeadersApart(); err == nil && !apart {
 		if err := os.RemoveAll(comingDir(h.home)); err != nil {
 			h.log.WithError(err).Warn("what has come of a state is in the way")

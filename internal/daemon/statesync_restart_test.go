@@ -43,7 +43,7 @@ func shortEpochs(t *testing.T, length int) (dir string) {
 }
 
 // again starts a node that begins in the middle of its chain if it is far behind.
-func again(t *testing.T, dir, boot string) *Host {
+func again(t *testing.T, dir, boot string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestArrive(t *testing.T) {
 			mineBy(t, a, fmt.Sprintf(`{"blocks":%d}`, min(3, to-int(a.Engine.Head().Height()))))
 		}
 	}
-	arrives := func(h *Host) {
+	arrives := func(h *Daemon) {
 		t.Helper()
 		select {
 		case err := <-h.Failed():
@@ -91,7 +91,7 @@ func TestArrive(t *testing.T) {
 		}
 		stop(t, h)
 	}
-	inStep := func(h *Host) {
+	inStep := func(h *Daemon) {
 		t.Helper()
 		eventually(t, "in step", func() bool { return h.Engine.Head().Hash == a.Engine.Head().Hash })
 		for i := range h.Engine.Head().Shards {
@@ -306,9 +306,9 @@ func TestMounted(t *testing.T) {
 func TestReadyOfAnother(t *testing.T) {
 	h := joined(t, made(t), "")
 	defer func() { stop(t, h) }()
-	came := new(engine.Arrival)
+	came := new(engine.BootstrapSync)
 	a := &arrivals{h: h, store: h.store, came: came}
-	if err := a.Ready(new(engine.Arrival)); err == nil || a.store == nil {
+	if err := a.Ready(new(engine.BootstrapSync)); err == nil || a.store == nil {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(comingDir(h.home), arrivedFile)); err == nil {

@@ -16,7 +16,7 @@ var ErrUnfolded = errors.New("the state was not folded in time; the next start a
 // Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded, the folder is closed. It takes no
 // longer than ctx: what is not done by then is left, and what it stands on stays open for it, until the process ends. Accepted blocks
 // are on disk in any case; where all but the fold of their state is done, ErrUnfolded says so.
-func (h *Host) Stop(ctx context.Context) error {
+func (h *Daemon) Stop(ctx context.Context) error {
 	h.stop()
 	h.Node.EndWaits()
 	if h.fork != nil {
@@ -79,9 +79,9 @@ func (h *Host) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (h *Host) foldLast(ctx context.Context) error {
+func (h *Daemon) foldLast(ctx context.Context) error {
 	h.Engine.EndSnapshots()
-	return h.Engine.FoldWithin(ctx)
+	return h.Engine.AdvanceFlatHeadWithin(ctx)
 }
 
 // unfolded is ErrUnfolded alone, or with what else has gone wrong.

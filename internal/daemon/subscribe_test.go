@@ -54,7 +54,7 @@ type follower struct {
 	c *websocket.Conn
 }
 
-func follow(t *testing.T, h *Host) *follower {
+func follow(t *testing.T, h *Daemon) *follower {
 	t.Helper()
 	c, _, err := websocket.DefaultDialer.Dial("ws://"+h.Addr.String()+"/ws", nil)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // traces has one in so many transactions traced and sent, where troupe.tracing.endpoint says where to.
-func (h *Host) traces(o *node.Options, version view.Version) {
+func (h *Daemon) traces(o *node.Options, version view.Version) {
 	c := &h.home.Config.Tracing
 	if c.Endpoint == "" {
 		return

@@ -109,7 +109,7 @@ func checkTracked(hm *home.Home, err error) error {
 }
 
 // checkDuties refuses a validator of the next block's epoch without a shard that it is to make chunks of.
-func (h *Host) checkDuties() error {
+func (h *Daemon) checkDuties() error {
 	key := h.home.ValidatorKey
 	if key == nil || h.Engine.Scheduled() && h.together { // there they come in
 		return nil
@@ -132,7 +132,7 @@ func (h *Host) checkDuties() error {
 }
 
 // sayTracked says which shards are held if these are not all.
-func (h *Host) sayTracked(c *config.TrackedShards) {
+func (h *Daemon) sayTracked(c *config.TrackedShards) {
 	switch held := h.held(); {
 	case c.All:
 	case h.Engine.Scheduled():
@@ -147,7 +147,7 @@ func (h *Host) sayTracked(c *config.TrackedShards) {
 }
 
 // held are the shards at the head whose state is here.
-func (h *Host) held() []primitives.ShardID {
+func (h *Daemon) held() []primitives.ShardID {
 	out := []primitives.ShardID{}
 	for _, id := range h.Engine.Head().Layout.ShardIDs() {
 		if h.Engine.Holds(id) {

@@ -77,7 +77,7 @@ func (f *feed) observe(m *messages.BlockAccepted) {
 }
 
 // to gives a node the blocks with what it needs of their chunks, and waits until its head is theirs.
-func (f *feed) to(t *testing.T, h *Host, track engine.Track) {
+func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	t.Helper()
 	f.mu.Lock()
 	list := slices.Clone(f.list)
@@ -163,7 +163,7 @@ func TestTracked(t *testing.T) {
 		t.Fatalf("%v has all names in one shard", layout)
 	}
 	stranger := &primitives.KeyFile{AccountID: away, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, "away")}
-	send := func(h *Host, key *primitives.KeyFile, nonce primitives.Nonce, to primitives.AccountID, actions ...primitives.Action) (cause string, hash primitives.Hash) {
+	send := func(h *Daemon, key *primitives.KeyFile, nonce primitives.Nonce, to primitives.AccountID, actions ...primitives.Action) (cause string, hash primitives.Hash) {
 		t.Helper()
 		signed, hash := encode(draft(h, key, nonce, to, actions...), key)
 		var status txStatus
@@ -201,7 +201,7 @@ func TestTracked(t *testing.T) {
 	}
 	look := func(when string) {
 		t.Helper()
-		account := func(h *Host, id primitives.AccountID, block any) (out struct{ Amount string }, cause string) {
+		account := func(h *Daemon, id primitives.AccountID, block any) (out struct{ Amount string }, cause string) {
 			return out, ask(t, h, "query", map[string]any{"request_type": "view_account", "account_id": id, "block_id": block}, &out)
 		}
 		want, _ := account(a, "near", old)
@@ -244,7 +244,7 @@ func TestTracked(t *testing.T) {
 	blocks.to(t, b, track)
 	stop(t, b) // which folds what is final
 	b = mustStart(t, follower)
-	if b.Engine.Entry(b.Engine.Head().Hash) == nil || b.Engine.Store().Tip().Folded.Height <= old {
+	if b.Engine.BlockNode(b.Engine.Head().Hash) == nil || b.Engine.Store().Tip().Folded.Height <= old {
 		t.Fatalf("block %d is not old", old)
 	}
 	look("of an old block")

@@ -9,7 +9,7 @@ import (
 )
 
 // draft is a transaction of the key's account to another, or itself, on the head.
-func draft(h *Host, key *primitives.KeyFile, nonce primitives.Nonce, to primitives.AccountID, actions ...primitives.Action) primitives.Transaction {
+func draft(h *Daemon, key *primitives.KeyFile, nonce primitives.Nonce, to primitives.AccountID, actions ...primitives.Action) primitives.Transaction {
 	return primitives.Transaction{
 		SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
 		ReceiverID: to, BlockHash: h.Engine.Head().Hash, Actions: actions,
@@ -26,7 +26,7 @@ func encode(tx primitives.Transaction, key *primitives.KeyFile) (string, primiti
 }
 
 // act sends actions of the validator to itself.
-func act(t testing.TB, h *Host, key *primitives.KeyFile, nonce primitives.Nonce, actions ...primitives.Action) {
+func act(t testing.TB, h *Daemon, key *primitives.KeyFile, nonce primitives.Nonce, actions ...primitives.Action) {
 	t.Helper()
 	signed, _ := encode(draft(h, key, nonce, key.AccountID, actions...), key)
 	var status txStatus

@@ -15,13 +15,13 @@ import (
 // actors are accounts of a sandbox that share a key.
 type actors struct {
 	t     *testing.T
-	h     *Host
+	h     *Daemon
 	key   *primitives.KeyFile
 	nonce primitives.Nonce
 }
 
 // newActors makes accounts with the validator's key; code says what some of them run.
-func newActors(t *testing.T, h *Host, names []primitives.AccountID, code map[primitives.AccountID][]byte) *actors {
+func newActors(t *testing.T, h *Daemon, names []primitives.AccountID, code map[primitives.AccountID][]byte) *actors {
 	t.Helper()
 	a := &actors{t: t, h: h, key: h.home.ValidatorKey}
 	for _, name := range names {
@@ -61,7 +61,7 @@ func (a *actors) calls(from, to primitives.AccountID, method, args string, depos
 const newToken = `{"owner_id":"alice.near","total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`
 
 // tokenWorld is a token with holders, and a contract that takes it.
-func tokenWorld(t *testing.T, h *Host) *actors {
+func tokenWorld(t *testing.T, h *Daemon) *actors {
 	t.Helper()
 	a := newActors(t, h, []primitives.AccountID{"alice.near", "bob.near", "token.near", "defi.near"},
 		map[primitives.AccountID][]byte{"token.near": contracts.C("ft"), "defi.near": contracts.C("defi")})
@@ -157,7 +157,7 @@ func TestReplayTransaction(t *testing.T) {
 	defer stop(t, fresh)
 	byHand := manual(t, made(t))
 	defer stop(t, byHand)
-	replay := func(h *Host, file json.RawMessage) (r replayed) {
+	replay := func(h *Daemon, file json.RawMessage) (r replayed) {
 		t.Helper()
 		file = append(json.RawMessage(`{"replace":true,`), file[1:]...)
 		if f := rpcOf(t, h, "sandbox_replay_transaction", string(file), &r); f != "" {
@@ -166,7 +166,7 @@ func TestReplayTransaction(t *testing.T) {
 		return r
 	}
 	var hashes []string
-	for i, h := range []*Host{fresh, fresh, byHand} {
+	for i, h := range []*Daemon{fresh, fresh, byHand} {
 		r := replay(h, file)
 		if !r.Same || slices.Contains(hashes, r.Hash) {
 			t.Errorf("%d: %+v", i, r)

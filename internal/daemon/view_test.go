@@ -25,7 +25,7 @@ import (
 )
 
 // withProbe starts a node whose validator has the probe as its contract. set are members of config.json.
-func withProbe(t testing.TB, set map[string]any) (*Host, *primitives.KeyFile) {
+func withProbe(t testing.TB, set map[string]any) (*Daemon, *primitives.KeyFile) {
 	t.Helper()
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")
@@ -73,7 +73,7 @@ func (c *called) bytes() (out []byte) {
 	return out
 }
 
-func look(t testing.TB, h *Host, account primitives.AccountID, method string, program *contracts.Program) called {
+func look(t testing.TB, h *Daemon, account primitives.AccountID, method string, program *contracts.Program) called {
 	t.Helper()
 	var args []byte
 	if program != nil {
@@ -350,7 +350,7 @@ func TestViewOfThePast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Engine.Entry(hash) == nil {
+		if h.Engine.BlockNode(hash) == nil {
 			old++
 		}
 		var c called

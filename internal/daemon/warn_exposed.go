@@ -12,7 +12,7 @@ import (
 )
 
 // exposed says what those may do to the chain who reach this machine's RPC from elsewhere; empty: nobody does, or nothing.
-func (h *Host) exposed(back *backend.Backend) string {
+func (h *Daemon) exposed(back *backend.Backend) string {
 	tcp, ok := h.Addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
 		return ""
@@ -35,7 +35,7 @@ func (h *Host) exposed(back *backend.Backend) string {
 
 // steered tells whether there are the methods that steer a sandbox: as the config says, else on a chain that is no secret of anybody's, as
 // init makes them.
-func (h *Host) steered(back *backend.Backend) bool {
+func (h *Daemon) steered(back *backend.Backend) bool {
 	if h.replica != nil { // the writer is
 		return false
 	}
@@ -47,7 +47,7 @@ func (h *Host) steered(back *backend.Backend) bool {
 
 // consoled tells whether there is the page at /console: as the config says, else where the chain is a sandbox. The page asks nothing that the RPC
 // does not answer but for the list of actors, which tells how many clients there are; so others' nodes have it only where somebody said so.
-func (h *Host) consoled(back *backend.Backend) bool {
+func (h *Daemon) consoled(back *backend.Backend) bool {
 	if on := h.home.Config.RPC.Console; on != nil {
 		return *on
 	}
@@ -55,7 +55,7 @@ func (h *Host) consoled(back *backend.Backend) bool {
 }
 
 // seeded finds accounts whose keys init derives from words that everybody knows.
-func (h *Host) seeded(back *backend.Backend) (out []primitives.AccountID) {
+func (h *Daemon) seeded(back *backend.Backend) (out []primitives.AccountID) {
 	accounts := []primitives.AccountID{"near"} // init gives it the key of the word "near"
 	if k := h.home.ValidatorKey; k != nil && !slices.Contains(accounts, k.AccountID) {
 		accounts = append(accounts, k.AccountID)

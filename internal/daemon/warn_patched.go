@@ -1,7 +1,7 @@
 package daemon
 
 // sayPatched warns, where others may follow this chain, that they cannot execute all of it.
-func (h *Host) sayPatched() {
+func (h *Daemon) sayPatched() {
 	ref, patched, err := h.Engine.LastPatched()
 	switch {
 	case err != nil:

@@ -38,7 +38,7 @@ func TestFollowerOfPatchedChain(t *testing.T) {
 	patched := h.Engine.Head().Height()
 	done(t, h, "sandbox_mine", `{"blocks":5}`)
 	stop(t, h)
-	open := func(dir, boot string) (*Host, *said) {
+	open := func(dir, boot string) (*Daemon, *said) {
 		t.Helper()
 		hm, on, s := loaded(t, dir), true, new(said)
 		hm.Config.Network.Enabled, hm.Config.Network.Addr, hm.Config.Network.BootNodes = &on, "127.0.0.1:0", boot

@@ -24,7 +24,7 @@ import (
 // worlds are the chains of a process that go on from others of it (engine.Engine.Child), each with a node of its own. They share the parent's
 // state, the engine of contracts, the views and the door. Nothing of them outlasts the process.
 type worlds struct {
-	h *Host
+	h *Daemon
 
 	mu     sync.Mutex
 	list   []*world // in the order in which they were made
@@ -59,10 +59,10 @@ var whyNames = [whyCount]string{"asked", "idle", "memory", "behind", "failed"}
 
 // world is one of them.
 type world struct {
-	Realm
-	parent *Realm
+	Instance
+	parent *Instance
 	begin  view.At
-	at     *node.Snapshot         // of the parent, its own
+	at     *node.RevertPoint      // of the parent, its own
 	addr   atomic.Pointer[string] // of its own port; nil: it has none
 	kept   bool                   // it does not end because nobody asks: who made it asks in this process
 	busy   atomic.Int64           // requests
@@ -90,7 +90,7 @@ const (
 
 var worldClock = time.Now()
 
-func newWorlds(h *Host) *worlds { return &worlds{h: h, stop: make(chan struct{})} }
+func newWorlds(h *Daemon) *worlds { return &worlds{h: h, stop: make(chan struct{})} }
 
 // reserve takes a place and a number for one more.
 func (g *worlds) reserve() (id string, err error) {
@@ -129,7 +129,7 @@ func (g *worlds) bytes() uint64 {
 func (w *world) bytes() uint64 { return worldBytes + w.Engine.Size() + w.Node.PoolBytes() }
 
 // open makes a world.
-func (g *worlds) open(ctx context.Context, of *Realm, q *view.NewWorld, kept bool) (w *world, err error) {
+func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept bool) (w *world, err error) {
 	id, err := g.reserve()
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (g *worlds) open(ctx context.Context, of *Realm, q *view.NewWorld, kept boo
 	w, err = g.begin(ctx, of, q, id)
 	g.mu.Lock()
 	g.making--
-	over := err == nil && (g.closed || of.id != "" && !slices.ContainsFunc(g.list, func(x *world) bool { return &x.Realm == of }))
+	over := err == nil && (g.closed || of.id != "" && !slices.ContainsFunc(g.list, func(x *world) bool { return &x.Instance == of }))
 	if err == nil && !over {
 		w.kept = kept
 		g.list = append(g.list, w)
@@ -176,7 +176,7 @@ func (g *worlds) show(w *world, port bool) error {
 }
 
 // begin makes a world that nobody knows yet.
-func (g *worlds) begin(ctx context.Context, of *Realm, q *view.NewWorld, id string) (_ *world, err error) {
+func (g *worlds) begin(ctx context.Context, of *Instance, q *view.NewWorld, id string) (_ *world, err error) {
 	at, err := of.beginning(ctx, q.Snapshot)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (g *worlds) begin(ctx context.Context, of *Realm, q *view.NewWorld, id stri
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Realm: Realm{id: id, home: of.home, log: of.log, worlds: g, checker: of.checker.Child(), fork: of.fork, replays: make(chan struct{}, 1)}, parent: of, at: at,
+	w := &world{Instance: Instance{id: id, home: of.home, log: of.log, worlds: g, checker: of.checker.Child(), fork: of.fork, replays: make(chan struct{}, 1)}, parent: of, at: at,
 		begin: view.At{Height: at.Height, Hash: at.Hash}, ended: make(chan struct{})}
 	w.asked.Store(int64(time.Since(worldClock)))
 	w.Engine, err = of.Engine.Child(at.Engine(), func(o *engine.Options) { o.Signature = w.checker.Check })
@@ -233,14 +233,14 @@ func (g *worlds) begin(ctx context.Context, of *Realm, q *view.NewWorld, id stri
 	}
 	if of.back != nil {
 		w.back = of.back.Child(func(b *backend.Options) {
-			b.Engine, b.Submit, b.Halted, b.Steer, b.Network = w.Engine, w.Node, w.Node.HaltedView, steerer{&w.Realm}, nil
+			b.Engine, b.Submit, b.Halted, b.Steer, b.Network = w.Engine, w.Node, w.Node.HaltedView, steerer{&w.Instance}, nil
 		})
 	}
 	return w, nil
 }
 
 // beginning takes a snapshot for a world: of the head, or of a snapshot's block.
-func (r *Realm) beginning(ctx context.Context, name string) (*node.Snapshot, error) {
+func (r *Instance) beginning(ctx context.Context, name string) (*node.RevertPoint, error) {
 	if name == "" {
 		return r.Node.TakeSnapshot(ctx)
 	}
@@ -252,7 +252,7 @@ func (r *Realm) beginning(ctx context.Context, name string) (*node.Snapshot, err
 	if i < 0 {
 		return nil, all.refuse(name)
 	}
-	return r.Node.ShareSnapshot(ctx, all.list[i].Snapshot)
+	return r.Node.ShareSnapshot(ctx, all.list[i].RevertPoint)
 }
 
 // serve opens the way to a world.
@@ -303,7 +303,7 @@ func (g *worlds) drop(w *world, because why) {
 	all := []*world{w}
 	for i := 0; i < len(all); i++ {
 		for _, x := range g.list {
-			if x.parent == &all[i].Realm {
+			if x.parent == &all[i].Instance {
 				all = append(all, x)
 			}
 		}
@@ -342,7 +342,7 @@ func (g *worlds) end(w *world) {
 }
 
 // dropAbove ends the worlds that began behind a height of a chain, which goes back to that.
-func (g *worlds) dropAbove(of *Realm, at view.At) {
+func (g *worlds) dropAbove(of *Instance, at view.At) {
 	g.mu.Lock()
 	var gone []*world
 	for _, w := range g.list {
@@ -398,7 +398,7 @@ func (g *worlds) due(now time.Duration) (largest *world, because why) {
 
 // used tells whether another world goes on from one. Under mu.
 func (g *worlds) used(w *world) bool {
-	return slices.ContainsFunc(g.list, func(x *world) bool { return x.parent == &w.Realm })
+	return slices.ContainsFunc(g.list, func(x *world) bool { return x.parent == &w.Instance })
 }
 
 // close ends all.
@@ -452,7 +452,7 @@ func (s steerer) NewWorld(ctx context.Context, q *view.NewWorld) (view.World, er
 	if err := s.alone(); err != nil {
 		return view.World{}, err
 	}
-	w, err := s.worlds.open(ctx, s.Realm, q, false)
+	w, err := s.worlds.open(ctx, s.Instance, q, false)
 	if err != nil {
 		return view.World{}, err
 	}

@@ -18,7 +18,7 @@ import (
 func TestWorldDroppedWhileOpened(t *testing.T) {
 	h := quiet(t, nil)
 	g := h.worlds
-	w, err := g.open(t.Context(), &h.Realm, &view.NewWorld{}, false)
+	w, err := g.open(t.Context(), &h.Instance, &view.NewWorld{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type origin struct {
 	url string
 }
 
-func siteOf(t testing.TB, h *Host) origin { return origin{t, "http://" + h.Addr.String()} }
+func siteOf(t testing.TB, h *Daemon) origin { return origin{t, "http://" + h.Addr.String()} }
 
 // in is the same node's world.
 func (s origin) in(w *madeWorld) origin { return origin{s.t, s.url + w.Path} }
@@ -137,7 +137,7 @@ func (s origin) get(path string) (int, string) {
 }
 
 // quiet is a node that makes blocks when there is something to do, with other limits of worlds.
-func quiet(t testing.TB, change func(*config.Config)) *Host {
+func quiet(t testing.TB, change func(*config.Config)) *Daemon {
 	t.Helper()
 	hm := loaded(t, made(t))
 	hm.Config.Consensus.ProduceEmptyBlocks = false

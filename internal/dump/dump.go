@@ -95,7 +95,7 @@ func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.
 }
 
 // blockAt finds the block at a height of the current chain.
-func blockAt(e *engine.Engine, height *primitives.Height) (*engine.Entry, error) {
+func blockAt(e *engine.Engine, height *primitives.Height) (*engine.BlockNode, error) {
 	head := e.Head()
 	if height == nil {
 		return head, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Base is the other chain: engine.Base. Safe from any goroutine.
+// Base is the other chain: engine.RemoteState. Safe from any goroutine.
 type Base struct {
 	*Client
 	pin   *Pin

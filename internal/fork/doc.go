@@ -1,7 +1,7 @@
 // Package fork is the way to another chain that a node runs a fork of: its accounts, access keys, code and contract values after a block, from
 // the JSON-RPC of any of its nodes.
 //
-//	in      a URL and a block (Spec); keys of the state (engine.Base)
+//	in      a URL and a block (Spec); keys of the state (engine.RemoteState)
 //	out     values; Pin: what the first block of the fork is made of; a home folder for it; counts, and what is not proven
 //	state   what was asked for, in memory and as files by block hash; questions under way
 //	units   bytes; requests a second; times as time.Duration

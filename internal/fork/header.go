@@ -18,7 +18,7 @@ var (
 // this node does not run.
 func parseBlock(in []byte) (*primitives.Block, error) {
 	d, err := blockdoc.ParseBlock(in)
-	var lie *blockdoc.Lie
+	var lie *blockdoc.MismatchError
 	switch {
 	case errors.As(err, &lie):
 		return nil, fmt.Errorf("%w: %w", errHash, err)

@@ -8,7 +8,7 @@ import (
 )
 
 // chunkWitnesses makes the witness of each new chunk of a block, packs it and unpacks it, and judges it without any state.
-func (r *runner) chunkWitnesses(entry *engine.Entry) error {
+func (r *runner) chunkWitnesses(entry *engine.BlockNode) error {
 	if entry.Header().PrevHash.IsZero() {
 		return nil
 	}

@@ -60,10 +60,10 @@ func TestEpochProof(t *testing.T) {
 			continue
 		}
 		epoch = b.Header.EpochID
-		if err := e.Fold(); err != nil {
+		if err := e.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
-		c, err := store.Collect(storage.CollectOptions{KeepEpochs: storage.MinKeptEpochs, Before: ^uint64(0), MaxHeights: 1000})
+		c, err := store.CollectGarbage(storage.GCOptions{KeepEpochs: storage.MinKeptEpochs, Before: ^uint64(0), MaxHeights: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

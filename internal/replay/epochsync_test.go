@@ -160,7 +160,7 @@ func headersOf(t *testing.T, x *epochSync, s *headerRows, floor headerchain.Ref)
 	return h
 }
 
-func genesisOf(t *testing.T, x *epochSync) (*engine.Chain, *engine.Entry) {
+func genesisOf(t *testing.T, x *epochSync) (*engine.ChainSpec, *engine.BlockNode) {
 	t.Helper()
 	e := engineOf(t, x, storage.NewMemDisk())
 	defer e.Store().Close()
@@ -321,7 +321,7 @@ func TestProofBesideBlocks(t *testing.T) {
 	}
 }
 
-func mustGenesis(t *testing.T, x *epochSync) *engine.Chain {
+func mustGenesis(t *testing.T, x *epochSync) *engine.ChainSpec {
 	t.Helper()
 	c, err := Genesis(&Recording{Genesis: x.Genesis}, nil)
 	if err != nil {

@@ -118,7 +118,7 @@ func (c *headerChain) open(r *runner) (err error) {
 }
 
 // follow adds the header of a block of the replay and compares what comes of it with the engine's.
-func (c *headerChain) follow(r *runner, entry *engine.Entry) error {
+func (c *headerChain) follow(r *runner, entry *engine.BlockNode) error {
 	h := entry.Header()
 	if err := c.spoil(r, h); err != nil {
 		return err

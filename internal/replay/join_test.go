@@ -36,7 +36,7 @@ type joiner struct {
 
 // coming is a shard that is on its way.
 type coming struct {
-	j      *engine.Joining
+	j      *engine.ShardCatchup
 	id     primitives.ShardID
 	index  primitives.ShardIndex
 	point  primitives.Hash
@@ -71,7 +71,7 @@ func (n *joiner) join() error {
 	c := n.coming
 	point, err := n.e.Block(c.point)
 	if err == nil {
-		c.j, err = n.e.Join(point, c.index, c.next, c.before)
+		c.j, err = n.e.CatchUpShard(point, c.index, c.next, c.before)
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func (n *joiner) give(block primitives.Hash) []*primitives.Chunk {
 }
 
 // begin starts to bring a shard in if the block is the first behind a sync block of an epoch.
-func (n *joiner) begin(r *runner, at *engine.Entry) error {
+func (n *joiner) begin(r *runner, at *engine.BlockNode) error {
 	epoch := at.Header().EpochID
 	if n.begun[epoch] || len(n.held) == at.Layout.NumShards() {
 		return nil
@@ -231,7 +231,7 @@ func (n *joiner) compare(r *runner, block primitives.Hash) error {
 	if !bytes.Equal(raw[0], raw[1]) {
 		r.differs(fmt.Sprintf("shard %d of block %v, which was caught up with", n.coming.id, block), "another extra", "the same")
 	}
-	if n.e.Entry(block) != nil { // as it was before the shard came in, or compared when it came
+	if n.e.BlockNode(block) != nil { // as it was before the shard came in, or compared when it came
 		return nil
 	}
 	got, err := n.e.Block(block)
@@ -267,7 +267,7 @@ func (n *joiner) finish(r *runner) error {
 		if err := n.compare(r, x.Hash); err != nil {
 			return err
 		}
-		if x = n.e.Entry(x.Header().PrevHash); x == nil {
+		if x = n.e.BlockNode(x.Header().PrevHash); x == nil {
 			break
 		}
 	}
@@ -303,7 +303,7 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 		n.forks++
 	}
 	if n.random.IntN(2) == 0 {
-		if err := n.e.Fold(); err != nil {
+		if err := n.e.AdvanceFlatHead(); err != nil {
 			return err
 		}
 	}

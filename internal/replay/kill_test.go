@@ -118,7 +118,7 @@ func checkPins(t *testing.T, rec *Recording, name string, s *storage.Store) int 
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	list, err := s.Pins()
+	list, err := s.StateSnapshots()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 
 // player is a peer that has what a recorded network has said, and answers with that.
 type player struct {
-	host   *tcp.Host
+	host   *tcp.Server
 	n      *network
 	blocks map[primitives.Hash]*primitives.Block
 	index  map[primitives.Hash]int // of blocks and the genesis, by height
@@ -111,7 +111,7 @@ func (p *player) answer(d *near.Deliver) {
 				}
 			}
 		}
-		p.host.Post(near.RouteTo{Target: wire.WayBack(m.Hash()), Body: a})
+		p.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: a})
 	}
 }
 
@@ -126,12 +126,12 @@ func TestNetFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "follower")
-	front := &peers.Front{MaxPeers: 40, Awaits: true}
+	front := &peers.Status{MaxPeers: 40, Awaits: true}
 	f, err := node.Start(node.Options{
 		Engine: e, Mode: production.Manual, Mempool: txpool.Limits{Transactions: 1000, Bytes: 10 << 20, KeyTransactions: 100},
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Network: &peers.Options{Peer: key.PublicKey(), Front: front, Random: rand.IntN,
-			Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+			Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 				return tcp.New(l, near.Config{Key: key, Genesis: wire.GenesisID{ChainID: e.Chain().ID, Hash: e.Genesis().Hash}, Version: 86, Oldest: 83,
 					Boot: []wire.PeerInfo{boot}, Draw: rand.IntN}, deliver, judge), nil
 			}},

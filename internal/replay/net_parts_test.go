@@ -16,7 +16,7 @@ import (
 func TestNetParts(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})
-	view := e.Distribution(func(h primitives.Hash) *primitives.Chunk { return n.chunks[h] })
+	view := e.ChunkPartsView(func(h primitives.Hash) *primitives.Chunk { return n.chunks[h] })
 	var head chunkparts.Head
 	pool := func(me primitives.AccountID) *chunkparts.Pool {
 		p := chunkparts.New(me, view, e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })

@@ -39,7 +39,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 	p := &tape{blocks: map[primitives.Hash]*primitives.Block{}, bodies: map[primitives.Hash]*primitives.Chunk{}, main: map[primitives.Hash]bool{},
 		shards: map[primitives.Hash][]engine.ShardState{}, of: map[primitives.Hash]primitives.ShardLayout{}, last: rec.Blocks[len(rec.Blocks)-1].Given.Header.Height}
 	forked := primitives.Height(0)
-	note := func(entry *engine.Entry, chunks []*primitives.Chunk) {
+	note := func(entry *engine.BlockNode, chunks []*primitives.Chunk) {
 		b := entry.Block
 		p.shards[entry.Hash] = entry.Shards
 		p.blocks[b.Hash()] = b
@@ -88,7 +88,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 }
 
 // fork makes a block that the recording does not have: with chunks without transactions, some of them missed.
-func (r *runner) fork(parent *engine.Entry, height primitives.Height, random *rand.Rand) (*primitives.Block, []*primitives.Chunk, error) {
+func (r *runner) fork(parent *engine.BlockNode, height primitives.Height, random *rand.Rand) (*primitives.Block, []*primitives.Chunk, error) {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayoutFromPrev(parent.Hash)
@@ -332,10 +332,10 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 			defer mu.Unlock()
 			accepted[m.Hash] = true
 			if track != nil {
-				steps += r.held(r.e.Entry(m.Hash), tape.shards[m.Hash], track)
+				steps += r.held(r.e.BlockNode(m.Hash), tape.shards[m.Hash], track)
 			}
 			if tape.main[m.Hash] && track == nil {
-				if err := r.afterBlock(r.e.Entry(m.Hash)); err != nil {
+				if err := r.afterBlock(r.e.BlockNode(m.Hash)); err != nil {
 					t.Error(err)
 				}
 			} else if !tape.main[m.Hash] {

@@ -63,7 +63,7 @@ func (a *arrivals) feed(r *runner, n *partial, b *primitives.Block) error {
 func everyShard(primitives.ShardLayout, primitives.ShardID) bool { return true }
 
 // begin makes a node of the state before the chunks of a block.
-func (a *arrivals) begin(r *runner, point *engine.Entry) error {
+func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 	for _, c := range point.Block.Body.Chunks {
 		if c.HeightIncluded != point.Height() {
 			a.skipped++
@@ -90,12 +90,12 @@ func (a *arrivals) begin(r *runner, point *engine.Entry) error {
 		start.Proofs[b.Hash()] = cut
 	}
 	n := &partial{name: fmt.Sprintf("begun behind block %d", a.blocks[last].Header.Height), track: everyShard, disk: storage.NewMemDisk()}
-	var arrival *engine.Arrival
+	var arrival *engine.BootstrapSync
 	open := func() (err error) {
 		if n.store, err = storage.OpenMemory(n.disk, storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 			return err
 		}
-		arrival, err = engine.Arrive(engine.Options{Chain: r.chain, Store: n.store, Tries: r.o.Tries}, start)
+		arrival, err = engine.BeginBootstrap(engine.Options{Chain: r.chain, Store: n.store, Tries: r.o.Tries}, start)
 		return err
 	}
 	if err := open(); err != nil {

@@ -70,7 +70,7 @@ type runner struct {
 	o      Options
 	rec    *Recording
 	report *Report
-	chain  *engine.Chain
+	chain  *engine.ChainSpec
 	store  *storage.Store
 	e      *engine.Engine
 	vm     action.VM
@@ -137,7 +137,7 @@ func (r *runner) key(account primitives.AccountID) (primitives.SecretKey, error)
 	return key, nil
 }
 
-func storeIdentity(rec *Recording, c *engine.Chain) storage.Identity {
+func storeIdentity(rec *Recording, c *engine.ChainSpec) storage.Identity {
 	return storage.Identity{ChainID: c.ID, Genesis: primitives.HashBytes(rec.Genesis), Numbering: c.Version.Numbering}
 }
 
@@ -347,7 +347,7 @@ func (r *runner) chunkLine(h primitives.Height, shard primitives.ShardID) *Chunk
 // makeBlock makes a block with the recorded votes, each signed anew.
 func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
 	g := &line.Given.Header
-	parent := r.e.Entry(g.PrevHash)
+	parent := r.e.BlockNode(g.PrevHash)
 	if parent == nil {
 		return nil, fmt.Errorf("parent %v is not at hand", g.PrevHash)
 	}
@@ -443,7 +443,7 @@ func (r *runner) endorse(chunk primitives.Hash, validators []chain.Assigned, bit
 }
 
 // afterBlock compares what `changes` and `block_effects` say of a block.
-func (r *runner) afterBlock(entry *engine.Entry) error {
+func (r *runner) afterBlock(entry *engine.BlockNode) error {
 	line, ok := r.rec.Changes[entry.Height()]
 	if !ok {
 		return nil

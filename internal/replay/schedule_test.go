@@ -39,7 +39,7 @@ func (x *scheduled) plan(of primitives.EpochID, layout primitives.ShardLayout, i
 	return err == nil && (int(of[0])%n == int(i) || int(of[1])%(4*n) == int(i))
 }
 
-func (n *scheduled) wants(at *engine.Entry, id primitives.ShardID) (now, next bool) {
+func (n *scheduled) wants(at *engine.BlockNode, id primitives.ShardID) (now, next bool) {
 	h := at.Header()
 	now = n.plan(h.EpochID, at.Layout, id)
 	var layout primitives.ShardLayout
@@ -237,12 +237,12 @@ func (n *scheduled) behind(r *runner, b *primitives.Block, chunks []*primitives.
 		n.forks++
 	}
 	if n.random.IntN(2) == 0 {
-		if err := n.e.Fold(); err != nil {
+		if err := n.e.AdvanceFlatHead(); err != nil {
 			return err
 		}
 	}
 	if n.random.IntN(6) == 0 {
-		if _, err := n.store.Collect(storage.CollectOptions{KeepEpochs: 3, Before: ^uint64(0), MaxHeights: 100}); err != nil {
+		if _, err := n.store.CollectGarbage(storage.GCOptions{KeepEpochs: 3, Before: ^uint64(0), MaxHeights: 100}); err != nil {
 			return err
 		}
 	}
@@ -261,11 +261,11 @@ func (n *scheduled) behind(r *runner, b *primitives.Block, chunks []*primitives.
 }
 
 // whole reads all of the held shards' states at the tip and at the folded block, and wants nothing of those that are not held.
-func (n *scheduled) whole(r *runner, at *engine.Entry) error {
+func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	if n.random.IntN(10) > 0 {
 		return nil
 	}
-	if err := n.store.EndLeaving(); err != nil { // which goes on beside the blocks
+	if err := n.store.FinishUntrack(); err != nil { // which goes on beside the blocks
 		return err
 	}
 	folded := n.store.Tip().Folded

@@ -41,7 +41,7 @@ type snapshotState struct {
 }
 
 // note makes the parts of an epoch's sync block when it comes.
-func (n *snapped) note(r *runner, at *engine.Entry) error {
+func (n *snapped) note(r *runner, at *engine.BlockNode) error {
 	if n.begun[at.Header().EpochID] {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (n *snapped) checkAt(folded primitives.Height) error {
 			n.gone++
 		}
 	}
-	list, err := n.store.Pins()
+	list, err := n.store.StateSnapshots()
 	if err != nil {
 		return err
 	}
@@ -168,12 +168,12 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 		return err
 	}
 	if n.random.IntN(4) == 0 {
-		if err := n.e.Fold(); err != nil {
+		if err := n.e.AdvanceFlatHead(); err != nil {
 			return err
 		}
 	}
 	if n.random.IntN(8) == 0 {
-		c, err := n.store.Collect(storage.CollectOptions{KeepEpochs: 3, Before: ^uint64(0), MaxHeights: 1 + n.random.IntN(200)})
+		c, err := n.store.CollectGarbage(storage.GCOptions{KeepEpochs: 3, Before: ^uint64(0), MaxHeights: 1 + n.random.IntN(200)})
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 			return err
 		}
 		n.wiped = n.store.Tip().Folded.Height // a fold may have ended
-		return errors.Join(n.store.Unpin(^primitives.Height(0)), n.store.Close(), n.open(r))
+		return errors.Join(n.store.DropStateSnapshot(^primitives.Height(0)), n.store.Close(), n.open(r))
 	}
 	return nil
 }

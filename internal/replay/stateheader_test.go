@@ -71,7 +71,7 @@ func TestStateSyncHeader(t *testing.T) {
 			find := func(hash primitives.Hash) *primitives.Block { return blocks[hash] }
 			missed := 0 // blocks whose receipts it is asked for
 			judge := func(h *primitives.StateHeader) error {
-				got, err := engine.Brought(h, point.Block, point.Layout, primitives.ShardIndex(i), id, find)
+				got, err := engine.VerifyStateHeader(h, point.Block, point.Layout, primitives.ShardIndex(i), id, find)
 				missed = max(missed, len(got))
 				return err
 			}

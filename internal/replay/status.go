@@ -14,7 +14,7 @@ import (
 )
 
 // Genesis reads the recorded genesis.
-func Genesis(rec *Recording, epochConfigs map[string][]byte) (*engine.Chain, error) {
+func Genesis(rec *Recording, epochConfigs map[string][]byte) (*engine.ChainSpec, error) {
 	g, _, err := genesis.ReadConfig(bytes.NewReader(rec.Genesis))
 	if err != nil {
 		return nil, fmt.Errorf("recorded genesis: %w", err)

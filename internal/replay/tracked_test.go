@@ -75,7 +75,7 @@ func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chun
 }
 
 // held compares the shards that an engine holds with what a block leaves where all are, and counts them.
-func (r *runner) held(entry *engine.Entry, whole []engine.ShardState, track engine.Track) (n int) {
+func (r *runner) held(entry *engine.BlockNode, whole []engine.ShardState, track engine.Track) (n int) {
 	for i := range whole {
 		got, want := &entry.Shards[i], &whole[i]
 		where := fmt.Sprintf("held shard %d of block %d", want.ID, entry.Height())

@@ -18,7 +18,7 @@ import (
 const keptProofs = 1 << 28
 
 // witnesses looks at what the chunks on a block would prove, and applies each step that is new on nothing of the state but its proof.
-func (r *runner) witnesses(entry *engine.Entry) error {
+func (r *runner) witnesses(entry *engine.BlockNode) error {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayoutFromPrev(entry.Hash)
@@ -54,7 +54,7 @@ func (r *runner) differs(where string, got, want any) {
 }
 
 // witness applies a transition of a block from its proof, and once more from a part of it.
-func (r *runner) witness(where string, entry *engine.Entry, t *engine.Transition) error {
+func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transition) error {
 	if r.proven[t] {
 		return nil // two children have it
 	}

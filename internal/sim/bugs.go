@@ -81,8 +81,8 @@ func BugOf(name string) (Bug, error) {
 }
 
 // Admit refuses what a planted bug does.
-func (p prompt) Admit(b *primitives.Block) (engine.Admitted, error) {
-	a, err := p.Engine.Admit(b)
+func (p prompt) Precheck(b *primitives.Block) (engine.Prechecked, error) {
+	a, err := p.Engine.Precheck(b)
 	if refuse := p.n.w.o.Bug.refuse; refuse != nil && err == nil {
 		err = refuse(p.n, b)
 	}

@@ -83,7 +83,7 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 	w, h := x.w, &m.Header
 	if x.twinOf != h.ChunkHash() {
 		x.twinOf, x.twins = h.ChunkHash(), nil
-		at := from.engine.Entry(h.PrevBlockHash)
+		at := from.engine.BlockNode(h.PrevBlockHash)
 		if at == nil || !w.chance(500) {
 			return false
 		}
@@ -95,7 +95,7 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false
 		}
-		p := chunkparts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+		p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
 		out, err := p.Step(0, chunkparts.Made{Chunk: c, Body: coded})
 		if err != nil {
 			return false

@@ -121,7 +121,7 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 	if now == was {
 		return
 	}
-	var path []*engine.Entry
+	var path []*engine.BlockNode
 	for hash := now.Hash; ; {
 		at, err := n.engine.Block(hash)
 		if err != nil {
@@ -157,7 +157,7 @@ func (c *checks) stored(n *node, acc *engine.Accepted) {
 }
 
 // final takes a block that is final for the first time.
-func (c *checks) final(n *node, at *engine.Entry) {
+func (c *checks) final(n *node, at *engine.BlockNode) {
 	if c.top.Height > 0 {
 		c.missed += int(at.Height() - c.top.Height - 1)
 	}
@@ -185,7 +185,7 @@ func (c *checks) final(n *node, at *engine.Entry) {
 }
 
 // endorsements counts who has endorsed the chunks of a final block, as epochs do, but for the first block, which has none.
-func (c *checks) endorsements(n *node, at *engine.Entry) {
+func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	prev, err := n.engine.Header(at.Header().PrevHash)
 	if err != nil {
 		c.fail("%s: %v", n.name, err)
@@ -216,7 +216,7 @@ func (c *checks) endorsements(n *node, at *engine.Entry) {
 type unread struct {
 	n    *node
 	life int
-	at   *engine.Entry
+	at   *engine.BlockNode
 }
 
 // read goes on with the final blocks, as far as somebody has applied all their chunks: what they did was never done before.
@@ -260,8 +260,8 @@ func (c *checks) deeds(h primitives.Height, d *deeds) {
 }
 
 // supply counts all tokens there are.
-func (c *checks) supply(n *node, at *engine.Entry) {
-	find := func(hash primitives.Hash) *engine.Entry {
+func (c *checks) supply(n *node, at *engine.BlockNode) {
+	find := func(hash primitives.Hash) *engine.BlockNode {
 		if hash.IsZero() { // behind the genesis
 			return nil
 		}

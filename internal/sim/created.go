@@ -40,7 +40,7 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 		return
 	}
 	x.createdFor = h.ChunkHash()
-	at := from.engine.Entry(h.PrevBlockHash)
+	at := from.engine.BlockNode(h.PrevBlockHash)
 	if at == nil || !w.chance(500) {
 		return
 	}
@@ -72,7 +72,7 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 		return
 	}
 	w.unread(wit.ChunkStateWitness)
-	p := chunkparts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+	p := chunkparts.New(from.name, from.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
 	out, err := p.Step(0, chunkparts.Made{Chunk: &c, Body: coded})
 	if err != nil {
 		return
@@ -133,7 +133,7 @@ func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout
 
 // otherHeight draws a height at which a node makes the chunks of a shard as well, and for which it hears of endorsements: rather where it also makes the block
 // behind the chunk's own, since no honest node includes such a chunk. Now and then it may be another's.
-func (x *network) otherHeight(from *node, at *engine.Entry, shard primitives.ShardID) (key primitives.ChunkKey, ok bool) {
+func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives.ShardID) (key primitives.ChunkKey, ok bool) {
 	w, see := x.w, from.engine.Validation()
 	by, err := from.engine.BlockProducer(at.Hash, at.Height()+1)
 	if err != nil || by.AccountID != from.name && !w.chance(200) {

@@ -67,10 +67,10 @@ type node struct {
 
 	engine        *engine.Engine
 	store         *storage.Store
-	core          *consensus.Node  // nil: it is down
-	schedule      *engine.Schedule // nil: its shards stay the same
-	offers        *engine.Offers   // what it gives of states
-	questions     []*question      // of the schedule, not answered yet
+	core          *consensus.Node         // nil: it is down
+	schedule      *engine.Schedule        // nil: its shards stay the same
+	offers        *engine.ServedSnapshots // what it gives of states
+	questions     []*question             // of the schedule, not answered yet
 	stash         []*engine.Accepted
 	failed        error
 	wake          int64
@@ -98,8 +98,8 @@ type prompt struct {
 }
 
 // Adopt leaves the block's write at the gate.
-func (p prompt) Adopt(x *engine.Pending, _ func()) (*engine.Accepted, error) {
-	acc, err := p.Engine.Adopt(x, nil)
+func (p prompt) FinishImport(x *engine.BlockImport, _ func()) (*engine.Accepted, error) {
+	acc, err := p.Engine.FinishImport(x, nil)
 	if err == nil {
 		p.n.adopts++
 	}
@@ -162,7 +162,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.life++
-	n.offers = n.engine.Offers()
+	n.offers = n.engine.ServedSnapshots()
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit
@@ -229,7 +229,7 @@ func (n *node) flush() {
 	list, err := n.engine.Flush()
 	n.stash, n.adopts = append(n.stash, list...), 0
 	if final := n.engine.Final().Height; err == nil && final >= n.folded+w.s.Fold {
-		err = n.engine.Fold()
+		err = n.engine.AdvanceFlatHead()
 		n.folded = final
 		if err == nil {
 			err = n.collect()
@@ -246,7 +246,7 @@ func (n *node) collect() error {
 	}
 	from, err := n.engine.KeepFrom()
 	if err == nil {
-		_, err = n.store.Collect(storage.CollectOptions{KeepEpochs: n.w.s.Keep, From: from, Before: uint64(n.w.now), MaxHeights: int(n.w.s.Epoch)})
+		_, err = n.store.CollectGarbage(storage.GCOptions{KeepEpochs: n.w.s.Keep, From: from, Before: uint64(n.w.now), MaxHeights: int(n.w.s.Epoch)})
 	}
 	return err
 }

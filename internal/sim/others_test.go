@@ -61,7 +61,7 @@ func TestTold(t *testing.T) {
 					t.Fatal(err)
 				}
 				change(o)
-				return o, n.engine.Told(o, hash)
+				return o, n.engine.RemoteStatus(o, hash)
 			}
 			o, err := judge(func(*view.FinalOutcome) {})
 			if err != nil {

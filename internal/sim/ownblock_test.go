@@ -73,7 +73,7 @@ func TestEndorsedInOwnBlock(t *testing.T) {
 	if err != nil || other.Hash == first {
 		t.Fatal(err, "there is no other chunk")
 	}
-	p := chunkparts.New(m.name, m.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), m.engine.Coding(), verify, w.rng.IntN)
+	p := chunkparts.New(m.name, m.engine.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil }), m.engine.Coding(), verify, w.rng.IntN)
 	out, err := p.Step(0, chunkparts.Made{Chunk: other, Body: coded})
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func (n *node) reshuffle(life int) {
 	n.gate.set(true, false)
 	err := n.schedule.Step()
 	if err == nil {
-		err = n.store.EndLeaving()
+		err = n.store.FinishUntrack()
 	}
 	n.gate.set(false, false)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s source) State(_ context.Context, point primitives.Hash, shard primitives
 }
 
 // offered finds a sync point among those that a node gives states of, with the place of a shard there.
-func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine.Entry, primitives.ShardIndex, error) {
+func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine.BlockNode, primitives.ShardIndex, error) {
 	list, err := n.offers.List()
 	if err != nil {
 		return nil, 0, err

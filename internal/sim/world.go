@@ -90,7 +90,7 @@ type World struct {
 	now     int64
 	seq     uint64
 	agenda  agenda
-	chain   *engine.Chain
+	chain   *engine.ChainSpec
 	genesis *genesis.Genesis
 	nodes   []*node
 	byName  map[primitives.AccountID]*node

@@ -64,7 +64,7 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 	receipts := map[primitives.Hash]*primitives.Receipt{}
 	var places []place
 	seen := map[place]bool{}
-	blocks := map[primitives.Hash]*engine.Entry{}
+	blocks := map[primitives.Hash]*engine.BlockNode{}
 	for i := range status.Outcomes {
 		o := &status.Outcomes[i]
 		want[o.ID] = &o.Outcome

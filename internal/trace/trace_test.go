@@ -166,7 +166,7 @@ func TestTransaction(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := c.Engine.Fold(); err != nil {
+			if err := c.Engine.AdvanceFlatHead(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -186,7 +186,7 @@ func TestTransaction(t *testing.T) {
 			t.Errorf("%d profiles, the first of %s with %d gas", len(profiles), profiles[0].Name, profiles[0].Gas())
 		}
 	}
-	if s, err := c.Engine.TransactionStatus(tx.Hash()); err != nil || c.Engine.Entry(s.Outcome.BlockHash) != nil {
+	if s, err := c.Engine.TransactionStatus(tx.Hash()); err != nil || c.Engine.BlockNode(s.Outcome.BlockHash) != nil {
 		t.Errorf("the block of the transaction is in memory still, or: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ type World struct {
 	*workload.Chain
 	gen      *workload.Generator
 	nonces   primitives.Nonce // used at the height that comes
-	entries  map[primitives.Hash]*engine.Entry
+	entries  map[primitives.Hash]*engine.BlockNode
 	txs      map[primitives.Hash]*primitives.SignedTransaction
 	receipts map[primitives.Hash]*primitives.Receipt
 	outcomes map[primitives.Hash]*happened
@@ -53,7 +53,7 @@ func New(o Options) (*World, error) {
 	g := chain.Engine.Genesis()
 	return &World{
 		Chain: chain, gen: workload.NewGenerator(c.Options),
-		entries: map[primitives.Hash]*engine.Entry{g.Hash: g}, txs: map[primitives.Hash]*primitives.SignedTransaction{},
+		entries: map[primitives.Hash]*engine.BlockNode{g.Hash: g}, txs: map[primitives.Hash]*primitives.SignedTransaction{},
 		receipts: map[primitives.Hash]*primitives.Receipt{}, outcomes: map[primitives.Hash]*happened{},
 	}, nil
 }
@@ -99,7 +99,7 @@ func (w *World) Block(txs ...*primitives.SignedTransaction) (outcomes int, err e
 			outcomes++
 		}
 	}
-	held, err := workload.Held(w.Store, e, func(h primitives.Hash) *engine.Entry { return w.entries[h] })
+	held, err := workload.Held(w.Store, e, func(h primitives.Hash) *engine.BlockNode { return w.entries[h] })
 	if err != nil {
 		return outcomes, err
 	}

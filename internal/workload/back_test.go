@@ -54,7 +54,7 @@ func TestGoBack(t *testing.T) {
 			defer func() { c.Close() }()
 			rng := rand.New(rand.NewPCG(seed, 0x6261636b))
 			type place struct {
-				s    *engine.Snapshot
+				s    *engine.RevertPoint
 				next int // of made
 			}
 			var places []place

@@ -50,7 +50,7 @@ func Goroutines(n int, do func(int)) {
 type Chain struct {
 	o      ChainOptions
 	id     storage.Identity
-	chain  *engine.Chain
+	chain  *engine.ChainSpec
 	Store  *storage.Store
 	Engine *engine.Engine
 	keys   map[primitives.AccountID]primitives.SecretKey
@@ -139,7 +139,7 @@ type Plan struct {
 
 // Make makes a block with its chunks, signed by whoever the epoch names.
 func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
-	parent := c.Engine.Entry(p.Parent)
+	parent := c.Engine.BlockNode(p.Parent)
 	if parent == nil {
 		return nil, nil, fmt.Errorf("%w: %v", engine.ErrOrphan, p.Parent)
 	}
@@ -198,7 +198,7 @@ func (c *Chain) childLayout(parent primitives.Hash) (layout primitives.ShardLayo
 }
 
 // chunk makes one shard's chunk with its endorsements.
-func (c *Chain) chunk(prop *engine.Proposal, parent *engine.Entry, p *Plan, id primitives.ShardID, i int, txs []*primitives.SignedTransaction) error {
+func (c *Chain) chunk(prop *engine.Proposal, parent *engine.BlockNode, p *Plan, id primitives.ShardID, i int, txs []*primitives.SignedTransaction) error {
 	var made *primitives.Chunk
 	if p.Chunks != nil {
 		made = p.Chunks[i]
@@ -226,7 +226,7 @@ func (c *Chain) chunk(prop *engine.Proposal, parent *engine.Entry, p *Plan, id p
 
 // Accept has the engine judge, apply and commit a block.
 func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Accepted, error) {
-	p, err := c.Engine.Begin(b, chunks, produced)
+	p, err := c.Engine.BeginImport(b, chunks, produced)
 	if err != nil {
 		return nil, err
 	}

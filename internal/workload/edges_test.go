@@ -15,7 +15,7 @@ type path struct {
 	t *testing.T
 	*Chain
 	gen  *Generator
-	all  map[primitives.Hash]*engine.Entry
+	all  map[primitives.Hash]*engine.BlockNode
 	last *Made
 }
 
@@ -28,13 +28,13 @@ func newPath(t *testing.T, o ChainOptions) *path {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &path{t: t, Chain: c, gen: NewGenerator(c.o.Options), all: map[primitives.Hash]*engine.Entry{}}
+	p := &path{t: t, Chain: c, gen: NewGenerator(c.o.Options), all: map[primitives.Hash]*engine.BlockNode{}}
 	p.all[c.Engine.Genesis().Hash] = c.Engine.Genesis()
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
-func (p *path) find(h primitives.Hash) *engine.Entry { return p.all[h] }
+func (p *path) find(h primitives.Hash) *engine.BlockNode { return p.all[h] }
 
 // txs makes n transfers, and n of any kind, for a block.
 func (p *path) txs(n int, at Base) (out []*primitives.SignedTransaction) {
@@ -172,7 +172,7 @@ func hashes(txs []*primitives.SignedTransaction) (out []string) {
 	return slices.Compact(out)
 }
 
-func chunkTxs(entries ...*engine.Entry) (out []*primitives.SignedTransaction) {
+func chunkTxs(entries ...*engine.BlockNode) (out []*primitives.SignedTransaction) {
 	for _, e := range entries {
 		for i := range e.Shards {
 			if c := e.Shards[i].Chunk; c != nil {
@@ -239,7 +239,7 @@ func TestReorganisation(t *testing.T) {
 				t.Errorf("restart %v: transaction of the lost branch: %v, lost %v", restart, err, lost)
 			}
 		}
-		for _, e := range []*engine.Entry{p.all[a2.Entry.Hash], b2.Entry, p.all[b1.Entry.Hash]} {
+		for _, e := range []*engine.BlockNode{p.all[a2.Entry.Hash], b2.Entry, p.all[b1.Entry.Hash]} {
 			checkSupply(t, p.Chain, e, p.find)
 		}
 		for range 70 { // until the lost branch is folded away

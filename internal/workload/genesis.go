@@ -97,7 +97,7 @@ func Records(w io.Writer, o Options, r Rules) error {
 }
 
 // NewChain returns what an engine needs of the genesis.
-func NewChain(o Options, r Rules) (*engine.Chain, error) {
+func NewChain(o Options, r Rules) (*engine.ChainSpec, error) {
 	c, err := Genesis(o, r)
 	if err != nil {
 		return nil, err

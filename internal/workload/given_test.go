@@ -20,11 +20,11 @@ func given(c *Chain, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	g, err := engine.ReadGiven(b)
+	g, err := engine.ReadExecutedBlock(b)
 	if err != nil {
 		return err
 	}
-	p, err := c.Engine.BeginGiven(g)
+	p, err := c.Engine.BeginExecuted(g)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func TestGiven(t *testing.T) {
 						t.Fatal(err)
 					}
 					var want [][]byte
-					if at, err = writer.Store.Shipments(at, func(x storage.Shipment) bool {
+					if at, err = writer.Store.LogRecords(at, func(x storage.LogRecords) bool {
 						want = append(want, x.Payload)
 						return true
 					}); err != nil {
@@ -87,7 +87,7 @@ func TestGiven(t *testing.T) {
 						}
 					}
 					k := 0
-					if theirs, err = replica.Store.Shipments(theirs, func(x storage.Shipment) bool {
+					if theirs, err = replica.Store.LogRecords(theirs, func(x storage.LogRecords) bool {
 						if k >= len(want) {
 							t.Fatalf("block %v is one more than was given", x.Ref)
 						}
@@ -173,7 +173,7 @@ func TestGivenRefuses(t *testing.T) {
 		if _, err := script.Step(); err != nil {
 			t.Fatal(err)
 		}
-		at, err = writer.Store.Shipments(at, func(x storage.Shipment) bool {
+		at, err = writer.Store.LogRecords(at, func(x storage.LogRecords) bool {
 			for name, spoil := range map[string]func(*storage.Shard) bool{
 				"a value": func(s *storage.Shard) bool {
 					for i := range s.Changes {
@@ -223,10 +223,10 @@ func TestGivenRefuses(t *testing.T) {
 					if !spoil(&b.Shards[i]) {
 						continue
 					}
-					g, err := engine.ReadGiven(b)
+					g, err := engine.ReadExecutedBlock(b)
 					if err == nil {
-						var p *engine.Pending
-						if p, err = replica.Engine.BeginGiven(g); err == nil {
+						var p *engine.BlockImport
+						if p, err = replica.Engine.BeginExecuted(g); err == nil {
 							for i := range p.Jobs() {
 								p.Jobs()[i].Run()
 							}

@@ -182,7 +182,7 @@ func TestKill(t *testing.T) {
 			checkRoots(t, c)
 		}
 		if got := head.Header().PrevHash; !got.IsZero() && round%max(1, rounds/5) == 0 {
-			checkSupply(t, c, head, c.Engine.Entry)
+			checkSupply(t, c, head, c.Engine.BlockNode)
 		}
 		if err := c.Close(); err != nil {
 			t.Fatal(err)

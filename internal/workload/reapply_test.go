@@ -44,14 +44,14 @@ func reapply(t *testing.T, o ChainOptions, fold bool) {
 		blocks = append(blocks, a.Entry.Hash)
 	}
 	if fold {
-		if err := c.Engine.Fold(); err != nil {
+		if err := c.Engine.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	splits := map[int]bool{}
 	again, old, outcomes := 0, 0, 0
 	for _, hash := range blocks {
-		if c.Engine.Entry(hash) == nil {
+		if c.Engine.BlockNode(hash) == nil {
 			old++
 		}
 		at, err := c.Engine.StateAt(hash)

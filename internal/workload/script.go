@@ -51,7 +51,7 @@ type Script struct {
 	rng     *rand.Rand
 	recent  []primitives.Hash // tips to fork from
 	stopped map[primitives.ShardIndex]bool
-	Entries map[primitives.Hash]*engine.Entry // all that were accepted
+	Entries map[primitives.Hash]*engine.BlockNode // all that were accepted
 }
 
 // NewScript begins a course on a fresh chain.
@@ -59,7 +59,7 @@ func NewScript(c *Chain, course Course) *Script {
 	g := c.Engine.Genesis()
 	return &Script{
 		chain: c, course: course, gen: NewGenerator(c.o.Options), rng: rand.New(rand.NewPCG(c.o.Seed, 0x736372_6970_74)),
-		stopped: map[primitives.ShardIndex]bool{}, Entries: map[primitives.Hash]*engine.Entry{g.Hash: g},
+		stopped: map[primitives.ShardIndex]bool{}, Entries: map[primitives.Hash]*engine.BlockNode{g.Hash: g},
 	}
 }
 
@@ -71,10 +71,10 @@ type Made struct {
 }
 
 // Find is a Lookup among all blocks of the script.
-func (s *Script) Find(h primitives.Hash) *engine.Entry { return s.Entries[h] }
+func (s *Script) Find(h primitives.Hash) *engine.BlockNode { return s.Entries[h] }
 
 // parent draws the next block's parent: the head, or a block above the final one.
-func (s *Script) parent() *engine.Entry {
+func (s *Script) parent() *engine.BlockNode {
 	head := s.Entries[s.chain.Engine.Head().Hash]
 	if s.rng.Float64() >= s.course.Fork || len(s.recent) == 0 {
 		return head

@@ -89,12 +89,12 @@ func TestSimulate(t *testing.T) {
 		t.Errorf("too little was tried: %v", kinds)
 	}
 	// And again, when all of that lies in the past and only the values of those states are left.
-	if err := c.Engine.Fold(); err != nil {
+	if err := c.Engine.AdvanceFlatHead(); err != nil {
 		t.Fatal(err)
 	}
 	old := 0
 	for _, x := range past {
-		if c.Engine.Entry(x.at) == nil {
+		if c.Engine.BlockNode(x.at) == nil {
 			old++
 		}
 		at, err := c.Engine.StateAt(x.at)

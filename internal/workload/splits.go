@@ -86,7 +86,7 @@ func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 // children's chunk extras are copies of its own, so that what its last chunk burnt is taken off twice
 // (chain/chain/src/resharding/manager.rs:268); and the treasury's part of an epoch in which all validators are kicked out is
 // paid but not counted as minted (chain/epoch-manager/src/reward_calculator.rs).
-func Uncounted(e *engine.Engine, at *engine.Entry, find Lookup) (sum primitives.Balance, err error) {
+func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primitives.Balance, err error) {
 	c := counter{}
 	for at != e.Genesis() {
 		parent := find(at.Header().PrevHash)
@@ -119,7 +119,7 @@ func Uncounted(e *engine.Engine, at *engine.Entry, find Lookup) (sum primitives.
 }
 
 // waiting calls f for the receipts that came to a shard, or to those that it was made of, and that no chunk of it has taken in.
-func waiting(at *engine.Entry, shard int, find Lookup, f func(*primitives.Receipt)) error {
+func waiting(at *engine.BlockNode, shard int, find Lookup, f func(*primitives.Receipt)) error {
 	id, layout := at.Shards[shard].ID, at.Layout
 	for e := at; e.Height() > at.Block.Body.Chunks[shard].HeightIncluded; e = find(e.Header().PrevHash) {
 		if !e.Layout.Equal(layout) {

@@ -119,7 +119,7 @@ func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 }
 
 // countSplits counts the shards that end with a block's parent, and those of them that leave receipts behind.
-func countSplits(statuses map[string]int, at, parent *engine.Entry) {
+func countSplits(statuses map[string]int, at, parent *engine.BlockNode) {
 	for i := range parent.Shards {
 		s := &parent.Shards[i]
 		if at.Layout.Has(s.ID) {

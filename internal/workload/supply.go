@@ -102,12 +102,12 @@ func (c *counter) value(key, value []byte) {
 }
 
 // Lookup finds accepted blocks, also those that the engine has folded away.
-type Lookup func(primitives.Hash) *engine.Entry
+type Lookup func(primitives.Hash) *engine.BlockNode
 
 // Held adds up all tokens that exist after a block: what its states hold, the receipts that wait in them (delayed,
 // buffered, postponed), those that its chunks send, and those that wait for a shard whose chunks are missing. It reads the
 // states from the store, so it also judges flat state, deltas and undo.
-func Held(s *storage.Store, at *engine.Entry, find Lookup) (primitives.Balance, error) {
+func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balance, error) {
 	c := &counter{cfg: at.Config}
 	bounds := at.Layout.Boundaries()
 	ref := storage.BlockRef{Height: at.Height(), Hash: at.Hash}
@@ -139,7 +139,7 @@ func Held(s *storage.Store, at *engine.Entry, find Lookup) (primitives.Balance, 
 
 // Supply is what Held must be after a block: the header's total supply, less what its chunks burnt, which headers tell one
 // chunk later (chain.md 8.7). What an epoch mints is in the supply of the block in which it is paid.
-func Supply(at *engine.Entry) (primitives.Balance, error) {
+func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	sum := at.Header().TotalSupply
 	for i := range at.Shards {
 		var ok bool

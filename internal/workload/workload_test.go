@@ -19,7 +19,7 @@ import (
 func full() bool { return os.Getenv("TROUPE_WORKLOADS") == "all" }
 
 // checkSupply compares what there is after a block with what its header says there should be.
-func checkSupply(t *testing.T, c *Chain, at *engine.Entry, find Lookup) {
+func checkSupply(t *testing.T, c *Chain, at *engine.BlockNode, find Lookup) {
 	t.Helper()
 	got, err := Held(c.Store, at, find)
 	if err != nil {
@@ -173,7 +173,7 @@ func fromBlocks(t *testing.T, o ChainOptions, made []*Made, prints []primitives.
 }
 
 // count counts outcomes by kind, so that one sees that workloads reach what they should.
-func count(statuses map[string]int, at *engine.Entry) {
+func count(statuses map[string]int, at *engine.BlockNode) {
 	for i := range at.Shards {
 		bodies := map[primitives.Hash]*primitives.ActionReceipt{}
 		note := func(x *primitives.Receipt) {

@@ -27,7 +27,7 @@ func TestDelivered(t *testing.T) {
 		log.add(rng, 100)
 	}
 	var submitted, opened atomic.Int64
-	a, err := Answer(AnswersOptions{Link: Link{Server: server}, Names: testNames, MaxSnapshots: 1,
+	a, err := Answer(ResponderOptions{Link: Link{Server: server}, Names: testNames, MaxSnapshots: 1,
 		Submit: func(context.Context, []byte) error {
 			submitted.Add(1)
 			return nil

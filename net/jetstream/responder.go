@@ -40,8 +40,8 @@ type Opened struct {
 	Close   func()
 }
 
-// AnswersOptions are what a writer answers with.
-type AnswersOptions struct {
+// ResponderOptions are what a writer answers with.
+type ResponderOptions struct {
 	Link
 	Names
 	Submit       func(ctx context.Context, raw []byte) error // a transaction; ErrRefused
@@ -51,9 +51,9 @@ type AnswersOptions struct {
 	Sign         func([]byte) primitives.Signature // snapshots; nil: they are not signed
 }
 
-// Answers is a writer's end of what replicas ask.
-type Answers struct {
-	o     AnswersOptions
+// Responder is a writer's end of what replicas ask.
+type Responder struct {
+	o     ResponderOptions
 	conn  *nats.Conn
 	slots chan struct{}
 	asked chan struct{} // has whoever answers of snapshots
@@ -65,8 +65,8 @@ type Answers struct {
 }
 
 // Answer begins. Where the server is not there it begins when it comes.
-func Answer(o AnswersOptions) (*Answers, error) {
-	a := &Answers{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), given: map[string]*giving{}}
+func Answer(o ResponderOptions) (*Responder, error) {
+	a := &Responder{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), given: map[string]*giving{}}
 	conn, err := o.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func Answer(o AnswersOptions) (*Answers, error) {
 }
 
 // Close ends it.
-func (a *Answers) Close() {
+func (a *Responder) Close() {
 	a.conn.Close()
 	a.mu.Lock()
 	a.done = true
@@ -120,7 +120,7 @@ func failure(err error) reply {
 // asked tells whether somebody waits for an answer. What a consumer of a stream delivers to this subject, which whoever may read streams can make, is no request.
 func asked(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
 
-func (a *Answers) transaction(m *nats.Msg) {
+func (a *Responder) transaction(m *nats.Msg) {
 	if !asked(m) {
 		return
 	}
@@ -168,7 +168,7 @@ type ask struct {
 	Nonce string `json:"nonce,omitempty"`
 }
 
-func (a *Answers) snapshots(m *nats.Msg) {
+func (a *Responder) snapshots(m *nats.Msg) {
 	if !asked(m) {
 		return
 	}
@@ -182,7 +182,7 @@ func (a *Answers) snapshots(m *nats.Msg) {
 	}
 }
 
-func (a *Answers) snapshot(m *nats.Msg) {
+func (a *Responder) snapshot(m *nats.Msg) {
 	var q ask
 	if err := json.Unmarshal(m.Data, &q); err != nil {
 		respond(m, failure(fmt.Errorf("malformed request: %w", err)))
@@ -225,7 +225,7 @@ func (a *Answers) snapshot(m *nats.Msg) {
 	_ = m.RespondMsg(out)
 }
 
-func (a *Answers) drop(id string) {
+func (a *Responder) drop(id string) {
 	a.mu.Lock()
 	g := a.given[id]
 	delete(a.given, id)
@@ -235,7 +235,7 @@ func (a *Answers) drop(id string) {
 	}
 }
 
-func (a *Answers) open(nonce string) (reply, error) {
+func (a *Responder) open(nonce string) (reply, error) {
 	p := a.o.Published() // first: what the stream has up to here the snapshot has, too
 	if p.Log == "" {
 		return reply{}, errors.New("the writer has no stream yet")

@@ -27,7 +27,7 @@ func TestAnswers(t *testing.T) {
 	closed := make(chan struct{}, 10)
 	broken := errors.New("the disk is")
 	fails := false
-	a, err := Answer(AnswersOptions{Link: writing(server), Names: testNames, MaxSnapshots: 1,
+	a, err := Answer(ResponderOptions{Link: writing(server), Names: testNames, MaxSnapshots: 1,
 		Submit: func(_ context.Context, raw []byte) error {
 			got = raw
 			if len(raw)%2 == 1 {

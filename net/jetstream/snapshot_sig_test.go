@@ -17,9 +17,9 @@ func TestVouched(t *testing.T) {
 	folder := bytes.Repeat([]byte("folder"), pieceSize/3)
 	writer, other := testKey("writer"), testKey("another")
 	key, another := writer.PublicKey(), other.PublicKey()
-	answer := func(sign func([]byte) primitives.Signature) *Answers {
+	answer := func(sign func([]byte) primitives.Signature) *Responder {
 		t.Helper()
-		a, err := Answer(AnswersOptions{Link: writing(server), Names: testNames, MaxSnapshots: 9, Sign: sign,
+		a, err := Answer(ResponderOptions{Link: writing(server), Names: testNames, MaxSnapshots: 9, Sign: sign,
 			Snapshot: func() (*Opened, error) {
 				return &Opened{End: "3.14", Close: func() {}, WriteTo: func(w io.Writer) error {
 					_, err := w.Write(folder)

@@ -15,7 +15,7 @@ import (
 type security = sec.SecureTransport
 
 // gate refuses who is banned, whose key is none of a node, and addresses that the node is to have nothing to do with.
-type gate struct{ *Way }
+type gate struct{ *Transport }
 
 func (g gate) allowed(id peer.ID) bool {
 	_, err := PeerOf(id)

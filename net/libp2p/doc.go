@@ -1,5 +1,5 @@
 // Package libp2p is the second way to peers: the frames, handshakes and rules of net/near over streams of libp2p, and gossip beside them. It is a
-// tcp.Way, so what is decided is decided by the near.Node of the host, and a host with sockets too is a bridge.
+// tcp.Transport, so what is decided is decided by the near.PeerManager of the host, and a host with sockets too is a bridge.
 //
 //	in      connections of others over TCP with noise and over QUIC; peers found on the local network; what is to be spread (Spread)
 //	out     streams as connections (Station.Take); gossip of peers (near.Gossiped), in the order in which it was judged

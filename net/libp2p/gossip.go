@@ -55,7 +55,7 @@ type dropped struct {
 }
 
 // tell sends such blocks by their connections.
-func (w *Way) tell(ctx context.Context, s tcp.Station) {
+func (w *Transport) tell(ctx context.Context, s tcp.Station) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -73,12 +73,12 @@ func (w *Way) tell(ctx context.Context, s tcp.Station) {
 	}
 }
 
-func (w *Way) name(t topic) string {
+func (w *Transport) name(t topic) string {
 	return "/troupe/" + w.o.Genesis.ChainID + "/" + w.o.Genesis.Hash.String() + "/" + [...]string{"blocks", "transactions"}[t]
 }
 
 // gossip joins what is spread. Messages bear no signature of their sender: what they hold is signed. Of equal bytes there is one.
-func (w *Way) gossip(ctx context.Context) error {
+func (w *Transport) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
 	params := pubsub.DefaultGossipSubParams()
 	params.OpportunisticGraftTicks = renewBeats
@@ -118,7 +118,7 @@ func (w *Way) gossip(ctx context.Context) error {
 
 // scores say whom gossipsub keeps in its mesh: those whose handshake is done, and nobody who brings rubbish; before others who is the first to bring blocks, so that strangers
 // who were there first and hand nothing on have to give way.
-func (w *Way) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
+func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true, Topics: map[string]*pubsub.TopicScoreParams{},
 		AppSpecificWeight: 1, AppSpecificScore: func(id peer.ID) float64 {
@@ -144,7 +144,7 @@ func (w *Way) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 }
 
 // follow keeps who has joined a topic: whom what is spread reaches.
-func (w *Way) follow(ctx context.Context, t topic) {
+func (w *Transport) follow(ctx context.Context, t topic) {
 	events, err := w.topics[t].EventHandler()
 	if err != nil {
 		return
@@ -166,10 +166,10 @@ func (w *Way) follow(ctx context.Context, t topic) {
 }
 
 // reaches tells whether a peer gets what is spread: it has said that it wants it, and there is a stream to it. w.mu is held.
-func (w *Way) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
+func (w *Transport) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
 
 // reachedSince is since when; zero: it doesn't.
-func (w *Way) reachedSince(t topic, id peer.ID) time.Time {
+func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	joined, is := w.joined[t][id]
 	stream, has := w.outbound[id]
 	switch {
@@ -181,10 +181,10 @@ func (w *Way) reachedSince(t topic, id peer.ID) time.Time {
 	return joined
 }
 
-// Spread is of tcp.Way: a block, or a transaction of this node for the peer's. What a peer is sent for the second time goes by its connection: the
+// Spread is of tcp.Transport: a block, or a transaction of this node for the peer's. What a peer is sent for the second time goes by its connection: the
 // first did not help. So does what gossip has brought and does not carry on, what it would not bear, and what was spread before the peer was reached. So does a
 // block, beside gossip, while the peer may not be through with the handshake: it would drop it.
-func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
+func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
 		return false
@@ -241,7 +241,7 @@ func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 }
 
 // spreading publishes what waits. Transactions go together: the first at once, behind it as many as come within batchGap.
-func (w *Way) spreading(ctx context.Context) {
+func (w *Transport) spreading(ctx context.Context) {
 	var (
 		batch []byte
 		n     int
@@ -278,13 +278,13 @@ func (w *Way) spreading(ctx context.Context) {
 }
 
 // overheard shows what is spread to who listens.
-func (w *Way) overheard(sent bool, who wire.PeerID, frame func() []byte) {
+func (w *Transport) overheard(sent bool, who wire.PeerID, frame func() []byte) {
 	if station := w.station.Load(); station != nil {
 		(*station).Overheard(sent, who, frame)
 	}
 }
 
-func (w *Way) publish(ctx context.Context, t topic, data []byte) {
+func (w *Transport) publish(ctx context.Context, t topic, data []byte) {
 	if w.topics[t].Publish(ctx, data) != nil {
 		w.o.Counters.lost.Add(1)
 		return

@@ -16,7 +16,7 @@ import (
 
 // inspect drops what comes of who has not shaken hands, and what comes too fast from one neighbour, before it counts as seen or takes a place in the
 // queues that all share. What else an RPC says goes on.
-func (w *Way) inspect(from peer.ID, rpc *pubsub.RPC) error {
+func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	list := rpc.GetPublish()
 	if len(list) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (w *Way) inspect(from peer.ID, rpc *pubsub.RPC) error {
 }
 
 // refuse bans.
-func (w *Way) refuse(s tcp.Station, who wire.PeerID) {
+func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 	w.o.Counters.refused.Add(1)
 	w.Ban(who)
 	s.Post(near.Ban{Peer: who, Reason: near.Abusive})
@@ -59,7 +59,7 @@ func (w *Way) refuse(s tcp.Station, who wire.PeerID) {
 // take judges a message of gossip, and gives it to the node unless it is rubbish. Its sender is a neighbour, or was when inspect let it in; who has made it nobody
 // knows. A block counts whatever has become of its sender meanwhile: its bytes have been seen, and nobody else's copy comes through. A panic over it is this node's
 // own fault, and ends nothing.
-func (w *Way) take(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
+func (w *Transport) take(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
 	if from == w.me {
 		return pubsub.ValidationAccept
 	}
@@ -103,7 +103,7 @@ func (w *Way) take(t topic, from peer.ID, data []byte) (result pubsub.Validation
 
 // mayCheck waits for a core to look at a neighbour's transactions with, of which they have half, so that strangers who sign some take none from blocks and votes. False: too many of
 // that neighbour wait. They are sent again, by a connection.
-func (w *Way) mayCheck(from peer.ID) bool {
+func (w *Transport) mayCheck(from peer.ID) bool {
 	w.mu.Lock()
 	crowd := w.checks[from] >= maxChecks
 	if !crowd {
@@ -116,7 +116,7 @@ func (w *Way) mayCheck(from peer.ID) bool {
 	return !crowd
 }
 
-func (w *Way) checked(from peer.ID) {
+func (w *Transport) checked(from peer.ID) {
 	<-w.checking
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *Way) checked(from peer.ID) {
 
 // takeBlock takes a block, in the one form that a node of this code sends. What is not handed on now would not be later, since its bytes have been seen:
 // the node sends it to each peer itself once it has adopted it.
-func (w *Way) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
+func (w *Transport) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	if len(data) > maxGossip {
 		return near.Refuse
 	}
@@ -147,7 +147,7 @@ func (w *Way) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdic
 }
 
 // noteBlock remembers by which way a block goes on.
-func (w *Way) noteBlock(hash primitives.Hash, size int, v near.Verdict) near.Verdict {
+func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) near.Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -163,7 +163,7 @@ func (w *Way) noteBlock(hash primitives.Hash, size int, v near.Verdict) near.Ver
 }
 
 // takeTransactions takes them as forwarded ones, so that nobody sends them on beside. A batch is handed on for what of it has not been seen.
-func (w *Way) takeTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
+func (w *Transport) takeTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	txs, err := readBatch(data)
 	if err != nil {
 		return near.Refuse
@@ -193,7 +193,7 @@ func (w *Way) takeTransactions(s tcp.Station, who wire.PeerID, data []byte) near
 }
 
 // judge has a transaction's signature looked at once.
-func (w *Way) judge(s tcp.Station, tx *primitives.SignedTransaction) near.Verdict {
+func (w *Transport) judge(s tcp.Station, tx *primitives.SignedTransaction) near.Verdict {
 	key := primitives.HashBytes(tx.AppendBorsh(nil))
 	w.mu.Lock()
 	known := w.verified.state(key, time.Now()) != never
@@ -211,7 +211,7 @@ func (w *Way) judge(s tcp.Station, tx *primitives.SignedTransaction) near.Verdic
 }
 
 // note remembers that a transaction has come, so that it is not spread again, and tells how long ago it has before.
-func (w *Way) note(key primitives.Hash) age {
+func (w *Transport) note(key primitives.Hash) age {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -222,7 +222,7 @@ func (w *Way) note(key primitives.Hash) age {
 	return was
 }
 
-func (w *Way) handsOn(t topic, size int) bool {
+func (w *Transport) handsOn(t topic, size int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.goesOn(t, size)

@@ -61,7 +61,7 @@ func TestGossipOfTheBanned(t *testing.T) {
 }
 
 // unconnected is a way with what it posts, and a peer that it is not connected to.
-func unconnected(t *testing.T) (w *Way, posted chan near.Event, who wire.PeerID, id peer.ID) {
+func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.PeerID, id peer.ID) {
 	t.Helper()
 	posted = make(chan near.Event, 100)
 	w = serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})

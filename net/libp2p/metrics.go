@@ -10,8 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// Counters are what there is to count, from any goroutine and over the restarts of a Way.
-type Counters struct {
+// Metrics are what there is to count, from any goroutine and over the restarts of a Way.
+type Metrics struct {
 	connections, met                      atomic.Int64
 	streams, lonely, bans                 atomic.Uint64
 	spread, heard, refused, held, flooded atomic.Uint64
@@ -19,7 +19,7 @@ type Counters struct {
 }
 
 // Metrics appends them in Prometheus' text form.
-func (c *Counters) Metrics(b []byte) []byte {
+func (c *Metrics) Metrics(b []byte) []byte {
 	for _, g := range []struct {
 		name, kind, help string
 		value            uint64
@@ -45,7 +45,7 @@ func (c *Counters) Metrics(b []byte) []byte {
 }
 
 // tracer counts what gossipsub drops without a word, and notes to whom it can send.
-type tracer struct{ *Way }
+type tracer struct{ *Transport }
 
 func (t tracer) RejectMessage(_ *pubsub.Message, reason string) {
 	switch reason {

@@ -155,7 +155,7 @@ func TestFound(t *testing.T) {
 }
 
 // dial opens a stream of frames as a stranger.
-func (w *Way) dial(t *testing.T, to *node) net.Conn {
+func (w *Transport) dial(t *testing.T, to *node) net.Conn {
 	t.Helper()
 	c, err := w.Dial(t.Context(), to.over())
 	if err != nil {
@@ -434,7 +434,7 @@ func TestSamePort(t *testing.T) {
 
 // TestMetrics wants each counter to be told once.
 func TestMetrics(t *testing.T) {
-	var c Counters
+	var c Metrics
 	c.bans.Store(3)
 	text := string(c.Metrics(nil))
 	if strings.Count(text, "# TYPE troupe_libp2p_") != 14 || !strings.Contains(text, "\ntroupe_libp2p_bans_total 3\n") {

@@ -74,7 +74,7 @@ func (r *rates) allow(now time.Time, t topic, size int) allowance {
 	return flooded
 }
 
-func (w *Way) allow(t topic, from peer.ID, size int) allowance {
+func (w *Transport) allow(t topic, from peer.ID, size int) allowance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rates[from]
@@ -86,7 +86,7 @@ func (w *Way) allow(t topic, from peer.ID, size int) allowance {
 }
 
 // goesOn tells whether neighbours will bear a message of this node's, or one that it hands on. w.mu is held.
-func (w *Way) goesOn(t topic, size int) bool { return w.onward.take(time.Now(), t, size, 2) }
+func (w *Transport) goesOn(t topic, size int) bool { return w.onward.take(time.Now(), t, size, 2) }
 
 const (
 	freshFor  = 2 * time.Second

@@ -31,7 +31,7 @@ var errRPC = errors.New("libp2p: an RPC of gossip that is too long, or has too m
 // hundred times as much as he sends where he sends nothing but empty messages.
 type gossipHost struct {
 	host.Host
-	way *Way
+	way *Transport
 }
 
 // SetStreamHandler is of host.Host.
@@ -53,7 +53,7 @@ func (h gossipHost) guarded(f network.StreamHandler) network.StreamHandler {
 // rpcStream gives one RPC after the other, each when it is here as a whole.
 type rpcStream struct {
 	network.Stream
-	way  *Way
+	way  *Transport
 	from peer.ID
 	in   *bufio.Reader
 	out  []byte // of an RPC with its length, what has not been taken

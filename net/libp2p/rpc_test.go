@@ -17,7 +17,7 @@ import (
 )
 
 // gossips opens a stream of gossip as a stranger, who has no gossip of its own, which would open another.
-func (w *Way) gossips(t testing.TB, to *node) network.Stream {
+func (w *Transport) gossips(t testing.TB, to *node) network.Stream {
 	t.Helper()
 	m, err := multiaddr(to.way.Addr(), false)
 	if err != nil {

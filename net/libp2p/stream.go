@@ -30,7 +30,7 @@ const (
 // stream is a stream of frames, as a connection.
 type stream struct {
 	network.Stream
-	way  *Way
+	way  *Transport
 	id   peer.ID
 	peer wire.PeerID
 	once sync.Once
@@ -43,7 +43,7 @@ type stream struct {
 var _ tcp.Conn = (*stream)(nil)
 
 // wrap makes a connection of a stream; nil: of a peer whose key is of no use, or who has opened too many that wait for their handshakes, for which there are places of all.
-func (w *Way) wrap(s network.Stream) *stream {
+func (w *Transport) wrap(s network.Stream) *stream {
 	id := s.Conn().RemotePeer()
 	who, err := PeerOf(id)
 	if err != nil {
@@ -64,8 +64,8 @@ func (w *Way) wrap(s network.Stream) *stream {
 	return &stream{Stream: s, way: w, id: id, peer: who}
 }
 
-// Dial is of tcp.Way: a stream over the connection there is, or over a new one.
-func (w *Way) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
+// Dial is of tcp.Transport: a stream over the connection there is, or over a new one.
+func (w *Transport) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
 	id, err := idOf(p.ID)
 	if err != nil {
 		return nil, err

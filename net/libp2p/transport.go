@@ -62,13 +62,13 @@ type Options struct {
 	MaxPeers int                  // 40
 	Grace    time.Duration        // for a handshake; 30 s
 	Stall    time.Duration        // that a piece of a frame may take; 20 s
-	Counters *Counters
+	Counters *Metrics
 
 	Blacklisted func(netip.AddrPort) bool // what is neither dialled nor let in; nil: nothing
 }
 
-// Way is the libp2p host of a node. It is served once.
-type Way struct {
+// Transport is the libp2p host of a node. It is served once.
+type Transport struct {
 	o      Options
 	me     peer.ID
 	addr   netip.AddrPort
@@ -100,10 +100,10 @@ type Way struct {
 	checking chan struct{} // has who looks at a batch of transactions
 }
 
-var _ tcp.Way = (*Way)(nil)
+var _ tcp.Transport = (*Transport)(nil)
 
 // New listens.
-func New(o Options) (*Way, error) {
+func New(o Options) (*Transport, error) {
 	for _, d := range []struct {
 		to   *time.Duration
 		from time.Duration
@@ -116,9 +116,9 @@ func New(o Options) (*Way, error) {
 		o.MaxPeers = 40
 	}
 	if o.Counters == nil {
-		o.Counters = new(Counters)
+		o.Counters = new(Metrics)
 	}
-	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{}, onward: newRates(),
+	w := &Transport{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{}, onward: newRates(),
 		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {
@@ -134,7 +134,7 @@ func New(o Options) (*Way, error) {
 }
 
 // listen makes the host: what libp2p.New would make, without the transports that are not used here and what they bring along.
-func (w *Way) listen(ctx context.Context) error {
+func (w *Transport) listen(ctx context.Context) error {
 	key, err := privateOf(w.o.Key)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (w *Way) listen(ctx context.Context) error {
 }
 
 // bind takes the address, for QUIC at the port that TCP got.
-func (w *Way) bind(sw *swarm.Swarm, quic bool) error {
+func (w *Transport) bind(sw *swarm.Swarm, quic bool) error {
 	first, err := multiaddr(w.o.Listen, false)
 	if err != nil {
 		return err
@@ -286,19 +286,19 @@ func ofAddress(peers int) resources.Option {
 		[]resources.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: n}, {PrefixLength: 48, ConnCount: 2 * n}})
 }
 
-// Addr is of tcp.Way.
-func (w *Way) Addr() netip.AddrPort { return w.addr }
+// Addr is of tcp.Transport.
+func (w *Transport) Addr() netip.AddrPort { return w.addr }
 
 // Addrs are all addresses, as others dial them.
-func (w *Way) Addrs() (out []string) {
+func (w *Transport) Addrs() (out []string) {
 	for _, a := range w.host.Network().ListenAddresses() {
 		out = append(out, fmt.Sprintf("%s/p2p/%s", a, w.me))
 	}
 	return out
 }
 
-// Serve is of tcp.Way.
-func (w *Way) Serve(ctx context.Context, s tcp.Station) {
+// Serve is of tcp.Transport.
+func (w *Transport) Serve(ctx context.Context, s tcp.Station) {
 	w.station.Store(&s)
 	defer w.close()
 	for _, id := range [...]protocol.ID{bareID, signedID} {
@@ -339,7 +339,7 @@ func (w *Way) Serve(ctx context.Context, s tcp.Station) {
 	}
 }
 
-func (w *Way) close() {
+func (w *Transport) close() {
 	w.stop()
 	if w.host != nil {
 		_ = w.host.Close()
@@ -352,7 +352,7 @@ func (w *Way) close() {
 }
 
 // sweep closes connections over which nobody has shaken hands in time, also if it is tried for ever, and forgets bans.
-func (w *Way) sweep(now time.Time) {
+func (w *Transport) sweep(now time.Time) {
 	var lonely []network.Conn
 	w.mu.Lock()
 	here := map[peer.ID]bool{}
@@ -392,8 +392,8 @@ func (w *Way) sweep(now time.Time) {
 	}
 }
 
-// Knows is of tcp.Way.
-func (w *Way) Knows(p wire.PeerID) bool {
+// Knows is of tcp.Transport.
+func (w *Transport) Knows(p wire.PeerID) bool {
 	id, err := idOf(p)
 	if err != nil {
 		return false
@@ -401,8 +401,8 @@ func (w *Way) Knows(p wire.PeerID) bool {
 	return w.o.Here[p] || w.o.Quic[p] || len(w.host.Peerstore().Addrs(id)) > 0 || w.host.Network().Connectedness(id) == network.Connected
 }
 
-// Met is of tcp.Way.
-func (w *Way) Met(p wire.PeerID, tier wire.Tier, is bool) {
+// Met is of tcp.Transport.
+func (w *Transport) Met(p wire.PeerID, tier wire.Tier, is bool) {
 	id, err := idOf(p)
 	if err != nil {
 		return
@@ -435,14 +435,14 @@ func (w *Way) Met(p wire.PeerID, tier wire.Tier, is bool) {
 	w.host.ConnManager().Unprotect(id, "near")
 }
 
-func (w *Way) isMet(id peer.ID) bool {
+func (w *Transport) isMet(id peer.ID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.met[id] > 0
 }
 
-// Ban is of tcp.Way. What is said last is given time to go.
-func (w *Way) Ban(p wire.PeerID) {
+// Ban is of tcp.Transport. What is said last is given time to go.
+func (w *Transport) Ban(p wire.PeerID) {
 	id, err := idOf(p)
 	if err != nil {
 		return
@@ -461,7 +461,7 @@ func (w *Way) Ban(p wire.PeerID) {
 	time.AfterFunc(200*time.Millisecond, func() { _ = w.host.Network().ClosePeer(id) })
 }
 
-func (w *Way) isBanned(id peer.ID) bool {
+func (w *Transport) isBanned(id peer.ID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, is := w.banned[id]
@@ -469,7 +469,7 @@ func (w *Way) isBanned(id peer.ID) bool {
 }
 
 // finder takes who is found on the local network.
-type finder struct{ *Way }
+type finder struct{ *Transport }
 
 func (f finder) HandlePeerFound(found peer.AddrInfo) {
 	who, err := PeerOf(found.ID)

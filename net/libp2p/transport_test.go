@@ -23,8 +23,8 @@ const loopback = "127.0.0.1:0"
 
 // node is a host with what it was told.
 type node struct {
-	*tcp.Host
-	way     *Way // nil: sockets alone
+	*tcp.Server
+	way     *Transport // nil: sockets alone
 	key     primitives.SecretKey
 	got     chan near.Deliver
 	verdict atomic.Int32 // of gossip
@@ -73,7 +73,7 @@ func run(t testing.TB, name string, h how) *node {
 		}
 	}
 	if !h.libp2p {
-		n.Host = tcp.New(l, c, deliver, judge)
+		n.Server = tcp.New(l, c, deliver, judge)
 	} else {
 		o := Options{Key: n.key, Genesis: id, Listen: netip.MustParseAddrPort(loopback)}
 		if h.addr.IsValid() {
@@ -87,7 +87,7 @@ func run(t testing.TB, name string, h how) *node {
 			t.Fatal(err)
 		}
 		n.way = w
-		n.Host = tcp.NewOver(l, w, c, deliver, judge)
+		n.Server = tcp.NewOver(l, w, c, deliver, judge)
 	}
 	n.Check = func(m wire.Message) near.Verdict {
 		if h.look != nil {
@@ -368,12 +368,12 @@ func (station) Panicked(any, []byte)            {}
 func (station) Overheard(bool, wire.PeerID, func() []byte) {}
 
 // bare is a way without a node.
-func bare(t testing.TB, name string, taken chan tcp.Conn) *Way {
+func bare(t testing.TB, name string, taken chan tcp.Conn) *Transport {
 	t.Helper()
 	return serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, name)}, station{taken, make(chan near.Event, 100)})
 }
 
-func serve(t testing.TB, o Options, s station) *Way {
+func serve(t testing.TB, o Options, s station) *Transport {
 	t.Helper()
 	if !o.Listen.IsValid() {
 		o.Listen = netip.MustParseAddrPort(loopback)

@@ -40,7 +40,7 @@ func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
 
 // asks notes that a peer asks for a block. Was it spared that since a neighbour had brought it, then that one has not told it: their edge is of before, or
 // it lies, or what it told was lost. What it brings from now on is told to this peer.
-func (n *Node) asks(now time.Time, c *conn, hash primitives.Hash) {
+func (n *PeerManager) asks(now time.Time, c *conn, hash primitives.Hash) {
 	by := n.brought.by[hash]
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
 		return
@@ -54,7 +54,7 @@ func (n *Node) asks(now time.Time, c *conn, hash primitives.Hash) {
 // hasHeard tells whether a peer need not be told of a block, since who has brought it has told it: it tells all of its neighbours but those whom another has told
 // before. What gets lost on the way is asked for when its child comes,
 // and where none comes everybody is told again (ToAll.Again).
-func (n *Node) hasHeard(now time.Time, c *conn, b *primitives.Block) bool {
+func (n *PeerManager) hasHeard(now time.Time, c *conn, b *primitives.Block) bool {
 	if !n.Sparing || b.Header.Height%toldAgain == 0 {
 		return false
 	}

@@ -129,7 +129,7 @@ func TestSilent(t *testing.T) {
 	if n := tell(12); n != 0 {
 		t.Errorf("told %d times, as it has asked for another block", n)
 	}
-	c := m[1].Node.ready[wire.T2][m[3].me]
+	c := m[1].PeerManager.ready[wire.T2][m[3].me]
 	if c.silent == nil {
 		t.Fatal("its question is not noted")
 	}

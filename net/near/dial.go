@@ -10,7 +10,7 @@ import (
 )
 
 // dial opens a connection unless there is one, or one is under way.
-func (n *Node) dial(p wire.PeerInfo, tier wire.Tier) bool {
+func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	_, under := n.out[tier][p.ID]
 	if under || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
 		return false
@@ -20,7 +20,7 @@ func (n *Node) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	return true
 }
 
-func (n *Node) dialFailed(now time.Time, id wire.PeerID, tier wire.Tier) {
+func (n *PeerManager) dialFailed(now time.Time, id wire.PeerID, tier wire.Tier) {
 	switch tier {
 	case wire.T2:
 		n.store.failed(now, id)
@@ -30,7 +30,7 @@ func (n *Node) dialFailed(now time.Time, id wire.PeerID, tier wire.Tier) {
 }
 
 // monitor keeps the number of T2 connections where it should be: one dial a time if there are too few, one goodbye if there are too many.
-func (n *Node) monitor(now time.Time) {
+func (n *PeerManager) monitor(now time.Time) {
 	n.store.update(now)
 	for id, at := range n.pending3 {
 		if now.Sub(at) >= pending3Life {
@@ -66,7 +66,7 @@ func (n *Node) monitor(now time.Time) {
 
 // dropOne closes a drawn connection when there are more than IdealHigh, but none of the safe ones: whitelisted, outbound while there are
 // few, and those that last longest.
-func (n *Node) dropOne(now time.Time, ours int) {
+func (n *PeerManager) dropOne(now time.Time, ours int) {
 	safe := map[wire.PeerID]bool{}
 	list := n.sorted(wire.T2)
 	for _, c := range list {
@@ -105,7 +105,7 @@ func countTrue(m map[wire.PeerID]bool) (count int) {
 }
 
 // remember keeps the connections of ours that have lasted.
-func (n *Node) remember(now time.Time) {
+func (n *PeerManager) remember(now time.Time) {
 	for _, c := range n.sorted(wire.T2) {
 		if !c.inbound && c.isReady && now.Sub(c.since) >= recentAfter {
 			n.forgetOutbound(c.peer.ID)
@@ -119,12 +119,12 @@ func (n *Node) remember(now time.Time) {
 	n.redial = nil
 }
 
-func (n *Node) forgetOutbound(id wire.PeerID) {
+func (n *PeerManager) forgetOutbound(id wire.PeerID) {
 	n.recent = slices.DeleteFunc(n.recent, func(o outbound) bool { return o.peer.ID == id })
 }
 
 // lost notes the end of a connection that was ready: one of ours that lasted is dialled again.
-func (n *Node) lost(c *conn, why CloseReason) {
+func (n *PeerManager) lost(c *conn, why CloseReason) {
 	if c.inbound {
 		return
 	}
@@ -136,7 +136,7 @@ func (n *Node) lost(c *conn, why CloseReason) {
 	}
 }
 
-func (n *Node) tickRetries(now time.Time) {
+func (n *PeerManager) tickRetries(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(n.retries)) {
 		r := n.retries[id]
 		switch {
@@ -151,7 +151,7 @@ func (n *Node) tickRetries(now time.Time) {
 }
 
 // advertise asks for all that others know, and tells everybody how this validator is reached.
-func (n *Node) advertise(now time.Time) {
+func (n *PeerManager) advertise(now time.Time) {
 	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
 	n.timers.advertise = now.Add(advertisePeriod)
 	if d := n.accounts.advertise(now); d != nil {
@@ -160,7 +160,7 @@ func (n *Node) advertise(now time.Time) {
 }
 
 // connectT1 closes T1 connections that serve no account any more and dials a proxy of each account that is not connected.
-func (n *Node) connectT1(now time.Time) {
+func (n *PeerManager) connectT1(now time.Time) {
 	if n.NoOutboundT1 {
 		return
 	}

@@ -63,7 +63,7 @@ type held struct {
 // maxHeld is how many messages may wait so; it lasts a second at most.
 const maxHeld = 10_000
 
-func (n *Node) dialled(now time.Time, ev Dialled) {
+func (n *PeerManager) dialled(now time.Time, ev Dialled) {
 	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version, peer: ev.Peer}
 	if n.ready[ev.Tier][ev.Peer.ID] != nil || ev.Peer.ID == n.me && ev.Tier != wire.T1 {
 		delete(n.out[ev.Tier], ev.Peer.ID)
@@ -79,7 +79,7 @@ func (n *Node) dialled(now time.Time, ev Dialled) {
 	n.write(c, n.handshake(now, c.tier, c.target, c.version, c.half))
 }
 
-func (n *Node) accepted(now time.Time, ev Accepted) {
+func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 	inHandshake, same := 0, 0
 	for _, c := range n.conns {
 		if c.inbound && !c.isReady {
@@ -98,7 +98,7 @@ func (n *Node) accepted(now time.Time, ev Accepted) {
 }
 
 // propose makes our half of an edge with a nonce of now, above that of the edge there is.
-func (n *Node) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
+func (n *PeerManager) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
 	nonce := wire.FreshNonce(now.Unix())
 	if e := n.graph.Local(to); e != nil {
 		nonce = max(nonce, wire.NextNonce(e.Nonce))
@@ -106,7 +106,7 @@ func (n *Node) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
 	return wire.SignEdge(n.Key, to, nonce)
 }
 
-func (n *Node) handshake(now time.Time, tier wire.Tier, to wire.PeerID, version uint32, half wire.PartialEdge) *wire.Handshake {
+func (n *PeerManager) handshake(now time.Time, tier wire.Tier, to wire.PeerID, version uint32, half wire.PartialEdge) *wire.Handshake {
 	h := &wire.Handshake{Tier: tier, Version: version, Oldest: n.Oldest, Sender: n.me, Target: to, ListenPort: n.ListenAddr.Port(),
 		Chain: wire.ChainInfo{Genesis: n.Genesis, Archival: n.Archival}, PartialEdge: half}
 	if n.head != nil {
@@ -119,12 +119,12 @@ func (n *Node) handshake(now time.Time, tier wire.Tier, to wire.PeerID, version 
 	return h
 }
 
-func (n *Node) self() wire.PeerInfo {
+func (n *PeerManager) self() wire.PeerInfo {
 	return wire.PeerInfo{ID: n.me, Addr: n.ListenAddr, AccountID: n.account}
 }
 
 // connecting handles a message of a connection whose handshake is not done; what does not belong there is ignored.
-func (n *Node) connecting(now time.Time, c *conn, m wire.Message) {
+func (n *PeerManager) connecting(now time.Time, c *conn, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Handshake:
 		if !c.waiting {
@@ -148,7 +148,7 @@ func (n *Node) connecting(now time.Time, c *conn, m wire.Message) {
 }
 
 // refused handles the answer to a handshake of ours that the other side did not take.
-func (n *Node) refused(now time.Time, c *conn, f *wire.HandshakeFailure) {
+func (n *PeerManager) refused(now time.Time, c *conn, f *wire.HandshakeFailure) {
 	switch f.Reason {
 	case wire.VersionMismatch:
 		common := min(f.Version, n.Version)
@@ -164,7 +164,7 @@ func (n *Node) refused(now time.Time, c *conn, f *wire.HandshakeFailure) {
 }
 
 // shake judges a handshake, in the order of neard's checks.
-func (n *Node) shake(now time.Time, c *conn, h *wire.Handshake) {
+func (n *PeerManager) shake(now time.Time, c *conn, h *wire.Handshake) {
 	if c.inbound {
 		if !n.shakeInbound(now, c, h) {
 			return
@@ -206,7 +206,7 @@ func (n *Node) shake(now time.Time, c *conn, h *wire.Handshake) {
 }
 
 // shakeInbound answers what is wrong with a handshake of others, after which they may try another; false if that was it.
-func (n *Node) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bool {
+func (n *PeerManager) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bool {
 	fail := func(f wire.HandshakeFailure) bool {
 		f.Peer = n.self()
 		n.write(c, &f)
@@ -231,7 +231,7 @@ func (n *Node) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bool {
 }
 
 // peerOf takes from a handshake who the other side is.
-func (n *Node) peerOf(c *conn, h *wire.Handshake) {
+func (n *PeerManager) peerOf(c *conn, h *wire.Handshake) {
 	c.peer = wire.PeerInfo{ID: h.Sender}
 	if h.ListenPort != 0 {
 		c.peer.Addr = netip.AddrPortFrom(c.addr.Addr(), h.ListenPort)
@@ -243,7 +243,7 @@ func (n *Node) peerOf(c *conn, h *wire.Handshake) {
 }
 
 // admissible tells whether the peer may be connected to on this tier (network_state/mod.rs:406).
-func (n *Node) admissible(now time.Time, c *conn, edge *wire.Edge) bool {
+func (n *PeerManager) admissible(now time.Time, c *conn, edge *wire.Edge) bool {
 	if !c.peer.Addr.IsValid() || n.Blacklisted(c.peer.Addr) || n.store.isBanned(c.peer.ID) {
 		return false
 	}
@@ -266,7 +266,7 @@ func (n *Node) admissible(now time.Time, c *conn, edge *wire.Edge) bool {
 	return edge.Verify()
 }
 
-func (n *Node) whitelisted(p wire.PeerInfo) bool {
+func (n *PeerManager) whitelisted(p wire.PeerInfo) bool {
 	for _, w := range n.Whitelist {
 		if w.ID == p.ID && w.Addr == p.Addr && (w.AccountID == "" || w.AccountID == p.AccountID) {
 			return true
@@ -277,7 +277,7 @@ func (n *Node) whitelisted(p wire.PeerInfo) bool {
 
 // insert takes c into the pool of its tier, if there is no other connection with this peer or this key. Of two that were dialled at the
 // same time, the one that the lower id has dialled stays.
-func (n *Node) insert(c *conn) bool {
+func (n *PeerManager) insert(c *conn) bool {
 	ready, out := n.ready[c.tier], n.out[c.tier]
 	if c.inbound && c.peer.ID == n.me {
 		if _, dialling := out[n.me]; n.loop != nil || ready[n.me] == nil && !dialling {
@@ -299,7 +299,7 @@ func (n *Node) insert(c *conn) bool {
 }
 
 // established ends a handshake: the answer, and what neard sends at once after it.
-func (n *Node) established(now time.Time, c *conn) {
+func (n *PeerManager) established(now time.Time, c *conn) {
 	waited := c.held
 	c.isReady, c.waiting, c.held, c.since, c.heard = true, false, nil, now, now
 	if !c.inbound {
@@ -329,7 +329,7 @@ func (n *Node) established(now time.Time, c *conn) {
 
 // greet sends what a T2 connection begins with: all edges, announcements and hosts. What is sent from time to time comes by tick, at
 // once for the first time.
-func (n *Node) greet(now time.Time, c *conn) {
+func (n *PeerManager) greet(now time.Time, c *conn) {
 	edges := n.graph.Edges()
 	if n.SkipTombstones > 0 {
 		edges = activeOnly(edges)
@@ -350,7 +350,7 @@ func activeOnly(edges []*wire.Edge) []*wire.Edge {
 }
 
 // close ends a connection, tells the other side so, and forgets it.
-func (n *Node) close(now time.Time, c *conn, why CloseReason, ban Reason) {
+func (n *PeerManager) close(now time.Time, c *conn, why CloseReason, ban Reason) {
 	if n.conns[c.id] != c {
 		return
 	}

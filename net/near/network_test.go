@@ -33,7 +33,7 @@ type fabric struct {
 
 // member is a node of a fabric, with what it told the rest of itself.
 type member struct {
-	*Node
+	*PeerManager
 	name      string
 	delivered []Deliver
 	judge     func(JudgeAnnouncements) Judged
@@ -89,7 +89,7 @@ func (f *fabric) add(name string, change func(*Config)) *member {
 	if change != nil {
 		change(&c)
 	}
-	m := &member{Node: New(c, f.now), name: name, judge: func(j JudgeAnnouncements) Judged { return Judged{From: j.From, Good: j.List} }}
+	m := &member{PeerManager: New(c, f.now), name: name, judge: func(j JudgeAnnouncements) Judged { return Judged{From: j.From, Good: j.List} }}
 	f.nodes[name], f.byAddr[c.ListenAddr] = m, m
 	return m
 }

@@ -57,8 +57,8 @@ func (c *Config) fill() {
 	}
 }
 
-// Node is the state of one peer of the network. It is used by one goroutine.
-type Node struct {
+// PeerManager is the state of one peer of the network. It is used by one goroutine.
+type PeerManager struct {
 	Config
 	me      wire.PeerID
 	created time.Time
@@ -96,9 +96,9 @@ type Node struct {
 }
 
 // New returns a node that knows its boot nodes and nobody else.
-func New(c Config, now time.Time) *Node {
+func New(c Config, now time.Time) *PeerManager {
 	c.fill()
-	n := &Node{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
+	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
 		hosts: newHosts(), back: newWaysBack(), retries: map[wire.PeerID]retry{}, pending3: map[wire.PeerID]time.Time{},
 		answers: map[wire.PeerID][]*wire.StateResponse{}}
 	n.graph, n.accounts, n.store = NewGraph(n.me), newAccounts(n.me), newStore(now, c.Boot, c.OnlyBoot)
@@ -112,7 +112,7 @@ func New(c Config, now time.Time) *Node {
 }
 
 // Step applies ev, which is of the time now, and returns what is to be done. Equal events give equal effects.
-func (n *Node) Step(now time.Time, ev Event) []Effect {
+func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
 	switch ev := ev.(type) {
 	case Dialled:
@@ -174,7 +174,7 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 }
 
 // write sends m over c, once the edge of its handshake is in the graph.
-func (n *Node) write(c *conn, m wire.Message) {
+func (n *PeerManager) write(c *conn, m wire.Message) {
 	if c.waiting {
 		c.held = append(c.held, held{msg: m})
 		return
@@ -185,10 +185,10 @@ func (n *Node) write(c *conn, m wire.Message) {
 	n.effects = append(n.effects, Write{c.id, m})
 }
 
-func (n *Node) do(e Effect) { n.effects = append(n.effects, e) }
+func (n *PeerManager) do(e Effect) { n.effects = append(n.effects, e) }
 
 // toPeer sends over a connection of the tier, if there is one.
-func (n *Node) toPeer(tier wire.Tier, to wire.PeerID, m wire.Message) bool {
+func (n *PeerManager) toPeer(tier wire.Tier, to wire.PeerID, m wire.Message) bool {
 	c := n.ready[tier][to]
 	if c != nil {
 		n.write(c, m)
@@ -197,7 +197,7 @@ func (n *Node) toPeer(tier wire.Tier, to wire.PeerID, m wire.Message) bool {
 }
 
 // sorted returns the ready connections of a tier in the order of peers.
-func (n *Node) sorted(tier wire.Tier) []*conn {
+func (n *PeerManager) sorted(tier wire.Tier) []*conn {
 	out := make([]*conn, 0, len(n.ready[tier]))
 	for _, c := range n.ready[tier] {
 		out = append(out, c)
@@ -206,7 +206,7 @@ func (n *Node) sorted(tier wire.Tier) []*conn {
 	return out
 }
 
-func (n *Node) toAll(now time.Time, ev ToAll) {
+func (n *PeerManager) toAll(now time.Time, ev ToAll) {
 	b, _ := ev.Msg.(*wire.Block)
 	for _, c := range n.sorted(wire.T2) {
 		switch {
@@ -218,7 +218,7 @@ func (n *Node) toAll(now time.Time, ev ToAll) {
 	}
 }
 
-func (n *Node) newHead(h Head) {
+func (n *PeerManager) newHead(h Head) {
 	n.head = &h
 	n.hosts.setEpoch(h.EpochHeight, h.PointEpoch)
 	changed := n.Sparing && !slices.Equal(n.accounts.holds, h.TrackedShards)
@@ -230,7 +230,7 @@ func (n *Node) newHead(h Head) {
 	}
 }
 
-func (n *Node) validator(now time.Time, v Validator) {
+func (n *PeerManager) validator(now time.Time, v Validator) {
 	n.account = v.AccountID
 	n.accounts.key, n.accounts.proxies, n.accounts.told = v.Key, v.Proxies, false
 	n.timers.advertise = time.Time{}
@@ -265,7 +265,7 @@ type PeerState struct {
 }
 
 // Info returns the state of the network.
-func (n *Node) Info() Info {
+func (n *PeerManager) Info() Info {
 	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven(), Hosts: n.hosts.all(), Alone: n.alone()}
 	for id := range n.announced.of {
 		i.Accounts = append(i.Accounts, id)
@@ -288,7 +288,7 @@ func (n *Node) Info() Info {
 }
 
 // seats are the nodes of the validators whose keys count.
-func (n *Node) seats() (out []wire.PeerID) {
+func (n *PeerManager) seats() (out []wire.PeerID) {
 	for id := range n.accounts.byID {
 		for _, d := range n.accounts.of(id) {
 			out = append(out, d.PeerID)
@@ -303,7 +303,7 @@ func (n *Node) seats() (out []wire.PeerID) {
 
 // holders are the shards of validators who have said what they hold, by the key that counts in this epoch: where an account has another one in the next, it may be
 // another node's, which judges nothing yet.
-func (n *Node) holders() map[primitives.AccountID][]primitives.ShardID {
+func (n *PeerManager) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}
 	for id, keys := range n.accounts.byID {
 		if len(keys) == 0 {

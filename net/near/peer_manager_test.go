@@ -299,7 +299,7 @@ func TestRouting(t *testing.T) {
 		t.Errorf("delivered %+v", got)
 	}
 	for range 2 { // the second answer finds no way
-		f.step(m[3], RouteTo{wire.WayBack(got.Hash()), &wire.WitnessAck{}})
+		f.step(m[3], RouteTo{wire.RouteBack(got.Hash()), &wire.WitnessAck{}})
 	}
 	f.run(time.Second)
 	if len(m[0].delivered) != 1 || len(m[1].delivered)+len(m[2].delivered) != 0 {

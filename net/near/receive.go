@@ -18,7 +18,7 @@ const (
 )
 
 // received handles a message of c.
-func (n *Node) received(now time.Time, c *conn, m wire.Message) {
+func (n *PeerManager) received(now time.Time, c *conn, m wire.Message) {
 	switch {
 	case c.waiting && len(c.held) >= maxHeld:
 		n.close(now, c, StreamError, NotBanned)
@@ -90,7 +90,7 @@ func limited(now time.Time, c *conn, m wire.Message) bool {
 }
 
 // handle handles a message of a connection that is ready.
-func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
+func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Routed:
 		n.handleRouted(now, c, m)
@@ -134,7 +134,7 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 }
 
 // gossiped passes on what a transport has judged.
-func (n *Node) gossiped(now time.Time, ev *Gossiped) {
+func (n *PeerManager) gossiped(now time.Time, ev *Gossiped) {
 	c, m := n.ready[wire.T2][ev.Peer], ev.Msg
 	if c == nil || !c.isReady {
 		n.do(Deliver{From: ev.Peer, Tier: wire.T2, Msg: m, Gossiped: true})
@@ -151,18 +151,18 @@ func (n *Node) gossiped(now time.Time, ev *Gossiped) {
 	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Gossiped: true})
 }
 
-func (n *Node) deliver(c *conn, m wire.Message) {
+func (n *PeerManager) deliver(c *conn, m wire.Message) {
 	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m})
 }
 
-func (n *Node) banIf(now time.Time, c *conn, ban Reason) {
+func (n *PeerManager) banIf(now time.Time, c *conn, ban Reason) {
 	if ban != NotBanned {
 		n.close(now, c, Banned, ban)
 	}
 }
 
 // block notes how far the peer is and passes the block on.
-func (n *Node) block(c *conn, m *wire.Block, gossiped bool) {
+func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
 	n.txs = 0
 	h := m.Block.Header
 	if !c.hasBlock || c.height <= h.Height {
@@ -175,7 +175,7 @@ func (n *Node) block(c *conn, m *wire.Block, gossiped bool) {
 	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: asked, Gossiped: gossiped})
 }
 
-func (n *Node) tellPeers(c *conn, q *wire.PeersRequest) {
+func (n *PeerManager) tellPeers(c *conn, q *wire.PeersRequest) {
 	limit := maxPeersTold
 	if q.MaxPeers != nil {
 		limit = min(limit, int(*q.MaxPeers))
@@ -195,7 +195,7 @@ func (n *Node) tellPeers(c *conn, q *wire.PeersRequest) {
 	}
 }
 
-func (n *Node) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
+func (n *PeerManager) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
 	if len(r.Peers) > maxPeersTold || len(r.DirectPeers) > maxDirectPeersTold {
 		n.close(now, c, Banned, Abusive)
 		return
@@ -211,7 +211,7 @@ func (n *Node) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
 }
 
 // nonceRequest answers with the edge there is if it is as new, else signs the one that the peer wants.
-func (n *Node) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
+func (n *PeerManager) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 	if !validNonce(half.Nonce, now) {
 		n.close(now, c, Banned, InvalidEdge)
 		return
@@ -225,7 +225,7 @@ func (n *Node) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 		edges: []*wire.Edge{wire.NewEdge(n.me, c.peer.ID, half.Nonce, mine.Signature, half.Signature)}})
 }
 
-func (n *Node) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
+func (n *PeerManager) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
 	edges := m.Edges
 	if n.SkipTombstones > 0 && now.Sub(c.since) < n.SkipTombstones {
 		edges = activeOnly(edges)
@@ -247,7 +247,7 @@ func (n *Node) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
 }
 
 // judged takes announcements that the rest of the node has verified and tells them on.
-func (n *Node) judged(now time.Time, j Judged) {
+func (n *PeerManager) judged(now time.Time, j Judged) {
 	if fresh := n.announced.add(j.Good); len(fresh) > 0 {
 		n.toAll(now, ToAll{Msg: &wire.RoutingTable{Accounts: fresh}})
 	}
@@ -257,7 +257,7 @@ func (n *Node) judged(now time.Time, j Judged) {
 }
 
 // ban ends the T2 connection of a peer, or remembers the ban for when it comes again.
-func (n *Node) ban(now time.Time, peer wire.PeerID, why Reason) {
+func (n *PeerManager) ban(now time.Time, peer wire.PeerID, why Reason) {
 	if c := n.ready[wire.T2][peer]; c != nil {
 		n.close(now, c, Banned, why)
 		return
@@ -265,7 +265,7 @@ func (n *Node) ban(now time.Time, peer wire.PeerID, why Reason) {
 	n.store.gone(now, peer, why)
 }
 
-func (n *Node) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
+func (n *PeerManager) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
 	if m.RequestingFullSync && c.may(now, accountsAsked) {
 		n.write(c, &wire.AccountsData{Data: n.accounts.all()})
 	}
@@ -278,7 +278,7 @@ func (n *Node) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
 	n.banIf(now, c, ban)
 }
 
-func (n *Node) gossipHosts(fresh []*wire.SnapshotHost) {
+func (n *PeerManager) gossipHosts(fresh []*wire.SnapshotHost) {
 	for _, p := range n.sorted(wire.T2) {
 		for _, s := range fresh {
 			p.hosts.add(s.PeerID, s, newerHost)
@@ -287,7 +287,7 @@ func (n *Node) gossipHosts(fresh []*wire.SnapshotHost) {
 }
 
 // snapshot tells everybody which shards this node serves.
-func (n *Node) snapshot(now time.Time, ev Snapshot) {
+func (n *PeerManager) snapshot(now time.Time, ev Snapshot) {
 	s := wire.NewSnapshotHost(n.Key, ev.SyncHash, ev.EpochHeight, ev.Shards)
 	if n.hosts.isNew(s) {
 		n.hosts.put(s)

@@ -110,7 +110,7 @@ func readRecording(t testing.TB, path string) *recorded {
 
 // mirror is a Node of ours in the place of a neard: it is given what that neard got, and what both send is kept by connection.
 type mirror struct {
-	*Node
+	*PeerManager
 	t      testing.TB
 	r      *recorded
 	line   nodeLine
@@ -147,7 +147,7 @@ func newMirror(t testing.TB, r *recorded, line nodeLine, now time.Time) *mirror 
 // boot starts the mirror's node anew.
 func (m *mirror) boot() {
 	local := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	m.Node = New(Config{Key: m.key, Genesis: m.r.genesis, Version: 86, Oldest: 83, ListenAddr: netip.AddrPortFrom(local, m.line.Port),
+	m.PeerManager = New(Config{Key: m.key, Genesis: m.r.genesis, Version: 86, Oldest: 83, ListenAddr: netip.AddrPortFrom(local, m.line.Port),
 		IdealLow: -1, MinOutbound: -1, NoOutboundT1: true}, m.now)
 	head := headAt(0)
 	head.T1 = m.r.t1

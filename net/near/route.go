@@ -11,7 +11,7 @@ import (
 const pending3Life = 60 * time.Second
 
 // handleRouted takes a routed message: for us, for the next hop, or for nobody.
-func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
+func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	if c.seen.again(now, m) {
 		return
 	}
@@ -44,7 +44,7 @@ func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		if !c.may(now, pinged) {
 			return
 		}
-		n.route(now, c.tier, wire.Unsigned(n.Key, wire.WayBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
+		n.route(now, c.tier, wire.Unsigned(n.Key, wire.RouteBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
 	case *wire.Pong:
 	default:
 		n.deliver(c, m)
@@ -53,7 +53,7 @@ func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 
 // route hands a message to whom it goes to next: over T1 and T3 only to its very target, over T2 by a shortest way, or back where a
 // request came from.
-func (n *Node) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
+func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 	to := m.Target.PeerID
 	if to == n.me {
 		return false
@@ -76,7 +76,7 @@ func (n *Node) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 }
 
 // proxy returns the T1 neighbour through which an account is reached, "" if there is none.
-func (n *Node) proxy(d *wire.AccountData) wire.PeerID {
+func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	if c := n.byKey[wire.T1][d.AccountKey]; c != nil {
 		return c.peer.ID
 	}
@@ -89,7 +89,7 @@ func (n *Node) proxy(d *wire.AccountData) wire.PeerID {
 }
 
 // routeToAccount sends a body to an account: to ourselves, over T1 if it may and there is a way, else over T2 as often as it must.
-func (n *Node) routeToAccount(now time.Time, ev RouteToAccount) bool {
+func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
 		if kind.MayGoToSelf() {
@@ -125,7 +125,7 @@ func (n *Node) routeToAccount(now time.Time, ev RouteToAccount) bool {
 }
 
 // optimistic sends an announced block to the T1 neighbours of accounts, each once.
-func (n *Node) optimistic(ev OptimisticTo) {
+func (n *PeerManager) optimistic(ev OptimisticTo) {
 	sent := map[wire.PeerID]bool{}
 	for _, id := range ev.Accounts {
 		for _, d := range n.accounts.of(id) {
@@ -139,7 +139,7 @@ func (n *Node) optimistic(ev OptimisticTo) {
 }
 
 // askState asks a host; it answers by a T3 connection to the address at which others see this node.
-func (n *Node) askState(now time.Time, ev AskState) {
+func (n *PeerManager) askState(now time.Time, ev AskState) {
 	if !n.PublicAddr.IsValid() {
 		return
 	}
@@ -154,7 +154,7 @@ func (n *Node) askState(now time.Time, ev AskState) {
 }
 
 // HostFor chooses whom to ask for a state header or part of a snapshot; "" if nobody serves it.
-func (n *Node) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader bool, part uint64) wire.PeerID {
+func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader bool, part uint64) wire.PeerID {
 	if !isHeader {
 		return n.hosts.forPart(sync, shard, part)
 	}
@@ -165,10 +165,10 @@ func (n *Node) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader 
 }
 
 // PartDone forgets who was asked for a part that has come.
-func (n *Node) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
+func (n *PeerManager) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
 
 // answerState sends a response over T3, where one dial at a time leads: what comes meanwhile goes out after it, not, as at neard, nowhere.
-func (n *Node) answerState(ev AnswerState) {
+func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return
 	}
@@ -182,7 +182,7 @@ func (n *Node) answerState(ev AnswerState) {
 }
 
 // sendAnswers sends what waited for a T3 connection.
-func (n *Node) sendAnswers(c *conn) {
+func (n *PeerManager) sendAnswers(c *conn) {
 	for _, r := range n.answers[c.peer.ID] {
 		n.write(c, r)
 	}

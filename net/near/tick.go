@@ -99,7 +99,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // tick does all that is due.
-func (n *Node) tick(now time.Time) {
+func (n *PeerManager) tick(now time.Time) {
 	n.takeEdges(now)
 	late, due := false, false // most events come where nothing is, and nothing need be put in order for that
 	for _, c := range n.conns {
@@ -163,7 +163,7 @@ func (c *conn) isDue(now time.Time) bool {
 }
 
 // byID returns the connections in the order in which they came up.
-func (n *Node) byID() []*conn {
+func (n *PeerManager) byID() []*conn {
 	out := make([]*conn, 0, len(n.conns))
 	for _, c := range n.conns {
 		out = append(out, c)
@@ -173,7 +173,7 @@ func (n *Node) byID() []*conn {
 }
 
 // Wake returns when Tick is due, if nothing else happens before.
-func (n *Node) Wake() time.Time {
+func (n *PeerManager) Wake() time.Time {
 	wake := n.timers.fix
 	sooner := func(at time.Time) {
 		if !at.IsZero() && at.Before(wake) {
@@ -216,18 +216,18 @@ func (n *Node) Wake() time.Time {
 }
 
 // alone tells whether nobody is connected or comes up, and nobody is known who could be dialled.
-func (n *Node) alone() bool {
+func (n *PeerManager) alone() bool {
 	return len(n.conns)+len(n.out[wire.T1])+len(n.out[wire.T2])+len(n.out[wire.T3])+len(n.retries)+len(n.store.peers)+len(n.pending3) == 0
 }
 
 // addLocal has an edge of ours taken with the next batch.
-func (n *Node) addLocal(e *wire.Edge) {
+func (n *PeerManager) addLocal(e *wire.Edge) {
 	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }
 
 // takeEdges takes the edges of this node that have come since the last batch, and ends handshakes that waited for them, once a second. With them it takes those of others, tells
 // everybody what was new, the source too, and finds the routes again: the more seldom the more edges there are, since that takes the longer, and whoever likes can have it done.
-func (n *Node) takeEdges(now time.Time) {
+func (n *PeerManager) takeEdges(now time.Time) {
 	all := len(n.edgeBatch) > 0 && passed(now, n.searchAt)
 	if !all && len(n.ownEdges) == 0 || now.Before(n.edgesAt) {
 		return
@@ -271,7 +271,7 @@ func (n *Node) takeEdges(now time.Time) {
 }
 
 // tickPeer sends a peer of T2 what is due.
-func (n *Node) tickPeer(now time.Time, c *conn) {
+func (n *PeerManager) tickPeer(now time.Time, c *conn) {
 	d := &c.due
 	again := func(at *time.Time, period time.Duration) bool {
 		if at.IsZero() || now.Before(*at) {
@@ -302,7 +302,7 @@ func (n *Node) tickPeer(now time.Time, c *conn) {
 }
 
 // unreliable are the peers that are too far behind to lead a way through.
-func (n *Node) unreliable() map[wire.PeerID]bool {
+func (n *PeerManager) unreliable() map[wire.PeerID]bool {
 	out := map[wire.PeerID]bool{}
 	if n.head == nil {
 		return out
@@ -316,7 +316,7 @@ func (n *Node) unreliable() map[wire.PeerID]bool {
 }
 
 // findFixes looks for edges that say something else than the connections, and begins to mend them.
-func (n *Node) findFixes(now time.Time) {
+func (n *PeerManager) findFixes(now time.Time) {
 	for _, e := range n.graph.Locals() {
 		other := e.Other(n.me)
 		c := n.ready[wire.T2][other]
@@ -331,7 +331,7 @@ func (n *Node) findFixes(now time.Time) {
 	}
 }
 
-func (n *Node) applyFixes(now time.Time) {
+func (n *PeerManager) applyFixes(now time.Time) {
 	n.fixing = slices.DeleteFunc(n.fixing, func(f fix) bool {
 		if now.Before(f.at) {
 			return false

@@ -112,7 +112,7 @@ func failures() map[string][]byte {
 func TestOutcome(t *testing.T) {
 	try := func(name string, in []byte) {
 		t.Helper()
-		m := NewRouted(keyA, WayBack(primitives.Hash{1}), &TxStatusResponse{in}, 0)
+		m := NewRouted(keyA, RouteBack(primitives.Hash{1}), &TxStatusResponse{in}, 0)
 		back, err := Decode(Append(nil, m))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

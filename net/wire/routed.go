@@ -22,8 +22,8 @@ type Target struct {
 // ToPeer is the target of a node.
 func ToPeer(id PeerID) Target { return Target{PeerID: id} }
 
-// WayBack is the target of an answer to the message with this hash.
-func WayBack(request primitives.Hash) Target { return Target{Back: request} }
+// RouteBack is the target of an answer to the message with this hash.
+func RouteBack(request primitives.Hash) Target { return Target{Back: request} }
 
 // AppendBorsh appends 0 ‖ id or 1 ‖ hash.
 func (t *Target) AppendBorsh(b []byte) []byte {
@@ -272,7 +272,7 @@ func readRoutedV3(in []byte) (Message, error) {
 	case 1:
 		m.Target = ToPeer(*unmarshal[PeerID](&c, wrappedBytes(of.b)))
 	case 2:
-		m.Target = WayBack(c.hash(wrappedBytes(of.b)))
+		m.Target = RouteBack(c.hash(wrappedBytes(of.b)))
 	default:
 		c.fail("target of no type")
 	}

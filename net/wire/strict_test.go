@@ -191,7 +191,7 @@ func TestForms(t *testing.T) {
 		&StateRequestAck{primitives.StateRequestAck{ShardID: 1, SyncHash: sync, Header: true, Body: primitives.StateBusy}},
 		&StateRequestAck{primitives.StateRequestAck{ShardID: 1, SyncHash: sync, Part: 9, Body: primitives.StateError}},
 		&TxStatusResponse{sampleOutcome()}} {
-		for _, to := range []Target{ToPeer(keyC.PublicKey()), WayBack(sync)} {
+		for _, to := range []Target{ToPeer(keyC.PublicKey()), RouteBack(sync)} {
 			m := NewRouted(keyA, to, body, seconds)
 			for _, frame := range [][]byte{Append(nil, m), m.AppendV3(nil)} {
 				back, err := Decode(frame)

@@ -25,7 +25,7 @@ type Warmer interface {
 // of which the call says more. Safe for use by many goroutines.
 type Hastener interface {
 	Preparer
-	Hasten(code []byte, w *parameters.Wasm)
+	Precompile(code []byte, w *parameters.Wasm)
 }
 
 // Warm tells the VM of code that an account deploys.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -41,34 +41,34 @@ func TestArtifactsOfBombs(t *testing.T) {
 func TestWrittenIsBounded(t *testing.T) {
 	const size = 190_000
 	w := parameters.MustGet(parameters.June(86)).Wasm
-	inMemory := func(f *wasm.Func, of wasm.ValType) {
+	inMemory := func(f *wasmasm.Func, of wasmasm.ValType) {
 		f.Locals(20_000, of)
 		for range 1_000 {
-			f.Block("", wasm.Void).I32(0).Op(0x0d, 0).End()
+			f.Block("", wasmasm.Void).I32(0).Op(0x0d, 0).End()
 		}
 		for range 10_000 { // joints times accesses are too many
-			f.Get(0).Op(wasm.Drop)
+			f.Get(0).Op(wasmasm.Drop)
 		}
 	}
-	operands := func(of wasm.ValType, op ...byte) func(*wasm.Module, *wasm.Func) {
-		return func(_ *wasm.Module, f *wasm.Func) {
+	operands := func(of wasmasm.ValType, op ...byte) func(*wasmasm.Module, *wasmasm.Func) {
+		return func(_ *wasmasm.Module, f *wasmasm.Func) {
 			inMemory(f, of)
 			for f.Len() < size {
 				n := 500
 				for range n {
 					f.Get(0)
 				}
-				f.Block("", wasm.Void).End()
+				f.Block("", wasmasm.Void).End()
 				for i := range n - 1 {
 					f.Op(op[i%len(op)])
 				}
-				f.Op(wasm.Drop)
+				f.Op(wasmasm.Drop)
 			}
 		}
 	}
 	n := 0
-	operandsOf := func(of wasm.ValType, piece func(f *wasm.Func)) func(*wasm.Module, *wasm.Func) {
-		return func(m *wasm.Module, f *wasm.Func) {
+	operandsOf := func(of wasmasm.ValType, piece func(f *wasmasm.Func)) func(*wasmasm.Module, *wasmasm.Func) {
+		return func(m *wasmasm.Module, f *wasmasm.Func) {
 			m.Memory(1, -1)
 			for inMemory(f, of); f.Len() < size; {
 				piece(f)
@@ -76,81 +76,81 @@ func TestWrittenIsBounded(t *testing.T) {
 		}
 	}
 	most := 0.0
-	for name, body := range map[string]func(*wasm.Module, *wasm.Func){
-		"square roots": func(_ *wasm.Module, f *wasm.Func) {
-			f.Locals(20_000, wasm.F64).F64(1)
+	for name, body := range map[string]func(*wasmasm.Module, *wasmasm.Func){
+		"square roots": func(_ *wasmasm.Module, f *wasmasm.Func) {
+			f.Locals(20_000, wasmasm.F64).F64(1)
 			for f.Len() < size {
-				f.Op(wasm.F64Sqrt)
+				f.Op(wasmasm.F64Sqrt)
 			}
 			f.Set(0)
 		},
-		"square roots looked at": func(_ *wasm.Module, f *wasm.Func) {
-			f.Locals(20_000, wasm.F64).F64(1)
+		"square roots looked at": func(_ *wasmasm.Module, f *wasmasm.Func) {
+			f.Locals(20_000, wasmasm.F64).F64(1)
 			for f.Len() < size {
-				f.Op(wasm.F64Sqrt, wasm.I64Bits, 0xbf)
+				f.Op(wasmasm.F64Sqrt, wasmasm.I64Bits, 0xbf)
 			}
 			f.Set(0)
 		},
-		"square roots in locals": func(_ *wasm.Module, f *wasm.Func) {
-			f.Locals(20_000, wasm.F64).F64(1)
+		"square roots in locals": func(_ *wasmasm.Module, f *wasmasm.Func) {
+			f.Locals(20_000, wasmasm.F64).F64(1)
 			for f.Len() < size {
-				f.Op(wasm.F64Sqrt).Tee(0)
+				f.Op(wasmasm.F64Sqrt).Tee(0)
 			}
 			f.Set(0)
 		},
-		"integers":               operands(wasm.I64, wasm.I64Add),
-		"floats":                 operands(wasm.F64, 0xa0),
-		"floats and signs":       operands(wasm.F64, 0xa0, 0xa6),
-		"small floats and signs": operands(wasm.F32, 0x92, 0x98),
-		"selects": operandsOf(wasm.I64, func(f *wasm.Func) {
+		"integers":               operands(wasmasm.I64, wasmasm.I64Add),
+		"floats":                 operands(wasmasm.F64, 0xa0),
+		"floats and signs":       operands(wasmasm.F64, 0xa0, 0xa6),
+		"small floats and signs": operands(wasmasm.F32, 0x92, 0x98),
+		"selects": operandsOf(wasmasm.I64, func(f *wasmasm.Func) {
 			for range 500 {
 				f.MemorySize()
 			}
 			for range 249 {
-				f.Op(wasm.Select)
+				f.Op(wasmasm.Select)
 			}
-			f.Op(wasm.Drop, wasm.Drop)
+			f.Op(wasmasm.Drop, wasmasm.Drop)
 		}),
-		"divisions": operandsOf(wasm.I32, func(f *wasm.Func) {
+		"divisions": operandsOf(wasmasm.I32, func(f *wasmasm.Func) {
 			for range 400 {
 				f.MemorySize()
 			}
 			for range 399 {
 				f.Op(0x6d)
 			}
-			f.Op(wasm.Drop)
+			f.Op(wasmasm.Drop)
 		}),
-		"memory grown by what it was": func(m *wasm.Module, f *wasm.Func) {
+		"memory grown by what it was": func(m *wasmasm.Module, f *wasmasm.Func) {
 			m.Memory(1, -1)
 			for f.I32(0); f.Len() < size; {
 				f.MemoryGrow()
 			}
-			f.Op(wasm.Drop)
+			f.Op(wasmasm.Drop)
 		},
-		"results of blocks": operandsOf(wasm.I64, func(f *wasm.Func) {
+		"results of blocks": operandsOf(wasmasm.I64, func(f *wasmasm.Func) {
 			if n++; n < 4_000 {
-				f.Block("", byte(wasm.I32)).MemorySize().MemorySize().Op(0x0d, 0).End().Op(wasm.Drop)
+				f.Block("", byte(wasmasm.I32)).MemorySize().MemorySize().Op(0x0d, 0).End().Op(wasmasm.Drop)
 			} else {
-				f.Op(wasm.Nop)
+				f.Op(wasmasm.Nop)
 			}
 		}),
-		"references moved": operandsOf(wasm.FuncRef, func(f *wasm.Func) { f.Get(0).Set(1) }),
-		"references as arguments": func(m *wasm.Module, f *wasm.Func) {
-			inMemory(f, wasm.FuncRef)
-			params := make([]wasm.ValType, 64)
+		"references moved": operandsOf(wasmasm.FuncRef, func(f *wasmasm.Func) { f.Get(0).Set(1) }),
+		"references as arguments": func(m *wasmasm.Module, f *wasmasm.Func) {
+			inMemory(f, wasmasm.FuncRef)
+			params := make([]wasmasm.ValType, 64)
 			for i := range params {
-				params[i] = wasm.FuncRef
+				params[i] = wasmasm.FuncRef
 			}
 			to := m.Func(params, nil).Index
 			for f.Len() < size {
 				for range params {
 					f.Get(0)
 				}
-				f.Block("", wasm.Void).End().Call(to)
+				f.Block("", wasmasm.Void).End().Call(to)
 			}
 		},
 	} {
-		m := &wasm.Module{}
+		m := &wasmasm.Module{}
 		f := m.Func(nil, nil)
 		body(m, f)
 		code := m.Encode()

@@ -87,7 +87,7 @@ func TestPrepareDoesNotWaitForCollection(t *testing.T) {
 	large := contracts.Large(2<<20, 1)
 	rules := &call(nil, "", 0).Block.Config.Wasm
 	for i := range 3 {
-		v.Hasten(append(large[:len(large):len(large)], 0, 2, 1, byte(i)), rules)
+		v.Precompile(append(large[:len(large):len(large)], 0, 2, 1, byte(i)), rules)
 	}
 	close(end)
 	select {

@@ -444,7 +444,7 @@ func TestHastenDoesNotDelayCalls(t *testing.T) {
 			code = nop(t, 8)
 		}
 		go func() {
-			v.Hasten(code, rules)
+			v.Precompile(code, rules)
 			ended <- time.Now()
 		}()
 		if i == 3 {

@@ -73,7 +73,7 @@ func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 
 // Hasten compiles code by the rules of a config as a call would, ahead of the call: what a block is about to call is compiled side by side,
 // not one after the other as its receipts run. No call waits for its turn, be it of this code or another. What fails is told by the call.
-func (v *VM) Hasten(code []byte, w *parameters.Wasm) {
+func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
 		return

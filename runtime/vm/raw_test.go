@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
@@ -22,13 +22,13 @@ func TestRawModules(t *testing.T) {
 	v := newVM(t)
 	section := func(id byte, n int, item []byte) []byte {
 		content := binary.AppendUvarint(nil, uint64(n))
-		return wasm.AppendSection(nil, id, append(content, bytes.Repeat(item, n)...))
+		return wasmasm.AppendSection(nil, id, append(content, bytes.Repeat(item, n)...))
 	}
 	raw := func(parts ...[]byte) []byte {
 		return append([]byte("\x00asm\x01\x00\x00\x00"), bytes.Join(parts, nil)...)
 	}
-	module := func(write func(m *wasm.Module, f *wasm.Func)) []byte {
-		m := &wasm.Module{}
+	module := func(write func(m *wasmasm.Module, f *wasmasm.Func)) []byte {
+		m := &wasmasm.Module{}
 		m.Memory(1, -1)
 		m.Table(10, -1)
 		f := m.Func(nil, nil)
@@ -36,71 +36,71 @@ func TestRawModules(t *testing.T) {
 		m.ExportFunc("main", f)
 		return m.Encode()
 	}
-	i64s := func(n int) []wasm.ValType { return slices.Repeat([]wasm.ValType{wasm.I64}, n) }
+	i64s := func(n int) []wasmasm.ValType { return slices.Repeat([]wasmasm.ValType{wasmasm.I64}, n) }
 	padded := []byte{0x81, 0x80, 0x80, 0x80, 0x00} // 1, in five bytes
 	for name, code := range map[string][]byte{
 		"custom sections": raw(bytes.Repeat([]byte{0, 2, 1, 'x'}, 350_000)),
-		"one long custom": raw(wasm.AppendSection(nil, 0, append([]byte{1, 'x'}, make([]byte, 4_000_000)...))),
+		"one long custom": raw(wasmasm.AppendSection(nil, 0, append([]byte{1, 'x'}, make([]byte, 4_000_000)...))),
 		"long types":      raw(section(1, 990, append(append([]byte{0x60, 64}, bytes.Repeat([]byte{0x7e}, 64)...), 0))),
-		"padded numbers": module(func(_ *wasm.Module, f *wasm.Func) {
-			f.Locals(2, wasm.I32)
+		"padded numbers": module(func(_ *wasmasm.Module, f *wasmasm.Func) {
+			f.Locals(2, wasmasm.I32)
 			for f.Len() < 190_000 {
 				f.Op(0x20).Op(padded...).Op(0x21, 0x80, 0x80, 0x80, 0x80, 0)
 			}
 		}),
-		"a wide table of targets": module(func(_ *wasm.Module, f *wasm.Func) {
-			f.Block("", wasm.Void).I32(0).Op(0x0e).Op(wasm.AppendU32(nil, 65_000)...).Op(make([]byte, 65_001)...).End()
+		"a wide table of targets": module(func(_ *wasmasm.Module, f *wasmasm.Func) {
+			f.Block("", wasmasm.Void).I32(0).Op(0x0e).Op(wasmasm.AppendU32(nil, 65_000)...).Op(make([]byte, 65_001)...).End()
 		}),
-		"wide tables, deep": module(func(_ *wasm.Module, f *wasm.Func) {
+		"wide tables, deep": module(func(_ *wasmasm.Module, f *wasmasm.Func) {
 			for range 1_000 {
-				f.Block("", wasm.Void)
+				f.Block("", wasmasm.Void)
 			}
-			f.I32(0).Op(0x0e).Op(wasm.AppendU32(nil, 90_000)...)
+			f.I32(0).Op(0x0e).Op(wasmasm.AppendU32(nil, 90_000)...)
 			for i := range 90_001 {
-				f.Op(wasm.AppendU32(nil, uint32(i%1_000))...)
+				f.Op(wasmasm.AppendU32(nil, uint32(i%1_000))...)
 			}
 			for range 1_000 {
 				f.End()
 			}
 		}),
-		"small functions of 5 parameters": module(func(m *wasm.Module, f *wasm.Func) {
+		"small functions of 5 parameters": module(func(m *wasmasm.Module, f *wasmasm.Func) {
 			for range 9_900 {
 				m.Func(i64s(5), nil)
 			}
 		}),
-		"locals": module(func(m *wasm.Module, _ *wasm.Func) {
+		"locals": module(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range 20 {
-				m.Func(nil, nil).Locals(49_000, wasm.I64)
+				m.Func(nil, nil).Locals(49_000, wasmasm.I64)
 			}
 		}),
-		"groups of locals": module(func(_ *wasm.Module, f *wasm.Func) {
+		"groups of locals": module(func(_ *wasmasm.Module, f *wasmasm.Func) {
 			for i := range 40_000 {
-				f.Locals(1, []wasm.ValType{wasm.I32, wasm.I64, wasm.F32}[i%3])
+				f.Locals(1, []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.F32}[i%3])
 			}
 		}),
-		"elements": module(func(m *wasm.Module, f *wasm.Func) {
+		"elements": module(func(m *wasmasm.Module, f *wasmasm.Func) {
 			list := make([]uint32, 10)
 			for range 60_000 {
-				m.Elem(new(wasm.Code).I32(0), list...)
+				m.Elem(new(wasmasm.Code).I32(0), list...)
 			}
 		}),
-		"passive elements": module(func(m *wasm.Module, f *wasm.Func) {
+		"passive elements": module(func(m *wasmasm.Module, f *wasmasm.Func) {
 			m.PassiveElem(make([]uint32, 900_000)...)
-			f.I32(0).I32(0).I32(0).Bulk(wasm.TableInit, 0, 0)
+			f.I32(0).I32(0).I32(0).Bulk(wasmasm.TableInit, 0, 0)
 		}),
-		"data": module(func(m *wasm.Module, f *wasm.Func) {
+		"data": module(func(m *wasmasm.Module, f *wasmasm.Func) {
 			for i := range 90_000 {
-				m.Data(new(wasm.Code).I32(int32(i*7%60_000)), []byte("data"))
+				m.Data(new(wasmasm.Code).I32(int32(i*7%60_000)), []byte("data"))
 			}
 		}),
-		"exports": module(func(m *wasm.Module, f *wasm.Func) {
+		"exports": module(func(m *wasmasm.Module, f *wasmasm.Func) {
 			for i := range 90_000 {
-				m.Export(fmt.Sprint("é", i), wasm.ExternFunc, f.Index)
+				m.Export(fmt.Sprint("é", i), wasmasm.ExternFunc, f.Index)
 			}
 		}),
-		"globals": module(func(m *wasm.Module, _ *wasm.Func) {
+		"globals": module(func(m *wasmasm.Module, _ *wasmasm.Func) {
 			for range 40_000 {
-				m.Global(wasm.I64, true, new(wasm.Code).I64(-1))
+				m.Global(wasmasm.I64, true, new(wasmasm.Code).I64(-1))
 			}
 		}),
 	} {

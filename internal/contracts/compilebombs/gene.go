@@ -1,7 +1,7 @@
 package compilebombs
 
 import (
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
 // The protocol's limits that a shape must keep to be compiled at all (config 86).
@@ -51,7 +51,7 @@ type Unit byte
 
 // module writes a Shape.
 type module struct {
-	*wasm.Module
+	*wasmasm.Module
 	s       *Shape
 	imports []uint32
 	kind    uint32 // the type of the functions
@@ -60,30 +60,30 @@ type module struct {
 
 // Encode writes the module. Some shapes are too much for prep in the end; that is its to say.
 func (s *Shape) Encode() []byte {
-	m := &module{Module: &wasm.Module{}, s: s}
+	m := &module{Module: &wasmasm.Module{}, s: s}
 	m.DataCount = true
-	var params, results []wasm.ValType
+	var params, results []wasmasm.ValType
 	for range min(s.Params, maxParams) {
-		params = append(params, wasm.I64)
+		params = append(params, wasmasm.I64)
 	}
 	if s.Result {
-		results = []wasm.ValType{wasm.I64}
+		results = []wasmasm.ValType{wasmasm.I64}
 	}
 	m.kind = m.Type(params, results)
-	m.imports = []uint32{m.Import("env", "log_utf8", []wasm.ValType{wasm.I64, wasm.I64}, nil),
-		m.Import("env", "block_index", nil, []wasm.ValType{wasm.I64})}
+	m.imports = []uint32{m.Import("env", "log_utf8", []wasmasm.ValType{wasmasm.I64, wasmasm.I64}, nil),
+		m.Import("env", "block_index", nil, []wasmasm.ValType{wasmasm.I64})}
 	for range s.Imports {
-		m.Import("env", "epoch_height", nil, []wasm.ValType{wasm.I64})
+		m.Import("env", "epoch_height", nil, []wasmasm.ValType{wasmasm.I64})
 	}
 	for i := range min(s.Types, maxTypes) {
-		m.AddType([]wasm.ValType{wasm.F32, wasm.ValType(byte(wasm.F64) + byte(i%4)), wasm.ValType(byte(wasm.F64) + byte(i/4%4))}, nil)
+		m.AddType([]wasmasm.ValType{wasmasm.F32, wasmasm.ValType(byte(wasmasm.F64) + byte(i%4)), wasmasm.ValType(byte(wasmasm.F64) + byte(i/4%4))}, nil)
 	}
 	m.Memory(1, -1)
 	m.Table(10_000, 10_000)
 	for range max(s.Globals, 4) {
-		m.Global(wasm.I64, true, new(wasm.Code).I64(1))
+		m.Global(wasmasm.I64, true, new(wasmasm.Code).I64(1))
 	}
-	var funcs []*wasm.Func
+	var funcs []*wasmasm.Func
 	count := max(1, min(s.Funcs, maxFuncs))
 	if s.Params > 0 {
 		count = min(count, allParams/s.Params)
@@ -97,7 +97,7 @@ func (s *Shape) Encode() []byte {
 		for i := range locals {
 			f.Locals(1, m.local(i))
 			if !s.Mixed {
-				f.Locals(uint32(locals-1), wasm.I64)
+				f.Locals(uint32(locals-1), wasmasm.I64)
 				break
 			}
 		}
@@ -113,15 +113,15 @@ func (s *Shape) Encode() []byte {
 	return m.Module.Encode()
 }
 
-func (m *module) local(i int) wasm.ValType {
+func (m *module) local(i int) wasmasm.ValType {
 	if !m.s.Mixed {
-		return wasm.I64
+		return wasmasm.I64
 	}
-	return [...]wasm.ValType{wasm.I64, wasm.I32, wasm.F64, wasm.F32, wasm.I64}[i%5]
+	return [...]wasmasm.ValType{wasmasm.I64, wasmasm.I32, wasmasm.F64, wasmasm.F32, wasmasm.I64}[i%5]
 }
 
 // around adds what is no function.
-func (m *module) around(funcs []*wasm.Func) {
+func (m *module) around(funcs []*wasmasm.Func) {
 	s := m.s
 	name := make([]byte, s.Long+3)
 	for i := range name {
@@ -129,20 +129,20 @@ func (m *module) around(funcs []*wasm.Func) {
 	}
 	for i := range s.Exports {
 		name[0], name[1], name[2] = byte('0'+i&63), byte('0'+i>>6&63), byte('0'+i>>12&63)
-		m.Export(string(name), wasm.ExternFunc, funcs[i%len(funcs)].Index)
+		m.Export(string(name), wasmasm.ExternFunc, funcs[i%len(funcs)].Index)
 	}
 	if n := min(s.Elems, 10_000); n > 0 {
 		var list []uint32
 		for i := range n {
 			list = append(list, funcs[i%len(funcs)].Index)
 		}
-		m.Elem(new(wasm.Code).I32(int32(10_000-n)), list...)
+		m.Elem(new(wasmasm.Code).I32(int32(10_000-n)), list...)
 	}
 	for i := range s.Datas {
-		m.Data(new(wasm.Code).I32(int32(i*max(1, s.Span)%(128<<20))), []byte{1})
+		m.Data(new(wasmasm.Code).I32(int32(i*max(1, s.Span)%(128<<20))), []byte{1})
 	}
 	if s.Bulk > 0 {
-		m.Data(new(wasm.Code).I32(0), make([]byte, s.Bulk))
+		m.Data(new(wasmasm.Code).I32(0), make([]byte, s.Bulk))
 	}
 	m.PassiveData([]byte{1})
 	m.PassiveElem(m.first)

@@ -1,6 +1,6 @@
 package compilebombs
 
-import "github.com/troupe-chain/troupe/internal/contracts/wasm"
+import "github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 
 const (
 	i32DivS, i64RemU, i32Shl, i64Shl = 0x6d, 0x82, 0x74, 0x86
@@ -11,11 +11,11 @@ const (
 // see engine.Fits.
 func (b *body) held(name string, n int) {
 	f := b.f
-	load := func() { f.I32(int32(n&63)).Memory(wasm.I32Load, 2, 0) }
+	load := func() { f.I32(int32(n&63)).Memory(wasmasm.I32Load, 2, 0) }
 	over := func(what func()) {
 		load()
 		what()
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	}
 	call := func() {
 		b.args(n)
@@ -33,18 +33,18 @@ func (b *body) held(name string, n int) {
 	switch name {
 	case "held-if":
 		if b.room(1) {
-			over(func() { f.I32(0).If("", wasm.Void).End() })
+			over(func() { f.I32(0).If("", wasmasm.Void).End() })
 		}
 	case "held-value":
 		if b.room(1) {
 			f.Call(b.m.imports[1])
 			load()
-			f.If("", byte(wasm.I64)).Call(b.m.imports[1]).Else().I64(2).End().Op(wasm.I64Add)
+			f.If("", byte(wasmasm.I64)).Call(b.m.imports[1]).Else().I64(2).End().Op(wasmasm.I64Add)
 			b.set(n)
 		}
 	case "held-br_if":
 		if b.room(1) {
-			f.Block("", wasm.Void)
+			f.Block("", wasmasm.Void)
 			for range 20 {
 				over(func() { load(); f.Op(brIf, 0) })
 			}
@@ -52,17 +52,21 @@ func (b *body) held(name string, n int) {
 		}
 	case "held-br_table":
 		if b.room(2) {
-			over(func() { f.Block("", wasm.Void).Block("", wasm.Void); load(); f.Op(brTable, 2, 0, 1, 0).End().End() })
+			over(func() {
+				f.Block("", wasmasm.Void).Block("", wasmasm.Void)
+				load()
+				f.Op(brTable, 2, 0, 1, 0).End().End()
+			})
 		}
 	case "held-return":
 		if b.room(1) {
 			over(func() {
 				load()
-				f.If("", wasm.Void)
+				f.If("", wasmasm.Void)
 				if b.m.s.Result {
 					f.I64(1)
 				}
-				f.Op(wasm.Return).End()
+				f.Op(wasmasm.Return).End()
 			})
 		}
 	case "held-call":
@@ -73,24 +77,24 @@ func (b *body) held(name string, n int) {
 		}
 		call()
 		for range 99 {
-			f.Op(wasm.I32Add)
+			f.Op(wasmasm.I32Add)
 		}
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "held-call_indirect":
 		over(func() { b.args(n); load(); f.CallIndirect(b.m.kind); b.result() })
 	case "held-table.get":
-		over(func() { load(); f.Op(tableGet, 0, wasm.Drop) })
+		over(func() { load(); f.Op(tableGet, 0, wasmasm.Drop) })
 	case "held-ref":
 		load()
 		f.RefFunc(b.m.first)
 		load()
-		f.Op(tableGet, 0, refIsNull, wasm.Drop, tableSet, 0)
+		f.Op(tableGet, 0, refIsNull, wasmasm.Drop, tableSet, 0)
 	case "held-memory.grow":
-		over(func() { f.I32(0).MemoryGrow().Op(wasm.Drop) })
+		over(func() { f.I32(0).MemoryGrow().Op(wasmasm.Drop) })
 	case "held-memory.copy":
-		over(func() { f.I32(0).I32(0).I32(0).Bulk(wasm.MemoryCopy, 0, 0) })
+		over(func() { f.I32(0).I32(0).I32(0).Bulk(wasmasm.MemoryCopy, 0, 0) })
 	case "held-trunc":
-		over(func() { f.F64(1).Op(i64TruncF64U); b.sink(wasm.I64) })
+		over(func() { f.F64(1).Op(i64TruncF64U); b.sink(wasmasm.I64) })
 	case "held-f64":
 		for range 8 {
 			f.I32(0).Memory(f64Load, 3, 0)
@@ -99,11 +103,11 @@ func (b *body) held(name string, n int) {
 		for range 7 {
 			f.Op(f64Min)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "held-arguments":
 		for i := range b.params {
 			load()
-			f.Op(wasm.I64ExtendU)
+			f.Op(wasmasm.I64ExtendU)
 			if i%4 == 3 {
 				call()
 			}
@@ -111,13 +115,13 @@ func (b *body) held(name string, n int) {
 		f.Call(b.m.first)
 		b.result()
 	case "held-div":
-		over(func() { f.I32(7); load(); f.Op(i32DivS); b.sink(wasm.I32) })
+		over(func() { f.I32(7); load(); f.Op(i32DivS); b.sink(wasmasm.I32) })
 	case "div-chain":
 		load()
 		for range 30 {
 			f.MemorySize().Op(i32DivS)
 		}
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "rem-chain":
 		chain(i64RemU)
 	case "shl-chain":
@@ -129,17 +133,17 @@ func (b *body) held(name string, n int) {
 		for range 59 {
 			f.Op(i32Shl)
 		}
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "held-many": // what one instruction makes many values of
 		for range 20 {
 			load()
 		}
 		f.F64(1).Op(i64TruncF64U)
-		b.sink(wasm.I64)
+		b.sink(wasmasm.I64)
 		call()
 		for range 19 {
 			f.Op(i32DivS)
 		}
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	}
 }

@@ -1,16 +1,16 @@
 package compilebombs
 
-import "github.com/troupe-chain/troupe/internal/contracts/wasm"
+import "github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 
 // sink uses a value: what nobody uses is not computed.
-func (b *body) sink(t wasm.ValType) {
+func (b *body) sink(t wasmasm.ValType) {
 	switch t {
-	case wasm.I32:
-		b.f.Op(wasm.I64ExtendU)
-	case wasm.F32:
-		b.f.Op(wasm.I32Bits, wasm.I64ExtendU)
-	case wasm.F64:
-		b.f.Op(wasm.I64Bits)
+	case wasmasm.I32:
+		b.f.Op(wasmasm.I64ExtendU)
+	case wasmasm.F32:
+		b.f.Op(wasmasm.I32Bits, wasmasm.I64ExtendU)
+	case wasmasm.F64:
+		b.f.Op(wasmasm.I64Bits)
 	}
 	b.f.GlobalSet(1)
 }
@@ -26,9 +26,9 @@ func (b *body) live(n int) {
 
 func (b *body) add() byte {
 	if b.m.s.Live4 {
-		return wasm.I32Add
+		return wasmasm.I32Add
 	}
-	return wasm.I64Add
+	return wasmasm.I64Add
 }
 
 // args pushes the arguments of a call of the module's functions, result takes what they return.
@@ -44,7 +44,7 @@ func (b *body) args(n int) {
 
 func (b *body) result() {
 	if b.m.s.Result {
-		b.f.Op(wasm.Drop)
+		b.f.Op(wasmasm.Drop)
 	}
 }
 

@@ -3,13 +3,13 @@ package compilebombs
 import (
 	"slices"
 
-	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
 // body writes one function.
 type body struct {
 	m              *module
-	f              *wasm.Func
+	f              *wasmasm.Func
 	turn           int // counts units, so that they differ
 	params, locals int
 	blocks         int // that may still be opened
@@ -72,11 +72,11 @@ func (b *body) room(n int) bool {
 }
 
 // index is a local by a number: of type t if there is one near.
-func (b *body) index(n int, t wasm.ValType) (uint32, bool) {
+func (b *body) index(n int, t wasmasm.ValType) (uint32, bool) {
 	all := b.params + b.locals
 	for k := range min(all, 5) {
 		i := (n + k) % all
-		is := wasm.I64
+		is := wasmasm.I64
 		if i >= b.params {
 			is = b.m.local(i - b.params)
 		}
@@ -88,7 +88,7 @@ func (b *body) index(n int, t wasm.ValType) (uint32, bool) {
 }
 
 func (b *body) get(n int) {
-	if i, ok := b.index(n, wasm.I64); ok {
+	if i, ok := b.index(n, wasmasm.I64); ok {
 		b.f.Get(i)
 	} else {
 		b.f.I64(int64(n % 50))
@@ -96,10 +96,10 @@ func (b *body) get(n int) {
 }
 
 func (b *body) set(n int) {
-	if i, ok := b.index(n, wasm.I64); ok {
+	if i, ok := b.index(n, wasmasm.I64); ok {
 		b.f.Set(i)
 	} else {
-		b.f.Op(wasm.Drop)
+		b.f.Op(wasmasm.Drop)
 	}
 }
 
@@ -121,11 +121,11 @@ func (b *body) write() {
 	for b.depth < s.Depth && b.room(1) {
 		switch s.Nest {
 		case 0x03:
-			f.Loop("", wasm.Void)
+			f.Loop("", wasmasm.Void)
 		case 0x04:
-			f.I32(1).If("", wasm.Void)
+			f.I32(1).If("", wasmasm.Void)
 		default:
-			f.Block("", wasm.Void)
+			f.Block("", wasmasm.Void)
 		}
 		b.depth++
 	}
@@ -153,7 +153,7 @@ func (b *body) write() {
 	}
 	if live > 0 {
 		if s.Live4 {
-			f.Op(wasm.I64ExtendU)
+			f.Op(wasmasm.I64ExtendU)
 		}
 		f.GlobalSet(0)
 	}
@@ -170,9 +170,9 @@ func (b *body) useLocals() {
 		if b.len() > maxBody-100 {
 			break
 		}
-		if k, ok := b.index(i, wasm.I64); ok && k == uint32(i) {
+		if k, ok := b.index(i, wasmasm.I64); ok && k == uint32(i) {
 			if b.f.Get(k); sum {
-				b.f.Op(wasm.I64Add)
+				b.f.Op(wasmasm.I64Add)
 			}
 			sum = true
 		}
@@ -188,19 +188,19 @@ func (b *body) unit(u Unit, n int) {
 	switch unitNames[u] {
 	case "if":
 		if b.room(1) {
-			f.I32(0).If("", wasm.Void).End()
+			f.I32(0).If("", wasmasm.Void).End()
 		}
 	case "if-local":
 		if b.room(1) {
 			b.get(n)
-			f.Op(wasm.I64Eqz).If("", wasm.Void)
+			f.Op(wasmasm.I64Eqz).If("", wasmasm.Void)
 			f.I64(int64(n & 63))
 			b.set(n + 1)
 			f.End()
 		}
 	case "if-else":
 		if b.room(1) {
-			f.I32(0).If("", wasm.Void)
+			f.I32(0).If("", wasmasm.Void)
 			b.get(n)
 			b.set(n + 3)
 			f.Else()
@@ -210,76 +210,76 @@ func (b *body) unit(u Unit, n int) {
 		}
 	case "if-result":
 		if b.room(1) {
-			f.I32(0).If("", byte(wasm.I64))
+			f.I32(0).If("", byte(wasmasm.I64))
 			b.get(n)
 			f.Else()
 			b.get(n + 1)
 			f.End()
-			b.sink(wasm.I64)
+			b.sink(wasmasm.I64)
 		}
 	case "block":
 		if b.room(1) {
-			f.Block("", wasm.Void).End()
+			f.Block("", wasmasm.Void).End()
 		}
 	case "loop":
 		if b.room(1) {
-			f.Loop("", wasm.Void).I32(0).Op(0x0d, 0).End()
+			f.Loop("", wasmasm.Void).I32(0).Op(0x0d, 0).End()
 		}
 	case "loop-set":
 		if b.room(1) {
-			f.Loop("", wasm.Void)
+			f.Loop("", wasmasm.Void)
 			b.get(n)
-			f.I64(1).Op(wasm.I64Add)
+			f.I64(1).Op(wasmasm.I64Add)
 			b.set(n)
 			f.I32(0).Op(0x0d, 0).End()
 		}
 	case "loop-br":
 		if b.room(2) {
-			f.Block("", wasm.Void).Loop("", wasm.Void).I32(1).Op(0x0d, 1, 0x0c, 0).End().End()
+			f.Block("", wasmasm.Void).Loop("", wasmasm.Void).I32(1).Op(0x0d, 1, 0x0c, 0).End().End()
 		}
 	case "br_if-out":
 		if b.depth > 0 {
 			f.I32(0).Op(0x0d)
-			f.Op(wasm.AppendU32(nil, uint32(b.depth-1))...)
+			f.Op(wasmasm.AppendU32(nil, uint32(b.depth-1))...)
 		}
 	case "br_if-far":
 		if b.depth > 0 {
 			f.I32(0).Op(0x0d)
-			f.Op(wasm.AppendU32(nil, uint32(n%b.depth))...)
+			f.Op(wasmasm.AppendU32(nil, uint32(n%b.depth))...)
 		}
 	case "br_table", "br_table-32", "br_table-wide":
 		if !b.room(1) {
 			return
 		}
 		targets := map[string]int{"br_table": 2, "br_table-32": 32, "br_table-wide": 4000}[unitNames[u]]
-		f.Block("", wasm.Void).I32(0).Op(0x0e)
-		f.Op(wasm.AppendU32(nil, uint32(targets))...)
+		f.Block("", wasmasm.Void).I32(0).Op(0x0e)
+		f.Op(wasmasm.AppendU32(nil, uint32(targets))...)
 		for i := range targets + 1 {
 			if b.depth > 0 && i < targets { // what follows can be reached
-				f.Op(wasm.AppendU32(nil, uint32((n+i)%(b.depth+1)))...)
+				f.Op(wasmasm.AppendU32(nil, uint32((n+i)%(b.depth+1)))...)
 			} else {
 				f.Op(0)
 			}
 		}
 		f.End()
 	case "load":
-		f.I32(0).Memory(wasm.I32Load, 2, uint32(n&63))
-		b.sink(wasm.I32)
+		f.I32(0).Memory(wasmasm.I32Load, 2, uint32(n&63))
+		b.sink(wasmasm.I32)
 	case "load-chain":
 		f.I32(0)
 		for range 8 {
-			f.Memory(wasm.I32Load, 2, 0)
+			f.Memory(wasmasm.I32Load, 2, 0)
 		}
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "load-far":
-		f.I32(0).Memory(wasm.I32Load, 0, 0xffff_fff0+uint32(n&7))
-		b.sink(wasm.I32)
+		f.I32(0).Memory(wasmasm.I32Load, 0, 0xffff_fff0+uint32(n&7))
+		b.sink(wasmasm.I32)
 	case "f64-load":
 		f.I32(0).I32(0).Memory(f64Load, 3, 0).Memory(f64Store, 3, 8)
 	case "store":
 		f.I32(0)
 		b.get(n)
-		f.Memory(wasm.I64Store, 3, 0)
+		f.Memory(wasmasm.I64Store, 3, 0)
 	case "call":
 		b.args(0)
 		f.Call(b.m.first)
@@ -298,79 +298,79 @@ func (b *body) unit(u Unit, n int) {
 		f.I32(int32(n & 63)).CallIndirect(b.m.kind)
 		b.result()
 	case "sqrt":
-		f.Op(f64Const0, 0, 0, 0, 0, 0, 0, 0, 0, wasm.F64Sqrt)
-		b.sink(wasm.F64)
+		f.Op(f64Const0, 0, 0, 0, 0, 0, 0, 0, 0, wasmasm.F64Sqrt)
+		b.sink(wasmasm.F64)
 	case "sqrt-chain":
 		f.Op(f64Const0, 0, 0, 0, 0, 0, 0, 0, 0)
 		for range 1000 {
-			f.Op(wasm.F64Sqrt)
+			f.Op(wasmasm.F64Sqrt)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "f32-chain":
 		f.F32(1)
 		for range 500 {
-			f.Op(wasm.F32Sqrt, 0x8d)
+			f.Op(wasmasm.F32Sqrt, 0x8d)
 		}
-		b.sink(wasm.F32)
+		b.sink(wasmasm.F32)
 	case "f64-add":
 		f.I32(0)
 		f.Op(0xb7) // f64.convert_i32_s
 		for range 30 {
 			f.I32(1).Op(0xb7, f64Add)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "f64-min":
 		f.F64(1)
 		for range 30 {
 			f.I32(1).Op(0xb7, f64Min)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "f64-ceil":
 		f.F64(1)
 		for range 100 {
 			f.Op(f64Ceil)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "f64-convert":
 		f.I64(1)
 		for range 100 {
 			f.Op(f64ConvertU64).Op(0xfc, 7)
 		}
-		b.sink(wasm.I64)
+		b.sink(wasmasm.I64)
 	case "f64-trunc":
 		f.F64(1)
 		for range 30 {
 			f.Op(i64TruncF64U, f64ConvertU64)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "f64-sat":
 		f.F64(1)
 		for range 100 {
 			f.Op(0xfc, 3, 0xb7)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "copysign":
 		f.F64(1)
 		for range 30 {
 			f.I32(1).Op(0xb7, f64CopySign)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "f64-compare":
 		f.I32(0)
 		for range 30 {
 			f.Op(0xb7).I32(1).Op(0xb7, 0x61)
 		}
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "f32-promote":
 		f.F64(1)
 		for range 100 {
 			f.Op(f32Demote, f64Promote)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "i64-mul":
 		b.get(n)
 		b.get(n + 1)
-		f.Op(wasm.I64Mul)
+		f.Op(wasmasm.I64Mul)
 		b.set(n)
 	case "i64-div":
 		b.get(n)
@@ -391,36 +391,36 @@ func (b *body) unit(u Unit, n int) {
 		for range 100 {
 			f.Op(i64Popcnt)
 		}
-		b.sink(wasm.I64)
+		b.sink(wasmasm.I64)
 	case "i64-chain":
 		f.I64(1)
 		for range 100 {
-			f.Op(wasm.I64Eqz, wasm.I64ExtendI)
+			f.Op(wasmasm.I64Eqz, wasmasm.I64ExtendI)
 		}
-		b.sink(wasm.I64)
+		b.sink(wasmasm.I64)
 	case "local-move":
 		b.get(n)
 		b.set(n*7 + 1)
 	case "local-sum":
 		b.get(n)
 		b.get(n * 3)
-		f.Op(wasm.I64Add)
+		f.Op(wasmasm.I64Add)
 		b.set(n)
 	case "local-tee":
 		f.I64(1)
 		for k := range 8 {
-			if i, ok := b.index(n+k, wasm.I64); ok {
+			if i, ok := b.index(n+k, wasmasm.I64); ok {
 				f.Tee(i)
 			}
 		}
-		f.Op(wasm.Drop)
+		f.Op(wasmasm.Drop)
 	case "local-f64", "local-f64-sum":
-		if i, ok := b.index(n, wasm.F64); ok {
+		if i, ok := b.index(n, wasmasm.F64); ok {
 			f.Get(i)
 			if unitNames[u] == "local-f64-sum" {
 				f.Get(i).Op(f64Mul)
 			} else {
-				f.Op(wasm.F64Sqrt)
+				f.Op(wasmasm.F64Sqrt)
 			}
 			f.Set(i)
 		}
@@ -429,89 +429,89 @@ func (b *body) unit(u Unit, n int) {
 	case "global-chain":
 		f.GlobalGet(0)
 		for k := range 8 {
-			f.GlobalGet(uint32(k & 3)).Op(wasm.I64Add)
+			f.GlobalGet(uint32(k & 3)).Op(wasmasm.I64Add)
 		}
 		f.GlobalSet(1)
 	case "select":
 		b.get(n)
 		b.get(n + 1)
-		f.I32(1).Op(wasm.Select)
+		f.I32(1).Op(wasmasm.Select)
 		b.set(n + 2)
 	case "select-chain":
 		f.I64(1)
 		for range 30 {
-			f.I64(2).I32(0).Op(wasm.Select)
+			f.I64(2).I32(0).Op(wasmasm.Select)
 		}
-		b.sink(wasm.I64)
+		b.sink(wasmasm.I64)
 	case "select-f64":
 		f.I32(1).Op(0xb7)
 		for range 30 {
-			f.I32(1).Op(0xb7).I32(0).Op(wasm.Select)
+			f.I32(1).Op(0xb7).I32(0).Op(wasmasm.Select)
 		}
-		b.sink(wasm.F64)
+		b.sink(wasmasm.F64)
 	case "memory.size":
 		f.MemorySize()
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "memory.grow":
 		f.I32(0).MemoryGrow()
-		b.sink(wasm.I32)
+		b.sink(wasmasm.I32)
 	case "memory.fill":
-		f.I32(0).I32(0).I32(0).Bulk(wasm.MemoryFill, 0)
+		f.I32(0).I32(0).I32(0).Bulk(wasmasm.MemoryFill, 0)
 	case "memory.copy":
-		f.I32(0).I32(0).I32(0).Bulk(wasm.MemoryCopy, 0, 0)
+		f.I32(0).I32(0).I32(0).Bulk(wasmasm.MemoryCopy, 0, 0)
 	case "memory.init":
-		f.I32(0).I32(0).I32(0).Bulk(wasm.MemoryInit, uint32(b.m.passive()), 0)
+		f.I32(0).I32(0).I32(0).Bulk(wasmasm.MemoryInit, uint32(b.m.passive()), 0)
 	case "data.drop":
-		f.Bulk(wasm.DataDrop, uint32(b.m.passive()))
+		f.Bulk(wasmasm.DataDrop, uint32(b.m.passive()))
 	case "table.get":
-		f.I32(int32(n&63)).Op(tableGet, 0, wasm.Drop)
+		f.I32(int32(n&63)).Op(tableGet, 0, wasmasm.Drop)
 	case "table.set":
-		f.I32(int32(n&63)).RefNull(wasm.FuncRef).Op(tableSet, 0)
+		f.I32(int32(n&63)).RefNull(wasmasm.FuncRef).Op(tableSet, 0)
 	case "table.grow":
-		f.RefNull(wasm.FuncRef).I32(0).Bulk(wasm.TableGrow, 0).Op(wasm.Drop)
+		f.RefNull(wasmasm.FuncRef).I32(0).Bulk(wasmasm.TableGrow, 0).Op(wasmasm.Drop)
 	case "table.fill":
-		f.I32(0).RefNull(wasm.FuncRef).I32(0).Bulk(wasm.TableFill, 0)
+		f.I32(0).RefNull(wasmasm.FuncRef).I32(0).Bulk(wasmasm.TableFill, 0)
 	case "table.size":
-		f.Bulk(wasm.TableSize, 0)
-		b.sink(wasm.I32)
+		f.Bulk(wasmasm.TableSize, 0)
+		b.sink(wasmasm.I32)
 	case "table.copy":
-		f.I32(0).I32(0).I32(0).Bulk(wasm.TableCopy, 0, 0)
+		f.I32(0).I32(0).I32(0).Bulk(wasmasm.TableCopy, 0, 0)
 	case "ref.func":
-		f.RefFunc(b.m.first).Op(wasm.Drop)
+		f.RefFunc(b.m.first).Op(wasmasm.Drop)
 	case "const":
-		f.I32(1).Op(wasm.Drop)
+		f.I32(1).Op(wasmasm.Drop)
 	case "const-f64":
-		f.F64(float64(n)).Op(wasm.Drop)
+		f.F64(float64(n)).Op(wasmasm.Drop)
 	case "nop":
-		f.Op(wasm.Nop)
+		f.Op(wasmasm.Nop)
 	case "many-consts":
 		for k := range 60 {
 			f.I64(int64(n*k) << 20)
 		}
 		for range 59 {
-			f.Op(wasm.I64Add)
+			f.Op(wasmasm.I64Add)
 		}
 		b.set(n)
 	case "return", "if-return":
 		if b.room(1) {
 			b.get(n)
-			f.Op(wasm.I64Eqz).If("", wasm.Void)
+			f.Op(wasmasm.I64Eqz).If("", wasmasm.Void)
 			if b.m.s.Result {
 				b.get(n)
 			}
-			f.Op(wasm.Return).End()
+			f.Op(wasmasm.Return).End()
 		}
 	case "unreachable":
 		if b.room(1) {
-			f.I32(0).If("", wasm.Void).Op(wasm.Unreachable).End()
+			f.I32(0).If("", wasmasm.Void).Op(wasmasm.Unreachable).End()
 		}
 	case "dead-br":
 		if b.room(1) {
-			f.Block("", wasm.Void).Op(0x0c, 0, wasm.Unreachable, wasm.I64Add, wasm.Drop).End()
+			f.Block("", wasmasm.Void).Op(0x0c, 0, wasmasm.Unreachable, wasmasm.I64Add, wasmasm.Drop).End()
 		}
 	case "live-swap":
 		if b.m.s.Live > 1 && b.depth == 0 {
-			f.Op(wasm.Drop)
+			f.Op(wasmasm.Drop)
 			b.live(n)
 		}
 	case "live-add":
@@ -531,18 +531,18 @@ func (b *body) unit(u Unit, n int) {
 	case "compare":
 		b.get(n)
 		b.get(n + 1)
-		f.Op(wasm.I64LtU, wasm.I64ExtendU)
+		f.Op(wasmasm.I64LtU, wasmasm.I64ExtendU)
 		b.set(n + 2)
 	case "wrap":
 		b.get(n)
-		f.Op(wasm.I32WrapI64, wasm.I64ExtendU)
+		f.Op(wasmasm.I32WrapI64, wasmasm.I64ExtendU)
 		b.set(n + 1)
 	case "drops":
 		for range 30 {
 			b.get(n)
 		}
 		for range 30 {
-			f.Op(wasm.Drop)
+			f.Op(wasmasm.Drop)
 		}
 	}
 }

@@ -118,14 +118,14 @@ func (l *link) next(batch [][]byte) [][]byte {
 }
 
 // tap shows a frame to who listens.
-func (l *link) tap(h *Host, sent bool, frame []byte) {
+func (l *link) tap(h *Server, sent bool, frame []byte) {
 	if h.Tap != nil {
 		h.Tap(Tapped{l.id, l.ours, sent, l.conn.RemoteAddr().String(), frame})
 	}
 }
 
 // leave ends a goroutine; with the last one the connection has ended.
-func (l *link) leave(h *Host) {
+func (l *link) leave(h *Server) {
 	if l.running.Add(-1) == 0 {
 		l.tap(h, false, nil)
 	}
@@ -133,7 +133,7 @@ func (l *link) leave(h *Host) {
 }
 
 // write writes frames until there are none, those that wait together in one call. It ends the connection, upon which the reader ends.
-func (l *link) write(h *Host) {
+func (l *link) write(h *Server) {
 	defer l.leave(h)
 	defer l.close()
 	defer h.alarm()
@@ -179,7 +179,7 @@ func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, er
 
 // read reads frames and tells the Node of those that can be decoded; at the end it tells that the connection is gone. There is no
 // deadline: a peer may be silent. One of a Way, which its sender has ended, takes nothing more.
-func (l *link) read(h *Host) {
+func (l *link) read(h *Server) {
 	defer l.leave(h)
 	defer h.Post(near.Closed{Conn: l.id})
 	paced, _ := l.conn.(Conn)

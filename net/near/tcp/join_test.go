@@ -46,7 +46,7 @@ func (s *stream) Within(n int)         { s.within = append(s.within, n) }
 
 // TestJoined: frames that wait together go over a Way in one call, long ones in few, and a frame that has come whole needs no timer.
 func TestJoined(t *testing.T) {
-	h := &Host{done: make(chan struct{}), events: make(chan posted, maxEvents)}
+	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
 	s := &stream{}
 	l := newLink(1, s)
 	var sent []byte
@@ -95,7 +95,7 @@ func TestJoined(t *testing.T) {
 
 // spreading is a Way that notes what it is to spread.
 type spreading struct {
-	Way
+	Transport
 	spread int
 }
 
@@ -112,7 +112,7 @@ func TestOver(t *testing.T) {
 		return wire.Unsigned(me, wire.ToPeer(to), &wire.Pong{Source: me.PublicKey()}, 1)
 	}
 	w := &spreading{}
-	h := &Host{me: me.PublicKey(), way: w}
+	h := &Server{me: me.PublicKey(), way: w}
 	isBare := func(m wire.Message) bool {
 		t.Helper()
 		got, err := wire.Decode(wire.Append(nil, m))
@@ -134,7 +134,7 @@ func TestOver(t *testing.T) {
 		{"its own, for the peer", &link{peer: peer, bare: true}, own(peer), true},
 		{"for another behind it", &link{peer: peer, bare: true}, own(x.PublicKey()), false},
 		{"another's", &link{peer: peer, bare: true}, wire.NewRouted(x, wire.ToPeer(peer), &wire.Pong{Source: me.PublicKey()}, 1), false},
-		{"an answer on its way back", &link{peer: peer, bare: true}, wire.Unsigned(me, wire.WayBack(primitives.Hash{1}), &wire.Pong{Source: me.PublicKey()}, 1), false},
+		{"an answer on its way back", &link{peer: peer, bare: true}, wire.Unsigned(me, wire.RouteBack(primitives.Hash{1}), &wire.Pong{Source: me.PublicKey()}, 1), false},
 		{"to who wants signatures", &link{peer: peer}, own(peer), false},
 		{"over a socket", &link{}, own(peer), false},
 	} {

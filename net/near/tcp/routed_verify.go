@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// words are the routed messages that a peer sends to this node of its own over a connection. They are signed for who gets them from others: of one whom the
+// routedVerifier are the routed messages that a peer sends to this node of its own over a connection. They are signed for who gets them from others: of one whom the
 // connection itself has proven none is checked; of one who has shown here that he has his key the first earned all, and then, drawn by lot, one in each. What is for
 // others, or goes back by a way, is checked always: here, and not by who serves all connections.
-type words struct {
+type routedVerifier struct {
 	me     wire.PeerID
 	peer   wire.PeerID
 	proven bool                     // by the connection
@@ -28,19 +28,19 @@ const (
 	each   = 16
 )
 
-func (h *Host) words(peer wire.PeerID) words {
-	return words{me: h.me, peer: peer, proven: peer != "", lot: rand.IntN}
+func (h *Server) words(peer wire.PeerID) routedVerifier {
+	return routedVerifier{me: h.me, peer: peer, proven: peer != "", lot: rand.IntN}
 }
 
 // of notes who the peer says that it is, by an edge that is of now or not. Another one later on begins anew.
-func (w *words) of(peer wire.PeerID, fresh bool) {
+func (w *routedVerifier) of(peer wire.PeerID, fresh bool) {
 	if w.peer != peer {
-		*w = words{me: w.me, peer: peer, fresh: fresh, lot: w.lot}
+		*w = routedVerifier{me: w.me, peer: peer, fresh: fresh, lot: w.lot}
 	}
 }
 
 // prove checks the signatures of a message that has come, as far as the reader is to.
-func (w *words) prove(m wire.Message, keys *primitives.Verifier) {
+func (w *routedVerifier) prove(m wire.Message, keys *primitives.Verifier) {
 	r, ok := m.(*wire.Routed)
 	if !ok || w.peer == "" || r.Author != w.peer || r.Target.PeerID != w.me {
 		wire.Prove(m, keys)

@@ -16,13 +16,13 @@ func TestWords(t *testing.T) {
 	nonce := uint64(0)
 	drawn := 0
 	lot := func(n int) int { drawn++; return drawn % n }
-	by := func(peer primitives.SecretKey) *words {
-		w := &words{me: me, lot: lot}
+	by := func(peer primitives.SecretKey) *routedVerifier {
+		w := &routedVerifier{me: me, lot: lot}
 		w.of(peer.PublicKey(), true)
 		return w
 	}
 	to := wire.ToPeer(me)
-	send := func(w *words, from primitives.SecretKey, good bool) (passes bool) {
+	send := func(w *routedVerifier, from primitives.SecretKey, good bool) (passes bool) {
 		nonce++
 		m := wire.NewRouted(from, to, &wire.Pong{Nonce: nonce, Source: me}, 0)
 		if !good {
@@ -53,7 +53,7 @@ func TestWords(t *testing.T) {
 			t.Fatal("it is not checked in its turn")
 		}
 	}
-	for _, other := range []wire.Target{wire.ToPeer(b.PublicKey()), wire.WayBack(primitives.Hash{1})} {
+	for _, other := range []wire.Target{wire.ToPeer(b.PublicKey()), wire.RouteBack(primitives.Hash{1})} {
 		fake := by(a)
 		fake.good = earned
 		to = other
@@ -83,7 +83,7 @@ func TestWords(t *testing.T) {
 	if send(w, b, false) || send(w, a, false) {
 		t.Error("another peer of the same connection is believed at once")
 	}
-	way := &words{me: me, peer: a.PublicKey(), proven: true}
+	way := &routedVerifier{me: me, peer: a.PublicKey(), proven: true}
 	if !send(way, a, false) || send(way, b, false) {
 		t.Error("of who is proven by the connection all is believed, and of nobody else")
 	}
@@ -106,7 +106,7 @@ func TestBorrowedWords(t *testing.T) {
 		fresh bool
 		heard int // of a's words, which are repeated
 	}{{"one word", true, 1}, {"all but one", true, earned - 1}, {"an old handshake, and enough words", false, 3 * earned}} {
-		h := &Host{me: me}
+		h := &Server{me: me}
 		w := h.words("")
 		w.of(a.PublicKey(), c.fresh)
 		for i := range 20 * earned {

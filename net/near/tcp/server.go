@@ -1,4 +1,4 @@
-// Package tcp is the shell of a near.Node: sockets, frames, deadlines and the clock. What is decided is decided by the Node.
+// Package tcp is the shell of a near.PeerManager: sockets, frames, deadlines and the clock. What is decided is decided by the Node.
 //
 //	in      connections, frames of others; events of the rest of the node (Post)
 //	out     frames; to the rest of the node what the Node delivers, and announcements to judge
@@ -40,8 +40,8 @@ const (
 	acceptWait = 50 * time.Millisecond // after an accept that failed: of too many open files, say
 )
 
-// Host runs a Node on sockets, and on connections of another Way if there is one.
-type Host struct {
+// Server runs a Node on sockets, and on connections of another Way if there is one.
+type Server struct {
 	deliver func(near.Deliver)
 	judge   func(near.JudgeAnnouncements) near.Judged
 
@@ -57,10 +57,10 @@ type Host struct {
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
 
-	node     *near.Node
+	node     *near.PeerManager
 	authors  *primitives.Verifier // of routed messages
 	listener net.Listener         // nil: there is only way
-	way      Way                  // nil: there are only sockets
+	way      Transport            // nil: there are only sockets
 	me       wire.PeerID
 	begun    uint64               // of nonces, seconds: edges of before are not remembered, and who has kept one could come with it
 	frames   bool                 // nothing is spread: all goes over connections
@@ -128,7 +128,7 @@ func Bind(addr string) (net.Listener, error) {
 }
 
 // Listen is New with the address of c.
-func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Host, error) {
+func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Server, error) {
 	l, err := Bind(c.ListenAddr.String())
 	if err != nil {
 		return nil, err
@@ -138,20 +138,20 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 
 // New returns a host that does nothing until Run, which closes l. The address of c is set to that of l. deliver and judge are called by the
 // stepping goroutine and by one of their own; neither may wait for the host.
-func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
+func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	return newHost(l, c, deliver, judge)
 }
 
-func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
+func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	now := time.Now()
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, now), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
+	return &Server{deliver: deliver, judge: judge, node: near.New(c, now), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
 		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
 		info: make(chan chan near.Info)}
 }
 
 // Addr returns where the host listens.
-func (h *Host) Addr() netip.AddrPort {
+func (h *Server) Addr() netip.AddrPort {
 	if h.listener == nil {
 		return h.way.Addr()
 	}
@@ -159,7 +159,7 @@ func (h *Host) Addr() netip.AddrPort {
 }
 
 // Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does nothing once Run has ended.
-func (h *Host) Post(ev near.Event) {
+func (h *Server) Post(ev near.Event) {
 	select {
 	case h.events <- posted{ev, nil}:
 	case <-h.done:
@@ -167,7 +167,7 @@ func (h *Host) Post(ev near.Event) {
 }
 
 // postAndWait is Post, and waits until the Node has taken the event and what was to be judged for it is judged.
-func (h *Host) postAndWait(ev near.Event) {
+func (h *Server) postAndWait(ev near.Event) {
 	p := posted{ev, newTaken()}
 	select {
 	case h.events <- p:
@@ -181,7 +181,7 @@ func (h *Host) postAndWait(ev near.Event) {
 }
 
 // Info asks the Node for the state of the network; the zero value once Run has ended.
-func (h *Host) Info() near.Info {
+func (h *Server) Info() near.Info {
 	answer := make(chan near.Info, 1)
 	select {
 	case h.info <- answer:
@@ -192,7 +192,7 @@ func (h *Host) Info() near.Info {
 }
 
 // Run steps the Node until ctx ends or the listener is closed. Then all connections are closed and all goroutines have ended.
-func (h *Host) Run(ctx context.Context) error {
+func (h *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error, 1)
 	if h.listener != nil {
@@ -223,7 +223,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("tcp: the node failed: %v", e.Reason) }
 
-func (h *Host) guarded(ctx context.Context, failed <-chan error) (err error) {
+func (h *Server) guarded(ctx context.Context, failed <-chan error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{p, debug.Stack()}
@@ -233,13 +233,13 @@ func (h *Host) guarded(ctx context.Context, failed <-chan error) (err error) {
 }
 
 // alarm recovers a goroutine that serves one connection.
-func (h *Host) alarm() {
+func (h *Server) alarm() {
 	if p := recover(); p != nil && h.Alarm != nil {
 		h.Alarm(p, debug.Stack())
 	}
 }
 
-func (h *Host) loop(ctx context.Context, failed <-chan error) error {
+func (h *Server) loop(ctx context.Context, failed <-chan error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -263,7 +263,7 @@ func (h *Host) loop(ctx context.Context, failed <-chan error) error {
 	}
 }
 
-func (h *Host) accept(failed chan<- error) {
+func (h *Server) accept(failed chan<- error) {
 	defer h.group.Done()
 	for {
 		conn, err := h.listener.Accept()
@@ -289,7 +289,7 @@ func (h *Host) accept(failed chan<- error) {
 }
 
 // open gives a connection a name and tells the Node.
-func (h *Host) open(ctx context.Context, o opened) {
+func (h *Server) open(ctx context.Context, o opened) {
 	h.last++
 	l := newLink(h.last, o.conn)
 	l.ours = o.dial != nil
@@ -318,7 +318,7 @@ func (h *Host) open(ctx context.Context, o opened) {
 }
 
 // step steps the Node and carries out what it wants.
-func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
+func (h *Server) step(ctx context.Context, ev near.Event, whole *taken) {
 	ev = h.look(ev)
 	for _, e := range h.node.Step(time.Now(), ev) {
 		switch e := e.(type) {
@@ -355,7 +355,7 @@ func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 }
 
 // write has a frame written.
-func (h *Host) write(l *link, frame []byte, p near.Priority) {
+func (h *Server) write(l *link, frame []byte, p near.Priority) {
 	if !l.put(frame, p) {
 		l.close() // its reader tells the Node
 	} else if l.waiting() > longQueue {
@@ -364,7 +364,7 @@ func (h *Host) write(l *link, frame []byte, p near.Priority) {
 }
 
 // relieve closes the connection for which most waits, if too much waits for all of them: whoever asks for more than he reads is not to have the memory of the others.
-func (h *Host) relieve() {
+func (h *Server) relieve() {
 	var longest *link
 	all, most := 0, 0
 	for _, l := range h.links {
@@ -381,7 +381,7 @@ func (h *Host) relieve() {
 
 func dialer() net.Dialer { return net.Dialer{Timeout: dialLimit, KeepAlive: -1, Control: Patience} }
 
-func (h *Host) dial(ctx context.Context, e near.Dial, byWay bool) {
+func (h *Server) dial(ctx context.Context, e near.Dial, byWay bool) {
 	defer h.group.Done()
 	var conn net.Conn
 	var err error
@@ -403,7 +403,7 @@ func (h *Host) dial(ctx context.Context, e near.Dial, byWay bool) {
 }
 
 // begin has announcements judged, at most maxJudges at a time, and the Node told of it.
-func (h *Host) begin(e near.JudgeAnnouncements, whole *taken) {
+func (h *Server) begin(e near.JudgeAnnouncements, whole *taken) {
 	h.group.Add(1)
 	whole.more()
 	go func() {

@@ -19,7 +19,7 @@ import (
 
 // running is a host with what it was told.
 type running struct {
-	*Host
+	*Server
 	key  primitives.SecretKey
 	got  chan near.Deliver
 	stop func()
@@ -46,7 +46,7 @@ func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*running) *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Host, h.Tap = h, tap
+	r.Server, h.Tap = h, tap
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
@@ -217,7 +217,7 @@ func TestLinkBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Host{done: make(chan struct{}), events: make(chan posted, maxEvents)}
+	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
 	out := newLink(1, here)
 	var sent [][]byte
 	for i, n := range []int{0, 1, maxBatchBytes + 5, 7, maxBatchBytes, 9} {
@@ -314,7 +314,7 @@ func TestAcceptFails(t *testing.T) {
 }
 
 // quietHost returns a host that does not run.
-func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *Host {
+func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	t.Helper()
 	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "quiet"), Genesis: wire.GenesisID{ChainID: "test"}, Version: 86,
 		Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
@@ -334,7 +334,7 @@ func TestLongWaits(t *testing.T) {
 		want int
 	}{
 		{"short", &wire.PeersRequest{}, 3},
-		{"long", wire.NewRouted(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), wire.WayBack(primitives.Hash{}),
+		{"long", wire.NewRouted(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), wire.RouteBack(primitives.Hash{}),
 			&wire.PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, longFrame), Signature: primitives.ZeroED25519Signature}}, 0), 1},
 		{"to be judged", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
 	} {

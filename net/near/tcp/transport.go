@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Way is another way to peers than neard's bare sockets: it carries the same frames, of the same Node, so that a host with both is a bridge. All
+// Transport is another way to peers than neard's bare sockets: it carries the same frames, of the same Node, so that a host with both is a bridge. All
 // but Serve return at once, or after a bounded time (Dial), and may be called by any goroutine.
-type Way interface {
+type Transport interface {
 	// Addr is where it listens; its port is told in handshakes over it.
 	Addr() netip.AddrPort
 	// Serve hands connections of others to the station until ctx ends, then ends them all.
@@ -55,7 +55,7 @@ type Station interface {
 }
 
 // NewOver is New with another way to peers; l may be nil, if there are to be no sockets.
-func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
+func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	if l != nil {
 		c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	} else {
@@ -67,7 +67,7 @@ func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver),
 }
 
 // Take is of Station.
-func (h *Host) Take(c Conn) {
+func (h *Server) Take(c Conn) {
 	select {
 	case h.new <- opened{conn: c}:
 	case <-h.done:
@@ -76,7 +76,7 @@ func (h *Host) Take(c Conn) {
 }
 
 // Judge is of Station.
-func (h *Host) Judge(m wire.Message) near.Verdict {
+func (h *Server) Judge(m wire.Message) near.Verdict {
 	if h.Check == nil {
 		return near.Hold
 	}
@@ -84,7 +84,7 @@ func (h *Host) Judge(m wire.Message) near.Verdict {
 }
 
 // Overheard is of Station.
-func (h *Host) Overheard(sent bool, who wire.PeerID, frame func() []byte) {
+func (h *Server) Overheard(sent bool, who wire.PeerID, frame func() []byte) {
 	if h.Tap != nil {
 		f := Tapped{Sent: sent, Frame: frame()}
 		if !sent {
@@ -95,14 +95,14 @@ func (h *Host) Overheard(sent bool, who wire.PeerID, frame func() []byte) {
 }
 
 // Panicked is of Station.
-func (h *Host) Panicked(reason any, stack []byte) {
+func (h *Server) Panicked(reason any, stack []byte) {
 	if h.Alarm != nil {
 		h.Alarm(reason, stack)
 	}
 }
 
 // byWay tells whether a peer is dialled by the other way: if there is no socket, if it is known there, or if it did not answer as neard does.
-func (h *Host) byWay(peer wire.PeerID) bool {
+func (h *Server) byWay(peer wire.PeerID) bool {
 	return h.way != nil && (h.listener == nil || h.way.Knows(peer) || h.foreign[peer])
 }
 
@@ -110,7 +110,7 @@ func (h *Host) byWay(peer wire.PeerID) bool {
 const maxForeign = 1000
 
 // gone forgets a link; one of ours that was never answered may lead to who speaks otherwise.
-func (h *Host) gone(l *link) {
+func (h *Server) gone(l *link) {
 	delete(h.links, l.id)
 	if l.met {
 		l.met = false
@@ -125,7 +125,7 @@ func (h *Host) gone(l *link) {
 }
 
 // look notes what an event tells about ways, and returns it as the Node is to see it.
-func (h *Host) look(ev near.Event) near.Event {
+func (h *Server) look(ev near.Event) near.Event {
 	switch ev := ev.(type) {
 	case near.Closed:
 		if l := h.links[ev.Conn]; l != nil {
@@ -154,7 +154,7 @@ func (h *Host) look(ev near.Event) near.Event {
 
 // asDialled returns who a peer over the way is connected to, with this node's own place as neards dial it: that peer knows the port of the way, and what
 // is told of it goes into requests that anybody may answer.
-func (h *Host) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
+func (h *Server) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
 	if h.listener == nil {
 		return m
 	}
@@ -169,7 +169,7 @@ func (h *Host) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
 }
 
 // met tells the way of a handshake that is done.
-func (h *Host) met(l *link, tier wire.Tier) {
+func (h *Server) met(l *link, tier wire.Tier) {
 	if l.peer != "" && !l.met {
 		l.met, l.tier = true, tier
 		h.way.Met(l.peer, tier, true)
@@ -177,7 +177,7 @@ func (h *Host) met(l *link, tier wire.Tier) {
 }
 
 // over returns what goes out over a link of a message that the Node wants written for ev, and whether the way sees to it.
-func (h *Host) over(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
+func (h *Server) over(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
 	if l.peer == "" {
 		return m, false
 	}

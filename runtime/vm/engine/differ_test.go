@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
@@ -22,13 +22,13 @@ import (
 // to hold values over one another in registers, locals, blocks and calls.
 type program struct {
 	r     *rand.Rand
-	m     *asm.Module
-	f     *asm.Func
+	m     *wasmasm.Module
+	f     *wasmasm.Func
 	out   [4]uint32 // host functions that take an i32, i64, f32, f64 by its bits
 	types []kind    // of functions
 	funcs []kind    // of those that can be called, the first at number first
 	first uint32
-	local []asm.ValType // of the function at work
+	local []wasmasm.ValType // of the function at work
 	open  []target
 	left  int // instructions that it may still have, about
 	// floats: most of what it holds are floats, and most of those no numbers, of any sign and payload.
@@ -37,28 +37,28 @@ type program struct {
 
 // kind is a type of functions.
 type kind struct {
-	params []asm.ValType
-	result asm.ValType // 0: none
+	params []wasmasm.ValType
+	result wasmasm.ValType // 0: none
 }
 
-func (k kind) results() []asm.ValType {
+func (k kind) results() []wasmasm.ValType {
 	if k.result == 0 {
 		return nil
 	}
-	return []asm.ValType{k.result}
+	return []wasmasm.ValType{k.result}
 }
 
 // target is an open block: what a branch to it carries.
 type target struct {
-	carries asm.ValType // 0: nothing
+	carries wasmasm.ValType // 0: nothing
 	loop    bool
 }
 
-var values = []asm.ValType{asm.I32, asm.I64, asm.F32, asm.F64}
+var values = []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.F32, wasmasm.F64}
 
 func (p *program) n(most int) int  { return p.r.IntN(most) }
 func (p *program) one(in int) bool { return p.r.IntN(in) == 0 }
-func (p *program) u32(v uint32)    { p.f.Op(asm.AppendU32(nil, v)...) }
+func (p *program) u32(v uint32)    { p.f.Op(wasmasm.AppendU32(nil, v)...) }
 func (p *program) small(most int)  { p.f.I32(int32(p.n(most))) }
 func (p *program) op(op byte, v ...uint32) {
 	p.f.Op(op)
@@ -67,7 +67,7 @@ func (p *program) op(op byte, v ...uint32) {
 	}
 }
 
-func (p *program) typ() asm.ValType {
+func (p *program) typ() wasmasm.ValType {
 	if p.floats && !p.one(5) {
 		return values[2+p.n(2)]
 	}
@@ -91,12 +91,12 @@ func newFloats(seed uint64) []byte {
 
 // encode writes a module.
 func (p *program) encode() []byte {
-	p.m = &asm.Module{DataCount: true}
-	for i, t := range []asm.ValType{asm.I32, asm.I64, asm.I32, asm.I64} {
-		p.out[i] = p.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []asm.ValType{t}, nil)
+	p.m = &wasmasm.Module{DataCount: true}
+	for i, t := range []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.I32, wasmasm.I64} {
+		p.out[i] = p.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []wasmasm.ValType{t}, nil)
 	}
 	p.first = 5
-	get := p.m.Import("env", "get", []asm.ValType{asm.I64, asm.I32}, []asm.ValType{asm.I64})
+	get := p.m.Import("env", "get", []wasmasm.ValType{wasmasm.I64, wasmasm.I32}, []wasmasm.ValType{wasmasm.I64})
 	if p.floats {
 		p.m.Memory(1024, 2048) // what prepared modules have
 	} else {
@@ -106,15 +106,15 @@ func (p *program) encode() []byte {
 		p.m.Table(tableSize, 30)
 	}
 	for i := range globals {
-		init := new(asm.Code)
+		init := new(wasmasm.Code)
 		switch values[i%4] {
-		case asm.I32:
+		case wasmasm.I32:
 			init.I32(int32(p.r.Uint32()))
-		case asm.I64:
+		case wasmasm.I64:
 			init.I64(int64(p.r.Uint64()))
-		case asm.F32:
+		case wasmasm.F32:
 			init.F32(math.Float32frombits(p.r.Uint32()))
-		case asm.F64:
+		case wasmasm.F64:
 			init.F64(math.Float64frombits(p.r.Uint64()))
 		}
 		p.m.Global(values[i%4], true, init)
@@ -129,7 +129,7 @@ func (p *program) encode() []byte {
 		}
 		p.types = append(p.types, k)
 	}
-	var made []*asm.Func
+	var made []*wasmasm.Func
 	for range 2 + p.n(6) {
 		k := p.types[p.n(len(p.types))]
 		p.funcs = append(p.funcs, k)
@@ -146,11 +146,11 @@ func (p *program) encode() []byte {
 	for i := range p.funcs {
 		all = append(all, p.first+uint32(i)) // so that each may be referred to
 	}
-	p.m.Elem(new(asm.Code).I32(0), all...)
+	p.m.Elem(new(wasmasm.Code).I32(0), all...)
 	for range elems - 1 {
 		p.m.PassiveElem(list()...)
 	}
-	p.m.Data(new(asm.Code).I32(16), []byte("some data that is there from the beginning"))
+	p.m.Data(new(wasmasm.Code).I32(16), []byte("some data that is there from the beginning"))
 	for range datas - 1 {
 		p.m.PassiveData([]byte("and some that is not, or not at once"))
 	}
@@ -165,7 +165,7 @@ func (p *program) encode() []byte {
 }
 
 // body writes a function.
-func (p *program) body(f *asm.Func, k kind, length int) {
+func (p *program) body(f *wasmasm.Func, k kind, length int) {
 	if p.floats {
 		length *= 2
 	}
@@ -177,17 +177,17 @@ func (p *program) body(f *asm.Func, k kind, length int) {
 			n = 40 // more than are named
 		}
 		if p.one(6) {
-			t = asm.FuncRef
+			t = wasmasm.FuncRef
 		}
 		f.Locals(uint32(n), t)
-		p.local = append(p.local, slices.Repeat([]asm.ValType{t}, n)...)
+		p.local = append(p.local, slices.Repeat([]wasmasm.ValType{t}, n)...)
 	}
 	p.open = []target{{carries: k.result}}
 	for p.left > 0 {
 		p.statement(4)
 	}
 	for i, t := range p.local {
-		if t != asm.FuncRef && (p.floats || p.one(3)) {
+		if t != wasmasm.FuncRef && (p.floats || p.one(3)) {
 			p.f.Get(uint32(i))
 			p.tell(t)
 		}
@@ -198,18 +198,18 @@ func (p *program) body(f *asm.Func, k kind, length int) {
 }
 
 // tell gives the value on the stack to the host.
-func (p *program) tell(t asm.ValType) {
+func (p *program) tell(t wasmasm.ValType) {
 	switch t {
-	case asm.F32:
+	case wasmasm.F32:
 		p.f.Op(0xbc)
-	case asm.F64:
+	case wasmasm.F64:
 		p.f.Op(0xbd)
 	}
 	p.f.Call(p.out[slices.Index(values, t)])
 }
 
 // of is a local of a type; false: there is none.
-func (p *program) of(t asm.ValType) (uint32, bool) {
+func (p *program) of(t wasmasm.ValType) (uint32, bool) {
 	from := p.n(len(p.local) + 1)
 	for i := range p.local {
 		if at := (from + i) % len(p.local); p.local[at] == t {
@@ -222,10 +222,10 @@ func (p *program) of(t asm.ValType) (uint32, bool) {
 // address pushes one, nearly always of what is there.
 func (p *program) address(d int) (offset uint32) {
 	if p.one(150) {
-		p.value(asm.I32, d)
+		p.value(wasmasm.I32, d)
 		return []uint32{0, 1, 1 << 31, math.MaxUint32}[p.n(4)]
 	}
-	p.value(asm.I32, d)
+	p.value(wasmasm.I32, d)
 	p.f.I32(1020).Op(0x71)
 	return uint32(p.n(64))
 }
@@ -234,7 +234,7 @@ func (p *program) address(d int) (offset uint32) {
 func (p *program) statement(d int) {
 	p.left--
 	if d == 0 {
-		p.f.Op(asm.Nop)
+		p.f.Op(wasmasm.Nop)
 		return
 	}
 	switch p.n(26) {
@@ -252,19 +252,19 @@ func (p *program) statement(d int) {
 		store := byte(0x36 + p.n(9))
 		t, _ := check.Access(store)
 		offset := p.address(d - 1)
-		p.value(asm.ValType(t), d-1)
+		p.value(wasmasm.ValType(t), d-1)
 		p.f.Memory(store, 0, offset)
 	case 8:
 		g := p.n(globals)
 		p.value(values[g%4], d)
 		p.f.GlobalSet(uint32(g))
 	case 9, 10:
-		p.f.Block("", asm.Void)
+		p.f.Block("", wasmasm.Void)
 		p.inside(target{}, d)
 		p.f.End()
 	case 11, 12:
-		p.value(asm.I32, d-1)
-		p.f.If("", asm.Void)
+		p.value(wasmasm.I32, d-1)
+		p.f.If("", wasmasm.Void)
 		p.inside(target{}, d)
 		if p.one(2) {
 			p.f.Else()
@@ -272,12 +272,12 @@ func (p *program) statement(d int) {
 		}
 		p.f.End()
 	case 13:
-		if l, ok := p.of(asm.I32); ok { // it turns a few times
+		if l, ok := p.of(wasmasm.I32); ok { // it turns a few times
 			p.small(6)
 			p.f.Set(l)
-			p.f.Loop("", asm.Void)
+			p.f.Loop("", wasmasm.Void)
 			p.inside(target{loop: true}, d)
-			p.f.Get(l).I32(1).Op(asm.I32Sub).Tee(l).I32(0).Op(0x4a).Op(0x0d, 0).End()
+			p.f.Get(l).I32(1).Op(wasmasm.I32Sub).Tee(l).I32(0).Op(0x4a).Op(0x0d, 0).End()
 		}
 	case 14:
 		p.branch(d, true)
@@ -291,7 +291,7 @@ func (p *program) statement(d int) {
 	case 17:
 		t := p.typ()
 		p.value(t, d)
-		p.f.Op(asm.Drop)
+		p.f.Op(wasmasm.Drop)
 	case 18:
 		p.bulk(d)
 	case 19:
@@ -299,16 +299,16 @@ func (p *program) statement(d int) {
 		p.reference(d)
 		p.op(0x26, uint32(p.n(tables)))
 	case 20:
-		if l, ok := p.of(asm.FuncRef); ok {
+		if l, ok := p.of(wasmasm.FuncRef); ok {
 			p.reference(d)
 			p.f.Set(l)
 		}
 	case 21:
 		for range 3 {
-			p.f.Block("", asm.Void)
+			p.f.Block("", wasmasm.Void)
 			p.open = append(p.open, target{})
 		}
-		p.value(asm.I32, d-1)
+		p.value(wasmasm.I32, d-1)
 		p.op(0x0e, 3, 0, 1, 2, uint32(p.n(3)))
 		for range 3 {
 			p.f.End()
@@ -318,7 +318,7 @@ func (p *program) statement(d int) {
 		}
 	case 22:
 		if p.one(40) {
-			p.f.Op(asm.Unreachable)
+			p.f.Op(wasmasm.Unreachable)
 		}
 	default:
 		t := p.typ()
@@ -353,14 +353,14 @@ func (p *program) branch(d int, condition bool) {
 		p.value(to.carries, d-1)
 	}
 	if condition {
-		p.value(asm.I32, d-1)
+		p.value(wasmasm.I32, d-1)
 		if p.op(0x0d, uint32(depth)); to.carries != 0 {
-			p.f.Op(asm.Drop)
+			p.f.Op(wasmasm.Drop)
 		}
 		return
 	}
 	if depth == len(p.open)-1 && p.one(2) {
-		p.f.Op(asm.Return)
+		p.f.Op(wasmasm.Return)
 	} else {
 		p.op(0x0c, uint32(depth))
 	}
@@ -377,9 +377,9 @@ func (p *program) call(n, d int) {
 	} else {
 		p.small(6) // which has another type, perhaps
 		if !p.one(3) {
-			p.f.Op(asm.Drop)
+			p.f.Op(wasmasm.Drop)
 			p.small(tableSize)
-			p.f.Op(asm.Drop)
+			p.f.Op(wasmasm.Drop)
 			p.f.Call(p.first + uint32(n))
 		} else {
 			p.op(0x11, p.m.Type(k.params, k.results()), uint32(p.n(tables)))
@@ -392,19 +392,19 @@ func (p *program) call(n, d int) {
 
 // reference pushes one.
 func (p *program) reference(d int) {
-	switch l, ok := p.of(asm.FuncRef); {
+	switch l, ok := p.of(wasmasm.FuncRef); {
 	case ok && p.one(2):
 		p.f.Get(l)
 	case p.one(4):
-		p.f.RefNull(asm.FuncRef)
+		p.f.RefNull(wasmasm.FuncRef)
 	case p.one(3):
 		p.small(tableSize)
 		p.op(0x25, uint32(p.n(tables)))
 	case d > 1 && p.one(5):
 		p.reference(d - 1)
 		p.reference(d - 1)
-		p.value(asm.I32, d-1)
-		p.f.Op(0x1c, 1, byte(asm.FuncRef))
+		p.value(wasmasm.I32, d-1)
+		p.f.Op(0x1c, 1, byte(wasmasm.FuncRef))
 	default:
 		p.f.RefFunc(p.first + uint32(p.n(len(p.funcs))))
 	}
@@ -414,7 +414,7 @@ func (p *program) reference(d int) {
 func (p *program) bulk(d int) {
 	count := func() {
 		if p.one(60) {
-			p.value(asm.I32, d-1)
+			p.value(wasmasm.I32, d-1)
 		} else {
 			p.small(5)
 		}
@@ -427,7 +427,7 @@ func (p *program) bulk(d int) {
 		p.f.Bulk(10, 0, 0)
 	case 1:
 		p.address(d - 1)
-		p.value(asm.I32, d-1)
+		p.value(wasmasm.I32, d-1)
 		p.small(40)
 		p.f.Bulk(11, 0)
 	case 2:
@@ -454,7 +454,7 @@ func (p *program) bulk(d int) {
 		p.reference(d)
 		p.small(4)
 		p.f.Bulk(15, uint32(p.n(tables)))
-		p.tell(asm.I32)
+		p.tell(wasmasm.I32)
 	case 7:
 		if p.one(4) {
 			p.f.Bulk(9, uint32(p.n(datas)))
@@ -467,20 +467,20 @@ func (p *program) bulk(d int) {
 }
 
 // byResult are the numeric instructions, by what they give.
-var byResult = func() map[asm.ValType][]byte {
-	out := map[asm.ValType][]byte{}
+var byResult = func() map[wasmasm.ValType][]byte {
+	out := map[wasmasm.ValType][]byte{}
 	for op := 0x45; op <= 0xc4; op++ {
 		_, t, _, _ := check.Numeric(byte(op))
-		out[asm.ValType(t)] = append(out[asm.ValType(t)], byte(op))
+		out[wasmasm.ValType(t)] = append(out[wasmasm.ValType(t)], byte(op))
 	}
 	return out
 }()
 
 // numericOf says of a numeric instruction what it takes, whether two of it, and whether it may trap.
-func numericOf(op byte) (in asm.ValType, two, traps bool) {
+func numericOf(op byte) (in wasmasm.ValType, two, traps bool) {
 	of, _, two, _ := check.Numeric(op)
 	traps = op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82 || op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1
-	return asm.ValType(of), two, traps
+	return wasmasm.ValType(of), two, traps
 }
 
 var (
@@ -489,7 +489,7 @@ var (
 		math.MaxFloat64, math.SmallestNonzeroFloat32, math.SmallestNonzeroFloat64, 4503599627370497.5, 8388609.5, 3.4028235677973366e+38}
 )
 
-func (p *program) constant(t asm.ValType) {
+func (p *program) constant(t wasmasm.ValType) {
 	whole, float := someInts[p.n(len(someInts))], someFloats[p.n(len(someFloats))]
 	bits := p.r.Uint64()
 	if p.one(3) {
@@ -500,23 +500,23 @@ func (p *program) constant(t asm.ValType) {
 		random, bits = true, bits|0x7ff0_0000_7f80_0000
 	}
 	switch t {
-	case asm.I32:
+	case wasmasm.I32:
 		if random {
 			whole = int64(bits)
 		}
 		p.f.I32(int32(whole))
-	case asm.I64:
+	case wasmasm.I64:
 		if random {
 			whole = int64(bits)
 		}
 		p.f.I64(whole)
-	case asm.F32:
+	case wasmasm.F32:
 		if random {
 			p.f.Op(0x43, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
 		} else {
 			p.f.F32(float32(float))
 		}
-	case asm.F64:
+	case wasmasm.F64:
 		if random {
 			p.f.Op(0x44, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24), byte(bits>>32), byte(bits>>40), byte(bits>>48), byte(bits>>56))
 		} else {
@@ -526,7 +526,7 @@ func (p *program) constant(t asm.ValType) {
 }
 
 // value pushes one of a type.
-func (p *program) value(t asm.ValType, d int) {
+func (p *program) value(t wasmasm.ValType, d int) {
 	p.left--
 	if d <= 0 || p.left < -400 {
 		if l, ok := p.of(t); ok && !p.one(3) {
@@ -536,7 +536,7 @@ func (p *program) value(t asm.ValType, d int) {
 		}
 		return
 	}
-	if p.floats && (t == asm.F32 || t == asm.F64) && !p.one(3) {
+	if p.floats && (t == wasmasm.F32 || t == wasmasm.F64) && !p.one(3) {
 		p.float(t, d)
 		return
 	}
@@ -550,7 +550,7 @@ func (p *program) value(t asm.ValType, d int) {
 	case 6, 7:
 		var loads []byte
 		for op := byte(0x28); op < 0x36; op++ {
-			if of, _ := check.Access(op); asm.ValType(of) == t {
+			if of, _ := check.Access(op); wasmasm.ValType(of) == t {
 				loads = append(loads, op)
 			}
 		}
@@ -566,8 +566,8 @@ func (p *program) value(t asm.ValType, d int) {
 	case 9:
 		p.value(t, d-1)
 		p.value(t, d-1)
-		if p.value(asm.I32, d-1); p.one(2) {
-			p.f.Op(asm.Select)
+		if p.value(wasmasm.I32, d-1); p.one(2) {
+			p.f.Op(wasmasm.Select)
 		} else {
 			p.f.Op(0x1c, 1, byte(t))
 		}
@@ -579,16 +579,16 @@ func (p *program) value(t asm.ValType, d int) {
 		}
 		p.value(t, d-1)
 		if p.one(3) {
-			p.value(asm.I32, d-1)
+			p.value(wasmasm.I32, d-1)
 			p.op(0x0d, 0)
 		} else if p.one(4) && len(p.open) > 1 && p.open[len(p.open)-2].carries == t && !p.open[len(p.open)-2].loop {
-			p.value(asm.I32, d-1)
+			p.value(wasmasm.I32, d-1)
 			p.op(0x0e, 2, 0, 1, uint32(p.n(2)))
 		}
 		p.open = p.open[:len(p.open)-1]
 		p.f.End()
 	case 12:
-		p.value(asm.I32, d-1)
+		p.value(wasmasm.I32, d-1)
 		p.f.If("", byte(t))
 		p.open = append(p.open, target{carries: t})
 		p.value(t, d-1)
@@ -617,7 +617,7 @@ func (p *program) value(t asm.ValType, d int) {
 		}
 	case 16:
 		switch t {
-		case asm.I32:
+		case wasmasm.I32:
 			switch p.n(5) {
 			case 0:
 				p.f.MemorySize()
@@ -630,18 +630,18 @@ func (p *program) value(t asm.ValType, d int) {
 				p.reference(d)
 				p.f.Op(0xd1)
 			case 4:
-				p.value([]asm.ValType{asm.F32, asm.F64}[p.n(2)], d-1)
-				p.f.Op(asm.Drop)
-				p.value(asm.F64, d-1)
+				p.value([]wasmasm.ValType{wasmasm.F32, wasmasm.F64}[p.n(2)], d-1)
+				p.f.Op(wasmasm.Drop)
+				p.value(wasmasm.F64, d-1)
 				p.f.Bulk(uint32(2 + p.n(2)))
 			}
-		case asm.I64:
+		case wasmasm.I64:
 			if p.one(2) {
-				p.value(asm.F32, d-1)
+				p.value(wasmasm.F32, d-1)
 				p.f.Bulk(uint32(4 + p.n(2)))
 			} else {
-				p.value(asm.I64, d-1)
-				p.value(asm.I32, d-1)
+				p.value(wasmasm.I64, d-1)
+				p.value(wasmasm.I32, d-1)
 				p.f.Call(4)
 			}
 		default:
@@ -662,11 +662,11 @@ func (p *program) value(t asm.ValType, d int) {
 }
 
 // float computes one: by what changes only its sign as often as by what makes it canonical.
-func (p *program) float(t asm.ValType, d int) {
+func (p *program) float(t wasmasm.ValType, d int) {
 	op := byResult[t][p.n(len(byResult[t]))]
 	if p.one(2) {
 		op = []byte{0x8b, 0x8c, 0x98}[p.n(3)] // f32.abs, neg, copysign
-		if t == asm.F64 {
+		if t == wasmasm.F64 {
 			op += 0x99 - 0x8b
 		}
 	}

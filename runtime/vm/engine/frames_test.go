@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts/compilebombs"
-	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/runtime/parameters"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
@@ -97,12 +97,12 @@ func TestFrames(t *testing.T) {
 			measure(s.Name, code)
 		}
 	}
-	types := []asm.ValType{asm.I32, asm.I64, asm.F32, asm.F64}
+	types := []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.F32, wasmasm.F64}
 	for _, params := range []int{0, 1, 7, 20, 64} {
 		for of, typ := range types {
-			m := &asm.Module{}
+			m := &wasmasm.Module{}
 			m.Memory(1, -1)
-			list := make([]asm.ValType, params)
+			list := make([]wasmasm.ValType, params)
 			for i := range list {
 				if list[i] = typ; of == 0 && i%3 == 0 {
 					list[i] = types[i%4]
@@ -122,14 +122,14 @@ func TestFrames(t *testing.T) {
 			measure("arguments", m.Encode())
 		}
 	}
-	many := &asm.Module{}
+	many := &wasmasm.Module{}
 	many.Memory(1, -1)
 	f := many.Func(nil, nil)
-	f.Locals(49_990, asm.I32).I32(0)
+	f.Locals(49_990, wasmasm.I32).I32(0)
 	for i := range uint32(49_990) { // each is named
 		f.Tee(i)
 	}
-	f.Op(asm.Drop)
+	f.Op(wasmasm.Drop)
 	measure("locals", many.Encode())
 	t.Logf("%d functions: at most %.2f times what is metered, the largest has %d bytes", seen, worst, largest)
 	if seen < 1_000 || largest < 200_000 {

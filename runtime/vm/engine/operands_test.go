@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
@@ -14,14 +14,14 @@ import (
 // places are where operands of an instruction can be when it wants them: Winch writes another instruction for each.
 var places = []struct {
 	name string
-	put  func(p *program, t asm.ValType, v []int) // operands number v
+	put  func(p *program, t wasmasm.ValType, v []int) // operands number v
 }{
-	{"constants", func(p *program, t asm.ValType, v []int) {
+	{"constants", func(p *program, t wasmasm.ValType, v []int) {
 		for _, v := range v {
 			p.border(t, v)
 		}
 	}},
-	{"locals", func(p *program, t asm.ValType, v []int) {
+	{"locals", func(p *program, t wasmasm.ValType, v []int) {
 		for i, v := range v {
 			p.border(t, v)
 			p.f.Set(uint32(slices.Index(values, t)*2 + i))
@@ -30,13 +30,13 @@ var places = []struct {
 			p.f.Get(uint32(slices.Index(values, t)*2 + i))
 		}
 	}},
-	{"a local and a constant", func(p *program, t asm.ValType, v []int) {
+	{"a local and a constant", func(p *program, t wasmasm.ValType, v []int) {
 		p.border(t, v[0])
 		if p.f.Tee(uint32(slices.Index(values, t) * 2)); len(v) == 2 {
 			p.border(t, v[1])
 		}
 	}},
-	{"a constant and a local", func(p *program, t asm.ValType, v []int) {
+	{"a constant and a local", func(p *program, t wasmasm.ValType, v []int) {
 		l := uint32(slices.Index(values, t) * 2)
 		p.border(t, v[len(v)-1])
 		if p.f.Set(l); len(v) == 2 {
@@ -44,33 +44,33 @@ var places = []struct {
 		}
 		p.f.Get(l)
 	}},
-	{"the stack", func(p *program, t asm.ValType, v []int) {
+	{"the stack", func(p *program, t wasmasm.ValType, v []int) {
 		for _, v := range v {
 			p.border(t, v)
 			p.f.GlobalSet(uint32(slices.Index(values, t)))
 			p.f.GlobalGet(uint32(slices.Index(values, t)))
 		}
-		p.f.Block("", asm.Void).End()
+		p.f.Block("", wasmasm.Void).End()
 	}},
 }
 
 // border pushes a constant of those at borders.
-func (p *program) border(t asm.ValType, n int) {
+func (p *program) border(t wasmasm.ValType, n int) {
 	switch t {
-	case asm.I32:
+	case wasmasm.I32:
 		p.f.I32(int32(someInts[n]))
-	case asm.I64:
+	case wasmasm.I64:
 		p.f.I64(someInts[n])
-	case asm.F32:
+	case wasmasm.F32:
 		p.f.F32(float32(someFloats[n]))
-	case asm.F64:
+	case wasmasm.F64:
 		p.f.F64(someFloats[n])
 	}
 }
 
 // borders is how many there are of a type.
-func borders(t asm.ValType) int {
-	if t == asm.I32 || t == asm.I64 {
+func borders(t wasmasm.ValType) int {
+	if t == wasmasm.I32 || t == wasmasm.I64 {
 		return len(someInts)
 	}
 	return len(someFloats)
@@ -85,28 +85,28 @@ func TestOperands(t *testing.T) {
 	d := newDiffer(t)
 	type numeric struct {
 		code       []byte
-		in, result asm.ValType
+		in, result wasmasm.ValType
 		two, traps bool
 	}
 	var all []numeric
 	for op := 0x45; op <= 0xc4; op++ {
 		in, two, traps := numericOf(byte(op))
 		_, result, _, _ := check.Numeric(byte(op))
-		all = append(all, numeric{[]byte{byte(op)}, in, asm.ValType(result), two, traps})
+		all = append(all, numeric{[]byte{byte(op)}, in, wasmasm.ValType(result), two, traps})
 	}
 	for op := range byte(8) {
-		all = append(all, numeric{[]byte{0xfc, op}, []asm.ValType{asm.F32, asm.F64}[op/2%2], []asm.ValType{asm.I32, asm.I64}[op/4], false, false})
+		all = append(all, numeric{[]byte{0xfc, op}, []wasmasm.ValType{wasmasm.F32, wasmasm.F64}[op/2%2], []wasmasm.ValType{wasmasm.I32, wasmasm.I64}[op/4], false, false})
 	}
 	runs, told := 0, 0
 	for _, x := range all {
-		p := &program{m: &asm.Module{}}
-		for i, t := range []asm.ValType{asm.I32, asm.I64, asm.I32, asm.I64} {
-			p.out[i] = p.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []asm.ValType{t}, nil)
+		p := &program{m: &wasmasm.Module{}}
+		for i, t := range []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.I32, wasmasm.I64} {
+			p.out[i] = p.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []wasmasm.ValType{t}, nil)
 		}
 		p.m.Memory(1, -1)
-		p.m.Export("memory", asm.ExternMemory, 0)
+		p.m.Export("memory", wasmasm.ExternMemory, 0)
 		for _, t := range values {
-			p.f = new(asm.Func)
+			p.f = new(wasmasm.Func)
 			p.border(t, 0)
 			p.m.Global(t, true, &p.f.Code)
 		}
@@ -195,20 +195,20 @@ func TestAccesses(t *testing.T) {
 	offsets := []int64{0, 1, 4095, size - 8, size - 1, size, 2*size - 9, 2*size - 8, 2*size - 1, 2 * size, 2*size + 1, 1<<31 - 1, 1 << 31, 1<<32 - 65536, 1<<32 - 8, 1<<32 - 1}
 	addresses := []int64{0, 1, 7, 8, size - 8, size - 7, size - 4, size - 3, size - 2, size - 1, size, 2*size - 1, 2 * size, 1 << 31, 1<<32 - size, 1<<32 - 8, 1<<32 - 1}
 	for _, e := range []*engine.Engine{d.winch, d.other} {
-		m := &asm.Module{}
-		get := m.Import("env", "get", []asm.ValType{asm.I64, asm.I32}, []asm.ValType{asm.I64})
+		m := &wasmasm.Module{}
+		get := m.Import("env", "get", []wasmasm.ValType{wasmasm.I64, wasmasm.I32}, []wasmasm.ValType{wasmasm.I64})
 		m.Memory(size>>16, 2*size>>16)
-		m.Export("memory", asm.ExternMemory, 0)
+		m.Export("memory", wasmasm.ExternMemory, 0)
 		for op := byte(0x28); op <= 0x3e; op++ {
 			of, _ := check.Access(op)
 			for _, offset := range offsets {
 				f := m.Func(nil, nil)
 				f.I64(0).I32(0).Call(get).Op(0xa7)
 				if op >= 0x36 {
-					(&program{f: f}).border(asm.ValType(of), 1)
+					(&program{f: f}).border(wasmasm.ValType(of), 1)
 				}
 				if f.Memory(op, 0, uint32(offset)); op < 0x36 {
-					f.Op(asm.Drop)
+					f.Op(wasmasm.Drop)
 				}
 				m.ExportFunc(fmt.Sprint(op, " ", offset), f)
 			}

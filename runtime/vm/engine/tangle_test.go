@@ -5,20 +5,20 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
 // tangle writes a random module of branches: with operands left behind or none, to blocks of any depth and any results, in code that
 // cannot be reached as in code that can. Loops may never end; gas does.
 type tangle struct {
 	program
-	stack []asm.ValType // of the operands that are known
+	stack []wasmasm.ValType // of the operands that are known
 	open  []level
 }
 
 // level is an open block.
 type level struct {
-	result, label asm.ValType // 0: none
+	result, label wasmasm.ValType // 0: none
 	height        int
 	dead          bool // what follows in it cannot be reached
 	op            byte
@@ -27,13 +27,13 @@ type level struct {
 
 // newTangle writes the module of a seed.
 func newTangle(seed uint64) []byte {
-	t := &tangle{program: program{r: rand.New(rand.NewPCG(seed, 11)), m: &asm.Module{}}}
-	for i, v := range []asm.ValType{asm.I32, asm.I64, asm.I32, asm.I64} {
-		t.out[i] = t.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []asm.ValType{v}, nil)
+	t := &tangle{program: program{r: rand.New(rand.NewPCG(seed, 11)), m: &wasmasm.Module{}}}
+	for i, v := range []wasmasm.ValType{wasmasm.I32, wasmasm.I64, wasmasm.I32, wasmasm.I64} {
+		t.out[i] = t.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []wasmasm.ValType{v}, nil)
 	}
 	t.m.Memory(1, -1)
 	t.first = 4
-	var made []*asm.Func
+	var made []*wasmasm.Func
 	for range 3 {
 		k := kind{}
 		for range t.n(9) {
@@ -59,10 +59,10 @@ func newTangle(seed uint64) []byte {
 
 func (t *tangle) top() *level { return &t.open[len(t.open)-1] }
 
-func (t *tangle) push(v asm.ValType) { t.stack = append(t.stack, v) }
+func (t *tangle) push(v wasmasm.ValType) { t.stack = append(t.stack, v) }
 
 // write writes a function.
-func (t *tangle) write(f *asm.Func, k kind, length int) {
+func (t *tangle) write(f *wasmasm.Func, k kind, length int) {
 	t.f, t.local = f, slices.Clone(k.params)
 	for range 1 + t.n(6) {
 		v := t.typ()
@@ -94,7 +94,7 @@ func (t *tangle) write(f *asm.Func, k kind, length int) {
 }
 
 // take makes the operands on top be of those types, and takes them.
-func (t *tangle) take(want ...asm.ValType) {
+func (t *tangle) take(want ...wasmasm.ValType) {
 	l := t.top()
 	have := t.stack[l.height:]
 	if n := len(have); n >= len(want) && slices.Equal(have[n-len(want):], want) {
@@ -110,7 +110,7 @@ func (t *tangle) take(want ...asm.ValType) {
 }
 
 // leaf pushes a value, which is not counted.
-func (t *tangle) leaf(v asm.ValType) {
+func (t *tangle) leaf(v wasmasm.ValType) {
 	if at, ok := t.of(v); ok && !t.one(3) {
 		t.f.Get(at)
 	} else {
@@ -119,7 +119,7 @@ func (t *tangle) leaf(v asm.ValType) {
 }
 
 // level leaves in the block just its result.
-func (t *tangle) level(result asm.ValType) {
+func (t *tangle) level(result wasmasm.ValType) {
 	l := t.top()
 	have := t.stack[l.height:]
 	if result != 0 && len(have) == 1 && have[0] == result {
@@ -134,7 +134,7 @@ func (t *tangle) level(result asm.ValType) {
 		return
 	}
 	for range have {
-		t.f.Op(asm.Drop)
+		t.f.Op(wasmasm.Drop)
 	}
 	t.stack = t.stack[:l.height]
 	if result != 0 {
@@ -167,14 +167,14 @@ func (t *tangle) die() {
 }
 
 func (t *tangle) begin(op byte) {
-	var result asm.ValType
-	b := asm.ValType(asm.Void)
+	var result wasmasm.ValType
+	b := wasmasm.ValType(wasmasm.Void)
 	if !t.one(3) {
 		result = t.typ()
 		b = result
 	}
 	if op == 0x04 {
-		t.take(asm.I32)
+		t.take(wasmasm.I32)
 	}
 	label := result
 	switch op {
@@ -190,7 +190,7 @@ func (t *tangle) begin(op byte) {
 }
 
 // depths are those of the open blocks whose branches carry that.
-func (t *tangle) depths(label asm.ValType) (out []uint32) {
+func (t *tangle) depths(label wasmasm.ValType) (out []uint32) {
 	for i := range t.open {
 		if l := t.open[len(t.open)-1-i]; l.label == label {
 			out = append(out, uint32(i))
@@ -216,20 +216,20 @@ func (t *tangle) step() {
 		d := t.n(len(t.open))
 		label := t.open[len(t.open)-1-d].label
 		if label == 0 {
-			t.take(asm.I32)
+			t.take(wasmasm.I32)
 			t.op(0x0d, uint32(d))
 			return
 		}
-		t.take(label, asm.I32)
+		t.take(label, wasmasm.I32)
 		t.op(0x0d, uint32(d))
 		t.push(label)
 	case 10: // br_table
 		d := t.n(len(t.open))
 		label := t.open[len(t.open)-1-d].label
 		if label == 0 {
-			t.take(asm.I32)
+			t.take(wasmasm.I32)
 		} else {
-			t.take(label, asm.I32)
+			t.take(label, wasmasm.I32)
 		}
 		all := t.depths(label)
 		n := t.n(6)
@@ -250,7 +250,7 @@ func (t *tangle) step() {
 			if result := t.open[0].result; result != 0 {
 				t.take(result)
 			}
-			t.f.Op(asm.Return)
+			t.f.Op(wasmasm.Return)
 			t.die()
 		}
 	case 13:
@@ -267,8 +267,8 @@ func (t *tangle) step() {
 		t.take(v)
 		t.tell(v)
 	case 15:
-		t.take(v, v, asm.I32)
-		t.f.Op(asm.Select)
+		t.take(v, v, wasmasm.I32)
+		t.f.Op(wasmasm.Select)
 		t.push(v)
 	case 16:
 		n := t.n(len(t.funcs))
@@ -278,9 +278,9 @@ func (t *tangle) step() {
 			t.push(k.result)
 		}
 	case 17:
-		t.take(asm.I32)
+		t.take(wasmasm.I32)
 		t.f.I32(math.MaxUint16-7).Op(0x71).Memory(0x29, 0, 0)
-		t.push(asm.I64)
+		t.push(wasmasm.I64)
 	default:
 		ops := byResult[v]
 		op := ops[t.n(len(ops))]

@@ -9,4 +9,4 @@
 //	source  the binary format of WebAssembly 2.0, its appendix on names
 //
 // Nothing is validated: what is wrong on purpose is written as it was asked for.
-package wasm
+package wasmasm

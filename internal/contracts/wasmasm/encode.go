@@ -1,4 +1,4 @@
-package wasm
+package wasmasm
 
 // Encode writes the module.
 func (m *Module) Encode() []byte {

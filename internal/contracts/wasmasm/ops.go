@@ -1,4 +1,4 @@
-package wasm
+package wasmasm
 
 // ValType is the type of a value.
 type ValType byte

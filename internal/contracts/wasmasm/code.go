@@ -1,4 +1,4 @@
-package wasm
+package wasmasm
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package wasm
+package wasmasm
 
 // AppendU32 appends an unsigned integer in LEB128.
 func AppendU32(b []byte, v uint32) []byte {
