@@ -31,7 +31,7 @@ const (
 	telemetryURL = "https://telemetry.nearone.org/nodes" // neard adds it on public chains
 
 	// A chain that makes blocks as fast as it is asked to must not outrun its clients, whose transactions name a recent
-	// block: a plain init writes longer epochs and validity than neard's 500 and 100 (docs/ARCHITECTURE.md).
+	// block: a plain init writes longer epochs and validity than neard's 500 and 100 (docs/design/sandbox-and-forks.md).
 	plainEpochLength = 43_200
 	plainValidity    = 86_400
 

@@ -3,7 +3,7 @@
 //
 //	in      the module's packages, as `go list` and go/parser see them
 //	out     a test failure for each breach, naming the file and the rule
-//	source  docs/ARCHITECTURE.md
+//	source  docs/design/overview.md
 package lint
 
 import (
@@ -114,7 +114,7 @@ func TestImports(t *testing.T) {
 		top, _, _ := strings.Cut(from, "/")
 		may, known := allowed[top]
 		if !known {
-			t.Errorf("%s: top-level folder %q is not in the table of docs/ARCHITECTURE.md", from, top)
+			t.Errorf("%s: top-level folder %q is not in the table of docs/design/overview.md", from, top)
 			continue
 		}
 		for _, imp := range p.Imports {
