@@ -13,7 +13,7 @@ func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := func() int { // the runtime begins goroutines of its own when it likes
 			stacks := make([]byte, 1<<20)
-			return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("link.(*Dispatcher).run("))
+			return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("system.(*Dispatcher).run("))
 		}
 		d, before := NewDispatcher(), running()
 		count := func() int {
