@@ -83,7 +83,7 @@ release: ## dist/: the binary as static as can be, with version and commit, what
 	@rm -rf dist && mkdir -p $(RELEASE)
 	{ test '$(STATIC)' = 1 && $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS) -linkmode external -extldflags "-static"' ./cmd/troupe && $(RELEASE)/troupe version; } \
 	  || { echo 'the C library stays outside of it'; $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS)' ./cmd/troupe; }
-	cp -r LICENSE-APACHE LICENSE-MIT README.md deploy docs docs/UPGRADE.md $(RELEASE)/
+	cp -r LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md deploy docs $(RELEASE)/
 	@test "$$($(RELEASE)/troupe version | sed 's/.*(commit \([^)]*\)).*/\1/')" = "$(COMMIT)" || { echo "the binary says another commit"; exit 1; }
 	cd dist && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='@$(shell git log -1 --format=%ct 2>/dev/null || echo 0)' -cf - $(notdir $(RELEASE)) | gzip -n > $(notdir $(RELEASE)).tar.gz
 	cd dist && sha256sum $(notdir $(RELEASE)).tar.gz $(notdir $(RELEASE))/troupe > SHA256SUMS && cat SHA256SUMS

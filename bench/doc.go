@@ -6,5 +6,5 @@
 //	units   times in seconds unless a name says otherwise, rates a second, bytes
 //	bound   memory: about 600 bytes for each account
 //	errors  options that make no sense, a chunk that cannot be applied
-//	source  docs/PERFORMANCE.md says how to read the figures
+//	source  docs/performance.md says how to read the figures
 package bench

@@ -10,5 +10,5 @@
 //	source  nearcore chain/indexer/src/lib.rs
 //
 // A handler that stores the cursor in the same step as what it makes of the message sees each block exactly once, whatever dies between: it
-// itself, the connection or the node. docs/INDEXER.md has a whole one in thirty lines.
+// itself, the connection or the node. docs/guide/indexer.md has a whole one in thirty lines.
 package indexer

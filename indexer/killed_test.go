@@ -135,16 +135,16 @@ func startNode(t *testing.T, c *child, dir string, d *door) {
 	d.set(strings.TrimSpace(line))
 }
 
-// buildExample builds the program of docs/INDEXER.md.
+// buildExample builds the program of docs/guide/indexer.md.
 func buildExample(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/INDEXER.md")
+	text, err := os.ReadFile("../docs/guide/indexer.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(text)
 	if code == nil {
-		t.Fatal("docs/INDEXER.md has no program")
+		t.Fatal("docs/guide/indexer.md has no program")
 	}
 	lines := 0
 	for line := range bytes.Lines(code[1]) {
@@ -176,7 +176,7 @@ func kills() int {
 	return 3
 }
 
-// TestKilled: the indexer of docs/INDEXER.md and its node are killed again and again, each on its own and both together. It has every block of
+// TestKilled: the indexer of docs/guide/indexer.md and its node are killed again and again, each on its own and both together. It has every block of
 // the chain, each once and in order. TROUPE_KILLS says how often; 50 is what is promised.
 func TestKilled(t *testing.T) {
 	if testing.Short() {

@@ -8,5 +8,5 @@
 //	units   amounts in yoctoNEAR, gas in units of gas, times as Go has them
 //	bound   1,024 worlds at a time
 //	errors  *CallError: a transaction or a view that failed on the chain; *primitives.InvalidTxError: one that the chain refuses
-//	source  our own; what it does to the chain are the methods of docs/SANDBOX.md
+//	source  our own; what it does to the chain are the methods of docs/guide/sandbox.md
 package sandbox

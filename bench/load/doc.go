@@ -6,5 +6,5 @@
 //	units   rates a second; in reports seconds, inside nanoseconds
 //	bound   workers: so many things are under way at a time, others wait, and their wait counts; 64 MiB of arrivals
 //	errors  ErrStopped: the target answers no more; ErrNotNode, ErrPoor: it can't be loaded; errors of single things are counted by what they say
-//	source  docs/BENCH.md; G. Tene, "How NOT to measure latency" (2015), for what coordinated omission is
+//	source  docs/guide/benchmarks.md; G. Tene, "How NOT to measure latency" (2015), for what coordinated omission is
 package load

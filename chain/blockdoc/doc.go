@@ -11,5 +11,5 @@
 //
 // A document can be wrong in three ways. What a hash covers is recomputed from the values. What stands there twice, or is a constant, is
 // written again by package view and compared. The rest no hash covers (Uncovered): it is not believed, and who needs it must come to it in
-// another way. docs/FOLLOW.md has the list.
+// another way. docs/guide/follow.md has the list.
 package blockdoc

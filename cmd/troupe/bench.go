@@ -18,7 +18,7 @@ func newBench(*app) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure parts of the node, and this machine",
 		Long: `Bench runs a part of the node under load and prints what it did, beside what this machine can do
-at most: the limits are measured in the same run. docs/PERFORMANCE.md says how to read the figures.`,
+at most: the limits are measured in the same run. docs/performance.md says how to read the figures.`,
 		Example: "  troupe bench shard --duration 5s",
 	}, newBenchShard(), newBenchNode(), newBenchRPC(), newBenchStart(), newBenchState(), newBenchLoad(), newBenchCompare())
 }

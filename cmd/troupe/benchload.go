@@ -44,7 +44,7 @@ the rate that tells most, until the knee is known to --within at 95 %. Each tria
 executor of its own, each search a cluster. With --runs, searches on a node or executor make their
 trials in turns. Then nine tenths of the knee are offered once.
 
-docs/BENCH.md says more, and how reports are compared.`,
+docs/guide/benchmarks.md says more, and how reports are compared.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
   troupe bench load --target node --workload mixed --knee --runs 3 --html k.html --json k.json
   troupe bench load --url http://127.0.0.1:3030 --workload reads --rate 5000 --connections 64

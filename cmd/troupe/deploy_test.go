@@ -126,10 +126,10 @@ func TestContainerfile(t *testing.T) {
 
 // TestUpgradeNotes: the keys that are said to change at once are those that do, and the format is the store's.
 func TestUpgradeNotes(t *testing.T) {
-	text := mustRead(t, repository+"/docs/UPGRADE.md")
+	text := mustRead(t, repository+"/docs/operate/upgrade.md")
 	for _, key := range daemon.LiveKeys() {
 		if !strings.Contains(text, "`"+key+"`") && !regexp.MustCompile(`^troupe\.rpc\.max_.*_per_address$`).MatchString(key) {
-			t.Errorf("docs/UPGRADE.md says nothing of %s", key)
+			t.Errorf("docs/operate/upgrade.md says nothing of %s", key)
 		}
 	}
 	for _, hint := range regexp.MustCompile("`troupe (--home H [^`]*)`").FindAllStringSubmatch(text, -1) {
@@ -137,7 +137,7 @@ func TestUpgradeNotes(t *testing.T) {
 	}
 	format := regexp.MustCompile(`formatVersion = (\d+)`).FindStringSubmatch(mustRead(t, repository+"/storage/meta.go"))
 	if format == nil || !strings.Contains(text, "**format "+format[1]+"**") {
-		t.Errorf("docs/UPGRADE.md names another format than %v", format)
+		t.Errorf("docs/operate/upgrade.md names another format than %v", format)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestRelease(t *testing.T) {
 	cmd := exec.Command("make", "-n", "release", "VERSION=v9.9.9", "COMMIT=c0ffee")
 	cmd.Dir = repository
 	out, err := cmd.CombinedOutput()
-	for _, want := range []string{"-X main.version=v9.9.9 -X main.commit=c0ffee", "-trimpath", "dist/troupe-v9.9.9-", "sha256sum", "UPGRADE.md"} {
+	for _, want := range []string{"-X main.version=v9.9.9 -X main.commit=c0ffee", "-trimpath", "dist/troupe-v9.9.9-", "sha256sum", "README.md CHANGELOG.md deploy docs "} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("make -n release: %v, no %s in\n%s", err, want, out)
 		}

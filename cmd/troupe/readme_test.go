@@ -1,56 +1,101 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/troupe-chain/troupe/internal/config"
-	"github.com/troupe-chain/troupe/rpc/limits"
+	"github.com/troupe-chain/troupe/internal/recipes"
 )
 
-// TestReadmeKeys wants the README's table to list Troupe's own keys, and only those.
-func TestReadmeKeys(t *testing.T) {
-	c, _, err := config.Parse("config.json", []byte("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	var walk func(prefix string, d *config.Document)
-	walk = func(prefix string, d *config.Document) {
-		for _, k := range d.Keys() {
-			v, _ := d.Get(k)
-			if sub, ok := v.(*config.Document); ok && !slices.Equal(sub.Keys(), []string{"secs", "nanos"}) {
-				walk(prefix+k+".", sub)
-				continue
-			}
-			want = append(want, prefix+k)
-		}
-	}
-	own, _ := c.Document.Get("troupe")
-	walk("troupe.", own.(*config.Document))
-	for i := range limits.Table {
-		want = append(want, "troupe.rpc."+limits.Table[i].Key)
-	}
-	readme := mustRead(t, "../../README.md")
-	var got []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `(troupe\\.[^`]*)` \\|").FindAllStringSubmatch(readme, -1) {
-		got = append(got, m[1])
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("keys = %v\nwant %v", got, want)
-	}
-}
+// asCommand is the variable that makes the test's own program the command.
+const asCommand = "TROUPE_TEST_AS_COMMAND"
 
-// TestReadmeCommands wants each command to be in the README.
+// TestReadmeCommands wants each command to be in the README, and each row of its table to be one.
 func TestReadmeCommands(t *testing.T) {
 	readme := mustRead(t, "../../README.md")
+	names := map[string]bool{}
 	for _, c := range newRoot(new(app)).Commands() {
-		if !c.Hidden && c.Name() != "help" && c.Name() != "completion" && !strings.Contains(readme, "| `"+c.Name()+"` |") {
+		names[c.Name()] = true
+		if !c.Hidden && c.Name() != "help" && !strings.Contains(readme, "`"+c.Name()+"`") && !strings.Contains(readme, "`troupe "+c.Name()+"`") {
 			t.Errorf("the README says nothing of %s", c.Name())
 		}
 	}
+	_, table, _ := strings.Cut(readme, "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*`) \\|").FindAllStringSubmatch(table, -1) {
+		for _, name := range strings.Split(row[1], ", ") {
+			if rows++; !names[strings.Trim(name, "`")] {
+				t.Errorf("the README names %s, which is no command", name)
+			}
+		}
+	}
+	if rows != 12 {
+		t.Errorf("the README's table has %d commands, want 12", rows)
+	}
+	if len(readme) > 9<<10 {
+		t.Errorf("README.md has %d bytes, at most %d", len(readme), 9<<10)
+	}
+}
+
+// TestRecipes types the commands of README.md and of each guide, each page on fresh homes. What needs a network or
+// programs beside curl and make is for internal/e2e. testdata/notrun.txt lists what no test runs, with the reason that
+// the page gives.
+func TestRecipes(t *testing.T) {
+	for _, tool := range []string{"bash", "curl", "make"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("skipped: no %s", tool)
+		}
+	}
+	pages, err := filepath.Glob(repository + "/docs/guide/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d guides, %v", len(pages), err)
+	}
+	var skipped []string
+	for _, page := range append(pages, repository+"/README.md") {
+		name := strings.TrimPrefix(page, repository+"/")
+		blocks, err := recipes.Blocks(name, mustRead(t, page))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, b := range blocks {
+			if b.NotRun != "" {
+				first, _, _ := strings.Cut(b.Text, "\n")
+				skipped = append(skipped, name+": "+first+": "+b.NotRun)
+			}
+		}
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			recipes.Run(t, blocks, recipes.Options{Folder: builtClone(t), Has: func(string) bool { return false },
+				Files: map[string]string{"Makefile": mustRead(t, repository+"/Makefile")}, Env: []string{"GO=true"}}) // make build has been
+		})
+	}
+	slices.Sort(skipped)
+	if want := strings.Split(strings.TrimSpace(mustRead(t, "testdata/notrun.txt")), "\n"); !slices.Equal(skipped, want) {
+		t.Errorf("commands that are not run:\n%s\nwant what testdata/notrun.txt has:\n%s", strings.Join(skipped, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// builtClone is a folder like a clone of the repository after `make build`, whose troupe is the test's own program.
+func builtClone(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	program := "#!/bin/sh\n" + asCommand + "=1 exec " + self + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "bin", "troupe"), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -62,7 +62,7 @@ what troupe.stream says in config.json, of --from those of Troupe.
 
 The cursor is stored when the line is written. Who is killed between prints one line twice; who
 must not stores the block's hash with what he makes of it, as a program of his own does (package
-indexer, docs/INDEXER.md). A reader of this output that is slow is waited for.
+indexer, docs/guide/indexer.md). A reader of this output that is slow is waited for.
 
 With --lake nothing is printed: the blocks go into a bucket of an S3-compatible store, in the
 layout of NEAR Lake, which near-lake-framework reads. It goes on behind the last whole block that

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A writer and two replicas behind an HTTP balancer, on this machine: ./run.sh [FOLDER]. Ctrl-C ends all of them.
-# It needs haproxy (apt-get install haproxy), and troupe in PATH or named by TROUPE. docs/REPLICAS.md says more.
+# It needs haproxy (apt-get install haproxy), and troupe in PATH or named by TROUPE. docs/guide/replicas.md says more.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

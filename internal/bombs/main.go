@@ -1,5 +1,5 @@
 // Command bombs compiles contracts that are made to be hard to compile, each in a process of its own, and prints what that took:
-// processor time, memory at the most, the artifact, each as a share of the bound that docs/PERFORMANCE.md states. With -search it
+// processor time, memory at the most, the artifact, each as a share of the bound that docs/performance.md states. With -search it
 // also makes up shapes and keeps changing the worst of them.
 //
 //	in      shapes of package internal/contracts/compilebombs

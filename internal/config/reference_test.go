@@ -9,38 +9,47 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-var writeReference = flag.Bool("pages", false, "write docs/CONFIG.md again")
+var writeReference = flag.Bool("pages", false, "write docs/operate/config.md again")
 
-const referenceFile = "../../docs/CONFIG.md"
+const referenceFile = "../../docs/operate/config.md"
 
 const referenceHead = `# config.json
 
-Every key that is read, or checked and kept: what it may be, what it is when it is missing, and what it does here. Made of the table that
-checks the file (go test ./internal/config -run TestReference -pages). Keys that are not here are warned of and kept. ` + "`//`" + ` comments are allowed. Durations
-are ` + "`{\"secs\": n, \"nanos\": n}`" + `. What the keys amount to on a running node is told by the method client_config.
+This page lists every key that the node reads, or checks and keeps. It is generated from the schema that checks the file
+(` + "`go test ./internal/config -run TestReference -pages`" + `).
 
-| key | may be | missing | |
+The file is neard's. Keys of neard work here as in neard unless the table says "no effect". Keys below ` + "`troupe`" + `
+are Troupe's own and optional. Unknown keys are kept and named in the log. ` + "`//`" + ` comments are allowed.
+` + "`troupe validate-config`" + ` checks the files; the method [client_config](../rpc/client_config.md) shows what a running
+node has made of them. [Upgrading](upgrade.md#changing-the-configuration-without-a-restart) lists the keys that a reload
+applies.
+
+- Sizes are bytes. Durations are ` + "`{\"secs\": n, \"nanos\": n}`" + `.
+- Limits per address do not apply to loopback addresses unless config.json names them. An IPv6 network of 64 bits is one
+  address.
+- A request that a limit refuses gets HTTP 503 (busy), 413 (too large) or 429 (too many), and an INTERNAL_ERROR with the
+  name of the key. ` + "`/metrics`" + ` has each limit, how much of it is used and how often it refused:
+  ` + "`troupe_rpc_limit`, `troupe_rpc_limit_fill`, `troupe_rpc_limit_refusals_total`" + `.
+- ` + "`\"archive\": true`" + ` keeps all blocks and states.
+- ` + "`tracked_shards_config`" + `, or the older keys that it replaces, says which shards a node holds. Without any of them it
+  holds all. A validator among others also holds the shards it makes chunks of, and a shadow validator those of the other
+  account: their states are fetched before the epoch begins and dropped afterwards. For a shard that is not held the RPC
+  answers UNAVAILABLE_SHARD or DOES_NOT_TRACK_SHARD, and forwards transactions to its chunk producers (REQUEST_ROUTED).
+  A schedule that changes, and a folder that lacks a shard, are refused at the start.
+
+| key | may be | default | |
 |---|---|---|---|
 `
 
-var readmeRow = regexp.MustCompile("(?m)^\\| `((?:troupe|network)\\.[^`]*)` \\| [^|]* \\| (.*) \\|$")
+var docPath = regexp.MustCompile(`\bdocs/([a-z/-]+\.md)`)
 
-// reference is the text of docs/CONFIG.md.
+// reference is the text of docs/operate/config.md.
 func reference(t *testing.T) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := map[string]string{}
-	for _, m := range readmeRow.FindAllStringSubmatch(string(readme), -1) {
-		own[m[1]] = strings.ReplaceAll(m[2], "](docs/", "](") // this page is in docs itself
-	}
 	whole, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +59,7 @@ func reference(t *testing.T) string {
 	for _, path := range slices.Sorted(maps.Keys(schema())) {
 		r := schema()[path]
 		if r.kind == kObject && !slices.Contains(open, path) {
-			continue // its members are told
+			continue // its members have rows
 		}
 		missing := ""
 		if v, ok := whole.Document.Get(path); ok {
@@ -58,14 +67,13 @@ func reference(t *testing.T) string {
 		}
 		for i := range limits.Table {
 			if l := &limits.Table[i]; path == "troupe.rpc."+l.Key {
-				if missing = fmt.Sprintf("`%d`", l.Default); l.Time != nil {
-					missing = time.Duration(l.Default).String()
-				} else if l.Share != 0 {
-					missing += fmt.Sprintf(", or 1/%d of the machine's memory if that is more", l.Share)
-				}
+				missing = l.Shown()
 			}
 		}
-		about := own[path]
+		about := docPath.ReplaceAllStringFunc(r.doc, func(page string) string {
+			page = strings.TrimPrefix(page, "docs/")
+			return "[" + page + "](" + strings.TrimPrefix("../"+page, "../operate/") + ")"
+		})
 		if why, inert := withoutEffect(path); inert {
 			about = "no effect: " + why
 		} else if about == "" {
@@ -76,7 +84,7 @@ func reference(t *testing.T) string {
 	return b.String()
 }
 
-// TestReference: docs/CONFIG.md says of every key what the table says that checks the file.
+// TestReference: docs/operate/config.md is what the schema says, and each key of Troupe's own has a description.
 func TestReference(t *testing.T) {
 	want := reference(t)
 	if *writeReference {
@@ -91,9 +99,34 @@ func TestReference(t *testing.T) {
 	if n := strings.Count(want, "\n| `"); n < 150 {
 		t.Errorf("%d keys", n)
 	}
-	for _, line := range strings.Split(want, "\n") {
-		if strings.HasPrefix(line, "| `troupe.") && strings.HasSuffix(line, "as in neard |") {
-			t.Errorf("the README says nothing of %s", line)
+	for path, r := range schema() {
+		leaf := r.kind != kObject
+		if strings.HasPrefix(path, "troupe") && leaf && r.doc == "" {
+			t.Errorf("%s has no description", path)
+		}
+		if strings.ContainsAny(r.doc, "|\n") || strings.HasSuffix(r.doc, ".") || !leaf && r.doc != "" {
+			t.Errorf("%s: the description %q does not fit into a row", path, r.doc)
 		}
 	}
+}
+
+// TestDefaultsHaveRules: each key of the defaults that Parse adds has a rule, so that no key of Troupe's own lacks a row.
+func TestDefaultsHaveRules(t *testing.T) {
+	whole, _, err := Parse("config.json", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var walk func(prefix string, d *Document)
+	walk = func(prefix string, d *Document) {
+		for _, k := range d.Keys() {
+			if _, known := schema()[prefix+k]; !known && !slices.Contains(open, strings.TrimSuffix(prefix, ".")) {
+				t.Errorf("%s%s has a default and no rule", prefix, k)
+			}
+			v, _ := d.Get(k)
+			if sub, ok := v.(*Document); ok && !isDuration(sub) {
+				walk(prefix+k+".", sub)
+			}
+		}
+	}
+	walk("", whole.Document)
 }

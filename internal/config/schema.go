@@ -41,9 +41,10 @@ type rule struct {
 	nullable bool
 	choices  []string
 	min, max uint64 // of durations in ns; max 0: 2^64-1, any duration
+	doc      string // what the key does, for docs/operate/config.md; empty: the same as in neard
 }
 
-// extras are the keys that init does not write, and those whose written value (null) says nothing of their kind.
+// extras are the keys of neard that init does not write, and those whose written value (null) says nothing of their kind.
 var extras = map[string]rule{
 	"genesis_records_file":                     {kind: kString, nullable: true},
 	"rpc":                                      {kind: kObject, nullable: true},
@@ -89,90 +90,6 @@ var extras = map[string]rule{
 	"network.experimental":                               {kind: kObject},
 
 	"network.blacklist": {kind: kStrings},
-
-	"network.transport":           {kind: kString, choices: []string{Near, OverLibp2p, Both}},
-	"network.libp2p":              {kind: kObject},
-	"network.libp2p.addr":         {kind: kString},
-	"network.libp2p.quic":         {kind: kBool},
-	"network.libp2p.mdns":         {kind: kBool},
-	"network.libp2p.nat_port_map": {kind: kBool},
-
-	"troupe":                            {kind: kObject},
-	"troupe.network":                    {kind: kObject},
-	"troupe.network.enabled":            {kind: kBool, nullable: true},
-	"troupe.network.pace":               {kind: kString, choices: []string{string(Delays), string(Eager)}},
-	"troupe.block_production":           {kind: kString, choices: []string{"instant", "interval", "manual"}},
-	"troupe.numbering":                  {kind: kString, choices: []string{"june", "release"}},
-	"troupe.gc_min_age":                 {kind: kDuration},
-	"troupe.rpc":                        {kind: kObject},
-	"troupe.rpc.http_status":            {kind: kString, choices: []string{"spec", "nearcore", "always_200"}},
-	"troupe.rpc.trusted_proxies":        {kind: kStrings},
-	"troupe.rpc.api_keys":               {kind: kStrings},
-	"troupe.rpc.require_api_key":        {kind: kBool},
-	"troupe.rpc.tls_cert":               {kind: kString, nullable: true},
-	"troupe.rpc.tls_key":                {kind: kString, nullable: true},
-	"troupe.rpc.simulate":               {kind: kBool},
-	"troupe.rpc.trace":                  {kind: kBool},
-	"troupe.rpc.sandbox":                {kind: kBool, nullable: true},
-	"troupe.rpc.console":                {kind: kBool, nullable: true},
-	"troupe.mempool":                    {kind: kObject},
-	"troupe.mempool.max_transactions":   {kind: kU64, min: 1, max: maxCount},
-	"troupe.mempool.max_per_key":        {kind: kU64, min: 1, max: maxCount},
-	"troupe.mempool.max_queued":         {kind: kU64, min: 1, max: maxCount},
-	"troupe.mempool.max_queued_bytes":   {kind: kU64, min: 4 << 20, max: maxMemory},
-	"troupe.mempool.max_held":           {kind: kU64, min: 1, max: maxCount},
-	"troupe.mempool.max_held_bytes":     {kind: kU64, min: 4 << 20, max: maxMemory},
-	"troupe.storage":                    {kind: kObject},
-	"troupe.storage.write_buffer_bytes": {kind: kU64, max: maxMemory},
-	"troupe.storage.block_cache_bytes":  {kind: kU64, max: maxMemory},
-	"troupe.state":                      {kind: kObject},
-	"troupe.state.memory_bytes":         {kind: kU64, max: maxMemory},
-	"troupe.state.point_epochs":         {kind: kU64, min: 2, max: 1 << 20},
-	"troupe.fork":                       {kind: kObject},
-	"troupe.fork.timeout":               {kind: kDuration, min: 1_000_000, max: maxSeconds * 1_000_000_000},
-	"troupe.fork.tries":                 {kind: kU64, min: 1, max: 100},
-	"troupe.fork.requests_per_second":   {kind: kU64, max: maxCount},
-	"troupe.fork.requests_at_once":      {kind: kU64, min: 1, max: 1024},
-	"troupe.fork.max_reply_bytes":       {kind: kU64, min: 1 << 16, max: maxMemory},
-	"troupe.fork.memory_bytes":          {kind: kU64, min: 1 << 16, max: maxMemory},
-	"troupe.fork.cache":                 {kind: kString, nullable: true},
-	"troupe.fork.require_proofs":        {kind: kBool},
-	"troupe.fork.refresh":               {kind: kDuration, min: 1_000_000, max: maxSeconds * 1_000_000_000},
-	"troupe.jetstream":                  {kind: kObject},
-	"troupe.jetstream.enabled":          {kind: kBool},
-	"troupe.jetstream.listen":           {kind: kString, nullable: true},
-	"troupe.jetstream.url":              {kind: kString, nullable: true},
-	"troupe.jetstream.token":            {kind: kString, nullable: true},
-	"troupe.jetstream.dir":              {kind: kString, nullable: true},
-	"troupe.jetstream.max_bytes":        {kind: kU64, min: 16 << 20, max: maxDisk},
-	"troupe.jetstream.max_age":          {kind: kDuration, max: maxSeconds * 1_000_000_000},
-	"troupe.jetstream.copies":           {kind: kU64, min: 1, max: 5},
-	"troupe.jetstream.max_snapshots":    {kind: kU64, max: 64},
-	"troupe.jetstream.blocks":           {kind: kBool},
-	"troupe.replica":                    {kind: kObject},
-	"troupe.replica.of":                 {kind: kString, nullable: true},
-	"troupe.replica.writer_key":         {kind: kString, nullable: true},
-	"troupe.replica.max_lag":            {kind: kDuration, min: 1_000_000, max: maxSeconds * 1_000_000_000},
-	"troupe.proofs":                     {kind: kObject},
-	"troupe.proofs.of":                  {kind: kString, choices: []string{"duties", "all", "none"}},
-	"troupe.proofs.memory_bytes":        {kind: kU64, max: maxMemory},
-	"troupe.vm":                         {kind: kObject},
-	"troupe.vm.memory_bytes":            {kind: kU64, max: maxMemory},
-	"troupe.vm.disk_bytes":              {kind: kU64, max: maxDisk},
-	"troupe.vm.compilations":            {kind: kU64, max: 1024},
-	"troupe.vm.compiler_processes":      {kind: kBool},
-	"troupe.tracing":                    {kind: kObject},
-	"troupe.tracing.endpoint":           {kind: kString, nullable: true},
-	"troupe.tracing.one_in":             {kind: kU64, min: 1, max: maxCount},
-	"troupe.worlds":                     {kind: kObject},
-	"troupe.worlds.max":                 {kind: kU64, max: 1 << 20},
-	"troupe.worlds.memory_bytes":        {kind: kU64, max: maxMemory},
-	"troupe.worlds.idle_timeout":        {kind: kDuration},
-	"troupe.stream":                     {kind: kObject},
-	"troupe.stream.sync_mode":           {kind: kString, choices: []string{"LatestSynced", "FromInterruption", "BlockHeight"}},
-	"troupe.stream.block_height":        {kind: kU64, max: 1_000_000_000_000_000},
-	"troupe.stream.streaming_mode":      {kind: kString, choices: []string{"StreamWhileSyncing", "WaitForFullSync"}},
-	"troupe.stream.finality":            {kind: kString, choices: []string{"Final", "DoomSlug", "None"}},
 }
 
 // optional are the keys that init writes with a value and that may be null in neard's file too.
@@ -259,6 +176,7 @@ func buildSchema() map[string]rule {
 	}
 	add("", doc)
 	maps.Copy(rules, extras)
+	maps.Copy(rules, ownKeys)
 	rules["rpc.cors_allowed_origins"] = rule{kind: kStrings}
 	for path, b := range bounds {
 		r, ok := rules[path]
@@ -278,7 +196,7 @@ func buildSchema() map[string]rule {
 	}
 	for i := range limits.Table {
 		l := &limits.Table[i]
-		r := rule{kind: kU64, min: l.Min, max: l.Max}
+		r := rule{kind: kU64, min: l.Min, max: l.Max, doc: l.Doc}
 		if l.Time != nil {
 			r.kind = kDuration
 		}

@@ -19,9 +19,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc/openapi"
 )
 
-var writePages = flag.Bool("pages", false, "write docs/methods again")
+var writePages = flag.Bool("pages", false, "write docs/rpc again")
 
-const pagesFolder = "../../docs/methods"
+const pagesFolder = "../../docs/rpc"
 
 // pagesWorld is a chain with an account, a contract, a transaction that called it, and state.
 func pagesWorld(t *testing.T) (w *world, tx *primitives.SignedTransaction) {
@@ -166,7 +166,7 @@ func shapesOf(method string) string {
 // longRequest is how long a request may be, bytes, that is shown whole.
 const longRequest = 2000
 
-// page is what docs/methods has of a method.
+// page is what docs/rpc has of a method.
 func page(t *testing.T, d *checker, name string, aliases []string, request, reply string) string {
 	path := d.paths["/"+name].(map[string]any)["post"].(map[string]any)
 	var b strings.Builder
@@ -192,7 +192,7 @@ func page(t *testing.T, d *checker, name string, aliases []string, request, repl
 	if len(causes) > 0 {
 		fmt.Fprintf(&b, "\n## Faults\n\n| cause | info |\n|---|---|\n%s", strings.Join(causes, ""))
 	}
-	fmt.Fprintf(&b, "\n## Shapes\n\n```\n%s\n```\n\nHow shapes are written is told in [README.md](README.md). All replies, and errors, come in the envelope of JSON-RPC 2.0.\n", shapesOf(name))
+	fmt.Fprintf(&b, "\n## Shapes\n\n```\n%s\n```\n\n[README.md](README.md#shapes) explains shapes. Replies and errors come in the envelope of JSON-RPC 2.0.\n", shapesOf(name))
 	return b.String()
 }
 
@@ -211,7 +211,7 @@ func normalPage(text string) string {
 	return strings.Join(parts, "```json\n")
 }
 
-// TestPages: docs/methods has a page for each method, with a request and its reply as they are today. -pages writes them.
+// TestPages: docs/rpc has a page for each method, with a request and its reply as they are today. -pages writes them.
 func TestPages(t *testing.T) {
 	w, tx := pagesWorld(t)
 	d := newChecker(t, w.client)
@@ -231,7 +231,7 @@ func TestPages(t *testing.T) {
 	slices.SortStableFunc(names, func(a, b string) int { return boolInt(own(a)) - boolInt(own(b)) })
 	examples := w.examples(tx)
 	sandbox, steered, forked, ofFork := sandboxWorld(t)
-	index := "# Methods\n\n" + pagesHead + "\n| method | |\n|---|---|\n"
+	index := "# JSON-RPC methods\n\n" + pagesHead + "\n| method | |\n|---|---|\n"
 	for _, name := range names {
 		client := w.client
 		params, ok := examples[name]
@@ -267,16 +267,17 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGuide: the pages that docs/COMING.md leads to are there.
+// TestGuide: the pages that docs/guide/migrate.md leads to are there.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile("../../docs/COMING.md")
+	text, err := os.ReadFile("../../docs/guide/migrate.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1)
 	for _, m := range links {
-		if _, err := os.Stat("../../docs/" + m[1]); err != nil {
-			t.Errorf("docs/COMING.md: %v", err)
+		page, _, _ := strings.Cut(m[1], "#")
+		if _, err := os.Stat("../../docs/guide/" + page); err != nil {
+			t.Errorf("docs/guide/migrate.md: %v", err)
 		}
 	}
 	if len(links) < 10 {
@@ -291,14 +292,28 @@ func boolInt(b bool) int {
 	return 0
 }
 
-const pagesHead = `A page for each method, made of the table of methods and of what a node answered (go test ./internal/conformance -run TestPages -pages). The same
-as OpenAPI: GET /openapi.json. A method is called by POST / with an envelope, or by POST /METHOD with an envelope or the bare parameters.
-In the replies, and in a long request, lists are cut after two items, and long texts.
+const pagesHead = `Each method has a page with a request, its reply, its errors and its shapes. The pages are generated from the method table
+and from the answers of a node (go test ./internal/conformance -run TestPages -pages). GET /openapi.json describes the same.
 
-Shapes: u8 to u64, uint, u32+ (from 1), i32, i64, double, bool, string, base64, time (RFC 3339), null, any, "text"; {a: SHAPE, b?: SHAPE} an
-object whose b may be missing, {!a: SHAPE} one that has nothing else, {*: SHAPE} one with any names; [SHAPE] a list, [SHAPE; 2] one of two,
-[SHAPE, SHAPE] a tuple; X? X or null; X | Y one of them, X || Y one or both, X & Y both at once; "= value" behind a member is what it is
-when it is missing.
+Call a method by POST / with a JSON-RPC 2.0 envelope, or by POST /METHOD with an envelope or the bare parameters. An array
+of envelopes is a batch. [Subscriptions](../guide/subscriptions.md) come by WebSocket, where every method works too.
+
+In the replies, and in long requests, lists are cut after two items and long texts are shortened.
+
+## Shapes
+
+| notation | meaning |
+|---|---|
+| u8 ... u64, uint, i32, i64, double, bool, string, base64 | plain values; u32+ begins at 1 |
+| time | RFC 3339 |
+| null, any, "text" | null, anything, exactly this text |
+| {a: SHAPE, b?: SHAPE} | an object; b may be missing |
+| {!a: SHAPE}, {*: SHAPE} | an object with no other members; an object with any names |
+| [SHAPE], [SHAPE; 2], [SHAPE, SHAPE] | a list; a list of two; a tuple |
+| X?, X \| Y, X \|\| Y, X & Y | X or null; one of them; one or both; both at once |
+| = value | the value if the member is missing |
+
+## Methods
 `
 
 // keep compares a page with the stored one, or stores it.

@@ -103,7 +103,7 @@ func (p *process) scene() string {
 	return string(b)
 }
 
-// TestConsole shows the console of a node to a browser (browser/console.mjs). TROUPE_SCREENSHOTS=DIR writes the pictures of docs/console.
+// TestConsole shows the console of a node to a browser (browser/console.mjs). TROUPE_SCREENSHOTS=DIR writes the pictures of docs/guide/console.
 func TestConsole(t *testing.T) {
 	browser := chromium(t)
 	p := start(t, newHome(t, "--num-shards", "2", "--chain-id", "sandbox"))
@@ -136,12 +136,12 @@ func TestConsoleFrames(t *testing.T) {
 
 // TestScreenshots: the pictures of the console are there, small, and no others.
 func TestScreenshots(t *testing.T) {
-	dir := "../../docs/console"
+	dir := "../../docs/guide/console"
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../docs/CONSOLE.md")
+	text, err := os.ReadFile("../../docs/guide/console.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestScreenshots(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", e.Name(), err, info.Size())
 		}
 		if !strings.Contains(string(text), "console/"+e.Name()) {
-			t.Errorf("docs/CONSOLE.md does not show %s", e.Name())
+			t.Errorf("docs/guide/console.md does not show %s", e.Name())
 		}
 	}
 	if len(entries) < 6 {

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/internal/recipes"
 )
 
 // resident returns a process's memory in MiB.
@@ -36,7 +36,7 @@ func resident(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// TestFigures measures, and fails only far beyond what docs/PERFORMANCE.md says: other machines are slower, and busy.
+// TestFigures measures, and fails only far beyond what docs/performance.md says: other machines are slower, and busy.
 func TestFigures(t *testing.T) {
 	var starts []time.Duration
 	for range 7 {
@@ -83,18 +83,11 @@ func TestFigures(t *testing.T) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// TestCleanClone does what the README begins with, on a clone of what is committed: `make run` says what to try, what it says
-// works, and so do the README's examples.
+// TestCleanClone does what the README begins with, on a clone of what is committed: `make run` says what to try, and what it
+// says works.
 func TestCleanClone(t *testing.T) {
 	need(t, "git", "make", "curl")
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	clone := filepath.Join(t.TempDir(), "clone")
-	if out, err := exec.Command("git", "clone", "-q", root, clone).CombinedOutput(); err != nil {
-		t.Skipf("skipped: no clone: %v %s", err, out)
-	}
+	clone := cloned(t)
 	if r, err := exec.Command("curl", "-s", "127.0.0.1:3030/status").Output(); err == nil {
 		t.Skipf("skipped: something serves on port 3030: %s", tail(string(r), 200))
 	}
@@ -149,76 +142,46 @@ func TestCleanClone(t *testing.T) {
 	if tried < 2 {
 		t.Errorf("make run suggests %d commands, want 2:\n%s", tried, out.String())
 	}
+}
 
-	readme, err := os.ReadFile(filepath.Join(clone, "README.md"))
+// TestRecipes types README.md in a clone of what is committed, and the guides in a folder like it, with every program that is there.
+func TestRecipes(t *testing.T) {
+	need(t, "git", "make", "curl", "bash")
+	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := fenced(readme)
-	requests := 0
-	for _, b := range blocks {
-		if b.language != "sh" || !strings.Contains(b.text, "curl") {
-			continue
-		}
-		for _, command := range strings.Split(strings.TrimSpace(b.text), "\n\n") {
-			requests++
-			got := shell(command)
-			if !strings.Contains(got, `"version"`) && !strings.Contains(got, `"result"`) {
-				t.Errorf("%s\nanswers %s", command, got)
-			}
-		}
+	clone := cloned(t)
+	makefile, err := os.ReadFile(filepath.Join(clone, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if requests != 3 {
-		t.Errorf("README has %d requests, want 3", requests)
-	}
-	for _, b := range blocks {
-		if b.language == "sh" && strings.Contains(b.text, "init --num-shards") {
-			dir := filepath.Join(t.TempDir(), "chain")
-			text := strings.NewReplacer("/tmp/chain", dir, "127.0.0.1:3030", freeAddr(t), "make build", "true").Replace(b.text)
-			got := shell(strings.Replace(text, "bin/troupe --home "+dir+" run", "timeout -s INT 2 bin/troupe --home "+dir+" run", 1) + "\ntrue")
-			if !strings.Contains(got, "JSON-RPC on http://") {
-				t.Errorf("chains of your own: %s", got)
-			}
+	for _, page := range append([]string{"../../README.md"}, pages...) { // README first: it builds bin/troupe
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if b.language == "js" {
-			if _, err := exec.LookPath("node"); err != nil {
-				t.Log("skipped: the README's script, as node is not installed")
-				continue
-			}
-			installed(t, npmInstall)
-			modules, err := filepath.Abs("js/node_modules")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(modules, filepath.Join(clone, "node_modules")); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(clone, "readme.mjs"), []byte(b.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if got := shell("node readme.mjs"); !strings.Contains(got, "amount: 1000000001000000000000000000000000n") {
-				t.Errorf("the README's script prints\n%s", got)
-			}
+		name := strings.TrimPrefix(page, "../../")
+		blocks, err := recipes.Blocks(name, string(text))
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			recipes.Run(t, blocks, recipes.Options{Folder: clone, Wait: 10 * time.Minute, Files: map[string]string{"Makefile": string(makefile)}})
+		})
 	}
 }
 
-type block struct{ language, text string }
-
-// fenced returns the code blocks of a Markdown text.
-func fenced(markdown []byte) (blocks []block) {
-	in := false
-	for s := bufio.NewScanner(bytes.NewReader(markdown)); s.Scan(); {
-		line := s.Text()
-		language, fence := strings.CutPrefix(line, "```")
-		switch {
-		case fence && !in:
-			blocks, in = append(blocks, block{language: language}), true
-		case fence:
-			in = false
-		case in:
-			blocks[len(blocks)-1].text += line + "\n"
-		}
+// cloned returns a clone of what is committed.
+func cloned(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return blocks
+	clone := filepath.Join(t.TempDir(), "clone")
+	if out, err := exec.Command("git", "clone", "-q", root, clone).CombinedOutput(); err != nil {
+		t.Skipf("skipped: no clone: %v %s", err, out)
+	}
+	return clone
 }

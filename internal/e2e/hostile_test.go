@@ -185,7 +185,7 @@ func (p *process) pace() pace { return pace{p.head("optimistic").Header.Height, 
 func (p pace) until(q pace) float64 { return float64(q.height-p.height) / q.at.Sub(p.at).Seconds() }
 
 // TestHostileClients: each attack of the review alone, then all together, beside an honest client. TROUPE_HOSTILE is how long all of
-// them go on together; 20 s by default, 5m for the figures of docs/PERFORMANCE.md.
+// them go on together; 20 s by default, 5m for the figures of docs/performance.md.
 func TestHostileClients(t *testing.T) {
 	each, together := 6*time.Second, 20*time.Second
 	if v := os.Getenv("TROUPE_HOSTILE"); v != "" {

@@ -20,15 +20,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// exampleIndexer builds the program of docs/INDEXER.md.
+// exampleIndexer builds the program of docs/guide/indexer.md.
 func exampleIndexer(t *testing.T) string {
 	t.Helper()
 	if path := os.Getenv("TROUPE_INDEXER"); path != "" { // built already
 		return path
 	}
-	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(mustRead(t, "../../docs/INDEXER.md"))
+	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(mustRead(t, "../../docs/guide/indexer.md"))
 	if code == nil {
-		t.Fatal("docs/INDEXER.md has no program")
+		t.Fatal("docs/guide/indexer.md has no program")
 	}
 	dir := t.TempDir()
 	src, bin := filepath.Join(dir, "main.go"), filepath.Join(dir, "indexer")

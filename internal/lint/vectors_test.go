@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestVectorsTable: every test that docs/VECTORS.md names stands in the folder it names.
+// TestVectorsTable: every test that docs/dev/vectors.md names stands in the folder it names.
 func TestVectorsTable(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/VECTORS.md")
+	doc, err := os.ReadFile("../../docs/dev/vectors.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +28,11 @@ func TestVectorsTable(t *testing.T) {
 	}
 	named := regexp.MustCompile(`([a-z][a-z/0-9]*) ((?:Test|Fuzz)[A-Z]\w*)`).FindAllStringSubmatch(string(doc), -1)
 	if len(named) < 100 {
-		t.Errorf("docs/VECTORS.md names %d tests, want more than 100", len(named))
+		t.Errorf("docs/dev/vectors.md names %d tests, want more than 100", len(named))
 	}
 	for _, n := range named {
 		if !tests[n[1]+" "+n[2]] {
-			t.Errorf("docs/VECTORS.md: there is no %s in %s", n[2], n[1])
+			t.Errorf("docs/dev/vectors.md: there is no %s in %s", n[2], n[1])
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package limits holds what bounds the RPC: each limit once, with its name in config.json, its default and what it may be.
 //
 //	in      nothing
-//	out     Limits, and Table, from which config.json is read and checked and README is written
+//	out     Limits, and Table, from which config.json is read and checked, and docs/operate/config.md is written
 //	state   none
 //	units   counts, bytes, durations
 //	bound   each row's Min and Max
@@ -112,7 +112,7 @@ type Row struct {
 	Default  uint64 // of durations in ns
 	Share    uint64 // the default is at least this part of the machine's memory, one in so many; 0: it does not depend on that
 	Min, Max uint64
-	Doc      string
+	Doc      string // for docs/operate/config.md
 	Number   func(*Limits) *uint64
 	Time     func(*Limits) *time.Duration
 	Address  func(*Limits) *ByAddress
@@ -127,75 +127,122 @@ const (
 
 // Table is all limits, in the order of the documentation.
 var Table = [Count]Row{
-	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "connections at once, fewer where the system lets the process have few files open; when they are all taken the one that has been idle longest, of the address with most, is closed",
+	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000,
+		Doc: "connections at once, fewer if the system lets the process open few files. When all are taken, the " +
+			"connection that has been idle longest, of the address that has most, is closed",
 		Number: func(l *Limits) *uint64 { return &l.Connections }},
-	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
+	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000,
+		Doc:     "connections of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressConnections }},
-	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "requests that wait for a transaction; when they are all taken the last one of the address with most gives way to who has fewer",
+	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000,
+		Doc: "requests that wait for a transaction. When all are taken, the last one of the address that has " +
+			"most is refused in favour of an address that has fewer",
 		Number: func(l *Limits) *uint64 { return &l.Parked }},
-	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
+	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000,
+		Doc:     "requests of one address that wait for a transaction",
 		Address: func(l *Limits) *ByAddress { return &l.AddressParked }},
-	{Key: "max_wait_delay", Default: 2 * second, Min: second / 1000, Max: hour, Doc: "until a request that waits for a transaction is looked at; while they take longer the node can't keep up, and refuses the next ones at once",
+	{Key: "max_wait_delay", Default: 2 * second, Min: second / 1000, Max: hour,
+		Doc: "how long until a request that waits for a transaction is first looked at. While that takes longer " +
+			"the node cannot keep up, and new ones are refused at once",
 		Time: func(l *Limits) *time.Duration { return &l.WaitDelay }},
-	{Key: "max_wait_outcomes", Default: 1 << 19, Min: 1024, Max: 1 << 26, Doc: "outcomes known for requests that wait for their transactions, some 600 bytes each; beyond them a wait that would read more than 64 is refused",
+	{Key: "max_wait_outcomes", Default: 1 << 19, Min: 1024, Max: 1 << 26,
+		Doc: "outcomes known for waiting requests, some 600 bytes each. Beyond it a wait that would read more " +
+			"than 64 is refused",
 		Number: func(l *Limits) *uint64 { return &l.Outcomes }},
-	{Key: "max_batch", Default: 100, Min: 1, Max: 10_000, Doc: "requests in one body",
+	{Key: "max_batch", Default: 100, Min: 1, Max: 10_000,
+		Doc:    "requests in one body",
 		Number: func(l *Limits) *uint64 { return &l.Batch }},
-	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour, Doc: "for all requests of a body together; those whose turn has not come are refused",
+	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour,
+		Doc:  "for all requests of a body together. Those whose turn has not come are refused",
 		Time: func(l *Limits) *time.Duration { return &l.BatchTimeout }},
-	{Key: "read_timeout", Default: 30 * second, Min: 1, Max: hour, Doc: "for one request to arrive",
+	{Key: "read_timeout", Default: 30 * second, Min: 1, Max: hour,
+		Doc:  "for one request to arrive",
 		Time: func(l *Limits) *time.Duration { return &l.ReadTimeout }},
-	{Key: "write_timeout", Default: 30 * second, Min: 1, Max: hour, Doc: "for one reply to be read by its client",
+	{Key: "write_timeout", Default: 30 * second, Min: 1, Max: hour,
+		Doc:  "for one reply to be read by its client",
 		Time: func(l *Limits) *time.Duration { return &l.WriteTimeout }},
-	{Key: "idle_timeout", Default: 120 * second, Min: 1, Max: 24 * hour, Doc: "between requests of a connection",
+	{Key: "idle_timeout", Default: 120 * second, Min: 1, Max: 24 * hour,
+		Doc:  "between requests of a connection",
 		Time: func(l *Limits) *time.Duration { return &l.IdleTimeout }},
-	{Key: "max_json_nodes", Default: 100_000, Min: 1000, Max: 10_000_000, Doc: "values and keys in one body",
+	{Key: "max_json_nodes", Default: 100_000, Min: 1000, Max: 10_000_000,
+		Doc:    "values and keys in one body",
 		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
-	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib, Doc: "of one reply; of a batch, of all its replies together",
+	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib,
+		Doc:    "size of one reply; of a batch, of all its replies together",
 		Number: func(l *Limits) *uint64 { return &l.Reply }},
-	{Key: "max_bytes_in_flight", Default: 48 * mib, Share: 16, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, who sends or reads at less than 1 MiB a second gives way, large requests and replies are refused (what is told of a transaction waits for room, as long as a request may take, while no more than 32 MiB wait with it), and small ones served",
+	{Key: "max_bytes_in_flight", Default: 48 * mib, Share: 16, Min: mib, Max: 64 * gib,
+		Doc: "bodies and replies in memory. At the limit, clients that send or read slower than " +
+			"`slow_transfer_bytes_per_second` are closed, large requests and replies are refused, and small " +
+			"ones are served. Replies of transaction waits wait for room, as long as a request may take, up to " +
+			"32 MiB of them",
 		Number: func(l *Limits) *uint64 { return &l.InFlight }},
-	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Share: 20, Min: mib, Max: 64 * gib, Doc: "of one address",
+	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Share: 20, Min: mib, Max: 64 * gib,
+		Doc:     "bodies and replies in memory, of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},
-	{Key: "max_simulations", Default: 16, Min: 1, Max: 10_000, Doc: "simulations and traces that run or wait; one runs at a time",
+	{Key: "max_simulations", Default: 16, Min: 1, Max: 10_000,
+		Doc:    "simulations and traces that run or wait. One runs at a time",
 		Number: func(l *Limits) *uint64 { return &l.Simulations }},
-	{Key: "max_simulations_per_address", Default: 4, Min: 1, Max: 10_000, Doc: "of one address",
+	{Key: "max_simulations_per_address", Default: 4, Min: 1, Max: 10_000,
+		Doc:     "simulations and traces of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
-	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000, Doc: "milliseconds in each second that one address may have large bodies read, large replies written, transactions simulated and traced; beyond them its next ones wait",
+	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000,
+		Doc: "milliseconds of heavy work per second for one address: reading large bodies, writing large " +
+			"replies, simulating and tracing. Beyond it the next requests wait",
 		Address: func(l *Limits) *ByAddress { return &l.AddressWork }},
-	{Key: "max_heavy_waiting", Default: 4096, Min: 1, Max: 1_000_000, Doc: "requests that wait until it is their turn to have a large body read or a large reply written",
+	{Key: "max_heavy_waiting", Default: 4096, Min: 1, Max: 1_000_000,
+		Doc:    "requests that wait until a large body can be read or a large reply written",
 		Number: func(l *Limits) *uint64 { return &l.HeavyWaiting }},
-	{Key: "max_views_waiting", Default: 4096, Min: 1, Max: 1_000_000, Doc: "contract calls that wait until it is their turn, of short ones, of long ones and of simulations each",
+	{Key: "max_views_waiting", Default: 4096, Min: 1, Max: 1_000_000,
+		Doc:    "contract calls that wait for a turn; short ones, long ones and simulations count separately",
 		Number: func(l *Limits) *uint64 { return &l.Views }},
-	{Key: "slow_transfer_after", Default: second, Min: second / 1000, Max: hour, Doc: "seconds without anything moving, or as many at less than slow_transfer_bytes_per_second on the whole, after which a large request or reply gives way to who waits for its memory",
+	{Key: "slow_transfer_after", Default: second, Min: second / 1000, Max: hour,
+		Doc: "a large transfer that moved nothing for this long, or stayed below " +
+			"`slow_transfer_bytes_per_second` for this long, is closed when another request needs its memory",
 		Time: func(l *Limits) *time.Duration { return &l.SlowAfter }},
-	{Key: "slow_transfer_bytes_per_second", Default: mib, Min: 1, Max: gib, Doc: "see slow_transfer_after",
+	{Key: "slow_transfer_bytes_per_second", Default: mib, Min: 1, Max: gib,
+		Doc:    "see slow_transfer_after",
 		Number: func(l *Limits) *uint64 { return &l.SlowRate }},
-	{Key: "max_websockets", Default: 4096, Min: 1, Max: 1_000_000, Doc: "WebSockets at once, which are connections, too",
+	{Key: "max_websockets", Default: 4096, Min: 1, Max: 1_000_000,
+		Doc:    "WebSockets at once. They count as connections, too",
 		Number: func(l *Limits) *uint64 { return &l.Sockets }},
-	{Key: "max_websockets_per_address", Default: 256, Min: 1, Max: 1_000_000, Doc: "of one address",
+	{Key: "max_websockets_per_address", Default: 256, Min: 1, Max: 1_000_000,
+		Doc:     "WebSockets of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSockets }},
-	{Key: "max_websocket_waits", Default: 64, Min: 1, Max: 10_000, Doc: "requests of one WebSocket that wait for a transaction; beyond them no more is read of it",
+	{Key: "max_websocket_waits", Default: 64, Min: 1, Max: 10_000,
+		Doc:    "requests of one WebSocket that wait for a transaction. At the limit no more is read from it",
 		Number: func(l *Limits) *uint64 { return &l.SocketWaits }},
-	{Key: "websocket_ping", Default: 30 * second, Min: second / 100, Max: hour, Doc: "between two pings to a WebSocket; it is closed when nothing has come from its client for two of them",
+	{Key: "websocket_ping", Default: 30 * second, Min: second / 100, Max: hour,
+		Doc:  "between two pings to a WebSocket. It is closed if its client sends nothing for two of them",
 		Time: func(l *Limits) *time.Duration { return &l.SocketPing }},
-	{Key: "max_queue_messages", Default: 1024, Min: 4, Max: 1_000_000, Doc: "messages of one WebSocket that its client has not read; its subscriptions wait for room",
+	{Key: "max_queue_messages", Default: 1024, Min: 4, Max: 1_000_000,
+		Doc:    "messages of one WebSocket that its client has not read. At the limit its subscriptions wait",
 		Number: func(l *Limits) *uint64 { return &l.QueueMessages }},
-	{Key: "max_queue_bytes", Default: 2 * mib, Min: 64 << 10, Max: gib, Doc: "the same in bytes",
+	{Key: "max_queue_bytes", Default: 2 * mib, Min: 64 << 10, Max: gib,
+		Doc:    "the same in bytes",
 		Number: func(l *Limits) *uint64 { return &l.QueueBytes }},
-	{Key: "max_queued_bytes", Default: 64 * mib, Min: mib, Max: 64 * gib, Doc: "of the queues of all WebSockets",
+	{Key: "max_queued_bytes", Default: 64 * mib, Min: mib, Max: 64 * gib,
+		Doc:    "bytes in the queues of all WebSockets",
 		Number: func(l *Limits) *uint64 { return &l.QueuedBytes }},
-	{Key: "max_subscriptions", Default: 16_384, Min: 1, Max: 1_000_000, Doc: "subscriptions of all WebSockets",
+	{Key: "max_subscriptions", Default: 16_384, Min: 1, Max: 1_000_000,
+		Doc:    "subscriptions of all WebSockets",
 		Number: func(l *Limits) *uint64 { return &l.Subscriptions }},
-	{Key: "max_subscriptions_per_address", Default: 1024, Min: 1, Max: 1_000_000, Doc: "of one address",
+	{Key: "max_subscriptions_per_address", Default: 1024, Min: 1, Max: 1_000_000,
+		Doc:     "subscriptions of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSubs }},
-	{Key: "max_subscriptions_per_websocket", Default: 64, Min: 1, Max: 10_000, Doc: "of one WebSocket",
+	{Key: "max_subscriptions_per_websocket", Default: 64, Min: 1, Max: 10_000,
+		Doc:    "subscriptions of one WebSocket",
 		Number: func(l *Limits) *uint64 { return &l.SocketSubs }},
-	{Key: "max_subscription_lag", Default: 64, Min: 1, Max: 1_000_000, Doc: "blocks that a subscription which has been at the head may fall behind as there is no room in the queue; then it ends, and says where to go on",
+	{Key: "max_subscription_lag", Default: 64, Min: 1, Max: 1_000_000,
+		Doc: "blocks that a subscription at the head may fall behind for lack of room in the queue. Beyond it " +
+			"the subscription ends and returns the cursor to resume from",
 		Number: func(l *Limits) *uint64 { return &l.SubscriptionLag }},
-	{Key: "max_requests_per_address", Default: 1_000_000, Min: 1, Max: 1_000_000, Doc: "requests in a second, each of a batch by itself, of one address; beyond them 429; so many as by default are not counted",
+	{Key: "max_requests_per_address", Default: 1_000_000, Min: 1, Max: 1_000_000,
+		Doc: "requests per second of one address, each of a batch counted. Beyond it 429. At the default " +
+			"nothing is counted",
 		Address: func(l *Limits) *ByAddress { return &l.AddressRate }},
-	{Key: "gzip_min_bytes", Default: 16 << 10, Min: 0, Max: gib, Doc: "of a reply that is compressed for a client who accepts it, unless half of the cores are busy with large bodies and replies or the address has no work left; 0: none is",
+	{Key: "gzip_min_bytes", Default: 16 << 10, Min: 0, Max: gib,
+		Doc: "smallest reply that is compressed if the client accepts it, unless half of the cores are busy " +
+			"with large bodies and replies, or the address has no work left. 0: never",
 		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 

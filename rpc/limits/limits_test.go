@@ -1,18 +1,13 @@
 package limits
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestTable: each row has one place, a default within its bounds, and stands in the README with its default.
+// TestTable: each row has one place, a default within its bounds, and a description that can stand in a table of docs/operate/config.md.
 func TestTable(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range Table {
 		r := &Table[i]
 		places := 0
@@ -28,9 +23,8 @@ func TestTable(t *testing.T) {
 		if r.Set(&l, 7, true); r.Get(&l) != 7 || l == (Limits{}) {
 			t.Errorf("%s is not kept", r.Key)
 		}
-		line := "| `troupe.rpc." + r.Key + "` | " + r.Shown() + " | " + r.Doc + " |\n"
-		if !strings.Contains(string(readme), line) {
-			t.Errorf("README.md lacks %s", line)
+		if strings.ContainsAny(r.Doc, "|\n") || strings.HasSuffix(r.Doc, ".") || r.Shown() == "" {
+			t.Errorf("%s: %s (default %s)", r.Key, r.Doc, r.Shown())
 		}
 	}
 	for id, key := range map[ID]string{MaxConnections: "max_connections", MaxParked: "max_parked_requests", BatchTime: "batch_timeout",

@@ -9,7 +9,7 @@ type Limits struct {
 	Output int64         // bytes of the artifact
 }
 
-// BoundOf is what the compilation of a contract of size bytes is to take at most (docs/PERFORMANCE.md). More is worth an alarm.
+// BoundOf is what the compilation of a contract of size bytes is to take at most (docs/performance.md). More is worth an alarm.
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
@@ -22,7 +22,7 @@ func BoundOf(size int) Limits {
 // inBackground is the memory that compilations in the background may take together: of what is hard to compile, one.
 const inBackground = 256 << 20
 
-// weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a byte of wasm (docs/PERFORMANCE.md).
+// weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a byte of wasm (docs/performance.md).
 func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size).Memory) }
 
 // mostCPU is where any compilation is ended.
