@@ -1,8 +1,10 @@
 // Package bench measures parts of a node under load, and the machine beside them.
 //
 //	in      sizes of the load; a duration or a number of blocks
-//	out     reports: figures with the machine's limits measured in the same run, as text and as JSON
-//	state   what is measured lives in memory and goes with the run; fsync is measured on a file in a folder that is given
+//	out     reports: figures with the machine's limits measured in the same run, as text and as
+//	        JSON
+//	state   what is measured lives in memory and goes with the run; fsync is measured on a file in
+//	        a folder that is given
 //	units   times in seconds unless a name says otherwise, rates a second, bytes
 //	bound   memory: about 600 bytes for each account
 //	errors  options that make no sense, a chunk that cannot be applied

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// follower watches blocks and tells when transfers are included and when they are FINAL: they and all their receipts,
-// refunds included, are executed in final blocks.
+// follower watches blocks and tells when transfers are included and when they are FINAL: they and
+// all their receipts, refunds included, are executed in final blocks.
 type follower struct {
 	plan      *plan
 	blocks    chan observed

@@ -14,7 +14,8 @@ type use struct {
 // busy is what has been used so far.
 func busy() use { return use{at: time.Now(), all: machineTime(), own: cpuTime()} }
 
-// others is the part of the machine's time that others had between two moments; 0 where it is not known.
+// others is the part of the machine's time that others had between two moments; 0 where it is not
+// known.
 func (u use) others(to use) float64 {
 	took := to.at.Sub(u.at) * time.Duration(runtime.NumCPU())
 	if u.all == 0 || to.all < u.all || took <= 0 {

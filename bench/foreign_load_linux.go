@@ -10,7 +10,8 @@ import (
 // tick is the unit of /proc/stat, USER_HZ, the same on all processors that Go runs on.
 const tick = 10 * time.Millisecond
 
-// machineTime is what all cores together have been used since the machine began, by whomever, what a hypervisor took away included.
+// machineTime is what all cores together have been used since the machine began, by whomever, what
+// a hypervisor took away included.
 func machineTime() (sum time.Duration) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// fullNode is a whole node in this process, as `troupe run` assembles it, on a chain of its own with accounts of known keys.
+// fullNode is a whole node in this process, as `troupe run` assembles it, on a chain of its own
+// with accounts of known keys.
 type fullNode struct {
 	*daemon.Daemon
 	accounts int
@@ -32,7 +33,8 @@ type fullNode struct {
 	first    primitives.Nonce       // the last one that earlier runs may have taken
 }
 
-// What a plain init writes: epochs and validity so long that blocks made at once do not outrun the load.
+// What a plain init writes: epochs and validity so long that blocks made at once do not outrun the
+// load.
 const (
 	epochLength = 43_200
 	validity    = 86_400
@@ -41,8 +43,8 @@ const (
 // accountBalance is what each account begins with.
 var accountBalance = primitives.NEAR(1_000_000)
 
-// startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere; if somewhere, there is a
-// token too, of which all accounts hold as much.
+// startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere; if
+// somewhere, there is a token too, of which all accounts hold as much.
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts)}
 	spread(accounts, func(i int) {
@@ -58,7 +60,8 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 // name returns an account's.
 func (n *fullNode) name(i int) primitives.AccountID { return workload.Account(i) }
 
-// start runs the node in dir. With grow the records are those of no account: what grow adds, when the chain begins, has them.
+// start runs the node in dir. With grow the records are those of no account: what grow adds, when
+// the chain begins, has them.
 func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) error {
 	g, err := workload.Genesis(o, workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance})
 	if err != nil {
@@ -94,7 +97,8 @@ func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory ui
 	return nil
 }
 
-// writeRecords writes the genesis's records: the validator, the treasury, each account with its key.
+// writeRecords writes the genesis's records: the validator, the treasury, each account with its
+// key.
 func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
@@ -154,8 +158,8 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// plan says who sends to whom: transfer i goes from account from[i] to account to[i] with nonce[i]. A signer's transfers
-// stand in the order of their nonces.
+// plan says who sends to whom: transfer i goes from account from[i] to account to[i] with nonce[i].
+// A signer's transfers stand in the order of their nonces.
 type plan struct {
 	from, to []int32
 	nonce    []int32
@@ -164,7 +168,8 @@ type plan struct {
 	first    primitives.Nonce // comes before all nonces
 }
 
-// newPlan draws n transfers among accounts, of which the first signers send; popular accounts are chosen as 1/rank^skew.
+// newPlan draws n transfers among accounts, of which the first signers send; popular accounts are
+// chosen as 1/rank^skew.
 func newPlan(n, accounts, signers int, skew float64) *plan {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := &plan{from: make([]int32, n), to: make([]int32, n), nonce: make([]int32, n)}
@@ -216,8 +221,8 @@ func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
 // bytes is about what it holds.
 func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of) + 64*len(p.some)) }
 
-// transfers are signed transfers of 1 yoctoNEAR in their encoding, one after another: without pointers, so that they cost
-// the collector nothing.
+// transfers are signed transfers of 1 yoctoNEAR in their encoding, one after another: without
+// pointers, so that they cost the collector nothing.
 type transfers struct {
 	bytes []byte
 	ends  []uint64
@@ -257,7 +262,8 @@ func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.Si
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
 }
 
-// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): equal runs have equal receivers.
+// scatter is the finalizer of SplitMix64 (Steele, Lea, Flood 2014): equal runs have equal
+// receivers.
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -22,7 +22,8 @@ type Limits = load.Limits
 // each is how long one measurement takes.
 const each = 300 * time.Millisecond
 
-// MeasureLimits measures the machine for about three seconds. dir is where the file to be synced lies.
+// MeasureLimits measures the machine for about three seconds. dir is where the file to be synced
+// lies.
 func MeasureLimits(dir string) (l Limits, err error) {
 	l.SHA256Seconds = perCall(func(n int) {
 		var b [64]byte
@@ -55,7 +56,8 @@ func MeasureLimits(dir string) (l Limits, err error) {
 	return l, err
 }
 
-// perCall finds how much of the processor's time one call takes: the best of several runs, as others may use the machine too.
+// perCall finds how much of the processor's time one call takes: the best of several runs, as
+// others may use the machine too.
 func perCall(run func(n int)) float64 {
 	n := 1
 	for {
@@ -79,7 +81,8 @@ func perCall(run func(n int)) float64 {
 	return best.Seconds() / float64(n)
 }
 
-// memoryRead measures a read whose place the read before it tells: what a walk through a large trie pays for each node.
+// memoryRead measures a read whose place the read before it tells: what a walk through a large trie
+// pays for each node.
 func memoryRead() float64 {
 	const size = 256 << 20 / 64 // cache lines
 	type line struct {
@@ -126,7 +129,8 @@ func fsync(dir string) (float64, error) {
 	return took[len(took)/2].Seconds(), nil
 }
 
-// emptyHTTP returns how many requests a second an empty handler answers, client and server on this machine.
+// emptyHTTP returns how many requests a second an empty handler answers, client and server on this
+// machine.
 func emptyHTTP() (rate float64, connections int, err error) {
 	connections = 64
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

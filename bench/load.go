@@ -71,7 +71,8 @@ type loaded struct {
 	heights func(ctx context.Context, from, to primitives.Height) (*load.Heights, error)
 }
 
-// RunLoad loads a target. A target that stops in the middle gives the report of what was measured, and the error.
+// RunLoad loads a target. A target that stops in the middle gives the report of what was measured,
+// and the error.
 func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	w, err := load.WorkloadOf(o.Workload)
 	if err != nil {
@@ -119,7 +120,9 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		if err, t = t.close(), nil; err != nil {
 			return nil, err
 		}
-		runtime.GC() // what it had is there for the next one, as it was for this one: memory fresh from the system costs each anew, and not each as much
+		// what it had is there for the next one, as it was for this one: memory fresh from the
+		// system costs each anew, and not each as much
+		runtime.GC()
 		t, err = o.open(ctx, w)
 		return t, err
 	}
@@ -184,7 +187,8 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		return nil
 	}
 	used := false
-	// young has what is soon made be made for each trial, and a cluster for each search, so that they are all of one age and none has what another has left.
+	// young has what is soon made be made for each trial, and a cluster for each search, so that
+	// they are all of one age and none has what another has left.
 	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
 		if used && (soon || n == 0 && o.Target == "cluster") {

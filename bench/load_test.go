@@ -18,7 +18,8 @@ func loadOptions(target, what string) LoadOptions {
 		Shards: 2, Nodes: 1, Rate: 100, Arrival: load.Poisson, Warm: 200 * time.Millisecond, For: time.Second, Seed: 1, Runs: 1}
 }
 
-// TestLoad: every workload runs on every target that takes it, to the end, and by the node's own count; of what is left nothing stays behind.
+// TestLoad: every workload runs on every target that takes it, to the end, and by the node's own
+// count; of what is left nothing stays behind.
 func TestLoad(t *testing.T) {
 	n, err := startNode(t.TempDir(), 10, 2, "127.0.0.1:0", nil)
 	if err != nil {
@@ -130,7 +131,8 @@ func TestLoadKnee(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: what makes no sense is said before anything is begun, and a cluster whose nodes end at once is not waited for.
+// TestLoadRefused: what makes no sense is said before anything is begun, and a cluster whose nodes
+// end at once is not waited for.
 func TestLoadRefused(t *testing.T) {
 	for want, change := range map[string]func(o *LoadOptions){
 		"no target": func(o *LoadOptions) { o.Target = "moon" }, "no workload": func(o *LoadOptions) { o.Workload = "all" }, "needs --url": func(o *LoadOptions) { o.Target = "rpc" },
@@ -152,7 +154,8 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
-// TestLoadRefersToFinal: what a run offers to a node refers to a block that is final now, so that a long one does not outlive its first.
+// TestLoadRefersToFinal: what a run offers to a node refers to a block that is final now, so that a
+// long one does not outlive its first.
 func TestLoadRefersToFinal(t *testing.T) {
 	l, err := openNode(&LoadOptions{Target: "node", Workload: "native", Accounts: 4, Connections: 1, Until: "FINAL", Timeout: 10 * time.Second, Shards: 1, Dir: t.TempDir(),
 		Progress: func(float64, string) {}})

@@ -72,7 +72,8 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: name}, end)
 }
 
-// Bridge is the transport of a cluster of which half are neards' kind and half talk over libp2p, with one node more that has both and makes nothing.
+// Bridge is the transport of a cluster of which half are neards' kind and half talk over libp2p,
+// with one node more that has both and makes nothing.
 const Bridge = "bridge"
 
 // Transports are those of a cluster.
@@ -94,7 +95,8 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 		case Bridge:
 			last := &nodes[len(nodes)-1]
 			if second == "" {
-				// At the others' own address: the bridge tells of each at the address that it came from. A port that is not to be had shows when it listens.
+				// At the others' own address: the bridge tells of each at the address that it came
+				// from. A port that is not to be had shows when it listens.
 				second, _ = port(last.Network.Addr().String())
 			}
 			switch {

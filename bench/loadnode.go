@@ -109,8 +109,8 @@ func (t *nodeTarget) settle(shards int) error {
 
 func (t *nodeTarget) Lanes() int { return t.lanes }
 
-// base is what a transaction refers to: not the genesis, which is too old for one as soon as a node without pace has made the blocks of a validity period,
-// in little more than a minute.
+// base is what a transaction refers to: not the genesis, which is too old for one as soon as a node
+// without pace has made the blocks of a validity period, in little more than a minute.
 func (t *nodeTarget) base() primitives.Hash { return t.n.Engine.Final().Hash }
 
 func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {

@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// shardTarget is the executor of chunks alone: whatever waits becomes the next chunks, up to what they hold, and is done when these are applied. Signatures
-// count as checked, nothing goes to a disk, and chunks follow each other without a pause.
+// shardTarget is the executor of chunks alone: whatever waits becomes the next chunks, up to what
+// they hold, and is done when these are applied. Signatures count as checked, nothing goes to a
+// disk, and chunks follow each other without a pause.
 type shardTarget struct {
 	net   *shardNet
 	rng   *rand.Rand

@@ -14,8 +14,9 @@ type Machine struct {
 	Cores int    `json:"cores"` // that the process may use
 	SHANI bool   `json:"sha_ni"`
 	OS    string `json:"os"`
-	Load  string `json:"load_average"` // when the run began; others' work counts too. Empty where the system does not tell
-	Go    string `json:"go"`
+	// when the run began; others' work counts too. Empty where the system does not tell
+	Load string `json:"load_average"`
+	Go   string `json:"go"`
 }
 
 // ThisMachine looks around.

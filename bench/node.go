@@ -20,14 +20,15 @@ import (
 
 // NodeOptions say what RunNode measures.
 type NodeOptions struct {
-	Accounts int           `json:"accounts"`
-	Signers  int           `json:"signers"` // of them; 0: all
-	Skew     float64       `json:"skew"`    // Zipf exponent of who sends and who receives
-	Shards   int           `json:"shards"`
-	Senders  int           `json:"senders"`                // goroutines that submit
-	Batch    int           `json:"batch"`                  // transfers submitted at a time
-	Window   int           `json:"window"`                 // transfers submitted and not included, at the most
-	Rate     float64       `json:"rate"`                   // transfers/s to submit; 0: as many as the window lets through
+	Accounts int     `json:"accounts"`
+	Signers  int     `json:"signers"` // of them; 0: all
+	Skew     float64 `json:"skew"`    // Zipf exponent of who sends and who receives
+	Shards   int     `json:"shards"`
+	Senders  int     `json:"senders"` // goroutines that submit
+	Batch    int     `json:"batch"`   // transfers submitted at a time
+	Window   int     `json:"window"`  // transfers submitted and not included, at the most
+	// transfers/s to submit; 0: as many as the window lets through
+	Rate     float64       `json:"rate"`
 	Warm     time.Duration `json:"warm_ns"`                // before measuring begins
 	Duration time.Duration `json:"duration_ns"`            // of measuring
 	Signed   float64       `json:"signed"`                 // transfers signed beforehand, for each second of the run
@@ -79,8 +80,9 @@ func (o *NodeOptions) check() error {
 	return nil
 }
 
-// RunNode measures a whole node under signed transfers, submitted in its own process: signatures and state are checked at
-// the door, chunks and blocks are made, applied and synced to disk as `troupe run` does it.
+// RunNode measures a whole node under signed transfers, submitted in its own process: signatures
+// and state are checked at the door, chunks and blocks are made, applied and synced to disk as
+// `troupe run` does it.
 func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -122,7 +124,8 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	return r, nil
 }
 
-// onState measures on a stored state. Transfers are signed before the node starts, so that what is measured begins with its first second.
+// onState measures on a stored state. Transfers are signed before the node starts, so that what is
+// measured begins with its first second.
 func (r *NodeReport) onState(ctx context.Context, o *NodeOptions, p *plan, f *follower) (err error) {
 	at, err := readState(o.State)
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 
 // ActorResult is what one kind of actor did while it was measured.
 type ActorResult struct {
-	Name           string  `json:"name"`
-	Messages       int64   `json:"messages"`
-	MailboxMax     int64   `json:"mailbox_max"`         // of samples every 10 ms
-	BusyShare      float64 `json:"busy_share"`          // of the clock's time spent in Receive
-	WaitedSeconds  float64 `json:"waited_p99_seconds"`  // in the mailbox: 99 of 100 messages at most; since the node began, as the next
+	Name       string  `json:"name"`
+	Messages   int64   `json:"messages"`
+	MailboxMax int64   `json:"mailbox_max"` // of samples every 10 ms
+	BusyShare  float64 `json:"busy_share"`  // of the clock's time spent in Receive
+	// in the mailbox: 99 of 100 messages at most; since the node began, as the next
+	WaitedSeconds  float64 `json:"waited_p99_seconds"`
 	HandledSeconds float64 `json:"handled_p99_seconds"` // 99 of 100 were handled in that at most
 }
 

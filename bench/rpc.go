@@ -23,18 +23,21 @@ import (
 
 // RPCOptions say what RunRPC measures.
 type RPCOptions struct {
-	URL         string   `json:"url,omitempty"`          // of a running node; empty: one is started in this process
-	Scenarios   []string `json:"scenarios"`              // of RPCScenarios; empty: all that are possible
-	Connections int      `json:"connections"`            // keep-alive, each with one request at a time
-	Accounts    int      `json:"accounts"`               // of the node that is started
-	State       string   `json:"state,omitempty"`        // a folder that RunState made: the node runs there, and only reads are measured
-	Memory      uint64   `json:"memory_bytes,omitempty"` // for the tries of that; 0: the node's own choice
+	URL         string   `json:"url,omitempty"` // of a running node; empty: one is started in this process
+	Scenarios   []string `json:"scenarios"`     // of RPCScenarios; empty: all that are possible
+	Connections int      `json:"connections"`   // keep-alive, each with one request at a time
+	Accounts    int      `json:"accounts"`      // of the node that is started
+	// a folder that RunState made: the node runs there, and only reads are measured
+	State  string `json:"state,omitempty"`
+	Memory uint64 `json:"memory_bytes,omitempty"` // for the tries of that; 0: the node's own choice
 	// Background is how many transfers a second make blocks while other things are measured.
 	Background float64       `json:"background"`
 	Duration   time.Duration `json:"duration_ns"` // of each scenario
 	Signed     float64       `json:"signed"`      // transfers signed beforehand for each second of submit
-	Rate       float64       `json:"rate"`        // of submit, requests/s in all; 0: as many as the connections let through
-	// KeyFile signs transfers where the node is not started here; without it only reads are measured.
+	// of submit, requests/s in all; 0: as many as the connections let through
+	Rate float64 `json:"rate"`
+	// KeyFile signs transfers where the node is not started here; without it only reads are
+	// measured.
 	KeyFile    *primitives.KeyFile             `json:"-"`
 	Commit     string                          `json:"-"`
 	Dir        string                          `json:"-"`
@@ -249,8 +252,9 @@ func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 	return l.signed(lane, l.next[lane]-1)
 }
 
-// all runs do on every connection until the time is up, and gathers latencies: with a rate (of all connections) they count
-// from when a request was due. do is called with the connection's number and a count that goes up.
+// all runs do on every connection until the time is up, and gathers latencies: with a rate (of all
+// connections) they count from when a request was due. do is called with the connection's number
+// and a count that goes up.
 func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
 	took := make([][]int64, connections)
 	errs := make([]error, connections)
@@ -310,7 +314,8 @@ func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 	})
 }
 
-// callEmpty and callRead call methods that do nothing, or read one entry: what a call costs beside a look at an account.
+// callEmpty and callRead call methods that do nothing, or read one entry: what a call costs beside
+// a look at an account.
 func (l *rpcLoad) callEmpty(ctx context.Context, r *RPCResult) error {
 	return l.callPlain(ctx, r, "empty")
 }
@@ -340,7 +345,8 @@ func (l *rpcLoad) balanceOf(ctx context.Context, r *RPCResult) error {
 	})
 }
 
-// heldResult is how the answer of ft_balance_of begins: bytes as numbers, a quote and the first digit.
+// heldResult is how the answer of ft_balance_of begins: bytes as numbers, a quote and the first
+// digit.
 var heldResult = fmt.Appendf(nil, `"result":[%d,%d,`, '"', '1')
 
 // submitAsync submits transfers that were signed before, each connection those of its own lanes.
@@ -372,7 +378,8 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 	if err != nil {
 		return err
 	}
-	// What was answered is not yet in a block, and may be dropped unseen if too much came: so wait until nothing comes any more.
+	// What was answered is not yet in a block, and may be dropped unseen if too much came: so wait
+	// until nothing comes any more.
 	last, lastAt := before, time.Now()
 	for time.Since(lastAt) < time.Second {
 		time.Sleep(20 * time.Millisecond)

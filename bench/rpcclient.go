@@ -39,7 +39,8 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 // success is how replies without an error begin.
 var success = []byte(`{"jsonrpc":"2.0","result":`)
 
-// call sends a request and checks that it is answered with a result, which lies in response until the next call.
+// call sends a request and checks that it is answered with a result, which lies in response until
+// the next call.
 func (c *client) call(body []byte) error {
 	c.request.SetBodyRaw(body)
 	if err := c.http.Do(c.request, c.response); err != nil {

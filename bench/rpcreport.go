@@ -32,7 +32,8 @@ type RPCResult struct {
 	Max         float64 `json:"max_seconds"`
 
 	BlocksPerSecond float64 `json:"blocks_per_second"`
-	// Of submitted transfers: how many came into blocks, and how fast, from the first request to the last block.
+	// Of submitted transfers: how many came into blocks, and how fast, from the first request to
+	// the last block.
 	Included          int     `json:"included,omitempty"`
 	IncludedSeconds   float64 `json:"included_seconds,omitempty"`
 	IncludedPerSecond float64 `json:"included_per_second,omitempty"`

@@ -18,22 +18,23 @@ import (
 
 // ShardOptions say what RunShard measures.
 type ShardOptions struct {
-	Accounts   int           `json:"accounts"`
-	Skew       float64       `json:"skew"` // Zipf exponent of who sends and receives
-	Shards     int           `json:"shards"`
-	Cross      float64       `json:"cross_shard"` // part of the transfers that go to another shard
-	Batch      int           `json:"batch"`       // transfers a chunk; 0: as many as leave nothing to wait
-	Blocks     int           `json:"blocks"`      // to measure; 0: until Duration is over
-	Duration   time.Duration `json:"duration_ns"` // of the measured work
-	Cores      int           `json:"cores"`       // 1: one after the other; more: receipts and shards in parallel
-	Tokens     bool          `json:"ft_transfer"` // calls of ft_transfer in place of native transfers
-	Contracts  int           `json:"tokens"`      // tokens in each shard that are called, all alike; 0: 1
-	Seed       uint64        `json:"seed"`
-	State      string        `json:"state,omitempty"`        // a folder that RunState made: its accounts, in one shard
-	Memory     uint64        `json:"memory_bytes,omitempty"` // for the tries of that while it opens; 0: the node's own choice
-	Commit     string        `json:"-"`
-	Dir        string        `json:"-"` // for the file that is synced; empty: the system's folder for such
-	CPUProfile io.Writer     `json:"-"` // of the measured blocks and the making of their transactions; nil: none
+	Accounts  int           `json:"accounts"`
+	Skew      float64       `json:"skew"` // Zipf exponent of who sends and receives
+	Shards    int           `json:"shards"`
+	Cross     float64       `json:"cross_shard"` // part of the transfers that go to another shard
+	Batch     int           `json:"batch"`       // transfers a chunk; 0: as many as leave nothing to wait
+	Blocks    int           `json:"blocks"`      // to measure; 0: until Duration is over
+	Duration  time.Duration `json:"duration_ns"` // of the measured work
+	Cores     int           `json:"cores"`       // 1: one after the other; more: receipts and shards in parallel
+	Tokens    bool          `json:"ft_transfer"` // calls of ft_transfer in place of native transfers
+	Contracts int           `json:"tokens"`      // tokens in each shard that are called, all alike; 0: 1
+	Seed      uint64        `json:"seed"`
+	State     string        `json:"state,omitempty"` // a folder that RunState made: its accounts, in one shard
+	// for the tries of that while it opens; 0: the node's own choice
+	Memory     uint64    `json:"memory_bytes,omitempty"`
+	Commit     string    `json:"-"`
+	Dir        string    `json:"-"` // for the file that is synced; empty: the system's folder for such
+	CPUProfile io.Writer `json:"-"` // of the measured blocks and the making of their transactions; nil: none
 	// Progress is told how much of the run is done, 0 to 1, and what is done now.
 	Progress func(part float64, what string) `json:"-"`
 }
@@ -73,8 +74,9 @@ const (
 	mostWarm      = 400
 )
 
-// RunShard measures the executor of chunks alone: transactions, receipts, trie, outcomes and roots, block after block. The
-// making of transactions is not measured, and signatures count as checked before.
+// RunShard measures the executor of chunks alone: transactions, receipts, trie, outcomes and roots,
+// block after block. The making of transactions is not measured, and signatures count as checked
+// before.
 func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -132,7 +134,8 @@ type shardRun struct {
 	allocs, allocated uint64
 }
 
-// block makes a block's transactions and then, measured, applies them. waits tells that receipts were delayed or buffered.
+// block makes a block's transactions and then, measured, applies them. waits tells that receipts
+// were delayed or buffered.
 func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	txs := make([][]apply.Transaction, len(s.net.shards))
 	for i := range txs {
@@ -172,7 +175,8 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	return results, waits, nil
 }
 
-// warm runs until a steady state: caches and arenas have grown, chunks have the size at which nothing waits.
+// warm runs until a steady state: caches and arenas have grown, chunks have the size at which
+// nothing waits.
 func (s *shardRun) warm(ctx context.Context) error {
 	if s.o.Batch == 0 {
 		s.size = s.o.most()

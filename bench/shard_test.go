@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestShard: the same seed comes to the same roots, on one core or two, with a fixed size of chunks.
+// TestShard: the same seed comes to the same roots, on one core or two, with a fixed size of
+// chunks.
 func TestShard(t *testing.T) {
 	var first []primitives.Hash
 	for _, cores := range []int{1, 2} {
@@ -34,7 +35,8 @@ func TestShard(t *testing.T) {
 	}
 }
 
-// TestShardFull: by itself a chunk gets as many transfers as one of 1 PGas holds, and none has to wait.
+// TestShardFull: by itself a chunk gets as many transfers as one of 1 PGas holds, and none has to
+// wait.
 func TestShardFull(t *testing.T) {
 	r, err := runShort(t, ShardOptions{Accounts: 3000, Shards: 1, Skew: 1, Blocks: 3, Cores: 1, Seed: 1})
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// shardNet is shards without blocks around them: each step applies one chunk of every shard and carries receipts, congestion
-// and bandwidth requests over, as block headers would.
+// shardNet is shards without blocks around them: each step applies one chunk of every shard and
+// carries receipts, congestion and bandwidth requests over, as block headers would.
 type shardNet struct {
 	cfg    *parameters.RuntimeConfig
 	layout primitives.ShardLayout
@@ -99,7 +99,8 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 	return n, nil
 }
 
-// onState takes the state of a stored chain's last block. Its node is there for what has to be loaded, and makes no blocks.
+// onState takes the state of a stored chain's last block. Its node is there for what has to be
+// loaded, and makes no blocks.
 func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
 	at, err := readState(o.State)
 	if err != nil {
@@ -185,8 +186,8 @@ func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// chunk makes n transfers signed by accounts of a shard; a part cross of them goes to other shards. Signatures are empty:
-// they count as checked before.
+// chunk makes n transfers signed by accounts of a shard; a part cross of them goes to other shards.
+// Signatures are empty: they count as checked before.
 func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Transaction {
 	s := &n.shards[i]
 	out := make([]apply.Transaction, size)

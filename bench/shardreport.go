@@ -23,15 +23,16 @@ type ShardReport struct {
 	Shares  ShardShares  `json:"shares"`
 }
 
-// ShardResult are the figures. Rates are of the clock; those named cpu are of the processor's time, which other work on the
-// machine does not take.
+// ShardResult are the figures. Rates are of the clock; those named cpu are of the processor's time,
+// which other work on the machine does not take.
 type ShardResult struct {
-	SetupSeconds     float64 `json:"setup_seconds"`
-	Blocks           int     `json:"blocks"`
-	Transfers        int     `json:"transfers"`
-	Seconds          float64 `json:"seconds"`
-	CPUSeconds       float64 `json:"cpu_seconds"`
-	LoadCPUSeconds   float64 `json:"load_cpu_seconds,omitempty"` // of a stored state: before each block what it names was loaded, beside the measured time
+	SetupSeconds float64 `json:"setup_seconds"`
+	Blocks       int     `json:"blocks"`
+	Transfers    int     `json:"transfers"`
+	Seconds      float64 `json:"seconds"`
+	CPUSeconds   float64 `json:"cpu_seconds"`
+	// of a stored state: before each block what it names was loaded, beside the measured time
+	LoadCPUSeconds   float64 `json:"load_cpu_seconds,omitempty"`
 	BlocksPerSecond  float64 `json:"blocks_per_second"`
 	PerSecond        float64 `json:"transfers_per_second"`
 	PerCPUSecond     float64 `json:"transfers_per_cpu_second"`
@@ -58,11 +59,13 @@ type ShardShares struct {
 	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // a transfer takes as long as so many hashes
 	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // and as so many verifications
 	ReadsPerTransfer    float64 `json:"memory_reads_per_transfer"`     // and as so many dependent random reads
-	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // transfers over verifications in the same processor time
-	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks/s over syncs/s
-	OfHTTP              float64 `json:"of_empty_http_rate"`            // transfers/s over empty requests/s
-	Target              float64 `json:"target_transfers_per_second"`   // 40,000, or 10,000 of ft_transfer, scaled as Scale says
-	OfTarget            float64 `json:"of_target"`                     // of processor time
+	// transfers over verifications in the same processor time
+	OfVerifies float64 `json:"of_ed25519_verify_rate"`
+	OfFsync    float64 `json:"of_fsync_rate"`      // blocks/s over syncs/s
+	OfHTTP     float64 `json:"of_empty_http_rate"` // transfers/s over empty requests/s
+	// 40,000, or 10,000 of ft_transfer, scaled as Scale says
+	Target   float64 `json:"target_transfers_per_second"`
+	OfTarget float64 `json:"of_target"` // of processor time
 }
 
 // The figures of the machine for which targets are stated: 2 cores without SHA-NI.
@@ -72,9 +75,9 @@ const (
 	targetED25519   = 45e-6
 )
 
-// scale is how much faster this machine is than that of the targets for an executor that there hashes for half of its time:
-// that half goes with sha256, the other with ed25519, which is plain arithmetic. Memory, which large states wait for, is not
-// in it.
+// scale is how much faster this machine is than that of the targets for an executor that there
+// hashes for half of its time: that half goes with sha256, the other with ed25519, which is plain
+// arithmetic. Memory, which large states wait for, is not in it.
 func scale(l *Limits) float64 {
 	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
 }

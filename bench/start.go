@@ -59,8 +59,8 @@ const (
 	targetIdle  = 40 << 20
 )
 
-// RunStart measures how long the command takes from nothing to a chain that answers, and what a node that has nothing to do
-// keeps in memory.
+// RunStart measures how long the command takes from nothing to a chain that answers, and what a
+// node that has nothing to do keeps in memory.
 func RunStart(ctx context.Context, o StartOptions) (*StartReport, error) {
 	if o.Times < 1 || o.Times > 10_000 || o.Idle < 0 {
 		return nil, fmt.Errorf("bench: %d times with %v idle, must be 1 to 10,000 times", o.Times, o.Idle)
@@ -184,7 +184,8 @@ func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error)
 // loopback is this machine as most clients name it.
 const loopback = "127.0.0.1"
 
-// freePort finds an address of this machine that nobody listens on; somebody else may take it before it is used, which then fails.
+// freePort finds an address of this machine that nobody listens on; somebody else may take it
+// before it is used, which then fails.
 func freePort(of string) (string, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(of, "0"))
 	if err != nil {

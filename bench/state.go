@@ -50,7 +50,8 @@ type StateResult struct {
 	StateBytes        uint64  `json:"state_bytes"` // memory usage as nearcore counts it
 	DiskBytes         uint64  `json:"disk_bytes"`
 	ResidentBytes     uint64  `json:"resident_bytes"` // at the end
-	// Of accounts drawn uniformly, processor time: a value of the store, and what of that is the index's own look for the row.
+	// Of accounts drawn uniformly, processor time: a value of the store, and what of that is the
+	// index's own look for the row.
 	ValueMicros  float64 `json:"value_us"`
 	LookUpMicros float64 `json:"look_up_us"`
 }
@@ -80,15 +81,17 @@ func (s *storedState) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, stateFile), raw, 0o644)
 }
 
-// someKeys is how many keys the accounts of a stored state share: making one takes longer than all else that is made of an account.
+// someKeys is how many keys the accounts of a stored state share: making one takes longer than all
+// else that is made of an account.
 const someKeys = 1 << 16
 
 func keyOf(i int) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("bench state %d", i%someKeys))
 }
 
-// RunState makes a chain of one shard with many accounts, each with a key, for benchmarks to run on: node, rpc and shard with a state.
-// Nothing is kept in memory that grows with the accounts but the entries of the trie's frontier, some 30 bytes an account.
+// RunState makes a chain of one shard with many accounts, each with a key, for benchmarks to run
+// on: node, rpc and shard with a state. Nothing is kept in memory that grows with the accounts but
+// the entries of the trie's frontier, some 30 bytes an account.
 func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	if o.Accounts < 2 || o.Accounts > 1<<31-1 {
 		return nil, fmt.Errorf("bench: %d accounts", o.Accounts)
@@ -123,7 +126,8 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 // looks is how many values are read of a state that was made.
 const looks = 50_000
 
-// look measures what a value costs, and a row of the index beside it: equal numbers of accounts, none of them twice but by chance, in turns.
+// look measures what a value costs, and a row of the index beside it: equal numbers of accounts,
+// none of them twice but by chance, in turns.
 func (x *StateResult) look(n *fullNode) error {
 	s, head, rng := n.Engine.Store(), n.Engine.Head(), rand.New(rand.NewPCG(5, 6))
 	at, shard := storage.BlockRef{Height: head.Height(), Hash: head.Hash}, head.Shards[0].ID
@@ -180,7 +184,8 @@ func readState(dir string) (at storedState, err error) {
 	return at, json.Unmarshal(raw, &at)
 }
 
-// sorted calls yield for all accounts in ascending order of their names: by letter, and then as the decimal numbers stand in a dictionary.
+// sorted calls yield for all accounts in ascending order of their names: by letter, and then as the
+// decimal numbers stand in a dictionary.
 func sorted(accounts int, yield func(i int) bool) {
 	for letter := range 26 {
 		var walk func(n int) bool

@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// The load of --ft-transfer: one token in every shard, or some, of which all accounts hold as much, and calls that move it. The
-// token is the NEP-141 contract in internal/contracts, with its checks and events.
+// The load of --ft-transfer: one token in every shard, or some, of which all accounts hold as much,
+// and calls that move it. The token is the NEP-141 contract in internal/contracts, with its checks
+// and events.
 const (
 	tokenGas      = 10_000_000_000_000
 	tokensHeld    = 1_000_000_000
@@ -29,7 +30,8 @@ const (
 	maxContracts = 100
 )
 
-// tokenOf names a token of a shard, the n-th, by one of the shard's accounts: it begins with the same letter.
+// tokenOf names a token of a shard, the n-th, by one of the shard's accounts: it begins with the
+// same letter.
 func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
 	if n == 0 {
 		return account[:1] + "token.w"

@@ -14,10 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wake returns how long it takes from a byte that is sent to a thread until that thread has it, half of there and back: the median when the machine
-// has nothing else to do, and the 99th percentile when another thread computes. Nodes on one machine wait so for each other, message by message.
+// wake returns how long it takes from a byte that is sent to a thread until that thread has it,
+// half of there and back: the median when the machine has nothing else to do, and the 99th
+// percentile when another thread computes. Nodes on one machine wait so for each other, message by
+// message.
 func wake() (median, late float64, err error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))) // so that a thread which is woken does not wait for Go
+	// so that a thread which is woken does not wait for Go
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	pair, err := sockets()
 	if err != nil {
 		return 0, 0, err

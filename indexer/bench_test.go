@@ -60,7 +60,8 @@ func (c *commits) since(h primitives.Height, final bool) (time.Duration, bool) {
 // perSecond is the load: transfers.
 const perSecond = 1000
 
-// loadedNode runs a node whose blocks come every so often, under that load, with a NATS server inside if it has an address for one.
+// loadedNode runs a node whose blocks come every so often, under that load, with a NATS server
+// inside if it has an address for one.
 func loadedNode(b *testing.B, interval time.Duration, nats string) (*node.Node, *commits) {
 	own := `"block_production":"interval"`
 	if nats != "" {
@@ -130,7 +131,8 @@ func loadedNode(b *testing.B, interval time.Duration, nats string) (*node.Node, 
 	return n, c
 }
 
-// follows has a replica's end of a node's stream, over a socket of its own, and calls f with the height of each record as it comes.
+// follows has a replica's end of a node's stream, over a socket of its own, and calls f with the
+// height of each record as it comes.
 func follows(ctx context.Context, n *node.Node, nats string, f func(primitives.Height)) error {
 	g := n.Host().Engine.Genesis()
 	follower, err := jetstream.Follow(jetstream.FollowerOptions{Link: jetstream.Link{URL: "nats://" + nats}, Names: jetstream.NamesOf("streamed", g.Hash)})
@@ -159,9 +161,10 @@ func freeAddress(b *testing.B) string {
 	return l.Addr().String()
 }
 
-// BenchmarkDelay is how long after a block's commit (or when another makes it final) its message is at a subscriber's handler, and its text, while
-// 1,000 transfers a second are in blocks of 100 ms, or its record at who follows the node's JetStream; and what the subscribers cost the cadence. One iteration is ten seconds,
-// 100 blocks; percentiles are over all iterations:
+// BenchmarkDelay is how long after a block's commit (or when another makes it final) its message is
+// at a subscriber's handler, and its text, while 1,000 transfers a second are in blocks of 100 ms,
+// or its record at who follows the node's JetStream; and what the subscribers cost the cadence. One
+// iteration is ten seconds, 100 blocks; percentiles are over all iterations:
 //
 //	go test ./indexer -run '^$' -bench Delay -benchtime 3x
 func BenchmarkDelay(b *testing.B) {

@@ -49,13 +49,16 @@ type SyncMode struct {
 	from  *primitives.Height
 }
 
-// LatestSynced begins with the last block that there is, of the finality that is asked for: the default.
+// LatestSynced begins with the last block that there is, of the finality that is asked for: the
+// default.
 var LatestSynced = SyncMode{}
 
-// FromInterruption goes on behind the last message that the consumer has stored; nil: he has stored none, and it is LatestSynced.
+// FromInterruption goes on behind the last message that the consumer has stored; nil: he has stored
+// none, and it is LatestSynced.
 func FromInterruption(after *Cursor) SyncMode { return SyncMode{after: after} }
 
-// Or is where FromInterruption begins while nothing is stored: with the first block at a height or above.
+// Or is where FromInterruption begins while nothing is stored: with the first block at a height or
+// above.
 func (m SyncMode) Or(h primitives.Height) SyncMode {
 	if m.after == nil {
 		m.from = &h
@@ -73,8 +76,8 @@ const (
 	nameHeight       = "BlockHeight"
 )
 
-// ParseSyncMode reads LatestSynced, FromInterruption, BlockHeight=17, or FromInterruption=17, which begins at 17 while nothing is stored;
-// after is what a consumer has stored.
+// ParseSyncMode reads LatestSynced, FromInterruption, BlockHeight=17, or FromInterruption=17, which
+// begins at 17 while nothing is stored; after is what a consumer has stored.
 func ParseSyncMode(text string, after *Cursor) (SyncMode, error) {
 	name, height, isHeight := strings.Cut(text, "=")
 	n, err := strconv.ParseUint(height, 10, 64)
@@ -113,7 +116,8 @@ func ParseStreamingMode(text string) (StreamingMode, error) {
 // Finality says how final a block must be.
 type Finality int
 
-// The finalities. With None and, should block producers be slashed, DoomSlug a block may turn out to be no part of the chain: Message.Skipped.
+// The finalities. With None and, should block producers be slashed, DoomSlug a block may turn out
+// to be no part of the chain: Message.Skipped.
 const (
 	Final Finality = iota
 	DoomSlug

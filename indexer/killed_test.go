@@ -176,8 +176,9 @@ func kills() int {
 	return 3
 }
 
-// TestKilled: the indexer of docs/guide/indexer.md and its node are killed again and again, each on its own and both together. It has every block of
-// the chain, each once and in order. TROUPE_KILLS says how often; 50 is what is promised.
+// TestKilled: the indexer of docs/guide/indexer.md and its node are killed again and again, each on
+// its own and both together. It has every block of the chain, each once and in order. TROUPE_KILLS
+// says how often; 50 is what is promised.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts many processes")

@@ -34,7 +34,8 @@ func ask(t testing.TB, url, method, params string) (json.RawMessage, string) {
 	return reply.Result, string(reply.Error)
 }
 
-// TestDiesBetween: a consumer that dies between a message and storing it is told that message again, and nothing else twice.
+// TestDiesBetween: a consumer that dies between a message and storing it is told that message
+// again, and nothing else twice.
 func TestDiesBetween(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 40)
@@ -79,8 +80,9 @@ func inOrder(t *testing.T, all []indexer.Cursor, first primitives.Height) {
 	}
 }
 
-// TestStopsReading: a consumer that stops reading is waited for. What he has not read is not kept for him, and he misses nothing; the chain
-// goes on meanwhile, far beyond what a connection may lag.
+// TestStopsReading: a consumer that stops reading is waited for. What he has not read is not kept
+// for him, and he misses nothing; the chain goes on meanwhile, far beyond what a connection may
+// lag.
 func TestStopsReading(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 5)
@@ -113,7 +115,8 @@ func TestStopsReading(t *testing.T) {
 	})
 }
 
-// TestCancelled: a handler is not called any more when the context has ended, however many blocks are there.
+// TestCancelled: a handler is not called any more when the context has ended, however many blocks
+// are there.
 func TestCancelled(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 12)
@@ -133,7 +136,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestNodeRestarts: a feed goes on when the node is there again, at the block behind the last one that was told.
+// TestNodeRestarts: a feed goes on when the node is there again, at the block behind the last one
+// that was told.
 func TestNodeRestarts(t *testing.T) {
 	dir := folder(t, 1, manual)
 	n, url := begin(t, dir)
@@ -180,7 +184,8 @@ func TestNodeRestarts(t *testing.T) {
 	}
 }
 
-// TestSettings: config.json says what is streamed, and wrong values are refused with what is allowed.
+// TestSettings: config.json says what is streamed, and wrong values are refused with what is
+// allowed.
 func TestSettings(t *testing.T) {
 	n, _ := begin(t, folder(t, 1, manual+`,"stream":{"sync_mode":"BlockHeight","block_height":4,"streaming_mode":"WaitForFullSync","finality":"DoomSlug"}`))
 	mine(t, n, 8)
@@ -206,7 +211,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestCursorFile: a cursor is kept whole or not at all, and a file that holds something else is refused.
+// TestCursorFile: a cursor is kept whole or not at all, and a file that holds something else is
+// refused.
 func TestCursorFile(t *testing.T) {
 	f := indexer.CursorFile(filepath.Join(t.TempDir(), "cursor"))
 	if c, err := f.Load(); c != nil || err != nil {

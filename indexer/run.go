@@ -8,7 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Handler takes a message. An error ends Run, unless it is that of the message's JSON: then the message comes again, or what has come in its place. It is not called again before it has returned, and nothing is lost while it works.
+// Handler takes a message. An error ends Run, unless it is that of the message's JSON: then the
+// message comes again, or what has come in its place. It is not called again before it has
+// returned, and nothing is lost while it works.
 type Handler func(context.Context, *Message) error
 
 // Between two tries, the first and the longest pause.
@@ -17,8 +19,8 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// Run hands messages to a handler until that fails, the context ends, or what comes next cannot be had any more. It tries for ever to reach
-// its source.
+// Run hands messages to a handler until that fails, the context ends, or what comes next cannot be
+// had any more. It tries for ever to reach its source.
 func Run(ctx context.Context, c Config, handle Handler) error {
 	r := runner{c: c, q: c.query(), handle: handle}
 	for {

@@ -25,7 +25,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// folder makes a home of a chain with so many shards, whose config.json has these members under troupe.
+// folder makes a home of a chain with so many shards, whose config.json has these members under
+// troupe.
 func folder(t testing.TB, shards int, troupe string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -152,8 +153,9 @@ func heights(t *testing.T, c indexer.Config, last primitives.Height) (all []inde
 	return all
 }
 
-// TestSameMessages: from a node in the process and by its URL every block's message is what troupe_streamer_message says, which is nearcore's byte
-// for byte; each once, in order, with the cursor that names it; and a height in between begins there.
+// TestSameMessages: from a node in the process and by its URL every block's message is what
+// troupe_streamer_message says, which is nearcore's byte for byte; each once, in order, with the
+// cursor that names it; and a height in between begins there.
 func TestSameMessages(t *testing.T) {
 	n, url := begin(t, folder(t, 3, manual))
 	for i := range 5 {
@@ -188,7 +190,8 @@ func TestSameMessages(t *testing.T) {
 	})
 }
 
-// TestFinality: LatestSynced begins with the last block of the finality that is asked for, and the next come as they become so final.
+// TestFinality: LatestSynced begins with the last block of the finality that is asked for, and the
+// next come as they become so final.
 func TestFinality(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 10)
@@ -222,8 +225,8 @@ func TestFinality(t *testing.T) {
 	})
 }
 
-// TestShards: shards that a filter does not name, by id or by an account that they hold, look like those that a node does not track; the
-// others as without a filter.
+// TestShards: shards that a filter does not name, by id or by an account that they hold, look like
+// those that a node does not track; the others as without a filter.
 func TestShards(t *testing.T) {
 	n, url := begin(t, folder(t, 4, manual))
 	mine(t, n, 3)
@@ -283,8 +286,8 @@ func piecesOf(t *testing.T, s indexer.Source, f *indexer.Shards) (out []string) 
 	return out
 }
 
-// TestSkipped: with finality None, of blocks that turn out to be no part of the chain a message says so, the last one first; then come those
-// in their place. Their JSON names them.
+// TestSkipped: with finality None, of blocks that turn out to be no part of the chain a message
+// says so, the last one first; then come those in their place. Their JSON names them.
 func TestSkipped(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	each(t, n, url, func(t *testing.T, s indexer.Source) {
@@ -318,8 +321,8 @@ func TestSkipped(t *testing.T) {
 	})
 }
 
-// TestDroppedUnread: in the node's process, where blocks are dropped before the text of the last one is wanted, that cannot be had; then comes
-// what says that they are gone.
+// TestDroppedUnread: in the node's process, where blocks are dropped before the text of the last
+// one is wanted, that cannot be had; then comes what says that they are gone.
 func TestDroppedUnread(t *testing.T) {
 	n, _ := begin(t, folder(t, 1, manual))
 	base := mine(t, n, 3)
@@ -352,8 +355,8 @@ func TestDroppedUnread(t *testing.T) {
 	}
 }
 
-// TestNoSuchPlace: a height in the future and a place that the node does not know any more, or never has, end with an error that says so, and
-// are not tried again.
+// TestNoSuchPlace: a height in the future and a place that the node does not know any more, or
+// never has, end with an error that says so, and are not tried again.
 func TestNoSuchPlace(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
 	mine(t, n, 5)
@@ -410,8 +413,8 @@ func TestBehind(t *testing.T) {
 	})
 }
 
-// TestCollected: what garbage collection has taken is refused with the height from which on blocks are there; who has stood there longer than
-// they are kept is told the same.
+// TestCollected: what garbage collection has taken is refused with the height from which on blocks
+// are there; who has stood there longer than they are kept is told the same.
 func TestCollected(t *testing.T) {
 	dir := folder(t, 1, manual+`,"gc_min_age":{"secs":0,"nanos":0}`)
 	edit(t, filepath.Join(dir, "genesis.json"), func(g map[string]any) {
@@ -446,8 +449,10 @@ func TestCollected(t *testing.T) {
 	})
 }
 
-// TestJoins: a node in this process that joins a network streams what the network's own node tells, from the first block on while it catches up and
-// then as blocks come; it makes none itself, though a validator's key lies in its folder, and one that waits until it has caught up tells of nothing before.
+// TestJoins: a node in this process that joins a network streams what the network's own node tells,
+// from the first block on while it catches up and then as blocks come; it makes none itself, though
+// a validator's key lies in its folder, and one that waits until it has caught up tells of nothing
+// before.
 func TestJoins(t *testing.T) {
 	dir := folder(t, 2, manual)
 	hm, err := home.Load(dir)
@@ -524,7 +529,8 @@ func TestJoins(t *testing.T) {
 		t.Errorf("%d messages, and %d of the node that made the blocks; they differ", len(got), len(want))
 	}
 	mineOf(20)
-	if got := <-first; got.Height < last-8 { // so far behind a node waits whether gossip brings the rest (sync.Eager), and has caught up
+	// so far behind a node waits whether gossip brings the rest (sync.Eager), and has caught up
+	if got := <-first; got.Height < last-8 {
 		t.Errorf("who waits for the full sync is first told of %v, the chain was at %d", got, last)
 	}
 	if got := heights(t, indexer.Config{Source: n, SyncMode: indexer.BlockHeight(last)}, last+20); len(got) != 21 {

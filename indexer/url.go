@@ -18,8 +18,9 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// URL is the source that reads a running node by the address of its JSON-RPC, like http://127.0.0.1:3030, over a WebSocket. A key that the
-// node wants stands in the path: http://127.0.0.1:3030/KEY.
+// URL is the source that reads a running node by the address of its JSON-RPC, like
+// http://127.0.0.1:3030, over a WebSocket. A key that the node wants stands in the path:
+// http://127.0.0.1:3030/KEY.
 func URL(address string) Source { return &remote{address} }
 
 type remote struct{ address string }
@@ -299,7 +300,8 @@ func (f *remoteFeed) full() bool {
 	return f.err == nil && len(f.queue) > 0 && (len(f.queue) >= aheadCount || f.bytes >= aheadBytes)
 }
 
-// quick reads a frame with a message that is written as Troupe writes it, without looking through the message; nil: it is something else.
+// quick reads a frame with a message that is written as Troupe writes it, without looking through
+// the message; nil: it is something else.
 func quick(b []byte) *stream.Message {
 	const head, body, tail = `,"cursor":`, `,"message":`, "}}"
 	i := bytes.Index(b[:min(len(b), 200)], []byte(head))

@@ -17,15 +17,16 @@ const (
 	ContractGlobalAccount ContractKind = 3
 )
 
-// AccountContract is an account's code: none, its own by hash, global by hash, or global by the deploying account.
-// Values compare with ==.
+// AccountContract is an account's code: none, its own by hash, global by hash, or global by the
+// deploying account. Values compare with ==.
 type AccountContract struct {
 	Kind    ContractKind
 	Hash    Hash      // of ContractLocal, ContractGlobalHash
 	Account AccountID // of ContractGlobalAccount
 }
 
-// IdentifierUsage is the storage the reference itself takes: 32 or the id's length for global contracts, else 0.
+// IdentifierUsage is the storage the reference itself takes: 32 or the id's length for global
+// contracts, else 0.
 func (c *AccountContract) IdentifierUsage() uint64 {
 	switch c.Kind {
 	case ContractGlobalHash:
@@ -95,7 +96,8 @@ func (c *AccountContract) DecodeBorsh(r *borsh.Reader) {
 // AccountVersion is 1 or 2.
 type AccountVersion byte
 
-// The versions. V1 can only hold a local contract or none; an account becomes V2 with its first global one, and stays.
+// The versions. V1 can only hold a local contract or none; an account becomes V2 with its first
+// global one, and stays.
 const (
 	AccountV1 AccountVersion = 1
 	AccountV2 AccountVersion = 2
@@ -150,7 +152,8 @@ func (a *Account) SetContract(c AccountContract) {
 	}
 }
 
-// LocalCodeHash returns the hash of the account's own code, zero if it has none: the code_hash of views.
+// LocalCodeHash returns the hash of the account's own code, zero if it has none: the code_hash of
+// views.
 func (a *Account) LocalCodeHash() Hash {
 	if a.Contract.Kind == ContractLocal {
 		return a.Contract.Hash
@@ -171,7 +174,8 @@ type GasKeyInfo struct {
 	NumNonces uint16
 }
 
-// AccessKey is column 2 of the trie. FunctionCall nil means full access; GasKey nil means an ordinary key.
+// AccessKey is column 2 of the trie. FunctionCall nil means full access; GasKey nil means an
+// ordinary key.
 type AccessKey struct {
 	Nonce        Nonce // 0 and unused for gas keys
 	FunctionCall *FunctionCallPermission
@@ -202,7 +206,8 @@ func readFunctionCallPermission(r *borsh.Reader) *FunctionCallPermission {
 	return p
 }
 
-// AppendBorsh appends nonce and permission (tags 0 FunctionCall, 1 FullAccess, 2 GasKeyFunctionCall, 3 GasKeyFullAccess).
+// AppendBorsh appends nonce and permission (tags 0 FunctionCall, 1 FullAccess, 2
+// GasKeyFunctionCall, 3 GasKeyFullAccess).
 func (k *AccessKey) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendUint64(b, uint64(k.Nonce))
 	switch {

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// AccountID is a valid account name; its bytes order it. Only ParseAccountID and the decoders make one from outside data.
+// AccountID is a valid account name; its bytes order it. Only ParseAccountID and the decoders make
+// one from outside data.
 type AccountID string
 
 // SystemAccount is the predecessor of refunds and the receiver of global contract distributions.
@@ -47,7 +48,8 @@ func (e *AccountIDError) Error() string {
 // Unwrap returns the kind.
 func (e *AccountIDError) Unwrap() error { return e.Kind }
 
-// ParseAccountID checks the rules of near-account-id 2.0.0: 2 to 64 bytes of [a-z0-9], single separators - _ . between.
+// ParseAccountID checks the rules of near-account-id 2.0.0: 2 to 64 bytes of [a-z0-9], single
+// separators - _ . between.
 func ParseAccountID(text string) (AccountID, error) {
 	if len(text) < MinAccountIDLen {
 		return "", ErrAccountIDTooShort

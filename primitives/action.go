@@ -110,7 +110,8 @@ const (
 	GlobalByAccountID GlobalDeployMode = 1
 )
 
-// GlobalContractID names global code by hash, or by the account that deployed it when Account is not empty.
+// GlobalContractID names global code by hash, or by the account that deployed it when Account is
+// not empty.
 type GlobalContractID struct {
 	Account AccountID
 	Hash    Hash
@@ -175,8 +176,9 @@ func AppendStateEntries(b []byte, list []StateEntry) []byte {
 	})
 }
 
-// ReadStateEntries reads pairs and returns them by key. They may come in any order, and the last of a key counts: borsh-rs collects
-// them in a BTreeMap and asks for no order unless its feature de_strict_order is on, which nearcore's is not.
+// ReadStateEntries reads pairs and returns them by key. They may come in any order, and the last of
+// a key counts: borsh-rs collects them in a BTreeMap and asks for no order unless its feature
+// de_strict_order is on, which nearcore's is not.
 func ReadStateEntries(r *borsh.Reader) []StateEntry {
 	list := borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
 		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}
@@ -252,7 +254,8 @@ func (a *WithdrawFromGasKey) appendPayload(b []byte) []byte {
 	return a.Amount.AppendBorsh(a.PublicKey.AppendBorsh(b))
 }
 
-// DeployedCode returns the code that an action deploys; ok is false for the actions that deploy none.
+// DeployedCode returns the code that an action deploys; ok is false for the actions that deploy
+// none.
 func DeployedCode(a Action) (code []byte, ok bool) {
 	if local, ok := a.(*DeployContract); ok {
 		return local.Code, true
@@ -275,8 +278,9 @@ func AppendActions(b []byte, as []Action) []byte {
 	return b
 }
 
-// MaxActionsKept is how many actions of a list are kept of what a client sent (borsh.NewClientReader). It is far more than a list may have
-// (max_actions_per_receipt, 100), so that one with actions that were not kept is never valid: only their number is told.
+// MaxActionsKept is how many actions of a list are kept of what a client sent
+// (borsh.NewClientReader). It is far more than a list may have (max_actions_per_receipt, 100), so
+// that one with actions that were not kept is never valid: only their number is told.
 const MaxActionsKept = 1024
 
 // ReadActions reads a vector of actions, and keeps all.

@@ -2,14 +2,16 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// ApprovalInner is what an approval says of the tip: that this block is endorsed, or that heights above it are skipped.
+// ApprovalInner is what an approval says of the tip: that this block is endorsed, or that heights
+// above it are skipped.
 type ApprovalInner struct {
 	Endorsement Hash   // of the tip, if not Skip
 	SkipHeight  Height // of the tip, if Skip
 	Skip        bool
 }
 
-// NewApprovalInner says what an approval for target on the given tip is: an endorsement iff target follows it directly.
+// NewApprovalInner says what an approval for target on the given tip is: an endorsement iff target
+// follows it directly.
 func NewApprovalInner(tip Hash, tipHeight, target Height) ApprovalInner {
 	if target == tipHeight+1 {
 		return ApprovalInner{Endorsement: tip}
@@ -64,7 +66,8 @@ func (a *Approval) DecodeBorsh(r *borsh.Reader) {
 
 const endorsementDifferentiator = "ChunkEndorsement"
 
-// ChunkEndorsementBytes returns what a chunk validator signs, unhashed: chunk hash ‖ "ChunkEndorsement".
+// ChunkEndorsementBytes returns what a chunk validator signs, unhashed: chunk hash ‖
+// "ChunkEndorsement".
 func ChunkEndorsementBytes(chunk Hash) []byte {
 	return borsh.AppendString(append(make([]byte, 0, 52), chunk[:]...), endorsementDifferentiator)
 }

@@ -111,7 +111,8 @@ func BalanceFromBig(x *big.Int) (Balance, bool) {
 	return Balance{new(big.Int).Rsh(x, 64).Uint64(), new(big.Int).And(x, new(big.Int).SetUint64(^uint64(0))).Uint64()}, true
 }
 
-// Float64 returns the nearest float64 (ties to even), as Rust's `as f64` does. Only congestion levels use it.
+// Float64 returns the nearest float64 (ties to even), as Rust's `as f64` does. Only congestion
+// levels use it.
 func (b Balance) Float64() float64 {
 	if b.Hi == 0 {
 		return float64(b.Lo)
@@ -150,7 +151,8 @@ func (b *Balance) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseBalance reads decimal digits with an optional plus sign, as Rust's u128::from_str; the errors carry its texts.
+// ParseBalance reads decimal digits with an optional plus sign, as Rust's u128::from_str; the
+// errors carry its texts.
 func ParseBalance(text string) (Balance, error) {
 	digits := text
 	if len(digits) > 1 && digits[0] == '+' {

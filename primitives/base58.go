@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// Base58 with the Bitcoin alphabet, as bs58 0.4 reads and writes it. Ten digits fit a machine word (58^10 < 2^59), so
-// both directions work on 64-bit limbs: the 1952 bytes of an ML-DSA key cost a quarter of a million word operations,
-// not ten million byte operations.
+// Base58 with the Bitcoin alphabet, as bs58 0.4 reads and writes it. Ten digits fit a machine word
+// (58^10 < 2^59), so both directions work on 64-bit limbs: the 1952 bytes of an ML-DSA key cost a
+// quarter of a million word operations, not ten million byte operations.
 const (
 	base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 	base58Group    = 10
@@ -28,7 +28,8 @@ var base58Digit, base58Power = func() (digit [128]byte, power [base58Group + 1]u
 	return digit, power
 }()
 
-// errBase58TooLong says that the value does not fit the expected number of bytes (bs58: BufferTooSmall).
+// errBase58TooLong says that the value does not fit the expected number of bytes (bs58:
+// BufferTooSmall).
 var errBase58TooLong = errors.New("buffer provided to decode base58 encoded string into was too small")
 
 // base58CharError is a character outside the alphabet; the texts are bs58's, seen by RPC clients.
@@ -63,8 +64,8 @@ func rustCharDebug(c byte) string {
 	return "'" + string(rune(c)) + "'"
 }
 
-// base58Decode decodes text into at most size bytes. As in bs58 the first trouble from the left wins: a bad character
-// behind the point where the value has outgrown size is not reported.
+// base58Decode decodes text into at most size bytes. As in bs58 the first trouble from the left
+// wins: a bad character behind the point where the value has outgrown size is not reported.
 func base58Decode(text string, size int) ([]byte, error) {
 	var small [9]uint64 // enough for secp256k1 signatures
 	limbs := small[:0]  // little-endian

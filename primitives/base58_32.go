@@ -6,9 +6,10 @@ import (
 	"math/bits"
 )
 
-// Thirty-two bytes, which hashes and most keys have, are written by tables: the number is taken as eight words of 32 bits, of each of which it is known
-// what it is in digits of 58^5, so that one word's part is added by multiplications that wait for nothing, and carries follow once for all. It is the way
-// of Firedancer's fd_base58; every sum stays below 2^64 (TestBase58Table).
+// Thirty-two bytes, which hashes and most keys have, are written by tables: the number is taken as
+// eight words of 32 bits, of each of which it is known what it is in digits of 58^5, so that one
+// word's part is added by multiplications that wait for nothing, and carries follow once for all.
+// It is the way of Firedancer's fd_base58; every sum stays below 2^64 (TestBase58Table).
 const (
 	base58Fifth  = 58 * 58 * 58 * 58 * 58 // 2^29.3
 	base58Fifths = 9                      // 58^45 > 2^256

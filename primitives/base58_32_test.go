@@ -9,7 +9,8 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// TestBase58Table: no sum over the words of 32 bytes passes 2^64, the carry from the digit behind it counted, and the tables say what they are to.
+// TestBase58Table: no sum over the words of 32 bytes passes 2^64, the carry from the digit behind
+// it counted, and the tables say what they are to.
 func TestBase58Table(t *testing.T) {
 	carry := new(big.Int)
 	for j := base58Fifths - 1; j >= 0; j-- {
@@ -36,7 +37,8 @@ func TestBase58Table(t *testing.T) {
 	}
 }
 
-// TestBase58Of32: the texts are those of the library, at both ends, beside each power of two, and with any number of leading zeros.
+// TestBase58Of32: the texts are those of the library, at both ends, beside each power of two, and
+// with any number of leading zeros.
 func TestBase58Of32(t *testing.T) {
 	check := func(raw [32]byte) {
 		t.Helper()

@@ -6,16 +6,19 @@ import (
 	"fmt"
 )
 
-// Base64Error is a refusal of base64 text in the words of the base64 crate 0.21.0, which nearcore shows to its clients.
+// Base64Error is a refusal of base64 text in the words of the base64 crate 0.21.0, which nearcore
+// shows to its clients.
 type Base64Error struct{ Text string }
 
 func (e *Base64Error) Error() string { return e.Text }
 
-// DecodeBase64 decodes standard base64 with canonical padding, as nearcore reads signed transactions. The error is a *Base64Error.
+// DecodeBase64 decodes standard base64 with canonical padding, as nearcore reads signed
+// transactions. The error is a *Base64Error.
 func DecodeBase64(text []byte) ([]byte, error) { return decodeBase64(text, true) }
 
-// DecodeBase64AnyPadding decodes standard base64 whose padding may be missing or too short, as nearcore reads every other field
-// (serde_with's Base64 uses the crate's PAD_INDIFFERENT). Padding that is there must stand at the end. The error is a *Base64Error.
+// DecodeBase64AnyPadding decodes standard base64 whose padding may be missing or too short, as
+// nearcore reads every other field (serde_with's Base64 uses the crate's PAD_INDIFFERENT). Padding
+// that is there must stand at the end. The error is a *Base64Error.
 func DecodeBase64AnyPadding(text []byte) ([]byte, error) { return decodeBase64(text, false) }
 
 func decodeBase64(text []byte, padded bool) ([]byte, error) {
@@ -50,8 +53,9 @@ func base64Value(c byte) (v byte, ok bool) {
 	return 0, false
 }
 
-// base64Fault returns what is wrong with a text, nil for nothing: the crate's checks in its order. It looks at the length, at all but the
-// last up to eight bytes, then at those with regard to padding.
+// base64Fault returns what is wrong with a text, nil for nothing: the crate's checks in its order.
+// It looks at the length, at all but the last up to eight bytes, then at those with regard to
+// padding.
 func base64Fault(text []byte, padded bool) error {
 	fault := func(format string, args ...any) error { return &Base64Error{fmt.Sprintf(format, args...)} }
 	badByte := func(i int) error { return fault("Invalid byte %d, offset %d.", text[i], i) }

@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// PartialMerkleTree is the block Merkle tree reduced to what appending needs: the roots of its full subtrees, largest
-// first, one for each binary 1 of the size. Its leaves are block hashes themselves. The tree kept for a block holds the
-// block's ancestors and not the block: its root is the header's block_merkle_root, its size the header's
-// block_ordinal - 1 (nearcore core/primitives/src/merkle.rs:161). The zero value is the empty tree.
+// PartialMerkleTree is the block Merkle tree reduced to what appending needs: the roots of its full
+// subtrees, largest first, one for each binary 1 of the size. Its leaves are block hashes
+// themselves. The tree kept for a block holds the block's ancestors and not the block: its root is
+// the header's block_merkle_root, its size the header's block_ordinal - 1 (nearcore
+// core/primitives/src/merkle.rs:161). The zero value is the empty tree.
 type PartialMerkleTree struct {
 	path []Hash
 	size uint64
@@ -80,16 +81,17 @@ func (t *PartialMerkleTree) DecodeBorsh(r *borsh.Reader) {
 
 // BlockMerkleSource is what the store knows about the blocks of the canonical chain.
 type BlockMerkleSource interface {
-	// BlockMerkleTree returns the tree over the ancestors of a block; its size is the block's place as a leaf.
+	// BlockMerkleTree returns the tree over the ancestors of a block; its size is the block's place
+	// as a leaf.
 	BlockMerkleTree(block Hash) (*PartialMerkleTree, error)
-	// BlockAtLeaf returns the block that is the given leaf of the tree: the one with block_ordinal leaf+1 (0: genesis).
-	// nearcore's store keeps this number as "ordinal".
+	// BlockAtLeaf returns the block that is the given leaf of the tree: the one with block_ordinal
+	// leaf+1 (0: genesis). nearcore's store keeps this number as "ordinal".
 	BlockAtLeaf(leaf uint64) (Hash, error)
 }
 
-// BlockMerkleProof proves that block is a leaf of head's block Merkle tree: the path from block's hash to head's
-// block_merkle_root. It is empty for head itself. It reads O(log n) trees and hashes, none of a block before block or
-// after head (nearcore core/store/src/merkle_proof.rs).
+// BlockMerkleProof proves that block is a leaf of head's block Merkle tree: the path from block's
+// hash to head's block_merkle_root. It is empty for head itself. It reads O(log n) trees and
+// hashes, none of a block before block or after head (nearcore core/store/src/merkle_proof.rs).
 func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, error) {
 	leafTree, err := src.BlockMerkleTree(block)
 	if err != nil {
@@ -110,7 +112,8 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 	for level := 0; (n-1)>>level > 0; level++ {
 		index := leaf >> level
 		if index%2 == 1 {
-			// The left sibling is a full subtree: it stands in the tree of the last block of ours at this level.
+			// The left sibling is a full subtree: it stands in the tree of the last block of ours
+			// at this level.
 			last := min((index+1)<<level, n) - 1
 			root, err := fullSubtree(src, last, level)
 			if err != nil {
@@ -122,7 +125,8 @@ func BlockMerkleProof(src BlockMerkleSource, block, head Hash) (MerklePath, erro
 		if index+1 > (n-1)>>level {
 			continue // no right sibling: the node moves up alone
 		}
-		// The right sibling, full or not, is its last block combined with what that block's tree has below this level.
+		// The right sibling, full or not, is its last block combined with what that block's tree
+		// has below this level.
 		last := min((index+2)<<level, n) - 1
 		root, err := src.BlockAtLeaf(last)
 		if err != nil {
@@ -156,7 +160,8 @@ func treeAtLeaf(src BlockMerkleSource, leaf uint64) (*PartialMerkleTree, error) 
 	return tree, nil
 }
 
-// fullSubtree returns the root of the full subtree of the given level in the tree of the block at a leaf.
+// fullSubtree returns the root of the full subtree of the given level in the tree of the block at a
+// leaf.
 func fullSubtree(src BlockMerkleSource, leaf uint64, level int) (root Hash, err error) {
 	tree, err := treeAtLeaf(src, leaf)
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// minChallenge is the least that a challenge takes: one of two empty headers, an account's name of two bytes and a signature.
+// minChallenge is the least that a challenge takes: one of two empty headers, an account's name of
+// two bytes and a signature.
 const minChallenge = 1 + 4 + 4 + 4 + 2 + 65
 
-// readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs), and returns its bytes; nil: it is empty. Nothing is done with them any
-// more, but a body that has some is valid, and its hash covers them: they are looked at for where they end.
+// readChallenges reads a vector of challenges (nearcore core/primitives/src/challenge.rs), and
+// returns its bytes; nil: it is empty. Nothing is done with them any more, but a body that has some
+// is valid, and its hash covers them: they are looked at for where they end.
 func readChallenges(r *borsh.Reader) []byte {
 	raw := r.Rest()
 	n := r.Len(minChallenge)

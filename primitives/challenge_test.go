@@ -50,7 +50,8 @@ func challenges() (out [][]byte) {
 	return out
 }
 
-// TestChallenges: a body is read with challenges of any kind in it, which nobody looks at, and its hash covers them. What does not end is refused.
+// TestChallenges: a body is read with challenges of any kind in it, which nobody looks at, and its
+// hash covers them. What does not end is refused.
 func TestChallenges(t *testing.T) {
 	list := challenges()
 	all := borsh.AppendUint32(nil, uint32(len(list)))
@@ -97,7 +98,8 @@ func sampleBlocks() []*Block {
 	return out
 }
 
-// TestHeaderForms: what is read is what was written, and V5 with challenges, which no chain has, is refused.
+// TestHeaderForms: what is read is what was written, and V5 with challenges, which no chain has, is
+// refused.
 func TestHeaderForms(t *testing.T) {
 	seen := map[Hash]bool{}
 	for _, b := range sampleBlocks()[:3] {

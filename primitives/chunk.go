@@ -2,7 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// CongestionInfo is a shard's load as its chunk header carries it (nearcore congestion_info.rs, V1).
+// CongestionInfo is a shard's load as its chunk header carries it (nearcore congestion_info.rs,
+// V1).
 type CongestionInfo struct {
 	DelayedReceiptsGas  Balance // u128 of gas
 	BufferedReceiptsGas Balance // u128 of gas
@@ -26,7 +27,8 @@ func (c *CongestionInfo) DecodeBorsh(r *borsh.Reader) {
 	c.ReceiptBytes, c.AllowedShard = r.Uint64(), r.Uint16()
 }
 
-// BandwidthRequest asks to send receipts to a shard; each bit of Bitmap selects one of 40 sizes, low bit first.
+// BandwidthRequest asks to send receipts to a shard; each bit of Bitmap selects one of 40 sizes,
+// low bit first.
 type BandwidthRequest struct {
 	ToShard uint16
 	Bitmap  [5]byte
@@ -52,7 +54,8 @@ func ReadBandwidthRequests(r *borsh.Reader) []BandwidthRequest {
 	})
 }
 
-// TrieSplit proposes where a shard could be cut: the first account of the right half, and the memory of both.
+// TrieSplit proposes where a shard could be cut: the first account of the right half, and the
+// memory of both.
 type TrieSplit struct {
 	Boundary    AccountID
 	LeftMemory  uint64
@@ -72,15 +75,16 @@ func (s *TrieSplit) DecodeBorsh(r *borsh.Reader) {
 // ChunkInnerVersion is the tag of a chunk header's inner part.
 type ChunkInnerVersion byte
 
-// Versions of the inner part. V5 is that of protocol 85 and 86; V4 (no ProposedSplit) is still decoded and belongs to 84;
-// V1 is that of mainnet's genesis and is written only.
+// Versions of the inner part. V5 is that of protocol 85 and 86; V4 (no ProposedSplit) is still
+// decoded and belongs to 84; V1 is that of mainnet's genesis and is written only.
 const (
 	ChunkInnerV1 ChunkInnerVersion = 0
 	ChunkInnerV4 ChunkInnerVersion = 3
 	ChunkInnerV5 ChunkInnerVersion = 4
 )
 
-// ChunkHeaderInner is what a chunk's hash covers. The "prev" fields describe the chunk before, applied in PrevBlockHash.
+// ChunkHeaderInner is what a chunk's hash covers. The "prev" fields describe the chunk before,
+// applied in PrevBlockHash.
 type ChunkHeaderInner struct {
 	Version                  ChunkInnerVersion
 	PrevBlockHash            Hash
@@ -203,7 +207,8 @@ func ReadChunkHeaders(r *borsh.Reader) []*ChunkHeader {
 	})
 }
 
-// ChunkBody is what the Reed–Solomon parts carry: transactions, and the receipts that the chunk before sent out.
+// ChunkBody is what the Reed–Solomon parts carry: transactions, and the receipts that the chunk
+// before sent out.
 type ChunkBody struct {
 	Transactions         []*SignedTransaction
 	PrevOutgoingReceipts []*Receipt
@@ -224,11 +229,12 @@ type Chunk struct {
 	Hash   Hash
 	Header ChunkHeader
 	ChunkBody
-	// Proofs are there instead of the body for a node that does not hold the shard: the receipts that the chunk brings to the
-	// shards that the node holds. They are no part of the encoding.
+	// Proofs are there instead of the body for a node that does not hold the shard: the receipts
+	// that the chunk brings to the shards that the node holds. They are no part of the encoding.
 	Proofs []ReceiptProof
-	// Whole is the hash of the header whose roots and length this body was seen to have, by who has coded it or put it together of its parts; zero:
-	// nobody has looked. It is no part of the encoding either.
+	// Whole is the hash of the header whose roots and length this body was seen to have, by who has
+	// coded it or put it together of its parts; zero: nobody has looked. It is no part of the
+	// encoding either.
 	Whole Hash
 }
 

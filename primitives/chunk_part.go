@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ChunkPart is one part of a chunk's coded body, with what proves it in encoded_merkle_root (nearcore PartialEncodedChunkPart).
+// ChunkPart is one part of a chunk's coded body, with what proves it in encoded_merkle_root
+// (nearcore PartialEncodedChunkPart).
 type ChunkPart struct {
 	Ord   uint64
 	Part  []byte // aliases what was decoded
@@ -52,7 +53,8 @@ func ReadChunkParts(r *borsh.Reader) []ChunkPart {
 	})
 }
 
-// PartialChunk is what a chunk's producer sends of it: parts, and proofs of the receipts that it brings (nearcore PartialEncodedChunk V2).
+// PartialChunk is what a chunk's producer sends of it: parts, and proofs of the receipts that it
+// brings (nearcore PartialEncodedChunk V2).
 type PartialChunk struct {
 	Header   ChunkHeader
 	Parts    []ChunkPart
@@ -74,11 +76,13 @@ func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
 	c.Parts, c.Receipts = ReadChunkParts(r), ReadReceiptProofs(r)
 }
 
-// InnerHash is the hash of a header's inner part, which makes the chunk's hash with EncodedMerkleRoot.
+// InnerHash is the hash of a header's inner part, which makes the chunk's hash with
+// EncodedMerkleRoot.
 func (h *ChunkHeaderInner) InnerHash() Hash { return hashOf(h.appendInner) }
 
-// ChunkForward are the parts that one owner passes on (nearcore PartialEncodedChunkForwardMsg). It may come before the header: what is in
-// it of that suffices to check the parts, and who has made them.
+// ChunkForward are the parts that one owner passes on (nearcore PartialEncodedChunkForwardMsg). It
+// may come before the header: what is in it of that suffices to check the parts, and who has made
+// them.
 type ChunkForward struct {
 	ChunkHash     Hash
 	InnerHash     Hash

@@ -2,8 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// NEP-461 discriminants: what is signed begins with one of these, so that no delegate action can pass as a transaction
-// (nearcore core/primitives/src/signable_message.rs).
+// NEP-461 discriminants: what is signed begins with one of these, so that no delegate action can
+// pass as a transaction (nearcore core/primitives/src/signable_message.rs).
 const (
 	delegateDiscriminant   uint32 = 1<<30 + 366
 	delegateV2Discriminant uint32 = 1<<30 + 611

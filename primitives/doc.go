@@ -1,5 +1,5 @@
-// Package primitives holds the protocol's values and their bytes: hashes, names, keys, transactions, receipts,
-// outcomes, headers, blocks, chunks and votes.
+// Package primitives holds the protocol's values and their bytes: hashes, names, keys,
+// transactions, receipts, outcomes, headers, blocks, chunks and votes.
 //
 //	in      bytes (DecodeBorsh), text (Parse...), or Go values
 //	out     bytes (AppendBorsh), text (String), hashes and ids

@@ -163,8 +163,8 @@ func (e *ActionErrorKind) Unwrap() error {
 	return nil
 }
 
-// ActionError is a failed action's error. Index counts from 0; nil stands with errors of the receipt as a whole, like
-// LackBalanceForState after its last action.
+// ActionError is a failed action's error. Index counts from 0; nil stands with errors of the
+// receipt as a whole, like LackBalanceForState after its last action.
 type ActionError struct {
 	Index *uint64
 	Kind  ActionErrorKind

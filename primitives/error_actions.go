@@ -1,6 +1,7 @@
 package primitives
 
-// ActionsValidationTag names a variant of ActionsValidationError. A tag is itself an error, for errors.Is.
+// ActionsValidationTag names a variant of ActionsValidationError. A tag is itself an error, for
+// errors.Is.
 type ActionsValidationTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:382).
@@ -28,7 +29,8 @@ const (
 	ActionsTotalNumberOfDeploysExceeded                                      // Count, Limit
 )
 
-// ActionsValidationError says why a list of actions is refused before any runs. Which fields count is noted beside the tags.
+// ActionsValidationError says why a list of actions is refused before any runs. Which fields count
+// is noted beside the tags.
 type ActionsValidationError struct {
 	Tag             ActionsValidationTag
 	PrepaidGas      Gas

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Nodes tell each other of errors in borsh: a variant's tag, and its fields in the order in which nearcore declares them. The tables of the JSON serve
-// that too. What neard has and this node has no form of, HostError alone, is refused.
+// Nodes tell each other of errors in borsh: a variant's tag, and its fields in the order in which
+// nearcore declares them. The tables of the JSON serve that too. What neard has and this node has
+// no form of, HostError alone, is refused.
 
 // errBorsh is a value that writes and reads its own borsh.
 type errBorsh interface {
@@ -19,7 +20,8 @@ type errBorsh interface {
 	DecodeBorsh(r *borsh.Reader)
 }
 
-// inOrder are the fields of a variant as they stand in borsh; maybe tells which of them may be absent.
+// inOrder are the fields of a variant as they stand in borsh; maybe tells which of them may be
+// absent.
 func (row *errRow[E]) inOrder(e *E) (out []errField, maybe []bool) {
 	switch {
 	case row.inner != nil:

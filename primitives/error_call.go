@@ -3,9 +3,10 @@ package primitives
 // FunctionCallTag names a variant of FunctionCallError. A tag is itself an error, for errors.Is.
 type FunctionCallTag byte
 
-// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs FunctionCallError). New executions
-// make CallCompilation, CallMethodResolve and CallExecution only; nearcore keeps the others to read its history, and
-// HostError (5) is not here: no chain that we can execute has one.
+// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs
+// FunctionCallError). New executions make CallCompilation, CallMethodResolve and CallExecution
+// only; nearcore keeps the others to read its history, and HostError (5) is not here: no chain that
+// we can execute has one.
 const (
 	CallCompilation   FunctionCallTag = iota // Compilation
 	CallLink                                 // Message

@@ -7,12 +7,14 @@ import (
 	"strconv"
 )
 
-// The protocol's errors are Rust enums whose JSON clients read. Each is here one flat struct: a tag and the fields of all
-// its variants, of which the tag says which count. One table per enum (error_*.go) names every variant and its fields and
-// serves encoding, decoding and the test against nearcore's OpenAPI document.
+// The protocol's errors are Rust enums whose JSON clients read. Each is here one flat struct: a tag
+// and the fields of all its variants, of which the tag says which count. One table per enum
+// (error_*.go) names every variant and its fields and serves encoding, decoding and the test
+// against nearcore's OpenAPI document.
 //
-// In JSON a variant without fields is its name as a string; one that wraps a value is {"Name": value}; one with fields is
-// {"Name": {fields}}, keys in alphabetical order at every depth, as nearcore's RPC prints them. Balances are strings.
+// In JSON a variant without fields is its name as a string; one that wraps a value is {"Name":
+// value}; one with fields is {"Name": {fields}}, keys in alphabetical order at every depth, as
+// nearcore's RPC prints them. Balances are strings.
 
 // errField is a field of a variant: its JSON name and a pointer to where its value is.
 type errField struct {
@@ -20,12 +22,15 @@ type errField struct {
 	at   any
 }
 
-// errRow describes a variant. One of fields and inner is set, or none for a variant that is only a name.
+// errRow describes a variant. One of fields and inner is set, or none for a variant that is only a
+// name.
 type errRow[E any] struct {
 	name   string
 	fields func(*E) []errField // in alphabetical order
-	order  string              // of the fields in borsh, by their places in fields; "": the same. ? stands before one that may be absent
-	inner  func(*E) any        // pointer to the wrapped value
+	// of the fields in borsh, by their places in fields; "": the same. ? stands before one that may
+	// be absent
+	order string
+	inner func(*E) any // pointer to the wrapped value
 }
 
 // jsonAppender is a value that writes its own JSON.
@@ -39,7 +44,8 @@ func errName[E any](rows []errRow[E], enum string, tag int) string {
 	return fmt.Sprintf("%s(%d)", enum, tag)
 }
 
-// appendError appends e's JSON. It panics at a tag that the table doesn't have: such a value is a bug of its maker.
+// appendError appends e's JSON. It panics at a tag that the table doesn't have: such a value is a
+// bug of its maker.
 func appendError[E any](b []byte, rows []errRow[E], tag int, e *E) []byte {
 	if tag >= len(rows) || rows[tag].name == "" {
 		panic(fmt.Sprintf("primitives: no variant %d of %T", tag, *e))
@@ -103,7 +109,8 @@ func appendErrValue(b []byte, at any) []byte {
 // errJSON is wrapped by every refusal of an error's JSON.
 var errJSON = errors.New("primitives: invalid JSON of an error")
 
-// decodeError reads JSON into e and returns the variant's tag. Unknown fields are ignored, missing ones refused.
+// decodeError reads JSON into e and returns the variant's tag. Unknown fields are ignored, missing
+// ones refused.
 func decodeError[E any](in []byte, rows []errRow[E], e *E) (tag int, err error) {
 	var name string
 	var value json.RawMessage
@@ -184,8 +191,8 @@ func (g *GlobalContractID) UnmarshalJSON(in []byte) error {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendJSONString appends s in quotes, escaped as serde_json does: the quote, the backslash and control characters below
-// 0x20 only. s must be UTF-8.
+// AppendJSONString appends s in quotes, escaped as serde_json does: the quote, the backslash and
+// control characters below 0x20 only. s must be UTF-8.
 func AppendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0

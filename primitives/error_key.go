@@ -1,6 +1,7 @@
 package primitives
 
-// InvalidAccessKeyTag names a variant of InvalidAccessKeyError. A tag is itself an error, for errors.Is.
+// InvalidAccessKeyTag names a variant of InvalidAccessKeyError. A tag is itself an error, for
+// errors.Is.
 type InvalidAccessKeyTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:341).

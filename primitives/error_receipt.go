@@ -1,6 +1,7 @@
 package primitives
 
-// ReceiptValidationTag names a variant of ReceiptValidationError. A tag is itself an error, for errors.Is.
+// ReceiptValidationTag names a variant of ReceiptValidationError. A tag is itself an error, for
+// errors.Is.
 type ReceiptValidationTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:488).
@@ -16,7 +17,8 @@ const (
 	ReceiptInvalidRefundTo                                           // AccountID
 )
 
-// ReceiptValidationError says why a receipt may not exist. Which fields count is noted beside the tags.
+// ReceiptValidationError says why a receipt may not exist. Which fields count is noted beside the
+// tags.
 type ReceiptValidationError struct {
 	Tag       ReceiptValidationTag
 	AccountID string // text that is no valid id

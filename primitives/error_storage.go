@@ -13,15 +13,16 @@ const (
 	StorageMemTrieLoading                          // Text
 )
 
-// StorageError says that the state can't be read or contradicts itself. It is a fault of the node, not of a transaction.
+// StorageError says that the state can't be read or contradicts itself. It is a fault of the node,
+// not of a transaction.
 type StorageError struct {
 	Tag  StorageTag
 	Trie MissingTrieValue
 	Text string
 }
 
-// MissingTrieValue is a node or value that the storage doesn't have. Context is where it was looked for: TrieIterator,
-// TriePrefetchingStorage, TrieMemoryPartialStorage or TrieStorage.
+// MissingTrieValue is a node or value that the storage doesn't have. Context is where it was looked
+// for: TrieIterator, TriePrefetchingStorage, TrieMemoryPartialStorage or TrieStorage.
 type MissingTrieValue struct {
 	Context string
 	Hash    Hash

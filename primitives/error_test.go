@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// testdata/error_variants.json lists what nearcore's OpenAPI document (1.2.11, commit f0c7706f1) says of each enum:
-// variant -> null (a bare name), field -> type, or the type it wraps.
+// testdata/error_variants.json lists what nearcore's OpenAPI document (1.2.11, commit f0c7706f1)
+// says of each enum: variant -> null (a bare name), field -> type, or the type it wraps.
 func TestErrorTablesMatchOpenAPI(t *testing.T) {
 	in, err := os.ReadFile("testdata/error_variants.json")
 	if err != nil {
@@ -97,8 +97,8 @@ func typeOf(at any) string {
 	return reflect.TypeOf(at).Elem().Name()
 }
 
-// testdata/failures.jsonl has one failure of each shape that neard recorded (f0c7706f1, protocol 86), keys in
-// alphabetical order as its RPC prints them.
+// testdata/failures.jsonl has one failure of each shape that neard recorded (f0c7706f1, protocol
+// 86), keys in alphabetical order as its RPC prints them.
 func TestTxExecutionErrorRecorded(t *testing.T) {
 	in, err := os.ReadFile("testdata/failures.jsonl")
 	if err != nil {
@@ -169,7 +169,8 @@ func TestErrorRoundTrip(t *testing.T) {
 			Identifier: GlobalContractID{Account: "g.near"}, FunctionCall: &FunctionCallError{Tag: CallExecution}, AccessKey: &InvalidAccessKeyError{Tag: KeyRequiresFullAccess},
 			Receipt: &ReceiptValidationError{}, Stake: Yocto(1), Locked: Yocto(2), Balance: Yocto(3)}}})
 	}
-	roundTrip(TxExecutionError{Action: &ActionError{Kind: ActionErrorKind{Tag: ActionGasKeyBalanceTooHigh, AccountID: "a.near"}}}) // without a key
+	// without a key
+	roundTrip(TxExecutionError{Action: &ActionError{Kind: ActionErrorKind{Tag: ActionGasKeyBalanceTooHigh, AccountID: "a.near"}}})
 	for tag, row := range functionCallRows {
 		if row.name != "" {
 			e := &FunctionCallError{Tag: FunctionCallTag(tag), Compilation: &CompilationError{AccountID: "a.near"}, Message: "Smart contract panicked: \"x\"\n", Trap: TrapGeneric, Method: MethodNotFound}

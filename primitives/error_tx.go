@@ -2,7 +2,8 @@ package primitives
 
 import "encoding/json"
 
-// InvalidTxTag names a variant of InvalidTxError. A tag is itself an error, so that errors.Is(err, TxExpired) works.
+// InvalidTxTag names a variant of InvalidTxError. A tag is itself an error, so that errors.Is(err,
+// TxExpired) works.
 type InvalidTxTag byte
 
 // The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:221).
@@ -30,7 +31,8 @@ const (
 	TxNotEnoughBalanceForDeposit                     // SignerID, Balance, Cost, Reason
 )
 
-// InvalidTxError says why a transaction can't become a receipt. Which fields count is noted beside the tags.
+// InvalidTxError says why a transaction can't become a receipt. Which fields count is noted beside
+// the tags.
 type InvalidTxError struct {
 	Tag             InvalidTxTag
 	AccessKey       *InvalidAccessKeyError
@@ -148,7 +150,8 @@ func (e *InvalidTxError) Unwrap() error {
 	return nil
 }
 
-// DepositCostFailureReason says why a gas key's transaction was charged for gas although its deposits could not be paid.
+// DepositCostFailureReason says why a gas key's transaction was charged for gas although its
+// deposits could not be paid.
 type DepositCostFailureReason byte
 
 // The reasons.

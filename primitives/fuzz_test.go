@@ -15,8 +15,9 @@ type codec interface {
 	borsh.Decoder
 }
 
-// arrives fuzzes the decoder of something that peers, clients or the disk hand to the node: every input is refused, or is
-// the one encoding of its value, but for the order of a state init; and what is allocated stays within a multiple of the input, whatever lengths it claims.
+// arrives fuzzes the decoder of something that peers, clients or the disk hand to the node: every
+// input is refused, or is the one encoding of its value, but for the order of a state init; and
+// what is allocated stays within a multiple of the input, whatever lengths it claims.
 func arrives[T any, P interface {
 	*T
 	codec
@@ -109,8 +110,8 @@ func FuzzLightClientBlock(f *testing.F) {
 		&LightClientBlock{InnerLite: h.BlockHeaderInnerLite, NextBPs: h.PrevValidatorProposals, ApprovalsAfterNext: h.Approvals})
 }
 
-// FuzzReconstruct: parts of a chunk that arrive damaged give its body back or an error, never a panic, and a body that
-// comes back codes to the same parts.
+// FuzzReconstruct: parts of a chunk that arrive damaged give its body back or an error, never a
+// panic, and a body that comes back codes to the same parts.
 func FuzzReconstruct(f *testing.F) {
 	f.Add([]byte("a chunk's body"), uint8(4), uint8(12), uint64(0x0ff0), uint64(14))
 	f.Add([]byte{}, uint8(1), uint8(2), uint64(1), uint64(1)<<40)
@@ -232,7 +233,8 @@ func TestLengthsThatLie(t *testing.T) {
 	}
 }
 
-// TestShortestItems: the least sizes that counts are checked against are not larger than real items.
+// TestShortestItems: the least sizes that counts are checked against are not larger than real
+// items.
 func TestShortestItems(t *testing.T) {
 	g := &Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &GlobalContractDistribution{ID: GlobalContractID{Account: "cc"}}}
 	d := &Receipt{PredecessorID: "aa", ReceiverID: "bb", Body: &DataReceipt{}}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzHashText: what a hash is written as is read as it by both readers; and what is read as a hash is written as it came: no hash has two texts.
+// FuzzHashText: what a hash is written as is read as it by both readers; and what is read as a hash
+// is written as it came: no hash has two texts.
 func FuzzHashText(f *testing.F) {
 	for zeros := range 33 {
 		f.Add(append(make([]byte, zeros), bytes.Repeat([]byte{0xff}, 32-zeros)...), strings.Repeat("1", zeros))

@@ -5,8 +5,9 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is what producers write in protocol 85 and 86. V5 is that of the versions before, V7 that of a later one; nobody is refused for them (nearcore chain.rs
-// validate_header asks for no form). V1 is that of mainnet's genesis and is written only.
+// V6 is what producers write in protocol 85 and 86. V5 is that of the versions before, V7 that of a
+// later one; nobody is refused for them (nearcore chain.rs validate_header asks for no form). V1 is
+// that of mainnet's genesis and is written only.
 const (
 	HeaderV1 HeaderVersion = 0
 	HeaderV5 HeaderVersion = 4
@@ -14,10 +15,12 @@ const (
 	HeaderV7 HeaderVersion = 6
 )
 
-// EndorsementStats is what V7 says of a validator's endorsements, which nobody reads in protocol 85 and 86.
+// EndorsementStats is what V7 says of a validator's endorsements, which nobody reads in protocol 85
+// and 86.
 type EndorsementStats struct{ Produced, Expected uint32 }
 
-// BlockHeaderInnerLite is the part of a header that light clients keep (nearcore core/primitives/src/block_header.rs).
+// BlockHeaderInnerLite is the part of a header that light clients keep (nearcore
+// core/primitives/src/block_header.rs).
 type BlockHeaderInnerLite struct {
 	Height          Height
 	EpochID         EpochID
@@ -35,8 +38,9 @@ type ShardSplit struct {
 	Boundary AccountID
 }
 
-// BlockHeaderInnerRest is the part of a header that light clients see only as a hash. Its layout is that of V6;
-// ChunksIncluded and the absence of BlockBodyHash, BlockOrdinal, PrevHeight and all after LatestProtocolVersion make V1.
+// BlockHeaderInnerRest is the part of a header that light clients see only as a hash. Its layout is
+// that of V6; ChunksIncluded and the absence of BlockBodyHash, BlockOrdinal, PrevHeight and all
+// after LatestProtocolVersion make V1.
 type BlockHeaderInnerRest struct {
 	BlockBodyHash                 Hash
 	PrevChunkOutgoingReceiptsRoot Hash
@@ -181,7 +185,8 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	return b
 }
 
-// decodeVersion reads the layout of V5, V6 or V7. A header with challenges is valid nowhere (nearcore chain.rs:871).
+// decodeVersion reads the layout of V5, V6 or V7. A header with challenges is valid nowhere
+// (nearcore chain.rs:871).
 func (x *BlockHeaderInnerRest) decodeVersion(r *borsh.Reader, v HeaderVersion) {
 	x.BlockBodyHash, x.PrevChunkOutgoingReceiptsRoot = ReadHash(r), ReadHash(r)
 	x.ChunkHeadersRoot, x.ChunkTxRoot = ReadHash(r), ReadHash(r)

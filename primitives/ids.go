@@ -2,7 +2,8 @@ package primitives
 
 import "encoding/binary"
 
-// childHash is the one formula of derived ids: H(base ‖ u64 height ‖ u64 salt) (nearcore core/primitives/src/utils.rs:270).
+// childHash is the one formula of derived ids: H(base ‖ u64 height ‖ u64 salt) (nearcore
+// core/primitives/src/utils.rs:270).
 func childHash(base Hash, height Height, salt uint64) Hash {
 	var b [48]byte
 	copy(b[:32], base[:])
@@ -11,10 +12,12 @@ func childHash(base Hash, height Height, salt uint64) Hash {
 	return HashBytes(b[:])
 }
 
-// ReceiptIDFromTransaction is the id of the receipt a transaction becomes in the block of the given height.
+// ReceiptIDFromTransaction is the id of the receipt a transaction becomes in the block of the given
+// height.
 func ReceiptIDFromTransaction(tx Hash, height Height) Hash { return childHash(tx, height, 0) }
 
-// ReceiptIDFromReceipt is the id of a receipt's index-th new receipt, refunds and data receipts counted.
+// ReceiptIDFromReceipt is the id of a receipt's index-th new receipt, refunds and data receipts
+// counted.
 func ReceiptIDFromReceipt(parent Hash, height Height, index uint64) Hash {
 	return childHash(parent, height, index)
 }

@@ -7,9 +7,11 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Account ids that a key, an address or a state init implies (nearcore core/primitives/src/utils.rs:456).
+// Account ids that a key, an address or a state init implies (nearcore
+// core/primitives/src/utils.rs:456).
 
-// NearImplicitID returns the account of an ed25519 key: its raw bytes in hex. Another scheme panics.
+// NearImplicitID returns the account of an ed25519 key: its raw bytes in hex. Another scheme
+// panics.
 func NearImplicitID(k PublicKey) AccountID {
 	if k.Type() != ED25519 {
 		panic(fmt.Sprintf("primitives: NEAR-implicit id of a %v key", k.Type()))
@@ -17,7 +19,8 @@ func NearImplicitID(k PublicKey) AccountID {
 	return AccountID(hex.EncodeToString([]byte(k.Raw())))
 }
 
-// EthImplicitID returns the account of a secp256k1 key: 0x and its Ethereum address. Another scheme panics.
+// EthImplicitID returns the account of a secp256k1 key: 0x and its Ethereum address. Another scheme
+// panics.
 func EthImplicitID(k PublicKey) AccountID {
 	if k.Type() != SECP256K1 {
 		panic(fmt.Sprintf("primitives: ETH-implicit id of a %v key", k.Type()))
@@ -37,7 +40,8 @@ func keccakAddress(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[12:])
 }
 
-// KeyOfNearImplicit returns the ed25519 key that a NEAR-implicit account stands for; false for other accounts.
+// KeyOfNearImplicit returns the ed25519 key that a NEAR-implicit account stands for; false for
+// other accounts.
 func KeyOfNearImplicit(a AccountID) (PublicKey, bool) {
 	if a.Kind() != NearImplicitAccount {
 		return "", false

@@ -8,8 +8,8 @@ var (
 	ErrJSONEnd   = errors.New("the text ends within a string or comment")
 )
 
-// StripJSONComments returns a copy of in with the comments that nearcore allows in its files (//, # and /* */) turned to
-// spaces, so that offsets and lines stay.
+// StripJSONComments returns a copy of in with the comments that nearcore allows in its files (//, #
+// and /* */) turned to spaces, so that offsets and lines stay.
 func StripJSONComments(in []byte) ([]byte, error) {
 	out := append(make([]byte, 0, len(in)), in...)
 	for i := 0; i < len(out); i++ {

@@ -7,7 +7,8 @@ import (
 // KeyType is the tag of a key or signature scheme.
 type KeyType byte
 
-// The schemes (nearcore core/crypto/src/signature.rs), and the tag that a hashed ML-DSA key has in the trie.
+// The schemes (nearcore core/crypto/src/signature.rs), and the tag that a hashed ML-DSA key has in
+// the trie.
 const (
 	ED25519     KeyType = 0
 	SECP256K1   KeyType = 1
@@ -22,15 +23,16 @@ var (
 	signatureLen = [numKeyTypes]int{64, 65, 3309}
 )
 
-// PublicKey is the borsh form of a public key, tag ‖ raw bytes, kept as a string so that it compares, hashes and costs
-// one word to pass. Only parsers and decoders make one; the empty string is no key.
+// PublicKey is the borsh form of a public key, tag ‖ raw bytes, kept as a string so that it
+// compares, hashes and costs one word to pass. Only parsers and decoders make one; the empty string
+// is no key.
 type PublicKey string
 
 // Signature is the borsh form of a signature, tag ‖ raw bytes.
 type Signature string
 
-// PublicKeyHandle is the borsh form by which a key is known in the trie: the key itself, or 3 ‖ hash for ML-DSA-65
-// (nearcore signature.rs:498).
+// PublicKeyHandle is the borsh form by which a key is known in the trie: the key itself, or 3 ‖
+// hash for ML-DSA-65 (nearcore signature.rs:498).
 type PublicKeyHandle string
 
 // Type returns the scheme.
@@ -92,8 +94,8 @@ func ReadPublicKey(r *borsh.Reader) PublicKey {
 // AppendBorsh appends tag ‖ raw.
 func (s Signature) AppendBorsh(b []byte) []byte { return append(b, s...) }
 
-// DecodeBorsh reads tag ‖ raw. An ed25519 signature with one of the top three bits of its last byte set is refused
-// (nearcore signature.rs:1180); nothing else is checked.
+// DecodeBorsh reads tag ‖ raw. An ed25519 signature with one of the top three bits of its last byte
+// set is refused (nearcore signature.rs:1180); nothing else is checked.
 func (s *Signature) DecodeBorsh(r *borsh.Reader) {
 	v := readTagged(r, "unknown key type '%d'", &signatureLen)
 	if r.Err() == nil && KeyType(v[0]) == ED25519 && v[64]&0xe0 != 0 {

@@ -19,9 +19,9 @@ func (k *KeyFile) PublicKey() PublicKey { return k.SecretKey.PublicKey() }
 // ErrKeyMismatch says that a key file's two keys are not of one pair.
 var ErrKeyMismatch = errors.New("public key does not correspond to secret key in key file")
 
-// ParseKeyFile reads {"account_id", "public_key", "secret_key"}, in JSON with comments. Wallets' "private_key" stands
-// for "secret_key", but not beside it; other fields are ignored, a field given twice is not (nearcore
-// core/crypto/src/key_file.rs).
+// ParseKeyFile reads {"account_id", "public_key", "secret_key"}, in JSON with comments. Wallets'
+// "private_key" stands for "secret_key", but not beside it; other fields are ignored, a field given
+// twice is not (nearcore core/crypto/src/key_file.rs).
 func ParseKeyFile(in []byte) (*KeyFile, error) {
 	in, err := StripJSONComments(in)
 	if err != nil {
@@ -89,8 +89,8 @@ func orMismatch(err error) error {
 	return err
 }
 
-// MarshalIndent returns the file as nearcore writes it: two spaces, no newline at the end. It holds the secret: write
-// it with mode 0600.
+// MarshalIndent returns the file as nearcore writes it: two spaces, no newline at the end. It holds
+// the secret: write it with mode 0600.
 func (k *KeyFile) MarshalIndent() []byte {
 	return fmt.Appendf(nil, "{\n  \"account_id\": \"%s\",\n  \"public_key\": \"%v\",\n  \"secret_key\": \"%v\"\n}",
 		k.AccountID, k.PublicKey(), k.SecretKey)

@@ -8,10 +8,11 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Texts of keys, handles and signatures: "scheme:base58(raw)", the scheme in any case, and ed25519 without one
-// (nearcore core/crypto/src/signature.rs:69). Lengths must match exactly.
+// Texts of keys, handles and signatures: "scheme:base58(raw)", the scheme in any case, and ed25519
+// without one (nearcore core/crypto/src/signature.rs:69). Lengths must match exactly.
 
-// KeyTextError is the refusal of a text; it carries nearcore's words, which RPC clients see (core/crypto/src/errors.rs).
+// KeyTextError is the refusal of a text; it carries nearcore's words, which RPC clients see
+// (core/crypto/src/errors.rs).
 type KeyTextError struct{ Reason string }
 
 func (e *KeyTextError) Error() string { return e.Reason }
@@ -48,7 +49,8 @@ func ParseKeyType(text string) (KeyType, error) {
 	}
 }
 
-// asciiLower lowers A-Z only, as Rust's to_ascii_lowercase: other letters would change the error's text.
+// asciiLower lowers A-Z only, as Rust's to_ascii_lowercase: other letters would change the error's
+// text.
 func asciiLower(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 'A' && r <= 'Z' }) {
 		return s
@@ -82,8 +84,8 @@ func parseTagged(text, what string, lens *[numKeyTypes]int) (string, error) {
 	return string(rune(t)) + raw, err // tags are below 0x80, so the rune is one byte
 }
 
-// decodeKeyDigits decodes base58 of exactly size bytes. A text that is too long is reported as one byte too many,
-// however long it is: nearcore decodes into a buffer of the right size.
+// decodeKeyDigits decodes base58 of exactly size bytes. A text that is too long is reported as one
+// byte too many, however long it is: nearcore decodes into a buffer of the right size.
 func decodeKeyDigits(digits, what string, size int) (string, error) {
 	raw, err := base58Decode(digits, size)
 	switch {
@@ -109,8 +111,8 @@ func appendKeyText(b []byte, tagged string) []byte {
 	return appendBase58(append(b, ':'), tagged[1:])
 }
 
-// ParsePublicKey reads "ed25519:...", "secp256k1:...", "ml-dsa-65:..." or the digits of an ed25519 key. The text of a
-// handle ("ml-dsa-65-hash:") is refused.
+// ParsePublicKey reads "ed25519:...", "secp256k1:...", "ml-dsa-65:..." or the digits of an ed25519
+// key. The text of a handle ("ml-dsa-65-hash:") is refused.
 func ParsePublicKey(text string) (PublicKey, error) {
 	k, err := parseTagged(text, "key", &publicKeyLen)
 	if err != nil {
@@ -128,8 +130,8 @@ func MustParsePublicKey(text string) PublicKey {
 	return k
 }
 
-// NewPublicKey returns the key with these raw bytes, whose number must be the scheme's. Whether they are a point of
-// the curve is not checked, as nearcore doesn't.
+// NewPublicKey returns the key with these raw bytes, whose number must be the scheme's. Whether
+// they are a point of the curve is not checked, as nearcore doesn't.
 func NewPublicKey(t KeyType, raw []byte) (PublicKey, error) {
 	if int(t) >= len(publicKeyLen) {
 		return "", &KeyTextError{fmt.Sprintf("unknown key type '%d'", byte(t))}
@@ -161,7 +163,8 @@ func (k *PublicKey) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ParseSignature reads the text of a signature; its scalars are not checked (only borsh decoding looks at the top bits).
+// ParseSignature reads the text of a signature; its scalars are not checked (only borsh decoding
+// looks at the top bits).
 func ParseSignature(text string) (Signature, error) {
 	s, err := parseTagged(text, "signature", &signatureLen)
 	if err != nil {
@@ -191,11 +194,12 @@ func (s *Signature) UnmarshalText(text []byte) error {
 	return err
 }
 
-// mlDSA65HashDomain separates the hash of an ML-DSA-65 key from all others (core/crypto/src/hash_domain.rs).
+// mlDSA65HashDomain separates the hash of an ML-DSA-65 key from all others
+// (core/crypto/src/hash_domain.rs).
 const mlDSA65HashDomain = "near:ml-dsa-65-pubkey-hash:v1"
 
-// Handle returns the form by which the trie knows k: the key itself, or 3 ‖ sha3-256(domain ‖ raw) for ML-DSA-65.
-// Its length is what storage is charged for (nearcore: trie_id_len).
+// Handle returns the form by which the trie knows k: the key itself, or 3 ‖ sha3-256(domain ‖ raw)
+// for ML-DSA-65. Its length is what storage is charged for (nearcore: trie_id_len).
 func (k PublicKey) Handle() PublicKeyHandle {
 	if k.Type() != MLDSA65 {
 		return PublicKeyHandle(k)
@@ -234,11 +238,12 @@ func (h PublicKeyHandle) FullKey() (PublicKey, bool) {
 
 const mlDSA65HashPrefix = "ml-dsa-65-hash:"
 
-// maxHandleDigits bounds the digits of a hash that are decoded only to tell how many bytes they are.
+// maxHandleDigits bounds the digits of a hash that are decoded only to tell how many bytes they
+// are.
 const maxHandleDigits = 8192
 
-// ParsePublicKeyHandle reads "ml-dsa-65-hash:..." (this prefix in lower case only) or the text of an ed25519 or
-// secp256k1 key. A full ML-DSA-65 key is refused.
+// ParsePublicKeyHandle reads "ml-dsa-65-hash:..." (this prefix in lower case only) or the text of
+// an ed25519 or secp256k1 key. A full ML-DSA-65 key is refused.
 func ParsePublicKeyHandle(text string) (PublicKeyHandle, error) {
 	if digits, ok := strings.CutPrefix(text, mlDSA65HashPrefix); ok {
 		raw, err := base58Decode(digits, min(len(digits), maxHandleDigits))

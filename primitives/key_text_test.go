@@ -62,7 +62,8 @@ func TestVectorA73(t *testing.T) {
 		t.Errorf("sha256 of the raw key = %s, want %s", got, want)
 	}
 	sig := sk.Sign([]byte("kat-message-v1"))
-	if got, want := fmt.Sprintf("%x", sha256.Sum256([]byte(sig.Raw()))), "a102841f6e4ed98b5beb0d7e56d37f16feaf4c4f9c3b56713d1800d522314595"; got != want { // part B
+	// part B
+	if got, want := fmt.Sprintf("%x", sha256.Sum256([]byte(sig.Raw()))), "a102841f6e4ed98b5beb0d7e56d37f16feaf4c4f9c3b56713d1800d522314595"; got != want {
 		t.Errorf("sha256 of the signature = %s, want %s", got, want)
 	}
 	if !sig.Verify([]byte("kat-message-v1"), pk) {
@@ -166,7 +167,8 @@ func TestKeyTextErrors(t *testing.T) {
 		{"ed25519:ab\u00e9", "invalid key data: provided string contained non-ascii character starting at byte 2"},
 		{ed + ed, "invalid key length: expected the input of 32 bytes, but 33 was given"},
 		{strings.Repeat("1", 40), "invalid key length: expected the input of 32 bytes, but 33 was given"},
-		{ed + ed + "0", "invalid key length: expected the input of 32 bytes, but 33 was given"}, // the overflow comes first
+		// the overflow comes first
+		{ed + ed + "0", "invalid key length: expected the input of 32 bytes, but 33 was given"},
 		{"secp256k1:2xVqteU8PWhadHTv99TGh3bSf", "invalid key length: expected the input of 64 bytes, but 18 was given"},
 	}
 	for _, tt := range tests {

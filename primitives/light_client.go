@@ -2,8 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// LightClientBlock is what next_light_client_block answers (nearcore LightClientBlockView): enough to verify that the
-// block of InnerLite is final.
+// LightClientBlock is what next_light_client_block answers (nearcore LightClientBlockView): enough
+// to verify that the block of InnerLite is final.
 type LightClientBlock struct {
 	PrevBlockHash      Hash
 	NextBlockInnerHash Hash
@@ -18,7 +18,8 @@ func (l *LightClientBlock) Hash() Hash {
 	return CombineHash(CombineHash(HashBorsh(&l.InnerLite), l.InnerRestHash), l.PrevBlockHash)
 }
 
-// LiteHeader is the lite view of a header, from which its hash can be computed (nearcore LightClientBlockLiteView).
+// LiteHeader is the lite view of a header, from which its hash can be computed (nearcore
+// LightClientBlockLiteView).
 type LiteHeader struct {
 	PrevBlockHash Hash
 	InnerRestHash Hash

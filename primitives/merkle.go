@@ -91,7 +91,8 @@ func (p MerklePath) Root(leaf Hash) Hash {
 // Verify tells whether p leads from the leaf hash to root.
 func (p MerklePath) Verify(root, leaf Hash) bool { return p.Root(leaf) == root }
 
-// VerifyAt is Verify, and that p has the shape of the index-th of n leaves (nearcore merkle.rs: verify_path_with_index).
+// VerifyAt is Verify, and that p has the shape of the index-th of n leaves (nearcore merkle.rs:
+// verify_path_with_index).
 func (p MerklePath) VerifyAt(root, leaf Hash, index, n uint64) bool {
 	return p.matches(index, n) && p.Verify(root, leaf)
 }
@@ -118,8 +119,8 @@ func (p MerklePath) matches(index, n uint64) bool {
 	return used == len(p)
 }
 
-// MerkleRoot returns the root over leaf hashes: pairs from the left, an odd last node moving up unchanged; zeros for
-// no leaves. It spends leaves as scratch space.
+// MerkleRoot returns the root over leaf hashes: pairs from the left, an odd last node moving up
+// unchanged; zeros for no leaves. It spends leaves as scratch space.
 func MerkleRoot(leaves []Hash) Hash {
 	if len(leaves) == 0 {
 		return Hash{}
@@ -144,7 +145,8 @@ func merkleLevel(dst, nodes []Hash) []Hash {
 	return dst[:n]
 }
 
-// MerkleTree is the levels of a tree over leaf hashes, the leaves first: for who wants the proofs of some of them.
+// MerkleTree is the levels of a tree over leaf hashes, the leaves first: for who wants the proofs
+// of some of them.
 type MerkleTree [][]Hash
 
 // NewMerkleTree returns the tree, which keeps the leaves; none: an empty one.
@@ -209,8 +211,9 @@ func (t MerkleTree) appendPath(to MerklePath, i int) MerklePath {
 	return to
 }
 
-// Merklize returns the root over leaf hashes and the proof of each leaf (nearcore core/primitives/src/merkle.rs).
-// A leaf is the sha256 of an item's borsh form, even of an item that is itself a hash: see HashBorsh and MerklizeItems.
+// Merklize returns the root over leaf hashes and the proof of each leaf (nearcore
+// core/primitives/src/merkle.rs). A leaf is the sha256 of an item's borsh form, even of an item
+// that is itself a hash: see HashBorsh and MerklizeItems.
 func Merklize(leaves []Hash) (Hash, []MerklePath) {
 	tree := NewMerkleTree(leaves)
 	return tree.Root(), tree.Paths()

@@ -35,7 +35,8 @@ func TestVectorA19A20A21(t *testing.T) {
 	}
 }
 
-// slowRoot is the root by the definition: the left part holds the largest power of two below the number of leaves.
+// slowRoot is the root by the definition: the left part holds the largest power of two below the
+// number of leaves.
 func slowRoot(leaves []Hash) Hash {
 	switch len(leaves) {
 	case 0:

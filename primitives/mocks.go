@@ -1,11 +1,12 @@
 package primitives
 
-// Mocks say what contracts are told of signatures in place of the truth. Only a sandbox has any: those who validate a chain together would
-// not agree. nil is none.
+// Mocks say what contracts are told of signatures in place of the truth. Only a sandbox has any:
+// those who validate a chain together would not agree. nil is none.
 type Mocks struct {
 	Ed25519 bool `json:"ed25519_verify,omitempty"` // every signature of the right form is good
 	P256    bool `json:"p256_verify,omitempty"`    // as well
-	// ECRecover is the key that ecrecover finds for every signature of the right form: SECP256K1; empty: the true one.
+	// ECRecover is the key that ecrecover finds for every signature of the right form: SECP256K1;
+	// empty: the true one.
 	ECRecover PublicKey `json:"ecrecover,omitempty"`
 }
 

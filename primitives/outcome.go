@@ -17,8 +17,8 @@ const (
 	StatusSuccessReceiptID StatusKind = 3
 )
 
-// ExecutionStatus is how a transaction or receipt ended. Failure is the JSON of nearcore's TxExecutionError, the form in
-// which clients see it; errors are not part of any hash.
+// ExecutionStatus is how a transaction or receipt ended. Failure is the JSON of nearcore's
+// TxExecutionError, the form in which clients see it; errors are not part of any hash.
 type ExecutionStatus struct {
 	Kind      StatusKind
 	Value     []byte // of StatusSuccessValue
@@ -26,15 +26,16 @@ type ExecutionStatus struct {
 	Failure   []byte // of StatusFailure: JSON
 }
 
-// CostEntry is a non-zero line of a gas profile. Category and Cost are nearcore's names, as RPC prints them.
+// CostEntry is a non-zero line of a gas profile. Category and Cost are nearcore's names, as RPC
+// prints them.
 type CostEntry struct {
 	Category string // "ACTION_COST" or "WASM_HOST_COST"
 	Cost     string
 	Gas      Gas
 }
 
-// ExecutionMetadata is what is stored beside an outcome and never hashed. Version 1 has nothing; 4 has a profile and the
-// contract that the receiver had before each action.
+// ExecutionMetadata is what is stored beside an outcome and never hashed. Version 1 has nothing; 4
+// has a profile and the contract that the receiver had before each action.
 type ExecutionMetadata struct {
 	Version   uint32
 	Profile   []CostEntry // sorted by category, then cost
@@ -76,7 +77,8 @@ func (o *Outcome) appendHashed(b []byte) []byte {
 	return b
 }
 
-// Hashes returns the list whose encoding is the outcome's Merkle leaf: id, hash of the outcome, hash of each log.
+// Hashes returns the list whose encoding is the outcome's Merkle leaf: id, hash of the outcome,
+// hash of each log.
 func (o *OutcomeWithID) Hashes() []Hash {
 	hs := make([]Hash, 0, 2+len(o.Logs))
 	hs = append(hs, o.ID, HashBytes(o.appendHashed(nil)))
@@ -92,7 +94,8 @@ func (o *OutcomeWithID) LeafHash() Hash {
 	return h
 }
 
-// LeafHashIn is LeafHash that builds what is hashed in scratch, which it returns, perhaps grown, for the next outcome.
+// LeafHashIn is LeafHash that builds what is hashed in scratch, which it returns, perhaps grown,
+// for the next outcome.
 func (o *OutcomeWithID) LeafHashIn(scratch []byte) (Hash, []byte) {
 	b := o.appendHashed(scratch[:0])
 	h := HashBytes(b)

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// ChaChaRng is the deterministic generator behind every random choice of the protocol: the key stream of ChaCha with a
-// 64-bit block counter and a zero nonce, read in 32-bit words (rand_chacha 0.3). It is no source of secrets but for
-// keys made from a seed, and not safe for concurrent use.
+// ChaChaRng is the deterministic generator behind every random choice of the protocol: the key
+// stream of ChaCha with a 64-bit block counter and a zero nonce, read in 32-bit words (rand_chacha
+// 0.3). It is no source of secrets but for keys made from a seed, and not safe for concurrent use.
 type ChaChaRng struct {
 	key     [8]uint32
 	counter uint64 // of the next block
@@ -19,7 +19,8 @@ type ChaChaRng struct {
 // NewChaCha20Rng returns ChaCha20Rng::from_seed(seed), used for shuffles and sampling.
 func NewChaCha20Rng(seed [32]byte) *ChaChaRng { return newChaChaRng(seed, 20) }
 
-// NewStdRng returns rand 0.8's StdRng::from_seed(seed), which is ChaCha12: test keys and test layouts come from it.
+// NewStdRng returns rand 0.8's StdRng::from_seed(seed), which is ChaCha12: test keys and test
+// layouts come from it.
 func NewStdRng(seed [32]byte) *ChaChaRng { return newChaChaRng(seed, 12) }
 
 // NewChaCha8Rng returns ChaCha8Rng::from_seed(seed), which only nearcore's tests use.
@@ -103,8 +104,8 @@ func (r *ChaChaRng) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// UniformUint32 returns gen_range(0..n) of rand 0.8.5 for u32: widening multiplication, and rejection beyond the zone.
-// n must not be 0.
+// UniformUint32 returns gen_range(0..n) of rand 0.8.5 for u32: widening multiplication, and
+// rejection beyond the zone. n must not be 0.
 func (r *ChaChaRng) UniformUint32(n uint32) uint32 {
 	zone := n<<bits.LeadingZeros32(n) - 1
 	for {
@@ -114,8 +115,8 @@ func (r *ChaChaRng) UniformUint32(n uint32) uint32 {
 	}
 }
 
-// UniformUint64 returns gen_range(0..n) of rand 0.8.5 for u64 and usize; it differs from the u32 form for the same n.
-// n must not be 0.
+// UniformUint64 returns gen_range(0..n) of rand 0.8.5 for u64 and usize; it differs from the u32
+// form for the same n. n must not be 0.
 func (r *ChaChaRng) UniformUint64(n uint64) uint64 {
 	zone := n<<bits.LeadingZeros64(n) - 1
 	for {
@@ -125,8 +126,8 @@ func (r *ChaChaRng) UniformUint64(n uint64) uint64 {
 	}
 }
 
-// Shuffle permutes s in place as rand 0.8.5's SliceRandom::shuffle: from the end, each index drawn in the u32 form
-// (the u64 form only past 2^32 items).
+// Shuffle permutes s in place as rand 0.8.5's SliceRandom::shuffle: from the end, each index drawn
+// in the u32 form (the u64 form only past 2^32 items).
 func Shuffle[T any](r *ChaChaRng, s []T) {
 	for i := len(s) - 1; i > 0; i-- {
 		var j int

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestChaChaStream has the first words of rand_chacha 0.3's generators for the zero key (its own test vectors, from
-// draft-strombergson-chacha-test-vectors and RFC 8439).
+// TestChaChaStream has the first words of rand_chacha 0.3's generators for the zero key (its own
+// test vectors, from draft-strombergson-chacha-test-vectors and RFC 8439).
 func TestChaChaStream(t *testing.T) {
 	tests := []struct {
 		name string

@@ -14,7 +14,8 @@ const (
 	stateStoredReceiptMark = 0xff
 )
 
-// Receipt is a message from one account to another. Body is one of *ActionReceipt, *DataReceipt, *GlobalContractDistribution.
+// Receipt is a message from one account to another. Body is one of *ActionReceipt, *DataReceipt,
+// *GlobalContractDistribution.
 type Receipt struct {
 	PredecessorID AccountID
 	ReceiverID    AccountID
@@ -36,7 +37,8 @@ type DataReceiver struct {
 	ReceiverID AccountID
 }
 
-// ActionReceipt holds actions to run. V2 layouts carry RefundTo; Yield marks a promise yield, which waits to be resumed.
+// ActionReceipt holds actions to run. V2 layouts carry RefundTo; Yield marks a promise yield, which
+// waits to be resumed.
 type ActionReceipt struct {
 	SignerID            AccountID
 	SignerPublicKey     PublicKey
@@ -171,7 +173,8 @@ func (x *Receipt) AppendBorsh(b []byte) []byte {
 	return x.Body.appendPayload(b)
 }
 
-// DecodeBorsh reads it. A first byte of 1 behind which no V0 length can stand is the reserved V1 and refused.
+// DecodeBorsh reads it. A first byte of 1 behind which no V0 length can stand is the reserved V1
+// and refused.
 func (x *Receipt) DecodeBorsh(r *borsh.Reader) {
 	if b1, ok := r.Peek(1); ok && b1 != 0 {
 		b0, _ := r.Peek(0)
@@ -211,15 +214,15 @@ func AppendReceipts(b []byte, xs []*Receipt) []byte {
 	return b
 }
 
-// minReceipt is the least a receipt takes: names, id and tag, then a distribution (version, a short account's id, shard,
-// no shards, no code), which is less than a data receipt's.
+// minReceipt is the least a receipt takes: names, id and tag, then a distribution (version, a short
+// account's id, shard, no shards, no code), which is less than a data receipt's.
 const minReceipt = 6 + 6 + 32 + 1 + (1 + 7 + 8 + 4 + 4)
 
 // ReadReceipts reads a vector of receipts.
 func ReadReceipts(r *borsh.Reader) []*Receipt { return borsh.Slice(r, minReceipt, ReadReceipt) }
 
-// IsInstant tells whether the receipt runs in the chunk that makes it: a promise yield, or an action receipt that only
-// deletes an account and waits for nothing (nearcore receipt.rs:473).
+// IsInstant tells whether the receipt runs in the chunk that makes it: a promise yield, or an
+// action receipt that only deletes an account and waits for nothing (nearcore receipt.rs:473).
 func (x *Receipt) IsInstant() bool {
 	a, ok := x.Body.(*ActionReceipt)
 	if !ok {
@@ -231,19 +234,22 @@ func (x *Receipt) IsInstant() bool {
 	return len(a.InputDataIDs) == 0 && len(a.Actions) == 1 && a.Actions[0].Tag() == TagDeleteAccount
 }
 
-// ReceiptMetadata is what a queued receipt remembers, so that leaving the queue subtracts what entering it added.
+// ReceiptMetadata is what a queued receipt remembers, so that leaving the queue subtracts what
+// entering it added.
 type ReceiptMetadata struct {
 	CongestionGas  Gas
 	CongestionSize uint64
 }
 
-// StoredReceipt is a delayed or buffered receipt as the trie holds it: FF FF ‖ 1 ‖ receipt ‖ metadata (nearcore
-// receipt.rs:96). HasMetadata is false only for a bare receipt, which is still decoded.
+// StoredReceipt is a delayed or buffered receipt as the trie holds it: FF FF ‖ 1 ‖ receipt ‖
+// metadata (nearcore receipt.rs:96). HasMetadata is false only for a bare receipt, which is still
+// decoded.
 type StoredReceipt struct {
 	Receipt
 	Metadata    ReceiptMetadata
 	HasMetadata bool
-	// Ungrouped marks version 0, which is read and no longer made: it was buffered before there were groups to count it in.
+	// Ungrouped marks version 0, which is read and no longer made: it was buffered before there
+	// were groups to count it in.
 	Ungrouped bool
 }
 

@@ -2,8 +2,8 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// ReceiptProof are the receipts that a chunk brings from its shard to another, with what proves them in the chunk's
-// prev_outgoing_receipts_root (nearcore sharding.rs ReceiptProof).
+// ReceiptProof are the receipts that a chunk brings from its shard to another, with what proves
+// them in the chunk's prev_outgoing_receipts_root (nearcore sharding.rs ReceiptProof).
 type ReceiptProof struct {
 	Receipts []*Receipt
 	From, To ShardID

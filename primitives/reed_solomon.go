@@ -11,26 +11,30 @@ import (
 // MaxReedSolomonParts is the number of parts that GF(2^8) allows.
 const MaxReedSolomonParts = 256
 
-// MaxEncodedLength bounds what is decoded, in bytes: encoded_length comes from peers (nearcore reed_solomon.rs:15).
+// MaxEncodedLength bounds what is decoded, in bytes: encoded_length comes from peers (nearcore
+// reed_solomon.rs:15).
 const MaxEncodedLength = 512 << 20
 
-// ErrParts says that parts do not fit each other, the code or the length they are said to encode, or are too few.
+// ErrParts says that parts do not fit each other, the code or the length they are said to encode,
+// or are too few.
 var ErrParts = errors.New("bad Reed-Solomon parts")
 
-// ReedSolomon cuts a payload into data parts, zero padded, and adds parity parts, so that any `data` of the total
-// restore it. The code is that of reed_solomon_erasure 6's galois_8: a Vandermonde matrix made systematic, over the
-// polynomial 0x11D. The parity is consensus: chunk headers carry the Merkle root over all parts, and validators redo
-// the encoding. Safe for concurrent use; it starts no goroutine.
+// ReedSolomon cuts a payload into data parts, zero padded, and adds parity parts, so that any
+// `data` of the total restore it. The code is that of reed_solomon_erasure 6's galois_8: a
+// Vandermonde matrix made systematic, over the polynomial 0x11D. The parity is consensus: chunk
+// headers carry the Merkle root over all parts, and validators redo the encoding. Safe for
+// concurrent use; it starts no goroutine.
 type ReedSolomon struct {
 	code        reedsolomon.Encoder
 	data, total int
 }
 
-// maxInverted is up to how many parts the inverted matrix of each set of missing parts is kept: of sixteen there are some thousand sets, of a hundred so many
-// that each chunk has its own.
+// maxInverted is up to how many parts the inverted matrix of each set of missing parts is kept: of
+// sixteen there are some thousand sets, of a hundred so many that each chunk has its own.
 const maxInverted = 16
 
-// NewReedSolomon returns the code with 1 <= data < total <= MaxReedSolomonParts; it costs O(total·data²).
+// NewReedSolomon returns the code with 1 <= data < total <= MaxReedSolomonParts; it costs
+// O(total·data²).
 func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	if data < 1 || total <= data || total > MaxReedSolomonParts {
 		return nil, fmt.Errorf("%w: %d data parts of %d", ErrParts, data, total)
@@ -42,8 +46,9 @@ func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	return &ReedSolomon{code, data, total}, nil
 }
 
-// ChunkPartCounts returns the parts of a chunk's body for the genesis' number of block producer seats: as many as
-// seats but at least 2, a third of the others carrying data (nearcore chain/epoch-manager/src/adapter.rs:67, 855).
+// ChunkPartCounts returns the parts of a chunk's body for the genesis' number of block producer
+// seats: as many as seats but at least 2, a third of the others carrying data (nearcore
+// chain/epoch-manager/src/adapter.rs:67, 855).
 func ChunkPartCounts(blockProducerSeats int) (data, total int) {
 	total = blockProducerSeats
 	if total <= 1 {
@@ -58,8 +63,9 @@ func ChunkPartCounts(blockProducerSeats int) (data, total int) {
 // GenesisPartCounts returns the parts of a genesis chunk, whatever the number of seats.
 func GenesisPartCounts() (data, total int) { return 1, 3 }
 
-// WitnessPartCounts returns the parts of a state witness for n chunk validators, more than one: floor(0.6·n) carry
-// data, at least one. nearcore multiplies floats; up to 256 parts the integer form is the same.
+// WitnessPartCounts returns the parts of a state witness for n chunk validators, more than one:
+// floor(0.6·n) carry data, at least one. nearcore multiplies floats; up to 256 parts the integer
+// form is the same.
 func WitnessPartCounts(n int) (data, total int) { return max(n*3/5, 1), n }
 
 // DataParts returns how many parts suffice.
@@ -71,8 +77,8 @@ func (rs *ReedSolomon) TotalParts() int { return rs.total }
 // PartLen returns the length of each part of an n-byte payload.
 func (rs *ReedSolomon) PartLen(n int) int { return (n + rs.data - 1) / rs.data }
 
-// Encode returns all parts of payload, which must not be empty nor longer than MaxEncodedLength; encoded_length is
-// len(payload). The parts are fresh memory, one block.
+// Encode returns all parts of payload, which must not be empty nor longer than MaxEncodedLength;
+// encoded_length is len(payload). The parts are fresh memory, one block.
 func (rs *ReedSolomon) Encode(payload []byte) ([][]byte, error) {
 	if len(payload) == 0 || len(payload) > MaxEncodedLength {
 		return nil, fmt.Errorf("%w: a payload of %d bytes", ErrParts, len(payload))
@@ -90,8 +96,9 @@ func (rs *ReedSolomon) Encode(payload []byte) ([][]byte, error) {
 	return parts, nil
 }
 
-// Reconstruct fills in the missing parts (nil entries) of a payload of encodedLength bytes. Parts may have come from
-// anybody: that they are of one payload is proved by the Merkle root of the result, not here.
+// Reconstruct fills in the missing parts (nil entries) of a payload of encodedLength bytes. Parts
+// may have come from anybody: that they are of one payload is proved by the Merkle root of the
+// result, not here.
 func (rs *ReedSolomon) Reconstruct(parts [][]byte, encodedLength uint64) error {
 	if err := rs.check(parts, encodedLength); err != nil {
 		return err
@@ -102,7 +109,8 @@ func (rs *ReedSolomon) Reconstruct(parts [][]byte, encodedLength uint64) error {
 	return nil
 }
 
-// Decode returns the payload from enough parts; missing data parts are filled in, missing parity parts are not.
+// Decode returns the payload from enough parts; missing data parts are filled in, missing parity
+// parts are not.
 func (rs *ReedSolomon) Decode(parts [][]byte, encodedLength uint64) ([]byte, error) {
 	if err := rs.check(parts, encodedLength); err != nil {
 		return nil, err
@@ -148,8 +156,8 @@ func PartLeaf(part []byte) Hash {
 // PartsTree is the tree over all parts, for who wants the root and, maybe, proofs.
 func PartsTree(parts [][]byte) MerkleTree { return NewMerkleTree(partLeaves(parts)) }
 
-// MerklizeParts returns the root over all parts, a chunk header's encoded_merkle_root, and the proof of each part
-// (checked with MerklePath.VerifyAt).
+// MerklizeParts returns the root over all parts, a chunk header's encoded_merkle_root, and the
+// proof of each part (checked with MerklePath.VerifyAt).
 func MerklizeParts(parts [][]byte) (Hash, []MerklePath) { return Merklize(partLeaves(parts)) }
 
 func partLeaves(parts [][]byte) []Hash {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestManyLosses: what is kept for parts that are missing does not grow with each chunk that lacks others. Each of these had left 20 to 30 KB.
+// TestManyLosses: what is kept for parts that are missing does not grow with each chunk that lacks
+// others. Each of these had left 20 to 30 KB.
 func TestManyLosses(t *testing.T) {
 	rs, err := NewReedSolomon(ChunkPartCounts(100))
 	if err != nil {

@@ -33,8 +33,9 @@ func gfInv(a byte) byte {
 	panic("no inverse")
 }
 
-// slowParity encodes by the definition: row r of the Vandermonde matrix is r^0, r^1, ...; multiplied by the inverse of
-// its top square it starts with the identity. Equal: the parity row is what interpolation through the data gives.
+// slowParity encodes by the definition: row r of the Vandermonde matrix is r^0, r^1, ...;
+// multiplied by the inverse of its top square it starts with the identity. Equal: the parity row is
+// what interpolation through the data gives.
 func slowParity(data [][]byte, total int) [][]byte {
 	d := len(data)
 	// coefficients c with sum_j c_j·i^j = data_i for i < d, by Gaussian elimination per byte column
@@ -133,8 +134,9 @@ func TestReedSolomonMatrix(t *testing.T) {
 	}
 }
 
-// TestNeardChunkParts has two chunk bodies of a chain that neard made (native.jsonl.gz, nearcore f0c7706f1: 50 seats,
-// heights 39 and 549, one transaction and no outgoing receipt each) with the roots in their headers.
+// TestNeardChunkParts has two chunk bodies of a chain that neard made (native.jsonl.gz, nearcore
+// f0c7706f1: 50 seats, heights 39 and 549, one transaction and no outgoing receipt each) with the
+// roots in their headers.
 func TestNeardChunkParts(t *testing.T) {
 	rs, err := NewReedSolomon(ChunkPartCounts(50))
 	if err != nil {

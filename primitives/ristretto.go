@@ -7,8 +7,9 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/curve"
 )
 
-// The curve library keeps Edwards and ristretto points apart, so a public key is carried over by its encoding: RFC 9496
-// section 4.3.2 on the affine point. Keys are public and few, so plain big integers do.
+// The curve library keeps Edwards and ristretto points apart, so a public key is carried over by
+// its encoding: RFC 9496 section 4.3.2 on the affine point. Keys are public and few, so plain big
+// integers do.
 
 func fieldConst(decimal string) *big.Int {
 	v, ok := new(big.Int).SetString(decimal, 10)
@@ -56,7 +57,8 @@ func negateIf(neg bool, a *big.Int) *big.Int {
 
 func isNegative(a *big.Int) bool { return a.Bit(0) == 1 }
 
-// sqrtRatio returns the nonnegative root of u/v, or of √-1·u/v when that is the square (RFC 9496 section 4.2).
+// sqrtRatio returns the nonnegative root of u/v, or of √-1·u/v when that is the square (RFC 9496
+// section 4.2).
 func sqrtRatio(u, v *big.Int) *big.Int {
 	v3 := fieldMul(v, v, v)
 	r := new(big.Int).Exp(fieldMul(u, v3, v3, v), sqrtExponent, fieldPrime)

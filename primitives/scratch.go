@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// scratch is where values are encoded that nobody keeps the encoding of: how long one is, is not known before.
+// scratch is where values are encoded that nobody keeps the encoding of: how long one is, is not
+// known before.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxScratch is the longest that is kept for the next one.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// filled is a value of so many bytes that are all the same, and that looks itself up meanwhile as some do to be encoded.
+// filled is a value of so many bytes that are all the same, and that looks itself up meanwhile as
+// some do to be encoded.
 type filled struct {
 	n    int
 	with byte
@@ -33,7 +34,8 @@ func (v filled) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// TestScratch: what is lent is its borrower's alone, of any size, also to many at once and to one within another; and what is long is not kept.
+// TestScratch: what is lent is its borrower's alone, of any size, also to many at once and to one
+// within another; and what is long is not kept.
 func TestScratch(t *testing.T) {
 	sizes := []int{0, 1, 255, 256, 4095, 64 << 10, maxScratch - 1, maxScratch, maxScratch + 1, 3 * maxScratch}
 	var all sync.WaitGroup

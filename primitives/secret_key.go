@@ -11,24 +11,26 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// secretKeyLen holds the raw lengths by scheme: seed ‖ public key, scalar, and FIPS 204's expanded key.
+// secretKeyLen holds the raw lengths by scheme: seed ‖ public key, scalar, and FIPS 204's expanded
+// key.
 var secretKeyLen = [numKeyTypes]int{64, 32, mldsa65.PrivateKeySize}
 
-// SecretKey signs. It is kept as tag ‖ raw bytes that were checked when it was made; the zero value is no key.
-// Its String is the whole secret, as nearcore's Display: do not log it.
+// SecretKey signs. It is kept as tag ‖ raw bytes that were checked when it was made; the zero value
+// is no key. Its String is the whole secret, as nearcore's Display: do not log it.
 type SecretKey struct {
 	tagged string
 	by     *Signer // in the place of the scheme; nil: none
 }
 
-// Signer signs in the place of a key's scheme: what it makes is nothing to anybody who does not know of it. So a cluster in one process spends no time on curves.
+// Signer signs in the place of a key's scheme: what it makes is nothing to anybody who does not
+// know of it. So a cluster in one process spends no time on curves.
 type Signer struct{ Sign func(data []byte) Signature }
 
 // SignedBy returns the key with a signer.
 func (k SecretKey) SignedBy(s *Signer) SecretKey { return SecretKey{tagged: k.tagged, by: s} }
 
-// ParseSecretKey reads "scheme:base58(raw)", ed25519 without a scheme. Beyond nearcore's checks (which would panic on
-// first use) the halves of an ed25519 key must belong together.
+// ParseSecretKey reads "scheme:base58(raw)", ed25519 without a scheme. Beyond nearcore's checks
+// (which would panic on first use) the halves of an ed25519 key must belong together.
 func ParseSecretKey(text string) (SecretKey, error) {
 	tagged, err := parseTagged(text, "key", &secretKeyLen)
 	if err != nil {
@@ -68,8 +70,8 @@ func newSecretKey(tagged string) (SecretKey, error) {
 	return k, nil
 }
 
-// validMLDSA65 tells whether raw is the one encoding of its key (coefficients in range) and its stored hash of the
-// public key, which signing uses, is right.
+// validMLDSA65 tells whether raw is the one encoding of its key (coefficients in range) and its
+// stored hash of the public key, which signing uses, is right.
 func validMLDSA65(raw []byte) bool {
 	sk := mlDSA65Secret(string(raw))
 	if string(sk.Bytes()) != string(raw) {
@@ -88,9 +90,10 @@ func mlDSA65Secret(raw string) *mldsa65.PrivateKey {
 	return &sk
 }
 
-// SecretKeyFromSeed derives the test key that nearcore derives from a word (core/crypto/src/test_utils.rs): the word's
-// first 32 bytes, padded with spaces, are the ed25519 seed, the ML-DSA-65 key generation seed, or the seed of the
-// StdRng that draws the secp256k1 scalar. An unknown scheme panics.
+// SecretKeyFromSeed derives the test key that nearcore derives from a word
+// (core/crypto/src/test_utils.rs): the word's first 32 bytes, padded with spaces, are the ed25519
+// seed, the ML-DSA-65 key generation seed, or the seed of the StdRng that draws the secp256k1
+// scalar. An unknown scheme panics.
 func SecretKeyFromSeed(t KeyType, word string) SecretKey {
 	var seed [32]byte
 	for i := range seed {
@@ -118,8 +121,8 @@ func secretKeyFromEntropy(t KeyType, seed *[32]byte) SecretKey {
 	panic(fmt.Sprintf("primitives: no case for %v", t))
 }
 
-// GenerateSecretKey makes a key from 32 bytes of random (or more, in the unlikely case that they are no secp256k1
-// scalar); the error is the reader's.
+// GenerateSecretKey makes a key from 32 bytes of random (or more, in the unlikely case that they
+// are no secp256k1 scalar); the error is the reader's.
 func GenerateSecretKey(t KeyType, random io.Reader) (SecretKey, error) {
 	for {
 		var seed [32]byte
@@ -159,9 +162,9 @@ func (k SecretKey) PublicKey() PublicKey {
 	}
 }
 
-// Sign signs data, which must be 32 bytes (a hash) for secp256k1, else it panics. Every scheme is deterministic here:
-// RFC 8032, RFC 6979 with a low s, and FIPS 204's deterministic variant with an empty context (nearcore's ML-DSA-65
-// signatures are randomized; both verify).
+// Sign signs data, which must be 32 bytes (a hash) for secp256k1, else it panics. Every scheme is
+// deterministic here: RFC 8032, RFC 6979 with a low s, and FIPS 204's deterministic variant with an
+// empty context (nearcore's ML-DSA-65 signatures are randomized; both verify).
 func (k SecretKey) Sign(data []byte) Signature {
 	if k.by != nil {
 		return k.by.Sign(data)

@@ -7,12 +7,13 @@ import (
 	"strconv"
 )
 
-// ShardLayout divides the accounts among shards. It is a handle on an immutable value: copy it freely, compare with
-// Equal. The zero value is no layout; its methods panic.
+// ShardLayout divides the accounts among shards. It is a handle on an immutable value: copy it
+// freely, compare with Equal. The zero value is no layout; its methods panic.
 //
-// Shards have a place (ShardIndex: chunks, masks and settlements are arrays by it) and a name (ShardID: messages, seeds
-// and maps use it). In V0 and V1 they are the same number; in V2 and V3 ids are neither contiguous nor ascending.
-// V0 assigns by hash; the others cut the sorted accounts at boundaries, which belong to the shard on their right.
+// Shards have a place (ShardIndex: chunks, masks and settlements are arrays by it) and a name
+// (ShardID: messages, seeds and maps use it). In V0 and V1 they are the same number; in V2 and V3
+// ids are neither contiguous nor ascending. V0 assigns by hash; the others cut the sorted accounts
+// at boundaries, which belong to the shard on their right.
 //
 // source: nearcore core/primitives/src/shard_layout/
 type ShardLayout struct{ of shardLayoutForm }
@@ -26,9 +27,11 @@ type shardLayoutForm interface {
 	ids() []ShardID // by index; callers must not change them
 	indexOf(ShardID) (ShardIndex, bool)
 	boundaries() []AccountID
-	// children returns the shards that a shard of the previous layout has become; false: no such shard, or no history
+	// children returns the shards that a shard of the previous layout has become; false: no such
+	// shard, or no history
 	children(ShardID) ([]ShardID, bool)
-	// parent returns the shard of the previous layout that holds id's accounts; false: no previous layout
+	// parent returns the shard of the previous layout that holds id's accounts; false: no previous
+	// layout
 	parent(id ShardID) (ShardID, bool)
 	appendBorsh([]byte) []byte
 	json() any
@@ -43,7 +46,8 @@ var (
 	ErrCannotDerive      = errors.New("no layout can be derived from version 0")
 )
 
-// layoutVersion3 is the version of every V2 layout made by NewShardLayoutV2 and of every V3: it no longer counts layouts.
+// layoutVersion3 is the version of every V2 layout made by NewShardLayoutV2 and of every V3: it no
+// longer counts layouts.
 const layoutVersion3 = 3
 
 // IsZero tells whether l is no layout.
@@ -52,7 +56,8 @@ func (l ShardLayout) IsZero() bool { return l.of == nil }
 // Tag returns which form l has, 0 to 3.
 func (l ShardLayout) Tag() int { return int(l.of.tag()) }
 
-// Version returns the version, the first half of the shards' uids. It is not the form: V2 layouts may say 0.
+// Version returns the version, the first half of the shards' uids. It is not the form: V2 layouts
+// may say 0.
 func (l ShardLayout) Version() uint32 { return l.of.version() }
 
 // Equal tells whether both layouts are the same in every field.
@@ -85,7 +90,8 @@ func (l ShardLayout) ShardUIDs() []ShardUID {
 	return out
 }
 
-// UID returns the uid that a shard of this layout, or one of its ancestors of the same version, has.
+// UID returns the uid that a shard of this layout, or one of its ancestors of the same version,
+// has.
 func (l ShardLayout) UID(id ShardID) ShardUID { return NewShardUID(l.of.version(), id) }
 
 // Has tells whether the layout has a shard of this id.
@@ -115,12 +121,13 @@ func (l ShardLayout) IDAt(i ShardIndex) (ShardID, error) {
 // Boundaries returns the boundary accounts in order, nil for V0; read only.
 func (l ShardLayout) Boundaries() []AccountID { return l.of.boundaries() }
 
-// Children returns the shards of this layout that a shard of the previous layout has become, itself if it was not
-// split; false when the previous layout has no such shard, or there is no previous layout.
+// Children returns the shards of this layout that a shard of the previous layout has become, itself
+// if it was not split; false when the previous layout has no such shard, or there is no previous
+// layout.
 func (l ShardLayout) Children(parent ShardID) ([]ShardID, bool) { return l.of.children(parent) }
 
-// Parent returns the shard of the previous layout that a shard came from, itself if it was not split.
-// ErrUnknownShard or ErrNoParentShard.
+// Parent returns the shard of the previous layout that a shard came from, itself if it was not
+// split. ErrUnknownShard or ErrNoParentShard.
 func (l ShardLayout) Parent(id ShardID) (ShardID, error) {
 	if !l.Has(id) {
 		return 0, fmt.Errorf("%w: id %d", ErrUnknownShard, id)
@@ -132,7 +139,8 @@ func (l ShardLayout) Parent(id ShardID) (ShardID, error) {
 	return p, nil
 }
 
-// SplitParents returns the shards of the previous layout that were split, ascending. For V3 that is the last split.
+// SplitParents returns the shards of the previous layout that were split, ascending. For V3 that is
+// the last split.
 func (l ShardLayout) SplitParents() []ShardID {
 	if v3, ok := l.of.(*shardLayoutV3); ok {
 		return []ShardID{v3.lastSplit}
@@ -160,7 +168,8 @@ func (l ShardLayout) SplitChildren() []ShardUID {
 	return out
 }
 
-// Ancestors returns the shards whose accounts id's are, nearest first; false before V3, which knows no more than parents.
+// Ancestors returns the shards whose accounts id's are, nearest first; false before V3, which knows
+// no more than parents.
 func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {
@@ -169,8 +178,8 @@ func (l ShardLayout) Ancestors(id ShardID) ([]ShardID, bool) {
 	return v3.ancestors[id], true
 }
 
-// ResolveToCurrent maps any shard of the past to one that exists, by the first child of each split; false when the
-// history does not know it. Before V3 the history is one generation long.
+// ResolveToCurrent maps any shard of the past to one that exists, by the first child of each split;
+// false when the history does not know it. Before V3 the history is one generation long.
 func (l ShardLayout) ResolveToCurrent(id ShardID) (ShardID, bool) {
 	v3, ok := l.of.(*shardLayoutV3)
 	if !ok {
@@ -212,14 +221,16 @@ func (l ShardLayout) String() string {
 	return string(append(b, ']'))
 }
 
-// SingleShardLayout returns the layout of nearcore's tests and `init`: one shard with id 0, version 0.
+// SingleShardLayout returns the layout of nearcore's tests and `init`: one shard with id 0, version
+// 0.
 func SingleShardLayout() ShardLayout {
 	return ShardLayout{&shardLayoutV2{rangeLayout: rangeLayout{shardIDs: []ShardID{0}}}}
 }
 
-// MultiShardLayout returns the layout of n shards that nearcore's `init` and tests make: version 0, boundaries test1 to
-// test{n-1}, ids shuffled by the StdRng of seed 42 so that nothing can rely on their order. Past ten shards those names
-// are not in byte order (nearcore then searches an unsorted list); that is ErrLayout here, as is n < 1.
+// MultiShardLayout returns the layout of n shards that nearcore's `init` and tests make: version 0,
+// boundaries test1 to test{n-1}, ids shuffled by the StdRng of seed 42 so that nothing can rely on
+// their order. Past ten shards those names are not in byte order (nearcore then searches an
+// unsorted list); that is ErrLayout here, as is n < 1.
 func MultiShardLayout(n int) (ShardLayout, error) {
 	if n < 1 || n > 10 {
 		return ShardLayout{}, fmt.Errorf("%w: a default layout of %d shards, not 1 to 10", ErrLayout, n)
@@ -254,7 +265,8 @@ func checkBoundaries(b []AccountID) error {
 	return nil
 }
 
-// rangeLayout is what V2 and V3 share: sorted boundaries and an id for each of the ranges between them.
+// rangeLayout is what V2 and V3 share: sorted boundaries and an id for each of the ranges between
+// them.
 type rangeLayout struct {
 	boundaryAccounts []AccountID
 	shardIDs         []ShardID
@@ -301,8 +313,8 @@ func (l *rangeLayout) indexOf(id ShardID) (ShardIndex, bool) {
 	return ShardIndex(max(i, 0)), i >= 0
 }
 
-// splitAt returns the range layout with one more boundary, whose shard is replaced by two new ones with the ids above
-// the present maximum, and the replaced shard.
+// splitAt returns the range layout with one more boundary, whose shard is replaced by two new ones
+// with the ids above the present maximum, and the replaced shard.
 func (l *rangeLayout) splitAt(boundary AccountID) (out rangeLayout, parent ShardID, children []ShardID, err error) {
 	i, found := slices.BinarySearch(l.boundaryAccounts, boundary)
 	if found {

@@ -10,12 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Encodings of shard layouts. Maps are sorted by key: integers by value in borsh, as strings in JSON.
+// Encodings of shard layouts. Maps are sorted by key: integers by value in borsh, as strings in
+// JSON.
 
 // AppendBorsh appends the version's tag and its fields.
 func (l ShardLayout) AppendBorsh(b []byte) []byte { return l.of.appendBorsh(append(b, l.of.tag())) }
 
-// DecodeBorsh reads a layout. Only the encoding that AppendBorsh gives is accepted: derived maps must be right.
+// DecodeBorsh reads a layout. Only the encoding that AppendBorsh gives is accepted: derived maps
+// must be right.
 func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 	start := r.Rest()
 	tag := r.Byte()
@@ -77,7 +79,8 @@ func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 	*l = out
 }
 
-// MarshalJSON returns {"V2": {...}}, in the form of genesis.json and protocol_config; null for no layout.
+// MarshalJSON returns {"V2": {...}}, in the form of genesis.json and protocol_config; null for no
+// layout.
 func (l ShardLayout) MarshalJSON() ([]byte, error) {
 	if l.of == nil {
 		return []byte("null"), nil

@@ -98,7 +98,8 @@ func wantParents(t *testing.T, l ShardLayout, want map[ShardID]ShardID) {
 	}
 }
 
-// alphanumeric draws as rand 0.8's Alphanumeric: 6 bits of a word, again when past the 62 characters.
+// alphanumeric draws as rand 0.8's Alphanumeric: 6 bits of a word, again when past the 62
+// characters.
 func alphanumeric(r *ChaChaRng) byte {
 	const set = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	for {
@@ -268,8 +269,9 @@ func TestVectorA81(t *testing.T) {
 	}
 }
 
-// TestNeardResharding has the layout after four dynamic splits of a chain that neard made (reshard.jsonl.gz, nearcore
-// f0c7706f1): two shards of version 3 at first, then each boundary in the order of the splits.
+// TestNeardResharding has the layout after four dynamic splits of a chain that neard made
+// (reshard.jsonl.gz, nearcore f0c7706f1): two shards of version 3 at first, then each boundary in
+// the order of the splits.
 func TestNeardResharding(t *testing.T) {
 	const first = `{"V2":{"boundary_accounts":["test1"],"shard_ids":[0,1],"id_to_index_map":{"0":0,"1":1},` +
 		`"index_to_id_map":{"0":0,"1":1},"shards_split_map":null,"shards_parent_map":null,"version":3}}`

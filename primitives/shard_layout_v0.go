@@ -17,7 +17,8 @@ type shardLayoutV0 struct {
 	vers   uint32
 }
 
-// NewShardLayoutV0 returns the layout that spreads accounts over n shards, 0 to n-1, by hash. It panics on n = 0.
+// NewShardLayoutV0 returns the layout that spreads accounts over n shards, 0 to n-1, by hash. It
+// panics on n = 0.
 func NewShardLayoutV0(n uint64, version uint32) ShardLayout {
 	if err := checkOldShards(n); err != nil {
 		panic(fmt.Sprintf("primitives: %v", err))
@@ -83,8 +84,9 @@ type shardLayoutV1 struct {
 	vers             uint32
 }
 
-// NewShardLayoutV1 returns an old layout whose ids are 0 to len(boundaries). split lists the children of each shard of
-// the layout before, nil when there is none; every shard must be a child exactly once.
+// NewShardLayoutV1 returns an old layout whose ids are 0 to len(boundaries). split lists the
+// children of each shard of the layout before, nil when there is none; every shard must be a child
+// exactly once.
 func NewShardLayoutV1(boundaries []AccountID, split [][]ShardID, version uint32) (ShardLayout, error) {
 	l := &shardLayoutV1{boundaryAccounts: boundaries, vers: version}
 	if err := checkBoundaries(boundaries); err != nil {

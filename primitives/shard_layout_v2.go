@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardLayoutV2 is the usual layout: any ids, and the step from the layout before. nearcore stores its maps from id to
-// index and back and from child to parent; they follow from the rest, so here they exist in the encodings only.
+// shardLayoutV2 is the usual layout: any ids, and the step from the layout before. nearcore stores
+// its maps from id to index and back and from child to parent; they follow from the rest, so here
+// they exist in the encodings only.
 type shardLayoutV2 struct {
 	rangeLayout
 	split   map[ShardID][]ShardID // children of each shard of the layout before; nil: no layout before
@@ -17,8 +18,9 @@ type shardLayoutV2 struct {
 	vers    uint32
 }
 
-// NewShardLayoutV2 returns a layout of version 3. split, nil for a first layout, has the children of every shard of the
-// layout before: a shard that stays is its own only child, a split one must be gone.
+// NewShardLayoutV2 returns a layout of version 3. split, nil for a first layout, has the children
+// of every shard of the layout before: a shard that stays is its own only child, a split one must
+// be gone.
 func NewShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID) (ShardLayout, error) {
 	return newShardLayoutV2(boundaries, ids, split, layoutVersion3)
 }
@@ -59,8 +61,9 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 	return ShardLayout{l}, nil
 }
 
-// DeriveV2 returns the V2 layout in which the shard that holds boundary is split there; its children's ids are the
-// highest of the present ids plus 1 and 2. ErrDuplicateBoundary, ErrCannotDerive for V0.
+// DeriveV2 returns the V2 layout in which the shard that holds boundary is split there; its
+// children's ids are the highest of the present ids plus 1 and 2. ErrDuplicateBoundary,
+// ErrCannotDerive for V0.
 func (l ShardLayout) DeriveV2(boundary AccountID) (ShardLayout, error) {
 	r, err := l.ranges()
 	if err != nil {

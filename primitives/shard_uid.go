@@ -12,14 +12,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ShardUID names a shard's state on disk across layouts: the layout's version and the shard's id (nearcore ShardUId).
-// It is local to the node; the protocol speaks of ShardID.
+// ShardUID names a shard's state on disk across layouts: the layout's version and the shard's id
+// (nearcore ShardUId). It is local to the node; the protocol speaks of ShardID.
 type ShardUID struct {
 	Version uint32
 	ID      uint32
 }
 
-// NewShardUID returns the uid of a shard in a layout of the given version; ids past 2^32 do not occur and panic.
+// NewShardUID returns the uid of a shard in a layout of the given version; ids past 2^32 do not
+// occur and panic.
 func NewShardUID(version uint32, id ShardID) ShardUID {
 	if id > 1<<32-1 {
 		panic(fmt.Sprintf("primitives: shard id %d does not fit u32", id))
@@ -42,7 +43,8 @@ func (u ShardUID) Compare(o ShardUID) int {
 	return 0
 }
 
-// Bytes returns u32 version ‖ u32 id, little-endian: the prefix of the shard's rows on nearcore's disk.
+// Bytes returns u32 version ‖ u32 id, little-endian: the prefix of the shard's rows on nearcore's
+// disk.
 func (u ShardUID) Bytes() (b [8]byte) {
 	binary.LittleEndian.PutUint32(b[:4], u.Version)
 	binary.LittleEndian.PutUint32(b[4:], u.ID)
@@ -87,7 +89,8 @@ func ParseShardUID(text string) (ShardUID, error) {
 	return ShardUID{uint32(v), uint32(id)}, nil
 }
 
-// parseRustUint reads decimal digits with an optional plus sign, with the texts of Rust's ParseIntError.
+// parseRustUint reads decimal digits with an optional plus sign, with the texts of Rust's
+// ParseIntError.
 func parseRustUint(text string, width int) (uint64, error) {
 	v, err := ParseBalance(text)
 	if err != nil {

@@ -34,7 +34,8 @@ type StateChange struct {
 	Value []byte
 }
 
-// KeyChanges are the writes to one key of the trie in a chunk, oldest first. The last one is what the new state holds.
+// KeyChanges are the writes to one key of the trie in a chunk, oldest first. The last one is what
+// the new state holds.
 type KeyChanges struct {
 	Key     []byte
 	Changes []StateChange

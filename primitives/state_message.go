@@ -6,9 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// What nodes say to each other of states at sync blocks (nearcore state_sync.rs, state_part.rs, network_protocol/mod.rs).
+// What nodes say to each other of states at sync blocks (nearcore state_sync.rs, state_part.rs,
+// network_protocol/mod.rs).
 
-// AppendSocketAddr appends 0 ‖ 4 bytes ‖ port, or 1 ‖ 16 bytes ‖ port. An address of version 4 in version 6 stays that.
+// AppendSocketAddr appends 0 ‖ 4 bytes ‖ port, or 1 ‖ 16 bytes ‖ port. An address of version 4 in
+// version 6 stays that.
 func AppendSocketAddr(b []byte, a netip.AddrPort) []byte {
 	if ip := a.Addr(); ip.Is4() {
 		four := ip.As4()
@@ -38,7 +40,8 @@ func ReadSocketAddr(r *borsh.Reader) netip.AddrPort {
 	return netip.AddrPortFrom(ip, r.Uint16())
 }
 
-// StateHeaderRequest asks for the header of a shard's state at a sync block; the answer comes over a connection to Addr.
+// StateHeaderRequest asks for the header of a shard's state at a sync block; the answer comes over
+// a connection to Addr.
 type StateHeaderRequest struct {
 	ShardID  ShardID
 	SyncHash Hash
@@ -120,7 +123,8 @@ func (a *StateRequestAck) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// BlockReceipts are the receipts that the new chunks of a block bring to a shard (nearcore ReceiptProofResponse).
+// BlockReceipts are the receipts that the new chunks of a block bring to a shard (nearcore
+// ReceiptProofResponse).
 type BlockReceipts struct {
 	Block  Hash
 	Proofs []ReceiptProof
@@ -138,8 +142,9 @@ type StateRootNode struct {
 	MemoryUsage uint64
 }
 
-// StateHeader is what precedes the parts of a shard's state at a sync block (nearcore ShardStateSyncResponseHeaderV2). It is about the
-// state before Chunk, the last new one before the sync block.
+// StateHeader is what precedes the parts of a shard's state at a sync block (nearcore
+// ShardStateSyncResponseHeaderV2). It is about the state before Chunk, the last new one before the
+// sync block.
 type StateHeader struct {
 	Chunk           Chunk
 	ChunkProof      MerklePath
@@ -205,8 +210,8 @@ type StatePart struct {
 	Body       []byte // aliases what was decoded
 }
 
-// StateResponse is what a host answers (nearcore StateResponseInfo V2 with ShardStateSyncResponse V4). With neither header nor part it says
-// that it could not make what was asked for.
+// StateResponse is what a host answers (nearcore StateResponseInfo V2 with ShardStateSyncResponse
+// V4). With neither header nor part it says that it could not make what was asked for.
 type StateResponse struct {
 	ShardID  ShardID
 	SyncHash Hash

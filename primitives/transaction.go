@@ -47,7 +47,8 @@ const (
 	TransactionV1 TransactionVersion = 1
 )
 
-// Transaction is what a signer asks for (nearcore core/primitives/src/transaction.rs). V0 has neither a nonce index nor a mode.
+// Transaction is what a signer asks for (nearcore core/primitives/src/transaction.rs). V0 has
+// neither a nonce index nor a mode.
 type Transaction struct {
 	Version    TransactionVersion
 	SignerID   AccountID
@@ -79,7 +80,8 @@ func (t *Transaction) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads either layout: a second byte of 0 belongs to the length of V0's signer, else the first must be 1.
+// DecodeBorsh reads either layout: a second byte of 0 belongs to the length of V0's signer, else
+// the first must be 1.
 func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 	b0, _ := r.Peek(0)
 	b1, ok := r.Peek(1)
@@ -134,7 +136,8 @@ func NewSignedTransaction(t Transaction, sig Signature) *SignedTransaction {
 // Hash returns the transaction's id.
 func (s *SignedTransaction) Hash() Hash { return s.hash }
 
-// Size is the length of the encoding with the signature: what limits and pools count (bytes.md 2.2, size_for_limits from 85 on).
+// Size is the length of the encoding with the signature: what limits and pools count (bytes.md 2.2,
+// size_for_limits from 85 on).
 func (s *SignedTransaction) Size() int { return s.size }
 
 // AppendBorsh appends transaction ‖ signature.
@@ -142,7 +145,8 @@ func (s *SignedTransaction) AppendBorsh(b []byte) []byte {
 	return s.Signature.AppendBorsh(s.Transaction.AppendBorsh(b))
 }
 
-// DecodeBorsh reads it and computes the hash from the bytes read, or from its encoding, where that is another.
+// DecodeBorsh reads it and computes the hash from the bytes read, or from its encoding, where that
+// is another.
 func (s *SignedTransaction) DecodeBorsh(r *borsh.Reader) {
 	in := r.Rest()
 	s.Transaction.DecodeBorsh(r)
@@ -176,7 +180,8 @@ func AppendTransactions(b []byte, txs []*SignedTransaction) []byte {
 	return b
 }
 
-// minSignedTransaction is the least a transaction takes: signer, key, nonce, receiver, hash, no actions, signature.
+// minSignedTransaction is the least a transaction takes: signer, key, nonce, receiver, hash, no
+// actions, signature.
 const minSignedTransaction = 6 + 33 + 8 + 6 + 32 + 4 + 65
 
 // ReadTransactions reads a vector of transactions.

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// classicTransaction is nearcore's create_transaction_v0: the eight classic actions (core/primitives/src/transaction.rs:820).
+// classicTransaction is nearcore's create_transaction_v0: the eight classic actions
+// (core/primitives/src/transaction.rs:820).
 func classicTransaction() Transaction {
 	key := MustParsePublicKey("22skMptHjFWNyuEWY22ftn2AbLPSYpmYwGJRGwpNHbTV")
 	return Transaction{
@@ -74,7 +75,8 @@ func mustHash(t *testing.T, text string) Hash {
 	return h
 }
 
-// TestVectorA16 proves the outcomes of a transaction of testnet with the recorded paths; A17 is the refund among them.
+// TestVectorA16 proves the outcomes of a transaction of testnet with the recorded paths; A17 is the
+// refund among them.
 func TestVectorA16(t *testing.T) {
 	tx := OutcomeWithID{ID: mustHash(t, "GMUCDLHFJVvmZYXmPf9QeUVAt9r9hXcQP1yL5emPFnvx"), Outcome: Outcome{
 		ExecutorID: "btc-client.testnet", GasBurnt: 308276385598, TokensBurnt: MustParseBalance("30827638559800000000"),
@@ -130,7 +132,8 @@ func TestVectorA44(t *testing.T) {
 	if back := ReadAction(r); r.Close() != nil || !bytes.Equal(AppendAction(nil, back), raw) {
 		t.Errorf("does not come back: %v", r.Err())
 	}
-	if got, want := a.Action.SignedHash().String(), "Hk4KS6bWuycytBdnm4kZ5hAFZBmGYMwCXPBLYNJJmgwe"; got != want { // part B
+	// part B
+	if got, want := a.Action.SignedHash().String(), "Hk4KS6bWuycytBdnm4kZ5hAFZBmGYMwCXPBLYNJJmgwe"; got != want {
 		t.Errorf("signed hash = %s, want %s", got, want)
 	}
 	// A delegate in a delegate is refused when it is read.
@@ -140,7 +143,8 @@ func TestVectorA44(t *testing.T) {
 	}
 }
 
-// TestVectorA67: what a delegate action's signature covers (nearcore core/primitives/src/action/delegate.rs:453, 490, 510).
+// TestVectorA67: what a delegate action's signature covers (nearcore
+// core/primitives/src/action/delegate.rs:453, 490, 510).
 func TestVectorA67(t *testing.T) {
 	key := SecretKeyFromSeed(ED25519, "alice.near")
 	action := DelegateActionV2{

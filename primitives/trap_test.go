@@ -10,7 +10,8 @@ import (
 
 // The traps are those of the vectors' section 12; docs/dev/vectors.md lists where each is tested.
 
-// TestTrap2: an account of version 1 has no tag, one of version 2 begins with 16 bytes of FF and tag 0.
+// TestTrap2: an account of version 1 has no tag, one of version 2 begins with 16 bytes of FF and
+// tag 0.
 func TestTrap2(t *testing.T) {
 	zeros := strings.Repeat("00", 32)
 	v1 := Account{Version: AccountV1, Amount: Yocto(1), Locked: Yocto(2), StorageUsage: 182}
@@ -29,8 +30,8 @@ func TestTrap2(t *testing.T) {
 	}
 }
 
-// TestTrap6: approvals and endorsements are signed as they are; headers, chunks, optimistic blocks, transactions and
-// delegate actions by a hash of 32 bytes.
+// TestTrap6: approvals and endorsements are signed as they are; headers, chunks, optimistic blocks,
+// transactions and delegate actions by a hash of 32 bytes.
 func TestTrap6(t *testing.T) {
 	tip := Hash{0xab}
 	endorse, skip := NewApprovalInner(tip, 4, 5), NewApprovalInner(tip, 4, 6)
@@ -56,7 +57,8 @@ func TestTrap6(t *testing.T) {
 	}
 }
 
-// TestTrap20: an ed25519 signature with one of the top three bits of its last byte set does not decode, nor does what it is in.
+// TestTrap20: an ed25519 signature with one of the top three bits of its last byte set does not
+// decode, nor does what it is in.
 func TestTrap20(t *testing.T) {
 	for _, bit := range []byte{0x20, 0x40, 0x80} {
 		raw := []byte(ZeroED25519Signature)

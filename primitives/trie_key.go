@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TrieColumn is the first byte of a trie key: what kind of value stands there (nearcore core/primitives/src/trie_key.rs
-// col). 8 and 21 are no columns of the trie: delayed receipts share 7 with their indices, rows of gas key nonces share 2
-// with the keys.
+// TrieColumn is the first byte of a trie key: what kind of value stands there (nearcore
+// core/primitives/src/trie_key.rs col). 8 and 21 are no columns of the trie: delayed receipts share
+// 7 with their indices, rows of gas key nonces share 2 with the keys.
 type TrieColumn byte
 
 // The columns.
@@ -37,13 +37,15 @@ const (
 	ColYieldIDToDataID        TrieColumn = 22
 	ColDataIDToYieldID        TrieColumn = 23
 
-	// Of a fork of another chain alone: keys of that chain that were taken away here, and which of its blocks shows through at an account.
+	// Of a fork of another chain alone: keys of that chain that were taken away here, and which of
+	// its blocks shows through at an account.
 	ColForkGone TrieColumn = 62
 	ColForkBase TrieColumn = 63
 )
 
-// Inherited tells whether a fork has the key from the chain that it was made of: accounts, their keys, code and data, and global code. All
-// else of a state, what waits and what has been queued, is the fork's own.
+// Inherited tells whether a fork has the key from the chain that it was made of: accounts, their
+// keys, code and data, and global code. All else of a state, what waits and what has been queued,
+// is the fork's own.
 func Inherited(key []byte) bool {
 	if len(key) == 0 {
 		return false
@@ -63,7 +65,8 @@ func AppendForkBaseKey(b []byte, a AccountID) []byte {
 	return append(append(b, byte(ColForkBase)), a...)
 }
 
-// Separators behind an account id. No account id holds either byte, so a prefix that ends with one belongs to one account.
+// Separators behind an account id. No account id holds either byte, so a prefix that ends with one
+// belongs to one account.
 const (
 	accountDataSeparator = ','
 	accessKeySeparator   = byte(ColAccessKey)
@@ -85,7 +88,8 @@ func AppendCodeKey(b []byte, a AccountID) []byte {
 	return append(append(b, byte(ColContractCode)), a...)
 }
 
-// AppendAccessKeyPrefix appends what the access keys of an account, and the nonces of its gas keys, begin with.
+// AppendAccessKeyPrefix appends what the access keys of an account, and the nonces of its gas keys,
+// begin with.
 func AppendAccessKeyPrefix(b []byte, a AccountID) []byte {
 	return append(append(append(b, byte(ColAccessKey)), a...), accessKeySeparator)
 }
@@ -100,7 +104,8 @@ func AppendGasKeyNonceKey(b []byte, a AccountID, h PublicKeyHandle, index uint16
 	return borsh.AppendUint16(AppendAccessKeyKey(b, a, h), index)
 }
 
-// AccessKeyKeyLen is the length of an access key's trie key, which fees of gas keys count: column, account, separator, id.
+// AccessKeyKeyLen is the length of an access key's trie key, which fees of gas keys count: column,
+// account, separator, id.
 func AccessKeyKeyLen(accountLen, handleLen int) int { return 1 + accountLen + 1 + handleLen }
 
 // GasKeyNonceKeyLen is the length of the trie key of a gas key's nonce.
@@ -108,12 +113,14 @@ func GasKeyNonceKeyLen(accountLen, handleLen int) int {
 	return AccessKeyKeyLen(accountLen, handleLen) + 2
 }
 
-// AppendAccountHashKey appends the key of a column that is keyed by account and 32 bytes: 3 to 6, 12, 20, 22 and 23.
+// AppendAccountHashKey appends the key of a column that is keyed by account and 32 bytes: 3 to 6,
+// 12, 20, 22 and 23.
 func AppendAccountHashKey(b []byte, col TrieColumn, a AccountID, id Hash) []byte {
 	return append(append(append(append(b, byte(col)), a...), accountDataSeparator), id[:]...)
 }
 
-// AppendContractDataKey appends the key of a contract's entry; with a shorter key, or none, it is the prefix of many.
+// AppendContractDataKey appends the key of a contract's entry; with a shorter key, or none, it is
+// the prefix of many.
 func AppendContractDataKey(b []byte, a AccountID, key []byte) []byte {
 	return append(append(append(append(b, byte(ColContractData)), a...), accountDataSeparator), key...)
 }
@@ -128,8 +135,9 @@ func AppendYieldTimeoutKey(b []byte, index uint64) []byte {
 	return borsh.AppendUint64(append(b, byte(ColPromiseYieldTimeout)), index)
 }
 
-// AppendBufferedReceiptKey appends the key of an item of the buffer towards a shard. The shard takes two bytes here, unlike
-// in columns 16 and 17; larger ids panic, as upstream: no layout has them.
+// AppendBufferedReceiptKey appends the key of an item of the buffer towards a shard. The shard
+// takes two bytes here, unlike in columns 16 and 17; larger ids panic, as upstream: no layout has
+// them.
 func AppendBufferedReceiptKey(b []byte, to ShardID, index uint64) []byte {
 	if to > 1<<16-1 {
 		panic(fmt.Sprintf("primitives: shard id %d does not fit the trie key", to))
@@ -137,7 +145,8 @@ func AppendBufferedReceiptKey(b []byte, to ShardID, index uint64) []byte {
 	return borsh.AppendUint64(borsh.AppendUint16(append(b, byte(ColBufferedReceipt)), uint16(to)), index)
 }
 
-// AppendBufferedGroupsKey appends the key of what is known about the groups of the buffer towards a shard.
+// AppendBufferedGroupsKey appends the key of what is known about the groups of the buffer towards a
+// shard.
 func AppendBufferedGroupsKey(b []byte, to ShardID) []byte {
 	return borsh.AppendUint64(append(b, byte(ColBufferedGroups)), uint64(to))
 }
@@ -163,17 +172,19 @@ var ErrTrieKey = errors.New("not a trie key")
 // TrieKey is a parsed key. Which fields mean something depends on the column.
 type TrieKey struct {
 	Column   TrieColumn
-	Account  AccountID        // of the columns that belong to an account
-	Handle   PublicKeyHandle  // of column 2
-	HasIndex bool             // 2: the nonce of a gas key; 7: an item, not the indices
-	Index    uint64           // 2: of the nonce; 7, 11, 14, 17: of the queue
-	ID       Hash             // of the columns of AppendAccountHashKey
-	Data     []byte           // of column 9: the contract's key; of ColForkGone: the key that is gone; aliases the input
-	Shard    ShardID          // of columns 14, 16, 17
-	Global   GlobalContractID // of columns 18, 19
+	Account  AccountID       // of the columns that belong to an account
+	Handle   PublicKeyHandle // of column 2
+	HasIndex bool            // 2: the nonce of a gas key; 7: an item, not the indices
+	Index    uint64          // 2: of the nonce; 7, 11, 14, 17: of the queue
+	ID       Hash            // of the columns of AppendAccountHashKey
+	// of column 9: the contract's key; of ColForkGone: the key that is gone; aliases the input
+	Data   []byte
+	Shard  ShardID          // of columns 14, 16, 17
+	Global GlobalContractID // of columns 18, 19
 }
 
-// trieKeyAccount splits what follows the column at the separator; the rest is nil when there is none.
+// trieKeyAccount splits what follows the column at the separator; the rest is nil when there is
+// none.
 func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
 	for i, c := range tail {
 		if c == separator {
@@ -184,8 +195,8 @@ func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
 	return "", nil, errors.New("no separator behind the account id")
 }
 
-// HasAccount tells whether the column's keys begin with an account id, which decides the side of a split they go to
-// (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
+// HasAccount tells whether the column's keys begin with an account id, which decides the side of a
+// split they go to (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
 func (c TrieColumn) HasAccount() bool {
 	switch c {
 	case ColAccount, ColContractCode, ColAccessKey, ColReceivedData, ColPostponedReceiptID, ColPendingDataCount,
@@ -195,8 +206,8 @@ func (c TrieColumn) HasAccount() bool {
 	return false
 }
 
-// TrieKeyAccount returns the account that a key belongs to; ok is false for the columns of the shard. Global code deployed
-// under an account's name is not part of the account.
+// TrieKeyAccount returns the account that a key belongs to; ok is false for the columns of the
+// shard. Global code deployed under an account's name is not part of the account.
 func TrieKeyAccount(key []byte) (a AccountID, ok bool, err error) {
 	if len(key) == 0 || !TrieColumn(key[0]).HasAccount() {
 		return "", false, nil
@@ -258,8 +269,8 @@ func (k *TrieKey) parse(tail []byte) (err error) {
 	return k.parseShardKey(tail)
 }
 
-// parseAccessKey reads account, handle, and the index if there is one. The handle says its length by its first byte, so
-// an index behind it is never taken for a part of it.
+// parseAccessKey reads account, handle, and the index if there is one. The handle says its length
+// by its first byte, so an index behind it is never taken for a part of it.
 func (k *TrieKey) parseAccessKey(tail []byte) error {
 	a, rest, err := trieKeyAccount(tail, accessKeySeparator)
 	if err != nil {
@@ -299,8 +310,8 @@ func (k *TrieKey) parseShardKey(tail []byte) error {
 	return r.Close()
 }
 
-// AccessKeyRest returns what follows an account's access key prefix in a key: handle, and index if the key is the nonce of
-// a gas key. key must begin with the prefix, prefixLen bytes long.
+// AccessKeyRest returns what follows an account's access key prefix in a key: handle, and index if
+// the key is the nonce of a gas key. key must begin with the prefix, prefixLen bytes long.
 func AccessKeyRest(key []byte, prefixLen int) (h PublicKeyHandle, index uint16, hasIndex bool, err error) {
 	r := borsh.NewReader(key[prefixLen:])
 	h = ReadPublicKeyHandle(r)

@@ -18,8 +18,9 @@ type Nonce uint64
 // ProtocolVersion is the number that selects the rules of an epoch.
 type ProtocolVersion uint32
 
-// Numbering says which line of protocol numbers a chain's versions belong to, since 86 means two things
-// (reference next.md 2): that of the June build the recordings come from, or that of the published releases.
+// Numbering says which line of protocol numbers a chain's versions belong to, since 86 means two
+// things (reference next.md 2): that of the June build the recordings come from, or that of the
+// published releases.
 type Numbering string
 
 // The two numberings.

@@ -12,7 +12,8 @@ type ValidatorStake struct {
 // AppendBorsh appends tag 0 and the fields.
 func (v *ValidatorStake) AppendBorsh(b []byte) []byte { return v.AppendUntagged(append(b, 0)) }
 
-// AppendUntagged appends the fields without the version tag: the form of headers V1 (mainnet's genesis).
+// AppendUntagged appends the fields without the version tag: the form of headers V1 (mainnet's
+// genesis).
 func (v *ValidatorStake) AppendUntagged(b []byte) []byte {
 	return v.Stake.AppendBorsh(v.PublicKey.AppendBorsh(v.AccountID.AppendBorsh(b)))
 }
@@ -46,7 +47,8 @@ func ReadValidatorStakes(r *borsh.Reader) []ValidatorStake {
 // BlockProducersHash is next_bp_hash: H of the vector of stakes.
 func BlockProducersHash(vs []ValidatorStake) Hash { return HashBytes(AppendValidatorStakes(nil, vs)) }
 
-// UntaggedBlockProducersHash is next_bp_hash as headers V1 have it: over stakes without their version tag.
+// UntaggedBlockProducersHash is next_bp_hash as headers V1 have it: over stakes without their
+// version tag.
 func UntaggedBlockProducersHash(vs []ValidatorStake) Hash {
 	return HashBytes(borsh.AppendSlice(nil, vs, func(b []byte, v *ValidatorStake) []byte { return v.AppendUntagged(b) }))
 }

@@ -14,12 +14,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/multiples"
 )
 
-// Verifier is Signature.Verify with a memory of the ed25519 keys seen lately: a key that comes again costs a sixth less, and one that has come often two thirds
-// less. It is safe for concurrent use; results never depend on what it remembers.
+// Verifier is Signature.Verify with a memory of the ed25519 keys seen lately: a key that comes
+// again costs a sixth less, and one that has come often two thirds less. It is safe for concurrent
+// use; results never depend on what it remembers.
 type Verifier struct {
-	most  int    // keys
-	often int    // times after which a key gets a table
-	stale uint64 // checks after which another key may have the table of one that did not come, and how often a key came counts half
+	most  int // keys
+	often int // times after which a key gets a table
+	// checks after which another key may have the table of one that did not come, and how often a
+	// key came counts half
+	stale uint64
 
 	mu     sync.Mutex
 	keys   map[PublicKey]*list.Element // of *knownKey
@@ -28,9 +31,10 @@ type Verifier struct {
 	clock  uint64                      // checks so far
 }
 
-// maxTables is how many keys have a table, 130 KiB each. One pays when its key has come some ten times more, so that a key gets it when it has come oftenUsed
-// times, and keeps it until another comes twice as often: who keeps others from having tables has to come as often with each key of as many, and where more keys than
-// there are tables come in turn, none is made in vain.
+// maxTables is how many keys have a table, 130 KiB each. One pays when its key has come some ten
+// times more, so that a key gets it when it has come oftenUsed times, and keeps it until another
+// comes twice as often: who keeps others from having tables has to come as often with each key of
+// as many, and where more keys than there are tables come in turn, none is made in vain.
 const (
 	maxTables = 64
 	oftenUsed = 32
@@ -48,8 +52,9 @@ type knownKey struct {
 	last     uint64           // of clock
 }
 
-// NewVerifier returns a Verifier that remembers up to n keys (1.5 KiB each), the least recently used going first, and of up to 64 of them,
-// which come most often, a table (130 KiB): those go last.
+// NewVerifier returns a Verifier that remembers up to n keys (1.5 KiB each), the least recently
+// used going first, and of up to 64 of them, which come most often, a table (130 KiB): those go
+// last.
 func NewVerifier(n int) *Verifier { return newVerifier(n, oftenUsed, staleKey) }
 
 func newVerifier(n, often int, stale uint64) *Verifier {
@@ -71,7 +76,8 @@ func (v *Verifier) Verify(s Signature, data []byte, key PublicKey) bool {
 	return false // no point
 }
 
-// known returns what is known of a key, which is remembered from now on. Nothing is of one that is no point.
+// known returns what is known of a key, which is remembered from now on. Nothing is of one that is
+// no point.
 func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.Table) {
 	v.mu.Lock()
 	v.clock++
@@ -110,7 +116,8 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 	return expanded, nil
 }
 
-// forget makes room for a key: the least recently used one goes that has no table, if there is one. The caller holds mu.
+// forget makes room for a key: the least recently used one goes that has no table, if there is one.
+// The caller holds mu.
 func (v *Verifier) forget() {
 	oldest := v.recent.Back()
 	for e := oldest; e != nil; e = e.Prev() {
@@ -133,8 +140,10 @@ func (v *Verifier) came(k *knownKey) int {
 	return k.late
 }
 
-// place gives a key a place among those that have tables: if there are too many that of the one that was not used for longest, or of the one that comes least, if
-// that is less than half as often. false: it has to come as often again before there is another look. The caller holds mu, and makes the table.
+// place gives a key a place among those that have tables: if there are too many that of the one
+// that was not used for longest, or of the one that comes least, if that is less than half as
+// often. false: it has to come as often again before there is another look. The caller holds mu,
+// and makes the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {
@@ -167,8 +176,9 @@ func tableOf(key PublicKey) *multiples.Table {
 	return multiples.New(p.Neg(&p))
 }
 
-// verifyByTable checks what ed25519Rules say: S below the order, and the bytes of S·B - H(R ‖ A ‖ data)·A, which are the canonical ones, are those of R.
-// Both products are sums of table entries, where the way without a table doubles 255 times.
+// verifyByTable checks what ed25519Rules say: S below the order, and the bytes of S·B - H(R ‖ A ‖
+// data)·A, which are the canonical ones, are those of R. Both products are sums of table entries,
+// where the way without a table doubles 255 times.
 func verifyByTable(negated *multiples.Table, s Signature, data []byte, key PublicKey) bool {
 	var sig [64]byte
 	copy(sig[:], s[1:])

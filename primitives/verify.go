@@ -8,13 +8,15 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
 )
 
-// ed25519Rules are those of ed25519-dalek 2.2's plain verify: S below the group order; A any encoding that
-// decompresses, of any order; the equation without cofactor, its result compared with R byte by byte. A batch
-// (cofactored) check accepts signatures that this refuses, so there is none: every node must agree on each signature.
+// ed25519Rules are those of ed25519-dalek 2.2's plain verify: S below the group order; A any
+// encoding that decompresses, of any order; the equation without cofactor, its result compared with
+// R byte by byte. A batch (cofactored) check accepts signatures that this refuses, so there is
+// none: every node must agree on each signature.
 var ed25519Rules = &ed25519.Options{Verify: ed25519.VerifyOptionsStdLib}
 
-// Verify tells whether s is key's signature of data (nearcore core/crypto/src/signature.rs:1086). A signature of one
-// scheme with a key of another, a key that is no point, and for secp256k1 data that is not 32 bytes are all false.
+// Verify tells whether s is key's signature of data (nearcore core/crypto/src/signature.rs:1086). A
+// signature of one scheme with a key of another, a key that is no point, and for secp256k1 data
+// that is not 32 bytes are all false.
 func (s Signature) Verify(data []byte, key PublicKey) bool {
 	if s == "" || key == "" || s.Type() != key.Type() {
 		return false
@@ -30,8 +32,8 @@ func (s Signature) Verify(data []byte, key PublicKey) bool {
 	return false
 }
 
-// verifySecp256k1 checks r ‖ s ‖ recovery id: the id only has to be 0 to 3, r and s must be below the order and not 0,
-// and s not in its upper half (libsecp256k1's verify).
+// verifySecp256k1 checks r ‖ s ‖ recovery id: the id only has to be 0 to 3, r and s must be below
+// the order and not 0, and s not in its upper half (libsecp256k1's verify).
 func verifySecp256k1(sig Signature, data []byte, key PublicKey) bool {
 	if len(data) != 32 || sig[65] > 3 {
 		return false
@@ -56,8 +58,9 @@ func verifyMLDSA65(sig Signature, data []byte, key PublicKey) bool {
 	return mldsa65.Verify(&pk, data, nil, []byte(sig[1:]))
 }
 
-// IsValidStakingKey tells whether a validator may use k: an ed25519 key that decompresses to a point without torsion,
-// so that it is also a ristretto point for the VRF (nearcore core/crypto/src/key_conversion.rs).
+// IsValidStakingKey tells whether a validator may use k: an ed25519 key that decompresses to a
+// point without torsion, so that it is also a ristretto point for the VRF (nearcore
+// core/crypto/src/key_conversion.rs).
 func (k PublicKey) IsValidStakingKey() bool {
 	_, ok := stakingPoint(k)
 	return ok

@@ -42,8 +42,9 @@ var torsionPoints = []string{
 	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
 }
 
-// TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point whose cofactorless
-// equation holds, in each of its encodings. dalek's verify accepts the canonical R only, whatever the form of A.
+// TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point
+// whose cofactorless equation holds, in each of its encodings. dalek's verify accepts the canonical
+// R only, whatever the form of A.
 func TestEd25519SmallOrder(t *testing.T) {
 	verifier, tables := NewVerifier(4), newVerifier(maxTables, 1, 0)
 	accepted := 0
@@ -95,8 +96,8 @@ func TestEd25519SmallOrder(t *testing.T) {
 	}
 }
 
-// byTable has a verifier that makes tables at once check three times: with a key that is new, with one that gets its table, and with one that has it. The
-// answers must be one.
+// byTable has a verifier that makes tables at once check three times: with a key that is new, with
+// one that gets its table, and with one that has it. The answers must be one.
 func byTable(v *Verifier, s Signature, data []byte, key PublicKey) bool {
 	first, second, third := v.Verify(s, data, key), v.Verify(s, data, key), v.Verify(s, data, key)
 	if first != second || first != third {
@@ -105,8 +106,8 @@ func byTable(v *Verifier, s Signature, data []byte, key PublicKey) bool {
 	return first
 }
 
-// TestEd25519Mixed adds a torsion part to R, to A and to both: the cofactorless equation refuses what a batch or
-// ZIP-215 check accepts.
+// TestEd25519Mixed adds a torsion part to R, to A and to both: the cofactorless equation refuses
+// what a batch or ZIP-215 check accepts.
 func TestEd25519Mixed(t *testing.T) {
 	secret, err := scalar.NewFromBytesModOrderWide(slices.Repeat([]byte{7}, 64))
 	if err != nil {
@@ -155,7 +156,8 @@ func TestEd25519Mixed(t *testing.T) {
 			onR, A *curve.EdwardsPoint
 		}{{"plain", &identity, &identity}, {"R", &torsion, &identity}, {"A", &identity, &torsion}, {"both", &torsion, &torsion}} {
 			sig, key, k := sign(c.onR, c.A, msg)
-			// S·B - k·A = R (+ torsion) - k·torsion: equal to R iff k times A's torsion part cancels
+			// S·B - k·A = R (+ torsion) - k·torsion: equal to R iff k times A's torsion part
+			// cancels
 			var left, part curve.EdwardsPoint
 			left.Identity()
 			part.Mul(c.A, k)
@@ -316,7 +318,8 @@ func TestVerifyAgrees(t *testing.T) {
 	}
 }
 
-// TestVerifierForgets: no more keys and tables are kept than were said, those stay that are used, and messages of any length are hashed alike.
+// TestVerifierForgets: no more keys and tables are kept than were said, those stay that are used,
+// and messages of any length are hashed alike.
 func TestVerifierForgets(t *testing.T) {
 	v := newVerifier(maxTables+40, 3, 100)
 	check := func(word string, times int) {
@@ -371,8 +374,9 @@ func TestVerifierForgets(t *testing.T) {
 	}
 }
 
-// TestVerifierByNeed: who keeps as many keys busy as there are tables, a little of all checks, does not keep them from a key that comes more often; nor do keys that
-// come once drive out one that has a table.
+// TestVerifierByNeed: who keeps as many keys busy as there are tables, a little of all checks, does
+// not keep them from a key that comes more often; nor do keys that come once drive out one that has
+// a table.
 func TestVerifierByNeed(t *testing.T) {
 	const often, stale = 4, 2048
 	v := newVerifier(maxTables+20, often, stale)
@@ -395,7 +399,9 @@ func TestVerifierByNeed(t *testing.T) {
 	if len(v.tables) != maxTables {
 		t.Fatalf("strangers have %d tables", len(v.tables))
 	}
-	for range 3 * stale / (2 * maxTables) { // half of all checks are of ours, each stranger comes once in 128: often enough that none is stale
+	// half of all checks are of ours, each stranger comes once in 128: often enough that none is
+	// stale
+	for range 3 * stale / (2 * maxTables) {
 		strangers()
 		for i := range maxTables {
 			came(fmt.Sprint("ours", i%4))
@@ -415,7 +421,8 @@ func TestVerifierByNeed(t *testing.T) {
 	}
 	made := 0
 	for range 40 {
-		for i := range 2 * maxTables { // each as often as the others: a table more would drive out one that is used as much
+		// each as often as the others: a table more would drive out one that is used as much
+		for i := range 2 * maxTables {
 			before := slices.Clone(v.tables)
 			came(fmt.Sprint("turn", i%(maxTables+10)))
 			if !slices.Equal(before, v.tables) {

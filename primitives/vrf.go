@@ -10,13 +10,16 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// The VRF gives each block its random value: nobody but the producer can compute it in advance, and anybody can check
-// it. It works in ristretto255 with the validator's ed25519 key (nearcore core/crypto/src/vrf.rs; formulas: bytes.md 3):
+// The VRF gives each block its random value: nobody but the producer can compute it in advance, and
+// anybody can check it. It works in ristretto255 with the validator's ed25519 key (nearcore
+// core/crypto/src/vrf.rs; formulas: bytes.md 3):
 //
 //	x = x0 + off, off = blake2b-256(PK ‖ input), x0 the ed25519 scalar
-//	V = x⁻¹·G is the value; k = blake2b-512(x); c = blake2b-256(PK ‖ V ‖ k·G ‖ k·x⁻¹·G); the proof is (k - c·x) ‖ c
+//	V = x⁻¹·G is the value; k = blake2b-512(x); c = blake2b-256(PK ‖ V ‖ k·G ‖ k·x⁻¹·G); the proof
+//	  is (k - c·x) ‖ c
 
-// ErrVRFKey says that a key cannot be used for the VRF: not ed25519, no point of the curve, or with torsion.
+// ErrVRFKey says that a key cannot be used for the VRF: not ed25519, no point of the curve, or with
+// torsion.
 var ErrVRFKey = errors.New("not a VRF key")
 
 // VRFPublicKey is an ed25519 key made ready for checking VRF proofs; read only, so free to share.
@@ -25,8 +28,8 @@ type VRFPublicKey struct {
 	point  curve.RistrettoPoint
 }
 
-// NewVRFPublicKey converts an ed25519 key (nearcore: convert_public_key); ErrVRFKey unless it is a valid staking key.
-// It costs more than checking a proof: keep the result per validator.
+// NewVRFPublicKey converts an ed25519 key (nearcore: convert_public_key); ErrVRFKey unless it is a
+// valid staking key. It costs more than checking a proof: keep the result per validator.
 func NewVRFPublicKey(k PublicKey) (*VRFPublicKey, error) {
 	p, ok := stakingPoint(k)
 	if !ok {
@@ -77,7 +80,8 @@ func VerifyVRF(k PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
 	return err == nil && v.Verify(input, value, proof)
 }
 
-// ProveVRF returns the value and proof of an ed25519 key for input; ErrVRFKey for other schemes. It is deterministic.
+// ProveVRF returns the value and proof of an ed25519 key for input; ErrVRFKey for other schemes. It
+// is deterministic.
 func (k SecretKey) ProveVRF(input []byte) (value [32]byte, proof [64]byte, err error) {
 	if k.IsZero() || k.Type() != ED25519 {
 		return value, proof, ErrVRFKey

@@ -44,8 +44,8 @@ func TestVectorA38(t *testing.T) {
 	}
 }
 
-// TestVectorBVRF has the values of blocks 1 to 4 of nearcore's simple_chain (part B): each block's input is the hash
-// of the value before, that of block 1 zeros (the genesis' random value).
+// TestVectorBVRF has the values of blocks 1 to 4 of nearcore's simple_chain (part B): each block's
+// input is the hash of the value before, that of block 1 zeros (the genesis' random value).
 func TestVectorBVRF(t *testing.T) {
 	sk := SecretKeyFromSeed(ED25519, "test")
 	pub, err := NewVRFPublicKey(sk.PublicKey())

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ChunkKey names the chunk that one producer may make: of a shard, in an epoch, at a height (nearcore ChunkProductionKey).
+// ChunkKey names the chunk that one producer may make: of a shard, in an epoch, at a height
+// (nearcore ChunkProductionKey).
 type ChunkKey struct {
 	ShardID       ShardID
 	EpochID       EpochID
@@ -23,7 +24,8 @@ func (k *ChunkKey) DecodeBorsh(r *borsh.Reader) {
 	k.ShardID, k.EpochID, k.HeightCreated = ShardID(r.Uint64()), ReadHash(r), Height(r.Uint64())
 }
 
-// StateTransition is one step of a shard's state in a witness: what proves it, and where it leads (nearcore ChunkStateTransition).
+// StateTransition is one step of a shard's state in a witness: what proves it, and where it leads
+// (nearcore ChunkStateTransition).
 type StateTransition struct {
 	Block     Hash
 	Base      [][]byte // nodes and values of the state before, ascending
@@ -56,8 +58,9 @@ type SourceProof struct {
 	ReceiptProof
 }
 
-// ChunkStateWitness is what a chunk's validators need in place of the state (nearcore state_witness.rs ChunkStateWitness V2): what the
-// shard's last new chunk did and what blocks since have done, so that it follows what Header says of the state before it.
+// ChunkStateWitness is what a chunk's validators need in place of the state (nearcore
+// state_witness.rs ChunkStateWitness V2): what the shard's last new chunk did and what blocks since
+// have done, so that it follows what Header says of the state before it.
 type ChunkStateWitness struct {
 	EpochID         EpochID // of the block behind the chunk's parent
 	Header          ChunkHeader
@@ -108,7 +111,8 @@ func (w *ChunkStateWitness) DecodeBorsh(r *borsh.Reader) {
 	w.NewTransactions = ReadTransactions(r)
 }
 
-// asMap brings what was read of a map, or of a set, into its order: borsh-rs reads any order, and of equal keys the last one.
+// asMap brings what was read of a map, or of a set, into its order: borsh-rs reads any order, and
+// of equal keys the last one.
 func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	ascending := func(i int) bool { return i == 0 || compare(list[i-1], list[i]) < 0 }
 	for i := range list {
@@ -128,7 +132,8 @@ func asMap[T any](r *borsh.Reader, list []T, compare func(a, b T) int) []T {
 	return list
 }
 
-// WitnessAck tells a chunk's producer that its witness has come together (nearcore ChunkStateWitnessAck).
+// WitnessAck tells a chunk's producer that its witness has come together (nearcore
+// ChunkStateWitnessAck).
 type WitnessAck struct{ ChunkHash Hash }
 
 // AppendBorsh appends the hash.

@@ -2,8 +2,9 @@ package primitives
 
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
-// Contracts are in no witness: a chunk's producer tells which it has called, its validators ask for those that they lack, and what was
-// deployed is spread among all validators ahead (nearcore contract_distribution.rs).
+// Contracts are in no witness: a chunk's producer tells which it has called, its validators ask for
+// those that they lack, and what was deployed is spread among all validators ahead (nearcore
+// contract_distribution.rs).
 
 const (
 	accessesDifferentiator        = "ChunkContractAccessesInner"
@@ -12,7 +13,8 @@ const (
 	contractDeploysDifferentiator = "PartialEncodedContractDeploysInner"
 )
 
-// TransitionKey names the main transition of a witness: the block, and the shard that had the chunk there.
+// TransitionKey names the main transition of a witness: the block, and the shard that had the chunk
+// there.
 type TransitionKey struct {
 	Block   Hash
 	ShardID ShardID
@@ -28,7 +30,8 @@ func (k *TransitionKey) DecodeBorsh(r *borsh.Reader) {
 	k.Block, k.ShardID = ReadHash(r), ShardID(r.Uint64())
 }
 
-// ContractAccesses tells a chunk's validators which contracts applying its main transition has called, in no order.
+// ContractAccesses tells a chunk's validators which contracts applying its main transition has
+// called, in no order.
 type ContractAccesses struct {
 	Key        ChunkKey
 	Contracts  []Hash
@@ -98,7 +101,8 @@ func (q *ContractCodeRequest) DecodeBorsh(r *borsh.Reader) {
 	q.Signature = ReadSignature(r)
 }
 
-// ContractCodeResponse is the answer (V2). V1, which nobody signs, is decoded to be refused: protocol 85 wants a signature.
+// ContractCodeResponse is the answer (V2). V1, which nobody signs, is decoded to be refused:
+// protocol 85 wants a signature.
 type ContractCodeResponse struct {
 	Key        ChunkKey
 	Responder  AccountID // none: V1
@@ -141,7 +145,8 @@ func (a *ContractCodeResponse) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// PartialContractDeploys is a part of the code that a chunk has deployed (nearcore PartialEncodedContractDeploys).
+// PartialContractDeploys is a part of the code that a chunk has deployed (nearcore
+// PartialEncodedContractDeploys).
 type PartialContractDeploys struct {
 	Key           ChunkKey
 	Ord           uint64

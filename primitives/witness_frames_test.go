@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// bodies are the kinds of routed bodies whose content is of this package's types, by their tag (reference network.md 4.3).
+// bodies are the kinds of routed bodies whose content is of this package's types, by their tag
+// (reference network.md 4.3).
 var bodies = map[byte]func() codec{
 	11: func() codec { return new(ChunkRequest) },
 	12: func() codec { return new(ChunkResponse) },
@@ -73,9 +74,10 @@ func signedIn(v codec) (list []struct {
 
 func hashText(h Hash) string { return string(h[:]) }
 
-// TestRecordedBodies: every body of chunks, witnesses, contracts and states that neards have sent reads, writes itself as the same bytes, and
-// has the signatures that the known keys make; parts are proven by their headers. So in the cut that lies in the project, and, if asked, in the
-// whole recording beside the checkout.
+// TestRecordedBodies: every body of chunks, witnesses, contracts and states that neards have sent
+// reads, writes itself as the same bytes, and has the signatures that the known keys make; parts
+// are proven by their headers. So in the cut that lies in the project, and, if asked, in the whole
+// recording beside the checkout.
 func TestRecordedBodies(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/replay/testdata/net.jsonl.gz") })
 	t.Run("whole", func(t *testing.T) {

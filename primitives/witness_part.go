@@ -7,7 +7,8 @@ const (
 	partialWitnessDifferentiatorV2 = "PartialEncodedStateWitnessV2"
 )
 
-// PartialWitness is a part of a coded witness, signed by the chunk's producer (nearcore PartialEncodedStateWitness).
+// PartialWitness is a part of a coded witness, signed by the chunk's producer (nearcore
+// PartialEncodedStateWitness).
 type PartialWitness struct {
 	EpochID       EpochID
 	ShardID       ShardID
@@ -64,15 +65,16 @@ func (p *PartialWitness) decode(r *borsh.Reader, prev *Hash) {
 	p.Signature = ReadSignature(r)
 }
 
-// readDifferentiator reads the string that keeps signatures of different messages apart, and wants it to be the one there is.
+// readDifferentiator reads the string that keeps signatures of different messages apart, and wants
+// it to be the one there is.
 func readDifferentiator(r *borsh.Reader, want string) {
 	if d := r.String(); r.Err() == nil && d != want {
 		r.Failf("signature differentiator %q, not %q", d, want)
 	}
 }
 
-// VersionedPartialWitness is the form of bodies 40 and 41: PartialWitness with a version. What version 2 adds is PrevBlock; no rule in
-// force makes one, and who gets one drops it.
+// VersionedPartialWitness is the form of bodies 40 and 41: PartialWitness with a version. What
+// version 2 adds is PrevBlock; no rule in force makes one, and who gets one drops it.
 type VersionedPartialWitness struct {
 	PartialWitness
 	PrevBlock *Hash // nil: version 1

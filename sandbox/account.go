@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Account is an account with a key of it. It is of no world: where it has been made, and in all that go on from there, it may sign.
+// Account is an account with a key of it. It is of no world: where it has been made, and in all
+// that go on from there, it may sign.
 type Account struct {
 	ID  primitives.AccountID
 	Key primitives.SecretKey
@@ -23,10 +24,12 @@ func Named(id primitives.AccountID) *Account {
 	return &Account{id, primitives.SecretKeyFromSeed(primitives.ED25519, string(id))}
 }
 
-// Create makes an account with an amount and one key, which is that of Named, or gives one that is there both.
+// Create makes an account with an amount and one key, which is that of Named, or gives one that is
+// there both.
 func (w *World) Create(ctx context.Context, id primitives.AccountID, amount primitives.Balance) (*Account, error) {
 	a := Named(id)
-	// storage_usage: what the protocol counts for an account and a full access key (nearcore: 100, and 40 with the key's 33 and the value's 9).
+	// storage_usage: what the protocol counts for an account and a full access key (nearcore: 100,
+	// and 40 with the key's 33 and the value's 9).
 	record := &genesis.AccountRecord{AccountID: id, Account: primitives.Account{Amount: amount, StorageUsage: 182}}
 	key := &genesis.AccessKeyRecord{AccountID: id, PublicKey: a.Key.PublicKey().Handle()}
 	if err := w.realm.Backend().PatchState(ctx, []genesis.Record{record, key}); err != nil {
@@ -35,7 +38,8 @@ func (w *World) Create(ctx context.Context, id primitives.AccountID, amount prim
 	return a, nil
 }
 
-// Balance is what an account has at the head, without its stake. Refunds of what Send has returned from are in it.
+// Balance is what an account has at the head, without its stake. Refunds of what Send has returned
+// from are in it.
 func (w *World) Balance(id primitives.AccountID) (b primitives.Balance, err error) {
 	s, err := w.realm.Backend().State(view.BlockRef{Kind: view.RefOptimistic}, id)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// DefaultGas is what a call has that says nothing else: what the protocol gives a transaction at the most, since it costs nothing here.
+// DefaultGas is what a call has that says nothing else: what the protocol gives a transaction at
+// the most, since it costs nothing here.
 const DefaultGas primitives.Gas = 300_000_000_000_000
 
 // Outcome is what became of a transaction with all receipts that follow from it.
@@ -33,12 +34,13 @@ type CallError struct {
 
 func (e *CallError) Error() string { return fmt.Sprintf("%s has failed: %s", e.What, e.Failure) }
 
-// maxRefundBlocks bounds the blocks that are made for the refunds of one transaction. One does where receipts are not delayed.
+// maxRefundBlocks bounds the blocks that are made for the refunds of one transaction. One does
+// where receipts are not delayed.
 const maxRefundBlocks = 100
 
-// Send signs actions, submits them and waits until they, and all that follows from them, refunds of gas included, have run: what Balance
-// returns then is what the accounts are left with. It makes the blocks that this needs. A failure on the chain is a *CallError, beside
-// the outcome.
+// Send signs actions, submits them and waits until they, and all that follows from them, refunds of
+// gas included, have run: what Balance returns then is what the accounts are left with. It makes
+// the blocks that this needs. A failure on the chain is a *CallError, beside the outcome.
 func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, actions ...primitives.Action) (*Outcome, error) {
 	back := w.realm.Backend()
 	nonce, err := w.nonce(by)
@@ -71,7 +73,8 @@ func (w *World) Send(ctx context.Context, by *Account, to primitives.AccountID, 
 	return o, nil
 }
 
-// runRefunds makes blocks until every receipt of a transaction that has run but for refunds has an outcome, and returns how it ended.
+// runRefunds makes blocks until every receipt of a transaction that has run but for refunds has an
+// outcome, and returns how it ended.
 func (w *World) runRefunds(ctx context.Context, tx *primitives.SignedTransaction, hash primitives.Hash, out *view.FinalOutcome) (*view.FinalOutcome, error) {
 	back := w.realm.Backend()
 	for range maxRefundBlocks {
@@ -112,7 +115,8 @@ func hasPendingReceipts(out *view.FinalOutcome) bool {
 	return false
 }
 
-// Deploy gives an account code, and calls a method of it in the same transaction unless that is empty.
+// Deploy gives an account code, and calls a method of it in the same transaction unless that is
+// empty.
 func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method string, args any) (*Outcome, error) {
 	actions := []primitives.Action{&primitives.DeployContract{Code: code}}
 	if method != "" {
@@ -125,7 +129,8 @@ func (w *World) Deploy(ctx context.Context, to *Account, code []byte, method str
 	return w.Send(ctx, to, to.ID, actions...)
 }
 
-// Call calls a method of a contract. args are []byte, sent as they are, or what is sent as JSON; nil: nothing.
+// Call calls a method of a contract. args are []byte, sent as they are, or what is sent as JSON;
+// nil: nothing.
 func (w *World) Call(ctx context.Context, by *Account, contract primitives.AccountID, method string, args any, deposit primitives.Balance) (*Outcome, error) {
 	raw, err := encode(args)
 	if err != nil {
@@ -139,7 +144,8 @@ func (w *World) Transfer(ctx context.Context, from *Account, to primitives.Accou
 	return w.Send(ctx, from, to, &primitives.Transfer{Deposit: amount})
 }
 
-// View calls a method as a read, and reads its result as JSON into what into points to; nil: it is not read.
+// View calls a method as a read, and reads its result as JSON into what into points to; nil: it is
+// not read.
 func (w *World) View(contract primitives.AccountID, method string, args, into any) error {
 	raw, err := encode(args)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 
 // Options say what a sandbox is made of. The zero value is what most tests want.
 type Options struct {
-	// Dir is the folder of the first chain, which begins where it ended if the folder is there; empty: a temporary one, which Close removes.
+	// Dir is the folder of the first chain, which begins where it ended if the folder is there;
+	// empty: a temporary one, which Close removes.
 	Dir string
 	// Log is told what a node tells; nil: nothing.
 	Log *logrus.Logger
@@ -34,7 +35,8 @@ type Sandbox struct {
 // stopLimit bounds Close.
 const stopLimit = 30 * time.Second
 
-// Start begins a chain, or goes on with that of a folder. Its blocks are made when something is to be done.
+// Start begins a chain, or goes on with that of a folder. Its blocks are made when something is to
+// be done.
 func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	s := &Sandbox{}
 	dir := o.Dir
@@ -103,8 +105,8 @@ func newWorld(r *daemon.Instance) *World {
 	return &World{realm: r, nonces: map[signer]primitives.Nonce{}}
 }
 
-// New makes a world that goes on from this one's head, with its accounts, contracts and clock. What is submitted here and is in no block yet
-// is not in it.
+// New makes a world that goes on from this one's head, with its accounts, contracts and clock. What
+// is submitted here and is in no block yet is not in it.
 func (w *World) New(ctx context.Context) (*World, error) { return w.from(ctx, "") }
 
 // NewAt is New from a snapshot of this world.
@@ -120,7 +122,8 @@ func (w *World) from(ctx context.Context, snapshot string) (*World, error) {
 	return newWorld(r), nil
 }
 
-// End ends a world, with those that go on from it, and gives back what it takes. The first chain ends with Close of the sandbox.
+// End ends a world, with those that go on from it, and gives back what it takes. The first chain
+// ends with Close of the sandbox.
 func (w *World) End() error { return w.realm.End() }
 
 // Head is the last block.

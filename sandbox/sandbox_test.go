@@ -32,8 +32,9 @@ func start(t testing.TB) *Sandbox {
 	return s
 }
 
-// oneTest is a test as suites have them: a world, two accounts, a token that is deployed, an account that registers, a transfer, and a look at
-// what came of it. amount differs from test to test.
+// oneTest is a test as suites have them: a world, two accounts, a token that is deployed, an
+// account that registers, a transfer, and a look at what came of it. amount differs from test to
+// test.
 func oneTest(ctx context.Context, of *World, amount int) error {
 	w, err := of.New(ctx)
 	if err != nil {
@@ -92,7 +93,8 @@ func suite(t testing.TB, s *Sandbox, tests int) {
 	all.Wait()
 }
 
-// TestSuite: tests that each have a world come out right, whatever others do beside them, and leave nothing.
+// TestSuite: tests that each have a world come out right, whatever others do beside them, and leave
+// nothing.
 func TestSuite(t *testing.T) {
 	s := start(t)
 	n := 275
@@ -171,7 +173,8 @@ func BenchmarkWorlds(b *testing.B) {
 	b.ReportMetric(float64(most)/n/1024, "KiB/world")
 }
 
-// TestTime: the clock of a world goes on from its parent's, and moves by itself; snapshots lead back, and worlds begin at them.
+// TestTime: the clock of a world goes on from its parent's, and moves by itself; snapshots lead
+// back, and worlds begin at them.
 func TestTime(t *testing.T) {
 	s := start(t)
 	ctx := t.Context()
@@ -290,8 +293,8 @@ func TestFolderWithoutRPC(t *testing.T) {
 	}
 }
 
-// TestBalanceAfterCall: what an account is left with is there when Call returns, the gas that comes back included, and the deposit of a call that
-// fails. Blocks after that change nothing.
+// TestBalanceAfterCall: what an account is left with is there when Call returns, the gas that comes
+// back included, and the deposit of a call that fails. Blocks after that change nothing.
 func TestBalanceAfterCall(t *testing.T) {
 	s := start(t)
 	w, err := s.New(t.Context())

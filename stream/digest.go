@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Digest is what subscribers are told of a block. Each part is made when somebody first asks for it, and then shared. Its methods are
-// safe for concurrent use.
+// Digest is what subscribers are told of a block. Each part is made when somebody first asks for
+// it, and then shared. Its methods are safe for concurrent use.
 type Digest struct {
 	*Block
 	details  func() ([]Details, error)
@@ -25,7 +25,8 @@ type Digest struct {
 	executed lazy[map[primitives.Hash]Executed]
 }
 
-// NewDigest returns that of a block; details gives what only its message needs, and is asked once, or never.
+// NewDigest returns that of a block; details gives what only its message needs, and is asked once,
+// or never.
 func NewDigest(b *Block, details func() ([]Details, error)) *Digest {
 	return &Digest{Block: b, details: details}
 }
@@ -62,8 +63,8 @@ func (x *items) add(account primitives.AccountID, it item) {
 // At is the block.
 func (d *Digest) At() view.At { return view.At{Height: d.Block.Block.Header.Height, Hash: d.Hash} }
 
-// Notices yields what a subscription to blocks, outcomes or events is told of the block behind item number after, in order, until yield
-// is false.
+// Notices yields what a subscription to blocks, outcomes or events is told of the block behind item
+// number after, in order, until yield is false.
 func (d *Digest) Notices(q *view.Subscription, after int, yield func(*view.Notice) bool) {
 	var all *items
 	switch q.Topic {
@@ -211,7 +212,8 @@ func (d *Digest) Executed(id primitives.Hash) (Executed, bool) {
 	return e, ok
 }
 
-// Reverted is the notice that blocks are no part of the chain any more: all that was told of them is void. What follows is behind to.
+// Reverted is the notice that blocks are no part of the chain any more: all that was told of them
+// is void. What follows is behind to.
 func Reverted(lost []view.At, to view.At) *view.Notice {
 	c := view.Cursor{At: to, Index: view.WholeBlock}
 	b := append(view.AppendCursor([]byte(`"cursor":`), &c), `,"reverted":[`...)

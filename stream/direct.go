@@ -8,8 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// What a block has by the hundred is written in the order of nearcore's structs at once: outcomes, receipts and transactions with transfers and calls, changes of
-// accounts, keys and data. What is rare within them, and all else, comes from package view and is put in order; TestDirect compares the one with the other.
+// What a block has by the hundred is written in the order of nearcore's structs at once: outcomes,
+// receipts and transactions with transfers and calls, changes of accounts, keys and data. What is
+// rare within them, and all else, comes from package view and is put in order; TestDirect compares
+// the one with the other.
 
 // outcome appends an outcome with its proof; block is the text of its block's hash.
 func (e *encoder) outcome(o *view.OutcomeProof, block []byte) {
@@ -220,8 +222,9 @@ func (e *encoder) hashes(b []byte, hs []primitives.Hash) []byte {
 	return append(b, ']')
 }
 
-// known are texts of hashes, each at a place that its first bytes say: a text shows most of them several times, each node of the outcomes' trees in the proofs of all that
-// lie below it, and making one takes ten times as long as copying it.
+// known are texts of hashes, each at a place that its first bytes say: a text shows most of them
+// several times, each node of the outcomes' trees in the proofs of all that lie below it, and
+// making one takes ten times as long as copying it.
 type known [1024]struct {
 	hash primitives.Hash
 	len  int8 // 0: nothing is there
@@ -253,7 +256,8 @@ func (e *encoder) key(b []byte, k primitives.PublicKey) []byte {
 
 // handle appends the text of a key's handle in quotes.
 func (e *encoder) handle(b []byte, h primitives.PublicKeyHandle) []byte {
-	if k := primitives.PublicKey(h); len(k) == 1+len(primitives.Hash{}) && k.Type() == primitives.ED25519 { // which is its own handle
+	// which is its own handle
+	if k := primitives.PublicKey(h); len(k) == 1+len(primitives.Hash{}) && k.Type() == primitives.ED25519 {
 		return e.key(b, k)
 	}
 	return view.AppendHandle(b, h)

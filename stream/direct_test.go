@@ -22,7 +22,8 @@ func (o odd) change() *view.Change {
 	return c
 }
 
-// TestDirect: what is written in the order of nearcore's structs at once is what comes of package view's text when a slow hand puts it in order.
+// TestDirect: what is written in the order of nearcore's structs at once is what comes of package
+// view's text when a slow hand puts it in order.
 func TestDirect(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(3000) {

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Cursor names a block, and in a feed the place behind it. Its text is HEIGHT:HASH; its JSON is that of the WebSocket.
+// Cursor names a block, and in a feed the place behind it. Its text is HEIGHT:HASH; its JSON is
+// that of the WebSocket.
 type Cursor struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -59,7 +60,8 @@ func (c *Cursor) UnmarshalJSON(in []byte) error {
 	return err
 }
 
-// Message is one thing that a feed tells: a block, or that blocks it has told of are no part of the chain any more.
+// Message is one thing that a feed tells: a block, or that blocks it has told of are no part of the
+// chain any more.
 type Message struct {
 	Cursor  Cursor   // the block, or where the chain goes another way: to be stored, to go on behind it
 	Skipped []Cursor // those blocks, the last one first; nil: the message is of a block
@@ -73,8 +75,9 @@ func NewMessage(at Cursor, text func() ([]byte, error)) *Message {
 	return &Message{Cursor: at, text: text}
 }
 
-// JSON is nearcore's StreamerMessage of the block, byte for byte; of skipped blocks {"cursor": Cursor, "reverted": [cursors]}, as on the WebSocket. It
-// may be shared with others: it is only read.
+// JSON is nearcore's StreamerMessage of the block, byte for byte; of skipped blocks {"cursor":
+// Cursor, "reverted": [cursors]}, as on the WebSocket. It may be shared with others: it is only
+// read.
 func (m *Message) JSON() ([]byte, error) {
 	if m.Skipped == nil {
 		text, err := m.text()
@@ -89,7 +92,8 @@ func (m *Message) JSON() ([]byte, error) {
 	}{m.Cursor, m.Skipped})
 }
 
-// Failed is the last error of JSON; nil: there was none. In the process of its node a block may go before its text is made.
+// Failed is the last error of JSON; nil: there was none. In the process of its node a block may go
+// before its text is made.
 func (m *Message) Failed() error {
 	if err := m.failed.Load(); err != nil {
 		return *err
@@ -119,24 +123,27 @@ func FromNotice(n *view.Notice) (*Message, error) {
 
 // Query says what a feed tells.
 type Query struct {
-	Finality view.RefKind       // RefOptimistic, RefNearFinal or RefFinal
-	After    *Cursor            // the feed begins behind it,
-	From     *primitives.Height // or with the first block at that height or above; neither: with the last block there is
-	Shards   *view.ShardFilter  // nil: all that the node holds
-	Synced   bool               // it does not begin before the node has caught up with its network
+	Finality view.RefKind // RefOptimistic, RefNearFinal or RefFinal
+	After    *Cursor      // the feed begins behind it,
+	// or with the first block at that height or above; neither: with the last block there is
+	From   *primitives.Height
+	Shards *view.ShardFilter // nil: all that the node holds
+	Synced bool              // it does not begin before the node has caught up with its network
 }
 
 // Source gives feeds: a node in this process, one by its URL, or something between.
 type Source interface {
-	// Open begins a feed. It waits until the node answers, and has caught up if the query says so, or the context ends. Errors: ErrGone,
-	// ErrAhead, ErrRefused; with any other it may succeed later.
+	// Open begins a feed. It waits until the node answers, and has caught up if the query says so,
+	// or the context ends. Errors: ErrGone, ErrAhead, ErrRefused; with any other it may succeed
+	// later.
 	Open(context.Context, *Query) (Feed, error)
 }
 
-// Feed tells of blocks in the order of the chain, each exactly once. What nobody asks for is not kept: it is read when it is wanted.
+// Feed tells of blocks in the order of the chain, each exactly once. What nobody asks for is not
+// kept: it is read when it is wanted.
 type Feed interface {
-	// Next waits for what comes next. Errors: those of the context, ErrGone; with any other the feed has ended, and a new one behind the
-	// last cursor goes on.
+	// Next waits for what comes next. Errors: those of the context, ErrGone; with any other the
+	// feed has ended, and a new one behind the last cursor goes on.
 	Next(context.Context) (*Message, error)
 	At() Cursor // where it began: at that block, or behind it
 	Close()

@@ -32,14 +32,16 @@ type Shard struct {
 
 // Details are what only the indexer's message needs of a shard.
 type Details struct {
-	// Receipts are those that were executed, by id; those of transactions of accounts with themselves, too.
+	// Receipts are those that were executed, by id; those of transactions of accounts with
+	// themselves, too.
 	Receipts map[primitives.Hash]*primitives.Receipt
-	// Local are the receipts of the chunk's transactions of accounts with themselves, in their order; Instant those which were made and
-	// processed within the chunk.
+	// Local are the receipts of the chunk's transactions of accounts with themselves, in their
+	// order; Instant those which were made and processed within the chunk.
 	Local, Instant []*primitives.Receipt
 	Changes        []primitives.KeyChanges // ascending by key
-	// Origins names the transactions that the receipts which were executed come from, by receipt; zero: not known. Nil, as in nearcore's
-	// message: they are not shown. The layout of neardata shows them.
+	// Origins names the transactions that the receipts which were executed come from, by receipt;
+	// zero: not known. Nil, as in nearcore's message: they are not shown. The layout of neardata
+	// shows them.
 	Origins map[primitives.Hash]primitives.Hash
 }
 
@@ -246,7 +248,8 @@ func (s *Shard) Refund(r *primitives.Receipt) {
 	s.Refunds[r.ID] = true
 }
 
-// Locals yields the transactions of accounts with themselves which the chunk has made a receipt of, with the receipt's id.
+// Locals yields the transactions of accounts with themselves which the chunk has made a receipt of,
+// with the receipt's id.
 func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Hash] {
 	return func(yield func(*primitives.SignedTransaction, primitives.Hash) bool) {
 		made := map[primitives.Hash]primitives.Hash{}

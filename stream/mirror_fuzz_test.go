@@ -29,7 +29,8 @@ func (o odd) fill(n int) []byte {
 	return b
 }
 
-// rekey gives actions keys of all schemes, and names of methods and accounts that are nothing or odd.
+// rekey gives actions keys of all schemes, and names of methods and accounts that are nothing or
+// odd.
 func (o odd) rekey(as []primitives.Action) []primitives.Action {
 	for _, a := range as {
 		switch a := a.(type) {
@@ -53,7 +54,8 @@ func (o odd) rekey(as []primitives.Action) []primitives.Action {
 			if o.IntN(2) == 0 {
 				a.Init.Code = primitives.GlobalContractID{Account: "g.near"}
 			}
-			if a.Init.Data = a.Init.Data[:min(len(a.Init.Data), 64)]; o.IntN(3) == 0 { // of a map: the 65th begins as the first does
+			// of a map: the 65th begins as the first does
+			if a.Init.Data = a.Init.Data[:min(len(a.Init.Data), 64)]; o.IntN(3) == 0 {
 				a.Init.Data = nil
 			}
 		case *primitives.Delegate:
@@ -123,7 +125,8 @@ func mirrorOf(t *testing.T, o odd, e *encoder) {
 	held("outcome", func() { e.outcome(x, view.AppendHash(nil, &x.BlockHash)) }, outcomeOf(x))
 }
 
-// TestMirror: transactions, receipts, outcomes and changes of every form are written as encoding/json writes nearcore's structs.
+// TestMirror: transactions, receipts, outcomes and changes of every form are written as
+// encoding/json writes nearcore's structs.
 func TestMirror(t *testing.T) {
 	var e encoder
 	for seed := range uint64(500) {

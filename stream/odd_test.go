@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// slowly puts a text in order the plain way: object by object, by encoding/json, each in memory of its own.
+// slowly puts a text in order the plain way: object by object, by encoding/json, each in memory of
+// its own.
 func slowly(t *testing.T, name string, text []byte) []byte {
 	t.Helper()
 	switch text[0] {
@@ -207,7 +208,8 @@ func (o odd) outcome(id primitives.Hash) primitives.OutcomeWithID {
 	return x
 }
 
-// digest is that of a block of two shards and one whose chunk was missed. The receipts of one shard are those that another shows, as the engine has them.
+// digest is that of a block of two shards and one whose chunk was missed. The receipts of one shard
+// are those that another shows, as the engine has them.
 func (o odd) digest() *Digest {
 	header := (&primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}).Init()
 	m := &Block{Author: "v.near", Hash: o.hash(), Block: &primitives.Block{Header: header}}
@@ -313,8 +315,9 @@ func plain(t *testing.T, d *Digest) []byte {
 	return append(b, "]}"...)
 }
 
-// TestOddMessages: of blocks with all kinds of actions and receipts, with logs, names and numbers that are as odd as they may be, the text is that of a slow
-// encoder, at one go and in halves, by many at once, and stays so while others are made in the same memory.
+// TestOddMessages: of blocks with all kinds of actions and receipts, with logs, names and numbers
+// that are as odd as they may be, the text is that of a slow encoder, at one go and in halves, by
+// many at once, and stays so while others are made in the same memory.
 func TestOddMessages(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 4 {
@@ -346,7 +349,8 @@ func TestOddMessages(t *testing.T) {
 	all.Wait()
 }
 
-// TestOddValues: what an outcome, a call and a number say is read again by another parser as it was.
+// TestOddValues: what an outcome, a call and a number say is read again by another parser as it
+// was.
 func TestOddValues(t *testing.T) {
 	for seed := range uint64(300) {
 		o := odd{rand.New(rand.NewPCG(seed, 9))}
@@ -381,8 +385,8 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// TestTransactionTwice: a chunk may hold a transaction twice, of which only the first has an outcome; nearcore takes that out of its map and shows it once, with
-// the receipt of it.
+// TestTransactionTwice: a chunk may hold a transaction twice, of which only the first has an
+// outcome; nearcore takes that out of its map and shows it once, with the receipt of it.
 func TestTransactionTwice(t *testing.T) {
 	o := odd{rand.New(rand.NewPCG(1, 1))}
 	x := o.transaction().Transaction
@@ -407,7 +411,8 @@ func TestTransactionTwice(t *testing.T) {
 	}
 }
 
-// TestAppendedTo: who puts a line's end behind the text, which is everybody's, puts it into memory of his own.
+// TestAppendedTo: who puts a line's end behind the text, which is everybody's, puts it into memory
+// of his own.
 func TestAppendedTo(t *testing.T) {
 	d := odd{rand.New(rand.NewPCG(2, 2))}.digest()
 	text := func() []byte {

@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
-// Package view writes objects with ascending keys, as replies of the RPC have them, which pass through a map in nearcore. The indexer's
-// messages come straight from nearcore's structs, so they have the order in which those declare their members.
+// Package view writes objects with ascending keys, as replies of the RPC have them, which pass
+// through a map in nearcore. The indexer's messages come straight from nearcore's structs, so they
+// have the order in which those declare their members.
 
-// fields are those orders, by the name of the member under which an object, or a list of such, stands: of a variant its name. Where two
-// structs share a name, theirs follow each other. An object that is not here keeps the order that it has; nor is anything said where
-// both orders are the same. Names that begin with # are those of whole texts.
+// fields are those orders, by the name of the member under which an object, or a list of such,
+// stands: of a variant its name. Where two structs share a name, theirs follow each other. An
+// object that is not here keeps the order that it has; nor is anything said where both orders are
+// the same. Names that begin with # are those of whole texts.
 var fields = parseFields(`
 #header: height prev_height epoch_id next_epoch_id hash prev_hash prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
   outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
@@ -89,7 +91,8 @@ type place struct {
 	rank int
 }
 
-// parseFields reads lines of a name and its members; a line that is indented goes on with the one before.
+// parseFields reads lines of a name and its members; a line that is indented goes on with the one
+// before.
 func parseFields(text string) map[string]order {
 	out := map[string]order{}
 	name := ""
@@ -99,7 +102,8 @@ func parseFields(text string) map[string]order {
 			name, rest, _ = strings.Cut(strings.TrimSpace(line), ":")
 		}
 		for key := range strings.FieldsSeq(rest) {
-			if o := out[name]; !slices.ContainsFunc(o, func(p place) bool { return p.key == key }) { // structs that share a name may share members
+			// structs that share a name may share members
+			if o := out[name]; !slices.ContainsFunc(o, func(p place) bool { return p.key == key }) {
 				out[name] = append(o, place{key, len(o)})
 			}
 		}
@@ -110,14 +114,16 @@ func parseFields(text string) map[string]order {
 	return out
 }
 
-// orderer writes JSON texts of package view with the members of their objects in the order of nearcore's structs. Each text is read once, into nodes, and
-// each of its bytes is written once: a value within which all is in its place by itself is copied as it stands.
+// orderer writes JSON texts of package view with the members of their objects in the order of
+// nearcore's structs. Each text is read once, into nodes, and each of its bytes is written once: a
+// value within which all is in its place by itself is copied as it stands.
 type orderer struct {
 	nodes []node
 	kids  []int32 // of the objects that are being written, the outermost first
 }
 
-// node is a value of a text: its bytes, and those of the name if it is an object's member. The nodes within it follow it.
+// node is a value of a text: its bytes, and those of the name if it is an object's member. The
+// nodes within it follow it.
 type node struct {
 	key, keyEnd int32 // without quotes; keyEnd 0: none
 	from, to    int32
@@ -173,7 +179,8 @@ func (o *orderer) read(text []byte, at int, name []byte) int {
 	return at
 }
 
-// object reads an object's members. Package view has them by ascending names, and so the struct's places lie: both are gone through once.
+// object reads an object's members. Package view has them by ascending names, and so the struct's
+// places lie: both are gone through once.
 func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bool) {
 	places := fields[string(name)]
 	next, last, others := 0, int32(-1), int32(len(places))

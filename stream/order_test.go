@@ -2,8 +2,9 @@ package stream
 
 import "testing"
 
-// TestOrdered: members come in the order of nearcore's structs wherever package view writes them by name; the recorded messages
-// (internal/backend.TestStreamerMessages) have most structs, and these are others.
+// TestOrdered: members come in the order of nearcore's structs wherever package view writes them by
+// name; the recorded messages (internal/backend.TestStreamerMessages) have most structs, and these
+// are others.
 func TestOrdered(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"#outcome", `{"block_hash":"b","id":"i","outcome":{"executor_id":"a","status":{"Failure":{"InvalidTxError":{"InvalidNonce":{"ak_nonce":1,"tx_nonce":2}}}}},"proof":[{"direction":"Left","hash":"h"}]}`,
@@ -26,7 +27,8 @@ func TestOrdered(t *testing.T) {
 	}
 }
 
-// BenchmarkOrdered puts the texts of a receipt with its outcome in order: some 2 KiB, of which a block has many.
+// BenchmarkOrdered puts the texts of a receipt with its outcome in order: some 2 KiB, of which a
+// block has many.
 func BenchmarkOrdered(b *testing.B) {
 	proof := ""
 	for i := range 8 {

@@ -22,7 +22,8 @@ type message struct {
 	err    error
 }
 
-// Message is what a subscription to messages is told of the block. That of all shards is one for all who ask.
+// Message is what a subscription to messages is told of the block. That of all shards is one for
+// all who ask.
 func (d *Digest) Message(q *view.Subscription) (*view.Notice, error) {
 	if q.Inside {
 		of, texts := q.Of, q.Texts
@@ -45,7 +46,8 @@ func (d *Digest) Message(q *view.Subscription) (*view.Notice, error) {
 	return &n, nil
 }
 
-// MessageJSON is nearcore's StreamerMessage of the block, of the shards of a filter. It is shared, and only read.
+// MessageJSON is nearcore's StreamerMessage of the block, of the shards of a filter. It is shared,
+// and only read.
 func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 	m := d.message.get(d.makeMessage)
 	switch {
@@ -60,7 +62,8 @@ func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 
 func (d *Digest) whole() view.Cursor { return view.Cursor{At: d.At(), Index: view.WholeBlock} }
 
-// encoders are those that work on no shard: the memory of one block's pieces is that of the next one's.
+// encoders are those that work on no shard: the memory of one block's pieces is that of the next
+// one's.
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
 // keptEncoder is how many bytes an encoder keeps between blocks.
@@ -85,8 +88,9 @@ func (e *encoder) into(b []byte, one func()) []byte {
 	return b
 }
 
-// text is a message in the making. Whoever makes it takes one half of a shard after the other, so that where a block's work is one shard's, that is two
-// cores' too, and so that who wants it joins who has begun it.
+// text is a message in the making. Whoever makes it takes one half of a shard after the other, so
+// that where a block's work is one shard's, that is two cores' too, and so that who wants it joins
+// who has begun it.
 type text struct {
 	block   *Block
 	details []Details
@@ -118,7 +122,8 @@ func (d *Digest) detailed() (details []Details, err error) {
 	return d.details()
 }
 
-// work makes halves until all are taken. Where yields, whatever else is ready goes first before each.
+// work makes halves until all are taken. Where yields, whatever else is ready goes first before
+// each.
 func (t *text) work(yields bool) {
 	for {
 		if yields {
@@ -152,7 +157,8 @@ func caught(err *error) {
 	}
 }
 
-// MakeAhead makes the message of all shards before anybody wants it, on cores that have nothing else to do; who wants it meanwhile helps.
+// MakeAhead makes the message of all shards before anybody wants it, on cores that have nothing
+// else to do; who wants it meanwhile helps.
 func (d *Digest) MakeAhead() {
 	t := d.text.get(d.beginText)
 	for range min(t.n, runtime.GOMAXPROCS(0)) - 1 {
@@ -207,7 +213,8 @@ func (d *Digest) makeMessage() (m *message) {
 	return m
 }
 
-// appendPieces appends the message with the shards of a filter; the others are as those that a node does not track.
+// appendPieces appends the message with the shards of a filter; the others are as those that a node
+// does not track.
 func (d *Digest) appendPieces(b []byte, m *message, of *view.ShardFilter) []byte {
 	whole := m.notice.Body
 	b = append(append(append(b, `{"block":`...), whole[m.block[0]:m.block[1]]...), `,"shards":[`...)

@@ -10,7 +10,8 @@ import (
 // Arrival says how arrivals lie in time.
 type Arrival string
 
-// The kinds: at equal distances, or of a Poisson process, as those of many who know nothing of each other.
+// The kinds: at equal distances, or of a Poisson process, as those of many who know nothing of each
+// other.
 const (
 	Fixed   Arrival = "fixed"
 	Poisson Arrival = "poisson"

@@ -194,7 +194,8 @@ func (t *Chain) await(ctx context.Context, body []byte) error {
 	})
 }
 
-// questions are what reads ask, each as often as it stands here: about the chain as it was when the run began, so that every node can answer.
+// questions are what reads ask, each as often as it stands here: about the chain as it was when the
+// run began, so that every node can answer.
 func (t *Chain) questions(ctx context.Context) error {
 	var b struct {
 		Chunks []struct {
@@ -248,7 +249,8 @@ func question(method string, params any) []byte {
 // metrics asks for them, by IPv6 too.
 var metrics = fasthttp.Client{DialDualStack: true}
 
-// Included is how many transactions the node has put into blocks since it began, by its metrics; false: it does not say.
+// Included is how many transactions the node has put into blocks since it began, by its metrics;
+// false: it does not say.
 func (t *Chain) Included() (int, bool) {
 	_, reply, err := metrics.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
 	if err != nil {

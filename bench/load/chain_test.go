@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// fakeNode answers as a node does, as far as a load asks. Accounts are made by what is submitted, at once.
+// fakeNode answers as a node does, as far as a load asks. Accounts are made by what is submitted,
+// at once.
 type fakeNode struct {
 	mu     sync.Mutex
 	keys   map[string]primitives.Nonce // by account
@@ -111,8 +112,8 @@ func chainOptions(t *testing.T, url, workload string) ChainOptions {
 		Accounts: 40, Fund: primitives.NEAR(1), Connections: 16, Until: "EXECUTED_OPTIMISTIC", Timeout: 5 * time.Second}
 }
 
-// TestChain: accounts are made once, under names and keys that a later run finds again; transactions take nonces in order; what is refused is counted by
-// its cause, and does not end it.
+// TestChain: accounts are made once, under names and keys that a later run finds again;
+// transactions take nonces in order; what is refused is counted by its cause, and does not end it.
 func TestChain(t *testing.T) {
 	for _, legacy := range []bool{false, true} {
 		n := &fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String(), legacy: legacy}
@@ -147,7 +148,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainRefused: a URL that is none, or at which something else answers or nothing; a key that the chain does not know, or whose account can't pay.
+// TestChainRefused: a URL that is none, or at which something else answers or nothing; a key that
+// the chain does not know, or whose account can't pay.
 func TestChainRefused(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }))
 	defer page.Close()
@@ -189,7 +191,8 @@ func TestChainRefused(t *testing.T) {
 	}
 }
 
-// TestChainStops: a node that stops in the middle of a run ends it within seconds, with what was measured until then.
+// TestChainStops: a node that stops in the middle of a run ends it within seconds, with what was
+// measured until then.
 func TestChainStops(t *testing.T) {
 	n := &fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String()}
 	s := httptest.NewServer(n)
@@ -208,7 +211,8 @@ func TestChainStops(t *testing.T) {
 	}
 }
 
-// TestShards: accounts fall into shards by name as the protocol says, and what is sent across goes to another one.
+// TestShards: accounts fall into shards by name as the protocol says, and what is sent across goes
+// to another one.
 func TestShards(t *testing.T) {
 	s := &sends{all: []member{{id: "aurora"}, {id: "a"}, {id: "aurora-0"}, {id: "kkuuue2akv_1630967379.near"}, {id: "z"}}}
 	if err := s.settle([]string{"aurora", "aurora-0", "kkuuue2akv_1630967379.near"}); err != nil {

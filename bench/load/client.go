@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Client asks a node, of whatever program, by JSON-RPC over HTTP. It may be used by as many as it has connections.
+// Client asks a node, of whatever program, by JSON-RPC over HTTP. It may be used by as many as it
+// has connections.
 type Client struct {
 	url     string
 	http    fasthttp.HostClient
@@ -167,7 +168,8 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, nil
 }
 
-// base is a block for transactions to refer to: a final one, which every node of a network has or gets, where the head may be dropped.
+// base is a block for transactions to refer to: a final one, which every node of a network has or
+// gets, where the head may be dropped.
 func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
 	var b struct {
 		Header struct{ Hash primitives.Hash }

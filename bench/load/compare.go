@@ -11,8 +11,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Comparison is what differs between two reports. Of phases the intervals are by bootstrap: seconds are drawn anew, with repetition, from each report; a
-// second is drawn with all that was due in it, as what lies near in time is alike. Of knees they are Welch's, over the runs.
+// Comparison is what differs between two reports. Of phases the intervals are by bootstrap: seconds
+// are drawn anew, with repetition, from each report; a second is drawn with all that was due in it,
+// as what lies near in time is alike. Of knees they are Welch's, over the runs.
 type Comparison struct {
 	A, B *Report
 	Rows []Row
@@ -124,7 +125,8 @@ func phaseRows(name string, a, b *Phase) ([]Row, error) {
 	return rows, nil
 }
 
-// samples are the seconds of a phase. Latencies are those of the histograms: few, and the same in all seconds.
+// samples are the seconds of a phase. Latencies are those of the histograms: few, and the same in
+// all seconds.
 type samples struct {
 	values  []float64 // ascending, in seconds of time
 	seconds [][]count
@@ -229,8 +231,10 @@ func kneeRow(a, b *Knees) Row {
 	return r
 }
 
-// welch returns half the width of the interval, at 95 %, of mean b less ratio times mean a; false: there are less than two of one. With the means' own ratio that is
-// zero, and divided by mean a the interval is that of the ratio: a's mean is no better known than b's. With 1 it is that of the difference.
+// welch returns half the width of the interval, at 95 %, of mean b less ratio times mean a; false:
+// there are less than two of one. With the means' own ratio that is zero, and divided by mean a the
+// interval is that of the ratio: a's mean is no better known than b's. With 1 it is that of the
+// difference.
 func welch(a, b []float64, ratio float64) (half float64, ok bool) {
 	if len(a) < 2 || len(b) < 2 {
 		return 0, false
@@ -255,7 +259,8 @@ func moments(x []float64) (mean, variance float64) {
 	return mean, variance
 }
 
-// studentT is the quantile 0.975 of Student's distribution, between rows of the usual table by 1/freedom.
+// studentT is the quantile 0.975 of Student's distribution, between rows of the usual table by
+// 1/freedom.
 func studentT(freedom float64) float64 {
 	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
 	freedom = min(max(freedom, 1), 1e9)

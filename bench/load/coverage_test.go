@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestCoverage: intervals at 95 % hold the true ratio about as often as they say, where it is known: latencies of one distribution that is one and a half times as long in
-// the second report, and knees whose runs are normal and twice as high. They are no wider than they have to be, too.
+// TestCoverage: intervals at 95 % hold the true ratio about as often as they say, where it is
+// known: latencies of one distribution that is one and a half times as long in the second report,
+// and knees whose runs are normal and twice as high. They are no wider than they have to be, too.
 func TestCoverage(t *testing.T) {
 	const trials, ratio = 80, 1.5
 	held, width := map[string]int{}, 0.0

@@ -26,7 +26,8 @@ type member struct {
 	shard int
 }
 
-// crowd are accounts below one that pays for them. They and their keys follow from its key, so that a later run finds them again.
+// crowd are accounts below one that pays for them. They and their keys follow from its key, so that
+// a later run finds them again.
 type crowd struct {
 	c      *Client
 	funder *primitives.KeyFile
@@ -50,7 +51,8 @@ const (
 	callGas      = primitives.Gas(10_000_000_000_000)
 	heavyGas     = primitives.Gas(30_000_000_000_000)
 	minted       = 1_000_000_000
-	// Of storage-heavy calls: so many entries of so many bytes each time, in turns over so many of each sender.
+	// Of storage-heavy calls: so many entries of so many bytes each time, in turns over so many of
+	// each sender.
 	heavyCount, heavySize, heavyOwn = 2, 2048, 8
 )
 
@@ -76,8 +78,9 @@ func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Bala
 	return r, nil
 }
 
-// make sees to it that all accounts and contracts are there. Of what is sent in a row a validator may put a later one into a chunk before an earlier one has
-// come to it, which is lost then: it is made again.
+// make sees to it that all accounts and contracts are there. Of what is sent in a row a validator
+// may put a later one into a chunk before an earlier one has come to it, which is lost then: it is
+// made again.
 func (r *crowd) make(ctx context.Context) error {
 	for end := time.Now().Add(makeLimit); ; {
 		there, err := r.round(ctx)
@@ -165,7 +168,8 @@ func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitive
 			return err
 		}
 		if !there {
-			amount := primitives.NEAR(5 + uint64(len(r.all))*heavyOwn*(heavySize+60)/100_000) // a NEAR stakes for 100,000 bytes
+			// a NEAR stakes for 100,000 bytes
+			amount := primitives.NEAR(5 + uint64(len(r.all))*heavyOwn*(heavySize+60)/100_000)
 			add(amount, r.hog, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key, &primitives.DeployContract{Code: contracts.C("hog")})
 		}
 	}
@@ -198,8 +202,8 @@ func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// refresh asks for a member's nonce; it is not known where there is no such key. What was signed before may still lie in a pool, so its nonce is not
-// used again.
+// refresh asks for a member's nonce; it is not known where there is no such key. What was signed
+// before may still lie in a pool, so its nonce is not used again.
 func (m *member) refresh(ctx context.Context, c *Client) error {
 	nonce, _, known, err := c.accessKey(ctx, m.id, m.key.PublicKey())
 	m.nonce, m.known = max(m.nonce, nonce), known

@@ -9,9 +9,10 @@ type verdict struct {
 	shortfall
 }
 
-// shortfall is what a trial tells beside its verdict: by how much its rate was too high, where that could be measured. What is offered beyond what the target does
-// waits, and each second longer, so that behind T seconds of (1 + e) times as much the latency is e x T, and the rate that the same trial would just have held
-// can be told from how long its last things have waited.
+// shortfall is what a trial tells beside its verdict: by how much its rate was too high, where that
+// could be measured. What is offered beyond what the target does waits, and each second longer, so
+// that behind T seconds of (1 + e) times as much the latency is e x T, and the rate that the same
+// trial would just have held can be told from how long its last things have waited.
 type shortfall struct {
 	known bool
 	by    float64 // the logarithm of that part of the rate; negative: it was too low
@@ -39,18 +40,23 @@ func (s *Search) measured(p *Phase) (x shortfall) {
 	return x
 }
 
-// A trial's verdict is chance near the knee: a pause of the target falls into it or does not. So the part of the trials that hold falls from all to none
-// over some rates, and the knee is where it is one half. The fit is that of a logistic curve, by Bayes' rule on a grid of knees and widths.
+// A trial's verdict is chance near the knee: a pause of the target falls into it or does not. So
+// the part of the trials that hold falls from all to none over some rates, and the knee is where it
+// is one half. The fit is that of a logistic curve, by Bayes' rule on a grid of knees and widths.
 //
-// Where a trial's shortfall is known and small, the rate that it would just have held is a draw from the same curve, and tells where the knee is without its having
-// been made there. How much a rate really is too high that seems to be so much is a third dimension of the grid: latency of pauses is not as that of too high a
-// rate. Beyond far, and below what is waiting, a shortfall tells its side alone.
+// Where a trial's shortfall is known and small, the rate that it would just have held is a draw
+// from the same curve, and tells where the knee is without its having been made there. How much a
+// rate really is too high that seems to be so much is a third dimension of the grid: latency of
+// pauses is not as that of too high a rate. Beyond far, and below what is waiting, a shortfall
+// tells its side alone.
 const (
 	far    = 0.1
 	slopes = 5
-	// lapse is the part of the trials whose verdict is not the target's at all, but that of what passes by on the machine.
+	// lapse is the part of the trials whose verdict is not the target's at all, but that of what
+	// passes by on the machine.
 	lapse = 0.02
-	// Widths of the curve, as parts of the knee: between the rates that 73 % and 27 % of the trials hold there are two of them.
+	// Widths of the curve, as parts of the knee: between the rates that 73 % and 27 % of the trials
+	// hold there are two of them.
 	narrowest, widest, widths = 0.01, 0.16, 8
 	// knees is how many the grid has, from below what held to above what failed, by this factor.
 	knees, around = 256, 1.5
@@ -89,7 +95,8 @@ func chance(below, width float64) float64 {
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// likelihood is that of a trial at a distance below a knee. Lapses are half of them anywhere within what can be measured, the other half beyond.
+// likelihood is that of a trial at a distance below a knee. Lapses are half of them anywhere within
+// what can be measured, the other half beyond.
 func (v *verdict) likelihood(below, width, slope float64) float64 {
 	switch {
 	case !v.known && v.holds:
@@ -115,7 +122,8 @@ func newCurve(from, to float64) *curve {
 	return c
 }
 
-// learn adds verdicts. Where they say that the knee is not on the grid they are told to a wider one, which is returned; all are those until now.
+// learn adds verdicts. Where they say that the knee is not on the grid they are told to a wider
+// one, which is returned; all are those until now.
 func (c *curve) learn(all []verdict) *curve {
 	for {
 		c.add(all[c.known:])
@@ -187,7 +195,8 @@ func (c *curve) interval() (low, high float64) {
 	return c.quantile((1 - likely) / 2), c.quantile((1 + likely) / 2)
 }
 
-// spread is how far apart the rates lie that nine tenths and one tenth of the trials hold, as a part of the knee.
+// spread is how far apart the rates lie that nine tenths and one tenth of the trials hold, as a
+// part of the knee.
 func (c *curve) spread() float64 {
 	mean := 0.0
 	for i := range c.weight {

@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// The HTML report is one file without any other: styles and drawings are in it, and no script. It opens without a network.
+// The HTML report is one file without any other: styles and drawings are in it, and no script. It
+// opens without a network.
 
 var page = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },

@@ -7,24 +7,27 @@ import (
 	"time"
 )
 
-// Search says what the knee is and how it is looked for. A rate is kept up with in a trial if the 99th percentile of the latency, from when a thing was
-// due, stays within P99, and at least Kept of what is offered is done without an error. Near the knee that is a matter of chance, so the knee is the rate
-// that half of the trials keep up with.
+// Search says what the knee is and how it is looked for. A rate is kept up with in a trial if the
+// 99th percentile of the latency, from when a thing was due, stays within P99, and at least Kept of
+// what is offered is done without an error. Near the knee that is a matter of chance, so the knee
+// is the rate that half of the trials keep up with.
 type Search struct {
 	P99  time.Duration
 	Kept float64 // 0.99
 	From float64 // the first rate that is tried
 	Most float64 // beyond which it is not looked for
-	// Within is the part of the knee by which it may be missed: the search ends when the knee lies within an interval that goes no further than that to
-	// both sides, with a probability of 95 %.
+	// Within is the part of the knee by which it may be missed: the search ends when the knee lies
+	// within an interval that goes no further than that to both sides, with a probability of 95 %.
 	Within float64
 	Trials int // in all, at most
-	// Pause is between trials. Behind one that failed it is longer by the longest latency of that: so far behind the target is.
+	// Pause is between trials. Behind one that failed it is longer by the longest latency of that:
+	// so far behind the target is.
 	Pause time.Duration
 	// Fresh: each trial has a target of its own, which is behind nothing. There is no pause.
 	Fresh bool
-	// Quiet is the part of the machine's processor time that others may have in a trial. One in which they had more says what they did and is made again,
-	// as often in a search as it has trials, then it counts all the same; 0, and where it is not known: all count.
+	// Quiet is the part of the machine's processor time that others may have in a trial. One in
+	// which they had more says what they did and is made again, as often in a search as it has
+	// trials, then it counts all the same; 0, and where it is not known: all count.
 	Quiet float64
 }
 
@@ -43,8 +46,9 @@ func DefaultSearch() Search {
 	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond, Quiet: 0.02}
 }
 
-// TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly at first is done when measuring begins, and does not wait
-// before all that is measured. At the same rate, near the most that the target does, it would never be caught up with.
+// TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly
+// at first is done when measuring begins, and does not wait before all that is measured. At the
+// same rate, near the most that the target does, it would never be caught up with.
 const TrialEase = 0.5
 
 // Knee is what a search found.
@@ -52,7 +56,8 @@ type Knee struct {
 	Rate float64 `json:"rate"` // 0: not even the least was kept up with
 	Low  float64 `json:"low"`  // the knee is not below, at 95 % together with High
 	High float64 `json:"high"` // nor above
-	// Chance is how far the rates that nine tenths and one tenth of the trials keep up with lie apart, as a part of the knee. Longer trials have less.
+	// Chance is how far the rates that nine tenths and one tenth of the trials keep up with lie
+	// apart, as a part of the knee. Longer trials have less.
 	Chance  float64 `json:"chance"`
 	P99     float64 `json:"p99_bound_seconds"`
 	Kept    float64 `json:"kept_bound"`
@@ -80,8 +85,9 @@ type search struct {
 	pause time.Duration
 }
 
-// FindKnee looks for the knee. Rates go up by half until one fails twice; a first rate that fails twice is divided by four until one holds. From there on
-// each trial is made at the rate that will tell most, as all verdicts together have it, until they say where the knee is.
+// FindKnee looks for the knee. Rates go up by half until one fails twice; a first rate that fails
+// twice is divided by four until one holds. From there on each trial is made at the rate that will
+// tell most, as all verdicts together have it, until they say where the knee is.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
 	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
 		return nil, fmt.Errorf("load: a search that makes no sense: %+v", s)
@@ -148,7 +154,8 @@ func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, e
 	return holds, true, nil
 }
 
-// ramp finds a rate that holds and one above it that fails twice. 0: there is none, or no trial was left for one.
+// ramp finds a rate that holds and one above it that fails twice. 0: there is none, or no trial was
+// left for one.
 func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 	for rate := x.From; ; {
 		holds, err := x.once(ctx, rate)

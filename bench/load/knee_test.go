@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestKnee: the knee of a server that does so many a second is found within 5 % of that by three searches with other arrivals, and from any first rate.
+// TestKnee: the knee of a server that does so many a second is found within 5 % of that by three
+// searches with other arrivals, and from any first rate.
 func TestKnee(t *testing.T) {
 	for _, perSecond := range []float64{333, 2000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -37,7 +38,8 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// TestKneeEnds: no knee below the most, none above the least, trials that run out, and one bad moment.
+// TestKneeEnds: no knee below the most, none above the least, trials that run out, and one bad
+// moment.
 func TestKneeEnds(t *testing.T) {
 	trial := func(p99 float64) *Phase { return &Phase{Offered: 100, Done: 100, Latency: Latency{P99: p99}} }
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60}
@@ -74,7 +76,8 @@ func TestKneeEnds(t *testing.T) {
 	}
 }
 
-// TestKneeDisturbed: a trial in which others had the machine does not count and is made again, as often as a search has trials; then all count.
+// TestKneeDisturbed: a trial in which others had the machine does not count and is made again, as
+// often as a search has trials; then all count.
 func TestKneeDisturbed(t *testing.T) {
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Quiet: 0.02}
 	trial := func(rate float64, n int, disturbed func(int) bool) *Phase {
@@ -119,7 +122,8 @@ func TestKneeDisturbed(t *testing.T) {
 	}
 }
 
-// merging is a server that now and then has work of its own to do, which takes half of it for a while: as a store's merges do. When, and for how long, is chance.
+// merging is a server that now and then has work of its own to do, which takes half of it for a
+// while: as a store's merges do. When, and for how long, is chance.
 func merging(seed uint64, perSecond float64) *queue {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	from, to := 0.0, 0.0
@@ -132,8 +136,10 @@ func merging(seed uint64, perSecond float64) *queue {
 	}}
 }
 
-// TestKneeOfMerging: three searches on a server that merges find knees within 5 % of each other, though each has its merges at other times, and each holds
-// the others in its interval or nearly so. A search by bisection, in which a rate that failed twice had failed, found knees up to 10.7 % apart there.
+// TestKneeOfMerging: three searches on a server that merges find knees within 5 % of each other,
+// though each has its merges at other times, and each holds the others in its interval or nearly
+// so. A search by bisection, in which a rate that failed twice had failed, found knees up to 10.7 %
+// apart there.
 func TestKneeOfMerging(t *testing.T) {
 	for group := range uint64(4) {
 		var runs []Knee
@@ -163,7 +169,8 @@ func TestKneeOfMerging(t *testing.T) {
 	}
 }
 
-// TestShortfall: of a trial at more than its target does it is told how much less it would have kept up with, whether the trial came to its end or not.
+// TestShortfall: of a trial at more than its target does it is told how much less it would have
+// kept up with, whether the trial came to its end or not.
 func TestShortfall(t *testing.T) {
 	s := DefaultSearch()
 	s.P99 = time.Second
@@ -194,8 +201,9 @@ func TestShortfall(t *testing.T) {
 	}
 }
 
-// TestKneeOfUneven: where each trial has a target of its own, of which one does more than another, three searches are within 3 % of the rate that half of them
-// keep up with, and of each other, in 32 trials at most: each that fell behind has told how much its target does.
+// TestKneeOfUneven: where each trial has a target of its own, of which one does more than another,
+// three searches are within 3 % of the rate that half of them keep up with, and of each other, in
+// 32 trials at most: each that fell behind has told how much its target does.
 func TestKneeOfUneven(t *testing.T) {
 	for group := range uint64(2) {
 		var runs []Knee
@@ -223,7 +231,8 @@ func TestKneeOfUneven(t *testing.T) {
 	}
 }
 
-// TestFit: where verdicts are chance by a known curve, knees are right on average, lie as near as was asked, and are in their intervals as often as those say.
+// TestFit: where verdicts are chance by a known curve, knees are right on average, lie as near as
+// was asked, and are in their intervals as often as those say.
 func TestFit(t *testing.T) {
 	for _, width := range []float64{0.005, 0.02, 0.04} {
 		rng := rand.New(rand.NewPCG(1, uint64(width*1000)))

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestReportsSayTheSameKnee: the page's heading and the terminal agree, also where a search ended without a knee.
+// TestReportsSayTheSameKnee: the page's heading and the terminal agree, also where a search ended
+// without a knee.
 func TestReportsSayTheSameKnee(t *testing.T) {
 	phases := []Phase{{Rate: 50, Offered: 10, Done: 10, Latency: Latency{P99: 0.1}}, {Rate: 1708.6, Offered: 10, Done: 10, Latency: Latency{P99: 0.1}}}
 	found := Knee{Rate: 100, Low: 98, High: 102, P99: 1, Kept: 0.99, Reached: true, Phases: phases}

@@ -12,7 +12,8 @@ type Knees struct {
 	Runs   []Knee  `json:"runs"`
 	Mean   float64 `json:"mean"`
 	Spread float64 `json:"spread"` // of the highest and the lowest, as a part of the mean
-	// Turns: the searches' trials were made in turns, so that all had the same minutes of the machine.
+	// Turns: the searches' trials were made in turns, so that all had the same minutes of the
+	// machine.
 	Turns bool `json:"turns,omitempty"`
 }
 
@@ -39,10 +40,12 @@ type Trial func(ctx context.Context, search int, rate float64, n int) (*Phase, e
 // errTurnsOver ends the searches whose turn does not come any more.
 var errTurnsOver = errors.New("load: another search has ended them all")
 
-// FindKnees makes several searches. In turns, each makes one trial and then the next search does, until all have ended; each goes by its own trials alone.
-// A machine is faster in one minute than in another; in turns that reaches all alike, and is not taken for what lies between them. That wants trials of which
-// none has what another has left, so that a search which is not Fresh is refused. Otherwise one search follows the other. The knees are those begun until an
-// error, with what was measured.
+// FindKnees makes several searches. In turns, each makes one trial and then the next search does,
+// until all have ended; each goes by its own trials alone. A machine is faster in one minute than
+// in another; in turns that reaches all alike, and is not taken for what lies between them. That
+// wants trials of which none has what another has left, so that a search which is not Fresh is
+// refused. Otherwise one search follows the other. The knees are those begun until an error, with
+// what was measured.
 func FindKnees(ctx context.Context, s Search, runs int, turns bool, try Trial) (*Knees, error) {
 	if turns && !s.Fresh {
 		return nil, errors.New("load: searches in turns need a target of its own for each trial")

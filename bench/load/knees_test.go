@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// drifting is a machine whose speed walks about one, with a deviation of 7 %, and forgets over a minute where it was.
+// drifting is a machine whose speed walks about one, with a deviation of 7 %, and forgets over a
+// minute where it was.
 type drifting struct {
 	begin time.Time
 	log   []float64 // of each second
@@ -35,7 +36,8 @@ func (d *drifting) at(now time.Time) float64 {
 	return math.Exp(d.log[min(max(int(now.Sub(d.begin)/time.Second), 0), len(d.log)-1)])
 }
 
-// driftingKnees searches thrice on a server of 250/s on a machine that drifts; each trial has a server of its own, which does 3 % more or less.
+// driftingKnees searches thrice on a server of 250/s on a machine that drifts; each trial has a
+// server of its own, which does 3 % more or less.
 func driftingKnees(t *testing.T, seed uint64, turns bool) *Knees {
 	var out *Knees
 	synctest.Test(t, func(t *testing.T) {
@@ -55,8 +57,9 @@ func driftingKnees(t *testing.T, seed uint64, turns bool) *Knees {
 	return out
 }
 
-// TestKneesOfDrifting: on a machine that is faster in one minute than in another, three searches in turns find knees nearer to each other than three of which
-// one follows the other, since the drift reaches all alike.
+// TestKneesOfDrifting: on a machine that is faster in one minute than in another, three searches in
+// turns find knees nearer to each other than three of which one follows the other, since the drift
+// reaches all alike.
 func TestKneesOfDrifting(t *testing.T) {
 	const groups = 5
 	var apart [2][]float64
@@ -82,7 +85,8 @@ func TestKneesOfDrifting(t *testing.T) {
 	}
 }
 
-// TestFindKnees: in turns each search makes one trial and the next one does, until each has ended on its own; an error ends all, and what was measured is left.
+// TestFindKnees: in turns each search makes one trial and the next one does, until each has ended
+// on its own; an error ends all, and what was measured is left.
 func TestFindKnees(t *testing.T) {
 	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Fresh: true}
 	knee := []float64{500, 100, 900}

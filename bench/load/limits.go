@@ -4,14 +4,17 @@ import "fmt"
 
 // Limits are what the machine can do at most, measured in the run that figures are compared with.
 type Limits struct {
-	SHA256Seconds     float64 `json:"sha256_64B_seconds"`              // one hash of 64 bytes
-	ED25519Seconds    float64 `json:"ed25519_verify_seconds"`          // one verification, the key known
-	FsyncSeconds      float64 `json:"fsync_64KiB_seconds"`             // median of appending 64 KiB and syncing them
-	HTTPRequests      float64 `json:"http_empty_per_second"`           // of an empty fasthttp handler over loopback, keep-alive
-	HTTPConnections   int     `json:"http_connections"`                // that asked at the same time
-	MemoryReadSeconds float64 `json:"memory_random_seconds"`           // one dependent read at random in 256 MiB
-	WakeSeconds       float64 `json:"wake_seconds,omitempty"`          // a byte to a thread that waits for it, which runs then; 0: not known on this system
-	LateSeconds       float64 `json:"wake_p99_busy_seconds,omitempty"` // its 99th percentile beside one thread that computes all the time
+	SHA256Seconds  float64 `json:"sha256_64B_seconds"`     // one hash of 64 bytes
+	ED25519Seconds float64 `json:"ed25519_verify_seconds"` // one verification, the key known
+	FsyncSeconds   float64 `json:"fsync_64KiB_seconds"`    // median of appending 64 KiB and syncing them
+	// of an empty fasthttp handler over loopback, keep-alive
+	HTTPRequests      float64 `json:"http_empty_per_second"`
+	HTTPConnections   int     `json:"http_connections"`      // that asked at the same time
+	MemoryReadSeconds float64 `json:"memory_random_seconds"` // one dependent read at random in 256 MiB
+	// a byte to a thread that waits for it, which runs then; 0: not known on this system
+	WakeSeconds float64 `json:"wake_seconds,omitempty"`
+	// its 99th percentile beside one thread that computes all the time
+	LateSeconds float64 `json:"wake_p99_busy_seconds,omitempty"`
 }
 
 // String is a line of a report.

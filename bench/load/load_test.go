@@ -92,7 +92,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestEase: a run warms up at a part of its rate, so that what waited at first does not wait when measuring begins; and the rate is the whole one from then on.
+// TestEase: a run warms up at a part of its rate, so that what waited at first does not wait when
+// measuring begins; and the rate is the whole one from then on.
 func TestEase(t *testing.T) {
 	slow := func() *queue { // which stands still in its first second
 		q := &queue{service: time.Millisecond / 4, lanes: 64}
@@ -120,7 +121,8 @@ func TestEase(t *testing.T) {
 	}
 }
 
-// TestNoCoordinatedOmission: while a target stands still, what was due then counts from when it was due, though nothing could be begun.
+// TestNoCoordinatedOmission: while a target stands still, what was due then counts from when it was
+// due, though nothing could be begun.
 func TestNoCoordinatedOmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{service: time.Millisecond, lanes: 4, stall: func(at time.Duration) time.Duration {
@@ -133,7 +135,8 @@ func TestNoCoordinatedOmission(t *testing.T) {
 		if err != nil || p.Offered != 1000 || p.Done != 1000 {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		// Of the 1,000 the 200 of two seconds wait, on average one second; with the four lanes alone there would be four of them.
+		// Of the 1,000 the 200 of two seconds wait, on average one second; with the four lanes
+		// alone there would be four of them.
 		if p.Latency.P50 > 0.002 || p.Latency.P90 < 0.9 || p.Latency.P99 < 1.8 || p.Latency.Max > 2.3 {
 			t.Errorf("p50 %v, p90 %v, p99 %v, max %v", p.Latency.P50, p.Latency.P90, p.Latency.P99, p.Latency.Max)
 		}
@@ -143,7 +146,8 @@ func TestNoCoordinatedOmission(t *testing.T) {
 	})
 }
 
-// TestRun: what is measured is what was due behind the warming up; errors are counted by what they say; without a rate the lanes decide.
+// TestRun: what is measured is what was due behind the warming up; errors are counted by what they
+// say; without a rate the lanes decide.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := errors.New("InvalidNonce")
@@ -172,7 +176,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestStopped: a target that answers no more ends the run soon, and says when; one that refuses does not.
+// TestStopped: a target that answers no more ends the run soon, and says when; one that refuses
+// does not.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := &Unreachable{errors.New("connection refused")}

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A client whom the node tells that it has no time, or nothing in time, waits and sends the very same transaction again, as near-api-js does: one that a
-// block has is not run twice, and a new one would only find its nonce taken. Its latency goes on from when it was due.
+// A client whom the node tells that it has no time, or nothing in time, waits and sends the very
+// same transaction again, as near-api-js does: one that a block has is not run twice, and a new one
+// would only find its nonce taken. Its latency goes on from when it was due.
 const (
 	maxAgain   = 10
 	firstPause = 500 * time.Millisecond // then half as long again each time, and at random up to half of it less
@@ -44,7 +45,8 @@ func (t *Chain) status(ctx context.Context, tx *primitives.SignedTransaction) er
 	return t.await(ctx, append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...))
 }
 
-// hasNoTime tells whether an answer, or that there is none, leaves open what becomes of a transaction.
+// hasNoTime tells whether an answer, or that there is none, leaves open what becomes of a
+// transaction.
 func hasNoTime(err error) bool {
 	var e *RPCError
 	if !errors.As(err, &e) {

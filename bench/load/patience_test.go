@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// busyNode takes no transaction at once: it refuses the first copies by what it has in refusals, some of which it has taken all the same.
+// busyNode takes no transaction at once: it refuses the first copies by what it has in refusals,
+// some of which it has taken all the same.
 type busyNode struct {
 	fakeNode
 	mu     sync.Mutex
@@ -89,7 +90,8 @@ func (n *busyNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.fakeNode.ServeHTTP(w, r2)
 }
 
-// TestChainPatient: a client that the node has no time for sends the very same transaction again, later; it never signs another one with that nonce.
+// TestChainPatient: a client that the node has no time for sends the very same transaction again,
+// later; it never signs another one with that nonce.
 func TestChainPatient(t *testing.T) {
 	n := &busyNode{fakeNode: fakeNode{keys: map[string]primitives.Nonce{"funder": 5}, amount: primitives.NEAR(1000).String()}, copies: map[primitives.Hash]int{},
 		nonces: map[string]primitives.Hash{}}

@@ -44,7 +44,8 @@ func newRecord(warm, length time.Duration) *record {
 	return &record{warm: warm, length: length, seconds: make([]second, int(math.Ceil(length.Seconds()))), errors: map[string]int{}}
 }
 
-// add notes one thing in the second in which it was due. What was due while warming up is not counted.
+// add notes one thing in the second in which it was due. What was due while warming up is not
+// counted.
 func (r *record) add(due, took time.Duration, err error) {
 	r.done.Add(1)
 	at := due - r.warm
@@ -60,7 +61,8 @@ func (r *record) add(due, took time.Duration, err error) {
 	s.took = append(s.took, int64(took))
 }
 
-// words are an error's, as much of them as makes kinds, and of what a node says nothing that does something to a terminal.
+// words are an error's, as much of them as makes kinds, and of what a node says nothing that does
+// something to a terminal.
 func words(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -82,7 +84,8 @@ type Latency struct {
 	P99  float64 `json:"p99_seconds"`
 	P999 float64 `json:"p999_seconds"`
 	Max  float64 `json:"max_seconds"`
-	// HDR is the whole histogram (HdrHistogram V2, compressed, base64), of nanoseconds; empty: there is nothing in it.
+	// HDR is the whole histogram (HdrHistogram V2, compressed, base64), of nanoseconds; empty:
+	// there is nothing in it.
 	HDR string `json:"hdr,omitempty"`
 
 	h *hdrhistogram.Histogram
@@ -138,8 +141,10 @@ type Phase struct {
 	Achieved float64        `json:"achieved_per_second"`
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
-	Again    int            `json:"again,omitempty"` // requests that were sent once more, since the target had no time; while warming up, too
-	// Others is the part of the machine's processor time that others than the process of the load had, from warming up to the end; 0: not known, or nothing.
+	// requests that were sent once more, since the target had no time; while warming up, too
+	Again int `json:"again,omitempty"`
+	// Others is the part of the machine's processor time that others than the process of the load
+	// had, from warming up to the end; 0: not known, or nothing.
 	Others    float64  `json:"others,omitempty"`
 	Disturbed bool     `json:"disturbed,omitempty"` // of a search: it does not count, for that
 	Series    []Second `json:"series"`

@@ -54,7 +54,8 @@ func reread(t *testing.T, r *Report) *Report {
 	return out
 }
 
-// TestCompare: of equal distributions no interval leaves one out more often than it may; a difference is found, and which way; files say what memory says.
+// TestCompare: of equal distributions no interval leaves one out more often than it may; a
+// difference is found, and which way; files say what memory says.
 func TestCompare(t *testing.T) {
 	wrong, rows := 0, 0
 	for seed := range uint64(12) {
@@ -94,7 +95,8 @@ func TestCompare(t *testing.T) {
 
 // TestCompareKnees: Welch's interval, by a known example.
 func TestCompareKnees(t *testing.T) {
-	// By hand: means 21.62 and 23.34, variances 16.77 and 5.598, 6.40 degrees of freedom, t = 2.41, a standard error of 2.115.
+	// By hand: means 21.62 and 23.34, variances 16.77 and 5.598, 6.40 degrees of freedom, t = 2.41,
+	// a standard error of 2.115.
 	half, ok := welch([]float64{27.5, 21.0, 19.0, 23.6, 17.0}, []float64{27.1, 22.0, 20.8, 23.4, 23.4}, 1)
 	if !ok || math.Abs(half-5.10) > 0.02 {
 		t.Errorf("half an interval %v", half)
@@ -118,7 +120,8 @@ func TestCompareKnees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := c.Rows[len(c.Rows)-1]; r.Method != "Welch" || !r.Differs() || math.Abs(r.Ratio-1.2) > 0.001 || math.Abs(r.Interval[1]-r.Interval[0]-2*0.0254) > 0.001 { // standard error 9.017, 3.87 degrees of freedom, t = 2.81
+	// standard error 9.017, 3.87 degrees of freedom, t = 2.81
+	if r := c.Rows[len(c.Rows)-1]; r.Method != "Welch" || !r.Differs() || math.Abs(r.Ratio-1.2) > 0.001 || math.Abs(r.Interval[1]-r.Interval[0]-2*0.0254) > 0.001 {
 		t.Errorf("%+v", r)
 	}
 	if c, err = Compare(knees(1000), knees(1200)); err != nil || c.Rows[len(c.Rows)-1].Differs() {
@@ -151,7 +154,8 @@ func TestCompareUnlike(t *testing.T) {
 	}
 }
 
-// TestHTML: the page is one file that asks for nothing else, is well formed, draws what was measured, and what others said in it is text.
+// TestHTML: the page is one file that asks for nothing else, is well formed, draws what was
+// measured, and what others said in it is text.
 func TestHTML(t *testing.T) {
 	r := made(t, 0.01, 30, 1)
 	evil := `<script>alert(1)</script>"'&`
@@ -170,7 +174,8 @@ func TestHTML(t *testing.T) {
 			t.Errorf("the page has %s", outside)
 		}
 	}
-	if found := regexp.MustCompile(`https?://[^ "<]*`).FindAllString(strings.ReplaceAll(text, "http://www.w3.org/2000/svg", ""), -1); len(found) != 2 { // title and heading name the target
+	// title and heading name the target
+	if found := regexp.MustCompile(`https?://[^ "<]*`).FindAllString(strings.ReplaceAll(text, "http://www.w3.org/2000/svg", ""), -1); len(found) != 2 {
 		t.Errorf("addresses in the page: %q", found)
 	}
 	if n := strings.Count(text, "<polyline"); n < 6 || strings.Count(text, "<circle") != 3 || strings.Count(text, "&lt;script&gt;") != 4 {
@@ -198,7 +203,8 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// TestWords: what a node says in an error leaves the terminal as it is, and is no longer than a line.
+// TestWords: what a node says in an error leaves the terminal as it is, and is no longer than a
+// line.
 func TestWords(t *testing.T) {
 	if got := words(errors.New(" a\x1b[2Jb\nc\u202ed ")); got != "a?[2Jb?c?d" {
 		t.Errorf("%q", got)

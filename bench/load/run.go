@@ -11,8 +11,8 @@ import (
 
 // Target is what takes load.
 type Target interface {
-	// Do does one thing and returns when it is done, as far as the target is to be waited for. Nobody else has this lane meanwhile; number
-	// counts the things of a run.
+	// Do does one thing and returns when it is done, as far as the target is to be waited for.
+	// Nobody else has this lane meanwhile; number counts the things of a run.
 	Do(ctx context.Context, lane int, number uint64) error
 	// Lanes is how many Do may run at a time.
 	Lanes() int
@@ -136,7 +136,8 @@ func (p *Plan) arrivals() ([]time.Duration, error) {
 	return due, err
 }
 
-// work takes what is due next, one thing behind the other. Where all workers are busy it waits, and that counts.
+// work takes what is due next, one thing behind the other. Where all workers are busy it waits, and
+// that counts.
 func (r *run) work(ctx context.Context, lane int, to *record) {
 	end := r.Warm + r.For
 	for ctx.Err() == nil && !r.behind.Load() {

@@ -14,7 +14,8 @@ import (
 
 // TestCommands runs the scripts in testdata. Each has a folder of its own, $TMP. Its commands:
 //
-//	run            a command line a line of input; prints stdout, stderr (each line behind "! "), and the exit code but 0
+//	run            a command line a line of input; prints stdout, stderr (each line behind "! "),
+//	               and the exit code but 0
 //	write file=F   writes the input
 //	edit file=F    replaces the first line of the input by the second
 //	cat file=F     prints a file

@@ -80,7 +80,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestContainerfile: instructions that there are, stages that there are, lists that are lists, and commands that the program takes; the Go of go.mod.
+// TestContainerfile: instructions that there are, stages that there are, lists that are lists, and
+// commands that the program takes; the Go of go.mod.
 func TestContainerfile(t *testing.T) {
 	text := strings.ReplaceAll(mustRead(t, repository+"/deploy/container/Containerfile"), "\\\n", "")
 	known := []string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
@@ -124,7 +125,8 @@ func TestContainerfile(t *testing.T) {
 	}
 }
 
-// TestUpgradeNotes: the keys that are said to change at once are those that do, and the format is the store's.
+// TestUpgradeNotes: the keys that are said to change at once are those that do, and the format is
+// the store's.
 func TestUpgradeNotes(t *testing.T) {
 	text := mustRead(t, repository+"/docs/operate/upgrade.md")
 	for _, key := range daemon.LiveKeys() {

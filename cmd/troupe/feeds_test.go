@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestFollowFlags: what is not to be understood, given twice or contradicts other flags is refused before anything is opened; a home that lacks the
-// checkpoint is not run; a feed that nobody serves is said, and waited for.
+// TestFollowFlags: what is not to be understood, given twice or contradicts other flags is refused
+// before anything is opened; a home that lacks the checkpoint is not run; a feed that nobody serves
+// is said, and waited for.
 func TestFollowFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"want KIND:URL":                {"--follow", "ftp://127.0.0.1"},

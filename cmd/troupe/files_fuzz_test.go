@@ -22,7 +22,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// input is a file that a command reads. Whatever is in it, the command ends with an error or does its work: it does not panic.
+// input is a file that a command reads. Whatever is in it, the command ends with an error or does
+// its work: it does not panic.
 type input struct {
 	command string // its path, without the program's name
 	file    string // in the home, a copy of which each run has
@@ -31,7 +32,8 @@ type input struct {
 	seeds   func(testing.TB) [][]byte
 }
 
-// inputs are all files that commands read, but for the store. run reads those of validate-config by the same code, and log_config.json.
+// inputs are all files that commands read, but for the store. run reads those of validate-config by
+// the same code, and log_config.json.
 var inputs = map[string]input{
 	"recording":       {"verify", "chain.jsonl", "verify $FILE", false, recordings},
 	"failed chunk":    {"verify", "chunk.json.gz", "verify $FILE", true, failedChunks},
@@ -66,7 +68,8 @@ var reads = map[string]string{
 	"bench":  "", "keys": "", "net": "", "snapshot": "", "view-state": "", "completion": "", "help": "",
 }
 
-// TestEachReadingCommandIsFuzzed: a command is either in the table of files that are fuzzed, or said to read none.
+// TestEachReadingCommandIsFuzzed: a command is either in the table of files that are fuzzed, or
+// said to read none.
 func TestEachReadingCommandIsFuzzed(t *testing.T) {
 	fuzzed := map[string]bool{}
 	for _, x := range inputs {
@@ -132,7 +135,8 @@ func runInput(t testing.TB, x input, home string, data []byte) {
 	execute(args, strings.NewReader(""), io.Discard, io.Discard)
 }
 
-// TestInputsSurviveDamage runs every command on its files as they are, cut short, and with each part replaced.
+// TestInputsSurviveDamage runs every command on its files as they are, cut short, and with each
+// part replaced.
 func TestInputsSurviveDamage(t *testing.T) {
 	home := newHome(t, "")
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
@@ -242,7 +246,8 @@ func reports(t testing.TB) [][]byte {
 	return [][]byte{text}
 }
 
-// frames are the beginnings of a recording of a network: what each of its kinds of messages is, as one connection has it.
+// frames are the beginnings of a recording of a network: what each of its kinds of messages is, as
+// one connection has it.
 func frames(t testing.TB) [][]byte {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "aa", ReceiverID: "bb", PublicKey: key.PublicKey()}, primitives.ZeroED25519Signature)

@@ -16,7 +16,8 @@ func collecting() int {
 	return is
 }
 
-// TestQuickStart: nothing is collected while a node starts, until it has started, or until it has taken so much that the first collection comes.
+// TestQuickStart: nothing is collected while a node starts, until it has started, or until it has
+// taken so much that the first collection comes.
 func TestQuickStart(t *testing.T) {
 	percent, before, limit := collecting(), debug.SetMemoryLimit(1<<40), int64(1<<40)
 	t.Cleanup(func() {

@@ -10,11 +10,13 @@ import (
 	"golang.org/x/term"
 )
 
-// hangupGrace is how long after SIGHUP the terminal is looked at once more: a program that closes one may send the signal first.
+// hangupGrace is how long after SIGHUP the terminal is looked at once more: a program that closes
+// one may send the signal first.
 const hangupGrace = time.Second
 
-// hangups passes SIGHUP on, which has a node read its files again, until the terminal that the process was started from is closed: then the
-// context ends. A process without a terminal, as under systemd, and one that was told to ignore SIGHUP (nohup) only pass it on.
+// hangups passes SIGHUP on, which has a node read its files again, until the terminal that the
+// process was started from is closed: then the context ends. A process without a terminal, as under
+// systemd, and one that was told to ignore SIGHUP (nohup) only pass it on.
 func hangups(ctx context.Context) (_ context.Context, hup <-chan os.Signal, stop func()) {
 	ignored := signal.Ignored(syscall.SIGHUP)
 	in, out := make(chan os.Signal, 1), make(chan os.Signal, 1)

@@ -54,8 +54,8 @@ func openPTY(t *testing.T) (screen, terminal *os.File) {
 	return screen, terminal
 }
 
-// TestTerminalEnds: a node that was started from a terminal ends when that is closed; SIGHUP while it is open, and one without a terminal, has
-// it read its files again.
+// TestTerminalEnds: a node that was started from a terminal ends when that is closed; SIGHUP while
+// it is open, and one without a terminal, has it read its files again.
 func TestTerminalEnds(t *testing.T) {
 	for _, has := range []bool{true, false} {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestHangupChild$")
@@ -114,12 +114,14 @@ func TestTerminalEnds(t *testing.T) {
 	}
 }
 
-// TestCaptureOfFailedStart: a start that fails leaves no recording, so that the next one may use its name; a recording that is there is kept.
+// TestCaptureOfFailedStart: a start that fails leaves no recording, so that the next one may use
+// its name; a recording that is there is kept.
 func TestCaptureOfFailedStart(t *testing.T) {
 	dir := newHome(t, "")
 	path := dir + "/frames.jsonl.gz"
 	root := newRoot(new(app))
-	root.SetArgs([]string{"--home", dir, "run", "--rpc-addr", "203.0.113.1:1", "--capture", path}) // not an address of this machine
+	// not an address of this machine
+	root.SetArgs([]string{"--home", dir, "run", "--rpc-addr", "203.0.113.1:1", "--capture", path})
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	if err := root.ExecuteContext(t.Context()); err == nil {
@@ -139,7 +141,8 @@ func TestCaptureOfFailedStart(t *testing.T) {
 	}
 }
 
-// TestFollowerWithoutHome: a node that is to follow a chain and has no home is told that it needs the chain's genesis.
+// TestFollowerWithoutHome: a node that is to follow a chain and has no home is told that it needs
+// the chain's genesis.
 func TestFollowerWithoutHome(t *testing.T) {
 	for _, args := range [][]string{{"--follow", "rpc:http://127.0.0.1:1"}, {"--replica", "nats://127.0.0.1:1"}} {
 		root := newRoot(new(app))

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// parts are the parts of a node that --verbose and RUST_LOG can name: ours, and those targets of neard whose work is done here. Each
-// is the code that logs for it, below the module; a part without any is neard's and says nothing here.
+// parts are the parts of a node that --verbose and RUST_LOG can name: ours, and those targets of
+// neard whose work is done here. Each is the code that logs for it, below the module; a part
+// without any is neard's and says nothing here.
 var parts = map[string][]string{
 	"rpc": {"rpc."}, "jsonrpc": {"rpc."},
 	"actors": {"actors/"}, "node": {"actors/node."}, "producer": {"actors/producer."}, "shard": {"actors/shard."},
@@ -34,8 +35,9 @@ type filter struct {
 	of    map[string]logrus.Level // by the beginning of a function's name
 }
 
-// newFilter reads RUST_LOG (target=level, or a level for all, several separated by commas), where it is set, and --verbose, which adds
-// what is said for debugging of one part or of everything. Errors are always logged. unknown are directives that are none.
+// newFilter reads RUST_LOG (target=level, or a level for all, several separated by commas), where
+// it is set, and --verbose, which adds what is said for debugging of one part or of everything.
+// Errors are always logged. unknown are directives that are none.
 func newFilter(env string, set bool, verbose string) (f filter, unknown []string, err error) {
 	f = filter{level: logrus.InfoLevel, of: map[string]logrus.Level{}}
 	if set {
@@ -99,7 +101,8 @@ func (f *filter) most() logrus.Level {
 	return level
 }
 
-// passes tells whether what a function logs at a level is to be seen: the longest name that fits decides.
+// passes tells whether what a function logs at a level is to be seen: the longest name that fits
+// decides.
 func (f *filter) passes(function string, level logrus.Level) bool {
 	function = strings.TrimPrefix(function, module)
 	if rest, ok := strings.CutPrefix(function, "main."); ok {

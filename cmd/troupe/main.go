@@ -1,7 +1,8 @@
 // Package main is the command troupe: a NEAR node on one machine.
 //
 //	in      flags, as neard has them where it has the same; NEAR_HOME
-//	out     results on stdout, one thing a line; what went wrong on stderr; files in the home folder
+//	out     results on stdout, one thing a line; what went wrong on stderr; files in the home
+//	        folder
 //	state   none but the home folder
 //	errors  exit code 0: done; 1: it failed; 2: the command line is wrong
 //	source  nearcore neard/src/cli.rs
@@ -14,7 +15,8 @@ import (
 	"runtime"
 )
 
-// The process's first thread is left alone: its stack is as large as the shell's limit says, which contracts may not fit into.
+// The process's first thread is left alone: its stack is as large as the shell's limit says, which
+// contracts may not fit into.
 func init() { runtime.LockOSThread() }
 
 func main() {

@@ -28,7 +28,8 @@ var absent = []struct {
 	{"dump-epoch-configs", "", "epoch_configs/ in the home folder is read, and written by hand"},
 }
 
-// addAbsent makes commands that say so, hidden from help. Whatever flags follow are neard's, and not looked at.
+// addAbsent makes commands that say so, hidden from help. Whatever flags follow are neard's, and
+// not looked at.
 func addAbsent(root *cobra.Command) {
 	for _, c := range absent {
 		why := fmt.Sprintf("neard's %s is not part of this version: %s", c.name, c.instead)

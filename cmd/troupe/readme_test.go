@@ -43,9 +43,9 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// TestRecipes types the commands of README.md and of each guide, each page on fresh homes. What needs a network or
-// programs beside curl and make is for internal/e2e. testdata/notrun.txt lists what no test runs, with the reason that
-// the page gives.
+// TestRecipes types the commands of README.md and of each guide, each page on fresh homes. What
+// needs a network or programs beside curl and make is for internal/e2e. testdata/notrun.txt lists
+// what no test runs, with the reason that the page gives.
 func TestRecipes(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -73,7 +73,8 @@ func TestRecipes(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			recipes.Run(t, blocks, recipes.Options{Folder: builtClone(t), Has: func(string) bool { return false },
-				Files: map[string]string{"Makefile": mustRead(t, repository+"/Makefile")}, Env: []string{"GO=true"}}) // make build has been
+				// make build has been
+				Files: map[string]string{"Makefile": mustRead(t, repository+"/Makefile")}, Env: []string{"GO=true"}})
 		})
 	}
 	slices.Sort(skipped)
@@ -82,7 +83,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// builtClone is a folder like a clone of the repository after `make build`, whose troupe is the test's own program.
+// builtClone is a folder like a clone of the repository after `make build`, whose troupe is the
+// test's own program.
 func builtClone(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// logConfigFile is neard's, in the home. It stands in the place of RUST_LOG and --verbose for what it names.
+// logConfigFile is neard's, in the home. It stands in the place of RUST_LOG and --verbose for what
+// it names.
 const logConfigFile = "log_config.json"
 
 // logConfig is what is read of it.

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// TestHangUp: SIGHUP has a node read its files again: how much is logged, what of config.json holds from now on and what needs a restart; what is
-// wrong with them changes nothing and does not end it.
+// TestHangUp: SIGHUP has a node read its files again: how much is logged, what of config.json holds
+// from now on and what needs a restart; what is wrong with them changes nothing and does not end
+// it.
 func TestHangUp(t *testing.T) {
 	dir := newHome(t, "")
 	pipe := filepath.Join(dir, logConfigFile) // the start waits for somebody to write

@@ -129,7 +129,8 @@ validator_key.json, node_key.json, and data/ once it has run.`,
 	f.Lookup("verbose").NoOptDefVal = "all"
 	f.StringVar(&a.color, "color", "auto", "color the log: auto, always or never")
 	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "do not check the sense of genesis.json before a chain begins from it")
-	// neard's, for which there is nothing here to set. They are taken, so that scripts written for it work.
+	// neard's, for which there is nothing here to set. They are taken, so that scripts written for
+	// it work.
 	f.String("opentelemetry", "off", "no effect")
 	f.Bool("log-span-events", false, "no effect")
 	f.String("record-io-trace", "", "no effect")

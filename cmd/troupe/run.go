@@ -285,8 +285,9 @@ func run(ctx context.Context, o daemon.Options, out io.Writer, hup <-chan os.Sig
 	}
 }
 
-// goesOn tells whether a node that has ended so is to be started again: it has ended cleanly, since something has come to go on from. One that could not end in
-// time holds its folder still, and the next would only say that.
+// goesOn tells whether a node that has ended so is to be started again: it has ended cleanly, since
+// something has come to go on from. One that could not end in time holds its folder still, and the
+// next would only say that.
 func goesOn(err error) bool {
 	var stuck *stopError
 	return (errors.Is(err, daemon.ErrArrived) || errors.Is(err, daemon.ErrAgain) || errors.Is(err, daemon.ErrRoom)) && !errors.As(err, &stuck)
@@ -297,7 +298,8 @@ type stopError struct{ error }
 
 func (e *stopError) Unwrap() error { return e.error }
 
-// ended is why a node has ended, with what its stop came to. A fold that is left under way is no failure where the process ends: each start is ready for that.
+// ended is why a node has ended, with what its stop came to. A fold that is left under way is no
+// failure where the process ends: each start is ready for that.
 func ended(why, stop error) error {
 	if stop == nil || why == nil && stop == daemon.ErrUnfolded {
 		return why
@@ -305,7 +307,8 @@ func ended(why, stop error) error {
 	return errors.Join(why, &stopError{stop})
 }
 
-// once runs a node until it is told to stop, or ends by itself; started is called when it has started. Behind a clean stop o is that of the node that goes on in its place.
+// once runs a node until it is told to stop, or ends by itself; started is called when it has
+// started. Behind a clean stop o is that of the node that goes on in its place.
 func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.Signal, reload func(*daemon.Daemon), started func()) error {
 	h, err := startWithin(ctx, *o)
 	started()
@@ -351,8 +354,9 @@ func once(ctx context.Context, o *daemon.Options, out io.Writer, hup <-chan os.S
 // startGrace is what a start gets to come to its end once the node is told to stop.
 const startGrace = time.Second
 
-// startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a minute. Then it returns neither node
-// nor error, and what was begun is left as by a crash at that moment, which the next start goes on from.
+// startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a
+// minute. Then it returns neither node nor error, and what was begun is left as by a crash at that
+// moment, which the next start goes on from.
 func startWithin(ctx context.Context, o daemon.Options) (*daemon.Daemon, error) {
 	type started struct {
 		h   *daemon.Daemon

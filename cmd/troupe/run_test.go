@@ -42,7 +42,8 @@ func (w *watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// runUntil runs a command line until its stderr holds a word, or for some time, and then ends it as a signal would.
+// runUntil runs a command line until its stderr holds a word, or for some time, and then ends it as
+// a signal would.
 func runUntil(t *testing.T, word string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -96,14 +97,15 @@ func TestStopWhileItStarts(t *testing.T) {
 	case <-time.After(startGrace + 30*time.Second):
 		t.Error("it goes on starting")
 	}
-	w, err := os.OpenFile(filepath.Join(dir, "slow"), os.O_WRONLY|syscall.O_NONBLOCK, 0) // let the start that is left come to its end
+	// let the start that is left come to its end
+	w, err := os.OpenFile(filepath.Join(dir, "slow"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err == nil {
 		_ = w.Close()
 	}
 }
 
-// TestRunSays: what a flag or key does not do here, and why there are no blocks or no RPC, is said when the node starts, on stderr;
-// stdout, which is no terminal, stays empty.
+// TestRunSays: what a flag or key does not do here, and why there are no blocks or no RPC, is said
+// when the node starts, on stderr; stdout, which is no terminal, stays empty.
 func TestRunSays(t *testing.T) {
 	const local = "127.0.0.1:0"
 	for _, c := range []struct {
@@ -181,7 +183,8 @@ func TestRunQuiet(t *testing.T) {
 	}
 }
 
-// TestEnded: a node to which a state has come is started again if it has ended cleanly; else it is said what has not ended.
+// TestEnded: a node to which a state has come is started again if it has ended cleanly; else it is
+// said what has not ended.
 func TestEnded(t *testing.T) {
 	late := fmt.Errorf("fold has not ended in time: %w", context.DeadlineExceeded)
 	for _, c := range []struct {
@@ -195,7 +198,8 @@ func TestEnded(t *testing.T) {
 		{nil, late, false, []string{"fold has not ended in time"}},
 		{nil, daemon.ErrUnfolded, false, nil},
 		{nil, errors.Join(daemon.ErrUnfolded, io.ErrUnexpectedEOF), false, []string{"not folded", "unexpected EOF"}},
-		{daemon.ErrArrived, daemon.ErrUnfolded, false, []string{"begins again", "not folded"}}, // the folder is open still
+		// the folder is open still
+		{daemon.ErrArrived, daemon.ErrUnfolded, false, []string{"begins again", "not folded"}},
 		{io.ErrUnexpectedEOF, nil, false, []string{"unexpected EOF"}},
 	} {
 		err := ended(c.why, c.stop)
@@ -210,7 +214,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestGreeting: what somebody at a terminal reads names no file that is not there, and says why no blocks come.
+// TestGreeting: what somebody at a terminal reads names no file that is not there, and says why no
+// blocks come.
 func TestGreeting(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -304,7 +309,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestRunFork: what is no node's address, a home of something else, and a node that is not there, are refused with the reason.
+// TestRunFork: what is no node's address, a home of something else, and a node that is not there,
+// are refused with the reason.
 func TestRunFork(t *testing.T) {
 	for name, c := range map[string]struct{ home, spec, want string }{
 		"no URL":      {filepath.Join(t.TempDir(), "f"), "mainnet", "behind it may stand @height"},

@@ -33,8 +33,8 @@ func linesOf(t *testing.T, text string) (out []lineOf) {
 	return out
 }
 
-// TestStream: a node of the home folder prints its blocks; with a cursor file each once over several runs; shards that are not asked for are
-// not shown.
+// TestStream: a node of the home folder prints its blocks; with a cursor file each once over
+// several runs; shards that are not asked for are not shown.
 func TestStream(t *testing.T) {
 	dir := newHome(t, `{"consensus":{"min_block_production_delay":{"secs":0,"nanos":5000000}},"troupe":{"block_production":"interval","stream":{"finality":"None"}}}`)
 	cursor := filepath.Join(t.TempDir(), "cursor")

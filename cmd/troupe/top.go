@@ -74,7 +74,8 @@ Without a terminal, or with --once, it looks twice, prints one screen, and ends.
 	return c
 }
 
-// topScreen shows the node until somebody has enough. A node that does not answer is said so, and asked again.
+// topScreen shows the node until somebody has enough. A node that does not answer is said so, and
+// asked again.
 func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every time.Duration) error {
 	var v screen.View
 	var before, now *screen.Look

@@ -14,8 +14,8 @@ import (
 // errFails ends verify when a chunk that a node failed to apply fails still.
 var errFails = errors.New("the chunk fails still")
 
-// verifyFailed runs a chunk that a node failed to apply, and says whether it does now. Contracts are compiled as the node has them
-// compiled: by children, since the compiler may be what fails.
+// verifyFailed runs a chunk that a node failed to apply, and says whether it does now. Contracts
+// are compiled as the node has them compiled: by children, since the compiler may be what fails.
 func verifyFailed(w io.Writer, file string) error {
 	f, err := badchunk.Read(file)
 	if err != nil {

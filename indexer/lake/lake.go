@@ -1,12 +1,15 @@
-// Package lake writes the blocks of a chain into an S3-compatible bucket as NEAR Lake has them, so that tools of near-lake-framework read it:
-// HEIGHT/block.json and HEIGHT/shard_ID.json, the height with twelve digits.
+// Package lake writes the blocks of a chain into an S3-compatible bucket as NEAR Lake has them, so
+// that tools of near-lake-framework read it: HEIGHT/block.json and HEIGHT/shard_ID.json, the height
+// with twelve digits.
 //
 //	in      messages of final blocks (package indexer), a bucket that is there
-//	out     objects; of each block the shards first and block.json last, so that a block is there with all its shards or not at all
+//	out     objects; of each block the shards first and block.json last, so that a block is there
+//	        with all its shards or not at all
 //	state   none but the bucket: Last finds the last whole block in it
 //	units   heights in blocks
 //	bound   one block at a time, its shards beside each other
-//	errors  ErrBucket: what trying again does not mend, like a key that is refused; anything else is told to OnTrouble and tried for ever
+//	errors  ErrBucket: what trying again does not mend, like a key that is refused; anything else
+//	        is told to OnTrouble and tried for ever
 //	source  near-lake-indexer src/main.rs
 package lake
 
@@ -36,10 +39,12 @@ var ErrBucket = errors.New("the bucket refuses")
 
 // Options say which bucket. Endpoint and Bucket have no default.
 type Options struct {
-	Endpoint             string // a URL, like https://s3.eu-central-1.amazonaws.com or http://127.0.0.1:9000
-	Region               string // empty: the endpoint's
-	Bucket               string
-	AccessKey, SecretKey string // empty: as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say, ~/.aws/credentials, or the machine's role
+	Endpoint string // a URL, like https://s3.eu-central-1.amazonaws.com or http://127.0.0.1:9000
+	Region   string // empty: the endpoint's
+	Bucket   string
+	// empty: as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say, ~/.aws/credentials, or the
+	// machine's role
+	AccessKey, SecretKey string
 	Transport            http.RoundTripper
 	OnTrouble            func(error) // is told why there is a pause before an object is written again; nil: nobody is
 }
@@ -155,7 +160,8 @@ func (w *Writer) Handle(ctx context.Context, m *indexer.Message) error {
 	return w.put(ctx, at+"block.json", parts.Block)
 }
 
-// put writes an object, with the members of its objects in the order of the alphabet, as those of NEAR Lake have.
+// put writes an object, with the members of its objects in the order of the alphabet, as those of
+// NEAR Lake have.
 func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -179,7 +185,8 @@ func (w *Writer) put(ctx context.Context, key string, text []byte) error {
 // halves is how many blocks without a block.json may stand at the end: one is what a crash leaves.
 const halves = 16
 
-// Last finds the last whole block in the bucket; nil: there is none. It asks some dozens of times, however many there are.
+// Last finds the last whole block in the bucket; nil: there is none. It asks some dozens of times,
+// however many there are.
 func (w *Writer) Last(ctx context.Context) (*indexer.Cursor, error) {
 	below := ^primitives.Height(0)
 	for range halves {

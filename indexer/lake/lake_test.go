@@ -101,7 +101,8 @@ func read(t *testing.T, w *Writer, key string) string {
 	return string(text)
 }
 
-// TestLayout: a block is what NEAR Lake has of one: its objects' names, and their members in the order of those.
+// TestLayout: a block is what NEAR Lake has of one: its objects' names, and their members in the
+// order of those.
 func TestLayout(t *testing.T) {
 	w := newStore(t).open(t, nil)
 	for h := primitives.Height(98); h < 102; h++ {
@@ -121,7 +122,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestRealLayout: blocks that NEAR Lake has published, put together to messages as a node streams them, become the same objects, byte for byte.
+// TestRealLayout: blocks that NEAR Lake has published, put together to messages as a node streams
+// them, become the same objects, byte for byte.
 func TestRealLayout(t *testing.T) {
 	dirs, err := filepath.Glob("../../../shared/data/real/lake/*")
 	if err != nil || len(dirs) == 0 {
@@ -173,7 +175,8 @@ func TestRealLayout(t *testing.T) {
 	}
 }
 
-// TestLast: the last whole block is found among any heights, with what else lies in the bucket, and behind a block that is not whole.
+// TestLast: the last whole block is found among any heights, with what else lies in the bucket, and
+// behind a block that is not whole.
 func TestLast(t *testing.T) {
 	s := newStore(t)
 	w := s.open(t, nil)
@@ -235,8 +238,9 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestStoreFails: while the store fails, in whatever way, each object is tried again and no block is missing or half there at the end; a writer that
-// is ended in the middle of blocks leaves what the next one goes on from.
+// TestStoreFails: while the store fails, in whatever way, each object is tried again and no block
+// is missing or half there at the end; a writer that is ended in the middle of blocks leaves what
+// the next one goes on from.
 func TestStoreFails(t *testing.T) {
 	s := newStore(t)
 	r := rand.New(rand.NewPCG(5, 6))

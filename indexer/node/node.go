@@ -1,15 +1,18 @@
-// Package node is a source of blocks for package indexer that is a node of its own: it joins a network without making blocks, or runs the
-// chain of a home folder, in the indexer's process.
+// Package node is a source of blocks for package indexer that is a node of its own: it joins a
+// network without making blocks, or runs the chain of a home folder, in the indexer's process.
 //
-//	in      a home folder, as `troupe init` makes it: config.json, genesis.json, node_key.json, data/
+//	in      a home folder, as `troupe init` makes it: config.json, genesis.json, node_key.json,
+//	        data/
 //	out     stream.Source: feeds without a socket between
 //	state   the node's, in data/
 //	units   heights in blocks
 //	bound   what config.json gives a node
-//	errors  what a node does not start by; once it has ended by itself its feeds end with ErrRefused and why
+//	errors  what a node does not start by; once it has ended by itself its feeds end with
+//	        ErrRefused and why
 //	source  nearcore chain/indexer/src/lib.rs
 //
-// Which shards it follows, and how much of the past it keeps, config.json says as for any node (tracked_shards_config, archive).
+// Which shards it follows, and how much of the past it keeps, config.json says as for any node
+// (tracked_shards_config, archive).
 package node
 
 import (
@@ -118,8 +121,8 @@ func (n *Node) settings() indexer.Config {
 	return c
 }
 
-// Config is what config.json says of streams (troupe.stream), with this node as the source. Where that is FromInterruption the consumer sets the
-// SyncMode, since he has the cursor: Resumes.
+// Config is what config.json says of streams (troupe.stream), with this node as the source. Where
+// that is FromInterruption the consumer sets the SyncMode, since he has the cursor: Resumes.
 func (n *Node) Config() indexer.Config { return n.config }
 
 // Resumes tells whether config.json wants to go on behind what the consumer has stored.
@@ -128,7 +131,8 @@ func (n *Node) Resumes() bool { return n.options.Home.Config.Stream.SyncMode == 
 // stopLimit bounds a stop.
 const stopLimit = 30 * time.Second
 
-// watch starts the node anew when the state of a later block has come, and notes when it ends by itself.
+// watch starts the node anew when the state of a later block has come, and notes when it ends by
+// itself.
 func (n *Node) watch(ctx context.Context) {
 	defer close(n.over)
 	for {

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockPlace is a block's place in the chain; the zero value stands before the first one of a stream.
+// BlockPlace is a block's place in the chain; the zero value stands before the first one of a
+// stream.
 type BlockPlace struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -37,7 +38,8 @@ func parseBlockPlace(text string) (p BlockPlace, err error) {
 	return p, err
 }
 
-// BlockMessage is what indexers are told at once: a final block, or that the chain goes on from an earlier one.
+// BlockMessage is what indexers are told at once: a final block, or that the chain goes on from an
+// earlier one.
 type BlockMessage struct {
 	BlockPlace
 	Back bool   // Text says which blocks are none of the chain any more; the place is where it goes on
@@ -47,8 +49,9 @@ type BlockMessage struct {
 
 // BlockSource tells of blocks.
 type BlockSource interface {
-	// Blocks calls f for each final block behind a place, as they come, until f fails or the context ends. nil: from where a stream begins that has
-	// nothing. ErrSource: the chain has no such place, or what is behind it is not kept any more.
+	// Blocks calls f for each final block behind a place, as they come, until f fails or the
+	// context ends. nil: from where a stream begins that has nothing. ErrSource: the chain has no
+	// such place, or what is behind it is not kept any more.
 	Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error
 }
 
@@ -67,7 +70,8 @@ type BlocksOptions struct {
 	Now      func() time.Time
 }
 
-// BlockPublisher brings what indexers are told into a stream: each final block once, in the order of the chain.
+// BlockPublisher brings what indexers are told into a stream: each final block once, in the order
+// of the chain.
 type BlockPublisher struct {
 	sessions
 	o                     BlocksOptions

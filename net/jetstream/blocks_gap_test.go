@@ -11,8 +11,9 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// TestReadBlocksGap: who goes on behind a number is told where what comes next is gone, where the stream has not come to the number, and where it
-// has begun anew just behind it; a message that no publisher sends is refused before it takes memory.
+// TestReadBlocksGap: who goes on behind a number is told where what comes next is gone, where the
+// stream has not come to the number, and where it has begun anew just behind it; a message that no
+// publisher sends is refused before it takes memory.
 func TestReadBlocksGap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 7))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")

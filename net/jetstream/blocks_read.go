@@ -8,9 +8,10 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// ReadBlocks calls f for each whole block of the stream for indexers whose last message stands behind a number, in their order and as they come, until f
-// fails or the context ends. Who stores Seq beside what he makes of a block goes on with it. ErrGap: what comes next is not in the stream any more, or the
-// stream has begun anew. ErrChanged: a message is not as it was published.
+// ReadBlocks calls f for each whole block of the stream for indexers whose last message stands
+// behind a number, in their order and as they come, until f fails or the context ends. Who stores
+// Seq beside what he makes of a block goes on with it. ErrGap: what comes next is not in the stream
+// any more, or the stream has begun anew. ErrChanged: a message is not as it was published.
 func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(BlockMessage) error) error {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -90,7 +91,8 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 	}
 }
 
-// hasUpTo refuses a number that the stream has not come to: it is another than that of which the number is.
+// hasUpTo refuses a number that the stream has not come to: it is another than that of which the
+// number is.
 func hasUpTo(ctx context.Context, j js.JetStream, name string, seq uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

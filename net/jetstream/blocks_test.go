@@ -103,8 +103,8 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	return list
 }
 
-// TestBlocksOnce: each final block is in the stream once and in its order, long ones in parts, while who publishes ends and begins again at any time, between the
-// parts of a block, too.
+// TestBlocksOnce: each final block is in the stream once and in its order, long ones in parts,
+// while who publishes ends and begins again at any time, between the parts of a block, too.
 func TestBlocksOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -196,7 +196,8 @@ func TestBlocksOnce(t *testing.T) {
 	check(source.list)
 }
 
-// TestBlockEnd: between the parts of a block the next publisher goes on with the part behind the last, and with no other block.
+// TestBlockEnd: between the parts of a block the next publisher goes on with the part behind the
+// last, and with no other block.
 func TestBlockEnd(t *testing.T) {
 	at := BlockPlace{7, primitives.HashBytes([]byte("seven"))}
 	before := BlockPlace{6, primitives.HashBytes([]byte("six"))}

@@ -24,7 +24,8 @@ const (
 	askTimeout    = 5 * time.Second
 )
 
-// connect makes a connection that comes again by itself for ever. What can't be sent meanwhile fails at once.
+// connect makes a connection that comes again by itself for ever. What can't be sent meanwhile
+// fails at once.
 func (l *Link) connect(more ...nats.Option) (*nats.Conn, error) {
 	o := append([]nats.Option{
 		nats.Name(l.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait/2, reconnectWait),

@@ -19,8 +19,9 @@ type FollowerOptions struct {
 	Link
 	Names
 	Log string // of which the follower has records; empty: any
-	// After is the stream's message behind which it goes on; 0: the first that there is. If the next one is not in the stream any more it goes on with the
-	// first that is: whether that follows on what its user has, Record.From says.
+	// After is the stream's message behind which it goes on; 0: the first that there is. If the
+	// next one is not in the stream any more it goes on with the first that is: whether that
+	// follows on what its user has, Record.From says.
 	After uint64
 	By    *primitives.PublicKey
 	Said  func(err error) // when it is cut off, and with nil when it is not any more; never twice the same
@@ -65,8 +66,9 @@ func Follow(o FollowerOptions) (*Follower, error) {
 	return f, nil
 }
 
-// Next returns the next record. ErrGap, ErrLog, ErrChanged: none follows, and another Follower is needed. The first one may follow on another record than
-// the one that was asked for (After): Record.From says.
+// Next returns the next record. ErrGap, ErrLog, ErrChanged: none follows, and another Follower is
+// needed. The first one may follow on another record than the one that was asked for (After):
+// Record.From says.
 func (f *Follower) Next(ctx context.Context) (Record, error) {
 	select {
 	case r, ok := <-f.list:
@@ -80,7 +82,8 @@ func (f *Follower) Next(ctx context.Context) (Record, error) {
 	}
 }
 
-// Cut tells whether the server can't be reached, and Behind how many messages there are that nobody has taken, as far as is known.
+// Cut tells whether the server can't be reached, and Behind how many messages there are that nobody
+// has taken, as far as is known.
 func (f *Follower) Cut() bool { return f.cut.Load() }
 
 // Behind is how many messages of the stream nobody has taken.

@@ -18,8 +18,8 @@ import (
 
 // Source is the log that is published.
 type Source interface {
-	// Records calls f for what is there from a place on, until f returns false or there is no more, and says where to go on. ErrSource: there is no such
-	// place in the log, or not any more.
+	// Records calls f for what is there from a place on, until f returns false or there is no more,
+	// and says where to go on. ErrSource: there is no such place in the log, or not any more.
 	Records(from string, f func(Record) bool) (next string, err error)
 	// Beginning is where a stream begins that has nothing.
 	Beginning() (string, error)
@@ -231,7 +231,8 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*plac
 	return at, nil
 }
 
-// anew empties the stream and names another log. The name comes first, so that a crash between leaves a stream whose last message does not fit.
+// anew empties the stream and names another log. The name comes first, so that a crash between
+// leaves a stream whose last message does not fit.
 func (p *Publisher) anew(ctx context.Context, j js.JetStream, s js.Stream) (*place, error) {
 	info, err := s.Info(ctx)
 	if err != nil {

@@ -116,7 +116,8 @@ func same(t *testing.T, got Record, want *Record) {
 	}
 }
 
-// TestOnceEach: whoever follows gets each record once and in order, while the publisher, who follows, and the server end and begin again at any time.
+// TestOnceEach: whoever follows gets each record once and in order, while the publisher, who
+// follows, and the server end and begin again at any time.
 func TestOnceEach(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
@@ -201,7 +202,8 @@ func TestOnceEach(t *testing.T) {
 	}
 }
 
-// TestHalfRecord: a stream that ends in the middle of a record, as its publisher did, goes on with the rest of it.
+// TestHalfRecord: a stream that ends in the middle of a record, as its publisher did, goes on with
+// the rest of it.
 func TestHalfRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -262,7 +264,8 @@ func TestTwoPublishers(t *testing.T) {
 	}
 }
 
-// TestOtherLog: where the log is not that of which the stream tells, or has lost what comes next, the stream begins anew, and who followed is told.
+// TestOtherLog: where the log is not that of which the stream tells, or has lost what comes next,
+// the stream begins anew, and who followed is told.
 func TestOtherLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -378,7 +381,8 @@ func TestGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// What comes next is gone. Who has it from elsewhere, a snapshot, goes on with the first that there is; to who has not, it says that something is between.
+	// What comes next is gone. Who has it from elsewhere, a snapshot, goes on with the first that
+	// there is; to who has not, it says that something is between.
 	at, err := strconv.Atoi(next(t, f).From)
 	if err != nil || at <= 1 {
 		t.Fatalf("it goes on behind record %d, %v", at, err)
@@ -388,7 +392,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestFullServer: a server that has no room fails the publisher and nobody else, says so once, and gets all when there is room.
+// TestFullServer: a server that has no room fails the publisher and nobody else, says so once, and
+// gets all when there is room.
 func TestFullServer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	dir := t.TempDir()
@@ -429,7 +434,8 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// TestChanged: a byte of a message that is another than it was published is refused, wherever it stands; and so is what another has signed.
+// TestChanged: a byte of a message that is another than it was published is refused, wherever it
+// stands; and so is what another has signed.
 func TestChanged(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -454,7 +460,8 @@ func TestChanged(t *testing.T) {
 	}
 	j := streamsOf(t, server)
 	for name, change := range spoil {
-		names := NamesOf(name, primitives.HashBytes([]byte(name))) // a stream that is made again at once may have what it had
+		// a stream that is made again at once may have what it had
+		names := NamesOf(name, primitives.HashBytes([]byte(name)))
 		if _, err := j.CreateStream(t.Context(), js.StreamConfig{Name: names.Stream, Subjects: []string{names.Records}, Metadata: map[string]string{metadataLog: "log"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// sessions are one after the other, each until something fails, with a pause in between that doubles while they are short.
+// sessions are one after the other, each until something fails, with a pause in between that
+// doubles while they are short.
 type sessions struct {
 	said    func(err error) // never twice the same
 	cancel  context.CancelFunc

@@ -25,7 +25,9 @@ var (
 
 // Record is a record of a log.
 type Record struct {
-	From     string // where in the log the record before it ended that was published, or where the stream began: nothing between is left out
+	// where in the log the record before it ended that was published, or where the stream began:
+	// nothing between is left out
+	From     string
 	At, Next string // where it begins in the log, and where the next one does
 	Height   primitives.Height
 	Hash     primitives.Hash // of the block; of a way back the one that is the head again
@@ -39,7 +41,8 @@ type Record struct {
 	Pending   uint64 // messages behind it when it was sent
 }
 
-// PartSize is how much of a record one message has at most: NATS servers take 1 MiB unless they are told otherwise.
+// PartSize is how much of a record one message has at most: NATS servers take 1 MiB unless they are
+// told otherwise.
 const PartSize = 512 << 10
 
 // Names of headers.
@@ -64,13 +67,15 @@ const (
 func (r *Record) digest() [32]byte {
 	h := sha256.New()
 	sum := sha256.Sum256(r.Payload)
-	_, _ = fmt.Fprintf(h, "%s %s %s %s %d %v %v %t ", r.Log, r.From, r.At, r.Next, r.Height, r.Hash, r.Prev, r.Back) // never fails
+	// never fails
+	_, _ = fmt.Fprintf(h, "%s %s %s %s %d %v %v %t ", r.Log, r.From, r.At, r.Next, r.Height, r.Hash, r.Prev, r.Back)
 	_, _ = h.Write(sum[:])
 	return [32]byte(h.Sum(nil))
 }
 
-// parts makes the messages of a record. The id of each is the block's height and hash, with the place and the part where those are not enough: a height comes again behind a way
-// back, and the same block may.
+// parts makes the messages of a record. The id of each is the block's height and hash, with the
+// place and the part where those are not enough: a height comes again behind a way back, and the
+// same block may.
 func (r *Record) parts(subject string, now int64, sign func([]byte) primitives.Signature) []*nats.Msg {
 	digest := r.digest()
 	n := max(1, (len(r.Payload)+PartSize-1)/PartSize)

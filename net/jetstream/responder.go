@@ -117,7 +117,8 @@ func failure(err error) reply {
 	return reply{Error: err.Error(), Refused: errors.Is(err, ErrRefused)}
 }
 
-// asked tells whether somebody waits for an answer. What a consumer of a stream delivers to this subject, which whoever may read streams can make, is no request.
+// asked tells whether somebody waits for an answer. What a consumer of a stream delivers to this
+// subject, which whoever may read streams can make, is no request.
 func asked(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
 
 func (a *Responder) transaction(m *nats.Msg) {
@@ -164,7 +165,8 @@ func (g *giving) end() {
 type ask struct {
 	ID string `json:"id"` // empty: a new one
 	N  uint64 `json:"n"`  // of the piece, from 1; the same as before, or the next
-	// Nonce is drawn by who asks for a new one, so that nobody answers with what was signed for another.
+	// Nonce is drawn by who asks for a new one, so that nobody answers with what was signed for
+	// another.
 	Nonce string `json:"nonce,omitempty"`
 }
 
@@ -317,7 +319,8 @@ func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 // Close ends it.
 func (a *Asker) Close() { a.conn.Close() }
 
-// Submit passes a transaction on. ErrRefused: the writer does not take it, and would not if it was asked again; other errors say nothing of that.
+// Submit passes a transaction on. ErrRefused: the writer does not take it, and would not if it was
+// asked again; other errors say nothing of that.
 func (a *Asker) Submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	m, err := a.conn.RequestWithContext(ctx, a.names.Transactions, tx.AppendBorsh(nil))
 	if err != nil {

@@ -24,7 +24,8 @@ type ServerOptions struct {
 	secret string // of who may do anything; empty: drawn
 }
 
-// Server is a NATS server inside of the process. This process may do anything at it; others may follow streams, and ask what replicas ask.
+// Server is a NATS server inside of the process. This process may do anything at it; others may
+// follow streams, and ask what replicas ask.
 type Server struct {
 	s      *server.Server
 	secret string
@@ -63,7 +64,8 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 const (
 	serverStart = 10 * time.Second
 	maxPayload  = 4 << 20
-	// maxConsumers bounds those of a stream, which take memory of the node's process: who has the token may make them.
+	// maxConsumers bounds those of a stream, which take memory of the node's process: who has the
+	// token may make them.
 	maxConsumers = 1024
 )
 

@@ -11,7 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestStray: a message of another in the stream, or one that is gone, does not end publishing: the stream begins anew.
+// TestStray: a message of another in the stream, or one that is gone, does not end publishing: the
+// stream begins anew.
 func TestStray(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -55,7 +56,8 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestGate: who connects without the token gets nowhere, who has it follows and asks and does nothing else, and without one nobody elsewhere is let in.
+// TestGate: who connects without the token gets nowhere, who has it follows and asks and does
+// nothing else, and without one nobody elsewhere is let in.
 func TestGate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 15))
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vouch signs a snapshot for who fetches it, or holds what comes to that. Who holds the server's token may answer in the writer's place; what it says is not
-// signed by the writer's node key, or was for another nonce.
+// vouch signs a snapshot for who fetches it, or holds what comes to that. Who holds the server's
+// token may answer in the writer's place; what it says is not signed by the writer's node key, or
+// was for another nonce.
 type vouch struct {
 	nonce string
 	id    string                            // of the snapshot
@@ -16,7 +17,8 @@ type vouch struct {
 	by    *primitives.PublicKey             // of who fetches: whose it must be; nil: anybody's
 }
 
-// words are what is signed: strings are written with their lengths, so that none runs into the next.
+// words are what is signed: strings are written with their lengths, so that none runs into the
+// next.
 func (v *vouch) words(kind string, rest ...any) []byte {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "troupe snapshot %q %q %q", kind, v.nonce, v.id) // never fails

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVouched: who knows the writer's key takes a snapshot that it has signed for this request, and of nobody else, who may have the server's token, any piece.
+// TestVouched: who knows the writer's key takes a snapshot that it has signed for this request, and
+// of nobody else, who may have the server's token, any piece.
 func TestVouched(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()

@@ -13,10 +13,13 @@ const (
 	maxBatch      = 256      // transactions
 	maxBatchBytes = 64 << 10 // after which a batch takes no more
 	maxTx         = 4 << 20  // bytes of a transaction, above max_transaction_size of any version
-	txRoom        = 1 << 20  // bytes of memory that its lists may take when it is read, beside eight times its length: an entry of a state init takes six
+	// bytes of memory that its lists may take when it is read, beside eight times its length: an
+	// entry of a state init takes six
+	txRoom = 1 << 20
 )
 
-// appendBatch begins a batch with its time, so that what is spread again is another message, and appends a transaction.
+// appendBatch begins a batch with its time, so that what is spread again is another message, and
+// appends a transaction.
 func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byte {
 	if len(b) == 0 {
 		b = borsh.AppendUint64(b, uint64(at.UnixMilli()))
@@ -29,8 +32,9 @@ func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byt
 
 var errBatch = errors.New("libp2p: no batch of transactions")
 
-// readBatch reads a batch, all of which must be transactions in their one encoding, none of them twice. What a stranger sent takes no more memory than so many times
-// its length: an action of one byte is one of sixteen when it is read.
+// readBatch reads a batch, all of which must be transactions in their one encoding, none of them
+// twice. What a stranger sent takes no more memory than so many times its length: an action of one
+// byte is one of sixteen when it is read.
 func readBatch(b []byte) (out []*primitives.SignedTransaction, err error) {
 	if len(b) <= 8 || len(b) > 8+maxBatchBytes+4+maxTx {
 		return nil, errBatch

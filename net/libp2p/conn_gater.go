@@ -14,7 +14,8 @@ import (
 
 type security = sec.SecureTransport
 
-// gate refuses who is banned, whose key is none of a node, and addresses that the node is to have nothing to do with.
+// gate refuses who is banned, whose key is none of a node, and addresses that the node is to have
+// nothing to do with.
 type gate struct{ *Transport }
 
 func (g gate) allowed(id peer.ID) bool {
@@ -29,7 +30,8 @@ func (g gate) at(m ma.Multiaddr) bool {
 func (g gate) InterceptPeerDial(id peer.ID) bool                { return g.allowed(id) }
 func (g gate) InterceptAddrDial(_ peer.ID, m ma.Multiaddr) bool { return g.at(m) }
 
-// InterceptAccept has the socket of a connection over TCP wait as those wait that are dialled: libp2p's listeners take no options.
+// InterceptAccept has the socket of a connection over TCP wait as those wait that are dialled:
+// libp2p's listeners take no options.
 func (g gate) InterceptAccept(c network.ConnMultiaddrs) bool {
 	if s, ok := c.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {

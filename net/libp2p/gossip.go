@@ -33,13 +33,17 @@ const (
 	maxDroppedBytes = 256 << 10   // of one
 	newFor          = time.Second // a handshake is through at both ends
 	judgeLimit      = 10 * time.Second
-	queueValidation = 65_536 // of both topics: what all neighbours may bring at once, and of each topic how much of that is looked at. What is beyond that is lost for all
-	maxChecks       = 64     // batches of a neighbour that wait to be looked at
-	trustedPX       = 1e6    // a score that nobody has: whom a peer would have this node dial is not dialled
+	// of both topics: what all neighbours may bring at once, and of each topic how much of that is
+	// looked at. What is beyond that is lost for all
+	queueValidation = 65_536
+	maxChecks       = 64  // batches of a neighbour that wait to be looked at
+	trustedPX       = 1e6 // a score that nobody has: whom a peer would have this node dial is not dialled
 	queuePeer       = 256
-	renewBeats      = 5  // seconds after which a mesh that brings little is joined by who brings more
-	enoughScore     = 12 // of who brings a block before all others each 50 s: less, and honest ones of a large mesh would be joined without need
-	mostFirst       = 20 // such blocks that count
+	renewBeats      = 5 // seconds after which a mesh that brings little is joined by who brings more
+	// of who brings a block before all others each 50 s: less, and honest ones of a large mesh
+	// would be joined without need
+	enoughScore = 12
+	mostFirst   = 20 // such blocks that count
 )
 
 // spread is what waits to be spread.
@@ -77,7 +81,8 @@ func (w *Transport) name(t topic) string {
 	return "/troupe/" + w.o.Genesis.ChainID + "/" + w.o.Genesis.Hash.String() + "/" + [...]string{"blocks", "transactions"}[t]
 }
 
-// gossip joins what is spread. Messages bear no signature of their sender: what they hold is signed. Of equal bytes there is one.
+// gossip joins what is spread. Messages bear no signature of their sender: what they hold is
+// signed. Of equal bytes there is one.
 func (w *Transport) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
 	params := pubsub.DefaultGossipSubParams()
@@ -116,8 +121,9 @@ func (w *Transport) gossip(ctx context.Context) error {
 	return nil
 }
 
-// scores say whom gossipsub keeps in its mesh: those whose handshake is done, and nobody who brings rubbish; before others who is the first to bring blocks, so that strangers
-// who were there first and hand nothing on have to give way.
+// scores say whom gossipsub keeps in its mesh: those whose handshake is done, and nobody who brings
+// rubbish; before others who is the first to bring blocks, so that strangers who were there first
+// and hand nothing on have to give way.
 func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true, Topics: map[string]*pubsub.TopicScoreParams{},
@@ -165,7 +171,8 @@ func (w *Transport) follow(ctx context.Context, t topic) {
 	}
 }
 
-// reaches tells whether a peer gets what is spread: it has said that it wants it, and there is a stream to it. w.mu is held.
+// reaches tells whether a peer gets what is spread: it has said that it wants it, and there is a
+// stream to it. w.mu is held.
 func (w *Transport) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
 
 // reachedSince is since when; zero: it doesn't.
@@ -181,9 +188,11 @@ func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	return joined
 }
 
-// Spread is of tcp.Transport: a block, or a transaction of this node for the peer's. What a peer is sent for the second time goes by its connection: the
-// first did not help. So does what gossip has brought and does not carry on, what it would not bear, and what was spread before the peer was reached. So does a
-// block, beside gossip, while the peer may not be through with the handshake: it would drop it.
+// Spread is of tcp.Transport: a block, or a transaction of this node for the peer's. What a peer is
+// sent for the second time goes by its connection: the first did not help. So does what gossip has
+// brought and does not carry on, what it would not bear, and what was spread before the peer was
+// reached. So does a block, beside gossip, while the peer may not be through with the handshake: it
+// would drop it.
 func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -240,7 +249,8 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	}
 }
 
-// spreading publishes what waits. Transactions go together: the first at once, behind it as many as come within batchGap.
+// spreading publishes what waits. Transactions go together: the first at once, behind it as many as
+// come within batchGap.
 func (w *Transport) spreading(ctx context.Context) {
 	var (
 		batch []byte

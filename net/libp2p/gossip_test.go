@@ -24,8 +24,8 @@ func transfer(key primitives.SecretKey, nonce primitives.Nonce) *primitives.Sign
 	return primitives.NewSignedTransaction(tx, key.Sign(h[:]))
 }
 
-// TestGossip wants what one spreads to come to those whom it is not connected to, unless who is between says that it is of no use; and a
-// transaction to come to all, once.
+// TestGossip wants what one spreads to come to those whom it is not connected to, unless who is
+// between says that it is of no use; and a transaction to come to all, once.
 func TestGossip(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -115,7 +115,8 @@ func (n *node) publish(t testing.TB, on topic, data []byte) {
 	}
 }
 
-// TestRubbish wants who spreads what nobody would hand on to be banned, so that it is not let in again.
+// TestRubbish wants who spreads what nobody would hand on to be banned, so that it is not let in
+// again.
 func TestRubbish(t *testing.T) {
 	forged := transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1)
 	forged = primitives.NewSignedTransaction(forged.Transaction, primitives.ZeroED25519Signature)
@@ -163,7 +164,8 @@ func many(n int) (b []byte) {
 	return b
 }
 
-// TestFlood wants what comes too fast to be dropped, and who goes on so to be banned; others are heard meanwhile.
+// TestFlood wants what comes too fast to be dropped, and who goes on so to be banned; others are
+// heard meanwhile.
 func TestFlood(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	x := run(t, "x", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -225,7 +227,8 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// TestRates wants a burst to be allowed, no more than the rate after it, and a flood to be one when it lasts.
+// TestRates wants a burst to be allowed, no more than the rate after it, and a flood to be one when
+// it lasts.
 func TestRates(t *testing.T) {
 	now := time.Unix(1000, 0)
 	count := func(r *rates, n, size int, is allowance) (out int) {
@@ -260,8 +263,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestForwarded wants what a node hands on to stay within half of what its neighbours take, whoever brings it: two strangers with as much as each
-// may bring do not have honest nodes ban each other. What is known is not handed on again, nor is its signature looked at.
+// TestForwarded wants what a node hands on to stay within half of what its neighbours take, whoever
+// brings it: two strangers with as much as each may bring do not have honest nodes ban each other.
+// What is known is not handed on again, nor is its signature looked at.
 func TestForwarded(t *testing.T) {
 	judged := make(chan struct{}, 1<<20)
 	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
@@ -321,7 +325,8 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestBeside wants a block of which nothing could be said when it came by gossip to be sent on by connections, once it is known.
+// TestBeside wants a block of which nothing could be said when it came by gossip to be sent on by
+// connections, once it is known.
 func TestBeside(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -404,7 +409,8 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// TestIdentity wants a node's key to be its name at libp2p, back and forth, and no other kind of key to be one.
+// TestIdentity wants a node's key to be its name at libp2p, back and forth, and no other kind of
+// key to be one.
 func TestIdentity(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	id, err := idOf(key.PublicKey())
@@ -442,7 +448,8 @@ func bomb(n int) []byte {
 	return append(borsh.AppendUint32(borsh.AppendUint64(nil, 1), uint32(len(b))), b...)
 }
 
-// TestBatchBombs wants a batch that is small and would take much memory to be refused before it does, and one that is too long.
+// TestBatchBombs wants a batch that is small and would take much memory to be refused before it
+// does, and one that is too long.
 func TestBatchBombs(t *testing.T) {
 	if txs, err := readBatch(bomb(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
 		t.Fatalf("the bomb is none: %v", err)
@@ -463,7 +470,8 @@ func TestBatchBombs(t *testing.T) {
 	}
 }
 
-// TestOverheard: what is spread is shown to who listens, on both sides, as frames without a connection.
+// TestOverheard: what is spread is shown to who listens, on both sides, as frames without a
+// connection.
 func TestOverheard(t *testing.T) {
 	type heard struct {
 		node string

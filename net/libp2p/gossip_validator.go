@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// inspect drops what comes of who has not shaken hands, and what comes too fast from one neighbour, before it counts as seen or takes a place in the
-// queues that all share. What else an RPC says goes on.
+// inspect drops what comes of who has not shaken hands, and what comes too fast from one neighbour,
+// before it counts as seen or takes a place in the queues that all share. What else an RPC says
+// goes on.
 func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	list := rpc.GetPublish()
 	if len(list) == 0 {
@@ -56,9 +57,10 @@ func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 	s.Post(near.Ban{Peer: who, Reason: near.Abusive})
 }
 
-// take judges a message of gossip, and gives it to the node unless it is rubbish. Its sender is a neighbour, or was when inspect let it in; who has made it nobody
-// knows. A block counts whatever has become of its sender meanwhile: its bytes have been seen, and nobody else's copy comes through. A panic over it is this node's
-// own fault, and ends nothing.
+// take judges a message of gossip, and gives it to the node unless it is rubbish. Its sender is a
+// neighbour, or was when inspect let it in; who has made it nobody knows. A block counts whatever
+// has become of its sender meanwhile: its bytes have been seen, and nobody else's copy comes
+// through. A panic over it is this node's own fault, and ends nothing.
 func (w *Transport) take(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
 	if from == w.me {
 		return pubsub.ValidationAccept
@@ -101,8 +103,9 @@ func (w *Transport) take(t topic, from peer.ID, data []byte) (result pubsub.Vali
 	return pubsub.ValidationIgnore
 }
 
-// mayCheck waits for a core to look at a neighbour's transactions with, of which they have half, so that strangers who sign some take none from blocks and votes. False: too many of
-// that neighbour wait. They are sent again, by a connection.
+// mayCheck waits for a core to look at a neighbour's transactions with, of which they have half, so
+// that strangers who sign some take none from blocks and votes. False: too many of that neighbour
+// wait. They are sent again, by a connection.
 func (w *Transport) mayCheck(from peer.ID) bool {
 	w.mu.Lock()
 	crowd := w.checks[from] >= maxChecks
@@ -125,8 +128,9 @@ func (w *Transport) checked(from peer.ID) {
 	}
 }
 
-// takeBlock takes a block, in the one form that a node of this code sends. What is not handed on now would not be later, since its bytes have been seen:
-// the node sends it to each peer itself once it has adopted it.
+// takeBlock takes a block, in the one form that a node of this code sends. What is not handed on
+// now would not be later, since its bytes have been seen: the node sends it to each peer itself
+// once it has adopted it.
 func (w *Transport) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	if len(data) > maxGossip {
 		return near.Refuse
@@ -162,7 +166,8 @@ func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) ne
 	return v
 }
 
-// takeTransactions takes them as forwarded ones, so that nobody sends them on beside. A batch is handed on for what of it has not been seen.
+// takeTransactions takes them as forwarded ones, so that nobody sends them on beside. A batch is
+// handed on for what of it has not been seen.
 func (w *Transport) takeTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	txs, err := readBatch(data)
 	if err != nil {
@@ -210,7 +215,8 @@ func (w *Transport) judge(s tcp.Station, tx *primitives.SignedTransaction) near.
 	return v
 }
 
-// note remembers that a transaction has come, so that it is not spread again, and tells how long ago it has before.
+// note remembers that a transaction has come, so that it is not spread again, and tells how long
+// ago it has before.
 func (w *Transport) note(key primitives.Hash) age {
 	w.mu.Lock()
 	defer w.mu.Unlock()

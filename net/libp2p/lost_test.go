@@ -16,7 +16,8 @@ import (
 
 func bytesOf(h primitives.Height) []byte { return wire.Append(nil, &wire.Block{Block: block(h)}) }
 
-// TestGossipOfTheBanned: who brings a block first, and at once what he is banned for, keeps it from nobody: gossipsub has seen it, and lets no other copy through.
+// TestGossipOfTheBanned: who brings a block first, and at once what he is banned for, keeps it from
+// nobody: gossipsub has seen it, and lets no other copy through.
 func TestGossipOfTheBanned(t *testing.T) {
 	var (
 		a    *node
@@ -73,7 +74,8 @@ func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.P
 	return w, posted, who, id
 }
 
-// TestGossipOfTheLeaving: what was let in of a peer counts also if that leaves before its turn to be looked at comes.
+// TestGossipOfTheLeaving: what was let in of a peer counts also if that leaves before its turn to
+// be looked at comes.
 func TestGossipOfTheLeaving(t *testing.T) {
 	w, posted, who, id := unconnected(t)
 	name, data := w.name(blocks), bytesOf(9)
@@ -94,7 +96,8 @@ func TestGossipOfTheLeaving(t *testing.T) {
 	}
 }
 
-// TestCrowdOfBlocks: while nothing can be judged, as the chain is busy, what strangers bring keeps no block of others from being judged behind it.
+// TestCrowdOfBlocks: while nothing can be judged, as the chain is busy, what strangers bring keeps
+// no block of others from being judged behind it.
 func TestCrowdOfBlocks(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }
@@ -137,7 +140,8 @@ func TestCrowdOfBlocks(t *testing.T) {
 	}
 }
 
-// TestToldWhoCameSince: a block that was spread before a peer was there is told to it by its connection.
+// TestToldWhoCameSince: a block that was spread before a peer was there is told to it by its
+// connection.
 func TestToldWhoCameSince(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -169,7 +173,8 @@ func TestToldWhoCameSince(t *testing.T) {
 	}
 }
 
-// TestNoRoomInGossip: a block that gossip drops, since a peer takes what it is brought too slowly, goes to that peer by its connection; other messages don't.
+// TestNoRoomInGossip: a block that gossip drops, since a peer takes what it is brought too slowly,
+// goes to that peer by its connection; other messages don't.
 func TestNoRoomInGossip(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -192,7 +197,8 @@ func TestNoRoomInGossip(t *testing.T) {
 	}
 }
 
-// TestToldWhoIsNew: who may not be through with the handshake, and would drop what gossip brings, is told of a block by the connection as well.
+// TestToldWhoIsNew: who may not be through with the handshake, and would drop what gossip brings,
+// is told of a block by the connection as well.
 func TestToldWhoIsNew(t *testing.T) {
 	w, _, who, id := unconnected(t)
 	w.mu.Lock()

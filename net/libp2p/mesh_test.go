@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestIdleMesh: strangers who were there first and hand nothing on do not stay in the meshes: after a while what reaches one honest node alone comes to the others at once
-// again, and not by what gossipsub tells each second to some.
+// TestIdleMesh: strangers who were there first and hand nothing on do not stay in the meshes: after
+// a while what reaches one honest node alone comes to the others at once again, and not by what
+// gossipsub tells each second to some.
 func TestIdleMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")

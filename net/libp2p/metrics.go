@@ -68,7 +68,8 @@ func (t tracer) OnClosedOutboundStream(id peer.ID) {
 	delete(t.outbound, id)
 }
 
-// DropRPC has a block go by the connection to who takes gossip too slowly: who is told of it here is told by nobody a second time.
+// DropRPC has a block go by the connection to who takes gossip too slowly: who is told of it here
+// is told by nobody a second time.
 func (t tracer) DropRPC(rpc *pubsub.RPC, id peer.ID) {
 	t.o.Counters.lost.Add(1)
 	for _, m := range rpc.GetPublish() {

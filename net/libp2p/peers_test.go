@@ -25,8 +25,8 @@ func addrInfo(n *node, m ma.Multiaddr) peer.AddrInfo {
 	return peer.AddrInfo{ID: n.way.me, Addrs: []ma.Multiaddr{m}}
 }
 
-// TestBridge wants a node with both transports to be a way between those that have one: for blocks, for announcements, and for what is routed to
-// accounts, both ways.
+// TestBridge wants a node with both transports to be a way between those that have one: for blocks,
+// for announcements, and for what is routed to accounts, both ways.
 func TestBridge(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
@@ -94,7 +94,8 @@ func TestWrongChain(t *testing.T) {
 	}
 }
 
-// TestReconnect wants a peer that was killed, and one that others had dialled, to be back by themselves.
+// TestReconnect wants a peer that was killed, and one that others had dialled, to be back by
+// themselves.
 func TestReconnect(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	at, boot := a.way.Addr(), []wire.PeerInfo{a.info()}
@@ -186,7 +187,8 @@ func ends(c net.Conn) bool {
 	return true
 }
 
-// TestStrangers wants each who does not do as he should to lose his connection in time, and nobody else's to suffer.
+// TestStrangers wants each who does not do as he should to lose his connection in time, and nobody
+// else's to suffer.
 func TestStrangers(t *testing.T) {
 	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace, o.Stall = time.Second, 300*time.Millisecond }})
 	good := run(t, "good", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -234,8 +236,8 @@ func TestStrangers(t *testing.T) {
 	next(t, a, isHeight(4))
 }
 
-// TestFinish wants a connection that is being ended to end in time, however slowly the other side takes what is written last, and whatever it goes on
-// to send.
+// TestFinish wants a connection that is being ended to end in time, however slowly the other side
+// takes what is written last, and whatever it goes on to send.
 func TestFinish(t *testing.T) {
 	taken := make(chan tcp.Conn, 1)
 	a, b := bare(t, "a", taken), bare(t, "b", nil)
@@ -284,7 +286,8 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestNeverMet wants who opens one stream after the other and never shakes hands to be disconnected.
+// TestNeverMet wants who opens one stream after the other and never shakes hands to be
+// disconnected.
 func TestNeverMet(t *testing.T) {
 	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace = time.Second }})
 	x := bare(t, "x", nil)
@@ -311,7 +314,8 @@ func TestNeverMet(t *testing.T) {
 	}
 }
 
-// TestCrowd wants the places of those who have not shaken hands yet to be left to others, however many streams a stranger opens.
+// TestCrowd wants the places of those who have not shaken hands yet to be left to others, however
+// many streams a stranger opens.
 func TestCrowd(t *testing.T) {
 	a := run(t, "a", how{near: true, libp2p: true})
 	for _, name := range []string{"x", "y", "z"} {
@@ -330,7 +334,8 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestOneAddress wants nodes of one address, as those behind one router are, to be peers of another, up to half of what it takes of all.
+// TestOneAddress wants nodes of one address, as those behind one router are, to be peers of
+// another, up to half of what it takes of all.
 func TestOneAddress(t *testing.T) {
 	var at netip.Addr
 	list, err := net.InterfaceAddrs()
@@ -371,7 +376,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestPublicAddr wants a node with both transports to be told of where neards dial it, by whom it has told its other port too.
+// TestPublicAddr wants a node with both transports to be told of where neards dial it, by whom it
+// has told its other port too.
 func TestPublicAddr(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
@@ -382,7 +388,8 @@ func TestPublicAddr(t *testing.T) {
 	}
 }
 
-// TestBlacklist wants an address of the blacklist neither to be dialled nor to be let in; and nobody to be dialled because a peer would have it so.
+// TestBlacklist wants an address of the blacklist neither to be dialled nor to be let in; and
+// nobody to be dialled because a peer would have it so.
 func TestBlacklist(t *testing.T) {
 	a := bare(t, "a", nil)
 	b := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Blacklisted: func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }},
@@ -444,7 +451,8 @@ func TestMetrics(t *testing.T) {
 
 var _ tcp.Station = station{}
 
-// TestBare: what a node says to a peer of its own bears no signature, since the connection says whose it is; but to one that does not know of that, it does.
+// TestBare: what a node says to a peer of its own bears no signature, since the connection says
+// whose it is; but to one that does not know of that, it does.
 func TestBare(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := run(t, "a", how{libp2p: true})
@@ -470,7 +478,8 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// TestBridgeHandsOnNoRubbish wants a bridge to end an enemy of one side itself, whatever it is that he sends for the other, and to stay a good peer of everybody there.
+// TestBridgeHandsOnNoRubbish wants a bridge to end an enemy of one side itself, whatever it is that
+// he sends for the other, and to stay a good peer of everybody there.
 func TestBridgeHandsOnNoRubbish(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true, open: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What a neighbour may bring by gossip, duplicates too. A hundred nodes at full load bring less. A node brings each of its own neighbours no
-// more than half of it, of what others have made and of its own, so that nobody is taken for who floods because of what he was flooded with: the
-// other half is for what is asked for by its name.
+// What a neighbour may bring by gossip, duplicates too. A hundred nodes at full load bring less. A
+// node brings each of its own neighbours no more than half of it, of what others have made and of
+// its own, so that nobody is taken for who floods because of what he was flooded with: the other
+// half is for what is asked for by its name.
 const (
 	blockRate        = 100      // messages a second
 	transactionRate  = 2000     // batches a second
@@ -85,7 +86,8 @@ func (w *Transport) allow(t topic, from peer.ID, size int) allowance {
 	return r.allow(time.Now(), t, size)
 }
 
-// goesOn tells whether neighbours will bear a message of this node's, or one that it hands on. w.mu is held.
+// goesOn tells whether neighbours will bear a message of this node's, or one that it hands on. w.mu
+// is held.
 func (w *Transport) goesOn(t topic, size int) bool { return w.onward.take(time.Now(), t, size, 2) }
 
 const (

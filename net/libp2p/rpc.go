@@ -17,18 +17,22 @@ import (
 )
 
 const (
-	maxRPC       = maxGossip + 64<<10
-	maxUnmetRPC  = 64 << 10 // of who has not shaken hands: what he may say of topics is shorter, and the rest is dropped
-	leastOfOne   = 64       // bytes of an RPC for each message, subscription or word of control in it, each of which is one of three times that in memory
-	leastOfName  = 16       // and for each name in a word of control
-	spareEntries = 64       // beside that
-	rpcFirst     = 4 << 10  // the memory that an RPC has before any of it has come
+	maxRPC = maxGossip + 64<<10
+	// of who has not shaken hands: what he may say of topics is shorter, and the rest is dropped
+	maxUnmetRPC = 64 << 10
+	// bytes of an RPC for each message, subscription or word of control in it, each of which is one
+	// of three times that in memory
+	leastOfOne   = 64
+	leastOfName  = 16      // and for each name in a word of control
+	spareEntries = 64      // beside that
+	rpcFirst     = 4 << 10 // the memory that an RPC has before any of it has come
 )
 
 var errRPC = errors.New("libp2p: an RPC of gossip that is too long, or has too much in it")
 
-// gossipHost is the host as gossipsub sees it: what comes over its streams is looked at before gossipsub takes memory for it, which is as much as the sender says, and a
-// hundred times as much as he sends where he sends nothing but empty messages.
+// gossipHost is the host as gossipsub sees it: what comes over its streams is looked at before
+// gossipsub takes memory for it, which is as much as the sender says, and a hundred times as much
+// as he sends where he sends nothing but empty messages.
 type gossipHost struct {
 	host.Host
 	way *Transport
@@ -72,7 +76,8 @@ func (s *rpcStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an RPC, which has to come as fast as a frame does. One that is longer than its sender may send is skipped.
+// next reads an RPC, which has to come as fast as a frame does. One that is longer than its sender
+// may send is skipped.
 func (s *rpcStream) next() error {
 	n, err := binary.ReadUvarint(s.in)
 	switch {
@@ -104,7 +109,8 @@ func (s *rpcStream) next() error {
 // controlField is the field of an RPC under which words of control stand.
 const controlField = 3
 
-// isSparse tells whether an RPC has no more in it than its length bears. What is no protobuf is for who decodes it.
+// isSparse tells whether an RPC has no more in it than its length bears. What is no protobuf is for
+// who decodes it.
 func isSparse(rpc []byte) bool {
 	ones, names := 0, 0
 	eachField(rpc, func(id uint64, inner []byte) {
@@ -119,7 +125,8 @@ func isSparse(rpc []byte) bool {
 	return ones <= spareEntries+len(rpc)/leastOfOne && names <= spareEntries+len(rpc)/leastOfName
 }
 
-// eachField calls do for each field of a protobuf message, with the content of one that has a length, up to what is none.
+// eachField calls do for each field of a protobuf message, with the content of one that has a
+// length, up to what is none.
 func eachField(b []byte, do func(id uint64, inner []byte)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// gossips opens a stream of gossip as a stranger, who has no gossip of its own, which would open another.
+// gossips opens a stream of gossip as a stranger, who has no gossip of its own, which would open
+// another.
 func (w *Transport) gossips(t testing.TB, to *node) network.Stream {
 	t.Helper()
 	m, err := multiaddr(to.way.Addr(), false)
@@ -45,7 +46,8 @@ func within(id byte, inner []byte) []byte {
 	return append(binary.AppendUvarint([]byte{id<<3 | 2}, uint64(len(inner))), inner...)
 }
 
-// TestRPCBombs wants what a peer sends over gossip, whether it has shaken hands or not, to take memory by its length, and not by how many things it says are in it.
+// TestRPCBombs wants what a peer sends over gossip, whether it has shaken hands or not, to take
+// memory by its length, and not by how many things it says are in it.
 func TestRPCBombs(t *testing.T) {
 	names := bytes.Repeat([]byte{1<<3 | 2, 0}, 1<<20)
 	for _, x := range []struct {
@@ -95,7 +97,8 @@ func taken() uint64 {
 	return m.TotalAlloc
 }
 
-// TestChecksLeaveCores wants transactions that strangers spread to be looked at on half of the cores, a bounded number of each neighbour's to wait, and blocks to pass them.
+// TestChecksLeaveCores wants transactions that strangers spread to be looked at on half of the
+// cores, a bounded number of each neighbour's to wait, and blocks to pass them.
 func TestChecksLeaveCores(t *testing.T) {
 	var at, most atomic.Int32
 	release := make(chan struct{})

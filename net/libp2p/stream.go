@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// What a stream of frames is: bare ones bear no signature of a routed message that its author sends to who it is for. Which chain it is for is told in the
-// handshake, so that a node of another is answered so.
+// What a stream of frames is: bare ones bear no signature of a routed message that its author sends
+// to who it is for. Which chain it is for is told in the handshake, so that a node of another is
+// answered so.
 const (
 	signedID = "/troupe/near/1"
 	bareID   = "/troupe/near/2"
@@ -23,8 +24,10 @@ const (
 
 const (
 	paceBytes = 16 << 10 // a second, at which a frame has to come once it has begun
-	maxUnmet  = 4        // streams of a peer that wait for their handshakes; those who shake hands have no use for more than one a tier
-	pieceSize = 65507    // of what is written with one deadline: with the head of yamux it fills a message of noise
+	// streams of a peer that wait for their handshakes; those who shake hands have no use for more
+	// than one a tier
+	maxUnmet  = 4
+	pieceSize = 65507 // of what is written with one deadline: with the head of yamux it fills a message of noise
 )
 
 // stream is a stream of frames, as a connection.
@@ -42,7 +45,8 @@ type stream struct {
 
 var _ tcp.Conn = (*stream)(nil)
 
-// wrap makes a connection of a stream; nil: of a peer whose key is of no use, or who has opened too many that wait for their handshakes, for which there are places of all.
+// wrap makes a connection of a stream; nil: of a peer whose key is of no use, or who has opened too
+// many that wait for their handshakes, for which there are places of all.
 func (w *Transport) wrap(s network.Stream) *stream {
 	id := s.Conn().RemotePeer()
 	who, err := PeerOf(id)
@@ -115,7 +119,8 @@ func (s *stream) Within(n int) {
 	_ = s.SetReadDeadline(s.until(t))
 }
 
-// Write writes in pieces, each of which the other side has to take in time: within Stall, less the eighth of it for which a deadline is left as it is.
+// Write writes in pieces, each of which the other side has to take in time: within Stall, less the
+// eighth of it for which a deadline is left as it is.
 func (s *stream) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		s.mu.Lock()

@@ -133,7 +133,8 @@ func New(o Options) (*Transport, error) {
 	return w, nil
 }
 
-// listen makes the host: what libp2p.New would make, without the transports that are not used here and what they bring along.
+// listen makes the host: what libp2p.New would make, without the transports that are not used here
+// and what they bring along.
 func (w *Transport) listen(ctx context.Context) error {
 	key, err := privateOf(w.o.Key)
 	if err != nil {
@@ -173,7 +174,8 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Without the reuse of ports two nodes would share one in peace, each with half of its connections.
+	// Without the reuse of ports two nodes would share one in peace, each with half of its
+	// connections.
 	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport(),
 		libp2ptcp.WithDialerForAddr(func(ma.Multiaddr) (libp2ptcp.ContextDialer, error) { return &net.Dialer{Control: tcp.Patience}, nil }))
 	if err != nil {
@@ -266,7 +268,8 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 	}
 }
 
-// limits are those of libp2p's resource manager: so many connections and streams as a node of so many peers can have a use for.
+// limits are those of libp2p's resource manager: so many connections and streams as a node of so
+// many peers can have a use for.
 func limits(peers int) resources.ConcreteLimitConfig {
 	scaled := resources.DefaultLimits.AutoScale()
 	change := resources.PartialLimitConfig{
@@ -278,8 +281,9 @@ func limits(peers int) resources.ConcreteLimitConfig {
 	return change.Build(scaled)
 }
 
-// ofAddress is how many connections there may be with one address, and with a network of IPv6 that one may have: half of the peers, for nodes behind one router. libp2p's own
-// limit is eight, whatever a node takes; without one a single address could have all places.
+// ofAddress is how many connections there may be with one address, and with a network of IPv6 that
+// one may have: half of the peers, for nodes behind one router. libp2p's own limit is eight,
+// whatever a node takes; without one a single address could have all places.
 func ofAddress(peers int) resources.Option {
 	n := max(8, peers/2)
 	return resources.WithLimitPerSubnet([]resources.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: n}},
@@ -351,7 +355,8 @@ func (w *Transport) close() {
 	w.o.Counters.connections.Store(0)
 }
 
-// sweep closes connections over which nobody has shaken hands in time, also if it is tried for ever, and forgets bans.
+// sweep closes connections over which nobody has shaken hands in time, also if it is tried for
+// ever, and forgets bans.
 func (w *Transport) sweep(now time.Time) {
 	var lonely []network.Conn
 	w.mu.Lock()

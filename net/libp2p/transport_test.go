@@ -245,7 +245,8 @@ func passes(m wire.Message) bool {
 	return false
 }
 
-// TestKinds wants every kind of message that neards have exchanged to come over either transport with the same bytes.
+// TestKinds wants every kind of message that neards have exchanged to come over either transport
+// with the same bytes.
 func TestKinds(t *testing.T) {
 	list := recorded(t)
 	pair := func(h how) (got []string) {
@@ -299,7 +300,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFrames wants the bytes of every frame, also of those that a node answers itself, to be the same at the other end of a stream.
+// TestFrames wants the bytes of every frame, also of those that a node answers itself, to be the
+// same at the other end of a stream.
 func TestFrames(t *testing.T) {
 	for name, quic := range map[string]bool{"tcp": false, "quic": true} {
 		t.Run(name, func(t *testing.T) { frames(t, quic) })

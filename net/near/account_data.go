@@ -64,8 +64,8 @@ func (a *accounts) isNew(d *wire.AccountData) bool {
 	return a.keys[d.AccountKey] && (old == nil || d.IsNewer(old))
 }
 
-// add takes data that a peer has sent, and returns what is new. Newer data of our own key, of a node that ran before us, is replaced by
-// ours with the next version.
+// add takes data that a peer has sent, and returns what is new. Newer data of our own key, of a
+// node that ran before us, is replaced by ours with the next version.
 func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.AccountData, ban Reason) {
 	seen := map[primitives.PublicKey]bool{}
 	var interesting []*wire.AccountData
@@ -150,7 +150,8 @@ type announcements struct {
 // maxAnnouncements is how many accounts are remembered (announce_accounts/mod.rs).
 const maxAnnouncements = 10_000
 
-// add takes announcements that were judged, and returns those of another epoch than the one that is known.
+// add takes announcements that were judged, and returns those of another epoch than the one that is
+// known.
 func (a *announcements) add(list []*wire.Announcement) (fresh []*wire.Announcement) {
 	if a.of == nil {
 		a.of = map[primitives.AccountID]*wire.Announcement{}

@@ -13,8 +13,9 @@ const (
 	maxSilent  = 64 // neighbours of a peer who are known not to have told it
 )
 
-// silentFor is how long a peer is told of what a neighbour of it brings that has not told it of a block: longer than it takes to see that a connection is none any more
-// and to take its edge away, and who is silent by choice costs one block in that time.
+// silentFor is how long a peer is told of what a neighbour of it brings that has not told it of a
+// block: longer than it takes to see that a connection is none any more and to take its edge away,
+// and who is silent by choice costs one block in that time.
 const silentFor = 2 * time.Minute
 
 // brought is who has brought the last blocks first.
@@ -38,8 +39,9 @@ func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
 	b.order = append(b.order, hash)
 }
 
-// asks notes that a peer asks for a block. Was it spared that since a neighbour had brought it, then that one has not told it: their edge is of before, or
-// it lies, or what it told was lost. What it brings from now on is told to this peer.
+// asks notes that a peer asks for a block. Was it spared that since a neighbour had brought it,
+// then that one has not told it: their edge is of before, or it lies, or what it told was lost.
+// What it brings from now on is told to this peer.
 func (n *PeerManager) asks(now time.Time, c *conn, hash primitives.Hash) {
 	by := n.brought.by[hash]
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
@@ -51,9 +53,9 @@ func (n *PeerManager) asks(now time.Time, c *conn, hash primitives.Hash) {
 	c.silent[by] = now.Add(silentFor)
 }
 
-// hasHeard tells whether a peer need not be told of a block, since who has brought it has told it: it tells all of its neighbours but those whom another has told
-// before. What gets lost on the way is asked for when its child comes,
-// and where none comes everybody is told again (ToAll.Again).
+// hasHeard tells whether a peer need not be told of a block, since who has brought it has told it:
+// it tells all of its neighbours but those whom another has told before. What gets lost on the way
+// is asked for when its child comes, and where none comes everybody is told again (ToAll.Again).
 func (n *PeerManager) hasHeard(now time.Time, c *conn, b *primitives.Block) bool {
 	if !n.Sparing || b.Header.Height%toldAgain == 0 {
 		return false

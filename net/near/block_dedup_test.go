@@ -11,8 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSpare: four nodes that are all connected, a fifth that only the fourth knows. A block that its neighbours were told of by who has brought it is not told again, one of
-// some heights is, one that was asked for, or that gossip has brought, is, and whoever nobody has told is told. Others tell all of everything.
+// TestSpare: four nodes that are all connected, a fifth that only the fourth knows. A block that
+// its neighbours were told of by who has brought it is not told again, one of some heights is, one
+// that was asked for, or that gossip has brought, is, and whoever nobody has told is told. Others
+// tell all of everything.
 func TestSpare(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		f := newFabric(t, 1)
@@ -50,7 +52,8 @@ func TestSpare(t *testing.T) {
 		say("one that was told to all", tell(1, 9), 3, "")
 		say("and here not to the fifth", tell(3, 9), 4, "n3>n4"+block)
 		say("who has it by the fourth alone", tell(4, 9), 1, "")
-		once := map[bool]string{true: "n1>n2" + block + ", n1>n3" + block, false: "n1>n2" + block} // who has told it has it
+		// who has told it has it
+		once := map[bool]string{true: "n1>n2" + block + ", n1>n3" + block, false: "n1>n2" + block}
 		for range 2 {
 			if got := told(1, 9, true); got != once[sparing] {
 				t.Errorf("told once more, as nothing moves: %s", got)
@@ -83,8 +86,9 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestSilent: who has to ask for a block, since its bringer has not told it though they are connected, is told of what that one brings, by who was asked; and when
-// that is long ago it is not, since it has been told of all meanwhile.
+// TestSilent: who has to ask for a block, since its bringer has not told it though they are
+// connected, is told of what that one brings, by who was asked; and when that is long ago it is
+// not, since it has been told of all meanwhile.
 func TestSilent(t *testing.T) {
 	f := newFabric(t, 1)
 	var m [4]*member
@@ -141,7 +145,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestCopies: what might get lost on a way over others is sent three times, but once where all hurry.
+// TestCopies: what might get lost on a way over others is sent three times, but once where all
+// hurry.
 func TestCopies(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		f := newFabric(t, 1)
@@ -162,7 +167,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestHolders: what a validator holds is known to all whom its data comes to, if it hurries, and anew when that changes.
+// TestHolders: what a validator holds is known to all whom its data comes to, if it hurries, and
+// anew when that changes.
 func TestHolders(t *testing.T) {
 	f := newFabric(t, 1)
 	hurries := func(c *Config) {
@@ -212,7 +218,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestGossipOfTheGone: what gossip brings counts if who has brought it is gone meanwhile, not yet there, or banned for something else, since it would not bring it again.
+// TestGossipOfTheGone: what gossip brings counts if who has brought it is gone meanwhile, not yet
+// there, or banned for something else, since it would not bring it again.
 func TestGossipOfTheGone(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)

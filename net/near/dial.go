@@ -29,7 +29,8 @@ func (n *PeerManager) dialFailed(now time.Time, id wire.PeerID, tier wire.Tier) 
 	}
 }
 
-// monitor keeps the number of T2 connections where it should be: one dial a time if there are too few, one goodbye if there are too many.
+// monitor keeps the number of T2 connections where it should be: one dial a time if there are too
+// few, one goodbye if there are too many.
 func (n *PeerManager) monitor(now time.Time) {
 	n.store.update(now)
 	for id, at := range n.pending3 {
@@ -64,8 +65,8 @@ func (n *PeerManager) monitor(now time.Time) {
 	}
 }
 
-// dropOne closes a drawn connection when there are more than IdealHigh, but none of the safe ones: whitelisted, outbound while there are
-// few, and those that last longest.
+// dropOne closes a drawn connection when there are more than IdealHigh, but none of the safe ones:
+// whitelisted, outbound while there are few, and those that last longest.
 func (n *PeerManager) dropOne(now time.Time, ours int) {
 	safe := map[wire.PeerID]bool{}
 	list := n.sorted(wire.T2)
@@ -159,7 +160,8 @@ func (n *PeerManager) advertise(now time.Time) {
 	}
 }
 
-// connectT1 closes T1 connections that serve no account any more and dials a proxy of each account that is not connected.
+// connectT1 closes T1 connections that serve no account any more and dials a proxy of each account
+// that is not connected.
 func (n *PeerManager) connectT1(now time.Time) {
 	if n.NoOutboundT1 {
 		return

@@ -31,7 +31,8 @@ type (
 		Peer wire.PeerInfo
 		Tier wire.Tier
 	}
-	// Received: a frame that was decoded. One that was not is ignored, and one that was announced too long is TooLong.
+	// Received: a frame that was decoded. One that was not is ignored, and one that was announced
+	// too long is TooLong.
 	Received struct {
 		Conn ConnID
 		Msg  wire.Message
@@ -40,8 +41,9 @@ type (
 	TooLong struct{ Conn ConnID }
 	// Closed: the socket is gone, by the other side or by an error.
 	Closed struct{ Conn ConnID }
-	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it and has judged it. It counts
-	// also of one that is gone, or not yet there, or banned meanwhile: the transport, which has seen it, would not bring it again from anybody else.
+	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it
+	// and has judged it. It counts also of one that is gone, or not yet there, or banned meanwhile:
+	// the transport, which has seen it, would not bring it again from anybody else.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message
@@ -54,9 +56,10 @@ type (
 	Head struct {
 		Block         *primitives.Block
 		TrackedShards []primitives.ShardID
-		T1            map[primitives.AccountID][]primitives.PublicKey // keys of this epoch's validators, and behind these the next's
-		EpochHeight   uint64
-		PointEpoch    uint64 // the height of the newest epoch that has a sync block; 0: not known
+		// keys of this epoch's validators, and behind these the next's
+		T1          map[primitives.AccountID][]primitives.PublicKey
+		EpochHeight uint64
+		PointEpoch  uint64 // the height of the newest epoch that has a sync block; 0: not known
 	}
 	// Validator: this node signs with Key for AccountID from now on; no key: it validates no more.
 	Validator struct {
@@ -69,8 +72,9 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all peers of T2. Again: they were told before, and nothing has come of it, so that nobody is left out who has not told it over his
-	// connection last, and nothing that spreads it beside the connections is asked to.
+	// ToAll: send a message to all peers of T2. Again: they were told before, and nothing has come
+	// of it, so that nobody is left out who has not told it over his connection last, and nothing
+	// that spreads it beside the connections is asked to.
 	ToAll struct {
 		Msg   wire.Message
 		Again bool
@@ -173,7 +177,8 @@ type (
 		Requested bool // of a Block: this peer was asked for it
 		Gossiped  bool // it came beside the connection, and nobody else will bring it
 	}
-	// JudgeAnnouncements: verify these, answered by Judged. KnownEpoch holds the epochs of those that are known.
+	// JudgeAnnouncements: verify these, answered by Judged. KnownEpoch holds the epochs of those
+	// that are known.
 	JudgeAnnouncements struct {
 		From       wire.PeerID
 		List       []*wire.Announcement

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// FuzzStep gives whatever can be decoded to a connection that is ready and to one that is not, twice and with time between, and wants no
-// panic, no frame that cannot be read again, and a wake that is ahead.
+// FuzzStep gives whatever can be decoded to a connection that is ready and to one that is not,
+// twice and with time between, and wants no panic, no frame that cannot be read again, and a wake
+// that is ahead.
 func FuzzStep(f *testing.F) {
 	for i, x := range readRecording(f, beginning).frames {
 		if i%7 == 0 {

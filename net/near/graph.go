@@ -18,7 +18,8 @@ const (
 	maxEdges          = 200_000 // neard: 1,000,000, between which its search takes seconds, beside what else it does
 )
 
-// How long edges and peers that nobody reaches are kept (network_state/mod.rs:74), and how far a nonce may be from now (routing/edge.rs:6).
+// How long edges and peers that nobody reaches are kept (network_state/mod.rs:74), and how far a
+// nonce may be from now (routing/edge.rs:6).
 const (
 	edgeLife        = 30 * time.Minute
 	unreachableLife = time.Hour
@@ -103,9 +104,9 @@ func (g *Graph) has(e *wire.Edge) bool {
 	return old != nil && old.Nonce >= e.Nonce
 }
 
-// Add takes edges from source, or from this node if source is "", and returns those that were new. It stops at the first edge that is
-// invalid: ok is false and the source is to be banned; what came before stays. Edges beyond a bound are dropped before their signatures
-// are looked at.
+// Add takes edges from source, or from this node if source is "", and returns those that were new.
+// It stops at the first edge that is invalid: ok is false and the source is to be banned; what came
+// before stays. Edges beyond a bound are dropped before their signatures are looked at.
 func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fresh []*wire.Edge, ok bool) {
 	ok = true
 	for _, e := range deduplicate(edges) {
@@ -126,7 +127,8 @@ func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fres
 	return fresh, ok
 }
 
-// deduplicate keeps the highest nonce of each pair, and orders them from the highest pair down as neard does.
+// deduplicate keeps the highest nonce of each pair, and orders them from the highest pair down as
+// neard does.
 func deduplicate(edges []*wire.Edge) []*wire.Edge {
 	out := slices.Clone(edges)
 	slices.SortStableFunc(out, func(a, b *wire.Edge) int {
@@ -149,8 +151,9 @@ func tooOld(e *wire.Edge, now time.Time) bool {
 	return e.Nonce <= 253_402_300_799 && time.Unix(int64(e.Nonce), 0).Before(now.Add(-edgeLife))
 }
 
-// matters tells whether an edge is kept beyond the bounds: one of a node that a validator has signed to be its own, or of who tells of it. Nobody makes up such for others, and
-// what strangers make up, which the one source there is may have told before, is to take no way to a validator.
+// matters tells whether an edge is kept beyond the bounds: one of a node that a validator has
+// signed to be its own, or of who tells of it. Nobody makes up such for others, and what strangers
+// make up, which the one source there is may have told before, is to take no way to a validator.
 func (g *Graph) matters(e *wire.Edge, source wire.PeerID) bool {
 	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxBeyond {
 		return false
@@ -230,8 +233,8 @@ func (g *Graph) drop(k edgeKey) {
 	}
 }
 
-// Recompute forgets what is old, finds the next hops again, and forgets who has not been reached for long. No way leads through peers
-// that are unreliable, except to themselves.
+// Recompute forgets what is old, finds the next hops again, and forgets who has not been reached
+// for long. No way leads through peers that are unreliable, except to themselves.
 func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	for k, e := range g.edges {
 		if tooOld(e, now) {
@@ -261,12 +264,14 @@ func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	}
 }
 
-// pause is how long the ways stay as they are: the search takes the longer the more edges there are.
+// pause is how long the ways stay as they are: the search takes the longer the more edges there
+// are.
 func (g *Graph) pause() time.Duration {
 	return edgePeriod * time.Duration(1+len(g.edges)/edgesPerPeriod)
 }
 
-// meet notes the way to new neighbours until the ways are found again; to who is none any more there is none (NextHop).
+// meet notes the way to new neighbours until the ways are found again; to who is none any more
+// there is none (NextHop).
 func (g *Graph) meet(now time.Time, edges []*wire.Edge) {
 	if g.hops == nil {
 		g.hops = map[wire.PeerID][]wire.PeerID{}
@@ -315,8 +320,8 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 	return hops
 }
 
-// NextHop returns the neighbour to hand a message for target to, of those on a shortest way that are still neighbours the one that was taken the longest ago; ""
-// if there is no way.
+// NextHop returns the neighbour to hand a message for target to, of those on a shortest way that
+// are still neighbours the one that was taken the longest ago; "" if there is no way.
 func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {
 	var best wire.PeerID
 	for _, p := range g.hops[target] {

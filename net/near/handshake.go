@@ -41,7 +41,9 @@ type conn struct {
 	height   primitives.Height
 	hash     primitives.Hash
 	hasBlock bool
-	itself   primitives.Hash // the last block that it has told over the connection: it has taken that; what gossip brings from it, it may only have handed on
+	// the last block that it has told over the connection: it has taken that; what gossip brings
+	// from it, it may only have handed on
+	itself primitives.Hash
 
 	held   []held                    // while waiting, in order
 	asked  lastHashes                // blocks that were asked for
@@ -89,7 +91,8 @@ func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 			}
 		}
 	}
-	// Of what others leave an address has half, so that who says nothing on all of his connections keeps nobody out who is elsewhere.
+	// Of what others leave an address has half, so that who says nothing on all of his connections
+	// keeps nobody out who is elsewhere.
 	if inHandshake >= maxInHandshake || same > 0 && same >= (maxInHandshake-inHandshake+same)/2 {
 		n.do(Close{Conn: ev.Conn, Reason: TooManyInbound})
 		return
@@ -123,7 +126,8 @@ func (n *PeerManager) self() wire.PeerInfo {
 	return wire.PeerInfo{ID: n.me, Addr: n.ListenAddr, AccountID: n.account}
 }
 
-// connecting handles a message of a connection whose handshake is not done; what does not belong there is ignored.
+// connecting handles a message of a connection whose handshake is not done; what does not belong
+// there is ignored.
 func (n *PeerManager) connecting(now time.Time, c *conn, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Handshake:
@@ -205,7 +209,8 @@ func (n *PeerManager) shake(now time.Time, c *conn, h *wire.Handshake) {
 	n.established(now, c)
 }
 
-// shakeInbound answers what is wrong with a handshake of others, after which they may try another; false if that was it.
+// shakeInbound answers what is wrong with a handshake of others, after which they may try another;
+// false if that was it.
 func (n *PeerManager) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bool {
 	fail := func(f wire.HandshakeFailure) bool {
 		f.Peer = n.self()
@@ -275,8 +280,8 @@ func (n *PeerManager) whitelisted(p wire.PeerInfo) bool {
 	return false
 }
 
-// insert takes c into the pool of its tier, if there is no other connection with this peer or this key. Of two that were dialled at the
-// same time, the one that the lower id has dialled stays.
+// insert takes c into the pool of its tier, if there is no other connection with this peer or this
+// key. Of two that were dialled at the same time, the one that the lower id has dialled stays.
 func (n *PeerManager) insert(c *conn) bool {
 	ready, out := n.ready[c.tier], n.out[c.tier]
 	if c.inbound && c.peer.ID == n.me {
@@ -327,8 +332,8 @@ func (n *PeerManager) established(now time.Time, c *conn) {
 	}
 }
 
-// greet sends what a T2 connection begins with: all edges, announcements and hosts. What is sent from time to time comes by tick, at
-// once for the first time.
+// greet sends what a T2 connection begins with: all edges, announcements and hosts. What is sent
+// from time to time comes by tick, at once for the first time.
 func (n *PeerManager) greet(now time.Time, c *conn) {
 	edges := n.graph.Edges()
 	if n.SkipTombstones > 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fabric links nodes in one process: frames are encoded and decoded on the way, and take latency. All is drawn from a seed.
+// fabric links nodes in one process: frames are encoded and decoded on the way, and take latency.
+// All is drawn from a seed.
 type fabric struct {
 	t       testing.TB
 	now     time.Time

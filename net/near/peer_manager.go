@@ -111,7 +111,8 @@ func New(c Config, now time.Time) *PeerManager {
 	return n
 }
 
-// Step applies ev, which is of the time now, and returns what is to be done. Equal events give equal effects.
+// Step applies ev, which is of the time now, and returns what is to be done. Equal events give
+// equal effects.
 func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
 	switch ev := ev.(type) {
@@ -247,8 +248,10 @@ type Info struct {
 	Known     []wire.PeerInfo                               // who was connected, and may be dialled again
 	Hosts     []*wire.SnapshotHost                          // who gives states, the newest entry first
 	Holders   map[primitives.AccountID][]primitives.ShardID // what validators hold at all times, as they have signed
-	Seats     []wire.PeerID                                 // nodes of this epoch's validators and the next's, as these have signed
-	Alone     bool                                          // nobody is connected or comes up, and nobody is known who could be dialled
+	// nodes of this epoch's validators and the next's, as these have signed
+	Seats []wire.PeerID
+	// nobody is connected or comes up, and nobody is known who could be dialled
+	Alone bool
 }
 
 // PeerState is a connected peer.
@@ -301,8 +304,9 @@ func (n *PeerManager) seats() (out []wire.PeerID) {
 	return slices.Compact(out)
 }
 
-// holders are the shards of validators who have said what they hold, by the key that counts in this epoch: where an account has another one in the next, it may be
-// another node's, which judges nothing yet.
+// holders are the shards of validators who have said what they hold, by the key that counts in this
+// epoch: where an account has another one in the next, it may be another node's, which judges
+// nothing yet.
 func (n *PeerManager) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}
 	for id, keys := range n.accounts.byID {

@@ -32,7 +32,8 @@ func started() (b []byte) {
 // quiet lets a node dial nobody.
 func quiet(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
 
-// TestGreeting wants the messages after a T2 handshake, and their order, to be those of network.md 16.1.
+// TestGreeting wants the messages after a T2 handshake, and their order, to be those of network.md
+// 16.1.
 func TestGreeting(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -83,7 +84,8 @@ func sameWords(got, want string, n int) bool {
 	return slices.Equal(g, w)
 }
 
-// TestHandshakeChecks gives a listener handshakes that are wrong in one thing, in the order of neard's checks.
+// TestHandshakeChecks gives a listener handshakes that are wrong in one thing, in the order of
+// neard's checks.
 func TestHandshakeChecks(t *testing.T) {
 	owner := keyFor("owner")
 	tests := []struct {
@@ -174,7 +176,8 @@ func TestHandshakeChecks(t *testing.T) {
 	}
 }
 
-// TestOneAddress wants connections without a handshake to keep nobody out who is at another address.
+// TestOneAddress wants connections without a handshake to keep nobody out who is at another
+// address.
 func TestOneAddress(t *testing.T) {
 	l := newFabric(t, 1).add("l", quiet)
 	id := ConnID(0)
@@ -202,7 +205,8 @@ func own(h *wire.Handshake, key primitives.SecretKey, peer wire.PeerID, at time.
 	h.OwnedAccount.Sign(key)
 }
 
-// TestLastEdge wants a dialler whose nonce is too low to try again above the edge that it is shown, on the same connection.
+// TestLastEdge wants a dialler whose nonce is too low to try again above the edge that it is shown,
+// on the same connection.
 func TestLastEdge(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -238,7 +242,8 @@ func bans(effects []Effect, why Reason) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == Banned && c.Ban == why })
 }
 
-// TestVersions wants a dialler to agree to an older protocol that both speak, and to give up if there is none.
+// TestVersions wants a dialler to agree to an older protocol that both speak, and to give up if
+// there is none.
 func TestVersions(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", quiet)
@@ -273,7 +278,8 @@ func TestCrossedDials(t *testing.T) {
 	}
 }
 
-// TestRouting wants messages to go by a shortest way and answers to come back by the same, over nodes that are not connected.
+// TestRouting wants messages to go by a shortest way and answers to come back by the same, over
+// nodes that are not connected.
 func TestRouting(t *testing.T) {
 	f := newFabric(t, 1)
 	var m [4]*member
@@ -332,7 +338,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAlone wants a node that knows nobody to be woken twice a minute, and as ever as soon as it knows somebody.
+// TestAlone wants a node that knows nobody to be woken twice a minute, and as ever as soon as it
+// knows somebody.
 func TestAlone(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", nil)
@@ -351,8 +358,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestWake wants a clock that waits for the batch of edges when a handshake does, and the looking for peers to begin anew with the first
-// one that is found, but not with the second.
+// TestWake wants a clock that waits for the batch of edges when a handshake does, and the looking
+// for peers to begin anew with the first one that is found, but not with the second.
 func TestWake(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", nil)
@@ -379,7 +386,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestAdvertiseAsks wants a node to ask for all account data each time that it would tell its own, though it has none, and once.
+// TestAdvertiseAsks wants a node to ask for all account data each time that it would tell its own,
+// though it has none, and once.
 func TestAdvertiseAsks(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -403,8 +411,9 @@ func TestAdvertiseAsks(t *testing.T) {
 	}
 }
 
-// TestAccounts wants account data to reach everybody, messages to accounts to go over T1 where there is a connection and thrice over T2
-// where there is none, and a validator's word to be renewed when an older run of it is heard.
+// TestAccounts wants account data to reach everybody, messages to accounts to go over T1 where
+// there is a connection and thrice over T2 where there is none, and a validator's word to be
+// renewed when an older run of it is heard.
 func TestAccounts(t *testing.T) {
 	f := newFabric(t, 1)
 	vk := keyFor("validator")
@@ -444,7 +453,8 @@ func TestAccounts(t *testing.T) {
 	if f.wrote("c", "a") != "routed optimistic_block" || len(a.delivered) != 2 || a.delivered[0].Tier != wire.T1 {
 		t.Errorf("over T1: %v, %+v", f.log, a.delivered)
 	}
-	// A node with the same key that knows nothing of this run begins at version 1, and ends above what the others have.
+	// A node with the same key that knows nothing of this run begins at version 1, and ends above
+	// what the others have.
 	a2 := f.add("a2", quiet)
 	f.step(a2, head)
 	f.step(a2, Validator{AccountID: "val.near", Key: vk})
@@ -552,7 +562,8 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// TestStateAnswers wants a host to send all answers that came up while it was dialling, also if the asker's own connection stood first.
+// TestStateAnswers wants a host to send all answers that came up while it was dialling, also if the
+// asker's own connection stood first.
 func TestStateAnswers(t *testing.T) {
 	f := newFabric(t, 1)
 	host, asker := f.add("host", quiet), f.add("asker", quiet)
@@ -590,7 +601,8 @@ func TestStateAnswers(t *testing.T) {
 	}
 }
 
-// TestLimits wants what costs a node much more than who sends it to be had as often as there is a use for it, by each peer, and all else to go on.
+// TestLimits wants what costs a node much more than who sends it to be had as often as there is a
+// use for it, by each peer, and all else to go on.
 func TestLimits(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)

@@ -45,7 +45,8 @@ const (
 	signed              // a handshake proved it
 )
 
-// store is the peers one knows of, by id, each with at most one address, and each address with one peer.
+// store is the peers one knows of, by id, each with at most one address, and each address with one
+// peer.
 type store struct {
 	peers  map[wire.PeerID]*known
 	byAddr map[netip.AddrPort]wire.PeerID
@@ -85,7 +86,8 @@ func (s *store) put(now time.Time, p wire.PeerInfo, t trust) *known {
 	return k
 }
 
-// evict drops the peer that was not seen for the longest time; if all that may go are banned, the oldest ban.
+// evict drops the peer that was not seen for the longest time; if all that may go are banned, the
+// oldest ban.
 func (s *store) evict() {
 	var worst, oldest *known
 	for _, k := range s.peers {
@@ -117,7 +119,8 @@ func (s *store) drop(k *known) {
 	}
 }
 
-// hear takes peers that somebody told of: they are believed if neither the peer nor its address is known.
+// hear takes peers that somebody told of: they are believed if neither the peer nor its address is
+// known.
 func (s *store) hear(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil {
@@ -164,7 +167,8 @@ func (s *store) connected(now time.Time, p wire.PeerInfo) {
 	k.status, k.seen = connected, now
 }
 
-// gone notes the end of a connection, which may be a ban; a ban of a peer that is not known is lost, as at neard.
+// gone notes the end of a connection, which may be a ban; a ban of a peer that is not known is
+// lost, as at neard.
 func (s *store) gone(now time.Time, id wire.PeerID, reason Reason) {
 	k := s.peers[id]
 	if k == nil {
@@ -213,7 +217,8 @@ func (s *store) sorted(fits func(*known) bool) []*known {
 	return out
 }
 
-// candidate draws a peer to dial, if there is one: of those one was connected to before if preferKnown, else of all.
+// candidate draws a peer to dial, if there is one: of those one was connected to before if
+// preferKnown, else of all.
 func (s *store) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
 	fits := func(k *known) bool {
 		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) && (k.status == unknown || k.status == notConnected)

@@ -13,13 +13,16 @@ const (
 	priorities
 )
 
-// maxQueued is how much may wait for a connection, in bytes, as at neard (peer/stream.rs:18); beyond it the connection ends.
+// maxQueued is how much may wait for a connection, in bytes, as at neard (peer/stream.rs:18);
+// beyond it the connection ends.
 const maxQueued = 1 << 30
 
-// turn is after how many frames before it a waiting frame of less priority has its turn, so that a flood starves nobody.
+// turn is after how many frames before it a waiting frame of less priority has its turn, so that a
+// flood starves nobody.
 const turn = 32
 
-// PriorityOf tells how urgent a message is. What opens a connection is as urgent as anything, so that it stays first.
+// PriorityOf tells how urgent a message is. What opens a connection is as urgent as anything, so
+// that it stays first.
 func PriorityOf(m wire.Message) Priority {
 	switch m := m.(type) {
 	case *wire.Routed:

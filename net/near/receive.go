@@ -50,7 +50,8 @@ const (
 	numLimits
 )
 
-// limits are how often a peer may have it, and how many times at once. Who keeps to the times of network.md needs a sixth of that; epoch sync is neard's own.
+// limits are how often a peer may have it, and how many times at once. Who keeps to the times of
+// network.md needs a sixth of that; epoch sync is neard's own.
 var limits = [numLimits]struct {
 	period time.Duration
 	burst  int
@@ -210,7 +211,8 @@ func (n *PeerManager) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
 	}
 }
 
-// nonceRequest answers with the edge there is if it is as new, else signs the one that the peer wants.
+// nonceRequest answers with the edge there is if it is as new, else signs the one that the peer
+// wants.
 func (n *PeerManager) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 	if !validNonce(half.Nonce, now) {
 		n.close(now, c, Banned, InvalidEdge)

@@ -35,7 +35,8 @@ type seenKey struct {
 	sig    primitives.Signature
 }
 
-// again tells whether m came within the window before now, and remembers it if not. One without a signature has no name, and comes once.
+// again tells whether m came within the window before now, and remembers it if not. One without a
+// signature has no name, and comes once.
 func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	if m.IsBare() {
 		return false

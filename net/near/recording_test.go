@@ -108,7 +108,8 @@ func readRecording(t testing.TB, path string) *recorded {
 	return r
 }
 
-// mirror is a Node of ours in the place of a neard: it is given what that neard got, and what both send is kept by connection.
+// mirror is a Node of ours in the place of a neard: it is given what that neard got, and what both
+// send is kept by connection.
 type mirror struct {
 	*PeerManager
 	t      testing.TB
@@ -181,7 +182,8 @@ func (m *mirror) step(ev Event) {
 // dialAhead is for how long a neard that dials has known so when its handshake is seen.
 const dialAhead = 0.02 // seconds
 
-// around tells the mirror of what frames do not show: that the neard has begun to dial, and that a connection is gone.
+// around tells the mirror of what frames do not show: that the neard has begun to dial, and that a
+// connection is gone.
 func (m *mirror) around(now float64) {
 	for _, id := range slices.Sorted(maps.Keys(m.r.begin)) {
 		f := m.r.begin[id]
@@ -279,7 +281,8 @@ func (m *mirror) own(msg wire.Message) {
 	}
 }
 
-// mirrors runs a mirror for every neard of a recording. A neard that begins to dial when all its connections are over was started again.
+// mirrors runs a mirror for every neard of a recording. A neard that begins to dial when all its
+// connections are over was started again.
 func (r *recorded) mirrors(t testing.TB) []*mirror {
 	var out []*mirror
 	for _, line := range r.nodes {
@@ -365,9 +368,10 @@ func TestCut(t *testing.T) {
 	t.Logf("%d bytes", out.Len())
 }
 
-// TestRecording puts a Node in the place of each recorded neard and wants it to send what that neard sent, where chance and the rest of
-// the neard have no say: its handshakes, whether it answers those of others and with what, how a connection of T2 begins, whom it tells
-// of when asked for peers, and whose data when asked for accounts.
+// TestRecording puts a Node in the place of each recorded neard and wants it to send what that
+// neard sent, where chance and the rest of the neard have no say: its handshakes, whether it
+// answers those of others and with what, how a connection of T2 begins, whom it tells of when asked
+// for peers, and whose data when asked for accounts.
 func TestRecording(t *testing.T) {
 	for _, name := range []string{"frames.jsonl.gz", "late.jsonl.gz"} {
 		path := sharedNet + name
@@ -509,7 +513,8 @@ func ids(list []wire.PeerInfo) (out []string) {
 	return out
 }
 
-// signatures are those of the data in msg; in place of our own, which has another time in it, its key.
+// signatures are those of the data in msg; in place of our own, which has another time in it, its
+// key.
 func (m *mirror) signatures(msg *wire.AccountsData) (out []string) {
 	for _, d := range msg.Data {
 		if d.PeerID == m.me {

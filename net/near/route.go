@@ -51,8 +51,8 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	}
 }
 
-// route hands a message to whom it goes to next: over T1 and T3 only to its very target, over T2 by a shortest way, or back where a
-// request came from.
+// route hands a message to whom it goes to next: over T1 and T3 only to its very target, over T2 by
+// a shortest way, or back where a request came from.
 func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 	to := m.Target.PeerID
 	if to == n.me {
@@ -88,7 +88,8 @@ func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	return ""
 }
 
-// routeToAccount sends a body to an account: to ourselves, over T1 if it may and there is a way, else over T2 as often as it must.
+// routeToAccount sends a body to an account: to ourselves, over T1 if it may and there is a way,
+// else over T2 as often as it must.
 func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
@@ -167,7 +168,8 @@ func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, is
 // PartDone forgets who was asked for a part that has come.
 func (n *PeerManager) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
 
-// answerState sends a response over T3, where one dial at a time leads: what comes meanwhile goes out after it, not, as at neard, nowhere.
+// answerState sends a response over T3, where one dial at a time leads: what comes meanwhile goes
+// out after it, not, as at neard, nowhere.
 func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return

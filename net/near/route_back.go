@@ -28,7 +28,8 @@ type wayBack struct {
 	n    uint64 // of its slot
 }
 
-// slot is a place in the order. It is dead when its way back was taken, even if the same hash was put again after that.
+// slot is a place in the order. It is dead when its way back was taken, even if the same hash was
+// put again after that.
 type slot struct {
 	hash primitives.Hash
 	n    uint64
@@ -38,8 +39,9 @@ func newWaysBack() *waysBack {
 	return &waysBack{from: map[primitives.Hash]wayBack{}, of: map[wire.PeerID]int{}}
 }
 
-// put remembers one; of a request that is known the first stays. A full memory first loses what is too old, then the oldest of whoever
-// has most, so that one neighbour who floods loses only its own.
+// put remembers one; of a request that is known the first stays. A full memory first loses what is
+// too old, then the oldest of whoever has most, so that one neighbour who floods loses only its
+// own.
 func (w *waysBack) put(now time.Time, request primitives.Hash, peer wire.PeerID) {
 	if _, known := w.from[request]; known {
 		return

@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	maxHosts       = wire.MaxHosts
-	hostEpochsKept = 2 // before the current one; neard: 1. An epoch in which a shard has no chunks has no sync block: then those of the one before are asked
+	maxHosts = wire.MaxHosts
+	// before the current one; neard: 1. An epoch in which a shard has no chunks has no sync block:
+	// then those of the one before are asked
+	hostEpochsKept = 2
 )
 
 // hosts is who serves which shards' state.
@@ -33,7 +35,8 @@ func newHosts() *hosts {
 	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
-// add takes hosts that a peer has sent, and returns those that are new. Of more than one keeps none is taken.
+// add takes hosts that a peer has sent, and returns those that are new. Of more than one keeps none
+// is taken.
 func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
 	if len(list) > maxHosts {
 		return nil, NotBanned
@@ -66,8 +69,9 @@ func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 	return s.EpochHeight >= h.least && (old == nil || newerHost(s, old))
 }
 
-// newerHost tells whether what a host says now is to stand for what it has said: of a later epoch or, while no epoch has a sync block, of more shards at the same, as others
-// have come in there. neard takes no second one of an epoch, and bans nobody for it.
+// newerHost tells whether what a host says now is to stand for what it has said: of a later epoch
+// or, while no epoch has a sync block, of more shards at the same, as others have come in there.
+// neard takes no second one of an epoch, and bans nobody for it.
 func newerHost(s, old *wire.SnapshotHost) bool {
 	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
 		return s.EpochHeight > old.EpochHeight
@@ -90,7 +94,8 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	h.order = append(h.order, s.PeerID)
 }
 
-// setEpoch forgets hosts of epochs that are over, but for those of the newest one that has a sync block: 0, not known.
+// setEpoch forgets hosts of epochs that are over, but for those of the newest one that has a sync
+// block: 0, not known.
 func (h *hosts) setEpoch(height, point uint64) {
 	h.least = height - min(height, hostEpochsKept)
 	if point > 0 {
@@ -126,7 +131,8 @@ func (h *hosts) serving(sync primitives.Hash, shard primitives.ShardID) []wire.P
 	return out
 }
 
-// HostScore orders the hosts of a part: of those that were asked least often, the highest is asked first.
+// HostScore orders the hosts of a part: of those that were asked least often, the highest is asked
+// first.
 func HostScore(peer wire.PeerID, shard primitives.ShardID, part uint64) primitives.Hash {
 	b := borsh.AppendUint64([]byte(peer.Raw()), uint64(shard))
 	return primitives.HashBytes(borsh.AppendUint64(b, part))

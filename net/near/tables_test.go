@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// distances is a search of another kind: lengths of ways by repeated relaxation, not through unreliable peers.
+// distances is a search of another kind: lengths of ways by repeated relaxation, not through
+// unreliable peers.
 func distances(from wire.PeerID, edges map[[2]wire.PeerID]bool, unreliable map[wire.PeerID]bool) map[wire.PeerID]int {
 	d := map[wire.PeerID]int{from: 0}
 	for changed := true; changed; {
@@ -31,7 +32,8 @@ func distances(from wire.PeerID, edges map[[2]wire.PeerID]bool, unreliable map[w
 	return d
 }
 
-// TestNextHops compares next hops on random graphs with distances found otherwise: a neighbour is one if and only if it is one step closer.
+// TestNextHops compares next hops on random graphs with distances found otherwise: a neighbour is
+// one if and only if it is one step closer.
 func TestNextHops(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	names := make([]wire.PeerID, 12)
@@ -87,7 +89,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestEdgeLife wants edges forgotten after half an hour, not taken when they are older, and lost peers after an hour.
+// TestEdgeLife wants edges forgotten after half an hour, not taken when they are older, and lost
+// peers after an hour.
 func TestEdgeLife(t *testing.T) {
 	make := func(a, b string, at time.Time) *wire.Edge {
 		nonce := uint64(at.Unix()) | 1
@@ -114,11 +117,13 @@ func TestEdgeLife(t *testing.T) {
 	}
 }
 
-// TestEdgeBounds wants a source to bring so many edges and no more, and no signature of one too many to be looked at.
+// TestEdgeBounds wants a source to bring so many edges and no more, and no signature of one too
+// many to be looked at.
 func TestEdgeBounds(t *testing.T) {
 	g := NewGraph(idOf("a"))
 	g.ofSource["s"] = maxEdgesOfSource
-	e := wire.NewEdge(idOf("x"), idOf("y"), uint64(start.Unix())|1, keyFor("x").Sign(nil), keyFor("y").Sign(nil)) // not signed rightly
+	// not signed rightly
+	e := wire.NewEdge(idOf("x"), idOf("y"), uint64(start.Unix())|1, keyFor("x").Sign(nil), keyFor("y").Sign(nil))
 	if fresh, ok := g.Add(start, []*wire.Edge{e}, "s"); len(fresh) != 0 || !ok {
 		t.Errorf("one too many: %v, %v", fresh, ok)
 	}
@@ -134,7 +139,8 @@ func TestEdgeBounds(t *testing.T) {
 	}
 }
 
-// TestWaysBack wants a full memory to lose what the one who fills it has put, and old entries to go first.
+// TestWaysBack wants a full memory to lose what the one who fills it has put, and old entries to go
+// first.
 func TestWaysBack(t *testing.T) {
 	hash := func(i int) (h primitives.Hash) {
 		h[0], h[1], h[2] = byte(i), byte(i>>8), byte(i>>16)
@@ -164,8 +170,8 @@ func TestWaysBack(t *testing.T) {
 	}
 }
 
-// TestWayBackAgain wants the first way back of a request to stay, a request that comes again to take no room, and one that was answered
-// and comes again to be as young as its last coming.
+// TestWayBackAgain wants the first way back of a request to stay, a request that comes again to
+// take no room, and one that was answered and comes again to be as young as its last coming.
 func TestWayBackAgain(t *testing.T) {
 	w, h := newWaysBack(), primitives.Hash{1}
 	for i := range 5000 {
@@ -187,7 +193,8 @@ func TestWayBackAgain(t *testing.T) {
 	}
 }
 
-// TestHosts wants each part asked of the host with the highest score, then of others, hosts of old epochs forgotten.
+// TestHosts wants each part asked of the host with the highest score, then of others, hosts of old
+// epochs forgotten.
 func TestHosts(t *testing.T) {
 	h := newHosts()
 	sync := primitives.Hash{1}
@@ -255,7 +262,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestStore wants an address to belong to one peer, hearsay to change nothing that is known, and old peers to go, but no boot node.
+// TestStore wants an address to belong to one peer, hearsay to change nothing that is known, and
+// old peers to go, but no boot node.
 func TestStore(t *testing.T) {
 	addr := func(n int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), 1)
@@ -306,8 +314,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestRecall wants who was connected in an earlier run to be dialled again, and told on, and nobody else: boot nodes are known anyway, and who was
-// only heard of is nobody.
+// TestRecall wants who was connected in an earlier run to be dialled again, and told on, and nobody
+// else: boot nodes are known anyway, and who was only heard of is nobody.
 func TestRecall(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	peer := func(name string, port uint16) wire.PeerInfo {
@@ -334,7 +342,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestManyEdges wants the ways to be found again the more seldom the more edges there are, whoever tells of one each second, and new neighbours to be there at once all the same.
+// TestManyEdges wants the ways to be found again the more seldom the more edges there are, whoever
+// tells of one each second, and new neighbours to be there at once all the same.
 func TestManyEdges(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
@@ -396,7 +405,8 @@ func TestManyEdges(t *testing.T) {
 	}
 }
 
-// TestEdgesThatMatter wants the way to a validator's node to be learned of the one neighbour there is, however many edges of strangers that one has told before.
+// TestEdgesThatMatter wants the way to a validator's node to be learned of the one neighbour there
+// is, however many edges of strangers that one has told before.
 func TestEdgesThatMatter(t *testing.T) {
 	f := newFabric(t, 1)
 	a, bridge := f.add("a", quiet), f.add("bridge", quiet)

@@ -55,7 +55,8 @@ func (t *connTimers) start(now time.Time, ours bool) {
 	}
 }
 
-// lookedLate has the looks that were left out while there was nobody count for the pause between them.
+// lookedLate has the looks that were left out while there was nobody count for the pause between
+// them.
 func (t *timers) lookedLate(now time.Time) {
 	for late := now.Sub(t.monitor); late >= t.monitorStep && t.monitorStep < monitorLast; t.lengthen() {
 		late -= t.monitorStep
@@ -225,8 +226,10 @@ func (n *PeerManager) addLocal(e *wire.Edge) {
 	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }
 
-// takeEdges takes the edges of this node that have come since the last batch, and ends handshakes that waited for them, once a second. With them it takes those of others, tells
-// everybody what was new, the source too, and finds the routes again: the more seldom the more edges there are, since that takes the longer, and whoever likes can have it done.
+// takeEdges takes the edges of this node that have come since the last batch, and ends handshakes
+// that waited for them, once a second. With them it takes those of others, tells everybody what was
+// new, the source too, and finds the routes again: the more seldom the more edges there are, since
+// that takes the longer, and whoever likes can have it done.
 func (n *PeerManager) takeEdges(now time.Time) {
 	all := len(n.edgeBatch) > 0 && passed(now, n.searchAt)
 	if !all && len(n.ownEdges) == 0 || now.Before(n.edgesAt) {

@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxAccountData is the longest payload of account data, in bytes; who sends a longer one is banned.
+// MaxAccountData is the longest payload of account data, in bytes; who sends a longer one is
+// banned.
 const MaxAccountData = 10_000
 
-// SignedPayload is a payload that a validator key has signed as it stands. It is passed on as it came: an encoding of what was read from
-// it need not be the same.
+// SignedPayload is a payload that a validator key has signed as it stands. It is passed on as it
+// came: an encoding of what was read from it need not be the same.
 type SignedPayload struct {
 	Payload   []byte
 	Signature primitives.Signature // over Payload, unhashed
@@ -25,7 +26,8 @@ type PeerAddr struct {
 	PeerID PeerID
 }
 
-// AccountData says by which node, and by which proxies of it, a validator is reached. The highest (Version, Timestamp) counts.
+// AccountData says by which node, and by which proxies of it, a validator is reached. The highest
+// (Version, Timestamp) counts.
 type AccountData struct {
 	SignedPayload
 	PeerID     PeerID
@@ -33,7 +35,9 @@ type AccountData struct {
 	Proxies    []PeerAddr           // none: through T2 only
 	Version    uint64
 	Timestamp  Timestamp
-	Holds      []primitives.ShardID // what a node of ours in a network that hurries holds at all times; neard knows no such field, and skips it
+	// what a node of ours in a network that hurries holds at all times; neard knows no such field,
+	// and skips it
+	Holds []primitives.ShardID
 }
 
 // holdsField is far from those that neard has: the shards, u64 each.
@@ -69,8 +73,8 @@ func (d *AccountData) IsNewer(old *AccountData) bool {
 	return d.Timestamp.Compare(old.Timestamp) > 0
 }
 
-// Sign fills the payload and signs it with key, whose public key becomes the account key. A payload above MaxAccountData is an error:
-// nobody would take it.
+// Sign fills the payload and signs it with key, whose public key becomes the account key. A payload
+// above MaxAccountData is an error: nobody would take it.
 func (d *AccountData) Sign(key primitives.SecretKey) error {
 	d.AccountKey = key.PublicKey()
 	d.Payload = d.appendPayload(nil)

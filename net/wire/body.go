@@ -8,10 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// BodyKind is the tag of a routed body in RoutedMessageBody, which is the one that hashes and signatures cover.
+// BodyKind is the tag of a routed body in RoutedMessageBody, which is the one that hashes and
+// signatures cover.
 type BodyKind byte
 
-// The bodies in use. 33 and 35 to 39 belong to a protocol of later; the numbers between are of deleted bodies. Neither is decoded.
+// The bodies in use. 33 and 35 to 39 belong to a protocol of later; the numbers between are of
+// deleted bodies. Neither is decoded.
 const (
 	BodyBlockApproval         BodyKind = 0
 	BodyForwardTx             BodyKind = 1
@@ -103,7 +105,8 @@ func (k BodyKind) String() string {
 	return fmt.Sprintf("body %d", byte(k))
 }
 
-// IsT1 tells whether the body may go on every tier, and goes over T1 where there is a connection; others go over T2 only.
+// IsT1 tells whether the body may go on every tier, and goes over T1 where there is a connection;
+// others go over T2 only.
 func (k BodyKind) IsT1() bool { return bodies[k].t1 }
 
 // ExpectsResponse tells whether the hops of a message keep the way back.
@@ -111,7 +114,8 @@ func (k BodyKind) ExpectsResponse() bool {
 	return k == BodyPing || k == BodyTxStatusRequest || k == BodyChunkRequest
 }
 
-// Copies is how often a message is sent over T2, where it may get lost and nobody can ask for it again.
+// Copies is how often a message is sent over T2, where it may get lost and nobody can ask for it
+// again.
 func (k BodyKind) Copies() int {
 	if k == BodyBlockApproval || k == BodyPartialChunk {
 		return 3
@@ -152,7 +156,8 @@ type (
 		Signer primitives.AccountID
 		Hash   primitives.Hash
 	}
-	// TxStatusResponse says what became of a transaction. Outcome is a FinalExecutionOutcomeView in borsh, as neard writes it.
+	// TxStatusResponse says what became of a transaction. Outcome is a FinalExecutionOutcomeView in
+	// borsh, as neard writes it.
 	TxStatusResponse struct{ Outcome []byte }
 	// Ping asks for a Pong with the same nonce.
 	Ping struct {
@@ -171,10 +176,12 @@ type (
 	ChunkResponse struct{ primitives.ChunkResponse }
 	// WitnessAck tells a chunk's producer that its witness arrived.
 	WitnessAck struct{ primitives.WitnessAck }
-	// PartialWitness brings the receiver's part of a witness, PartialWitnessForward that of another.
+	// PartialWitness brings the receiver's part of a witness, PartialWitnessForward that of
+	// another.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
-	// VersionedWitness and VersionedWitnessForward are the same with a version; no rule in force makes them.
+	// VersionedWitness and VersionedWitnessForward are the same with a version; no rule in force
+	// makes them.
 	VersionedWitness struct {
 		primitives.VersionedPartialWitness
 	}

@@ -87,10 +87,12 @@ func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
 	return primitives.Hash{}
 }
 
-// room returns how many bytes of memory the lists of a message may take. An absent signature and some actions are one byte on the wire and sixteen
-// here: without a bound the longest frame would take eight GiB. Any message of up to 5 MiB fits, whatever it says: a transaction of the longest valid
-// form (1.5 MiB), and what a chunk sends to a shard (4.5 MiB). Longer ones fit if a byte takes four on average: bodies of chunks, witnesses, state parts
-// and code are byte strings, which count as none, and a signature that is there has 65 bytes.
+// room returns how many bytes of memory the lists of a message may take. An absent signature and
+// some actions are one byte on the wire and sixteen here: without a bound the longest frame would
+// take eight GiB. Any message of up to 5 MiB fits, whatever it says: a transaction of the longest
+// valid form (1.5 MiB), and what a chunk sends to a shard (4.5 MiB). Longer ones fit if a byte
+// takes four on average: bodies of chunks, witnesses, state parts and code are byte strings, which
+// count as none, and a signature that is there has 65 bytes.
 func room(in []byte) int { return 64<<20 + 4*len(in) }
 
 // pointerTo is a pointer that decodes borsh.

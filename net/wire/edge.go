@@ -11,7 +11,8 @@ type PartialEdge struct {
 	Signature primitives.Signature // by the sender's node key, over EdgeHash
 }
 
-// Edge says that two nodes are connected (odd nonce), or are not any more (even). The higher nonce of a pair counts.
+// Edge says that two nodes are connected (odd nonce), or are not any more (even). The higher nonce
+// of a pair counts.
 type Edge struct {
 	Low, High       PeerID // Low < High
 	Nonce           uint64 // odd: seconds of UTC at least, by custom
@@ -45,7 +46,8 @@ func NewEdge(a, b PeerID, nonce uint64, sigA, sigB primitives.Signature) *Edge {
 	return &Edge{Low: a, High: b, Nonce: nonce, LowSig: sigA, HighSig: sigB}
 }
 
-// NextNonce is that of the edge after one with this nonce: the next odd number, and one more removal is left room for.
+// NextNonce is that of the edge after one with this nonce: the next odd number, and one more
+// removal is left room for.
 func NextNonce(nonce uint64) uint64 {
 	if nonce%2 == 0 {
 		return nonce + 1
@@ -70,7 +72,8 @@ func (e *Edge) Other(me PeerID) PeerID {
 	return ""
 }
 
-// Remove returns the edge that says that e, which is active, is no more, signed by key, which is one of the ends'.
+// Remove returns the edge that says that e, which is active, is no more, signed by key, which is
+// one of the ends'.
 func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 	out := *e
 	out.proven = unproven
@@ -80,8 +83,9 @@ func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 	return &out
 }
 
-// Verify tells whether the signatures are right: two over the nonce of an active edge, over the nonce before and a third over its own of
-// a removed one. An edge from a node to itself is right too; only a validator's loop of T1 has one.
+// Verify tells whether the signatures are right: two over the nonce of an active edge, over the
+// nonce before and a third over its own of a removed one. An edge from a node to itself is right
+// too; only a validator's loop of T1 has one.
 func (e *Edge) Verify() bool { return e.proven.or(e.verify) }
 
 func (e *Edge) verify() bool {

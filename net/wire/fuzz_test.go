@@ -25,7 +25,8 @@ func eachRecorded(t testing.TB, do func(frame []byte)) {
 	}
 }
 
-// FuzzDecode wants every frame refused, or read as a message that is written, read and written the same.
+// FuzzDecode wants every frame refused, or read as a message that is written, read and written the
+// same.
 func FuzzDecode(f *testing.F) {
 	seen := map[int]bool{}
 	eachRecorded(f, func(frame []byte) {

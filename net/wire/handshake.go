@@ -116,7 +116,8 @@ func (c *conversion) genesis(in []byte) (g GenesisID) {
 	return g
 }
 
-// maxTrackedShards is how many shards a handshake may list: on the wire one takes two bytes, here eight.
+// maxTrackedShards is how many shards a handshake may list: on the wire one takes two bytes, here
+// eight.
 const maxTrackedShards = 1 << 16
 
 func readHandshake(tier Tier, in []byte) (Message, error) {

@@ -8,7 +8,8 @@ import (
 // MaxHostShards is how many shards a host may list; who sends more is banned.
 const MaxHostShards = 512
 
-// SnapshotHost says which shards' state of an epoch a node serves. SyncHash is the hash of the block two before the real sync block.
+// SnapshotHost says which shards' state of an epoch a node serves. SyncHash is the hash of the
+// block two before the real sync block.
 type SnapshotHost struct {
 	PeerID      PeerID
 	SyncHash    primitives.Hash
@@ -33,7 +34,8 @@ func NewSnapshotHost(key primitives.SecretKey, sync primitives.Hash, epochHeight
 	return s
 }
 
-// Hash returns H(sync hash ‖ epoch height ‖ shards), which is signed; the peer id is bound by the signature alone.
+// Hash returns H(sync hash ‖ epoch height ‖ shards), which is signed; the peer id is bound by the
+// signature alone.
 func (s *SnapshotHost) Hash() primitives.Hash {
 	b := borsh.AppendUint64(s.SyncHash.AppendBorsh(nil), s.EpochHeight)
 	b = borsh.AppendSlice(b, s.Shards, func(b []byte, v *primitives.ShardID) []byte { return borsh.AppendUint64(b, uint64(*v)) })

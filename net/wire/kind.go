@@ -56,7 +56,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint32(k))
 }
 
-// Tier is the purpose of a connection: consensus among validators, everything, one answer with a piece of a state.
+// Tier is the purpose of a connection: consensus among validators, everything, one answer with a
+// piece of a state.
 type Tier byte
 
 // The tiers.

@@ -62,7 +62,8 @@ type (
 	EpochSyncRequest struct{}
 	// EpochSyncResponse is that proof, zstd of its borsh, which nobody has looked into.
 	EpochSyncResponse struct{ Compressed []byte }
-	// OptimisticBlock announces a block. WireHash is what the sender says its hash is; neard keeps it and checks the signature over it.
+	// OptimisticBlock announces a block. WireHash is what the sender says its hash is; neard keeps
+	// it and checks the signature over it.
 	OptimisticBlock struct {
 		Block    *primitives.OptimisticBlock
 		WireHash primitives.Hash
@@ -178,7 +179,8 @@ func (m *OptimisticBlock) appendFields(b []byte) []byte {
 	return appendHash(appendBorsh(b, 2, m.Block.Signature), 3, &m.WireHash)
 }
 
-// Decode reads a frame without its length. The last message in it counts, as for neard; trace contexts are forgotten.
+// Decode reads a frame without its length. The last message in it counts, as for neard; trace
+// contexts are forgotten.
 func Decode(frame []byte) (Message, error) {
 	if err := peerMessage.check(frame); err != nil {
 		return nil, err

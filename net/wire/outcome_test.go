@@ -20,7 +20,8 @@ func (p *pieces) str(s string) *pieces  { *p = borsh.AppendString(*p, s); return
 func (p *pieces) key() *pieces          { *p = keyA.PublicKey().AppendBorsh(*p); return p }
 func (p *pieces) sig() *pieces          { *p = keyA.Sign(nil).AppendBorsh(*p); return p }
 
-// outcomeOf is a FinalExecutionOutcomeView of nearcore with this status, these actions and the outcome of one receipt with this status.
+// outcomeOf is a FinalExecutionOutcomeView of nearcore with this status, these actions and the
+// outcome of one receipt with this status.
 func outcomeOf(status []byte, actions [][]byte, receipt []byte) []byte {
 	p := new(pieces)
 	p.raw(status...).str("alice.near").key().zeros(8).str("bob.near").num(uint32(len(actions)))
@@ -76,7 +77,8 @@ func actionViews() [][]byte {
 	}
 }
 
-// failures are errors at the ends of every enum of theirs, each with its fields as errors.rs declares them.
+// failures are errors at the ends of every enum of theirs, each with its fields as errors.rs
+// declares them.
 func failures() map[string][]byte {
 	action := func(b ...byte) []byte { return append([]byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0}, b...) }
 	invalid := func(b ...byte) []byte { return append([]byte{1}, b...) }
@@ -108,7 +110,8 @@ func failures() map[string][]byte {
 	}
 }
 
-// TestOutcome wants each form of an outcome read to its end and written as it was, and nothing that is short or long of it.
+// TestOutcome wants each form of an outcome read to its end and written as it was, and nothing that
+// is short or long of it.
 func TestOutcome(t *testing.T) {
 	try := func(name string, in []byte) {
 		t.Helper()
@@ -161,7 +164,8 @@ func TestOutcomeRefused(t *testing.T) {
 	}
 }
 
-// TestOutcomeOrder: entries of a map come in any order; the signature covers them as neard writes them, by key, and so goes on to the next hop.
+// TestOutcomeOrder: entries of a map come in any order; the signature covers them as neard writes
+// them, by key, and so goes on to the next hop.
 func TestOutcomeOrder(t *testing.T) {
 	init := func(list ...string) []byte {
 		return outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *pieces) {

@@ -72,7 +72,8 @@ func varint(in []byte) (uint64, []byte, error) {
 	return v, in[n:], nil
 }
 
-// varint32 reads a number that must fit 32 bits and take at most five bytes, as rust-protobuf demands of tags, lengths and uint32.
+// varint32 reads a number that must fit 32 bits and take at most five bytes, as rust-protobuf
+// demands of tags, lengths and uint32.
 func varint32(in []byte) (uint32, []byte, error) {
 	v, n := binary.Uvarint(in)
 	if n <= 0 || n > 5 || v > math.MaxUint32 {
@@ -88,8 +89,8 @@ func take(in []byte, n uint64) ([]byte, []byte, error) {
 	return in[:n:n], in[n:], nil
 }
 
-// next reads a field of in, which is not empty. A field that the schema does not have, or has with another wire type, is passed
-// over: ok is false.
+// next reads a field of in, which is not empty. A field that the schema does not have, or has with
+// another wire type, is passed over: ok is false.
 func (s *schema) next(in []byte) (it item, f *field, rest []byte, err error) {
 	tag, rest, err := varint32(in)
 	if err != nil {
@@ -151,7 +152,8 @@ func lengthDelimited64(in []byte) ([]byte, []byte, error) {
 	return take(rest, n)
 }
 
-// skip passes over the value of an unknown field. A group ends at its depth, whatever the numbers of its ends are.
+// skip passes over the value of an unknown field. A group ends at its depth, whatever the numbers
+// of its ends are.
 func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	if num == 0 {
 		return nil, invalid("field 0")
@@ -191,8 +193,8 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	}
 }
 
-// check tells whether all of in, with the messages in it, can be read by s. A field that comes again replaces the one before, but
-// both must be readable.
+// check tells whether all of in, with the messages in it, can be read by s. A field that comes
+// again replaces the one before, but both must be readable.
 func (s *schema) check(in []byte) error {
 	for len(in) > 0 {
 		it, f, rest, err := s.next(in)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadGrowing wants what is read to be what was sent, behind what was there, and no memory for what is only announced.
+// TestReadGrowing wants what is read to be what was sent, behind what was there, and no memory for
+// what is only announced.
 func TestReadGrowing(t *testing.T) {
 	const first = 64 << 10
 	r, w := net.Pipe()

@@ -67,8 +67,8 @@ func (k *keys) add(t testing.TB, line []byte) {
 
 var cut = flag.Bool("cut", false, "write testdata/*.jsonl.gz anew from the recordings in ../shared")
 
-// TestCut takes from the whole recordings what a clone without them tests with: how each connection begins, and some frames of each kind
-// and body.
+// TestCut takes from the whole recordings what a clone without them tests with: how each connection
+// begins, and some frames of each kind and body.
 func TestCut(t *testing.T) {
 	if !*cut {
 		t.Skip("writes testdata; run with -cut")
@@ -119,8 +119,8 @@ func recordings(t testing.TB) []string {
 	return []string{"testdata/frames.jsonl.gz", "testdata/late.jsonl.gz"}
 }
 
-// judge checks the signatures of a recording: each is verified, and made again with the key that made it. What was judged is remembered,
-// since most of it comes many times.
+// judge checks the signatures of a recording: each is verified, and made again with the key that
+// made it. What was judged is remembered, since most of it comes many times.
 type judge struct {
 	*testing.T
 	keys
@@ -324,8 +324,8 @@ func (j *judge) v3(m *Routed) {
 	}
 }
 
-// TestRecording reads every frame that two networks of neards exchanged and writes it again, byte for byte, and verifies and makes again
-// every signature that this package knows of.
+// TestRecording reads every frame that two networks of neards exchanged and writes it again, byte
+// for byte, and verifies and makes again every signature that this package knows of.
 func TestRecording(t *testing.T) {
 	for _, path := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {

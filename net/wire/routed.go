@@ -46,7 +46,8 @@ func (t *Target) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Routed is a message that hops pass on. All but TTL, CreatedAt and Hops is signed; nothing else may be changed after it was made.
+// Routed is a message that hops pass on. All but TTL, CreatedAt and Hops is signed; nothing else
+// may be changed after it was made.
 type Routed struct {
 	Target    Target
 	Author    PeerID
@@ -58,9 +59,10 @@ type Routed struct {
 
 	tagged []byte // the body with its tag, as it is hashed and sent
 	proven verdict
-	direct bool                  // Direct
-	hash   *primitives.Hash      // nil: it was not needed so often yet
-	key    *primitives.SecretKey // of the author, that signs when it has to; nil: it has, or the message is somebody else's
+	direct bool             // Direct
+	hash   *primitives.Hash // nil: it was not needed so often yet
+	// of the author, that signs when it has to; nil: it has, or the message is somebody else's
+	key *primitives.SecretKey
 }
 
 // Kind returns KindRouted, the form in which it is sent.
@@ -73,8 +75,9 @@ func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64
 	return m
 }
 
-// Unsigned is NewRouted of a message that is signed when it is first written with its signature: what goes to this node itself, or to who knows its author by the
-// connection, never is. Until then it is for one goroutine.
+// Unsigned is NewRouted of a message that is signed when it is first written with its signature:
+// what goes to this node itself, or to who knows its author by the connection, never is. Until then
+// it is for one goroutine.
 func Unsigned(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds, key: &key}
 	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
@@ -90,7 +93,8 @@ func (m *Routed) Sign() {
 	m.hash, m.Signature, m.key = &h, m.key.Sign(h[:]), nil
 }
 
-// Bare returns a message of this node without a signature, for who knows its author by the connection.
+// Bare returns a message of this node without a signature, for who knows its author by the
+// connection.
 func (m *Routed) Bare() *Routed {
 	out := *m
 	out.Signature, out.key = "", nil
@@ -102,7 +106,8 @@ func (m *Routed) IsBare() bool {
 	return m.Signature == "" || m.Signature == primitives.ZeroED25519Signature
 }
 
-// Hash returns H(target ‖ author ‖ body with the tag of the first form), which names and signs the message in every form.
+// Hash returns H(target ‖ author ‖ body with the tag of the first form), which names and signs the
+// message in every form.
 func (m *Routed) Hash() primitives.Hash {
 	if m.hash != nil {
 		return *m.hash
@@ -138,8 +143,8 @@ func (m *Routed) Verify() bool {
 	})
 }
 
-// Direct notes that the author has sent the message himself, over a connection on which he has proven to be that, so that who it is for need not check its
-// signature. Who hands it on must.
+// Direct notes that the author has sent the message himself, over a connection on which he has
+// proven to be that, so that who it is for need not check its signature. Who hands it on must.
 func (m *Routed) Direct() { m.direct = true }
 
 // VerifyFor is Verify for who it is for.
@@ -168,7 +173,8 @@ func (m *Routed) Hop() *Routed {
 // roomBeside is what a frame has beside its body and signature, with ed25519 keys.
 const roomBeside = 128
 
-// appendFields appends the form of neard: V1's borsh, and beside it what V2 added. Without a signature neard writes zeros.
+// appendFields appends the form of neard: V1's borsh, and beside it what V2 added. Without a
+// signature neard writes zeros.
 func (m *Routed) appendFields(b []byte) []byte {
 	m.Sign()
 	sig := m.Signature
@@ -208,7 +214,8 @@ func (m *Routed) AppendV3(b []byte) []byte {
 	})
 }
 
-// readBody reads a body after its tag. tagged holds the bytes from the tag of the first form on, or is nil.
+// readBody reads a body after its tag. tagged holds the bytes from the tag of the first form on, or
+// is nil.
 func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 	spec, known := bodies[kind]
 	if !known {

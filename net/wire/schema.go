@@ -1,6 +1,7 @@
 package wire
 
-// The layouts of network.proto. Wrappers of one field, bytes borsh = 1 or bytes hash = 1, are all `wrapped`.
+// The layouts of network.proto. Wrappers of one field, bytes borsh = 1 or bytes hash = 1, are all
+// `wrapped`.
 var (
 	wrapped   = &schema{"Wrapped", []field{{1, bytesKind, nil}}}
 	timestamp = &schema{"Timestamp", []field{{1, uint64Kind, nil}, {2, int32Kind, nil}}}
@@ -20,7 +21,8 @@ var (
 	handshakeFailure = &schema{"HandshakeFailure", []field{{1, int32Kind, nil}, {2, messageKind, wrapped}, {3, messageKind, genesisID},
 		{4, uint32Kind, nil}, {5, uint32Kind, nil}}}
 
-	oneMessage   = &schema{"One", []field{{1, messageKind, wrapped}}} // LastEdge, UpdateNonce..., Block..., StateResponse; repeated or not
+	// LastEdge, UpdateNonce..., Block..., StateResponse; repeated or not
+	oneMessage   = &schema{"One", []field{{1, messageKind, wrapped}}}
 	twoMessages  = &schema{"Two", []field{{1, messageKind, wrapped}, {2, messageKind, wrapped}}}
 	accountsData = &schema{"SyncAccountsData", []field{{1, messageKind, accountKeySignedPayload}, {2, boolKind, nil}, {3, boolKind, nil}}}
 	peersRequest = &schema{"PeersRequest", []field{{1, uint32Kind, nil}, {2, uint32Kind, nil}}}

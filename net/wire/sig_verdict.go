@@ -31,9 +31,10 @@ const (
 	MaxHosts = 1000   // in a message, and known
 )
 
-// Prove checks the signatures of a message that was just decoded, so that Verify costs nothing. It is for the goroutine that reads a
-// connection: one that takes messages from all does not wait for what one of them has to be checked for. A list that is too long is left
-// alone. After it nothing that is signed may be changed. keys remembers the keys of authors, of which few write most.
+// Prove checks the signatures of a message that was just decoded, so that Verify costs nothing. It
+// is for the goroutine that reads a connection: one that takes messages from all does not wait for
+// what one of them has to be checked for. A list that is too long is left alone. After it nothing
+// that is signed may be changed. keys remembers the keys of authors, of which few write most.
 func Prove(m Message, keys *primitives.Verifier) {
 	switch m := m.(type) {
 	case *Routed:

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestProve wants Verify to say after Prove what it said before, without another check, of good and of forged ones, and an edge that is
-// removed to be checked anew.
+// TestProve wants Verify to say after Prove what it said before, without another check, of good and
+// of forged ones, and an edge that is removed to be checked anew.
 func TestProve(t *testing.T) {
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	edge := NewEdge(a, b, 7, SignEdge(keyA, b, 7).Signature, SignEdge(keyB, a, 7).Signature)
@@ -45,7 +45,8 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestShardLists wants a handshake with too many shards refused, and of a host no more shards read than show that there are too many.
+// TestShardLists wants a handshake with too many shards refused, and of a host no more shards read
+// than show that there are too many.
 func TestShardLists(t *testing.T) {
 	h := &Handshake{Tier: T2, Version: 86, Oldest: 83, Sender: keyA.PublicKey(), Target: keyB.PublicKey(), ListenPort: 1,
 		Chain: ChainInfo{Genesis: GenesisID{ChainID: "test"}}, PartialEdge: SignEdge(keyA, keyB.PublicKey(), 7)}
@@ -110,7 +111,8 @@ func BenchmarkRouted(b *testing.B) {
 	})
 }
 
-// TestUnsigned: a message is signed when it is written, not before, and as NewRouted signs it; a bare one never is, and is right for who has it of its author alone.
+// TestUnsigned: a message is signed when it is written, not before, and as NewRouted signs it; a
+// bare one never is, and is right for who has it of its author alone.
 func TestUnsigned(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	to, pong := ToPeer(key.PublicKey()), &Pong{Nonce: 7, Source: key.PublicKey()}
@@ -138,7 +140,8 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestHolds: what a node holds is part of its account data, which is without it as neard writes it; a field of that number that says something else is skipped.
+// TestHolds: what a node holds is part of its account data, which is without it as neard writes it;
+// a field of that number that says something else is skipped.
 func TestHolds(t *testing.T) {
 	d := &AccountData{PeerID: keyB.PublicKey(), Version: 3, Timestamp: Timestamp{Seconds: 7}}
 	if err := d.Sign(keyA); err != nil {

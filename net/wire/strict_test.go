@@ -36,7 +36,8 @@ func sampleHandshake() *Handshake {
 	return h
 }
 
-// TestStrict wants frames taken and refused as rust-protobuf 3.0.2 and nearcore's conversions take and refuse them.
+// TestStrict wants frames taken and refused as rust-protobuf 3.0.2 and nearcore's conversions take
+// and refuse them.
 func TestStrict(t *testing.T) {
 	hello := sampleHandshake()
 	frame := Append(nil, hello)
@@ -294,7 +295,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMemory wants a frame that claims much, or says little many times, to take no more memory than stands to reason.
+// TestMemory wants a frame that claims much, or says little many times, to take no more memory than
+// stands to reason.
 func TestMemory(t *testing.T) {
 	const size = 1 << 20
 	many := func(field []byte) []byte { return bytes.Repeat(field, size/len(field)) }

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestToldOutcome: what nodes are told of a transaction is read, and said to clients as who told it says it; each kind of action and error, and nothing
-// is read that neard would not read.
+// TestToldOutcome: what nodes are told of a transaction is read, and said to clients as who told it
+// says it; each kind of action and error, and nothing is read that neard would not read.
 func TestToldOutcome(t *testing.T) {
 	try := func(name string, in []byte) *view.FinalOutcome {
 		t.Helper()
@@ -53,7 +53,8 @@ func TestToldOutcome(t *testing.T) {
 	}
 }
 
-// TestTellOutcome: what this node tells is what a neard reads (by its forms), and comes back as it is told to clients here.
+// TestTellOutcome: what this node tells is what a neard reads (by its forms), and comes back as it
+// is told to clients here.
 func TestTellOutcome(t *testing.T) {
 	key := keyA.PublicKey()
 	allowance := primitives.Yocto(5)

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectors wants the bytes that nearcore's own tests of its wire write out (network_protocol/tests.rs, types.rs).
+// TestVectors wants the bytes that nearcore's own tests of its wire write out
+// (network_protocol/tests.rs, types.rs).
 func TestVectors(t *testing.T) {
 	var answer primitives.Hash
 	for i := range answer {
@@ -48,7 +49,8 @@ func v3Body(t *testing.T, m *Routed) (body []byte) {
 	return body
 }
 
-// TestFirstByte: all numbers of fields are 4 or more, so that the first byte of a frame tells it from what came before protobuf.
+// TestFirstByte: all numbers of fields are 4 or more, so that the first byte of a frame tells it
+// from what came before protobuf.
 func TestFirstByte(t *testing.T) {
 	for _, m := range []Message{sampleHandshake(), &Disconnect{}, &PeersRequest{}, &HeadersRequest{}, &EpochSyncRequest{},
 		NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)} {
@@ -58,7 +60,8 @@ func TestFirstByte(t *testing.T) {
 	}
 }
 
-// TestFormsHashAlike: what names and signs a message is the same in all its forms, whichever it came in.
+// TestFormsHashAlike: what names and signs a message is the same in all its forms, whichever it
+// came in.
 func TestFormsHashAlike(t *testing.T) {
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &ChunkRequest{primitives.ChunkRequest{Ords: []uint64{1}}}, 9)
 	first, err := Decode(Append(nil, m))

@@ -20,16 +20,20 @@ import (
 // ErrInvalid is wrapped by every decoding error.
 var ErrInvalid = errors.New("borsh: invalid encoding")
 
-// ErrEOF says that the input ended too early; it wraps ErrInvalid. Its text is borsh-rs's, seen by RPC clients.
+// ErrEOF says that the input ended too early; it wraps ErrInvalid. Its text is borsh-rs's, seen by
+// RPC clients.
 var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
 
-// ErrTrailing says that bytes were left after the value; it wraps ErrInvalid. Its text is borsh-rs's.
+// ErrTrailing says that bytes were left after the value; it wraps ErrInvalid. Its text is
+// borsh-rs's.
 var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
 
-// ErrFill says that a fixed array ended too early where nearcore fills it by itself; it wraps ErrInvalid. Its text is std::io's.
+// ErrFill says that a fixed array ended too early where nearcore fills it by itself; it wraps
+// ErrInvalid. Its text is std::io's.
 var ErrFill = fmt.Errorf("%w: failed to fill whole buffer", ErrInvalid)
 
-// ErrTooMuch says that a value would take more memory than its reader may spend; it wraps ErrInvalid.
+// ErrTooMuch says that a value would take more memory than its reader may spend; it wraps
+// ErrInvalid.
 var ErrTooMuch = fmt.Errorf("%w: Too many items", ErrInvalid)
 
 // Appender is a value that knows its encoding.
@@ -49,16 +53,17 @@ func Unmarshal(in []byte, v Decoder) error {
 	return r.Close()
 }
 
-// MostPerByte is the most memory that a byte of an encoding takes as an item of a list: no type of the protocol needs more bytes in a
-// list than MostPerByte times its shortest encoding.
+// MostPerByte is the most memory that a byte of an encoding takes as an item of a list: no type of
+// the protocol needs more bytes in a list than MostPerByte times its shortest encoding.
 const MostPerByte = 64
 
-// RoomFor returns the room that the lists of every value of n bytes fit into. It is for encodings whose length alone nearcore bounds:
-// a lower bound would refuse what nearcore decodes.
+// RoomFor returns the room that the lists of every value of n bytes fit into. It is for encodings
+// whose length alone nearcore bounds: a lower bound would refuse what nearcore decodes.
 func RoomFor(n int) int { return MostPerByte * n }
 
-// UnmarshalWithin is Unmarshal of untrusted input. It returns ErrTooMuch, before it allocates, if the items of all lists together need
-// more than room bytes of memory: an item of one byte may need sixteen bytes, or fifty.
+// UnmarshalWithin is Unmarshal of untrusted input. It returns ErrTooMuch, before it allocates, if
+// the items of all lists together need more than room bytes of memory: an item of one byte may need
+// sixteen bytes, or fifty.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
 	r := NewReaderWithin(in, room)
 	v.DecodeBorsh(r)
@@ -82,7 +87,8 @@ func AppendUint32(b []byte, v uint32) []byte { return binary.LittleEndian.Append
 // AppendUint64 appends v.
 func AppendUint64(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
 
-// AppendLen appends a u32 count of n items. It panics when n does not fit: nothing the node builds may be that long.
+// AppendLen appends a u32 count of n items. It panics when n does not fit: nothing the node builds
+// may be that long.
 func AppendLen(b []byte, n int) []byte {
 	if uint64(n) > 1<<32-1 {
 		panic(fmt.Sprintf("borsh: length %d does not fit u32", n))
@@ -131,14 +137,17 @@ func NewReader(in []byte) *Reader { return &Reader{buf: in} }
 // NewReaderWithin reads what a stranger sent, with the bound of UnmarshalWithin.
 func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
 
-// NewClientReader reads what a client of the RPC sent. Faults come in borsh-rs's order: a count that the input is too short for is one
-// only when the input has ended, behind what is wrong with the items before that.
+// NewClientReader reads what a client of the RPC sent. Faults come in borsh-rs's order: a count
+// that the input is too short for is one only when the input has ended, behind what is wrong with
+// the items before that.
 func NewClientReader(in []byte) *Reader { return &Reader{buf: in, inOrder: true} }
 
-// Lists returns how many bytes of memory the items of the lists read so far take, without what they point to.
+// Lists returns how many bytes of memory the items of the lists read so far take, without what they
+// point to.
 func (r *Reader) Lists() int { return r.lists }
 
-// Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in any order, and repeated ones.
+// Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in
+// any order, and repeated ones.
 func (r *Reader) Loosen() { r.loose = true }
 
 // Loose tells whether anything was not what would be written.
@@ -221,7 +230,8 @@ func (r *Reader) Byte() byte {
 	return 0
 }
 
-// Peek returns the unread byte at i, 0 for the next, without consuming it; ok is false at the end or after an error.
+// Peek returns the unread byte at i, 0 for the next, without consuming it; ok is false at the end
+// or after an error.
 func (r *Reader) Peek(i int) (b byte, ok bool) {
 	if r.err != nil || i >= len(r.buf) {
 		return 0, false
@@ -279,8 +289,9 @@ func (r *Reader) Uint64() uint64 {
 	return 0
 }
 
-// Len reads a count of items of at least minSize bytes each, and fails when the input is too short for them.
-// A minSize of 0 is taken as 1: no protocol type is empty, so a count may not exceed the bytes left.
+// Len reads a count of items of at least minSize bytes each, and fails when the input is too short
+// for them. A minSize of 0 is taken as 1: no protocol type is empty, so a count may not exceed the
+// bytes left.
 func (r *Reader) Len(minSize int) int {
 	n := r.Uint32()
 	if r.err != nil {
@@ -293,7 +304,8 @@ func (r *Reader) Len(minSize int) int {
 	return int(n)
 }
 
-// Bytes reads a length-prefixed byte string; the result aliases the input and is never nil without an error.
+// Bytes reads a length-prefixed byte string; the result aliases the input and is never nil without
+// an error.
 func (r *Reader) Bytes() []byte { return r.Take(r.Len(1)) }
 
 // BytesCopy is Bytes in fresh memory.
@@ -328,8 +340,8 @@ func (r *Reader) Uint64s() []uint64 {
 	return out
 }
 
-// SliceKept is Slice for items of which no more than so many are ever looked at: a client reader reads the others and does not keep
-// them. left is how many those are.
+// SliceKept is Slice for items of which no more than so many are ever looked at: a client reader
+// reads the others and does not keep them. left is how many those are.
 func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T, left int) {
 	if !r.inOrder {
 		return Slice(r, minSize, f), 0
@@ -347,7 +359,8 @@ func SliceKept[T any](r *Reader, minSize, most int, f func(*Reader) T) (out []T,
 	return out, max(n-most, 0)
 }
 
-// Slice reads a count and then each item by f; minSize is the least an item takes. A count of 0 gives nil.
+// Slice reads a count and then each item by f; minSize is the least an item takes. A count of 0
+// gives nil.
 func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	n := r.Len(minSize)
 	if r.err != nil || n == 0 {

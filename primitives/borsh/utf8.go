@@ -22,7 +22,8 @@ func utf8Fault(b []byte) string {
 	return fmt.Sprintf("invalid utf-8 sequence of %d bytes from index %d", n, at)
 }
 
-// badSequence is how many bytes of a sequence that is not valid could still begin one; 0: all there are, and the text ends there.
+// badSequence is how many bytes of a sequence that is not valid could still begin one; 0: all there
+// are, and the text ends there.
 func badSequence(b []byte) int {
 	low, high, width := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {

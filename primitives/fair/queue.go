@@ -4,13 +4,15 @@
 //	out     Pop: the item whose turn it is
 //	state   Queue: what waits, and how much each client has had; no clock, no goroutine, no lock
 //	units   cost as the caller counts it: nanoseconds, mostly
-//	bound   Limit items; Remembered addresses that have nothing waiting, RememberedConns connections of each
+//	bound   Limit items; Remembered addresses that have nothing waiting, RememberedConns
+//	        connections of each
 //	errors  none; Push says false when the queue is full
 //	source  start-time fair queueing (Goyal, Vin, Cheng 1996), on two levels
 //
-// The turn is that of the address that has had least, and within an address that of the connection that has had least. Who comes
-// anew, or comes back, begins where the others are: he has no credit from the time before. But of those who are as far as each
-// other, every other turn is for such, so that one who asks seldom does not wait for a whole round of those who always ask.
+// The turn is that of the address that has had least, and within an address that of the connection
+// that has had least. Who comes anew, or comes back, begins where the others are: he has no credit
+// from the time before. But of those who are as far as each other, every other turn is for such, so
+// that one who asks seldom does not wait for a whole round of those who always ask.
 package fair
 
 import "container/heap"
@@ -21,8 +23,8 @@ type Client struct {
 	Conn    uint64
 }
 
-// How many addresses, and connections of each, without anything in the queue are kept in mind, so that they don't come back as
-// new ones.
+// How many addresses, and connections of each, without anything in the queue are kept in mind, so
+// that they don't come back as new ones.
 const (
 	Remembered      = 1024
 	RememberedConns = 64
@@ -102,8 +104,8 @@ func (l *level[K, V]) get(k K, fresh func() V) *flow[K, V] {
 	return f
 }
 
-// forget drops flows that have nothing waiting: those that are no further than the clock first, since they would come back the
-// same; all, if that is not enough.
+// forget drops flows that have nothing waiting: those that are no further than the clock first,
+// since they would come back the same; all, if that is not enough.
 func (l *level[K, V]) forget() {
 	for _, all := range []bool{false, true} {
 		for k, f := range l.flows {
@@ -180,8 +182,8 @@ func conn[T any](address *flow[[16]byte, *level[uint64, *fifo[T]]], c Client) *f
 	return address.of.get(c.Conn, func() *fifo[T] { return &fifo[T]{} })
 }
 
-// Pop removes the item whose turn it is and says whose it was; false if nothing waits. Each turn is charged one unit, so that
-// those whose cost is not known yet go round.
+// Pop removes the item whose turn it is and says whose it was; false if nothing waits. Each turn is
+// charged one unit, so that those whose cost is not known yet go round.
 func (q *Queue[T]) Pop() (item T, c Client, ok bool) {
 	if q.n == 0 {
 		return item, c, false

@@ -8,7 +8,8 @@ import (
 
 func who(address byte, conn uint64) Client { return Client{Address: [16]byte{15: address}, Conn: conn} }
 
-// TestTurns: sixteen connections of one address that take 100 a turn have no more turns than one of another that takes as much.
+// TestTurns: sixteen connections of one address that take 100 a turn have no more turns than one of
+// another that takes as much.
 func TestTurns(t *testing.T) {
 	q := Queue[string]{Limit: 100}
 	for i := range 16 {
@@ -31,7 +32,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestNewConnection: of one address, a connection that comes anew goes before those that have had their turns.
+// TestNewConnection: of one address, a connection that comes anew goes before those that have had
+// their turns.
 func TestNewConnection(t *testing.T) {
 	q := Queue[uint64]{Limit: 100}
 	for round := range 3 {

@@ -116,7 +116,8 @@ func (c *cursor) stateInit() (s primitives.StateInit) {
 	return s
 }
 
-// stateEntries reads a map from base64 to base64. Rust keeps it sorted by key, the last of equal keys.
+// stateEntries reads a map from base64 to base64. Rust keeps it sorted by key, the last of equal
+// keys.
 func (c *cursor) stateEntries() (out []primitives.StateEntry) {
 	c.object(func(key []byte) bool {
 		k := cursor{b: primitives.AppendJSONString(nil, string(key))}

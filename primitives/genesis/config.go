@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Config is what genesis.json says besides the records (nearcore GenesisConfig). Field names and their order are nearcore's.
+// Config is what genesis.json says besides the records (nearcore GenesisConfig). Field names and
+// their order are nearcore's.
 type Config struct {
 	ProtocolVersion                    primitives.ProtocolVersion
 	GenesisTime                        Time
@@ -55,7 +56,8 @@ type Validator struct {
 	Amount    primitives.Balance
 }
 
-// configField ties a JSON name to its field; def fills in what a file may leave out, nil: it may not.
+// configField ties a JSON name to its field; def fills in what a file may leave out, nil: it may
+// not.
 type configField struct {
 	name string
 	at   func(*Config) any
@@ -217,7 +219,8 @@ func AppendConfig(b []byte, c *Config) []byte {
 	return append(b, '}')
 }
 
-// AppendView appends c as the RPC method genesis_config prints it: keys in alphabetical order at every depth.
+// AppendView appends c as the RPC method genesis_config prints it: keys in alphabetical order at
+// every depth.
 func AppendView(b []byte, c *Config) []byte {
 	d := json.NewDecoder(bytes.NewReader(AppendConfig(nil, c)))
 	d.UseNumber()

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cursor decodes one value that a scanner has taken: the syntax is right, and there is no space. Its first error sticks.
+// cursor decodes one value that a scanner has taken: the syntax is right, and there is no space.
+// Its first error sticks.
 type cursor struct {
 	b    []byte // the rest
 	path []step
@@ -123,7 +124,8 @@ func (c *cursor) absent() bool {
 	return true
 }
 
-// object calls f for each member; f takes the value and returns true, or returns false for a key it does not know.
+// object calls f for each member; f takes the value and returns true, or returns false for a key it
+// does not know.
 func (c *cursor) object(f func(key []byte) bool) {
 	if !c.want('{', "an object") {
 		return
@@ -175,8 +177,9 @@ func (c *cursor) array(f func()) {
 	}
 }
 
-// variant reads an enum: its name alone, or an object with one key, whose value f takes. f is also called for a bare
-// name, with bare set; it returns false for a name it does not know, or that must not stand so.
+// variant reads an enum: its name alone, or an object with one key, whose value f takes. f is also
+// called for a bare name, with bare set; it returns false for a name it does not know, or that must
+// not stand so.
 func (c *cursor) variant(enum string, f func(name string, bare bool) bool) {
 	if c.next() == '"' {
 		name := string(c.str())

@@ -126,7 +126,8 @@ func TestWriteConfig(t *testing.T) {
 	}
 }
 
-// Mainnet's file is of 2020: fields that are gone, fields that were not there, records before some fields.
+// Mainnet's file is of 2020: fields that are gone, fields that were not there, records before some
+// fields.
 func TestMainnet(t *testing.T) {
 	g := parse(t, read(t, "mainnet.json.gz"))
 	c := &g.Config

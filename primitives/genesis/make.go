@@ -24,8 +24,8 @@ type InitOptions struct {
 	Protocol  primitives.ProtocolVersion
 }
 
-// Init returns the genesis that `neard init` makes: the validator with 10^9 NEAR beside its stake, and the account "near",
-// whose key is that of the seed "near". A Protocol of 0 is 86.
+// Init returns the genesis that `neard init` makes: the validator with 10^9 NEAR beside its stake,
+// and the account "near", whose key is that of the seed "near". A Protocol of 0 is 86.
 func Init(o InitOptions) (*Genesis, error) {
 	layout, err := primitives.MultiShardLayout(max(o.Shards, 1))
 	if err != nil {
@@ -56,8 +56,9 @@ type LocalnetOptions struct {
 	Protocol   primitives.ProtocolVersion
 }
 
-// Localnet returns the genesis that `neard localnet` makes: each account with 10^9 NEAR, of which validators stake
-// 50 million, and the account "near", which is the treasury. A Protocol of 0 is 86.
+// Localnet returns the genesis that `neard localnet` makes: each account with 10^9 NEAR, of which
+// validators stake 50 million, and the account "near", which is the treasury. A Protocol of 0 is
+// 86.
 func Localnet(o LocalnetOptions) (*Genesis, error) {
 	layout, err := primitives.MultiShardLayout(max(o.Shards, 1))
 	if err != nil {
@@ -117,7 +118,8 @@ func (g *Genesis) addAccount(id primitives.AccountID, key primitives.PublicKey, 
 	account := primitives.Account{Version: primitives.AccountV1, Amount: free, Locked: stake}
 	g.Records = append(g.Records, &AccountRecord{AccountID: id, Account: account},
 		&AccessKeyRecord{AccountID: id, PublicKey: key.Handle()})
-	// Some hundred accounts of 10^33 are far below 2^128; a sum that saturates is refused by Validate.
+	// Some hundred accounts of 10^33 are far below 2^128; a sum that saturates is refused by
+	// Validate.
 	g.Config.TotalSupply = g.Config.TotalSupply.SaturatingAdd(free.SaturatingAdd(stake))
 }
 

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// ReadConfig reads the configuration and passes over the records. recordsFile is the file that holds them instead, if the
-// genesis names one. Missing fields have nearcore's defaults or are an error; unknown ones are ignored.
+// ReadConfig reads the configuration and passes over the records. recordsFile is the file that
+// holds them instead, if the genesis names one. Missing fields have nearcore's defaults or are an
+// error; unknown ones are ignored.
 func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {
 	s := newScanner(r)
 	c = new(Config)
@@ -52,8 +53,8 @@ func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {
 	return c, recordsFile, nil
 }
 
-// decode takes the next value, at path, and decodes it with f. buf is scratch space, which is returned for the next. Errors
-// carry the line where the value begins.
+// decode takes the next value, at path, and decodes it with f. buf is scratch space, which is
+// returned for the next. Errors carry the line where the value begins.
 func (s *scanner) decode(buf []byte, path []step, f func(*cursor)) []byte {
 	s.space()
 	line, lineStart, offset := s.line, s.lineStart, s.base+int64(s.pos)
@@ -71,8 +72,9 @@ func (s *scanner) decode(buf []byte, path []step, f func(*cursor)) []byte {
 	return buf
 }
 
-// ReadRecords calls yield for each record, in the file's order, until it returns an error. The document is a genesis, of
-// which all else is passed over, or an array of records alone: a records file.
+// ReadRecords calls yield for each record, in the file's order, until it returns an error. The
+// document is a genesis, of which all else is passed over, or an array of records alone: a records
+// file.
 func ReadRecords(r io.Reader, yield func(Record) error) error {
 	s := newScanner(r)
 	if s.space() == '[' {
@@ -142,8 +144,8 @@ func Parse(in []byte) (*Genesis, error) {
 	return g, err
 }
 
-// parseList reads records from a JSON value, without comments or a place to point to: an array, or exactly one; removals among them
-// or not.
+// parseList reads records from a JSON value, without comments or a place to point to: an array, or
+// exactly one; removals among them or not.
 func parseList(in []byte, list, removals bool) (out []Record, err error) {
 	s := newScanner(bytes.NewReader(in))
 	s.removals = removals

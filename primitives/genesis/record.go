@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Record is one entry of the state, as genesis.json, state dumps and sandbox_patch_state hold it (nearcore StateRecord).
-// The types below are all there are.
+// Record is one entry of the state, as genesis.json, state dumps and sandbox_patch_state hold it
+// (nearcore StateRecord). The types below are all there are.
 //
 //sumtype:decl
 type Record interface {
@@ -55,11 +55,13 @@ type (
 		Index     uint16
 		Nonce     primitives.Nonce
 	}
-	// Removal is our own, and of patches alone: what the record says is to be taken out of the state, of which it has the names. It is
-	// written with null in place of account, value, code, access_key or nonce.
+	// Removal is our own, and of patches alone: what the record says is to be taken out of the
+	// state, of which it has the names. It is written with null in place of account, value, code,
+	// access_key or nonce.
 	Removal struct{ Of Record }
-	// ForkRecord is our own, and of patches alone: an account of a fork is from now on as after a block of the chain that it is a fork of
-	// (zero: as if that had none), and what was changed of it here is forgotten, unless Keep.
+	// ForkRecord is our own, and of patches alone: an account of a fork is from now on as after a
+	// block of the chain that it is a fork of (zero: as if that had none), and what was changed of
+	// it here is forgotten, unless Keep.
 	ForkRecord struct {
 		AccountID primitives.AccountID
 		Block     primitives.Hash
@@ -181,7 +183,8 @@ func (c *cursor) accountRecord() *AccountRecord {
 	return r
 }
 
-// accountState reads an account of either version. The global fields of a V1 account are ignored, as nearcore does.
+// accountState reads an account of either version. The global fields of a V1 account are ignored,
+// as nearcore does.
 func (c *cursor) accountState() primitives.Account {
 	a, seen := primitives.Account{Version: primitives.AccountV1}, uint(0)
 	var code primitives.Hash

@@ -182,7 +182,8 @@ func TestRecordRefusals(t *testing.T) {
 	}
 }
 
-// TestRecordsTakeBase64WithAnyPadding: what neard takes in every field of bytes, and its words for what it does not take.
+// TestRecordsTakeBase64WithAnyPadding: what neard takes in every field of bytes, and its words for
+// what it does not take.
 func TestRecordsTakeBase64WithAnyPadding(t *testing.T) {
 	const hash = "11111111111111111111111111111111"
 	for _, form := range []string{

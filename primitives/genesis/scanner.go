@@ -34,8 +34,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // errSyntax is wrapped by errors of the JSON itself.
 var errSyntax = errors.New("invalid JSON")
 
-// scanner splits a JSON document into the values that are decoded one at a time. It checks the syntax of all it passes
-// and drops space and comments. Its first error sticks; after it every byte reads as the end.
+// scanner splits a JSON document into the values that are decoded one at a time. It checks the
+// syntax of all it passes and drops space and comments. Its first error sticks; after it every byte
+// reads as the end.
 type scanner struct {
 	r         io.Reader
 	buf       []byte // read, from pos on not yet scanned
@@ -396,8 +397,8 @@ func isNumber(b []byte) bool {
 	return len(b) == 0
 }
 
-// skip passes over a value. It checks only that strings end and brackets match, so that the pass that doesn't want the
-// records is quick.
+// skip passes over a value. It checks only that strings end and brackets match, so that the pass
+// that doesn't want the records is quick.
 func (s *scanner) skip() {
 	var open []byte // brackets
 	for {

@@ -19,8 +19,8 @@ const (
 // errTime is wrapped by refusals of a time's text.
 var errTime = errors.New("invalid RFC 3339 time")
 
-// ParseTime reads RFC 3339 with any offset; digits below a nanosecond are dropped. Times before 1970 or after 2554 and
-// leap seconds are refused.
+// ParseTime reads RFC 3339 with any offset; digits below a nanosecond are dropped. Times before
+// 1970 or after 2554 and leap seconds are refused.
 func ParseTime(text string) (Time, error) {
 	p := timeParser{s: text}
 	year, month, day := p.digits(4, '-'), p.digits(2, '-'), p.digits(2, 0)

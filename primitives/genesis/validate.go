@@ -26,8 +26,8 @@ func (e *InvalidError) Error() string {
 	return text
 }
 
-// Checker validates a genesis (nearcore genesis_validate.rs). It takes the records one at a time and remembers the names
-// of all accounts, some hundred bytes each.
+// Checker validates a genesis (nearcore genesis_validate.rs). It takes the records one at a time
+// and remembers the names of all accounts, some hundred bytes each.
 type Checker struct {
 	config   *Config
 	supply   primitives.Balance

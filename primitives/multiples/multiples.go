@@ -1,14 +1,16 @@
-// Package multiples adds multiples of ed25519's base point and of points that come often, from tables of them, in variable time: it is for what
-// everybody may know.
+// Package multiples adds multiples of ed25519's base point and of points that come often, from
+// tables of them, in variable time: it is for what everybody may know.
 //
 //	in      a point, once; numbers below the group's order
 //	out     k·P + s·B, as it is encoded
-//	state   none but the tables: of each window of a number all the multiples that it can say, of P 130 KiB, of B 370 KiB, made when first needed
+//	state   none but the tables: of each window of a number all the multiples that it can say, of
+//	        P 130 KiB, of B 370 KiB, made when first needed
 //	units   numbers are little-endian
 //	bound   who has tables made bounds them
 //	errors  none
-//	source  our own. Where there are AVX2 instructions points are added by curve25519-voi's way for these, whose functions it does not export: before
-//	        the first table is made they have to give known sums. Else it is its table for a base point, in constant time
+//	source  our own. Where there are AVX2 instructions points are added by curve25519-voi's way
+//	        for these, whose functions it does not export: before the first table is made they
+//	        have to give known sums. Else it is its table for a base point, in constant time
 package multiples
 
 import (
@@ -39,7 +41,8 @@ func ofWindows(p *curve.EdwardsPoint) *Table { return &Table{windows: newWindows
 // knownSums is what sums gives for tables that are right.
 const knownSums = "9c378e00b75e5b97c7eb2fd7f4be1c623027b4edf18ad58a36fafeb4bd83353d"
 
-// sums is a hash of sums by tables that are made in a way, of points of the prime order, of order 8 and of both, and of numbers at the edges and in between.
+// sums is a hash of sums by tables that are made in a way, of points of the prime order, of order 8
+// and of both, and of numbers at the edges and in between.
 func sums(of func(*curve.EdwardsPoint) *Table) string {
 	small := curve.CompressedEdwardsY{0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
 		0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05}
@@ -85,13 +88,15 @@ func (t *Table) Sum(k, s *scalar.Scalar) (out curve.CompressedEdwardsY) {
 	return out
 }
 
-// Bits of a window, of which a table has 2^(bits-1) multiples each: the others are the negative ones.
+// Bits of a window, of which a table has 2^(bits-1) multiples each: the others are the negative
+// ones.
 const (
 	pointBits = 5
 	baseBits  = 7
 )
 
-// digits cuts a number below 2^255 into signed digits of so many bits, -2^(bits-1) < d <= 2^(bits-1), the lowest first. out has room for 256 bits.
+// digits cuts a number below 2^255 into signed digits of so many bits, -2^(bits-1) < d <=
+// 2^(bits-1), the lowest first. out has room for 256 bits.
 func digits(out []int8, n *scalar.Scalar, bits uint) {
 	var b [40]byte
 	if err := n.ToBytes(b[:32]); err != nil {

@@ -45,7 +45,8 @@ func number(random *rand.ChaCha8) *scalar.Scalar {
 	return s
 }
 
-// numbers are 0, powers of 2 and what is beside them, the order less a little, such of which all digits are at an edge, and random ones.
+// numbers are 0, powers of 2 and what is beside them, the order less a little, such of which all
+// digits are at an edge, and random ones.
 func numbers(random *rand.ChaCha8) (out []*scalar.Scalar) {
 	one := scalar.One()
 	at := scalar.One()
@@ -63,7 +64,8 @@ func numbers(random *rand.ChaCha8) (out []*scalar.Scalar) {
 	return out
 }
 
-// TestSum: with each kind of table the sum is what multiplying by doubling gives, for points of any order.
+// TestSum: with each kind of table the sum is what multiplying by doubling gives, for points of any
+// order.
 func TestSum(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{3})
 	all := numbers(random)
@@ -91,7 +93,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestKnownSums: tables of each kind give the sums by which windows are found usable, and such of which a part is wrong don't.
+// TestKnownSums: tables of each kind give the sums by which windows are found usable, and such of
+// which a part is wrong don't.
 func TestKnownSums(t *testing.T) {
 	if got := sums(newPlain); got != knownSums {
 		t.Errorf("the library's tables give %s", got)
@@ -153,7 +156,8 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
-// BenchmarkCold is a sum whose tables are in no cache, as in a process that does much else: the middle one of 200.
+// BenchmarkCold is a sum whose tables are in no cache, as in a process that does much else: the
+// middle one of 200.
 func BenchmarkCold(b *testing.B) {
 	random := rand.NewChaCha8([32]byte{5})
 	p, k, s := curve.NewEdwardsPoint().MulBasepoint(curve.ED25519_BASEPOINT_TABLE, number(random)), number(random), number(random)

@@ -55,7 +55,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestWrongWindows: tables of which one window is wrong, in a lane of one of its vectors, do not give the known sums.
+// TestWrongWindows: tables of which one window is wrong, in a lane of one of its vectors, do not
+// give the known sums.
 func TestWrongWindows(t *testing.T) {
 	if !hasVectors() {
 		t.Skip("this machine has no AVX2")

@@ -8,7 +8,8 @@ func AppendAccessKey(b []byte, k *primitives.AccessKey) []byte {
 	return append(AppendPermission(append(b, `,"permission":`...), k), '}')
 }
 
-// AppendPermission appends AccessKeyPermissionView (nearcore views.rs:161): "FullAccess" or one of three objects.
+// AppendPermission appends AccessKeyPermissionView (nearcore views.rs:161): "FullAccess" or one of
+// three objects.
 func AppendPermission(b []byte, k *primitives.AccessKey) []byte {
 	switch p := k.FunctionCall; {
 	case k.GasKey == nil && p == nil:
@@ -26,8 +27,8 @@ func AppendPermission(b []byte, k *primitives.AccessKey) []byte {
 	}
 }
 
-// AppendRawAccessKey appends a key as genesis records and inner actions of delegates have it: like the view, but a gas
-// key limited to calls is a pair.
+// AppendRawAccessKey appends a key as genesis records and inner actions of delegates have it: like
+// the view, but a gas key limited to calls is a pair.
 func AppendRawAccessKey(b []byte, k *primitives.AccessKey) []byte {
 	if k.GasKey == nil || k.FunctionCall == nil {
 		return AppendAccessKey(b, k)

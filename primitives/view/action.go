@@ -13,8 +13,8 @@ func AppendActions(b []byte, as []primitives.Action) []byte {
 	return appendList(b, as, func(b []byte, a *primitives.Action) []byte { return AppendAction(b, *a) })
 }
 
-// AppendAction appends ActionView (nearcore views.rs:1452): "CreateAccount", or {"Name": {fields}}. Of code only the
-// sha256 is shown; the actions inside a delegate are in their raw form.
+// AppendAction appends ActionView (nearcore views.rs:1452): "CreateAccount", or {"Name": {fields}}.
+// Of code only the sha256 is shown; the actions inside a delegate are in their raw form.
 func AppendAction(b []byte, a primitives.Action) []byte {
 	switch a := a.(type) {
 	case *primitives.CreateAccount:
@@ -115,8 +115,8 @@ func appendCodeHash(b, code []byte) []byte {
 	return append(AppendBase64(b, h[:]), "}}"...)
 }
 
-// appendStateData appends a map of base64 to base64. nearcore collects it into a map of strings, which are the base64
-// texts: they order it, not the bytes.
+// appendStateData appends a map of base64 to base64. nearcore collects it into a map of strings,
+// which are the base64 texts: they order it, not the bytes.
 func appendStateData(b []byte, data []primitives.StateEntry) []byte {
 	type pair struct {
 		key   string

@@ -2,7 +2,8 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// AppendBlock appends BlockView (nearcore views.rs:1270): author, chunk headers by shard index, header.
+// AppendBlock appends BlockView (nearcore views.rs:1270): author, chunk headers by shard index,
+// header.
 func AppendBlock(b []byte, author primitives.AccountID, block *primitives.Block) []byte {
 	b = AppendAccountID(append(b, `{"author":`...), author)
 	b = appendList(append(b, `,"chunks":`...), block.Body.Chunks, func(b []byte, h **primitives.ChunkHeader) []byte {
@@ -13,7 +14,8 @@ func AppendBlock(b []byte, author primitives.AccountID, block *primitives.Block)
 
 const zeroHashText = `"11111111111111111111111111111111"`
 
-// AppendBlockHeader appends BlockHeaderView. Headers V1 (mainnet's genesis) lack what came later: null; what V7 has besides only that shows.
+// AppendBlockHeader appends BlockHeaderView. Headers V1 (mainnet's genesis) lack what came later:
+// null; what V7 has besides only that shows.
 func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	old := h.Version == primitives.HeaderV1
 	hash := h.Hash()
@@ -94,7 +96,8 @@ func chunksIncluded(h *primitives.BlockHeader) uint64 {
 	return n
 }
 
-// AppendByteNumbers appends bytes as a list of numbers, the form of call results and endorsement bits.
+// AppendByteNumbers appends bytes as a list of numbers, the form of call results and endorsement
+// bits.
 func AppendByteNumbers(b, raw []byte) []byte {
 	return appendList(b, raw, func(b []byte, v *byte) []byte { return appendUint(b, uint16(*v)) })
 }

@@ -20,5 +20,6 @@ type CallResult struct {
 	Result []byte
 	Logs   []string
 	Err    *primitives.FunctionCallError // nil: it did not fail
-	Debug  string                        // of Err with the tag CallExecution: the VM's own error, as Rust's {:?} prints it
+	// of Err with the tag CallExecution: the VM's own error, as Rust's {:?} prints it
+	Debug string
 }

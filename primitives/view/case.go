@@ -17,12 +17,14 @@ type Case struct {
 	Records   []genesis.Record       // what it reads and writes, as it was before it
 	Absent    []primitives.AccountID // accounts that it looks at and that were not there
 	Tx        *primitives.SignedTransaction
-	At        At       // the block behind which it was so
-	Timestamp uint64   // of the block that has the transaction, ns since 1970
-	Outcomes  []Deed   // the transaction's, and its receipts' without refunds, each before those of the receipts that it sent
-	Mocked    []string // host functions that found signatures good then, as a sandbox was told to
-	Replace   bool     // of a replay: what else its accounts have is taken away
-	Alone     string   // how it ends where there is nothing but this, as far as that differs; empty: it does not
+	At        At     // the block behind which it was so
+	Timestamp uint64 // of the block that has the transaction, ns since 1970
+	// the transaction's, and its receipts' without refunds, each before those of the receipts that
+	// it sent
+	Outcomes []Deed
+	Mocked   []string // host functions that found signatures good then, as a sandbox was told to
+	Replace  bool     // of a replay: what else its accounts have is taken away
+	Alone    string   // how it ends where there is nothing but this, as far as that differs; empty: it does not
 }
 
 // Replayed is what came of a Case that was run again.
@@ -36,7 +38,8 @@ type Deed struct {
 	Executor primitives.AccountID
 	Status   []byte // JSON, as AppendStatus has it; without the id of a receipt that is the result
 	Gas      primitives.Gas
-	// Nodes is what of Gas was for nodes of the trie, which are as many as the other entries of a chain make them.
+	// Nodes is what of Gas was for nodes of the trie, which are as many as the other entries of a
+	// chain make them.
 	Nodes primitives.Gas
 	Logs  []string
 }

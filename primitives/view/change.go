@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChangeKind says what of an account changed. Its text is the type of the change's JSON without _update or _deletion.
+// ChangeKind says what of an account changed. Its text is the type of the change's JSON without
+// _update or _deletion.
 type ChangeKind byte
 
 // The kinds, in the order of the trie's columns.
@@ -89,8 +90,8 @@ func appendChangeRest(b []byte, c *Change) []byte {
 	return b
 }
 
-// causeNames by CauseKind. Ten is a retired kind that some testnet nodes once wrote for the one after it; nearcore shows
-// it as that (views.rs:2869).
+// causeNames by CauseKind. Ten is a retired kind that some testnet nodes once wrote for the one
+// after it; nearcore shows it as that (views.rs:2869).
 var causeNames = [...]string{
 	"not_writable_to_disk", "initial_state", "transaction_processing", "action_receipt_processing_started",
 	"action_receipt_gas_reward", "receipt_processing", "postponed_receipt", "updated_delayed_receipts",
@@ -113,22 +114,25 @@ func appendCause(b []byte, c *primitives.StateChangeCause) []byte {
 	return append(append(append(b, `"type":"`...), causeNames[c.Kind]...), '"', '}')
 }
 
-// Effect says that something of an account was written in a block (nearcore StateChangeKindView). One stands for each
-// key of the trie, so that an account may occur more than once; nonces of gas keys count for none.
+// Effect says that something of an account was written in a block (nearcore StateChangeKindView).
+// One stands for each key of the trie, so that an account may occur more than once; nonces of gas
+// keys count for none.
 type Effect struct {
 	Kind      ChangeKind // not GasKeyNonceChange
 	AccountID primitives.AccountID
 }
 
-// AppendEffects appends the reply of block_effects. nearcore names the list "changes", the interface specification
-// "block_effects"; clients of either exist, so the reply has both. That of the older name has nearcore's alone.
+// AppendEffects appends the reply of block_effects. nearcore names the list "changes", the
+// interface specification "block_effects"; clients of either exist, so the reply has both. That of
+// the older name has nearcore's alone.
 func AppendEffects(b []byte, block *primitives.Hash, es []Effect) []byte {
 	b = appendEffectList(append(b, `{"block_effects":`...), es)
 	b = AppendHash(append(b, `,"block_hash":`...), block)
 	return append(appendEffectList(append(b, `,"changes":`...), es), '}')
 }
 
-// AppendChangesInBlock appends the reply of EXPERIMENTAL_changes_in_block (nearcore StateChangesKindsView in RpcStateChangesInBlockByTypeResponse).
+// AppendChangesInBlock appends the reply of EXPERIMENTAL_changes_in_block (nearcore
+// StateChangesKindsView in RpcStateChangesInBlockByTypeResponse).
 func AppendChangesInBlock(b []byte, block *primitives.Hash, es []Effect) []byte {
 	b = AppendHash(append(b, `{"block_hash":`...), block)
 	return append(appendEffectList(append(b, `,"changes":`...), es), '}')

@@ -14,8 +14,9 @@ type Ratio struct{ Num, Den int32 }
 // JSONAppender writes its own JSON, keys ascending: package runtime/parameters's RuntimeConfig.
 type JSONAppender interface{ AppendJSON([]byte) []byte }
 
-// ProtocolConfig is the reply of EXPERIMENTAL_protocol_config (nearcore core/chain-configs/src/genesis_config.rs
-// ProtocolConfigView): most values are those of the block's epoch, the rest the genesis's.
+// ProtocolConfig is the reply of EXPERIMENTAL_protocol_config (nearcore
+// core/chain-configs/src/genesis_config.rs ProtocolConfigView): most values are those of the
+// block's epoch, the rest the genesis's.
 type ProtocolConfig struct {
 	ProtocolVersion               primitives.ProtocolVersion
 	GenesisTime                   uint64 // ns since 1970
@@ -105,8 +106,9 @@ func appendShardLayout(b []byte, l primitives.ShardLayout) []byte {
 	return AppendSorted(b, text)
 }
 
-// AppendSorted appends valid JSON with the keys of every object in ascending order and without blanks; numbers and strings stay
-// as they are written. It is for texts that come whole, such as genesis_config; the encoders here sort by construction.
+// AppendSorted appends valid JSON with the keys of every object in ascending order and without
+// blanks; numbers and strings stay as they are written. It is for texts that come whole, such as
+// genesis_config; the encoders here sort by construction.
 func AppendSorted(b []byte, text json.RawMessage) []byte {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {

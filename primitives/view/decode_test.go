@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The readers here turn recorded JSON back into values, so that encoding them again can be compared with what was
-// recorded, byte for byte.
+// The readers here turn recorded JSON back into values, so that encoding them again can be compared
+// with what was recorded, byte for byte.
 
 type chunkHeaderJSON struct {
 	BalanceBurnt      primitives.Balance `json:"balance_burnt"`

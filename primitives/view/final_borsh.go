@@ -8,10 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Nodes tell each other what became of a transaction as they tell clients, but in borsh (nearcore FinalExecutionOutcomeView): without the level, which each
-// finds by its own chain, and of deployed code by its hash alone.
+// Nodes tell each other what became of a transaction as they tell clients, but in borsh (nearcore
+// FinalExecutionOutcomeView): without the level, which each finds by its own chain, and of deployed
+// code by its hash alone.
 
-// AppendFinalOutcomeBorsh appends what another node is told. An error: a failure that has no such form.
+// AppendFinalOutcomeBorsh appends what another node is told. An error: a failure that has no such
+// form.
 func AppendFinalOutcomeBorsh(b []byte, o *FinalOutcome) ([]byte, error) {
 	b = append(b, byte(o.Status.Kind))
 	var err error

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ExecutionLevel says how far a transaction has come: the milestones of wait_until (nearcore TxExecutionStatus).
+// ExecutionLevel says how far a transaction has come: the milestones of wait_until (nearcore
+// TxExecutionStatus).
 type ExecutionLevel byte
 
 // The milestones, each stricter than the one before.
@@ -36,15 +37,17 @@ const (
 	FinalSuccessValue
 )
 
-// FinalStatus is how a transaction ended: the result of the first leaf of its receipts (nearcore FinalExecutionStatus).
+// FinalStatus is how a transaction ended: the result of the first leaf of its receipts (nearcore
+// FinalExecutionStatus).
 type FinalStatus struct {
 	Kind    FinalStatusKind
 	Failure []byte // JSON, of FinalFailure
 	Value   []byte // of FinalSuccessValue
 }
 
-// FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). Without a Transaction it is the level
-// alone: the transaction is not known to be in a block, or its outcome can't be read yet.
+// FinalOutcome is the reply of the tx family (nearcore RpcTransactionResponse). Without a
+// Transaction it is the level alone: the transaction is not known to be in a block, or its outcome
+// can't be read yet.
 type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
@@ -56,7 +59,8 @@ type FinalOutcome struct {
 	Shown       *Shown                // nil: no other reply is made of it
 }
 
-// Shown is the text of a reply that many are told, who all show its receipts, or none does. It is made once.
+// Shown is the text of a reply that many are told, who all show its receipts, or none does. It is
+// made once.
 type Shown struct {
 	once sync.Once
 	text []byte

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ToldTransaction is a transaction as another node tells of it: its view, in which deployed code is a hash alone, and the block that it refers to is missing.
+// ToldTransaction is a transaction as another node tells of it: its view, in which deployed code is
+// a hash alone, and the block that it refers to is missing.
 type ToldTransaction struct {
 	Hash             primitives.Hash
 	Signer, Receiver primitives.AccountID

@@ -12,32 +12,33 @@ type LookupKind byte
 
 // The kinds, with the fields of LookupError that count.
 const (
-	ErrUnknownHeight        LookupKind = iota // Height: the current chain has no block there
-	ErrUnknownBlock                           // Hash: never seen, or collected
-	ErrNotSynced                              // no block is known in full yet
-	ErrGarbageCollected                       // Height, Hash: the state of a block below the tail was asked for
-	ErrUnavailableShard                       // ShardID: its state at the block is not kept, or not tracked
-	ErrUnknownChunk                           // Hash
-	ErrInvalidShard                           // ShardID: not in the block's layout
-	ErrUnknownEpoch                           //
-	ErrNoValidatorInfo                        // the block is not the last of its epoch
-	ErrEpochOutOfBounds                       // Hash: of the epoch
-	ErrUnknownReceipt                         // Hash
-	ErrInconsistentState                      // Shards, ShardID: an outcome's shard is not among the chunks
-	ErrNotConfirmed                           // Hash: no block covers the outcome yet
-	ErrUnknownOutcome                         // Hash: of a transaction or receipt
-	ErrOutcomeShard                           // Hash, ShardID: the outcome's shard is not tracked
-	ErrUnknownTx                              // Hash; Reason, if it is known why no block has it
-	ErrShardNotTracked                        // the transaction can't be checked here
-	ErrTimeout                                // the wait is over; Level says how far the transaction has come
-	ErrSyncing                                // health: the chain is not caught up
-	ErrNoNewBlocks                            // health; Elapsed
-	ErrTooManyRequests                        // the limit of requests that wait is reached
-	ErrNoProof                                // Height: the earliest at which the state can be proven
-	ErrBehind                                 // waits take too long to begin: the node can't keep up with what it is asked
-	ErrRouted                                 // Hash: the transaction can't be checked here, and was passed on
-	ErrContractsUnsupported                   // the call would execute wasm
-	ErrNoRoom                                 // Reason: which limit of the node the transaction does not fit into
+	ErrUnknownHeight     LookupKind = iota // Height: the current chain has no block there
+	ErrUnknownBlock                        // Hash: never seen, or collected
+	ErrNotSynced                           // no block is known in full yet
+	ErrGarbageCollected                    // Height, Hash: the state of a block below the tail was asked for
+	ErrUnavailableShard                    // ShardID: its state at the block is not kept, or not tracked
+	ErrUnknownChunk                        // Hash
+	ErrInvalidShard                        // ShardID: not in the block's layout
+	ErrUnknownEpoch                        //
+	ErrNoValidatorInfo                     // the block is not the last of its epoch
+	ErrEpochOutOfBounds                    // Hash: of the epoch
+	ErrUnknownReceipt                      // Hash
+	ErrInconsistentState                   // Shards, ShardID: an outcome's shard is not among the chunks
+	ErrNotConfirmed                        // Hash: no block covers the outcome yet
+	ErrUnknownOutcome                      // Hash: of a transaction or receipt
+	ErrOutcomeShard                        // Hash, ShardID: the outcome's shard is not tracked
+	ErrUnknownTx                           // Hash; Reason, if it is known why no block has it
+	ErrShardNotTracked                     // the transaction can't be checked here
+	ErrTimeout                             // the wait is over; Level says how far the transaction has come
+	ErrSyncing                             // health: the chain is not caught up
+	ErrNoNewBlocks                         // health; Elapsed
+	ErrTooManyRequests                     // the limit of requests that wait is reached
+	ErrNoProof                             // Height: the earliest at which the state can be proven
+	// waits take too long to begin: the node can't keep up with what it is asked
+	ErrBehind
+	ErrRouted               // Hash: the transaction can't be checked here, and was passed on
+	ErrContractsUnsupported // the call would execute wasm
+	ErrNoRoom               // Reason: which limit of the node the transaction does not fit into
 )
 
 var lookupTexts = [...]string{
@@ -99,8 +100,9 @@ func (e *LookupError) Error() string {
 // Is tells whether target is e's kind.
 func (e *LookupError) Is(target error) bool { return target == e.Kind }
 
-// UnknownTx is the error of a transaction that is in no block since the node has refused or dropped it for that reason. One that is invalid
-// is so for whoever asks; what the node had no room for is unknown to it.
+// UnknownTx is the error of a transaction that is in no block since the node has refused or dropped
+// it for that reason. One that is invalid is so for whoever asks; what the node had no room for is
+// unknown to it.
 func UnknownTx(h primitives.Hash, why error) error {
 	var invalid *primitives.InvalidTxError
 	if errors.As(why, &invalid) {

@@ -9,13 +9,15 @@ import (
 // OriginQuery asks which transaction a receipt comes from.
 type OriginQuery struct {
 	Receipt primitives.Hash
-	// Height and Shard say about where the receipt was made, for receipts that the node does not find by themselves; nil: not said.
+	// Height and Shard say about where the receipt was made, for receipts that the node does not
+	// find by themselves; nil: not said.
 	Height *primitives.Height
 	Shard  *primitives.ShardID
 	Window *uint64 // how many heights around Height to look at; nil: DefaultOriginWindow
 }
 
-// DefaultOriginWindow is how many heights on each side of a hint are looked at (nearcore chain/chain/src/receipt_to_tx.rs).
+// DefaultOriginWindow is how many heights on each side of a hint are looked at (nearcore
+// chain/chain/src/receipt_to_tx.rs).
 const DefaultOriginWindow = 5
 
 // Origin is the transaction that a receipt comes from.

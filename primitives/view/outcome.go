@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// OutcomeProof is an outcome with the block that it is proven in (nearcore ExecutionOutcomeWithIdAndProof). An outcome
-// that is not known yet has an empty BlockHash and StatusUnknown.
+// OutcomeProof is an outcome with the block that it is proven in (nearcore
+// ExecutionOutcomeWithIdAndProof). An outcome that is not known yet has an empty BlockHash and
+// StatusUnknown.
 type OutcomeProof struct {
 	primitives.OutcomeWithID
 	BlockHash primitives.Hash
@@ -60,7 +61,8 @@ func AppendStatus(b []byte, s *primitives.ExecutionStatus) []byte {
 	panic(fmt.Sprintf("view: no JSON form of execution status %d", s.Kind))
 }
 
-// FirstProfileVersion and FirstContractsVersion are the metadata versions that brought these members.
+// FirstProfileVersion and FirstContractsVersion are the metadata versions that brought these
+// members.
 const (
 	FirstProfileVersion   = 2
 	FirstContractsVersion = 4

@@ -55,7 +55,8 @@ type KeyInfo struct {
 	AccessKey primitives.AccessKey
 }
 
-// AppendQueryAccessKeyList appends the reply of view_access_key_list; more: there are others behind the last.
+// AppendQueryAccessKeyList appends the reply of view_access_key_list; more: there are others behind
+// the last.
 func AppendQueryAccessKeyList(b []byte, keys []KeyInfo, more bool, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = appendList(append(b, `,"keys":`...), keys, func(b []byte, k *KeyInfo) []byte {
@@ -77,7 +78,8 @@ func AppendQueryGasKeyNonces(b []byte, nonces []primitives.Nonce, at *At) []byte
 // StateItem is one pair of a contract's state.
 type StateItem struct{ Key, Value []byte }
 
-// StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page; an empty Proof is left out.
+// StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page; an
+// empty Proof is left out.
 type StatePage struct {
 	Items   []StateItem // by key
 	Proof   [][]byte    // trie nodes
@@ -120,8 +122,8 @@ func AppendQueryCall(b, result []byte, logs []string, at *At) []byte {
 	return append(AppendByteNumbers(append(b, `,"result":`...), result), '}')
 }
 
-// AppendQueryError appends the reply that method query gives, as a success, for a missing key or a failed call
-// (nearcore chain/jsonrpc/src/lib.rs process_query_response).
+// AppendQueryError appends the reply that method query gives, as a success, for a missing key or a
+// failed call (nearcore chain/jsonrpc/src/lib.rs process_query_response).
 func AppendQueryError(b []byte, text string, logs []string, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = AppendString(append(b, `,"error":`...), text)

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// realBlocks are blocks of mainnet and testnet that others have published. They are not ours to hand on, and stay beside the checkout.
+// realBlocks are blocks of mainnet and testnet that others have published. They are not ours to
+// hand on, and stay beside the checkout.
 const realBlocks = "../../../shared/data/real/"
 
 // forms are the layouts of a block's header and of its chunks' that are known here.
@@ -39,8 +40,8 @@ var covered = map[string]forms{
 	"sandbox-2.13-pv86-height10":  {primitives.HeaderV6, primitives.ChunkInnerV5},
 }
 
-// older have headers V2 to V4 and chunks V1 to V3, which no chain has that this node can follow. Their outcomes and transactions are looked at,
-// which are as they always were.
+// older have headers V2 to V4 and chunks V1 to V3, which no chain has that this node can follow.
+// Their outcomes and transactions are looked at, which are as they always were.
 var older = []string{
 	"mainnet-34834052", "mainnet-66381607", "mainnet-70834059", "mainnet-75306841", "mainnet-82654651", "mainnet-84423722", "mainnet-93085141",
 	"mainnet-100596707", "mainnet-105089746", "mainnet-105793821", "mainnet-114081912", "mainnet-114158749", "mainnet-115185108", "mainnet-115185109",
@@ -74,8 +75,9 @@ type realBlock struct {
 // looked is what was compared, by kind.
 type looked map[string]int
 
-// TestRealBlocks recomputes what blocks of public networks say of themselves, and writes their JSON again: hashes of blocks and chunks, the five
-// roots, ids of receipts, leaves and paths of outcomes, signatures of transactions and of what is delegated.
+// TestRealBlocks recomputes what blocks of public networks say of themselves, and writes their JSON
+// again: hashes of blocks and chunks, the five roots, ids of receipts, leaves and paths of
+// outcomes, signatures of transactions and of what is delegated.
 func TestRealBlocks(t *testing.T) {
 	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
 	paths, err := filepath.Glob(realBlocks + "blocks/*")
@@ -159,7 +161,8 @@ func (n looked) block(t *testing.T, f forms, text json.RawMessage) {
 	again(t, "block", AppendBlock(nil, j.Author, b), text)
 }
 
-// byHeight is the first protocol version here whose receipts have ids that go with the height of the block; before, with its hash.
+// byHeight is the first protocol version here whose receipts have ids that go with the height of
+// the block; before, with its hash.
 const byHeight = 77
 
 // shards compares what a message has of shards.
@@ -235,7 +238,8 @@ func (n looked) shards(t *testing.T, b *realBlock, f forms, known bool) {
 	}
 }
 
-// transaction holds a signature to the hash that is given: the JSON lacks the block hash, by which it could be computed.
+// transaction holds a signature to the hash that is given: the JSON lacks the block hash, by which
+// it could be computed.
 func (n looked) transaction(t *testing.T, text json.RawMessage) {
 	t.Helper()
 	var j struct {
@@ -313,7 +317,8 @@ func (n looked) receipt(t *testing.T, text json.RawMessage) {
 	again(t, "receipt", AppendReceipt(nil, r), text)
 }
 
-// action reads one, writes it again, and verifies what is delegated; nil: its JSON has not all of it, or does not say what its code was.
+// action reads one, writes it again, and verifies what is delegated; nil: its JSON has not all of
+// it, or does not say what its code was.
 func (n looked) action(t *testing.T, text json.RawMessage) primitives.Action {
 	t.Helper()
 	if string(text) == `"CreateAccount"` {
@@ -391,8 +396,9 @@ func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 	return a
 }
 
-// TestRealEpochs verifies the approvals in headers of five epochs of mainnet by their validators, and that each names the validators of the next. The
-// headers are V4, which is none of those that are known here, so their own hashes are not looked at.
+// TestRealEpochs verifies the approvals in headers of five epochs of mainnet by their validators,
+// and that each names the validators of the next. The headers are V4, which is none of those that
+// are known here, so their own hashes are not looked at.
 func TestRealEpochs(t *testing.T) {
 	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
 	type header struct {
@@ -520,7 +526,8 @@ func differences(path string, got, want any) (out []string) {
 	return nil
 }
 
-// plainNames makes of a client's names what they were: heightIncluded is height_included, and of a time that has lost its last digits the text.
+// plainNames makes of a client's names what they were: heightIncluded is height_included, and of a
+// time that has lost its last digits the text.
 func plainNames(t *testing.T, text []byte) []byte {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// recordings are chains made by neard (nearcore f0c7706f1): the whole ones where they are present, and always the sample,
-// lines of native, four, storm and reshard chosen so that every action, change, cause and kickout occurs.
+// recordings are chains made by neard (nearcore f0c7706f1): the whole ones where they are present,
+// and always the sample, lines of native, four, storm and reshard chosen so that every action,
+// change, cause and kickout occurs.
 func eachLine(t *testing.T, each func(*testing.T, []byte)) {
 	whole := os.Getenv("TROUPE_DATA")
 	if whole == "" {
@@ -103,8 +104,8 @@ func TestRecordedViews(t *testing.T) {
 	})
 }
 
-// checkTransaction compares the transaction, its outcomes, and the receipts that can be told from it: the first one,
-// which has its actions.
+// checkTransaction compares the transaction, its outcomes, and the receipts that can be told from
+// it: the first one, which has its actions.
 func checkTransaction(t *testing.T, l *line) {
 	tx := new(primitives.SignedTransaction)
 	if err := borsh.Unmarshal(decodeTx(t, l.SignedTx), tx); err != nil {

@@ -5,8 +5,8 @@ import "github.com/troupe-chain/troupe/primitives"
 // RefKind says how a request names its block.
 type RefKind byte
 
-// The ways (nearcore core/primitives/src/types.rs BlockReference). The finalities are those of the RPC: "optimistic",
-// "near-final", "final"; the checkpoints "genesis" and "earliest_available".
+// The ways (nearcore core/primitives/src/types.rs BlockReference). The finalities are those of the
+// RPC: "optimistic", "near-final", "final"; the checkpoints "genesis" and "earliest_available".
 const (
 	RefOptimistic RefKind = iota // the head
 	RefNearFinal                 // the head's last block with Doomslug finality
@@ -80,8 +80,8 @@ type EpochRef struct {
 	Block BlockRef // RefHeight or RefHash
 }
 
-// OutcomeRef names an outcome to be proven to a light client: that of a transaction, found by its signer, or of a
-// receipt, found by its receiver.
+// OutcomeRef names an outcome to be proven to a light client: that of a transaction, found by its
+// signer, or of a receipt, found by its receiver.
 type OutcomeRef struct {
 	ID      primitives.Hash
 	Account primitives.AccountID
@@ -89,7 +89,8 @@ type OutcomeRef struct {
 	Head    primitives.Hash // what the light client knows
 }
 
-// SendTx asks to put a transaction into the pool and to answer when it has come as far as WaitUntil.
+// SendTx asks to put a transaction into the pool and to answer when it has come as far as
+// WaitUntil.
 type SendTx struct {
 	Tx        *primitives.SignedTransaction
 	WaitUntil ExecutionLevel

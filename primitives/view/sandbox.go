@@ -127,7 +127,8 @@ func (r *Reorganised) AppendJSON(b []byte) []byte {
 	return r.At.AppendMembers(append(b, `],`...))
 }
 
-// Mine says how many blocks are to be made: so many, or until a transaction and all receipts that follow from it have run.
+// Mine says how many blocks are to be made: so many, or until a transaction and all receipts that
+// follow from it have run.
 type Mine struct {
 	Blocks uint64
 	Until  *primitives.Hash
@@ -141,7 +142,8 @@ type Fork struct {
 	URL     string
 	ChainID string
 	At      // the pinned block
-	// Live are accounts that follow the other chain, LiveAt the block that they show; Cut those at which nothing of it shows.
+	// Live are accounts that follow the other chain, LiveAt the block that they show; Cut those at
+	// which nothing of it shows.
 	Live, Cut []primitives.AccountID
 	LiveAt    *At
 

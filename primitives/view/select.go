@@ -34,8 +34,9 @@ type ChangesRequest struct {
 	Accounts []primitives.AccountID // of all but SingleAccessKeyChanges
 	Keys     []AccountKey           // of SingleAccessKeyChanges
 	Prefix   []byte                 // of DataChanges
-	// Max is how many bytes of JSON the changes may come to, at the least that they can; 0: any number. An account that is named
-	// twice is shown twice, as by neard, so that a short request may ask for very much.
+	// Max is how many bytes of JSON the changes may come to, at the least that they can; 0: any
+	// number. An account that is named twice is shown twice, as by neard, so that a short request
+	// may ask for very much.
 	Max int
 	// Size is set by Select: about how many bytes of JSON the changes come to.
 	Size int
@@ -50,8 +51,8 @@ const maxStorageKey = 1 << 14
 // minChange is a lower bound of the JSON of a change without its values.
 const minChange = 64
 
-// TrieKeys calls each for every stretch of the block's changes that r wants, in the order of the reply: one key of the
-// trie (exact), or all that begin with it.
+// TrieKeys calls each for every stretch of the block's changes that r wants, in the order of the
+// reply: one key of the trie (exact), or all that begin with it.
 func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	for i := range r.Keys {
 		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)
@@ -73,8 +74,8 @@ func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	}
 }
 
-// Select returns the changes that r wants from all changes of a block: those of all its shards, merged, by ascending key. It
-// fails with ErrTooLarge as soon as there are too many.
+// Select returns the changes that r wants from all changes of a block: those of all its shards,
+// merged, by ascending key. It fails with ErrTooLarge as soon as there are too many.
 func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error) {
 	var out []Change
 	var failed error
@@ -102,8 +103,9 @@ func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error)
 	return out, failed
 }
 
-// AppendKeyChanges decodes the writes to one key and appends them. Keys that are no part of an account add nothing, nor
-// does the deletion of a gas key's nonce, which always goes with that of the key.
+// AppendKeyChanges decodes the writes to one key and appends them. Keys that are no part of an
+// account add nothing, nor does the deletion of a gas key's nonce, which always goes with that of
+// the key.
 func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) {
 	key, err := primitives.ParseTrieKey(k.Key)
 	if err != nil {

@@ -34,7 +34,8 @@ func trieKey(c *Change) (key, value []byte) {
 	return key, value
 }
 
-// TestSelectRecorded puts the recorded changes of each block into the form that storage has, and takes them out again.
+// TestSelectRecorded puts the recorded changes of each block into the form that storage has, and
+// takes them out again.
 func TestSelectRecorded(t *testing.T) {
 	kinds := map[string]ChangesKind{"account_changes": AccountChanges, "all_access_key_changes": AllAccessKeyChanges,
 		"contract_code_changes": ContractCodeChanges, "data_changes": DataChanges}
@@ -96,8 +97,8 @@ func TestSelectRecorded(t *testing.T) {
 	})
 }
 
-// TestSelectMax: an account that is named again and again is shown so, as by neard, until it is too much; then nothing is selected at
-// length, and prefixes that no key can have cost nothing.
+// TestSelectMax: an account that is named again and again is shown so, as by neard, until it is too
+// much; then nothing is selected at length, and prefixes that no key can have cost nothing.
 func TestSelectMax(t *testing.T) {
 	code := make([]byte, 30_000)
 	block := []primitives.KeyChanges{{Key: primitives.AppendCodeKey(nil, "a.near"), Changes: []primitives.StateChange{{Value: code}}}}

@@ -32,7 +32,8 @@ type Simulation struct {
 	Complete bool // false: receipts were left when the blocks ran out
 }
 
-// AppendSimulation appends the reply of EXPERIMENTAL_tx_status with a member "simulation" behind the others.
+// AppendSimulation appends the reply of EXPERIMENTAL_tx_status with a member "simulation" behind
+// the others.
 func AppendSimulation(b []byte, s *Simulation) []byte {
 	b = AppendFinalOutcome(b, &s.FinalOutcome, true)
 	b = AppendHash(append(b[:len(b)-1], `,"simulation":{"block_hash":`...), &s.At.Hash)

@@ -2,8 +2,8 @@ package view
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// What follows tells how long replies will be, about and before they are written: what users can make long counts, all else is one
-// of these, bytes of JSON.
+// What follows tells how long replies will be, about and before they are written: what users can
+// make long counts, all else is one of these, bytes of JSON.
 const (
 	jsonAction  = 300
 	jsonReceipt = 700

@@ -200,7 +200,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestInnerActionsAreRaw shows the forms that differ between views and the actions inside delegates.
+// TestInnerActionsAreRaw shows the forms that differ between views and the actions inside
+// delegates.
 func TestInnerActionsAreRaw(t *testing.T) {
 	for _, c := range []struct {
 		action primitives.Action

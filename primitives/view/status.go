@@ -9,7 +9,8 @@ import (
 // Order says how the members of an object stand.
 type Order bool
 
-// The two orders: replies to POST sort their keys, replies to GET keep the order of nearcore's structs.
+// The two orders: replies to POST sort their keys, replies to GET keep the order of nearcore's
+// structs.
 const (
 	Sorted      Order = false
 	StructOrder Order = true
@@ -18,8 +19,8 @@ const (
 // Version says what is running.
 type Version struct{ Version, Build, Commit, Compiler string }
 
-// Status is the reply of status (nearcore StatusResponse). All members that nearcore may leave null are given, as
-// clients refuse null in some; only those of a validator may be missing.
+// Status is the reply of status (nearcore StatusResponse). All members that nearcore may leave null
+// are given, as clients refuse null in some; only those of a validator may be missing.
 type Status struct {
 	Version               Version
 	ChainID               string
@@ -33,10 +34,15 @@ type Status struct {
 	NodePublicKey         primitives.PublicKey
 	UptimeSeconds         int64
 	GenesisHash           primitives.Hash
-	Mocked                []string  // host functions that tell contracts of a sandbox of good signatures only; the member is there only if there are any
-	Progress              *Progress // nil: the node is not behind. nearcore has no such thing; the member is there only if it is set
-	Halted                *Halted   // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
-	Replica               *Replica  // nil: the node is no replica. As with Halted
+	// host functions that tell contracts of a sandbox of good signatures only; the member is there
+	// only if there are any
+	Mocked []string
+	// nil: the node is not behind. nearcore has no such thing; the member is there only if it is
+	// set
+	Progress *Progress
+	// nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
+	Halted  *Halted
+	Replica *Replica // nil: the node is no replica. As with Halted
 }
 
 // Replica says how far a replica is behind its writer.
@@ -105,7 +111,8 @@ type SyncInfo struct {
 	EpochStartHeight    primitives.Height
 }
 
-// AppendNodeStatus appends the reply of status, in either order. Older clients read is_slashed of validators; it is false.
+// AppendNodeStatus appends the reply of status, in either order. Older clients read is_slashed of
+// validators; it is false.
 func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	if order == StructOrder {
 		return appendStatusStruct(b, s)
@@ -209,7 +216,8 @@ func appendOptionText(b []byte, text string) []byte {
 	return AppendString(b, text)
 }
 
-// NetworkInfo is the reply of network_info (nearcore chain/jsonrpc-primitives/src/types/network_info.rs).
+// NetworkInfo is the reply of network_info (nearcore
+// chain/jsonrpc-primitives/src/types/network_info.rs).
 type NetworkInfo struct {
 	ActivePeers         []Peer
 	PeerMaxCount        uint32
@@ -232,15 +240,16 @@ type KnownProducer struct {
 	PeerID    primitives.PublicKey
 }
 
-// AppendNetworkInfoView appends what detailed_debug_status has of a node without peers (nearcore NetworkInfoView).
+// AppendNetworkInfoView appends what detailed_debug_status has of a node without peers (nearcore
+// NetworkInfoView).
 func AppendNetworkInfoView(b []byte, n *NetworkInfo) []byte {
 	b = appendUint(append(b, `{"peer_max_count":`...), n.PeerMaxCount)
 	b = appendUint(append(b, `,"num_connected_peers":`...), uint64(len(n.ActivePeers)))
 	return append(b, `,"connected_peers":[],"known_producers":[],"tier1_accounts_keys":[],"tier1_accounts_data":[],"tier1_connections":[]}`...)
 }
 
-// AppendNetworkInfo appends the reply of network_info, in either order. The members of known producers stand in the same
-// order in both.
+// AppendNetworkInfo appends the reply of network_info, in either order. The members of known
+// producers stand in the same order in both.
 func AppendNetworkInfo(b []byte, n *NetworkInfo, order Order) []byte {
 	active := uint64(len(n.ActivePeers))
 	if order == StructOrder {

@@ -28,26 +28,31 @@ var TopicNames = []string{"blocks", "transactions", "outcomes", "events", "messa
 // Subscription is what a subscriber wants to be told.
 type Subscription struct {
 	Topic Topic
-	// Finality says how far blocks must be: RefOptimistic, RefNearFinal or RefFinal. Transactions are told of optimistic blocks; their
-	// milestones say what is final.
+	// Finality says how far blocks must be: RefOptimistic, RefNearFinal or RefFinal. Transactions
+	// are told of optimistic blocks; their milestones say what is final.
 	Finality        RefKind
 	Account         primitives.AccountID
 	Hashes          []primitives.Hash // of TopicTransactions, in place of an account
 	Standard, Event string            // of TopicEvents; empty: all
 	Of              *ShardFilter      // of TopicMessages; nil: all shards
-	Inside          bool              // of TopicMessages: the subscriber is in this process, and makes the texts that he wants by Notice.Make
-	Texts           *atomic.Bool      // with Inside: set when he makes one
-	// After is where a subscriber has been told everything; nil: he begins with what comes next, or at the height From.
+	// of TopicMessages: the subscriber is in this process, and makes the texts that he wants by
+	// Notice.Make
+	Inside bool
+	Texts  *atomic.Bool // with Inside: set when he makes one
+	// After is where a subscriber has been told everything; nil: he begins with what comes next, or
+	// at the height From.
 	After *Cursor
 	From  *primitives.Height
-	// Lag is how many blocks a subscriber who was at the tip may fall behind while his sink has no room.
+	// Lag is how many blocks a subscriber who was at the tip may fall behind while his sink has no
+	// room.
 	Lag uint64
 	// Address is whose turn it is where many read the past; zero: of this process.
 	Address [16]byte
 }
 
-// ShardFilter says which shards a message shows: those with one of the ids, and those that one of the accounts belongs to in the block's
-// layout. The others look as nearcore shows those that a node does not track.
+// ShardFilter says which shards a message shows: those with one of the ids, and those that one of
+// the accounts belongs to in the block's layout. The others look as nearcore shows those that a
+// node does not track.
 type ShardFilter struct {
 	Shards   []primitives.ShardUID
 	Accounts []primitives.AccountID
@@ -61,7 +66,8 @@ func (f *ShardFilter) Has(layout primitives.ShardLayout, id primitives.ShardID) 
 	return slices.ContainsFunc(f.Accounts, func(a primitives.AccountID) bool { return layout.ShardOf(a) == id })
 }
 
-// Cursor is a place in what subscribers are told: behind item Index of a block, or behind all of it.
+// Cursor is a place in what subscribers are told: behind item Index of a block, or behind all of
+// it.
 type Cursor struct {
 	At
 	Index int // WholeBlock: behind all of it
@@ -83,17 +89,20 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 	return append(b, '}')
 }
 
-// Notice is one thing that a subscriber is told: JSON members, the first of which is his cursor behind it. It is shared by those who are
-// told the same, and only read.
+// Notice is one thing that a subscriber is told: JSON members, the first of which is his cursor
+// behind it. It is shared by those who are told the same, and only read.
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
-	Make   func() ([]byte, error) // of Subscription.Inside, in place of Body: the message itself; nil: this is another notice
+	// of Subscription.Inside, in place of Body: the message itself; nil: this is another notice
+	Make func() ([]byte, error)
 }
 
-// Sink takes what a subscriber is told. Its methods never wait and may be called from any goroutine.
+// Sink takes what a subscriber is told. Its methods never wait and may be called from any
+// goroutine.
 type Sink interface {
-	// Offer takes a notice; false: there is no room for it now. It comes from one goroutine at a time, and not behind End.
+	// Offer takes a notice; false: there is no room for it now. It comes from one goroutine at a
+	// time, and not behind End.
 	Offer(*Notice) bool
 	// WhenRoom calls f once, when there is room again.
 	WhenRoom(f func())

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Validators is the reply of validators (nearcore EpochValidatorInfo). Fishermen no longer exist; their lists are empty.
+// Validators is the reply of validators (nearcore EpochValidatorInfo). Fishermen no longer exist;
+// their lists are empty.
 type Validators struct {
 	EpochHeight      uint64
 	EpochStartHeight primitives.Height
@@ -17,7 +18,8 @@ type Validators struct {
 	PrevRewards      []Reward // by ascending account
 }
 
-// CurrentValidator is a validator of the epoch with its record (nearcore CurrentEpochValidatorInfo).
+// CurrentValidator is a validator of the epoch with its record (nearcore
+// CurrentEpochValidatorInfo).
 type CurrentValidator struct {
 	AccountID                      primitives.AccountID
 	PublicKey                      primitives.PublicKey
@@ -48,7 +50,8 @@ type Reward struct {
 	Amount    primitives.Balance
 }
 
-// KickoutKind is the variant of a kickout's reason, by its borsh tag (nearcore core/primitives/src/types.rs:1253).
+// KickoutKind is the variant of a kickout's reason, by its borsh tag (nearcore
+// core/primitives/src/types.rs:1253).
 type KickoutKind byte
 
 // The reasons.

@@ -14,8 +14,8 @@ const (
 	maxDeletionUsage = 10_000
 )
 
-// maxGasKeyBurn is what the gas keys of a deleted account, or a deleted gas key, may hold: it is burnt (nearcore
-// GasKeyInfo::MAX_BALANCE_TO_BURN).
+// maxGasKeyBurn is what the gas keys of a deleted account, or a deleted gas key, may hold: it is
+// burnt (nearcore GasKeyInfo::MAX_BALANCE_TO_BURN).
 var maxGasKeyBurn = primitives.NEAR(1)
 
 // BalanceRefund is a receipt that pays tokens back, without an id.
@@ -23,7 +23,8 @@ func BalanceRefund(to primitives.AccountID, amount primitives.Balance) *primitiv
 	return refund(to, primitives.SystemAccount, primitives.ZeroED25519Key, amount)
 }
 
-// GasRefund is a receipt that pays unused gas back to the one who bought it, or to the key, without an id.
+// GasRefund is a receipt that pays unused gas back to the one who bought it, or to the key, without
+// an id.
 func GasRefund(signer primitives.AccountID, key primitives.PublicKey, amount primitives.Balance) *primitives.Receipt {
 	return refund(signer, signer, key, amount)
 }
@@ -180,8 +181,9 @@ func (x *Execution) deleteAccount(a *primitives.DeleteAccount) (*failure, error)
 	return nil, nil
 }
 
-// contractUsage is what of the account's storage usage is its contract: its own code, or the reference to a global one.
-// From 85 on the reference counts too when an account is deleted (FixDeleteAccountGlobalContractStorageUsage).
+// contractUsage is what of the account's storage usage is its contract: its own code, or the
+// reference to a global one. From 85 on the reference counts too when an account is deleted
+// (FixDeleteAccountGlobalContractStorageUsage).
 func (x *Execution) contractUsage() (uint64, error) {
 	if x.Account.Contract.Kind == primitives.ContractLocal {
 		return x.State.CodeLen(x.Receipt.ReceiverID)
@@ -189,7 +191,8 @@ func (x *Execution) contractUsage() (uint64, error) {
 	return x.Account.Contract.IdentifierUsage(), nil
 }
 
-// stake sets the validator stake: a raise is locked at once, a cut returned when epochs have passed.
+// stake sets the validator stake: a raise is locked at once, a cut returned when epochs have
+// passed.
 func (x *Execution) stake(a *primitives.Stake) *failure {
 	id, acc := x.Receipt.ReceiverID, &x.Account
 	rest, ok := acc.Amount.Sub(a.Stake.SaturatingSub(acc.Locked))

@@ -36,7 +36,8 @@ func TestVectorA59(t *testing.T) {
 	}
 }
 
-// TestVectorA58: nearcore runtime/runtime/src/receipt_manager.rs:767-830: 10 Ggas, calls of a static gas and a weight.
+// TestVectorA58: nearcore runtime/runtime/src/receipt_manager.rs:767-830: 10 Ggas, calls of a
+// static gas and a weight.
 func TestVectorA58(t *testing.T) {
 	type call struct {
 		static primitives.Gas

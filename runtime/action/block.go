@@ -17,7 +17,8 @@ type Block struct {
 	Timestamp   uint64             // ns since 1970
 	GasPrice    primitives.Balance // next_gas_price of the previous block
 	RandomValue primitives.Hash    // of this block
-	// MinimumStake is the least stake that an action may set: seat price over divisor of the next epoch.
+	// MinimumStake is the least stake that an action may set: seat price over divisor of the next
+	// epoch.
 	MinimumStake primitives.Balance
 	// Stakes are the validators of the current epoch; contracts ask for them.
 	Stakes Stakes

@@ -22,8 +22,8 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is left is given to the calls that asked for a share, also if this call failed: it is not refunded then, as
-	// failures are refunded by what is burnt.
+	// What is left is given to the calls that asked for a share, also if this call failed: it is
+	// not refunded then, as failures are refunded by what is burnt.
 	given, err := ext.distribute(a.Gas - min(out.GasUsed, a.Gas))
 	if err != nil {
 		return nil, err
@@ -57,13 +57,15 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	return nil, nil
 }
 
-// contract finds the hash of the code that the account runs, and the trie key where it should stand; a nil key means that
-// it has none (nearcore contract_code.rs RuntimeContractIdentifier::resolve).
+// contract finds the hash of the code that the account runs, and the trie key where it should
+// stand; a nil key means that it has none (nearcore contract_code.rs
+// RuntimeContractIdentifier::resolve).
 func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
 	return ContractOf(x.State, x.Block.ChainID, x.Receipt.ReceiverID, &x.Account.Contract)
 }
 
-// ContractOf returns the hash of the code that an account's contract is, and the key in the state where it stands; nil: it has none.
+// ContractOf returns the hash of the code that an account's contract is, and the key in the state
+// where it stands; nil: it has none.
 func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountID, c *primitives.AccountContract) (hash primitives.Hash, key []byte, err error) {
 	if c.Kind == primitives.ContractNone {
 		return hash, nil, nil

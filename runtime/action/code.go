@@ -51,8 +51,8 @@ func (x *Execution) useGlobal(id *primitives.GlobalContractID) (*failure, error)
 	return nil, nil
 }
 
-// deployGlobal burns for the storage and sends the code on its way, to this shard first. The nonce is taken at once, so
-// that no two distributions share one.
+// deployGlobal burns for the storage and sends the code on its way, to this shard first. The nonce
+// is taken at once, so that no two distributions share one.
 func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, error) {
 	id := x.Receipt.ReceiverID
 	cost := fees.GlobalDeployBurn(x.Block.Config, len(a.Code))
@@ -83,9 +83,9 @@ func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, 
 	return nil, nil
 }
 
-// stateInit creates or initialises a deterministic account. Only the missing part of the deposit is kept; the actor stays
-// the predecessor, so that nothing after it in the receipt can take the account over
-// (nearcore deterministic_account_id.rs).
+// stateInit creates or initialises a deterministic account. Only the missing part of the deposit is
+// kept; the actor stays the predecessor, so that nothing after it in the receipt can take the
+// account over (nearcore deterministic_account_id.rs).
 func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, error) {
 	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
 	if !x.Exists {

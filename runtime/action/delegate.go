@@ -19,8 +19,8 @@ type delegate struct {
 	signature        primitives.Signature
 }
 
-// delegate turns what the inner sender signed into a receipt, paid for by the relayer, who signed the transaction
-// (nearcore actions.rs apply_delegate_action).
+// delegate turns what the inner sender signed into a receipt, paid for by the relayer, who signed
+// the transaction (nearcore actions.rs apply_delegate_action).
 func (x *Execution) delegate(d *delegate) (*failure, error) {
 	if !x.Block.verify(d.signature, d.hash, d.key) {
 		return &failure{Tag: primitives.ActionDelegateInvalidSignature}, nil
@@ -75,7 +75,8 @@ func keyFailure(e primitives.InvalidAccessKeyError) *failure {
 	return &failure{Tag: primitives.ActionDelegateAccessKeyError, AccessKey: &e}
 }
 
-// useDelegateKey checks the sender's key and takes the nonce (nearcore validate_delegate_action_key).
+// useDelegateKey checks the sender's key and takes the nonce (nearcore
+// validate_delegate_action_key).
 func (x *Execution) useDelegateKey(d *delegate) (*failure, error) {
 	handle := d.key.Handle()
 	var key primitives.AccessKey

@@ -56,8 +56,8 @@ type Execution struct {
 // failure is how an action that fails is told from a fatal error.
 type failure = primitives.ActionErrorKind
 
-// Run reads the receiver's account and runs the actions until one fails. The account is not written. An error means that
-// the chunk cannot be applied.
+// Run reads the receiver's account and runs the actions until one fails. The account is not
+// written. An error means that the chunk cannot be applied.
 func (x *Execution) Run() (err error) {
 	x.Actor = x.Receipt.PredecessorID
 	base := fees.NewReceiptExec(x.Block.Config)
@@ -214,7 +214,8 @@ func (x *Execution) addUsage(n uint64) error {
 // subUsage subtracts from the account's storage usage, which stays at least 0.
 func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
 
-// checkExistence tells whether the receiver may be missing, or be there (nearcore actions.rs check_account_existence).
+// checkExistence tells whether the receiver may be missing, or be there (nearcore actions.rs
+// check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
 	switch a.(type) {
@@ -227,7 +228,8 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 		}
 		return nil
 	case *primitives.Transfer:
-		// A refund creates nothing: it is free. Any other action beside it might take the account over.
+		// A refund creates nothing: it is free. Any other action beside it might take the account
+		// over.
 		if x.Exists || len(x.Body.Actions) == 1 && x.Receipt.PredecessorID != primitives.SystemAccount && x.implicit() {
 			return nil
 		}
@@ -259,7 +261,8 @@ func (x *Execution) implicit() bool {
 	}
 }
 
-// checkPermission tells whether the actor may do a to the account (nearcore actions.rs check_actor_permissions).
+// checkPermission tells whether the actor may do a to the account (nearcore actions.rs
+// check_actor_permissions).
 func (x *Execution) checkPermission(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
 	switch a.(type) {

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// External is the world of one call: the state of its account, and the promises it makes (nearcore ext.rs RuntimeExt).
-// Errors are the state's and make the chunk impossible to apply, but for the ones named.
+// External is the world of one call: the state of its account, and the promises it makes (nearcore
+// ext.rs RuntimeExt). Errors are the state's and make the chunk impossible to apply, but for the
+// ones named.
 type External struct {
 	State *state.TrieUpdate
 
@@ -28,7 +29,8 @@ type External struct {
 	weights  []weighted
 }
 
-// NewExternal is the world of a call whose receipt starts now, or that no receipt makes: of a view, or of a test.
+// NewExternal is the world of a call whose receipt starts now, or that no receipt makes: of a view,
+// or of a test.
 func NewExternal(b *Block, u *state.TrieUpdate, account primitives.AccountID, actionHash primitives.Hash) *External {
 	x := new(External)
 	x.begin(b, u, account, actionHash)
@@ -39,7 +41,8 @@ func (x *External) begin(b *Block, u *state.TrieUpdate, account primitives.Accou
 	*x = External{State: u, block: b, account: account, actionHash: actionHash, receiptStart: u.UpperBound()}
 }
 
-// Made is what the call has promised so far, and which yields it answered. They stay the External's.
+// Made is what the call has promised so far, and which yields it answered. They stay the
+// External's.
 func (x *External) Made() ([]*Promise, []Resume) { return x.promises, x.resumes }
 
 // What a contract can do wrong here; the VM has nearcore's names for it.
@@ -49,7 +52,8 @@ var (
 	ErrEntryExists  = errors.New("data entry exists already")
 )
 
-// NodeCount is how many nodes and values of the trie an access paid for: seen in this chunk for the first time, and again.
+// NodeCount is how many nodes and values of the trie an access paid for: seen in this chunk for the
+// first time, and again.
 type NodeCount struct{ Touched, Cached uint64 }
 
 func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash, paid bool) {
@@ -64,9 +68,9 @@ func (x *External) dataKey(key []byte) []byte {
 	return primitives.AppendContractDataKey(make([]byte, 0, 2+len(x.account)+len(key)), x.account, key)
 }
 
-// Read returns an entry's value. pay is asked to pay for its n bytes before it is read; its error is returned. Nodes are not to
-// be paid for: those of the lookup are not counted, and the value only says in n whether it was looked at before, unless it was
-// written in this chunk.
+// Read returns an entry's value. pay is asked to pay for its n bytes before it is read; its error
+// is returned. Nodes are not to be paid for: those of the lookup are not counted, and the value
+// only says in n whether it was looked at before, unless it was written in this chunk.
 func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
 	k := x.dataKey(key)
 	ref, found, err := x.State.Find(k)
@@ -86,9 +90,9 @@ func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, fou
 // Has tells whether there is an entry; no nodes are counted.
 func (x *External) Has(key []byte) (bool, error) { return x.State.Contains(x.dataKey(key)) }
 
-// Write sets an entry and returns the old value, nil if there was none. pay is asked to pay for an old value of n bytes
-// before anything is written; its error is returned, and then nothing is to be paid for nodes. Else the counts are to be paid
-// after it.
+// Write sets an entry and returns the old value, nil if there was none. pay is asked to pay for an
+// old value of n bytes before anything is written; its error is returned, and then nothing is to be
+// paid for nodes. Else the counts are to be paid after it.
 func (x *External) Write(key, value []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	k := x.dataKey(key)
 	if old, n, err = x.replace(k, pay); err != nil {
@@ -136,8 +140,8 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 // (limits' PerReceiptStorageProofSizeLimit).
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
 
-// ProofStart is the bound that this limit counts from: now, when the call starts, or where the receipt's first action
-// started in versions that count a receipt's calls together.
+// ProofStart is the bound that this limit counts from: now, when the call starts, or where the
+// receipt's first action started in versions that count a receipt's calls together.
 func (x *External) ProofStart() uint64 {
 	if x.block.Config.Version.Has(parameters.EnforcePerReceiptStorageProofLimit) {
 		return x.receiptStart
@@ -199,7 +203,8 @@ func (x *External) Yield() (index int, data primitives.Hash) {
 	return len(x.promises) - 1, data
 }
 
-// YieldWithID is Yield with an id of the contract's choice; ok is false if that is taken, also earlier in this call.
+// YieldWithID is Yield with an id of the contract's choice; ok is false if that is taken, also
+// earlier in this call.
 func (x *External) YieldWithID(id primitives.Hash) (index int, ok bool, err error) {
 	taken, err := x.State.HasYieldID(x.account, id)
 	if taken || err != nil {
@@ -234,7 +239,8 @@ func (x *External) ResumeByID(id primitives.Hash, payload []byte) (ok bool, err 
 	return x.Resume(data, payload)
 }
 
-// Append adds an action to a promise and returns its index there; ErrReceiptIndex. The promise owns the action.
+// Append adds an action to a promise and returns its index there; ErrReceiptIndex. The promise owns
+// the action.
 func (x *External) Append(promise int, a primitives.Action) (int, error) {
 	p, err := x.promise(promise)
 	if err != nil {
@@ -244,7 +250,8 @@ func (x *External) Append(promise int, a primitives.Action) (int, error) {
 	return len(p.Actions) - 1, nil
 }
 
-// AppendCall is Append of a call that gets a share of the gas that is left at the end, if weight is not 0.
+// AppendCall is Append of a call that gets a share of the gas that is left at the end, if weight is
+// not 0.
 func (x *External) AppendCall(promise int, a *primitives.FunctionCall, weight uint64) error {
 	if _, err := x.Append(promise, a); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// oneEntry is a trie with one value under every key but those that end in "none". It writes down what is asked of it.
+// oneEntry is a trie with one value under every key but those that end in "none". It writes down
+// what is asked of it.
 type oneEntry struct {
 	state.Trie
 	asked *[]string
@@ -36,8 +37,9 @@ func (t oneEntry) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 	return append(path, state.Visit{Hash: primitives.Hash{1}, Len: 50}, state.Visit{Hash: primitives.Hash{2}, Len: 60}), v, found, err
 }
 
-// TestPay: where an access asks to be paid is consensus, for what was done before stays done if the gas ends there. Always after the
-// entry is found, never where there is none, before its value is read, counted or changed.
+// TestPay: where an access asks to be paid is consensus, for what was done before stays done if the
+// gas ends there. Always after the entry is found, never where there is none, before its value is
+// read, counted or changed.
 func TestPay(t *testing.T) {
 	broke := errors.New("no gas")
 	block := &Block{Config: parameters.MustGet(parameters.June(86))}
@@ -78,7 +80,8 @@ func TestPay(t *testing.T) {
 			if _, err := x.Has([]byte(c.key)); err != nil {
 				t.Fatal(err)
 			}
-			if changed := len(asked) == 0; changed != (c.changed && wantErr == nil) { // what was written is not looked up in the trie
+			// what was written is not looked up in the trie
+			if changed := len(asked) == 0; changed != (c.changed && wantErr == nil) {
 				t.Errorf("%s, paid %v: changed is %v", c.name, pays, changed)
 			}
 			if wantErr == nil || c.name == "read" { // the nodes on the way are seen, paid or not

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// keyUsage is the storage that an access key takes: its id in the trie, its record, and a fixed part, in bytes.
+// keyUsage is the storage that an access key takes: its id in the trie, its record, and a fixed
+// part, in bytes.
 func keyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uint64 {
 	var buf [512]byte
 	return uint64(handleLen) + uint64(len(k.AppendBorsh(buf[:0]))) + f.NumExtraBytesRecord
@@ -22,7 +23,8 @@ func gasKeyUsage(f *parameters.Fees, handleLen int, k *primitives.AccessKey) uin
 	return rows*(uint64(handleLen)+2+8+f.NumExtraBytesRecord) + keyUsage(f, handleLen, k)
 }
 
-// addKey adds an access key or gas key. Nonces start above those that any earlier key of the same name can have used.
+// addKey adds an access key or gas key. Nonces start above those that any earlier key of the same
+// name can have used.
 func (x *Execution) addKey(a *primitives.AddKey) (*failure, error) {
 	id, handle := x.Receipt.ReceiverID, a.PublicKey.Handle()
 	var old primitives.AccessKey

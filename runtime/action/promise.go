@@ -30,8 +30,8 @@ type weighted struct {
 	weight uint64
 }
 
-// distribute gives unused gas to the calls that asked for a share, by weight; the last one also gets the remainder. It
-// returns what was given: all or nothing.
+// distribute gives unused gas to the calls that asked for a share, by weight; the last one also
+// gets the remainder. It returns what was given: all or nothing.
 func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
 	var sum primitives.Balance // u128
 	for i := range x.weights {
@@ -70,8 +70,9 @@ func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitiv
 	return primitives.Gas(q.Quo(q, sum.Big()).Uint64())
 }
 
-// finish turns the promises of a successful call into receipts, and queues timeouts of yields. Reading the queue's
-// indices is recorded for every successful call (nearcore function_call.rs:168).
+// finish turns the promises of a successful call into receipts, and queues timeouts of yields.
+// Reading the queue's indices is recorded for every successful call (nearcore
+// function_call.rs:168).
 func (x *External) finish(e *Execution) error {
 	indices, err := x.State.YieldIndices()
 	if err != nil {

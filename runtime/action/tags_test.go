@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// alienAction is what an action of a later version would be to code that was not told of it; alienBody the same of receipts.
+// alienAction is what an action of a later version would be to code that was not told of it;
+// alienBody the same of receipts.
 type alienAction struct{ primitives.Action }
 
 type alienBody struct{ primitives.ReceiptBody }
@@ -94,8 +95,9 @@ func refusal(f func()) (text string) {
 	return ""
 }
 
-// TestEveryTagThroughEverySwitch: each action that this protocol has passes every door, and one that it has not passes none:
-// to forget a new action anywhere ends the node in place of making tokens, keys or rights of nothing.
+// TestEveryTagThroughEverySwitch: each action that this protocol has passes every door, and one
+// that it has not passes none: to forget a new action anywhere ends the node in place of making
+// tokens, keys or rights of nothing.
 func TestEveryTagThroughEverySwitch(t *testing.T) {
 	all := known()
 	for tag, a := range all {
@@ -152,7 +154,8 @@ func TestEveryReceiptThroughEverySwitch(t *testing.T) {
 	}
 }
 
-// TestUnknownKindsPanic: a kind of contract or of outcome that nobody knows is in no hash, no fee and no reply.
+// TestUnknownKindsPanic: a kind of contract or of outcome that nobody knows is in no hash, no fee
+// and no reply.
 func TestUnknownKindsPanic(t *testing.T) {
 	contract := primitives.AccountContract{Kind: 4}
 	outcome := primitives.OutcomeWithID{Outcome: primitives.Outcome{Status: primitives.ExecutionStatus{Kind: 9}}}

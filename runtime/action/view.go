@@ -15,12 +15,13 @@ type View struct {
 	Args      []byte
 	Gas       primitives.Gas // all that it may burn
 	Interrupt func() error   // as Call's
-	// Short ends the run once it is clear that it takes long: with ErrNotReady where code is not compiled yet, with ErrLong where it
-	// burns more than ShortGas.
+	// Short ends the run once it is clear that it takes long: with ErrNotReady where code is not
+	// compiled yet, with ErrLong where it burns more than ShortGas.
 	Short bool
 }
 
-// ShortGas is what a short view burns at most: 5 ms at the worst of the host functions, 1.5 ms of instructions.
+// ShortGas is what a short view burns at most: 5 ms at the worst of the host functions, 1.5 ms of
+// instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
 // Errors of a short view.
@@ -31,11 +32,13 @@ var (
 
 // Preparer is a VM that compiles.
 type Preparer interface {
-	// Ready tells whether code is compiled for a config, so that calling it does not begin with that.
+	// Ready tells whether code is compiled for a config, so that calling it does not begin with
+	// that.
 	Ready(code primitives.Hash, w *parameters.Wasm) bool
 }
 
-// ViewParts is the memory that a view runs in. It may be used again, and its zero is what holds on to nothing.
+// ViewParts is the memory that a view runs in. It may be used again, and its zero is what holds on
+// to nothing.
 type ViewParts struct {
 	x        Execution
 	receipt  primitives.Receipt
@@ -45,9 +48,10 @@ type ViewParts struct {
 	call     Call
 }
 
-// Run runs the method on a state that a block left; found is false if there is no such account. b is that block, but for
-// RandomValue, which is the root of the state. What comes of the call is in the outcome; u is not to be used after it, and parts, in which
-// it runs, may be used for another (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
+// Run runs the method on a state that a block left; found is false if there is no such account. b
+// is that block, but for RandomValue, which is the root of the state. What comes of the call is in
+// the outcome; u is not to be used after it, and parts, in which it runs, may be used for another
+// (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
 func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOutcome, found bool, err error) {
 	*parts = ViewParts{}
 	x := &parts.x

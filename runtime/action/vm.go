@@ -10,19 +10,22 @@ import (
 
 // VM runs contracts. Calls of one VM may come from several goroutines.
 type VM interface {
-	// Call runs a method. What the contract does to the state and which promises it makes goes through x. The error is one
-	// of those that make the chunk impossible to apply; whatever a contract can cause is in the outcome.
+	// Call runs a method. What the contract does to the state and which promises it makes goes
+	// through x. The error is one of those that make the chunk impossible to apply; whatever a
+	// contract can cause is in the outcome.
 	Call(c *Call, x *External) (CallOutcome, error)
 }
 
-// Warmer is a VM that compiles code before it is called. Warm does not wait, keeps nothing of code, and only makes later calls
-// faster. Submitters take turns; submitter is the account that wants the code, empty: nobody's.
+// Warmer is a VM that compiles code before it is called. Warm does not wait, keeps nothing of code,
+// and only makes later calls faster. Submitters take turns; submitter is the account that wants the
+// code, empty: nobody's.
 type Warmer interface {
 	Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) (done <-chan struct{})
 }
 
-// Hastener is a VM that compiles code before a block calls it, and as soon as for the call. Hasten returns when that is done or has failed,
-// of which the call says more. Safe for use by many goroutines.
+// Hastener is a VM that compiles code before a block calls it, and as soon as for the call. Hasten
+// returns when that is done or has failed, of which the call says more. Safe for use by many
+// goroutines.
 type Hastener interface {
 	Preparer
 	Precompile(code []byte, w *parameters.Wasm)
@@ -61,16 +64,18 @@ type Call struct {
 	RandomSeed      primitives.Hash
 	OutputReceivers []primitives.AccountID // who gets the result; none unless the call is the last action
 
-	// View: nothing may be changed, and functions that have no meaning fail. PrepaidGas is all that the call may burn.
+	// View: nothing may be changed, and functions that have no meaning fail. PrepaidGas is all that
+	// the call may burn.
 	View bool
 	// Brief: the outcome needs no Profile and no Compute, which go into blocks.
 	Brief bool
-	// Interrupt, if not nil, is asked before each host function; its error ends the call and is returned. Views have one: they
-	// must not take for ever, and no block depends on them.
+	// Interrupt, if not nil, is asked before each host function; its error ends the call and is
+	// returned. Views have one: they must not take for ever, and no block depends on them.
 	Interrupt func() error
 }
 
-// CallOutcome is how a call ended (nearcore VMOutcome). Of a failed call only gas, compute, logs and profile count.
+// CallOutcome is how a call ended (nearcore VMOutcome). Of a failed call only gas, compute, logs
+// and profile count.
 type CallOutcome struct {
 	Err          *primitives.FunctionCallError
 	Cause        error  // the VM's own form of Err, of which the chain keeps the text; nil if there is none
@@ -86,7 +91,8 @@ type CallOutcome struct {
 	Subsidized   primitives.Balance     // 1 yoctoNEAR deposits that the contract did not have
 }
 
-// Unchanged is the outcome of a call that does nothing and burns nothing: the deposit is the account's.
+// Unchanged is the outcome of a call that does nothing and burns nothing: the deposit is the
+// account's.
 func (c *Call) Unchanged() CallOutcome {
 	balance, _ := c.Balance.Add(c.Deposit) // checked before the call
 	return CallOutcome{Balance: balance, StorageUsage: c.StorageUsage}
@@ -108,7 +114,8 @@ func CompareCosts(a, b primitives.CostEntry) int {
 	return strings.Compare(a.Cost, b.Cost)
 }
 
-// MergeProfiles adds profile p to sum, both sorted by category and cost, and returns sum; sums saturate, since profiles count in nothing.
+// MergeProfiles adds profile p to sum, both sorted by category and cost, and returns sum; sums
+// saturate, since profiles count in nothing.
 func MergeProfiles(sum, p []primitives.CostEntry) []primitives.CostEntry {
 	for _, e := range p {
 		i, found := slices.BinarySearchFunc(sum, e, CompareCosts)

@@ -2,15 +2,16 @@ package action
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Hashes of the wallet contract of ETH-implicit accounts (nearcore runtime/near-wallet-contract). New accounts point at
-// global code; accounts from before that hold a short local code, "near" and the hash of a wallet in base58, which stands
-// for the chain's global wallet.
+// Hashes of the wallet contract of ETH-implicit accounts (nearcore runtime/near-wallet-contract).
+// New accounts point at global code; accounts from before that hold a short local code, "near" and
+// the hash of a wallet in base58, which stands for the chain's global wallet.
 var (
 	walletMainnet  = mustHash("2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4")
 	walletTestnet  = mustHash("3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn")
 	walletLocalnet = mustHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
 
-	// legacyWallets are the hashes of the short codes: mainnet, testnet, testnet before protocol 71, all other chains.
+	// legacyWallets are the hashes of the short codes: mainnet, testnet, testnet before protocol
+	// 71, all other chains.
 	legacyWallets = [...]primitives.Hash{
 		shortWallet("5j8XPMMKMn5cojVs4qQ65dViGtgMHgrfNtJgrC18X8Qw"),
 		shortWallet("BL1PtbXR6CeP39LXZTVfTNap2dxruEdaWZVxptW6NufU"),
@@ -54,7 +55,8 @@ func isLegacyWallet(h primitives.Hash) bool {
 	return false
 }
 
-// GlobalCodeOf is the global code that an account with the contract runs; ok is false if it runs its own, or none.
+// GlobalCodeOf is the global code that an account with the contract runs; ok is false if it runs
+// its own, or none.
 func GlobalCodeOf(chainID string, id primitives.AccountID, c *primitives.AccountContract) (global primitives.GlobalContractID, ok bool) {
 	if c.Kind == primitives.ContractLocal && id.Kind() == primitives.EthImplicitAccount && isLegacyWallet(c.Hash) {
 		return primitives.GlobalContractID{Hash: EthWalletHash(chainID)}, true

@@ -125,7 +125,8 @@ func TestVectorA71(t *testing.T) {
 		n := newPair(t)
 		mustSucceed(t, n.do(alice, gasKeyOf(gas, 2)))
 		for range 2 {
-			mustSucceed(t, n.doTo(bob, alice, &primitives.TransferToGasKey{PublicKey: gas, Deposit: primitives.Yocto(1_000_000)})) // by anyone
+			// by anyone
+			mustSucceed(t, n.doTo(bob, alice, &primitives.TransferToGasKey{PublicKey: gas, Deposit: primitives.Yocto(1_000_000)}))
 		}
 		if got := n.accessKey(alice, gas).GasKey.Balance; got != primitives.Yocto(2_000_000) {
 			t.Errorf("balance = %v, want 2000000", got)
@@ -225,8 +226,8 @@ func TestVectorA71(t *testing.T) {
 	})
 }
 
-// TestGasKeyTransaction is nearcore's tests/apply.rs test_apply_gas_key_transaction: the key pays for gas, the account for
-// deposits, one row advances.
+// TestGasKeyTransaction is nearcore's tests/apply.rs test_apply_gas_key_transaction: the key pays
+// for gas, the account for deposits, one row advances.
 func TestGasKeyTransaction(t *testing.T) {
 	n := newPair(t)
 	key := testKey("gas_key")
@@ -272,8 +273,9 @@ func TestGasKeyTransaction(t *testing.T) {
 	if got, _, _ := n.view(alice).GasKeyNonce(alice, key.PublicKey().Handle(), 1); got != start+2 {
 		t.Errorf("row = %d, want %d", got, start+2)
 	}
-	// Where the compute of sending is not its gas, a transaction that becomes a receipt counts the compute, one that fails for
-	// its deposits the gas (nearcore core/primitives/src/transaction.rs:739 failed_with_gas_burnt).
+	// Where the compute of sending is not its gas, a transaction that becomes a receipt counts the
+	// compute, one that fails for its deposits the gas (nearcore
+	// core/primitives/src/transaction.rs:739 failed_with_gas_burnt).
 	cfg := *n.cfg
 	cfg.Fees.Action[parameters.ActionTransfer].SendNotSIR.Compute += 7
 	n.cfg = &cfg
@@ -387,7 +389,8 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// TestCreateAccount covers nearcore's actions.rs tests of who may create what, and the implicit kinds.
+// TestCreateAccount covers nearcore's actions.rs tests of who may create what, and the implicit
+// kinds.
 func TestCreateAccount(t *testing.T) {
 	const nearImplicit = "0011223344556677889900112233445566778899001122334455667788990011"
 	for _, tt := range []struct {
@@ -444,7 +447,8 @@ func TestCreateAccount(t *testing.T) {
 	}
 }
 
-// TestCallWithoutVM: what needs no execution fails as it always does; the rest says that there is no VM.
+// TestCallWithoutVM: what needs no execution fails as it always does; the rest says that there is
+// no VM.
 func TestCallWithoutVM(t *testing.T) {
 	n := newPair(t)
 	call := func(method string) primitives.Action {

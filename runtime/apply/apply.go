@@ -159,8 +159,8 @@ func (c *chunk) count(gas primitives.Gas, compute parameters.Compute) error {
 // full tells whether no further receipt may be started.
 func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded() }
 
-// receipts runs local, delayed and incoming receipts as long as there is room, and delays the others. The queue comes
-// before what arrives now.
+// receipts runs local, delayed and incoming receipts as long as there is room, and delays the
+// others. The queue comes before what arrives now.
 func (c *chunk) receipts() error {
 	for i, r := range c.local { // their transactions were validated
 		if i%c.window.most == 0 {
@@ -327,9 +327,10 @@ func (c *chunk) close() error {
 	return nil
 }
 
-// finishMissing ends the application of a missing chunk: the new state root replaces that of the old chunk extra, whose
-// other fields are carried on. Congestion info and requests are repeated here; gas, burnt balance, outcomes and the
-// proposed split of the result are zero and mean nothing.
+// finishMissing ends the application of a missing chunk: the new state root replaces that of the
+// old chunk extra, whose other fields are carried on. Congestion info and requests are repeated
+// here; gas, burnt balance, outcomes and the proposed split of the result are zero and mean
+// nothing.
 func (c *chunk) finishMissing() (*Result, error) {
 	if err := c.close(); err != nil {
 		return nil, err
@@ -346,7 +347,8 @@ func (c *chunk) finishMissing() (*Result, error) {
 	return c.res, nil
 }
 
-// lastProposals keeps the last proposal of each account, the last made first (nearcore lib.rs:2617).
+// lastProposals keeps the last proposal of each account, the last made first (nearcore
+// lib.rs:2617).
 func lastProposals(all []primitives.ValidatorStake) []primitives.ValidatorStake {
 	var out []primitives.ValidatorStake
 	seen := make(map[primitives.AccountID]bool, len(all))

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// scheduleBandwidth runs the scheduler, which every shard does alike in every block, also if its chunk is missing.
+// scheduleBandwidth runs the scheduler, which every shard does alike in every block, also if its
+// chunk is missing.
 func (c *chunk) scheduleBandwidth() error {
 	in := c.in
 	var prev bandwidth.State
@@ -36,8 +37,9 @@ func (c *chunk) scheduleBandwidth() error {
 	return nil
 }
 
-// makeRequests asks for what the buffers would need, shard by shard. The buffer towards the shard's parent counts in
-// front: its receipts go to the children. An unsplit shard may be its own parent and is then counted twice, as upstream.
+// makeRequests asks for what the buffers would need, shard by shard. The buffer towards the shard's
+// parent counts in front: its receipts go to the children. An unsplit shard may be its own parent
+// and is then counted twice, as upstream.
 func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	values := c.params.Values()
 	most := values[len(values)-1]
@@ -70,8 +72,8 @@ func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
 	return out, nil
 }
 
-// groupSizes yields the sizes of the groups in the buffer towards a shard. If they do not account for all its receipts one
-// of the largest size stands for them.
+// groupSizes yields the sizes of the groups in the buffer towards a shard. If they do not account
+// for all its receipts one of the largest size stands for them.
 func (c *chunk) groupSizes(shard primitives.ShardID, yield func(uint64) bool) error {
 	n := c.buffers.To(shard).Len()
 	if n == 0 {

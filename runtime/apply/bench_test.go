@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BenchmarkTransfers applies chunks of native transfers between accounts of one shard, Zipf 1.0; a transfer is a transaction,
-// its receipt and a refund. Signatures were checked before. Setup is outside the measured time.
+// BenchmarkTransfers applies chunks of native transfers between accounts of one shard, Zipf 1.0; a
+// transfer is a transaction, its receipt and a refund. Signatures were checked before. Setup is
+// outside the measured time.
 func BenchmarkTransfers(b *testing.B) {
 	for _, accounts := range []int{1000, 100_000, 1_000_000} {
 		for name, par := range map[string]Par{"serial": nil, "parallel": goPar} {
@@ -23,8 +24,8 @@ func BenchmarkTransfers(b *testing.B) {
 	}
 }
 
-// chunkTransfers is about what a chunk of 1 PGas holds. With many accounts the limit of the state proof comes first: then
-// chunks are made smaller until nothing has to wait, as a producer would.
+// chunkTransfers is about what a chunk of 1 PGas holds. With many accounts the limit of the state
+// proof comes first: then chunks are made smaller until nothing has to wait, as a producer would.
 const chunkTransfers = 1400
 
 func benchTransfers(b *testing.B, accounts int, par Par) {
@@ -94,7 +95,8 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "transfers/s")
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(total), "us/transfer")
 	b.ReportMetric(float64(total)/float64(chunks), "transfers/chunk")
-	// What all threads used says more than the clock on a busy machine, and the best chunks more than the mean.
+	// What all threads used says more than the clock on a busy machine, and the best chunks more
+	// than the mean.
 	slices.Sort(cpu)
 	b.ReportMetric(cpu[len(cpu)/2], "cpu-us/transfer")
 	b.ReportMetric(cpu[len(cpu)/10], "cpu-us-p10/transfer")
@@ -115,7 +117,8 @@ func zipf(rng *rand.Rand, n int) func() int {
 	}
 }
 
-// benchName is made when it is needed: a million strings in memory would only be work for the collector.
+// benchName is made when it is needed: a million strings in memory would only be work for the
+// collector.
 func benchName(i int) primitives.AccountID {
 	return primitives.AccountID(fmt.Sprintf("account%06d.near", i))
 }

@@ -235,8 +235,8 @@ func TestGroupOutgoing(t *testing.T) {
 	}
 }
 
-// groupOutgoing sorts receipts by the shards they go to, one group for each shard of the layout, by index; the order
-// within a group is kept (nearcore chain/chain/src/chain.rs:4054).
+// groupOutgoing sorts receipts by the shards they go to, one group for each shard of the layout, by
+// index; the order within a group is kept (nearcore chain/chain/src/chain.rs:4054).
 func groupOutgoing(l primitives.ShardLayout, receipts []*primitives.Receipt) ([]Outgoing, error) {
 	out := make([]Outgoing, l.NumShards())
 	for i, id := range l.ShardIDs() {

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// The tests of this file have the numbers of nearcore's runtime/runtime/src/tests/apply.rs at f0c7706f1.
+// The tests of this file have the numbers of nearcore's runtime/runtime/src/tests/apply.rs at
+// f0c7706f1.
 
 var smallTransfer = primitives.NEAR(10_000)
 
@@ -50,7 +51,8 @@ func transferGas(c *parameters.RuntimeConfig) primitives.Gas {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec.Gas + c.Fees.Fee(parameters.ActionTransfer).Exec.Gas
 }
 
-// TestDelayedAllAtOnce: a limit of 1 gas runs one receipt a chunk (apply.rs:250, 296), and what waits is counted (2702).
+// TestDelayedAllAtOnce: a limit of 1 gas runs one receipt a chunk (apply.rs:250, 296), and what
+// waits is counted (2702).
 func TestDelayedAllAtOnce(t *testing.T) {
 	const count = 10
 	for _, refunds := range []bool{false, true} {
@@ -134,12 +136,14 @@ func TestDelayedAdjustableLimit(t *testing.T) {
 func freeConfig() *parameters.RuntimeConfig {
 	c := *parameters.MustGet(parameters.June(86))
 	c.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
-	c.Fees.StorageAmountPerByte, c.MinGasPurchasePrice = primitives.Balance{}, primitives.Balance{} // else there are refunds
+	// else there are refunds
+	c.Fees.StorageAmountPerByte, c.MinGasPurchasePrice = primitives.Balance{}, primitives.Balance{}
 	c.Fees.Action[parameters.ActionNewActionReceipt].Exec = parameters.Cost{Gas: 1000, Compute: 1000}
 	return &c
 }
 
-// TestDelayedLocal: local receipts run before the queue, and the queue before what arrives (apply.rs:568).
+// TestDelayedLocal: local receipts run before the queue, and the queue before what arrives
+// (apply.rs:568).
 func TestDelayedLocal(t *testing.T) {
 	n := newPair(t)
 	n.cfg, n.limit = freeConfig(), 3000
@@ -189,7 +193,8 @@ func TestDelayedLocal(t *testing.T) {
 	}
 }
 
-// TestDelayedModel compares the queue with a list: what runs in a chunk, in order, with any limit and any parallelism.
+// TestDelayedModel compares the queue with a list: what runs in a chunk, in order, with any limit
+// and any parallelism.
 func TestDelayedModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	n := newPair(t)
@@ -265,7 +270,8 @@ func (v priced) Call(c *action.Call, _ *action.External) (action.CallOutcome, er
 	return o, nil
 }
 
-// removing is a VM whose calls remove an entry that is not there; a removal counts as 2000 bytes before anything is read.
+// removing is a VM whose calls remove an entry that is not there; a removal counts as 2000 bytes
+// before anything is read.
 type removing struct{}
 
 func (removing) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
@@ -313,8 +319,8 @@ func TestComputeLimit(t *testing.T) {
 	}
 }
 
-// TestProofStop: with a soft limit of 300 bytes the first call runs and the second waits; code is no part of the proof
-// (apply.rs:1441).
+// TestProofStop: with a soft limit of 300 bytes the first call runs and the second waits; code is
+// no part of the proof (apply.rs:1441).
 func TestProofStop(t *testing.T) {
 	n := newPair(t)
 	n.cfg = freeConfig()
@@ -340,8 +346,8 @@ func TestProofStop(t *testing.T) {
 	}
 }
 
-// TestProofStopModel: whether a receipt runs depends on what those before it read, however many come after it, and in
-// parallel as one by one.
+// TestProofStopModel: whether a receipt runs depends on what those before it read, however many
+// come after it, and in parallel as one by one.
 func TestProofStopModel(t *testing.T) {
 	accounts := make([]primitives.AccountID, 24)
 	for i := range accounts {
@@ -404,8 +410,8 @@ func TestProofStopModel(t *testing.T) {
 	}
 }
 
-// TestBurnPrice: gas is burnt at the lower of the receipt's and the block's price; what was paid more comes back
-// (apply.rs:786, 830, with AccountCostIncrease).
+// TestBurnPrice: gas is burnt at the lower of the receipt's and the block's price; what was paid
+// more comes back (apply.rs:786, 830, with AccountCostIncrease).
 func TestBurnPrice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		price   func(primitives.Balance) primitives.Balance
@@ -435,7 +441,8 @@ func TestBurnPrice(t *testing.T) {
 	}
 }
 
-// TestBuffering: receipts to a congested shard are held back, and leave as congestion ends (apply.rs:2751).
+// TestBuffering: receipts to a congested shard are held back, and leave as congestion ends
+// (apply.rs:2751).
 func TestBuffering(t *testing.T) {
 	layout, err := primitives.NewShardLayoutV2([]primitives.AccountID{alice, bob}, []primitives.ShardID{0, 1, 2}, nil)
 	if err != nil {
@@ -502,7 +509,8 @@ func TestBuffering(t *testing.T) {
 	}
 }
 
-// TestEmptyChunkChangesTheRoot: the bandwidth scheduler's state moves with every block (apply.rs:2669).
+// TestEmptyChunkChangesTheRoot: the bandwidth scheduler's state moves with every block
+// (apply.rs:2669).
 func TestEmptyChunkChangesTheRoot(t *testing.T) {
 	n := newPair(t)
 	before := n.shards[0].trie.Root()

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// nearcore test-loop-tests/src/tests/deploy_compute_cost.rs: compiling is bounded by the compute of a chunk.
+// nearcore test-loop-tests/src/tests/deploy_compute_cost.rs: compiling is bounded by the compute of
+// a chunk.
 
 func TestDeployCompute(t *testing.T) {
 	for _, test := range []struct {
@@ -37,8 +38,8 @@ func TestDeployCompute(t *testing.T) {
 	}
 }
 
-// TestDistributionCompute is deploy_compute_cost.rs:124: a chunk whose limit is what one distribution of 1,000 bytes takes has
-// room for one.
+// TestDistributionCompute is deploy_compute_cost.rs:124: a chunk whose limit is what one
+// distribution of 1,000 bytes takes has room for one.
 func TestDistributionCompute(t *testing.T) {
 	n := newPair(t)
 	n.limit = 20_250_000_000_000

@@ -25,9 +25,10 @@ func distribution(id primitives.GlobalContractID, code string, nonce uint64) *pr
 	}
 }
 
-// TestGlobalCodeInItsChunk: a call sees the global code that a distribution before it in the same chunk brought: nearcore
-// compiles it into the cache that calls look into first (global_contracts.rs:216, wasmtime_runner/mod.rs
-// with_compiled_and_loaded). A stale distribution brings nothing.
+// TestGlobalCodeInItsChunk: a call sees the global code that a distribution before it in the same
+// chunk brought: nearcore compiles it into the cache that calls look into first
+// (global_contracts.rs:216, wasmtime_runner/mod.rs with_compiled_and_loaded). A stale distribution
+// brings nothing.
 func TestGlobalCodeInItsChunk(t *testing.T) {
 	byAlice := primitives.GlobalContractID{Account: alice}
 	byHash := primitives.GlobalContractID{Hash: primitives.HashBytes([]byte("hashed"))}

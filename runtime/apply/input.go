@@ -23,8 +23,8 @@ type Input struct {
 	Block  action.Block
 	Layout primitives.ShardLayout // of the block's epoch
 
-	// NewChunk is false if the chunk is missing in this block: then only validators' accounts and the bandwidth scheduler
-	// change the state. GasLimit is the chunk header's.
+	// NewChunk is false if the chunk is missing in this block: then only validators' accounts and
+	// the bandwidth scheduler change the state. GasLimit is the chunk header's.
 	NewChunk bool
 	GasLimit primitives.Gas
 
@@ -36,41 +36,46 @@ type Input struct {
 
 	Transactions []Transaction
 	Incoming     []*primitives.Receipt // in the order of OrderIncoming
-	// Patch is what a sandbox writes into the state behind all else, of accounts of this shard. It needs a new chunk.
+	// Patch is what a sandbox writes into the state behind all else, of accounts of this shard. It
+	// needs a new chunk.
 	Patch []genesis.Record
 	// Signature checks transactions; nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
-	// Recording, if not nil, is an empty one of the trie's whose memory is used again; the result returns it.
+	// Recording, if not nil, is an empty one of the trie's whose memory is used again; the result
+	// returns it.
 	Recording state.Recording
 
-	// Par runs receipts of different receivers at the same time; nil: one by one. With Par, the functions and interfaces in
-	// Block are called by several goroutines.
+	// Par runs receipts of different receivers at the same time; nil: one by one. With Par, the
+	// functions and interfaces in Block are called by several goroutines.
 	Par    Par
 	window windowSizes
 }
 
-// ShardCongestion is a shard's congestion info with how many chunks it has missed: block height less height_included.
+// ShardCongestion is a shard's congestion info with how many chunks it has missed: block height
+// less height_included.
 type ShardCongestion struct {
 	Shard  primitives.ShardID
 	Info   primitives.CongestionInfo
 	Missed uint64
 }
 
-// Transaction is a transaction of the chunk, with what the chain says of the block it refers to: known, an ancestor and
-// not too old. If not, its outcome is Expired.
+// Transaction is a transaction of the chunk, with what the chain says of the block it refers to:
+// known, an ancestor and not too old. If not, its outcome is Expired.
 type Transaction struct {
 	*primitives.SignedTransaction
 	Valid bool
 }
 
-// ValidatorUpdate is what the first block of an epoch does to validators' accounts. Accounts of other shards are ignored.
+// ValidatorUpdate is what the first block of an epoch does to validators' accounts. Accounts of
+// other shards are ignored.
 type ValidatorUpdate struct {
-	// Stakes holds, for every account that changes stake in the epochs of the previous block, the next and the one after,
-	// the maximum over the three.
+	// Stakes holds, for every account that changes stake in the epochs of the previous block, the
+	// next and the one after, the maximum over the three.
 	Stakes  []AccountAmount
 	Rewards []AccountAmount // of the finished epoch, as the epoch after the next records them
-	// LastProposals are the chunk header's prev_validator_proposals, or a missing chunk's last chunk extra's.
+	// LastProposals are the chunk header's prev_validator_proposals, or a missing chunk's last
+	// chunk extra's.
 	LastProposals []primitives.ValidatorStake
 	Treasury      primitives.AccountID
 }
@@ -109,7 +114,8 @@ type Processed struct {
 // Origin names what made a receipt: a transaction or another receipt.
 type Origin struct{ Receipt, Parent primitives.Hash }
 
-// Resume is a resume without data that the chunk made for a yield that has timed out. The yield is Account's, and waits for DataID.
+// Resume is a resume without data that the chunk made for a yield that has timed out. The yield is
+// Account's, and waits for DataID.
 type Resume struct {
 	Receipt primitives.Hash
 	Account primitives.AccountID
@@ -143,9 +149,10 @@ type Result struct {
 	Recording         state.Recording
 	Accesses          []state.CodeAccess // code that was called and is in no recording
 	Processed         []Processed
-	// Origins are of the receipts made here that the chunk's outcomes and outgoing receipts do not lead to: those that had to wait, in the
-	// queue or in a buffer, and distributions of global code that another one made, which has no outcome. Resumes lacks them, too: their
-	// parents are the yields.
+	// Origins are of the receipts made here that the chunk's outcomes and outgoing receipts do not
+	// lead to: those that had to wait, in the queue or in a buffer, and distributions of global
+	// code that another one made, which has no outcome. Resumes lacks them, too: their parents are
+	// the yields.
 	Origins       []Origin
 	Resumes       []Resume
 	YieldTimeouts []state.YieldTimeout // that were taken off the queue

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// net is a chain without blocks: every step applies one chunk of each shard and carries the receipts over.
+// net is a chain without blocks: every step applies one chunk of each shard and carries the
+// receipts over.
 type net struct {
 	t      testing.TB
 	layout primitives.ShardLayout

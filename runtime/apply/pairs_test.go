@@ -19,10 +19,12 @@ import (
 
 const pairsFile = "testdata/pairs.md"
 
-// pairsOut writes what the rules predict over the tables of pairsFile; what it says of codes is written by hand.
+// pairsOut writes what the rules predict over the tables of pairsFile; what it says of codes is
+// written by hand.
 var pairsOut = flag.Bool("pairs", false, "write the tables of "+pairsFile+" again")
 
-// pairTable is testdata/pairs.md: codes with the error that they stand for, and for each place and two actions a cell.
+// pairTable is testdata/pairs.md: codes with the error that they stand for, and for each place and
+// two actions a cell.
 type pairTable struct {
 	head  string // all before the tables
 	codes map[string]string
@@ -75,8 +77,8 @@ func readPairs(t *testing.T) *pairTable {
 	return p
 }
 
-// cell names how a list of actions ended: "ok" with what the last one returned, which action failed with what ("-": the
-// receipt, behind the last), or "x" and why nobody may send such a list.
+// cell names how a list of actions ended: "ok" with what the last one returned, which action failed
+// with what ("-": the receipt, behind the last), or "x" and why nobody may send such a list.
 func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionError, invalid *primitives.ActionsValidationError) string {
 	code := func(name string) string {
 		if c, ok := p.codes[name]; ok {
@@ -102,8 +104,9 @@ func (p *pairTable) cell(at refmodel.Place, value []byte, e *primitives.ActionEr
 	return "- " + code(name)
 }
 
-// TestPairs: every two actions in one receipt and in one transaction, from and to accounts of each kind: how they end is what
-// testdata/pairs.md says, whose codes name the lines of nearcore, and what internal/refmodel says.
+// TestPairs: every two actions in one receipt and in one transaction, from and to accounts of each
+// kind: how they end is what testdata/pairs.md says, whose codes name the lines of nearcore, and
+// what internal/refmodel says.
 func TestPairs(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {
@@ -211,7 +214,8 @@ func (p *pairTable) sent(base *net, at refmodel.Place, actions []primitives.Acti
 		return p.cell(at, nil, nil, e.InvalidTx.Actions)
 	}
 	if at.From != at.To {
-		// The delegates of a pair are for the height at which a receipt comes; it has a block more here.
+		// The delegates of a pair are for the height at which a receipt comes; it has a block more
+		// here.
 		results = n.step()
 	}
 	return p.ended(at, findOutcome(n.t, results, o.ReceiptIDs[0]))

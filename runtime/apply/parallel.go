@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Receipts mostly touch one account. So the next ones are run ahead of their turn on forks of the state, those of one
-// receiver one after the other on the same fork, others at the same time. In their turn they are adopted if nothing that they
-// read has changed since; else they run again. Limits, the order of commits, recorded reads and everything that receipts
-// send are accounted for in their turn only, so the result is that of the serial order.
+// Receipts mostly touch one account. So the next ones are run ahead of their turn on forks of the
+// state, those of one receiver one after the other on the same fork, others at the same time. In
+// their turn they are adopted if nothing that they read has changed since; else they run again.
+// Limits, the order of commits, recorded reads and everything that receipts send are accounted for
+// in their turn only, so the result is that of the serial order.
 
 const (
 	defaultWindow = 1024 // receipts that are run ahead
@@ -20,7 +21,8 @@ const (
 	batch         = 16   // about how many receipts one call of Par gets
 )
 
-// windowSizes are how many receipts are run ahead, and from how many on. Tests choose them; results do not depend on them.
+// windowSizes are how many receipts are run ahead, and from how many on. Tests choose them; results
+// do not depend on them.
 type windowSizes struct{ most, least int }
 
 func (w windowSizes) orDefault() windowSizes {
@@ -82,18 +84,19 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	})
 }
 
-// boundedApart tells whether a config lets work run apart: whether a node of the trie was seen before shows in profiles only, as
-// both prices are the same (see adopt), and work that met the limit of a receipt's recorded state also passed the chunk's
-// soft limit, at which Span.End tells that it cannot be adopted.
+// boundedApart tells whether a config lets work run apart: whether a node of the trie was seen
+// before shows in profiles only, as both prices are the same (see adopt), and work that met the
+// limit of a receipt's recorded state also passed the chunk's soft limit, at which Span.End tells
+// that it cannot be adopted.
 func boundedApart(c *parameters.RuntimeConfig) bool {
 	e := &c.Wasm.Ext
 	return e[parameters.ExtTouchingTrieNode] == e[parameters.ExtReadCachedTrieNode] &&
 		c.Witness.MainStorageProofSizeSoftLimit <= c.Wasm.Limits.PerReceiptStorageProofSizeLimit
 }
 
-// share deals receipts out to calls of about batch receipts each, those of one receiver to the same call and in their
-// order; the same for any number of workers. A receiver of more than half of the work is left
-// out: while its receipts run one after the other the others would wait for them.
+// share deals receipts out to calls of about batch receipts each, those of one receiver to the same
+// call and in their order; the same for any number of workers. A receiver of more than half of the
+// work is left out: while its receipts run one after the other the others would wait for them.
 func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
 	callOf := make(map[primitives.AccountID]int, len(list))
 	popular := majority(list)
@@ -116,8 +119,9 @@ func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt
 	return calls
 }
 
-// majority is the receiver of more than half of the work; empty: there is none. What is more than half is what is left when each
-// takes away as much as it is of the others (Boyer and Moore), if it is that much, too.
+// majority is the receiver of more than half of the work; empty: there is none. What is more than
+// half is what is left when each takes away as much as it is of the others (Boyer and Moore), if it
+// is that much, too.
 func majority(list []*primitives.Receipt) (id primitives.AccountID) {
 	left, all := 0, 0
 	for _, r := range list {
@@ -152,7 +156,8 @@ func weight(r *primitives.Receipt) int {
 	return 1
 }
 
-// independent tells whether a receipt is worth running ahead: those that are known to touch what all share are not.
+// independent tells whether a receipt is worth running ahead: those that are known to touch what
+// all share are not.
 func independent(r *primitives.Receipt) bool {
 	switch body := r.Body.(type) {
 	case *primitives.DataReceipt:
@@ -176,7 +181,8 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 	m := &a.out.outcome.Metadata
 	profile, correct := m.Profile, true
 	if more := c.moved(a); more != 0 {
-		// A call that ran out of gas need not have paid for all that it touched, so its profile cannot be corrected.
+		// A call that ran out of gas need not have paid for all that it touched, so its profile
+		// cannot be corrected.
 		correct = false
 		if a.out.outcome.Status.Kind != primitives.StatusFailure {
 			profile, correct = c.retouched(m.Profile, more)
@@ -199,8 +205,9 @@ func (c *chunk) moved(a *ahead) int64 {
 	return c.u.Retouched(&a.span)
 }
 
-// retouched is a gas profile in which some looks at the trie are for the first time in the chunk that were not before, or,
-// with a negative number, the reverse; false if it does not have that many.
+// retouched is a gas profile in which some looks at the trie are for the first time in the chunk
+// that were not before, or, with a negative number, the reverse; false if it does not have that
+// many.
 func (c *chunk) retouched(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[parameters.ExtTouchingTrieNode].Gas
 	gas := primitives.Gas(max(more, -more)) * price // as many as calls paid for

@@ -72,8 +72,8 @@ func sameResult(t *testing.T, got, want *Result) {
 	}
 }
 
-// TestParallelEqualsSerial runs random workloads under limits that make receipts wait, and compares each chunk. Tokens are
-// counted on the way: what is held falls by what the chunks say is burnt.
+// TestParallelEqualsSerial runs random workloads under limits that make receipts wait, and compares
+// each chunk. Tokens are counted on the way: what is held falls by what the chunks say is burnt.
 func TestParallelEqualsSerial(t *testing.T) {
 	first := 0
 	if testing.Short() {
@@ -197,8 +197,8 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestBoundedApart: every version's config lets receipts run ahead of their turn; one whose receipts may record more than a chunk
-// does not.
+// TestBoundedApart: every version's config lets receipts run ahead of their turn; one whose
+// receipts may record more than a chunk does not.
 func TestBoundedApart(t *testing.T) {
 	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
 		for v := parameters.OldestProtocol; v <= parameters.Newest(numbering); v++ {

@@ -10,10 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// A patch is written behind all that a chunk does, as nearcore's apply_state_patch (runtime/runtime/src/lib.rs:1806), with the cause
-// migration. Beyond nearcore's four kinds of records all kinds can be patched, and what a record names be removed. What would make the
-// state contradict itself, and stop the chain later, is not done: who asks is told before, see engine.CheckPatch, and a transaction in
-// between changes nothing of that.
+// A patch is written behind all that a chunk does, as nearcore's apply_state_patch
+// (runtime/runtime/src/lib.rs:1806), with the cause migration. Beyond nearcore's four kinds of
+// records all kinds can be patched, and what a record names be removed. What would make the state
+// contradict itself, and stop the chain later, is not done: who asks is told before, see
+// engine.CheckPatch, and a transaction in between changes nothing of that.
 
 // patchQueue puts a patch's delayed receipts behind the shard's queue, before that is counted.
 func (c *chunk) patchQueue() error {
@@ -74,8 +75,8 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 	return nil
 }
 
-// patchAccount writes an account. What is locked never becomes less: it may be a validator's, whose stake each epoch's first block looks
-// for.
+// patchAccount writes an account. What is locked never becomes less: it may be a validator's, whose
+// stake each epoch's first block looks for.
 func patchAccount(u *state.TrieUpdate, r *genesis.AccountRecord) error {
 	a := r.Account
 	var old primitives.Account
@@ -120,8 +121,9 @@ func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	return there != nil && bytes.Equal(there.AppendBorsh(nil), r.AppendBorsh(nil)), err
 }
 
-// MayWait tells whether a receipt can be put among those that wait: none has its id, and none of its inputs has come, or is waited for,
-// or is there twice. Else one of two would take what the other needs, and the chunk in which that one runs can't be applied.
+// MayWait tells whether a receipt can be put among those that wait: none has its id, and none of
+// its inputs has come, or is waited for, or is there twice. Else one of two would take what the
+// other needs, and the chunk in which that one runs can't be applied.
 func MayWait(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || len(a.InputDataIDs) == 0 || a.Yield && len(a.InputDataIDs) != 1 {
@@ -193,7 +195,8 @@ func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
 	return nil
 }
 
-// patchRemoval takes out what a record names: with an account its code, keys and data, with a gas key its nonces.
+// patchRemoval takes out what a record names: with an account its code, keys and data, with a gas
+// key its nonces.
 func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 	switch r := r.(type) {
 	case *genesis.AccountRecord:

@@ -27,7 +27,8 @@ func (n *net) patched(records ...genesis.Record) *Result {
 
 func (n *net) update() *state.TrieUpdate { return state.NewUnrecorded(n.shards[0].trie) }
 
-// TestPatch: each kind of record is written, with the cause that nearcore gives, and each removal takes away what it names.
+// TestPatch: each kind of record is written, with the cause that nearcore gives, and each removal
+// takes away what it names.
 func TestPatch(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	code, key := []byte("code"), testKey("other").PublicKey().Handle()
@@ -49,12 +50,14 @@ func TestPatch(t *testing.T) {
 		&genesis.GasKeyNonceRecord{AccountID: "cc", PublicKey: key, Index: 1, Nonce: 8},
 		&genesis.ReceivedDataRecord{AccountID: "cc", DataID: primitives.Hash{5}, Data: []byte("d")},
 		&genesis.PostponedReceiptRecord{Receipt: waits},
-		&genesis.PostponedReceiptRecord{Receipt: waits}, // once more; and others that would take what it waits for, or that wait for nothing
+		// once more; and others that would take what it waits for, or that wait for nothing
+		&genesis.PostponedReceiptRecord{Receipt: waits},
 		&genesis.PostponedReceiptRecord{Receipt: waiting(6, 3, 4)},
 		&genesis.PostponedReceiptRecord{Receipt: waiting(6, 4, 4)},
 		&genesis.PostponedReceiptRecord{Receipt: waiting(6, 4, 5)},
 		&genesis.PostponedReceiptRecord{Receipt: waiting(6)},
-		&genesis.Removal{Of: &genesis.GasKeyNonceRecord{AccountID: "cc", PublicKey: key, Index: 1}}, // which the key has
+		// which the key has
+		&genesis.Removal{Of: &genesis.GasKeyNonceRecord{AccountID: "cc", PublicKey: key, Index: 1}},
 	)
 	for _, c := range r.Changes {
 		for _, w := range c.Changes {
@@ -112,7 +115,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchDelayed: a delayed receipt goes behind the queue, is counted in the congestion, and runs in the next chunk.
+// TestPatchDelayed: a delayed receipt goes behind the queue, is counted in the congestion, and runs
+// in the next chunk.
 func TestPatchDelayed(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	r := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "bb", ID: primitives.Hash{1}, Body: &primitives.ActionReceipt{
@@ -126,7 +130,8 @@ func TestPatchDelayed(t *testing.T) {
 	}
 }
 
-// TestPatchLocked: what an account has locked never becomes less, and it stays as long as it has any.
+// TestPatchLocked: what an account has locked never becomes less, and it stays as long as it has
+// any.
 func TestPatchLocked(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	stake := primitives.Account{Amount: primitives.NEAR(1), Locked: primitives.NEAR(50)}

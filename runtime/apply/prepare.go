@@ -8,14 +8,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// Group is what waits with one signer, key and nonce index, by ascending nonce. All have passed verify.Transaction.
+// Group is what waits with one signer, key and nonce index, by ascending nonce. All have passed
+// verify.Transaction.
 type Group interface {
 	Peek() *primitives.SignedTransaction // nil: none left
 	Pop()
 }
 
-// Candidates yields groups in turns: a group comes again after the others as long as it has transactions and its last turn
-// took one out. nil: none left.
+// Candidates yields groups in turns: a group comes again after the others as long as it has
+// transactions and its last turn took one out. nil: none left.
 type Candidates interface{ NextGroup() Group }
 
 // PrepareInput is what choosing a new chunk's transactions depends on.
@@ -29,8 +30,8 @@ type PrepareInput struct {
 	Congestion []ShardCongestion  // from that block's chunk headers
 	Candidates Candidates
 
-	// Valid tells whether the block that a transaction refers to is an ancestor and not too old; Fresh only whether it is not
-	// too old.
+	// Valid tells whether the block that a transaction refers to is an ancestor and not too old;
+	// Fresh only whether it is not too old.
 	Valid, Fresh func(*primitives.SignedTransaction) bool
 	// Stop is asked before each group, and true when time is up; nil: there is no limit.
 	Stop func() bool
@@ -81,8 +82,9 @@ type Prepared struct {
 	RecordedSize uint64         // of the state that was read
 }
 
-// Prepare chooses the transactions of a new chunk (nearcore chain/chain/src/runtime/mod.rs:893). Validators do not check
-// the choice, only each transaction; what is chosen is valid if the block follows at the next height.
+// Prepare chooses the transactions of a new chunk (nearcore chain/chain/src/runtime/mod.rs:893).
+// Validators do not check the choice, only each transaction; what is chosen is valid if the block
+// follows at the next height.
 func Prepare(in *PrepareInput) (*Prepared, error) {
 	own := congestion.Control{Config: &in.Config.CongestionControl}
 	for i := range in.Congestion {
@@ -117,7 +119,8 @@ func Prepare(in *PrepareInput) (*Prepared, error) {
 	}
 }
 
-// preparation is the state of one Prepare. Charges are written to the update, which is thrown away at the end.
+// preparation is the state of one Prepare. Charges are written to the update, which is thrown away
+// at the end.
 type preparation struct {
 	in  *PrepareInput
 	u   *state.TrieUpdate
@@ -133,7 +136,8 @@ func (p *preparation) drop(tx *primitives.SignedTransaction, why DropReason, err
 	p.out.Dropped = append(p.out.Dropped, Dropped{tx, why, err})
 }
 
-// turn takes at most one transaction of a group; full means that the next one does not fit into the chunk.
+// turn takes at most one transaction of a group; full means that the next one does not fit into the
+// chunk.
 func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 	for {
 		tx := g.Peek()
@@ -182,8 +186,8 @@ func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
 	}
 }
 
-// gap tells whether nonces before a strict one are missing. A missing key is left to the full check; the look is not
-// recorded, as the transaction may not be chosen.
+// gap tells whether nonces before a strict one are missing. A missing key is left to the full
+// check; the look is not recorded, as the transaction may not be chosen.
 func (p *preparation) gap(tx *primitives.SignedTransaction) (bool, error) {
 	stored, found, err := p.u.PeekNonce(tx.SignerID, tx.PublicKey.Handle(), tx.Nonce)
 	return found && tx.Nonce.Nonce > stored && tx.Nonce.Nonce-stored > 1, err
@@ -201,8 +205,8 @@ func (p *preparation) refused(tx *primitives.SignedTransaction) bool {
 	return false
 }
 
-// charge charges the signer, if the transaction is valid for the block after the previous one, and returns the gas that
-// its conversion burns.
+// charge charges the signer, if the transaction is valid for the block after the previous one, and
+// returns the gas that its conversion burns.
 func (p *preparation) charge(tx *primitives.Transaction) (primitives.Gas, *primitives.InvalidTxError, error) {
 	var s signer
 	handle := tx.PublicKey.Handle()

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// proofNotes removes an entry, which raises the bound, and notes how far above where its limit counts from a call starts.
+// proofNotes removes an entry, which raises the bound, and notes how far above where its limit
+// counts from a call starts.
 type proofNotes struct{ starts *[]uint64 }
 
 func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
@@ -18,8 +19,8 @@ func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome
 	return c.Unchanged(), err
 }
 
-// TestProofStart: the limit of what calls may have recorded counts for each by itself in june, and in the releases from 86 on
-// for all calls of a receipt together (next.md 2).
+// TestProofStart: the limit of what calls may have recorded counts for each by itself in june, and
+// in the releases from 86 on for all calls of a receipt together (next.md 2).
 func TestProofStart(t *testing.T) {
 	for _, test := range []struct {
 		version parameters.Version

@@ -88,8 +88,8 @@ func proofOf(t testing.TB, in *Input, r *Result) [][]byte {
 	return proof
 }
 
-// fromProof applies a chunk once more, on nothing of the state but its own proof and the code that it called, and wants the same
-// of it in everything.
+// fromProof applies a chunk once more, on nothing of the state but its own proof and the code that
+// it called, and wants the same of it in everything.
 func fromProof(t testing.TB, in *Input, want *Result) {
 	t.Helper()
 	if _, ok := in.Trie.(testTrie); !ok || want.Recording == nil {
@@ -124,8 +124,8 @@ func fromProof(t testing.TB, in *Input, want *Result) {
 	}
 }
 
-// BenchmarkProven applies chunks of native transfers on the whole trie and on their own proofs, which are taken in each time, in
-// turns.
+// BenchmarkProven applies chunks of native transfers on the whole trie and on their own proofs,
+// which are taken in each time, in turns.
 func BenchmarkProven(b *testing.B) {
 	const accounts = 1_000_000
 	n := benchNet(b, accounts)

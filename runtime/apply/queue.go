@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// delayedQueue is the queue of receipts that wait for room, with what entered and left in this chunk.
+// delayedQueue is the queue of receipts that wait for room, with what entered and left in this
+// chunk.
 type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
@@ -57,8 +58,9 @@ func (q *delayedQueue) account(a congestion.Account) error {
 	return a.RemoveBytes(q.outBytes)
 }
 
-// popDelayed takes the next receipt of this shard off the queue; nil at its end, or when the recorded size stops it. After
-// a split both children hold the parent's whole queue, so receipts of the sibling are taken off and dropped.
+// popDelayed takes the next receipt of this shard off the queue; nil at its end, or when the
+// recorded size stops it. After a split both children hold the parent's whole queue, so receipts of
+// the sibling are taken off and dropped.
 func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	for !c.u.LimitExceeded() {
 		x, err := c.u.PopDelayed(&c.delayed.QueueIndices, c.delayed.peeked[c.delayed.First])
@@ -134,8 +136,9 @@ func (c *chunk) peekDelayed() error {
 	return nil
 }
 
-// yieldTimeouts sends resumes without data to yields that waited too long (nearcore lib.rs:2930). They leave through the
-// sink, so they arrive behind a resume that a contract sent in this chunk, and are then ignored.
+// yieldTimeouts sends resumes without data to yields that waited too long (nearcore lib.rs:2930).
+// They leave through the sink, so they arrive behind a resume that a contract sent in this chunk,
+// and are then ignored.
 func (c *chunk) yieldTimeouts() error {
 	indices, err := c.u.YieldIndices()
 	if err != nil {

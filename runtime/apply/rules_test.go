@@ -18,7 +18,8 @@ var ruled = map[primitives.TrieColumn]bool{
 	primitives.ColGlobalContractCode: true, primitives.ColGlobalContractNonce: true,
 }
 
-// ruledNet is a chain of one shard with a world's state, where gas is free and a chunk has room for all.
+// ruledNet is a chain of one shard with a world's state, where gas is free and a chunk has room for
+// all.
 func ruledNet(t *testing.T, w *refmodel.World, v *vm.VM) *net {
 	n := newNet(t, primitives.SingleShardLayout())
 	cfg := *n.cfg
@@ -44,8 +45,9 @@ func (n *net) rows() map[string][]byte {
 	return rows
 }
 
-// TestRules plays generated chunks by the model of internal/refmodel and by Apply, one by one and ahead of their turns: what
-// each receipt gives, what leaves, and the state behind must be the same.
+// TestRules plays generated chunks by the model of internal/refmodel and by Apply, one by one and
+// ahead of their turns: what each receipt gives, what leaves, and the state behind must be the
+// same.
 func TestRules(t *testing.T) {
 	count := 300
 	if os.Getenv("TROUPE_REPLAY") == "all" {
@@ -87,7 +89,8 @@ func TestRules(t *testing.T) {
 		}
 		sameResult(t, ahead, short)
 		delayed += short.Stats.Postponed
-		// What the chunk sends comes back to the shard in the next one, until nothing is on its way.
+		// What the chunk sends comes back to the shard in the next one, until nothing is on its
+		// way.
 		txs := len(s.Txs)
 		for want := s.Play(); ; want = want.Next() {
 			for i, e := range want.Refusals {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// sink takes receipts that leave: they are forwarded as far as the limits allow, else buffered in the state (nearcore
-// congestion_control.rs).
+// sink takes receipts that leave: they are forwarded as far as the limits allow, else buffered in
+// the state (nearcore congestion_control.rs).
 type sink struct {
 	params    bandwidth.Params
 	grants    bandwidth.Grants
@@ -169,7 +169,8 @@ func (s *sink) groupsOf(to primitives.ShardID) *state.Groups {
 	return nil
 }
 
-// forwardBuffers sends what waited in earlier chunks: first towards shards that were split since, then in layout order.
+// forwardBuffers sends what waited in earlier chunks: first towards shards that were split since,
+// then in layout order.
 func (c *chunk) forwardBuffers() error {
 	empty := true
 	for _, ids := range [...][]primitives.ShardID{c.in.Layout.SplitParents(), c.in.Layout.ShardIDs()} {
@@ -186,7 +187,8 @@ func (c *chunk) forwardBuffers() error {
 	return nil
 }
 
-// forwardBuffer sends from one buffer until a receipt does not fit; that one is read, and recorded, too.
+// forwardBuffer sends from one buffer until a receipt does not fit; that one is read, and recorded,
+// too.
 func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 	account := congestion.Account{Info: &c.own}
 	q := c.buffers.To(shard)
@@ -258,8 +260,8 @@ func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 
 func (c *chunk) grouped() []Outgoing { return c.groupedBy(c.in.Layout.ShardIDs()) }
 
-// OutgoingRoot is prev_outgoing_receipts_root of the next chunk header: the Merkle root over the groups' hashes, each
-// hashed again as a leaf.
+// OutgoingRoot is prev_outgoing_receipts_root of the next chunk header: the Merkle root over the
+// groups' hashes, each hashed again as a leaf.
 func OutgoingRoot(groups []Outgoing) primitives.Hash {
 	leaves := make([]primitives.Hash, len(groups))
 	for i := range groups {

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// touching is a VM of calls that pay as contracts do: a write for the nodes and the value that it sees, a read for none.
+// touching is a VM of calls that pay as contracts do: a write for the nodes and the value that it
+// sees, a read for none.
 type touching struct{ cfg *parameters.RuntimeConfig }
 
 func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
@@ -32,8 +33,9 @@ func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, 
 	return out, err
 }
 
-// TestReadsTouchUnpaid: many accounts have the same value. Reads of it are looks that nobody pays for, though they make the
-// next look at it one into a cache, so that they move nothing in the profile of a call that ran before its turn.
+// TestReadsTouchUnpaid: many accounts have the same value. Reads of it are looks that nobody pays
+// for, though they make the next look at it one into a cache, so that they move nothing in the
+// profile of a call that ran before its turn.
 func TestReadsTouchUnpaid(t *testing.T) {
 	accounts := make([]primitives.AccountID, 60)
 	for i := range accounts {

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// transactions turns the chunk's transactions into receipts, in order, each seeing the charges of those before it
-// (nearcore lib.rs:1857). A second copy of a transaction leaves no trace but its reads.
+// transactions turns the chunk's transactions into receipts, in order, each seeing the charges of
+// those before it (nearcore lib.rs:1857). A second copy of a transaction leaves no trace but its
+// reads.
 func (c *chunk) transactions() error {
 	made := len(c.in.Transactions) + len(c.in.Incoming)
 	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // and some local ones
@@ -41,8 +42,8 @@ type signer struct {
 	nonce   primitives.Nonce
 }
 
-// readSigner reads account, key and, for a gas key's transaction, the nonce row. All are recorded, whatever becomes of the
-// transaction.
+// readSigner reads account, key and, for a gas key's transaction, the nonce row. All are recorded,
+// whatever becomes of the transaction.
 func readSigner(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, s *signer) (v verify.Signer, err error) {
 	found, err := u.Account(tx.SignerID, &s.account)
 	if err != nil {
@@ -115,7 +116,8 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	o.GasBurnt, o.ComputeUsage, o.TokensBurnt = charges.GasBurnt, primitives.Gas(charges.ComputeBurnt), charges.BurntAmount
 	if verdict.Err != nil { // a gas key pays for a transaction whose deposits the account cannot pay
 		o.Status = invalidTxStatus(verdict.Err)
-		o.ComputeUsage = o.GasBurnt // whatever the compute of the conversion is (core/primitives/src/transaction.rs:739)
+		// whatever the compute of the conversion is (core/primitives/src/transaction.rs:739)
+		o.ComputeUsage = o.GasBurnt
 	} else if err := c.convert(tx, hash, charges, o); err != nil {
 		return err
 	}
@@ -134,7 +136,8 @@ type txReceipt struct {
 	ids     [1]primitives.Hash
 }
 
-// convert makes the transaction's receipt. One to the signer itself runs in this chunk, any other leaves.
+// convert makes the transaction's receipt. One to the signer itself runs in this chunk, any other
+// leaves.
 func (c *chunk) convert(tx *primitives.Transaction, hash primitives.Hash, charges *verify.Charges, o *primitives.OutcomeWithID) error {
 	id := primitives.ReceiptIDFromTransaction(hash, c.in.Block.Height)
 	p := &txReceipt{ids: [1]primitives.Hash{id}}
@@ -151,7 +154,8 @@ func (c *chunk) convert(tx *primitives.Transaction, hash primitives.Hash, charge
 	return c.sendOf(hash, &p.receipt)
 }
 
-// newOutcome appends an outcome of the transaction and returns it; the pointer is good until the next one.
+// newOutcome appends an outcome of the transaction and returns it; the pointer is good until the
+// next one.
 func (c *chunk) newOutcome(tx *primitives.Transaction, hash primitives.Hash) *primitives.OutcomeWithID {
 	c.res.Outcomes = append(c.res.Outcomes, primitives.OutcomeWithID{ID: hash, Outcome: primitives.Outcome{
 		ExecutorID: tx.SignerID, Metadata: primitives.ExecutionMetadata{Version: 1},
@@ -169,7 +173,8 @@ func (c *chunk) reject(tx *primitives.Transaction, hash primitives.Hash, e *prim
 	c.newOutcome(tx, hash).Status = invalidTxStatus(e)
 }
 
-// Pays tells whether one of the transactions would be charged if it were the first: it is signed, and its signer can pay. Nothing is recorded.
+// Pays tells whether one of the transactions would be charged if it were the first: it is signed,
+// and its signer can pay. Nothing is recorded.
 func (in *Input) Pays(i int) bool {
 	t, cfg := &in.Transactions[i], in.Block.Config
 	if !t.Valid || verify.Transaction(cfg, t.SignedTransaction, in.signature()) != nil {

@@ -11,8 +11,9 @@ import (
 // warmBatch is how many keys one call of Par looks up.
 const warmBatch = 32
 
-// warm looks up the accounts and keys that the chunk's transactions and receipts name, side by side, before they are applied one after
-// the other: where the trie has to load them they would wait for each. Nothing is recorded, and what fails does so again in its turn.
+// warm looks up the accounts and keys that the chunk's transactions and receipts name, side by
+// side, before they are applied one after the other: where the trie has to load them they would
+// wait for each. Nothing is recorded, and what fails does so again in its turn.
 func (c *chunk) warm() {
 	t, ok := c.in.Trie.(state.Warmer)
 	if c.in.Par == nil || !ok || !t.Cold() {

@@ -31,8 +31,9 @@ func (t coldTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool,
 	return t.testTrie.Lookup(key, rec)
 }
 
-// TestWarm: of a trie that is cold all accounts and keys that the transactions and receipts of a chunk name in its shard are looked up
-// ahead, of others none; the result is the same, with what was recorded.
+// TestWarm: of a trie that is cold all accounts and keys that the transactions and receipts of a
+// chunk name in its shard are looked up ahead, of others none; the result is the same, with what
+// was recorded.
 func TestWarm(t *testing.T) {
 	w := newWild(t, threeShards(), 3)
 	reached := 0

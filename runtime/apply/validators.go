@@ -42,7 +42,8 @@ func (c *chunk) updateValidators() error {
 	return nil
 }
 
-// returnStake adds the reward to what is locked, and frees what neither the past three epochs nor the last proposal need.
+// returnStake adds the reward to what is locked, and frees what neither the past three epochs nor
+// the last proposal need.
 func (c *chunk) returnStake(id primitives.AccountID, most, reward, proposal primitives.Balance) error {
 	var a primitives.Account
 	found, err := c.u.Account(id, &a)
@@ -98,8 +99,8 @@ func (c *chunk) payTreasury(id primitives.AccountID, rewards map[primitives.Acco
 	return nil
 }
 
-// proposeSplit looks whether the shard has grown so large that it should be split. Its reads are the first that are
-// recorded (nearcore chain/chain/src/runtime/mod.rs:581, 1727).
+// proposeSplit looks whether the shard has grown so large that it should be split. Its reads are
+// the first that are recorded (nearcore chain/chain/src/runtime/mod.rs:581, 1727).
 func (c *chunk) proposeSplit() error {
 	rule, own := c.in.Split, c.in.Block.ShardID
 	if rule == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// wildVM stands for contracts: what a call does is drawn from its arguments and inputs. It pays for promises as a contract
-// would, so that no token is made or lost.
+// wildVM stands for contracts: what a call does is drawn from its arguments and inputs. It pays for
+// promises as a contract would, so that no token is made or lost.
 type wildVM struct{ cfg *parameters.RuntimeConfig }
 
 type wildCall struct {

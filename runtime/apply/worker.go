@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// worker runs one receipt at a time on an update. What the receipt makes for others is left in out, so that it can run
-// before it is its turn.
+// worker runs one receipt at a time on an update. What the receipt makes for others is left in out,
+// so that it can run before it is its turn.
 type worker struct {
 	block  *action.Block
 	layout primitives.ShardLayout
@@ -41,7 +41,8 @@ func (w *worker) reset() {
 	w.out = executed{sends: sends, instant: instant}
 }
 
-// run processes a receipt: executes it, stores it, or executes one that waited for it (nearcore lib.rs:1288).
+// run processes a receipt: executes it, stores it, or executes one that waited for it (nearcore
+// lib.rs:1288).
 func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpdate, r *primitives.Receipt) error {
 	w.block, w.layout, w.u = b, l, u
 	switch body := r.Body.(type) {
@@ -137,7 +138,8 @@ func (w *worker) storeYield(r *primitives.Receipt, body *primitives.ActionReceip
 	return w.postponed(r)
 }
 
-// resume executes the yield that waits for it. Later resumes of the same yield, and a timeout behind one, are ignored.
+// resume executes the yield that waits for it. Later resumes of the same yield, and a timeout
+// behind one, are ignored.
 func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) error {
 	to, data := r.ReceiverID, body.DataID
 	if body.Data == nil { // a timeout
@@ -168,8 +170,8 @@ func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) err
 	return w.executeStored(yield)
 }
 
-// distribute takes global code in, unless newer code is there, and hands it to the next shard that lacks it (nearcore
-// global_contracts.rs:109).
+// distribute takes global code in, unless newer code is there, and hands it to the next shard that
+// lacks it (nearcore global_contracts.rs:109).
 func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractDistribution) error {
 	known, err := w.u.GlobalNonce(&d.ID)
 	if err != nil {
@@ -222,7 +224,8 @@ func (w *worker) inputs(r *primitives.Receipt, body *primitives.ActionReceipt) (
 	return out, nil
 }
 
-// execute runs a receipt whose inputs are all there, and settles what it pays (nearcore lib.rs:771).
+// execute runs a receipt whose inputs are all there, and settles what it pays (nearcore
+// lib.rs:771).
 func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) error {
 	inputs, err := w.inputs(r, body)
 	if err != nil {
@@ -297,7 +300,8 @@ func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) 
 	return nil
 }
 
-// metadata is the part of an outcome that is never hashed. Actions that were not reached count as if there were no contract.
+// metadata is the part of an outcome that is never hashed. Actions that were not reached count as
+// if there were no contract.
 func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	res := &w.exec.Result
 	if !w.block.Config.Version.Has(parameters.ExecutionMetadataV4) {
@@ -309,7 +313,8 @@ func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
 	return primitives.ExecutionMetadata{Version: 4, Profile: res.Profile, Contracts: res.Contracts}
 }
 
-// reward gives the receiver its part of the gas that its contract burnt, also if it failed, if the account still exists.
+// reward gives the receiver its part of the gas that its contract burnt, also if it failed, if the
+// account still exists.
 func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primitives.Balance) error {
 	if inVM == 0 {
 		return nil
@@ -365,7 +370,8 @@ func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
 	out.outcome.ReceiptIDs = ids
 }
 
-// answers are data receipts with the receipt's value: empty if it returned none, no data if it failed.
+// answers are data receipts with the receipt's value: empty if it returned none, no data if it
+// failed.
 func (w *worker) answers(r *primitives.Receipt, body *primitives.ActionReceipt) []*primitives.Receipt {
 	res := &w.exec.Result
 	var data []byte

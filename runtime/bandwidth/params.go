@@ -11,8 +11,8 @@ import (
 // NumValues is how many sizes a request can choose from.
 const NumValues = 40
 
-// ErrParams says that no schedule exists for the parameters: no shards, or a single grant that is below the largest receipt
-// or above what a shard may send.
+// ErrParams says that no schedule exists for the parameters: no shards, or a single grant that is
+// below the largest receipt or above what a shard may send.
 var ErrParams = errors.New("bandwidth: impossible parameters")
 
 // Params are the bytes a schedule goes by (nearcore BandwidthSchedulerParams).
@@ -24,8 +24,8 @@ type Params struct {
 	MaxAllowance   uint64
 }
 
-// NewParams returns those for a number of shards: the base is what each other link can have while one takes the largest
-// grant.
+// NewParams returns those for a number of shards: the base is what each other link can have while
+// one takes the largest grant.
 func NewParams(c *parameters.RuntimeConfig, numShards int) (Params, error) {
 	s := &c.BandwidthScheduler
 	p := Params{
@@ -47,9 +47,10 @@ func (p *Params) Values() (values [NumValues]uint64) {
 	return values
 }
 
-// Request asks for what lets the receipts go that wait for shard to, by their sizes or those of their groups in queue
-// order; ok is false if the base suffices. A size above MaxReceiptSize counts as that. One bit is set for each place in the
-// queue at which a greater value is needed (core/primitives/src/bandwidth_scheduler.rs:84).
+// Request asks for what lets the receipts go that wait for shard to, by their sizes or those of
+// their groups in queue order; ok is false if the base suffices. A size above MaxReceiptSize counts
+// as that. One bit is set for each place in the queue at which a greater value is needed
+// (core/primitives/src/bandwidth_scheduler.rs:84).
 func (p *Params) Request(to primitives.ShardID, sizes []uint64) (request primitives.BandwidthRequest, ok bool) {
 	request.ToShard = uint16(to) // ids of requests are u16; larger ones do not exist
 	values := p.Values()

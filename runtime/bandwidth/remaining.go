@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// endpoint is a sender or receiver with what is left of its budget and the open links it is left for.
+// endpoint is a sender or receiver with what is left of its budget and the open links it is left
+// for.
 type endpoint struct {
 	left, links uint64
 }
@@ -25,9 +26,10 @@ func (s *scheduler) distributeRemaining() {
 	}
 }
 
-// distributeRemaining divides budgets: ends with the least per link go first, each link gets the smaller of what its two
-// ends offer, and both lower what they have for the rest (nearcore distribute_remaining.rs). The order is that of the
-// beginning; of equals the lower index goes first.
+// distributeRemaining divides budgets: ends with the least per link go first, each link gets the
+// smaller of what its two ends offer, and both lower what they have for the rest (nearcore
+// distribute_remaining.rs). The order is that of the beginning; of equals the lower index goes
+// first.
 func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint64 {
 	n := len(sendBudget)
 	senders, receivers := make([]endpoint, n), make([]endpoint, n)

@@ -31,14 +31,15 @@ type SenderRequests struct {
 	Requests []primitives.BandwidthRequest
 }
 
-// Input is what a schedule depends on, besides the State. Statuses and Requests may name shards that the layout does not
-// have: they are ignored.
+// Input is what a schedule depends on, besides the State. Statuses and Requests may name shards
+// that the layout does not have: they are ignored.
 type Input struct {
 	Params   Params
 	Shards   []primitives.ShardID // of the layout, in its order; at least one
 	Statuses []Status             // a shard without one is sent nothing
-	Requests []SenderRequests     // of all chunks in the block, old headers of missing ones included; any order, one each
-	Seed     primitives.Hash      // prev_block_hash: breaks ties
+	// of all chunks in the block, old headers of missing ones included; any order, one each
+	Requests []SenderRequests
+	Seed     primitives.Hash // prev_block_hash: breaks ties
 }
 
 // Grants is how many bytes each shard may send to each in this chunk.
@@ -72,7 +73,8 @@ type scheduler struct {
 	rng           *primitives.ChaChaRng
 }
 
-// request is one link's wish: total is what it has or was granted so far, bitmap the values still to try.
+// request is one link's wish: total is what it has or was granted so far, bitmap the values still
+// to try.
 type request struct {
 	link      int
 	total     uint64
@@ -81,8 +83,9 @@ type request struct {
 	order     uint64 // of queueing
 }
 
-// Schedule runs the scheduler for one height: the state that follows prev, and the grants (nearcore BandwidthScheduler::run
-// and mod.rs:45). It runs on missing chunks too. Nothing of in or prev is kept or changed.
+// Schedule runs the scheduler for one height: the state that follows prev, and the grants (nearcore
+// BandwidthScheduler::run and mod.rs:45). It runs on missing chunks too. Nothing of in or prev is
+// kept or changed.
 func Schedule(prev *State, in *Input) (State, Grants) {
 	n := len(in.Shards)
 	s := &scheduler{
@@ -121,8 +124,8 @@ func Schedule(prev *State, in *Input) (State, Grants) {
 	return next, Grants{shards: slices.Clone(in.Shards), bytes: s.granted}
 }
 
-// openLinks decides where anything may be sent: not to or from a shard that missed its chunk, and to a fully congested
-// one only from its allowed sender.
+// openLinks decides where anything may be sent: not to or from a shard that missed its chunk, and
+// to a fully congested one only from its allowed sender.
 func (s *scheduler) openLinks(in *Input) {
 	byIndex := make([]*Status, s.n)
 	for i := range in.Statuses {
@@ -154,7 +157,8 @@ func (s *scheduler) tryGrant(link int, bytes uint64) bool {
 	return true
 }
 
-// enqueue takes in the requests: senders by ascending id, as nearcore's map gives them, and each one's in order.
+// enqueue takes in the requests: senders by ascending id, as nearcore's map gives them, and each
+// one's in order.
 func (s *scheduler) enqueue(in *Input) {
 	senders := slices.Clone(in.Requests)
 	slices.SortStableFunc(senders, func(a, b SenderRequests) int { return cmp.Compare(a.Shard, b.Shard) })
@@ -187,8 +191,9 @@ func (s *scheduler) settle(q *request) bool {
 	return q.bitmap != 0
 }
 
-// grantRequests serves the requests whose links have the greatest allowance first, all of those with that allowance in
-// shuffled order, each its next step; a step that does not fit ends the request.
+// grantRequests serves the requests whose links have the greatest allowance first, all of those
+// with that allowance in shuffled order, each its next step; a step that does not fit ends the
+// request.
 func (s *scheduler) grantRequests() {
 	for len(s.queue) > 0 {
 		top := s.queue[0].allowance

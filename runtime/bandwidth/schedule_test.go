@@ -50,8 +50,8 @@ func TestVectorA48(t *testing.T) {
 	}
 }
 
-// TestDistributeRemainingUses follows nearcore's randomized_test: budgets hold, closed links get nothing, and with all
-// links open at least 99 % of what could be sent is granted.
+// TestDistributeRemainingUses follows nearcore's randomized_test: budgets hold, closed links get
+// nothing, and with all links open at least 99 % of what could be sent is granted.
 func TestDistributeRemainingUses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
@@ -93,7 +93,8 @@ func TestDistributeRemainingUses(t *testing.T) {
 	}
 }
 
-// slowSchedule is the scheduler once more, in the shape of the reference (runtime.md 7.3) with maps and lists.
+// slowSchedule is the scheduler once more, in the shape of the reference (runtime.md 7.3) with maps
+// and lists.
 func slowSchedule(prev *State, in *Input) (State, map[[2]primitives.ShardID]uint64) {
 	type link struct{ s, r primitives.ShardID }
 	status := map[primitives.ShardID]Status{}
@@ -233,7 +234,8 @@ func appendUint64s(v []uint64) []byte {
 	return b
 }
 
-// randomInput makes a block: layouts change, some shards are unknown, missing or full, requests repeat and overlap.
+// randomInput makes a block: layouts change, some shards are unknown, missing or full, requests
+// repeat and overlap.
 func randomInput(t testing.TB, rng *rand.Rand) *Input {
 	ids := rng.Perm(12)[:1+rng.IntN(8)]
 	in := &Input{Params: paramsFor(t, len(ids))}
@@ -306,8 +308,8 @@ func idle(t testing.TB, n int) *Input {
 	return in
 }
 
-// TestOneShard: with nothing asked, a shard may send itself all there is; its allowance is what the base leaves of a fair
-// share.
+// TestOneShard: with nothing asked, a shard may send itself all there is; its allowance is what the
+// base leaves of a fair share.
 func TestOneShard(t *testing.T) {
 	in := idle(t, 1)
 	next, grants := Schedule(&State{}, in)
@@ -322,8 +324,8 @@ func TestOneShard(t *testing.T) {
 	}
 }
 
-// TestLargestReceiptGoesThrough: a request for the largest value is met at once on an idle network, and the other links
-// keep their base.
+// TestLargestReceiptGoesThrough: a request for the largest value is met at once on an idle network,
+// and the other links keep their base.
 func TestLargestReceiptGoesThrough(t *testing.T) {
 	in := idle(t, 6)
 	r, ok := in.Params.Request(4, []uint64{in.Params.MaxReceiptSize})
@@ -359,8 +361,9 @@ func TestNewStatus(t *testing.T) {
 	}
 }
 
-// BenchmarkSchedule is nearcore's worst case (scheduler.rs measure_scheduler_worst_case_performance): all links ask for
-// all values and have different allowances; and the usual one, without requests.
+// BenchmarkSchedule is nearcore's worst case (scheduler.rs
+// measure_scheduler_worst_case_performance): all links ask for all values and have different
+// allowances; and the usual one, without requests.
 func BenchmarkSchedule(b *testing.B) {
 	for _, n := range []int{1, 6, 32} {
 		for _, load := range []string{"idle", "worst"} {

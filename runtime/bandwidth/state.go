@@ -5,10 +5,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// State is what the scheduler remembers between heights (nearcore BandwidthSchedulerState V1). The zero value is the first.
+// State is what the scheduler remembers between heights (nearcore BandwidthSchedulerState V1). The
+// zero value is the first.
 type State struct {
 	Links []LinkAllowance // by sender's, then receiver's index in the layout
-	// SanityCheck chains the layouts scheduled so far: shards that disagree on them get other state roots.
+	// SanityCheck chains the layouts scheduled so far: shards that disagree on them get other state
+	// roots.
 	SanityCheck primitives.Hash
 }
 

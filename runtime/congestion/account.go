@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrOverflow says that an account of queued receipts would pass its width or fall below zero: nearcore's
-// UnexpectedIntegerOverflow. The chunk cannot be applied.
+// ErrOverflow says that an account of queued receipts would pass its width or fall below zero:
+// nearcore's UnexpectedIntegerOverflow. The chunk cannot be applied.
 var ErrOverflow = fmt.Errorf("congestion info: %w", primitives.ErrOverflow)
 
 // Account changes the load that a shard reports. Each method leaves Info as it was when it fails.

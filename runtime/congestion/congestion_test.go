@@ -19,7 +19,8 @@ func control() *parameters.CongestionControl {
 	return &c
 }
 
-// TestVectorA45: nearcore congestion_info.rs:533, 541, all values; errors of rounding must be the same too.
+// TestVectorA45: nearcore congestion_info.rs:533, 541, all values; errors of rounding must be the
+// same too.
 func TestVectorA45(t *testing.T) {
 	const top = math.MaxUint64
 	tests := []struct {
@@ -81,8 +82,8 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// TestLimits follows nearcore's tests of memory, incoming and outgoing congestion (congestion_info.rs:590-740): full,
-// 0.8, which is the threshold itself, and 0.1.
+// TestLimits follows nearcore's tests of memory, incoming and outgoing congestion
+// (congestion_info.rs:590-740): full, 0.8, which is the threshold itself, and 0.1.
 func TestLimits(t *testing.T) {
 	cfg := control()
 	kinds := []struct {
@@ -163,7 +164,8 @@ func TestAllowedShard(t *testing.T) {
 	}
 }
 
-// slowFraction and slowMix are the definitions in exact arithmetic, rounded where a double is: to nearest, ties to even.
+// slowFraction and slowMix are the definitions in exact arithmetic, rounded where a double is: to
+// nearest, ties to even.
 func slowFraction(value, limit uint64) float64 {
 	if value >= limit {
 		return 1

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Control answers for one shard as a block shows it (nearcore CongestionControl with ExtendedCongestionInfo).
+// Control answers for one shard as a block shows it (nearcore CongestionControl with
+// ExtendedCongestionInfo).
 type Control struct {
 	Config *parameters.CongestionControl
 	Info   primitives.CongestionInfo // of the shard's chunk header in the block
@@ -45,8 +46,8 @@ func (c *Control) MissedLevel() float64 {
 // FullyCongested tells whether only the allowed shard may send.
 func (c *Control) FullyCongested() bool { return c.Level() == 1 } // fraction yields exactly 1 from the maximum on
 
-// OutgoingGasLimit is how much gas of receipts sender may send to this shard in one chunk. A shard has no limit towards
-// itself; that is the caller's to know.
+// OutgoingGasLimit is how much gas of receipts sender may send to this shard in one chunk. A shard
+// has no limit towards itself; that is the caller's to know.
 func (c *Control) OutgoingGasLimit(sender primitives.ShardID) primitives.Gas {
 	level := c.Level()
 	if level == 1 {
@@ -66,7 +67,8 @@ func (c *Control) ProcessTxLimit() primitives.Gas {
 // Refusal says why a shard takes no transactions; the zero value: it does.
 type Refusal struct {
 	Refused bool
-	// Stuck: chunks are missing, as many as Missed says (ShardStuck). Else the shard is loaded to Level (ShardCongested).
+	// Stuck: chunks are missing, as many as Missed says (ShardStuck). Else the shard is loaded to
+	// Level (ShardCongested).
 	Stuck  bool
 	Missed uint64
 	Level  float64
@@ -85,8 +87,9 @@ func (c *Control) RefusesTransactions() Refusal {
 	return Refusal{Refused: true, Level: level}
 }
 
-// AllowedShard is the shard that may send to own while own is fully congested: by turns through shards, which is the
-// layout's order. It is set in every chunk, congested or not (congestion_info.rs finalize_allowed_shard).
+// AllowedShard is the shard that may send to own while own is fully congested: by turns through
+// shards, which is the layout's order. It is set in every chunk, congested or not
+// (congestion_info.rs finalize_allowed_shard).
 func AllowedShard(height primitives.Height, own primitives.ShardIndex, shards []primitives.ShardID) primitives.ShardID {
 	turn := uint64(height) + uint64(own) // wraps, as nearcore's
 	return shards[turn%uint64(len(shards))]
@@ -104,7 +107,8 @@ func mixGas(left, right primitives.Gas, ratio float64) primitives.Gas {
 	return primitives.Gas(mix(uint64(left), uint64(right), ratio))
 }
 
-// mix goes from left to right as ratio goes from 0 to 1, rounded half away from zero. It is off by up to 16 at 10^17.
+// mix goes from left to right as ratio goes from 0 to 1, rounded half away from zero. It is off by
+// up to 16 at 10^17.
 func mix(left, right uint64, ratio float64) uint64 {
 	leftPart := float64(float64(left) * (1 - ratio))
 	rightPart := float64(float64(right) * ratio)

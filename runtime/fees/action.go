@@ -37,8 +37,9 @@ func sendPart(senderIsReceiver bool) part {
 	return sendOther
 }
 
-// Send returns what sending a costs (one step of nearcore's total_send_fees, config.rs:71). A delegate's includes its
-// inner actions' sending, by the outer senderIsReceiver and towards the inner receiver.
+// Send returns what sending a costs (one step of nearcore's total_send_fees, config.rs:71). A
+// delegate's includes its inner actions' sending, by the outer senderIsReceiver and towards the
+// inner receiver.
 func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	p := sendPart(senderIsReceiver)
 	if in, ok := delegated(a); ok {
@@ -52,7 +53,8 @@ func Send(c *parameters.RuntimeConfig, senderIsReceiver bool, a primitives.Actio
 	return flat(c, p, a, receiver)
 }
 
-// Exec returns what executing a costs (nearcore exec_fee, config.rs:279). A delegate's is its own only.
+// Exec returns what executing a costs (nearcore exec_fee, config.rs:279). A delegate's is its own
+// only.
 func Exec(c *parameters.RuntimeConfig, a primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	return flat(c, exec, a, receiver)
 }
@@ -103,8 +105,8 @@ func linear(fees *parameters.Fees, p part, base, perUnit parameters.ActionCost, 
 	return p.of(fees.Fee(base)).Add(units)
 }
 
-// transfer adds the creation of the account that a transfer to an implicit id may make, and its key for NEAR-implicit
-// ids, whether or not the account exists (core/parameters/src/cost.rs:722).
+// transfer adds the creation of the account that a transfer to an implicit id may make, and its key
+// for NEAR-implicit ids, whether or not the account exists (core/parameters/src/cost.rs:722).
 func transfer(c *parameters.RuntimeConfig, p part, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(c.Fees.Fee(parameters.ActionTransfer))
 	kind := receiver.Kind()
@@ -135,7 +137,8 @@ func stateInit(fees *parameters.Fees, p part, s *primitives.StateInit) (paramete
 	return cost.Add(entries)
 }
 
-// addKey is the fee of a full or function-call key, and for a gas key what its balance and nonce rows add.
+// addKey is the fee of a full or function-call key, and for a gas key what its balance and nonce
+// rows add.
 func addKey(fees *parameters.Fees, p part, a *primitives.AddKey, receiver primitives.AccountID) (parameters.Cost, error) {
 	cost := p.of(fees.Fee(parameters.ActionAddFullAccessKey))
 	if perm := a.AccessKey.FunctionCall; perm != nil {

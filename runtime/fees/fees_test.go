@@ -36,7 +36,8 @@ func gasKeyAction(nonces uint16, perm *primitives.FunctionCallPermission, key pr
 	}}
 }
 
-// TestActionFees checks each action against runtime.md 6.3, whose table is written out here a second time.
+// TestActionFees checks each action against runtime.md 6.3, whose table is written out here a
+// second time.
 func TestActionFees(t *testing.T) {
 	const create, fullKey = 500_000_000_000, 101_765_125_000
 	perm := &primitives.FunctionCallPermission{ReceiverID: "c", MethodNames: []string{"ab", "cde"}} // 7 bytes with ends

@@ -20,9 +20,9 @@ const (
 	recordings   = "../../../shared/data/neard/"
 )
 
-// recordedTx is a transaction of a chain made by nearcore f0c7706f1 (sandbox build, protocol 86) with what it and its
-// receipt came to. testdata/recorded.jsonl has one of each label, as `go test ./runtime/fees -run Recorded -cut` takes them
-// from the recording of native actions.
+// recordedTx is a transaction of a chain made by nearcore f0c7706f1 (sandbox build, protocol 86)
+// with what it and its receipt came to. testdata/recorded.jsonl has one of each label, as `go test
+// ./runtime/fees -run Recorded -cut` takes them from the recording of native actions.
 type recordedTx struct {
 	Label       string             `json:"label"`
 	Tx          string             `json:"tx"` // base64
@@ -69,7 +69,8 @@ func TestRecordedWhole(t *testing.T) {
 	}
 }
 
-// checkRecorded wants every transaction's and receipt's numbers to come out, and at least so many of them.
+// checkRecorded wants every transaction's and receipt's numbers to come out, and at least so many
+// of them.
 func checkRecorded(t *testing.T, txs []recordedTx, minTxs, minReceipts int) {
 	t.Helper()
 	receipts, charged := 0, 0
@@ -127,8 +128,9 @@ func checkRecorded(t *testing.T, txs []recordedTx, minTxs, minReceipts int) {
 	}
 }
 
-// createsAccount tells whether the receipt made its receiver. For ids that transfers and state inits create only if they
-// are missing, the recording itself says it: the charge is in the burnt tokens.
+// createsAccount tells whether the receipt made its receiver. For ids that transfers and state
+// inits create only if they are missing, the recording itself says it: the charge is in the burnt
+// tokens.
 func createsAccount(actions []primitives.Action, receiver primitives.AccountID, q *recordedReceipt) bool {
 	for _, a := range actions {
 		if a.Tag() == primitives.TagCreateAccount {
@@ -256,7 +258,8 @@ func readRecording(t *testing.T, path string) (txs []recordedTx) {
 	return txs
 }
 
-// writeCut keeps one transaction of each label, with and without a comparable receipt, if it is small.
+// writeCut keeps one transaction of each label, with and without a comparable receipt, if it is
+// small.
 func writeCut(t *testing.T) {
 	t.Helper()
 	txs := readRecording(t, recordings+"native.jsonl.gz")

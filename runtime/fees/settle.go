@@ -20,17 +20,19 @@ type Settlement struct {
 	BurnPrice     primitives.Balance // the lower of the price paid and the current one
 	GasRefund     primitives.Balance // to the signer, if not 0
 	DepositRefund primitives.Balance // to refund_to or the predecessor, if not 0
-	// CreationCharge is what was kept back of GasRefund so that a new account costs at least its charge.
+	// CreationCharge is what was kept back of GasRefund so that a new account costs at least its
+	// charge.
 	CreationCharge primitives.Balance
-	// TokensBurnt is the outcome's, without what actions burn: GasBurnt at BurnPrice, penalty, CreationCharge.
+	// TokensBurnt is the outcome's, without what actions burn: GasBurnt at BurnPrice, penalty,
+	// CreationCharge.
 	TokensBurnt primitives.Balance
 	// OtherBurnt are the deposits of a refund that failed: they go nowhere.
 	OtherBurnt primitives.Balance
 }
 
 // Settle computes what r, executed as x says while gas costs price, burns and refunds (nearcore
-// refund_unspent_gas_and_deposits, lib.rs:1151). Refunds, whose predecessor is the system, are free and never refunded.
-// The error is ErrOverflow, also when more gas was used than r came with.
+// refund_unspent_gas_and_deposits, lib.rs:1151). Refunds, whose predecessor is the system, are free
+// and never refunded. The error is ErrOverflow, also when more gas was used than r came with.
 func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -93,7 +95,8 @@ func Settle(c *parameters.RuntimeConfig, r *primitives.Receipt, price primitives
 	return s, nil
 }
 
-// refundPenalty is the part of refunded gas that is burnt after all (NEP-536); its parameters are 0 at 85 and 86.
+// refundPenalty is the part of refunded gas that is burnt after all (NEP-536); its parameters are 0
+// at 85 and 86.
 func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // below 2^96
 	relative, _ = relative.DivMod64(uint64(f.GasRefundPenalty.Den))
@@ -103,8 +106,9 @@ func refundPenalty(f *parameters.Fees, gross primitives.Gas) primitives.Gas {
 	return min(max(primitives.Gas(relative.Lo), f.MinGasRefundPenalty), gross)
 }
 
-// Reward is what the receiver gets of the gas that was burnt inside the VM: its share, rounded down, at the burn price.
-// It is taken from the chunk's burnt balance, not from the outcome's tokens.
+// Reward is what the receiver gets of the gas that was burnt inside the VM: its share, rounded
+// down, at the burn price. It is taken from the chunk's burnt balance, not from the outcome's
+// tokens.
 func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
 	ratio := c.Fees.BurntGasReward
 	share, err := parameters.GasCost(burntInVM).Mul(uint64(ratio.Num))
@@ -118,8 +122,9 @@ func Reward(c *parameters.RuntimeConfig, burntInVM primitives.Gas, burnPrice pri
 	return reward, nil
 }
 
-// GlobalDeployBurn is what deploying global code burns for its storage on all shards, in yoctoNEAR; saturating, as
-// nearcore's (global_contracts.rs:33), which only matters to the text of the refusal.
+// GlobalDeployBurn is what deploying global code burns for its storage on all shards, in yoctoNEAR;
+// saturating, as nearcore's (global_contracts.rs:33), which only matters to the text of the
+// refusal.
 func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balance {
 	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
 	if !ok {
@@ -128,7 +133,8 @@ func GlobalDeployBurn(c *parameters.RuntimeConfig, codeLen int) primitives.Balan
 	return burn
 }
 
-// DistributionCompute is what taking global code in counts on a shard; it costs no gas (global_contracts.rs:223).
+// DistributionCompute is what taking global code in counts on a shard; it costs no gas
+// (global_contracts.rs:223).
 func DistributionCompute(c *parameters.RuntimeConfig, codeLen int) (parameters.Compute, error) {
 	perByte, err := parameters.Cost{Compute: c.Fees.DeployGlobalContractExecutionPerByte}.Mul(uint64(codeLen))
 	if err != nil {

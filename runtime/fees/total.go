@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TotalSend sums Send over actions, without the receipt that carries them (nearcore total_send_fees).
+// TotalSend sums Send over actions, without the receipt that carries them (nearcore
+// total_send_fees).
 func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -22,8 +23,9 @@ func TotalSend(c *parameters.RuntimeConfig, senderIsReceiver bool, actions []pri
 	return sum, nil
 }
 
-// PrepaidSend is what the delegates among actions pay in advance for sending their inner actions, from the inner sender
-// to the inner receiver (nearcore total_prepaid_send_fees). All else is paid for when it is sent and counts 0.
+// PrepaidSend is what the delegates among actions pay in advance for sending their inner actions,
+// from the inner sender to the inner receiver (nearcore total_prepaid_send_fees). All else is paid
+// for when it is sent and counts 0.
 func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -42,8 +44,8 @@ func PrepaidSend(c *parameters.RuntimeConfig, actions []primitives.Action) (para
 	return sum, nil
 }
 
-// PrepaidExec sums Exec over actions; a delegate adds its inner actions and the receipt they will travel in (nearcore
-// total_prepaid_exec_fees). The receipt around actions itself is not in it.
+// PrepaidExec sums Exec over actions; a delegate adds its inner actions and the receipt they will
+// travel in (nearcore total_prepaid_exec_fees). The receipt around actions itself is not in it.
 func PrepaidExec(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (parameters.Cost, error) {
 	var sum parameters.Cost
 	for _, a := range actions {
@@ -76,8 +78,8 @@ func NewReceiptExec(c *parameters.RuntimeConfig) parameters.Cost {
 	return c.Fees.Fee(parameters.ActionNewActionReceipt).Exec
 }
 
-// PrepaidGas is the gas attached to function calls, inner ones included (nearcore total_prepaid_gas): what
-// TotalPrepaidGasExceeded limits.
+// PrepaidGas is the gas attached to function calls, inner ones included (nearcore
+// total_prepaid_gas): what TotalPrepaidGasExceeded limits.
 func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 	var sum primitives.Gas
 	for _, a := range actions {
@@ -97,7 +99,8 @@ func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
 	return sum, nil
 }
 
-// Deposit is what a itself takes from the sender: of function calls, transfers, state inits and transfers to gas keys.
+// Deposit is what a itself takes from the sender: of function calls, transfers, state inits and
+// transfers to gas keys.
 func Deposit(a primitives.Action) primitives.Balance {
 	switch a := a.(type) {
 	case *primitives.Transfer:
@@ -116,7 +119,8 @@ func Deposit(a primitives.Action) primitives.Balance {
 	panic(fmt.Sprintf("fees: no case for %T", a)) // a deposit that nobody pays would be tokens from nothing
 }
 
-// TotalDeposit sums Deposit, inner actions of delegates included: the relayer pays them (nearcore total_deposit).
+// TotalDeposit sums Deposit, inner actions of delegates included: the relayer pays them (nearcore
+// total_deposit).
 func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 	var sum primitives.Balance
 	for _, a := range actions {
@@ -135,8 +139,8 @@ func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
 	return sum, nil
 }
 
-// attached is the gas a receipt with these actions comes with: function gas, prepaid sending, the receipt's and the
-// actions' execution.
+// attached is the gas a receipt with these actions comes with: function gas, prepaid sending, the
+// receipt's and the actions' execution.
 func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (primitives.Gas, error) {
 	gas, err := PrepaidGas(actions)
 	if err != nil {
@@ -158,8 +162,9 @@ func attached(c *parameters.RuntimeConfig, actions []primitives.Action, receiver
 	return gas, nil
 }
 
-// ReceiptGas is what a receipt weighs in congestion control: the gas it comes with if it holds actions, 0 if it is a data
-// receipt, a yield, a resume or a distribution (runtime.md 7.2). Queued receipts keep it in their metadata.
+// ReceiptGas is what a receipt weighs in congestion control: the gas it comes with if it holds
+// actions, 0 if it is a data receipt, a yield, a resume or a distribution (runtime.md 7.2). Queued
+// receipts keep it in their metadata.
 func ReceiptGas(c *parameters.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok || a.Yield {

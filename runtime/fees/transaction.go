@@ -18,7 +18,8 @@ type TransactionCost struct {
 	TotalCost       primitives.Balance // GasCost and DepositCost: what the signer pays
 }
 
-// TxCost prices t at the current gas price, which is next_gas_price of the block before (nearcore tx_cost, config.rs:417).
+// TxCost prices t at the current gas price, which is next_gas_price of the block before (nearcore
+// tx_cost, config.rs:417).
 func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primitives.Balance) (TransactionCost, error) {
 	same := t.SignerID == t.ReceiverID
 	burnt, err := TotalSend(c, same, t.Actions, t.ReceiverID)
@@ -61,8 +62,9 @@ func TxCost(c *parameters.RuntimeConfig, t *primitives.Transaction, price primit
 	return cost, nil
 }
 
-// SignatureVerification is what the signer burns for verifying its own signature and those of the delegates among
-// actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65 (PostQuantumSignatures).
+// SignatureVerification is what the signer burns for verifying its own signature and those of the
+// delegates among actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65
+// (PostQuantumSignatures).
 func SignatureVerification(c *parameters.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (parameters.Cost, error) {
 	sum := c.Fees.SignatureVerification[signer.Type()]
 	for _, a := range actions {

@@ -43,8 +43,9 @@ type entry struct {
 	number     uint32
 }
 
-// NewBuilder makes the state of a chain whose genesis has this configuration's version and this layout. Versions before 85
-// have the same storage constants, so c may be 85's for them; only the gas of delayed receipts would differ.
+// NewBuilder makes the state of a chain whose genesis has this configuration's version and this
+// layout. Versions before 85 have the same storage constants, so c may be 85's for them; only the
+// gas of delayed receipts would differ.
 func NewBuilder(c *parameters.RuntimeConfig, layout primitives.ShardLayout) *Builder {
 	return &Builder{config: c, layout: layout, shards: make([]shard, layout.NumShards())}
 }
@@ -128,7 +129,8 @@ func (s *shard) put(keyValue []byte, keyLen int) error {
 	return nil
 }
 
-// The arena takes a little at once, and twice as much each time up to arenaBlock: keys and values are small and many, or few.
+// The arena takes a little at once, and twice as much each time up to arenaBlock: keys and values
+// are small and many, or few.
 const (
 	firstBlock = 16 << 10
 	arenaBlock = 1 << 20

@@ -61,7 +61,8 @@ func ownKey(id primitives.AccountID) primitives.PublicKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(id)).PublicKey()
 }
 
-// small is a chain of one shard whose first accounts have 950M + 50M locked, and all others 10^9 N; keys of their names.
+// small is a chain of one shard whose first accounts have 950M + 50M locked, and all others 10^9 N;
+// keys of their names.
 func small(staked int, ids ...primitives.AccountID) *genesis.Genesis {
 	g := &genesis.Genesis{Config: genesis.Config{ShardLayout: primitives.SingleShardLayout()}}
 	for i, id := range ids {
@@ -90,7 +91,8 @@ func TestVectorSimpleChain(t *testing.T) {
 	check(t, "trie root", got[0], "F5owueruwL7nH2sxCQZy2nhL5VU2JU2xCXfWfK6TiiPD")
 }
 
-// testdata/recorded.jsonl has the genesis of each chain that neard (f0c7706f1) recorded, and the chunks of its genesis block.
+// testdata/recorded.jsonl has the genesis of each chain that neard (f0c7706f1) recorded, and the
+// chunks of its genesis block.
 func TestRecordedChains(t *testing.T) {
 	type line struct {
 		Chain  string
@@ -147,7 +149,8 @@ func accountRecord(id primitives.AccountID, code []byte) *genesis.AccountRecord 
 	return &genesis.AccountRecord{AccountID: id, Account: a}
 }
 
-// Storage usage: 100 for the account, the code, and of each other record 40, its key and its value (runtime.md 4.3).
+// Storage usage: 100 for the account, the code, and of each other record 40, its key and its value
+// (runtime.md 4.3).
 func TestUsage(t *testing.T) {
 	gas := primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}
 	handle := ownKey("k").Handle()

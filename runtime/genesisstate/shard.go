@@ -14,7 +14,8 @@ import (
 // Shard is the first state of a shard.
 type Shard struct {
 	ID primitives.ShardID
-	// Congestion is what the shard's first chunk says: the delayed receipts, and the own id as allowed shard.
+	// Congestion is what the shard's first chunk says: the delayed receipts, and the own id as
+	// allowed shard.
 	Congestion primitives.CongestionInfo
 	entries    []entry
 }
@@ -33,7 +34,8 @@ func (s *Shard) Pairs() iter.Seq2[[]byte, []byte] {
 // Len returns the number of pairs.
 func (s *Shard) Len() int { return len(s.entries) }
 
-// Finish makes the state of the shard at index i, and forgets it. validators are those of the whole chain.
+// Finish makes the state of the shard at index i, and forgets it. validators are those of the whole
+// chain.
 func (b *Builder) Finish(i primitives.ShardIndex, validators []genesis.Validator) (*Shard, error) {
 	id, err := b.layout.IDAt(i)
 	if err != nil {
@@ -122,16 +124,16 @@ func (s *shard) column(c primitives.TrieColumn) []entry {
 	return s.entries[from:to]
 }
 
-// usageColumns are the columns that count as storage besides the account itself, and whether each of their records counts
-// its key and the constant for records too.
+// usageColumns are the columns that count as storage besides the account itself, and whether each
+// of their records counts its key and the constant for records too.
 var usageColumns = []struct {
 	column primitives.TrieColumn
 	record bool
 }{{primitives.ColContractCode, false}, {primitives.ColAccessKey, true}, {primitives.ColContractData, true}}
 
-// recount writes the storage usage into every account: that of all its records, repeated ones included, as nearcore
-// counts them. All four columns are in the order of account ids, since what stands behind an id is below any character
-// of one, so one pass over each suffices.
+// recount writes the storage usage into every account: that of all its records, repeated ones
+// included, as nearcore counts them. All four columns are in the order of account ids, since what
+// stands behind an id is below any character of one, so one pass over each suffices.
 func (b *Builder) recount(s *shard) error {
 	accounts := s.column(primitives.ColAccount)
 	rest := make([][]entry, len(usageColumns))
@@ -205,7 +207,8 @@ func (s *shard) lock(id primitives.AccountID, stake primitives.Balance) error {
 	return nil
 }
 
-// postpone adds the receipts that wait: for data that has not been received, or as promise yields to be resumed.
+// postpone adds the receipts that wait: for data that has not been received, or as promise yields
+// to be resumed.
 func (s *shard) postpone() error {
 	known := shard{entries: s.entries} // sorted; what is added below is not data
 	var buf []byte

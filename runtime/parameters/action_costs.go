@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ActionCost names a fee of actions and receipts. The numbers are nearcore's discriminants (core/parameters/src/cost.rs
-// ActionCosts).
+// ActionCost names a fee of actions and receipts. The numbers are nearcore's discriminants
+// (core/parameters/src/cost.rs ActionCosts).
 type ActionCost uint8
 
 // The fees.
@@ -42,8 +42,9 @@ const (
 	NumActionCosts
 )
 
-// actionCosts holds nearcore's name and the value at 85 and 86 (core/parameters/res/runtime_configs/parameters.snap).
-// Compute of the executing part is given where it is not the gas; sending parts never differ.
+// actionCosts holds nearcore's name and the value at 85 and 86
+// (core/parameters/res/runtime_configs/parameters.snap). Compute of the executing part is given
+// where it is not the gas; sending parts never differ.
 var actionCosts = [NumActionCosts]struct {
 	name                 string
 	sendSIR, sendNot     uint64 // gas
@@ -93,5 +94,6 @@ var actionProfileNames = func() (names [NumActionCosts]string) {
 	return names
 }()
 
-// ProfileName returns the name that gas profiles print, e.g. "NEW_ACTION_RECEIPT"; c must be below NumActionCosts.
+// ProfileName returns the name that gas profiles print, e.g. "NEW_ACTION_RECEIPT"; c must be below
+// NumActionCosts.
 func (c ActionCost) ProfileName() string { return actionProfileNames[c] }

@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// RuntimeConfig holds every parameter of one version. It contains no pointers: a copy is independent, and what Get
-// returns is shared by all and must not be changed. Names are nearcore's (core/parameters/src/config.rs).
+// RuntimeConfig holds every parameter of one version. It contains no pointers: a copy is
+// independent, and what Get returns is shared by all and must not be changed. Names are nearcore's
+// (core/parameters/src/config.rs).
 type RuntimeConfig struct {
 	Version            Version
 	Fees               Fees
@@ -19,8 +20,8 @@ type RuntimeConfig struct {
 
 	// UseStateStoredReceipt: queued receipts carry the gas and size they were counted with.
 	UseStateStoredReceipt bool
-	// MinGasPurchasePrice is the least price at which a receipt's gas is bought, in yoctoNEAR per gas. It may be burnt
-	// at a lower one; the difference is refunded.
+	// MinGasPurchasePrice is the least price at which a receipt's gas is bought, in yoctoNEAR per
+	// gas. It may be burnt at a lower one; the difference is refunded.
 	MinGasPurchasePrice primitives.Balance
 	// AccountCreationCharge is what creating an account shall cost in all, in yoctoNEAR.
 	AccountCreationCharge primitives.Balance
@@ -40,7 +41,8 @@ type Fees struct {
 	GasRefundPenalty             Ratio // of the refunded gas; 0
 	MinGasRefundPenalty          primitives.Gas
 
-	// Compute of storing global code on a shard that a distribution receipt reaches; nobody pays gas for it.
+	// Compute of storing global code on a shard that a distribution receipt reaches; nobody pays
+	// gas for it.
 	DeployGlobalContractExecutionBase    Compute
 	DeployGlobalContractExecutionPerByte Compute
 
@@ -72,13 +74,15 @@ type Wasm struct {
 	PostQuantumHostFns     bool // sha3_256, sha3_384, sha3_512, ml_dsa_verify
 	BLS12381NotInGroupFix  bool
 	FixContractLoadingCost bool
-	// FixContractLoadingError: a module that does not load burns the loading fee (feature of the same name).
+	// FixContractLoadingError: a module that does not load burns the loading fee (feature of the
+	// same name).
 	FixContractLoadingError bool
 
 	Limits Limits
 }
 
-// Limits bound contracts, transactions and receipts (core/parameters/src/vm.rs LimitConfig). Lengths are in bytes.
+// Limits bound contracts, transactions and receipts (core/parameters/src/vm.rs LimitConfig).
+// Lengths are in bytes.
 type Limits struct {
 	MaxGasBurnt                      primitives.Gas // of one function call; also what a view call may use
 	MaxStackHeight                   uint32         // in finite-wasm units
@@ -127,7 +131,8 @@ type AccountCreation struct {
 	RegistrarAccountID              primitives.AccountID
 }
 
-// CongestionControl holds the levels and limits of package runtime/congestion (core/parameters/src/config.rs).
+// CongestionControl holds the levels and limits of package runtime/congestion
+// (core/parameters/src/config.rs).
 type CongestionControl struct {
 	// At these loads a shard is fully congested.
 	MaxCongestionIncomingGas       primitives.Gas
@@ -135,8 +140,8 @@ type CongestionControl struct {
 	MaxCongestionMemoryConsumption uint64 // bytes of receipts
 	MaxCongestionMissedChunks      uint64
 
-	// Gas that may be sent to a shard per chunk: from the maximum to the minimum as its level rises; once it is full,
-	// only its allowed shard may send anything.
+	// Gas that may be sent to a shard per chunk: from the maximum to the minimum as its level
+	// rises; once it is full, only its allowed shard may send anything.
 	MaxOutgoingGas          primitives.Gas
 	MinOutgoingGas          primitives.Gas
 	AllowedShardOutgoingGas primitives.Gas
@@ -158,7 +163,8 @@ type Witness struct {
 	NewTransactionsValidationStateSizeSoftLimit uint64
 }
 
-// BandwidthScheduler holds the parameters of package runtime/bandwidth, in bytes of receipts per height.
+// BandwidthScheduler holds the parameters of package runtime/bandwidth, in bytes of receipts per
+// height.
 type BandwidthScheduler struct {
 	MaxShardBandwidth uint64 // a shard sends, and receives, at most this
 	MaxSingleGrant    uint64 // on one link; at least MaxReceiptSize
@@ -201,8 +207,9 @@ func build(n primitives.Numbering) []RuntimeConfig {
 // Fee returns the fee of c.
 func (f *Fees) Fee(c ActionCost) *Fee { return &f.Action[c] }
 
-// MinReceiptWithFunctionCallGas is the least gas with which a receipt that calls a function can be made and run: how many
-// receipts some gas can become (nearcore min_receipt_with_function_call_gas).
+// MinReceiptWithFunctionCallGas is the least gas with which a receipt that calls a function can be
+// made and run: how many receipts some gas can become (nearcore
+// min_receipt_with_function_call_gas).
 func (f *Fees) MinReceiptWithFunctionCallGas() primitives.Gas {
 	return f.Action[ActionNewActionReceipt].MinSendAndExecGas() + f.Action[ActionFunctionCallBase].MinSendAndExecGas()
 }

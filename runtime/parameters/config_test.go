@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// snapshots are testdata's copy of nearcore's view of 86 (core/parameters/src/snapshots/…config_store__tests__86.json.snap
-// at f0c7706f1, which equals that of 85) and, where they are at hand, the shared originals.
+// snapshots are testdata's copy of nearcore's view of 86
+// (core/parameters/src/snapshots/…config_store__tests__86.json.snap at f0c7706f1, which equals that
+// of 85) and, where they are at hand, the shared originals.
 func snapshots(t *testing.T, protocol string) [][]byte {
 	t.Helper()
 	var all [][]byte
@@ -29,7 +30,8 @@ func snapshots(t *testing.T, protocol string) [][]byte {
 	return all
 }
 
-// TestVectorA60A62: the view of all parameters (A62 is the same JSON under another name); 84 is not ours.
+// TestVectorA60A62: the view of all parameters (A62 is the same JSON under another name); 84 is not
+// ours.
 func TestVectorA60A62(t *testing.T) {
 	for _, v := range []Version{June(85), June(86), Release(85), Release(86)} {
 		got := MustGet(v).AppendJSON(nil)
@@ -110,8 +112,8 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// TestFeatureTable: every row is named once, what is built starts at a version that can be executed, and what is not
-// built is off at any version.
+// TestFeatureTable: every row is named once, what is built starts at a version that can be
+// executed, and what is not built is off at any version.
 func TestFeatureTable(t *testing.T) {
 	names := map[string]bool{}
 	for f := range numFeatures {
@@ -226,8 +228,8 @@ func TestCostArithmetic(t *testing.T) {
 
 func second(_ Cost, err error) error { return err }
 
-// TestAccountCreationChargeIsCovered: gas bought at the least price always pays the charge for a new account
-// (nearcore runtime/runtime/src/lib.rs:1237).
+// TestAccountCreationChargeIsCovered: gas bought at the least price always pays the charge for a
+// new account (nearcore runtime/runtime/src/lib.rs:1237).
 func TestAccountCreationChargeIsCovered(t *testing.T) {
 	c := MustGet(June(86))
 	paid, ok := c.MinGasPurchasePrice.MulGas(c.Fees.Fee(ActionCreateAccount).Exec.Gas)

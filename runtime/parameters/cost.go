@@ -7,17 +7,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Compute counts work against a chunk's limit in the unit of gas. It is the gas of the work but for operations that take
-// longer than their price says (NEP-455); it is never charged, stored or hashed.
+// Compute counts work against a chunk's limit in the unit of gas. It is the gas of the work but for
+// operations that take longer than their price says (NEP-455); it is never charged, stored or
+// hashed.
 type Compute uint64
 
-// Cost is what an operation takes: gas, which is paid, and compute, which fills the chunk (nearcore ParameterCost).
+// Cost is what an operation takes: gas, which is paid, and compute, which fills the chunk (nearcore
+// ParameterCost).
 type Cost struct {
 	Gas     primitives.Gas
 	Compute Compute
 }
 
-// ErrOverflow says that a sum or product of costs does not fit u64: nearcore's IntegerOverflowError.
+// ErrOverflow says that a sum or product of costs does not fit u64: nearcore's
+// IntegerOverflowError.
 var ErrOverflow = fmt.Errorf("cost: %w", primitives.ErrOverflow)
 
 // GasCost is a cost whose compute is its gas.
@@ -43,8 +46,8 @@ func (c Cost) Mul(n uint64) (Cost, error) {
 	return Cost{primitives.Gas(gas), Compute(compute)}, nil
 }
 
-// Fee is what an action costs: to send it to oneself (sender is receiver) or to another, burnt where it is made, and to
-// execute it, burnt where it runs.
+// Fee is what an action costs: to send it to oneself (sender is receiver) or to another, burnt
+// where it is made, and to execute it, burnt where it runs.
 type Fee struct {
 	SendSIR    Cost
 	SendNotSIR Cost
@@ -59,7 +62,8 @@ func (f *Fee) Send(senderIsReceiver bool) Cost {
 	return f.SendNotSIR
 }
 
-// MinSendAndExecGas is the least gas that sending and executing takes: the smaller sending part and the executing one.
+// MinSendAndExecGas is the least gas that sending and executing takes: the smaller sending part and
+// the executing one.
 func (f *Fee) MinSendAndExecGas() primitives.Gas {
 	return min(f.SendSIR.Gas, f.SendNotSIR.Gas) + f.Exec.Gas // table values, far below 2^64
 }

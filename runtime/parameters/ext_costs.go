@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ExtCost names what a contract pays for besides instructions: host functions, loading, trie nodes. The numbers are
-// nearcore's discriminants (core/parameters/src/cost.rs:251 ExtCosts).
+// ExtCost names what a contract pays for besides instructions: host functions, loading, trie nodes.
+// The numbers are nearcore's discriminants (core/parameters/src/cost.rs:251 ExtCosts).
 type ExtCost uint8
 
 // The costs. Base is paid once a call, the others per unit that the name ends with.
@@ -114,8 +114,9 @@ const (
 	NumExtCosts
 )
 
-// extCosts holds nearcore's name and the value at 85 and 86, of later ones that of 87 (next.md 3.3). Compute is what the chunk's limit counts, where it is not
-// the gas: operations that turned out slower than their price (core/parameters/res/runtime_configs/parameters.snap).
+// extCosts holds nearcore's name and the value at 85 and 86, of later ones that of 87 (next.md
+// 3.3). Compute is what the chunk's limit counts, where it is not the gas: operations that turned
+// out slower than their price (core/parameters/res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
 	gas     uint64
@@ -222,7 +223,8 @@ var extCosts = [NumExtCosts]struct {
 // firstLaterExtCost begins the costs that no version before 87 has.
 const firstLaterExtCost = ExtSHA3x256Base
 
-// String returns nearcore's name, e.g. "storage_read_base": the key of ext_costs in protocol configurations.
+// String returns nearcore's name, e.g. "storage_read_base": the key of ext_costs in protocol
+// configurations.
 func (c ExtCost) String() string {
 	if c >= NumExtCosts {
 		return "ExtCost(" + strconv.Itoa(int(c)) + ")"
@@ -230,7 +232,8 @@ func (c ExtCost) String() string {
 	return extCosts[c].name
 }
 
-// extProfileNames are the names in upper case, made once: every receipt with a contract call asks for some.
+// extProfileNames are the names in upper case, made once: every receipt with a contract call asks
+// for some.
 var extProfileNames = func() (names [NumExtCosts]string) {
 	for c := range names {
 		names[c] = strings.ToUpper(extCosts[c].name)
@@ -238,5 +241,6 @@ var extProfileNames = func() (names [NumExtCosts]string) {
 	return names
 }()
 
-// ProfileName returns the name that gas profiles print, e.g. "STORAGE_READ_BASE"; c must be below NumExtCosts.
+// ProfileName returns the name that gas profiles print, e.g. "STORAGE_READ_BASE"; c must be below
+// NumExtCosts.
 func (c ExtCost) ProfileName() string { return extProfileNames[c] }

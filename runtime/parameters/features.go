@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Feature is a change of the rules that came, or will come, with a protocol version; names are nearcore's.
+// Feature is a change of the rules that came, or will come, with a protocol version; names are
+// nearcore's.
 type Feature uint8
 
 // Features of 85, the same in both numberings (bytes.md 1).
@@ -58,8 +59,9 @@ const (
 	numFeatures
 )
 
-// features is the one table: from which version on a feature holds in each numbering; 0: in no version of it. Only rows
-// with built set can ever be on, so a number above Newest here is documentation.
+// features is the one table: from which version on a feature holds in each numbering; 0: in no
+// version of it. Only rows with built set can ever be on, so a number above Newest here is
+// documentation.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion
@@ -115,8 +117,8 @@ func (f Feature) String() string {
 	return features[f].name
 }
 
-// Enabled tells whether f is in force at v. What is known but not built is never in force, whatever v says. An unknown
-// numbering has no features: Supported refuses it before any rule is asked.
+// Enabled tells whether f is in force at v. What is known but not built is never in force, whatever
+// v says. An unknown numbering has no features: Supported refuses it before any rule is asked.
 func Enabled(f Feature, v Version) bool {
 	row := &features[f]
 	since := primitives.ProtocolVersion(0)

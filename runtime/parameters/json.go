@@ -5,12 +5,13 @@ import (
 	"strconv"
 )
 
-// object is a JSON object; encoding/json prints maps by ascending key, which is the order of nearcore's RPC.
+// object is a JSON object; encoding/json prints maps by ascending key, which is the order of
+// nearcore's RPC.
 type object map[string]any
 
-// AppendJSON appends runtime_config as EXPERIMENTAL_protocol_config prints it (nearcore core/parameters/src/view.rs):
-// keys ascending, no blanks, u128 as strings. Compute costs, gas key, state init, global contract and scheduler
-// parameters are not in it.
+// AppendJSON appends runtime_config as EXPERIMENTAL_protocol_config prints it (nearcore
+// core/parameters/src/view.rs): keys ascending, no blanks, u128 as strings. Compute costs, gas key,
+// state init, global contract and scheduler parameters are not in it.
 func (c *RuntimeConfig) AppendJSON(b []byte) []byte {
 	text, err := json.Marshal(c.view())
 	if err != nil {
@@ -169,8 +170,8 @@ func (c *CongestionControl) view() object {
 // pair is the form of rationals in the view.
 func (r Ratio) pair() [2]uint32 { return [2]uint32{r.Num, r.Den} }
 
-// decimal writes r as Rust prints the float: at least one digit after the point, no zeros at the end. It is exact for the
-// denominators in use, powers of ten, and cut after nine digits otherwise.
+// decimal writes r as Rust prints the float: at least one digit after the point, no zeros at the
+// end. It is exact for the denominators in use, powers of ten, and cut after nine digits otherwise.
 func (r Ratio) decimal() string {
 	b := append(strconv.AppendUint(nil, uint64(r.Num/r.Den), 10), '.')
 	rest := uint64(r.Num % r.Den)

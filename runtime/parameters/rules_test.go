@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// unconditional: features that hold at every version that can be executed, so that nothing asks for them: the file with the
-// rule, and a word of it. A row may stand here only while that is so.
+// unconditional: features that hold at every version that can be executed, so that nothing asks for
+// them: the file with the rule, and a word of it. A row may stand here only while that is so.
 var unconditional = map[Feature]struct{ file, word string }{
 	DynamicResharding:                             {"chain/epoch/sharding.go", "MayProposeSplit"},
 	StickyReshardingValidatorAssignment:           {"chain/epoch/sticky_resharding.go", "stickyStrategy"},
@@ -29,8 +29,9 @@ var unconditional = map[Feature]struct{ file, word string }{
 // ofTheNet: features of messages between nodes; no rule of a chunk or block depends on them.
 var ofTheNet = map[Feature]bool{SignedContractCodeResponse: true}
 
-// TestEachBuiltFeatureRules: a row that says built flips a parameter, is asked for by some rule, or holds at every version
-// that can be executed and is named above with its place. Otherwise a version could count as whole because its rows say so.
+// TestEachBuiltFeatureRules: a row that says built flips a parameter, is asked for by some rule, or
+// holds at every version that can be executed and is named above with its place. Otherwise a
+// version could count as whole because its rows say so.
 func TestEachBuiltFeatureRules(t *testing.T) {
 	asked := askedFor(t)
 	for f := range numFeatures {
@@ -55,7 +56,8 @@ func TestEachBuiltFeatureRules(t *testing.T) {
 	}
 }
 
-// TestFlippedParameters: rows that change parameters do so when their version comes, built yet or not.
+// TestFlippedParameters: rows that change parameters do so when their version comes, built yet or
+// not.
 func TestFlippedParameters(t *testing.T) {
 	for _, f := range []Feature{GasKeys, YieldWithID, FixContractLoadingError, RemoveGasRewards, PostQuantumHostFns, FixContractLoadingCost} {
 		if !flips(f) {

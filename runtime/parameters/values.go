@@ -2,8 +2,8 @@ package parameters
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// values writes the parameters of v down. 85 and 86 differ in nothing but what a feature says; the numbers are those of
-// core/parameters/res/runtime_configs/parameters.snap.
+// values writes the parameters of v down. 85 and 86 differ in nothing but what a feature says; the
+// numbers are those of core/parameters/res/runtime_configs/parameters.snap.
 func values(v Version) RuntimeConfig {
 	c := RuntimeConfig{
 		Version: v,

@@ -106,8 +106,8 @@ func (u *TrieUpdate) setUint64(key []byte, v uint64) {
 	u.Set(key, u.values.take(from))
 }
 
-// GasKeyBalances is the sum of the balances of an account's gas keys. It reads all its keys (nearcore
-// core/store/src/utils/mod.rs compute_gas_key_balance_sum).
+// GasKeyBalances is the sum of the balances of an account's gas keys. It reads all its keys
+// (nearcore core/store/src/utils/mod.rs compute_gas_key_balance_sum).
 func (u *TrieUpdate) GasKeyBalances(id primitives.AccountID) (sum primitives.Balance, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
 	err = u.Keys(prefix, func(key []byte) error {
@@ -141,7 +141,8 @@ type RemovedNonces struct {
 	KeyBytes int // of their trie keys
 }
 
-// RemoveAccount removes an account with its code, keys and contract entries (nearcore utils/mod.rs remove_account).
+// RemoveAccount removes an account with its code, keys and contract entries (nearcore utils/mod.rs
+// remove_account).
 func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonces, err error) {
 	u.Remove(primitives.AppendAccountKey(nil, id))
 	u.Remove(primitives.AppendCodeKey(nil, id))
@@ -173,7 +174,8 @@ func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonc
 	return removed, err
 }
 
-// CodeLen is the length of an account's own code in the state, 0 if there is none; it records the path, not the code.
+// CodeLen is the length of an account's own code in the state, 0 if there is none; it records the
+// path, not the code.
 func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	u.key = primitives.AppendCodeKey(u.key[:0], id)
 	ref, found, err := u.Find(u.key)
@@ -195,13 +197,15 @@ func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code
 // RemoveCode removes an account's own code from the state.
 func (u *TrieUpdate) RemoveCode(id primitives.AccountID) { u.Remove(primitives.AppendCodeKey(nil, id)) }
 
-// Code returns code by hash: what this chunk has brought, by a deployment or by the distribution of global code, else what
-// stood at key before the chunk. key is where it should stand. nil if there is none. Nothing is recorded.
+// Code returns code by hash: what this chunk has brought, by a deployment or by the distribution of
+// global code, else what stood at key before the chunk. key is where it should stand. nil if there
+// is none. Nothing is recorded.
 //
-// nearcore resolves an account's contract to a hash (contract_code.rs), then looks into its cache of compiled contracts,
-// which apply itself fills (actions.rs action_deploy_contract, global_contracts.rs apply_distribution_current_shard), and
-// asks the storage only for what is not there (core/store/src/contract.rs). So a call sees the code of a distribution that
-// came before it in its chunk.
+// nearcore resolves an account's contract to a hash (contract_code.rs), then looks into its cache
+// of compiled contracts, which apply itself fills (actions.rs action_deploy_contract,
+// global_contracts.rs apply_distribution_current_shard), and asks the storage only for what is not
+// there (core/store/src/contract.rs). So a call sees the code of a distribution that came before it
+// in its chunk.
 func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	brought := u.broughtCode
 	if u.fork != nil {
@@ -250,7 +254,8 @@ func (u *TrieUpdate) HasGlobalCode(id *primitives.GlobalContractID) (bool, error
 	return u.Contains(primitives.AppendGlobalCodeKey(nil, id))
 }
 
-// GlobalCodeHash is the hash of global code that stands under an account's name; the path is recorded, not the code.
+// GlobalCodeHash is the hash of global code that stands under an account's name; the path is
+// recorded, not the code.
 func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives.Hash, error) {
 	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id))
 	if err != nil {
@@ -286,8 +291,8 @@ func (u *TrieUpdate) SetGlobalNonce(id *primitives.GlobalContractID, n uint64) {
 	u.setUint64(primitives.AppendGlobalNonceKey(nil, id), n)
 }
 
-// PeekNonce is the nonce that a transaction of a key is measured against: the row's for an indexed one, else the key's. It
-// sees what the update wrote and records nothing.
+// PeekNonce is the nonce that a transaction of a key is measured against: the row's for an indexed
+// one, else the key's. It sees what the update wrote and records nothing.
 func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle, n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
 	if n.HasIndex {
 		u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, n.Index)

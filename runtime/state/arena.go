@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// arena holds encoded values: many small ones share a slab, so that a write costs no allocation of its own. Slabs begin small and double,
-// since a block's values stay in memory until it is folded, and most blocks have a few.
+// arena holds encoded values: many small ones share a slab, so that a write costs no allocation of
+// its own. Slabs begin small and double, since a block's values stay in memory until it is folded,
+// and most blocks have a few.
 type arena struct {
 	buf  []byte
 	slab int // bytes of a slab, at the most; 0: slabSize

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fakeTrie is a map with the manners of a Trie. What it records is "p" and the key for a path, "v" and the key for a value.
+// fakeTrie is a map with the manners of a Trie. What it records is "p" and the key for a path, "v"
+// and the key for a value.
 type fakeTrie struct{ values map[string]string }
 
 type fakeRecording struct{ list []string }

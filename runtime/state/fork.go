@@ -2,7 +2,8 @@ package state
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// forkState is what a fork has besides an update's own: who it came from, and what makes its results valid.
+// forkState is what a fork has besides an update's own: who it came from, and what makes its
+// results valid.
 type forkState struct {
 	parent *TrieUpdate
 	id     int32
@@ -17,8 +18,8 @@ type forkState struct {
 	touches   []touch
 }
 
-// codeRead is a look for code whose answer can be another one in its turn: what this chunk brought before the span, or had
-// not brought.
+// codeRead is a look for code whose answer can be another one in its turn: what this chunk brought
+// before the span, or had not brought.
 type codeRead struct {
 	hash    primitives.Hash
 	brought bool
@@ -31,16 +32,16 @@ type touch struct {
 	paid   bool
 }
 
-// forkRead is a key that a span read: a value of the parent or the trie (own 0), or one that an earlier span of the fork
-// wrote, by that change.
+// forkRead is a key that a span read: a value of the parent or the trie (own 0), or one that an
+// earlier span of the fork wrote, by that change.
 type forkRead struct {
 	key []byte
 	own int32
 }
 
-// Fork returns an update that continues u but leaves it as it is: work can run on it before its turn, while other forks do
-// the same, and is adopted later if nothing that it read has changed. u must not be written while forks run. Forks have no
-// forks; id must be positive and new.
+// Fork returns an update that continues u but leaves it as it is: work can run on it before its
+// turn, while other forks do the same, and is adopted later if nothing that it read has changed. u
+// must not be written while forks run. Forks have no forks; id must be positive and new.
 func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	f := NewUnrecorded(u.trie)
 	f.limit = u.limit
@@ -83,12 +84,14 @@ func (s *Span) End() {
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
 	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
 	s.codeReadsTo, s.accessesTo = int32(len(f.codeReads)), int32(len(u.accesses))
-	// Alone it recorded at least what it would have added in its turn. Only if that stays below the limit can no limit
-	// within the work have been met that would not have been met then, or the reverse.
+	// Alone it recorded at least what it would have added in its turn. Only if that stays below the
+	// limit can no limit within the work have been met that would not have been met then, or the
+	// reverse.
 	s.overLimit = u.LimitExceeded()
 }
 
-// lookupFork is lookupOverlay of a fork: it notes what is read and was not written in the same span.
+// lookupFork is lookupOverlay of a fork: it notes what is read and was not written in the same
+// span.
 func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	f := u.fork
 	if i, found := u.index[string(key)]; found {
@@ -129,7 +132,8 @@ func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
 	return code, ok
 }
 
-// Adopt takes over the work of a span, as if it ran now, if that is the same. If it returns false nothing has changed.
+// Adopt takes over the work of a span, as if it ran now, if that is the same. If it returns false
+// nothing has changed.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
@@ -176,8 +180,8 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// Retouched tells how many paid touches of a span would be the first of their node now that were not when it ran, less those of
-// which the reverse is true.
+// Retouched tells how many paid touches of a span would be the first of their node now that were
+// not when it ran, less those of which the reverse is true.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
 	if len(touches) == 0 {
@@ -197,8 +201,8 @@ func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	return more
 }
 
-// unchanged tells whether all keys still have the values that a span read: those from before the fork were not written
-// since, those of the fork are the last ones.
+// unchanged tells whether all keys still have the values that a span read: those from before the
+// fork were not written since, those of the fork are the last ones.
 func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 	for i := range reads {
 		at, found := u.index[string(reads[i].key)]

@@ -12,8 +12,8 @@ var ErrNoFork = errors.New("state: not a fork of another chain")
 // goneMark is the value of a mark.
 var goneMark = []byte{1}
 
-// markGone leaves a mark for each key that was removed and that the other chain may have. A mark stays when the key is written again: what
-// is written here is looked for first.
+// markGone leaves a mark for each key that was removed and that the other chain may have. A mark
+// stays when the key is written again: what is written here is looked for first.
 func (u *TrieUpdate) markGone() {
 	for i := range len(u.entries) { // those that it adds are marks
 		e := &u.entries[i]
@@ -29,9 +29,9 @@ func (u *TrieUpdate) markGone() {
 	}
 }
 
-// Rebase forgets what a fork has made of an account, its keys, code and data, and has the account be as after a block of the other chain
-// from now on; zero: as if that chain had none. keep leaves what was made of it. Nothing of the account is to be removed behind it in the
-// same chunk.
+// Rebase forgets what a fork has made of an account, its keys, code and data, and has the account
+// be as after a block of the other chain from now on; zero: as if that chain had none. keep leaves
+// what was made of it. Nothing of the account is to be removed behind it in the same chunk.
 func (u *TrieUpdate) Rebase(id primitives.AccountID, base primitives.Hash, keep bool) error {
 	f, ok := u.trie.(Forked)
 	if !ok {

@@ -5,12 +5,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// GroupSizeLimit is what a group of buffered receipts aims to stay below, in bytes (nearcore outgoing_metadata.rs
-// ReceiptGroupsConfig; the limit on gas is without effect).
+// GroupSizeLimit is what a group of buffered receipts aims to stay below, in bytes (nearcore
+// outgoing_metadata.rs ReceiptGroupsConfig; the limit on gas is without effect).
 const GroupSizeLimit = 100_000
 
-// Groups is what is known about a buffer without reading its receipts: consecutive ones are taken together into groups
-// (nearcore core/store/src/trie/outgoing_metadata.rs). Sums are checked; they overflow only in a corrupt state.
+// Groups is what is known about a buffer without reading its receipts: consecutive ones are taken
+// together into groups (nearcore core/store/src/trie/outgoing_metadata.rs). Sums are checked; they
+// overflow only in a corrupt state.
 type Groups struct {
 	Shard primitives.ShardID // the target
 	QueueIndices
@@ -82,7 +83,8 @@ func (u *TrieUpdate) setGroup(to primitives.ShardID, index uint64, g Group) {
 	u.Set(u.key, u.values.take(from))
 }
 
-// PushGrouped counts a receipt that enters a buffer: into the last group, or a new one if that would grow too large.
+// PushGrouped counts a receipt that enters a buffer: into the last group, or a new one if that
+// would grow too large.
 func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	var ok bool
 	if g.TotalGas, ok = g.TotalGas.Add(primitives.Yocto(uint64(gas))); !ok || g.TotalSize+size < size {
@@ -112,7 +114,8 @@ func (u *TrieUpdate) PushGrouped(g *Groups, size uint64, gas primitives.Gas) err
 	return nil
 }
 
-// PopGrouped counts a receipt that leaves a buffer: out of the first group, which goes when it is empty.
+// PopGrouped counts a receipt that leaves a buffer: out of the first group, which goes when it is
+// empty.
 func (u *TrieUpdate) PopGrouped(g *Groups, size uint64, gas primitives.Gas) error {
 	amount := primitives.Yocto(uint64(gas))
 	var ok bool

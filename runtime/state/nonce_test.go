@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestPeekNonce: an indexed nonce is the row's, a plain one the key's; what was written is seen, and nothing recorded.
+// TestPeekNonce: an indexed nonce is the row's, a plain one the key's; what was written is seen,
+// and nothing recorded.
 func TestPeekNonce(t *testing.T) {
 	plain, gas := primitives.ZeroED25519Key.Handle(), primitives.SecretKeyFromSeed(primitives.SECP256K1, "s").PublicKey().Handle()
 	u := NewUnrecorded(fakeTrie{})

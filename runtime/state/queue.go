@@ -51,7 +51,8 @@ func (u *TrieUpdate) DelayedIndices() (QueueIndices, error) {
 	return u.readIndicesAt(primitives.DelayedIndicesKey)
 }
 
-// PushDelayed appends a receipt to the delayed queue, whose indices q are read before and written here.
+// PushDelayed appends a receipt to the delayed queue, whose indices q are read before and written
+// here.
 func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], q.Next)
 	u.Set(u.key, u.values.encode(x))
@@ -59,8 +60,8 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.writeIndicesAt(primitives.DelayedIndicesKey, *q)
 }
 
-// PopDelayed takes the first receipt off the delayed queue; nil if it is empty. peeked is what PeekDelayed said of it, or
-// nil: it spares decoding.
+// PopDelayed takes the first receipt off the delayed queue; nil if it is empty. peeked is what
+// PeekDelayed said of it, or nil: it spares decoding.
 func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil
@@ -217,8 +218,9 @@ func (u *TrieUpdate) PushBuffered(bs *Buffers, to primitives.ShardID, x *primiti
 	u.writeBuffers(*bs)
 }
 
-// BufferedReceipt reads a buffered receipt from the trie as it was before the chunk, whatever is overlaid: receipts leave
-// a buffer before any enters it (nearcore congestion_control.rs:359). It must be there.
+// BufferedReceipt reads a buffered receipt from the trie as it was before the chunk, whatever is
+// overlaid: receipts leave a buffer before any enters it (nearcore congestion_control.rs:359). It
+// must be there.
 func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendBufferedReceiptKey(u.key[:0], to, index)
 	value, err := u.trie.Get(u.key, u.rec)
@@ -228,7 +230,8 @@ func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*prim
 	return decodeStored(u.key, value)
 }
 
-// PopBuffered removes the first n receipts of the buffer towards a shard. With n = 0 it does nothing.
+// PopBuffered removes the first n receipts of the buffer towards a shard. With n = 0 it does
+// nothing.
 func (u *TrieUpdate) PopBuffered(bs *Buffers, to primitives.ShardID, n uint64) {
 	if n == 0 {
 		return

@@ -40,7 +40,8 @@ func (u *TrieUpdate) getReceipt(key []byte) (*primitives.Receipt, error) {
 	return x, nil
 }
 
-// ReceivedData reads what arrived for a data id: data is nil if the promise failed. found is false if nothing arrived.
+// ReceivedData reads what arrived for a data id: data is nil if the promise failed. found is false
+// if nothing arrived.
 func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (data []byte, found bool, err error) {
 	key := u.accountHashKey(primitives.ColReceivedData, a, id)
 	value, err := u.Get(key)

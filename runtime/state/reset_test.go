@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReset: an update in the memory of another is as a new one, whatever the other has done; and its zero becomes one too.
+// TestReset: an update in the memory of another is as a new one, whatever the other has done; and
+// its zero becomes one too.
 func TestReset(t *testing.T) {
 	trie, next := fakeTrie{values: map[string]string{string(dataKey("dog")): "puppy"}}, fakeTrie{values: map[string]string{string(dataKey("cat")): "kitten"}}
 	for _, keys := range []int{0, 1, 50, 2 * mostReused} {

@@ -8,12 +8,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// removalCharge is added to the bound of the recorded size for every removal of a contract's entry, since removing may
-// record siblings at the end (nearcore trie_recording.rs record_key_removal).
+// removalCharge is added to the bound of the recorded size for every removal of a contract's entry,
+// since removing may record siblings at the end (nearcore trie_recording.rs record_key_removal).
 const removalCharge = 2000
 
-// TrieUpdate is the state of a shard while a chunk is applied: a Trie, what was committed over it with the causes, and
-// what is prospective, which Commit keeps and Rollback drops. It is for one goroutine, but for reads by forks (see Fork).
+// TrieUpdate is the state of a shard while a chunk is applied: a Trie, what was committed over it
+// with the causes, and what is prospective, which Commit keeps and Rollback drops. It is for one
+// goroutine, but for reads by forks (see Fork).
 type TrieUpdate struct {
 	trie     Trie
 	rec      Recording
@@ -35,14 +36,16 @@ type TrieUpdate struct {
 
 	touched map[primitives.Hash]bool // nodes and values that contracts looked at in this chunk
 
-	// Noted at every write: 0, or the fork whose writes are being adopted, and which of its changes.
+	// Noted at every write: 0, or the fork whose writes are being adopted, and which of its
+	// changes.
 	owner, ownerChange int32
 	fork               *forkState
 
 	rebased map[primitives.AccountID]bool // accounts of a Forked trie whose removed keys show through again
 }
 
-// entry is one key that was ever written, or read by Get. References are indices plus one; 0 is none.
+// entry is one key that was ever written, or read by Get. References are indices plus one; 0 is
+// none.
 type entry struct {
 	key         string
 	first, last int32 // in changes
@@ -91,8 +94,8 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 // mostReused is how many keys an update may have had whose memory is used again.
 const mostReused = 64
 
-// Reset makes u an update of t that records nothing, as NewUnrecorded, in the memory that it has; t nil: of none yet. What came of u is not
-// to be used any more.
+// Reset makes u an update of t that records nothing, as NewUnrecorded, in the memory that it has; t
+// nil: of none yet. What came of u is not to be used any more.
 func (u *TrieUpdate) Reset(t Trie) {
 	index, entries, key := u.index, u.entries, u.key
 	if clear(index); index == nil || len(entries) > mostReused {
@@ -132,8 +135,9 @@ func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalChar
 // LimitExceeded tells whether no further receipt may be started.
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
 
-// Accesses returns the code that was looked for and found below the update, in the order of first looking: a proof lacks it,
-// so that whoever checks the chunk is told (nearcore function_call.rs record_contract_call). None on a proof.
+// Accesses returns the code that was looked for and found below the update, in the order of first
+// looking: a proof lacks it, so that whoever checks the chunk is told (nearcore function_call.rs
+// record_contract_call). None on a proof.
 func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 
 // fewAccesses is how many are looked through one by one.
@@ -186,7 +190,8 @@ func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
 	return u.overlaid(key)
 }
 
-// Get returns the value of a key and records the read; nil if there is none. The value is read only.
+// Get returns the value of a key and records the read; nil if there is none. The value is read
+// only.
 func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) }
 
 // GetPure is Get that records nothing.
@@ -236,7 +241,8 @@ type Ref struct {
 	trie    ValueRef
 }
 
-// InOverlay tells whether the value was written in this chunk: reading it records and costs nothing.
+// InOverlay tells whether the value was written in this chunk: reading it records and costs
+// nothing.
 func (r *Ref) InOverlay() bool { return r.overlay != nil }
 
 // Len is the value's length in bytes.
@@ -274,9 +280,10 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 	return path, ref, found, err
 }
 
-// Touch notes that a contract looks at a node or value, and tells whether one has before in this chunk: then it costs no more
-// than a look into a cache (nearcore ext.rs AccountingState). Since 84 both prices are the same, so only gas profiles show it,
-// and only if the look is paid for, which that of storage_read is not.
+// Touch notes that a contract looks at a node or value, and tells whether one has before in this
+// chunk: then it costs no more than a look into a cache (nearcore ext.rs AccountingState). Since 84
+// both prices are the same, so only gas profiles show it, and only if the look is paid for, which
+// that of storage_read is not.
 func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {
@@ -292,10 +299,12 @@ func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	return before
 }
 
-// Set writes a key, prospectively. The key is copied; the update keeps the value, which must not change and not be nil.
+// Set writes a key, prospectively. The key is copied; the update keeps the value, which must not
+// change and not be nil.
 func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
 
-// Remove removes a key, prospectively. Removals of contract entries raise the bound, also if they are rolled back.
+// Remove removes a key, prospectively. Removals of contract entries raise the bound, also if they
+// are rolled back.
 func (u *TrieUpdate) Remove(key []byte) {
 	if primitives.TrieColumn(key[0]) == primitives.ColContractData {
 		u.removals++
@@ -377,13 +386,15 @@ type Finalized struct {
 	Olds    []OldValue              // of the same keys
 }
 
-// OldValue is what the trie below had at a key, as far as the update came to know it: valid as long as that trie is held.
+// OldValue is what the trie below had at a key, as far as the update came to know it: valid as long
+// as that trie is held.
 type OldValue struct {
 	Value []byte // nil: nothing
 	Known bool
 }
 
-// Finalize updates the trie with the committed changes, recording what that reads. Nothing may be prospective.
+// Finalize updates the trie with the committed changes, recording what that reads. Nothing may be
+// prospective.
 func (u *TrieUpdate) Finalize() (Finalized, error) {
 	if len(u.prospective) != 0 {
 		panic("state: Finalize with uncommitted changes")
@@ -419,8 +430,9 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	return Finalized{Trie: t, Changes: out, Olds: olds}, err
 }
 
-// Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the trie is recorded with
-// its values, also under keys that are overwritten (nearcore update/iterator.rs). The key is read only and valid for long.
+// Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the
+// trie is recorded with its values, also under keys that are overwritten (nearcore
+// update/iterator.rs). The key is read only and valid for long.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	return u.keysOf(u.trie, prefix, yield)
 }

@@ -76,7 +76,8 @@ func TestTrieUpdateRemove(t *testing.T) {
 	}
 }
 
-// TestRecording checks what counts: paths, values, removals of contract entries only, nothing that is overlaid.
+// TestRecording checks what counts: paths, values, removals of contract entries only, nothing that
+// is overlaid.
 func TestRecording(t *testing.T) {
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 2350)
@@ -150,7 +151,8 @@ func TestChangesKeepCauses(t *testing.T) {
 	}
 }
 
-// TestForks adopts spans that read nothing that changed, and refuses the others and all behind them.
+// TestForks adopts spans that read nothing that changed, and refuses the others and all behind
+// them.
 func TestForks(t *testing.T) {
 	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
 	u := New(base, 1<<40)
@@ -184,7 +186,8 @@ func TestForks(t *testing.T) {
 			t.Errorf("%s = %q, %v, want %q", k, got, err, want)
 		}
 	}
-	// Spans of one fork that do not depend on each other may be adopted in any order, those that do may not.
+	// Spans of one fork that do not depend on each other may be adopted in any order, those that do
+	// may not.
 	h1, h2, h3 := span(h, "d", "d"), span(h, "e", "e"), span(h, "d", "f")
 	if !u.Adopt(&h2) || u.Adopt(&h3) || !u.Adopt(&h1) || !u.Adopt(&h3) {
 		t.Error("spans of one fork")
@@ -205,8 +208,9 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// TestCode: what a chunk brings is found by its hash at once, deployed or distributed, and gone if it is rolled back; what stood
-// before at another key, or with another hash at the same, is not found.
+// TestCode: what a chunk brings is found by its hash at once, deployed or distributed, and gone if
+// it is rolled back; what stood before at another key, or with another hash at the same, is not
+// found.
 func TestCode(t *testing.T) {
 	old, mine, global, byName := []byte("old"), []byte("mine"), []byte("global"), []byte("by name")
 	hash := primitives.HashBytes
@@ -252,7 +256,8 @@ type provenTrie struct {
 
 func (t provenTrie) CodeOf(hash primitives.Hash) []byte { return t.codes[hash] }
 
-// TestCodeOfProof: a proof does not show where code stands, so it is looked for by its hash alone; what the chunk brought goes first.
+// TestCodeOfProof: a proof does not show where code stands, so it is looked for by its hash alone;
+// what the chunk brought goes first.
 func TestCodeOfProof(t *testing.T) {
 	key, code := primitives.AppendCodeKey(nil, "a"), []byte("code")
 	hash := primitives.HashBytes(code)
@@ -272,7 +277,8 @@ func TestCodeOfProof(t *testing.T) {
 	}
 }
 
-// TestForkCodes: work that looked for code is adopted only if its turn finds the same: what was brought before the work, or not.
+// TestForkCodes: work that looked for code is adopted only if its turn finds the same: what was
+// brought before the work, or not.
 func TestForkCodes(t *testing.T) {
 	u := New(fakeTrie{map[string]string{string(primitives.AppendCodeKey(nil, "old")): "old"}}, 1<<40)
 	hash := func(code string) primitives.Hash { return primitives.HashBytes([]byte(code)) }
@@ -326,7 +332,8 @@ func TestForkCodes(t *testing.T) {
 	}
 }
 
-// TestGroups compares the groups of a buffer with a list of its receipts (nearcore outgoing_metadata.rs).
+// TestGroups compares the groups of a buffer with a list of its receipts (nearcore
+// outgoing_metadata.rs).
 func TestGroups(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	u := NewUnrecorded(fakeTrie{})

@@ -16,16 +16,18 @@ type Mode byte
 const (
 	// NewReceipt is for transactions and receipts just made.
 	NewReceipt Mode = iota
-	// ExistingReceipt is for delayed and incoming receipts: they may have been made under older rules, and output data
-	// receivers may have been appended after their size was measured, so limits that came later are not held against them.
+	// ExistingReceipt is for delayed and incoming receipts: they may have been made under older
+	// rules, and output data receivers may have been appended after their size was measured, so
+	// limits that came later are not held against them.
 	ExistingReceipt
 )
 
 // MaxNoncesForGasKey is the most nonce rows that a gas key may have.
 const MaxNoncesForGasKey = 1024
 
-// Actions checks a list of actions that goes to receiver: its length, the order of its actions, each of them, and the gas
-// attached in all. Inner lists of delegate actions are checked the same way, on their own but for the gas.
+// Actions checks a list of actions that goes to receiver: its length, the order of its actions,
+// each of them, and the gas attached in all. Inner lists of delegate actions are checked the same
+// way, on their own but for the gas.
 func Actions(c *parameters.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
 	return actionList(c, actions, 0, receiver, mode)
 }
@@ -129,8 +131,8 @@ func action(c *parameters.RuntimeConfig, a primitives.Action, receiver primitive
 	return nil
 }
 
-// inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was measured against the
-// outer receiver.
+// inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was
+// measured against the outer receiver.
 func inner(
 	c *parameters.RuntimeConfig, actions []primitives.Action, unkept int, outer, receiver primitives.AccountID, mode Mode,
 ) *primitives.ActionsValidationError {
@@ -200,7 +202,8 @@ func addKey(c *parameters.RuntimeConfig, k *primitives.AccessKey) *primitives.Ac
 	return nil
 }
 
-// permission checks the receiver's name (rules version 1 and later) and the lengths of the method names.
+// permission checks the receiver's name (rules version 1 and later) and the lengths of the method
+// names.
 func permission(limits *parameters.Limits, p *primitives.FunctionCallPermission) *primitives.ActionsValidationError {
 	if limits.AccountIDValidityRulesVersion > 0 {
 		if _, err := primitives.ParseAccountID(p.ReceiverID); err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// AnyHeight stands for the unknown height of the block that a submitted transaction will be in: its nonce has no upper
-// bound.
+// AnyHeight stands for the unknown height of the block that a submitted transaction will be in: its
+// nonce has no upper bound.
 const AnyHeight = ^primitives.Height(0)
 
 // Verdict is what becomes of a transaction whose signer exists.
 //
 //	Err nil, Charged        it becomes a receipt
-//	Err set, Charged        no receipt, but the gas key pays for the conversion: the outcome is a failure with
-//	                        Charges.GasBurnt and BurntAmount, and Charges is applied
+//	Err set, Charged no receipt, but the gas key pays for the conversion: the outcome is a failure
+//	    with Charges.GasBurnt and BurntAmount, and Charges is applied
 //	Err set, not Charged    an outcome without gas; nothing changes
 type Verdict struct {
 	Err     *primitives.InvalidTxError
@@ -25,8 +25,8 @@ type Verdict struct {
 	Charges Charges // if Charged
 }
 
-// Charges are the new values of the signer's account and key, and what the receipt comes with (nearcore
-// VerificationResult).
+// Charges are the new values of the signer's account and key, and what the receipt comes with
+// (nearcore VerificationResult).
 type Charges struct {
 	GasBurnt        primitives.Gas
 	ComputeBurnt    parameters.Compute
@@ -42,8 +42,9 @@ type Charges struct {
 	NonceIndex uint16
 }
 
-// Apply stores the charges in the account and the key. It does not write into what k points to: the permission and the
-// gas key's balance may be shared with a cache. The row of a gas key is the caller's: NonceIndex and Nonce.
+// Apply stores the charges in the account and the key. It does not write into what k points to: the
+// permission and the gas key's balance may be shared with a cache. The row of a gas key is the
+// caller's: NonceIndex and Nonce.
 func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	a.Amount = c.Amount
 	if c.GasKey {
@@ -60,8 +61,9 @@ func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
 	}
 }
 
-// Charge checks nonce, balances and permission of tx against its signer, whose account and key must be there (see
-// MissingSigner), and computes the charges. height is that of the block whose chunk holds tx, or AnyHeight.
+// Charge checks nonce, balances and permission of tx against its signer, whose account and key must
+// be there (see MissingSigner), and computes the charges. height is that of the block whose chunk
+// holds tx, or AnyHeight.
 func Charge(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	if tx.Nonce.HasIndex {
 		return chargeGasKey(c, tx, cost, s, height)
@@ -79,7 +81,8 @@ func newCharges(tx *primitives.Transaction, cost *fees.TransactionCost) Charges 
 	}
 }
 
-// chargeKey is for transactions without a nonce index (nearcore verifier.rs:269): the account pays everything.
+// chargeKey is for transactions without a nonce index (nearcore verifier.rs:269): the account pays
+// everything.
 func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	key := s.Key
 	if key.GasKey != nil {
@@ -118,8 +121,9 @@ func chargeKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fe
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// chargeGasKey is for transactions with a nonce index (nearcore verifier.rs:370): the gas key pays for gas, the account
-// for deposits. If only the deposits cannot be paid the key is charged for the conversion.
+// chargeGasKey is for transactions with a nonce index (nearcore verifier.rs:370): the gas key pays
+// for gas, the account for deposits. If only the deposits cannot be paid the key is charged for the
+// conversion.
 func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	index, gas := tx.Nonce.Index, s.Key.GasKey
 	badIndex := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
@@ -172,7 +176,8 @@ func chargeGasKey(c *parameters.RuntimeConfig, tx *primitives.Transaction, cost 
 	return Verdict{Charged: true, Charges: charges}
 }
 
-// checkNonce compares tx's nonce with the stored one and with the bound height·10^6 (nearcore verify_nonce).
+// checkNonce compares tx's nonce with the stored one and with the bound height·10^6 (nearcore
+// verify_nonce).
 func checkNonce(tx *primitives.Transaction, stored primitives.Nonce, height primitives.Height) *primitives.InvalidTxError {
 	nonce := tx.Nonce.Nonce
 	ok := nonce > stored
@@ -191,7 +196,8 @@ func checkNonce(tx *primitives.Transaction, stored primitives.Nonce, height prim
 	return nil
 }
 
-// NonceUpperBound is the first nonce too large for a block of this height: height·10^6, at most 2^64-1.
+// NonceUpperBound is the first nonce too large for a block of this height: height·10^6, at most
+// 2^64-1.
 func NonceUpperBound(height primitives.Height) primitives.Nonce {
 	over, bound := bits.Mul64(uint64(height), primitives.NonceRangeMultiplier)
 	if over != 0 {
@@ -200,8 +206,9 @@ func NonceUpperBound(height primitives.Height) primitives.Nonce {
 	return primitives.Nonce(bound)
 }
 
-// Permission checks what a function call key may sign: one call without deposit, of the contract and one of the methods it
-// is for. A nil permission allows everything. Delegate actions use it for their inner actions.
+// Permission checks what a function call key may sign: one call without deposit, of the contract
+// and one of the methods it is for. A nil permission allows everything. Delegate actions use it for
+// their inner actions.
 func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID, actions []primitives.Action) *primitives.InvalidAccessKeyError {
 	if p == nil {
 		return nil

@@ -155,7 +155,8 @@ func TestVectorA69(t *testing.T) {
 		}
 	}
 	strict := plainTx(6, transfer(milli))
-	strict.NonceMode = primitives.NonceStrict // a mode without the version can't be encoded; the gate looks at it all the same
+	// a mode without the version can't be encoded; the gate looks at it all the same
+	strict.NonceMode = primitives.NonceStrict
 	if got := jsonOf(Transaction(at84(), sign(strict), Checked)); got != `"InvalidTransactionVersion"` {
 		t.Errorf("strict before 85: got %s, want InvalidTransactionVersion", got)
 	}

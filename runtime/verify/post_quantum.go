@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// anyPostQuantum tells whether one of the actions, or of a delegate's inner actions, brings a key or signature that older
-// versions do not know (nearcore Action::post_quantum_signatures_required).
+// anyPostQuantum tells whether one of the actions, or of a delegate's inner actions, brings a key
+// or signature that older versions do not know (nearcore Action::post_quantum_signatures_required).
 func anyPostQuantum(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if postQuantum(a) {

@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Receipt checks r. A new receipt is measured as it stands, so before output data receivers are appended to it; an
-// existing one may be larger than the limit for that reason. Only new receipts that contracts made can fail; an incoming
-// or delayed receipt that does is proof of a broken chain.
+// Receipt checks r. A new receipt is measured as it stands, so before output data receivers are
+// appended to it; an existing one may be larger than the limit for that reason. Only new receipts
+// that contracts made can fail; an incoming or delayed receipt that does is proof of a broken
+// chain.
 func Receipt(c *parameters.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
 	limits := &c.Wasm.Limits
 	if mode == NewReceipt {

@@ -7,12 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ZeroBalanceStorageLimit is the storage usage in bytes up to which an account needs no balance (NEP-448).
+// ZeroBalanceStorageLimit is the storage usage in bytes up to which an account needs no balance
+// (NEP-448).
 const ZeroBalanceStorageLimit = 770
 
-// StorageStake tells how much an account lacks to hold its storage when its free balance is amount: usage times price
-// less amount and what is locked, at least 0. Accounts of at most ZeroBalanceStorageLimit bytes never lack anything. An
-// error means that the state itself is broken (nearcore verifier.rs:47).
+// StorageStake tells how much an account lacks to hold its storage when its free balance is amount:
+// usage times price less amount and what is locked, at least 0. Accounts of at most
+// ZeroBalanceStorageLimit bytes never lack anything. An error means that the state itself is broken
+// (nearcore verifier.rs:47).
 func StorageStake(c *parameters.RuntimeConfig, a *primitives.Account, amount primitives.Balance) (missing primitives.Balance, err error) {
 	required, ok := c.Fees.StorageAmountPerByte.Mul64(a.StorageUsage)
 	if !ok {

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// SignatureFunc tells whether a transaction's signature is its key's. It must be a function of the transaction alone.
+// SignatureFunc tells whether a transaction's signature is its key's. It must be a function of the
+// transaction alone.
 type SignatureFunc func(*primitives.SignedTransaction) bool
 
 // CheckSignature verifies the signature over the transaction's hash.
@@ -15,11 +16,12 @@ func CheckSignature(tx *primitives.SignedTransaction) bool {
 	return tx.Signature.Verify(hash[:], tx.PublicKey)
 }
 
-// Checked is the SignatureFunc for transactions whose signature this node has verified before, at their submission or as
-// a batch.
+// Checked is the SignatureFunc for transactions whose signature this node has verified before, at
+// their submission or as a batch.
 func Checked(*primitives.SignedTransaction) bool { return true }
 
-// Transaction makes all checks that need no state: the actions, the version, the size and the signature, in that order.
+// Transaction makes all checks that need no state: the actions, the version, the size and the
+// signature, in that order.
 func Transaction(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction, signature SignatureFunc) *primitives.InvalidTxError {
 	if err := actionList(c, tx.Actions, tx.Unkept, tx.ReceiverID, NewReceipt); err != nil {
 		return &primitives.InvalidTxError{Tag: primitives.TxActionsValidation, Actions: err}
@@ -33,8 +35,9 @@ func Transaction(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction, 
 	return nil
 }
 
-// Form checks what a version of the rules says of a transaction before it looks into it: that it knows all that tx uses, and the size. A
-// chunk with another one is no chunk, whatever its outcome would be (nearcore transaction.rs check_valid_for_config).
+// Form checks what a version of the rules says of a transaction before it looks into it: that it
+// knows all that tx uses, and the size. A chunk with another one is no chunk, whatever its outcome
+// would be (nearcore transaction.rs check_valid_for_config).
 func Form(c *parameters.RuntimeConfig, tx *primitives.SignedTransaction) *primitives.InvalidTxError {
 	if !versionAllowed(c, tx) {
 		return invalidTx(primitives.TxInvalidVersion)
@@ -63,7 +66,8 @@ func versionAllowed(c *parameters.RuntimeConfig, tx *primitives.SignedTransactio
 	return !tx.PublicKey.Type().IsPostQuantum() && !tx.Signature.Type().IsPostQuantum() && !anyPostQuantum(tx.Actions)
 }
 
-// Cost prices tx at the current gas price: that of the block before, which its header calls next_gas_price.
+// Cost prices tx at the current gas price: that of the block before, which its header calls
+// next_gas_price.
 func Cost(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
 	cost, err := fees.TxCost(c, tx, price)
 	if err != nil {
@@ -85,8 +89,8 @@ const (
 type Signer struct {
 	Account *primitives.Account
 	Key     *primitives.AccessKey
-	// RowNonce is the nonce row of the gas key that the transaction's index names. It is not looked at for a transaction
-	// without an index.
+	// RowNonce is the nonce row of the gas key that the transaction's index names. It is not looked
+	// at for a transaction without an index.
 	RowNonce *primitives.Nonce
 }
 
@@ -110,9 +114,10 @@ func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxErro
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidAccessKey, AccessKey: err}
 }
 
-// CanCharge makes the checks of a submitted transaction that need the signer's state: that of the head's chunk of the
-// signer's shard, with the head's next_gas_price. The block it will be in is not known, so the upper bound of the nonce is
-// not checked; a deposit that a gas key's account cannot pay is an error here.
+// CanCharge makes the checks of a submitted transaction that need the signer's state: that of the
+// head's chunk of the signer's shard, with the head's next_gas_price. The block it will be in is
+// not known, so the upper bound of the nonce is not checked; a deposit that a gas key's account
+// cannot pay is an error here.
 func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
 	cost, err := Cost(c, tx, price)
 	if err != nil {
@@ -125,9 +130,10 @@ func CanCharge(c *parameters.RuntimeConfig, tx *primitives.Transaction, price pr
 	return v.Err
 }
 
-// Validity checks the block that a transaction refers to, against the block before the one it is to be in (for
-// submissions: the head). known says whether that block is known at all, ancestor whether prev descends from it; ancestor
-// is asked only if the heights are right, since it may walk back the chain. In a chunk every refusal counts as Expired.
+// Validity checks the block that a transaction refers to, against the block before the one it is to
+// be in (for submissions: the head). known says whether that block is known at all, ancestor
+// whether prev descends from it; ancestor is asked only if the heights are right, since it may walk
+// back the chain. In a chunk every refusal counts as Expired.
 func Validity(known bool, base, prev, period primitives.Height, ancestor func() bool) *primitives.InvalidTxError {
 	switch {
 	case !known || prev > base && prev-base > period:

@@ -132,7 +132,8 @@ func TestVectorA14(t *testing.T) {
 	}
 }
 
-// nearcore core/primitives/src/transaction.rs:1069-1158, 1176-1207: ML-DSA-65 as signer, in AddKey and inside Delegate.
+// nearcore core/primitives/src/transaction.rs:1069-1158, 1176-1207: ML-DSA-65 as signer, in AddKey
+// and inside Delegate.
 func TestVectorA68(t *testing.T) {
 	pq := primitives.SecretKeyFromSeed(primitives.MLDSA65, "victim")
 	signedBy := func(k primitives.SecretKey, actions ...primitives.Action) *primitives.SignedTransaction {
@@ -235,7 +236,8 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// nearcore verifier.rs:1009: an account of n full and m function call keys needs no balance up to 770 bytes.
+// nearcore verifier.rs:1009: an account of n full and m function call keys needs no balance up to
+// 770 bytes.
 func TestStorageStake(t *testing.T) {
 	perByte := pv86.Fees.StorageAmountPerByte
 	for _, c := range []struct {

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// statusContract keeps a message an account, as the first example of every SDK does: set_status is twelve host calls.
+// statusContract keeps a message an account, as the first example of every SDK does: set_status is
+// twelve host calls.
 const statusContract = `(module
 	(import "env" "input" (func $input (param i64)))
 	(import "env" "register_len" (func $len (param i64) (result i64)))
@@ -57,7 +58,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstCall is a call of code that is on disk only: by the length of its wasm, with that of its artifact.
+// BenchmarkFirstCall is a call of code that is on disk only: by the length of its wasm, with that
+// of its artifact.
 func BenchmarkFirstCall(b *testing.B) {
 	for _, size := range []int{3_000, 250_000, 1_000_000} {
 		b.Run(fmt.Sprintf("wasm=%d", size), func(b *testing.B) {
@@ -130,7 +132,8 @@ func TestMemoryStays(t *testing.T) {
 	}
 }
 
-// resident is what the process takes of the memory, in bytes; a system that does not tell skips the test.
+// resident is what the process takes of the memory, in bytes; a system that does not tell skips the
+// test.
 func resident(t *testing.T) int {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestArtifactsOfBombs: the artifacts of shapes that once had the largest for a byte of wasm are within the bound. They are the same
-// bytes on every machine of a kind; what compiling takes is for internal/bombs to measure.
+// TestArtifactsOfBombs: the artifacts of shapes that once had the largest for a byte of wasm are
+// within the bound. They are the same bytes on every machine of a kind; what compiling takes is for
+// internal/bombs to measure.
 func TestArtifactsOfBombs(t *testing.T) {
 	v := newVM(t)
 	small := map[string]bool{"two far bytes of data": true, "locals in loops": true, "operands under ifs": true, "two bytes 33 KB apart": true,
@@ -35,9 +36,9 @@ func TestArtifactsOfBombs(t *testing.T) {
 	}
 }
 
-// TestWrittenIsBounded: what prep makes of a function that it writes at the greatest length, by the longest numbers of locals, is so
-// much shorter than a request may be that a contract of functions like it compiles too. One that did not would halt every
-// node whose block calls it.
+// TestWrittenIsBounded: what prep makes of a function that it writes at the greatest length, by the
+// longest numbers of locals, is so much shorter than a request may be that a contract of functions
+// like it compiles too. One that did not would halt every node whose block calls it.
 func TestWrittenIsBounded(t *testing.T) {
 	const size = 190_000
 	w := parameters.MustGet(parameters.June(86)).Wasm

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// collector collects garbage and gives memory back to the system. That looks at all that the node has in memory, and anybody who deploys, calls
-// or traces large contracts can cause it. So it rests for collectRest times as long as it has taken: at most a twentieth of the time goes there,
+// collector collects garbage and gives memory back to the system. That looks at all that the node
+// has in memory, and anybody who deploys, calls or traces large contracts can cause it. So it rests
+// for collectRest times as long as it has taken: at most a twentieth of the time goes there,
 // however large the heap is and however many contracts come.
 //
-// It collects once more when nothing large has come for collectLast: the transactions are folded by then and who sent them is answered, and
-// a node that does little would keep what they left for as long as its heap takes to grow again.
+// It collects once more when nothing large has come for collectLast: the transactions are folded by
+// then and who sent them is answered, and a node that does little would keep what they left for as
+// long as its heap takes to grow again.
 type collector struct {
 	mu   sync.Mutex
 	next time.Time

@@ -17,9 +17,10 @@ import (
 // ErrCompiler is what a CompilerError is.
 var ErrCompiler = errors.New("vm: the compiler failed")
 
-// CompilerError is a call of code that this node can't make ready to run: its compiler crashed, came to its limits or refused
-// what package prep says is valid. That is not the contract's failure, and other nodes run it, so it is no outcome: a chunk with
-// such a call can't be applied here.
+// CompilerError is a call of code that this node can't make ready to run: its compiler crashed,
+// came to its limits or refused what package prep says is valid. That is not the contract's
+// failure, and other nodes run it, so it is no outcome: a chunk with such a call can't be applied
+// here.
 type CompilerError struct {
 	CodeHash primitives.Hash
 	Reason   string
@@ -65,8 +66,8 @@ func (v *VM) name(t *task) string {
 	return name
 }
 
-// build prepares and compiles code. Code that breaks a rule makes an artifact too: what package prep says of it. What the
-// compiler says is never kept.
+// build prepares and compiles code. Code that breaks a rule makes an artifact too: what package
+// prep says of it. What the compiler says is never kept.
 func (v *VM) build(t *task) (cache.Artifact, error) {
 	var a cache.Artifact
 	temp := ""
@@ -87,7 +88,8 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			begun = true
 			thrift.begin()
 			a, wasm, err = prepared(v.prepare(t))
-			if len(wasm) >= largeArtifact { // what it was made of is as much again and more, and the compiler's memory comes on top
+			// what it was made of is as much again and more, and the compiler's memory comes on top
+			if len(wasm) >= largeArtifact {
 				go v.collector.run() // beside: a block may wait for the compiler
 			}
 			return wasm, err
@@ -129,7 +131,8 @@ func wholeFile(path string) bool {
 	return engine.WholeIn(f)
 }
 
-// prepared is what is known of a module before it is compiled, and wasm, nil if there is nothing to compile.
+// prepared is what is known of a module before it is compiled, and wasm, nil if there is nothing to
+// compile.
 func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error) {
 	var why primitives.PrepareError
 	switch {
@@ -148,11 +151,13 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 	return a, p.Code, nil
 }
 
-// largeArtifact is how many bytes of one, or of a prepared module, are worth a collection of garbage: the collector has more room than that
-// before it begins by itself, and the next compilation's memory would come on top.
+// largeArtifact is how many bytes of one, or of a prepared module, are worth a collection of
+// garbage: the collector has more room than that before it begins by itself, and the next
+// compilation's memory would come on top.
 const largeArtifact = 4 << 20
 
-// localsText is what neard's compiler says of the two locals that instrumentation adds to the most there may be, about.
+// localsText is what neard's compiler says of the two locals that instrumentation adds to the most
+// there may be, about.
 const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
 
 func negative(e *primitives.CompilationError) cache.Artifact {
@@ -177,8 +182,9 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 	return compiler.New(c)
 }
 
-// ServeCompiler makes this process a child that compiles for its parent, which is a VM with Options.Compiler, until that ends or is
-// done with it. It returns the exit code. before, if not nil, is called before each compilation, for tests of what it may do.
+// ServeCompiler makes this process a child that compiles for its parent, which is a VM with
+// Options.Compiler, until that ends or is done with it. It returns the exit code. before, if not
+// nil, is called before each compilation, for tests of what it may do.
 func ServeCompiler(before func(code primitives.Hash)) int {
 	e, err := newEngine(false)
 	if err != nil {

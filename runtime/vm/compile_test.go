@@ -26,7 +26,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 )
 
-// childEnv makes this test binary a child that compiles. Its value says what it does to one code: "abort HASH" and the like.
+// childEnv makes this test binary a child that compiles. Its value says what it does to one code:
+// "abort HASH" and the like.
 const childEnv = "TROUPE_TEST_COMPILER"
 
 func TestMain(m *testing.M) {
@@ -109,7 +110,8 @@ func TestChildMakesTheSame(t *testing.T) {
 			}
 		}
 	}
-	if s := there.Stats().Compiler; s.Started == 0 || s.Deaths > 0 || s.InProcess != 0 { // one that has much memory left ends, and another begins
+	// one that has much memory left ends, and another begins
+	if s := there.Stats().Compiler; s.Started == 0 || s.Deaths > 0 || s.InProcess != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -119,9 +121,10 @@ func nop(t testing.TB, n int) []byte {
 	return wat(t, fmt.Sprintf(`(module (func (export "main") (drop (i32.const %d))))`, n))
 }
 
-// TestCompilerFailsIsNoOutcome: what a child does that can't compile some code is no outcome of a call of it, and nothing of it is
-// kept: the same folder with a compiler that is mended runs it, as a VM does that never failed. Other code is not concerned. Views
-// do not try it again, and what is deployed is not compiled in advance.
+// TestCompilerFailsIsNoOutcome: what a child does that can't compile some code is no outcome of a
+// call of it, and nothing of it is kept: the same folder with a compiler that is mended runs it, as
+// a VM does that never failed. Other code is not concerned. Views do not try it again, and what is
+// deployed is not compiled in advance.
 func TestCompilerFailsIsNoOutcome(t *testing.T) {
 	bad, good := nop(t, 2), nop(t, 3)
 	for _, does := range []string{"abort", "panic", "garbage"} {
@@ -182,9 +185,10 @@ func TestCompilerFailsIsNoOutcome(t *testing.T) {
 	}
 }
 
-// TestDiskIsNotTrusted: whatever was done to the folder of artifacts and marks, a call ends as it does without one: files cut, overwritten,
-// exchanged for those of other code, folders where files are to be and files where folders are, marks that say that the compiler
-// fails on it, and the folder gone while the VM runs.
+// TestDiskIsNotTrusted: whatever was done to the folder of artifacts and marks, a call ends as it
+// does without one: files cut, overwritten, exchanged for those of other code, folders where files
+// are to be and files where folders are, marks that say that the compiler fails on it, and the
+// folder gone while the VM runs.
 func TestDiskIsNotTrusted(t *testing.T) {
 	first, second := nop(t, 11), wat(t, `(module (func (export "main") unreachable))`)
 	plain := openVM(t, Options{})
@@ -208,7 +212,8 @@ func TestDiskIsNotTrusted(t *testing.T) {
 			}
 		}
 	}
-	write := func(path string, b []byte) { // a new file: what is written over while it is mapped is as a binary that is written over
+	// a new file: what is written over while it is mapped is as a binary that is written over
+	write := func(path string, b []byte) {
 		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, b, 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -332,8 +337,9 @@ func (silent) Leave(primitives.Gas)             {}
 func (silent) HostCall(*HostCall)               {}
 func (silent) CallEnds(out *action.CallOutcome) {}
 
-// TestQuarantineOfThisProcess: where this process compiles, what it was at when it ended is not compiled in advance by the next one,
-// but is when a block calls it; and a newer build tries as if nothing had been.
+// TestQuarantineOfThisProcess: where this process compiles, what it was at when it ended is not
+// compiled in advance by the next one, but is when a block calls it; and a newer build tries as if
+// nothing had been.
 func TestQuarantineOfThisProcess(t *testing.T) {
 	dir, code := t.TempDir(), nop(t, 4)
 	rules := &call(code, "main", 0).Block.Config.Wasm
@@ -358,7 +364,8 @@ func TestQuarantineOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestStackOverflow: reaching the end of the native stack is no contract's doing, and ends in an error.
+// TestStackOverflow: reaching the end of the native stack is no contract's doing, and ends in an
+// error.
 func TestStackOverflow(t *testing.T) {
 	alarms := 0
 	v := openVM(t, Options{Alarm: func(error) { alarms++ }})
@@ -383,7 +390,8 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestNotLoaded: of code that does not load somebody is told, but not where it was loaded by an engine that had ended.
+// TestNotLoaded: of code that does not load somebody is told, but not where it was loaded by an
+// engine that had ended.
 func TestNotLoaded(t *testing.T) {
 	var said []error
 	v := openVM(t, Options{Alarm: func(err error) { said = append(said, err) }})
@@ -396,8 +404,8 @@ func TestNotLoaded(t *testing.T) {
 	}
 }
 
-// TestWarmDoesNotDelayCalls: while as much is compiled in the background as can be, a call of other code that is not compiled is
-// compiled at once.
+// TestWarmDoesNotDelayCalls: while as much is compiled in the background as can be, a call of other
+// code that is not compiled is compiled at once.
 func TestWarmDoesNotDelayCalls(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
@@ -428,8 +436,8 @@ func TestWarmDoesNotDelayCalls(t *testing.T) {
 	}
 }
 
-// TestHastenDoesNotDelayCalls: while as much is compiled ahead as can be, a call of other code that is not compiled is compiled at once, and so
-// is one of code that waits to be compiled ahead.
+// TestHastenDoesNotDelayCalls: while as much is compiled ahead as can be, a call of other code that
+// is not compiled is compiled at once, and so is one of code that waits to be compiled ahead.
 func TestHastenDoesNotDelayCalls(t *testing.T) {
 	if testing.Short() || testutil.Racing {
 		t.Skip("compiles large contracts")
@@ -470,7 +478,8 @@ func TestHastenDoesNotDelayCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkCompile: what a child adds to a compilation: one that is there, and one that has to be started.
+// BenchmarkCompile: what a child adds to a compilation: one that is there, and one that has to be
+// started.
 func BenchmarkCompile(b *testing.B) {
 	self, err := os.Executable()
 	if err != nil {
@@ -503,8 +512,8 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// TestArtifactByFile: what a child compiles comes by a file into the cache, the same as this process makes; a child that is killed, or
-// that fails, leaves none behind.
+// TestArtifactByFile: what a child compiles comes by a file into the cache, the same as this
+// process makes; a child that is killed, or that fails, leaves none behind.
 func TestArtifactByFile(t *testing.T) {
 	code, dir := nop(t, 1), t.TempDir()
 	files := func() (list []string) {

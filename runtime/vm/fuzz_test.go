@@ -42,7 +42,8 @@ func (w *anyWorld) YieldWithID(primitives.Hash) (int, bool, error)         { ret
 func (w *anyWorld) Resume(primitives.Hash, []byte) (bool, error)           { return true, nil }
 func (w *anyWorld) ResumeByID(primitives.Hash, []byte) (bool, error)       { return false, nil }
 
-// FuzzCall runs any bytes as a contract: whatever they are, the call ends within its gas and nothing is the node's fault.
+// FuzzCall runs any bytes as a contract: whatever they are, the call ends within its gas and
+// nothing is the node's fault.
 func FuzzCall(f *testing.F) {
 	for _, o := range oracles {
 		if o.code == nil {

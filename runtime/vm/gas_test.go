@@ -64,7 +64,8 @@ func (n *gasCalls) HostCall(h *HostCall) {
 	}
 }
 
-// TestGasImport: what calls env.gas ends as what calls the host's, wherever its gas ends, and never leaves the machine code.
+// TestGasImport: what calls env.gas ends as what calls the host's, wherever its gas ends, and never
+// leaves the machine code.
 func TestGasImport(t *testing.T) { inForms(t, testGasImport) }
 
 func testGasImport(t *testing.T, v *VM) {
@@ -110,7 +111,8 @@ func testGasImport(t *testing.T, v *VM) {
 	}
 }
 
-// TestOutOfGasIsTold: the outcome says that gas ran out, wherever, and of nothing else, also if it burnt all that it had.
+// TestOutOfGasIsTold: the outcome says that gas ran out, wherever, and of nothing else, also if it
+// burnt all that it had.
 func TestOutOfGasIsTold(t *testing.T) { inForms(t, testOutOfGasIsTold) }
 
 func testOutOfGasIsTold(t *testing.T, v *VM) {

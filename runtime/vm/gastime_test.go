@@ -21,7 +21,8 @@ import (
 type timed struct {
 	name string
 	wat  string // exports main
-	// once: main ends by itself soon, so the call's own price counts as well. Else it ends when its gas does.
+	// once: main ends by itself soon, so the call's own price counts as well. Else it ends when its
+	// gas does.
 	once bool
 	gas  primitives.Gas // of a run; 0: 0.1 Tgas
 }
@@ -227,7 +228,8 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 	c.Block.Config = cfg
 	c.Block.ChainID = "chain"
 	c.Balance = primitives.Balance{Hi: 1 << 30}
-	// What an action of a call costs where it runs. What made the receipt and carried it here comes on top.
+	// What an action of a call costs where it runs. What made the receipt and carried it here comes
+	// on top.
 	price := primitives.Gas(0)
 	if x.once {
 		price = cfg.Fees.Action[parameters.ActionFunctionCallBase].Exec.Gas
@@ -267,7 +269,8 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 
 func allTimed() []timed { return slices.Concat(instructionsTimed(), callsTimed(), hostTimed()) }
 
-// BenchmarkGasTime prints what everything that a contract can do takes, worst first, in ms of processor time for a Tgas:
+// BenchmarkGasTime prints what everything that a contract can do takes, worst first, in ms of
+// processor time for a Tgas:
 //
 //	go test -run '^$' -bench GasTime -benchtime 1x ./runtime/vm
 //

@@ -5,12 +5,14 @@ import (
 	"sync"
 )
 
-// thriftPercent is what debug.SetGCPercent is given while a compiler runs. A compiler of a large contract takes some 200 MiB beside the node, and
-// what brings such contracts, requests of a megabyte and more, leaves garbage of the same size: for that long the processor's time is worth less
-// than the memory.
+// thriftPercent is what debug.SetGCPercent is given while a compiler runs. A compiler of a large
+// contract takes some 200 MiB beside the node, and what brings such contracts, requests of a
+// megabyte and more, leaves garbage of the same size: for that long the processor's time is worth
+// less than the memory.
 const thriftPercent = 20
 
-// thrift has this process collect garbage sooner while something goes on in it. It is the process's, as the percent is; its nodes share it.
+// thrift has this process collect garbage sooner while something goes on in it. It is the
+// process's, as the percent is; its nodes share it.
 var thrift thrifty
 
 type thrifty struct {

@@ -2,8 +2,8 @@ package vm
 
 import "testing"
 
-// TestThrift: the percent is lowered while anything goes on, and is then what it was; who has a lower one, or none, or sets another meanwhile,
-// keeps it.
+// TestThrift: the percent is lowered while anything goes on, and is then what it was; who has a
+// lower one, or none, or sets another meanwhile, keeps it.
 func TestThrift(t *testing.T) {
 	for _, c := range []struct{ before, during, meanwhile, after int }{
 		{50, thriftPercent, thriftPercent, 50},
@@ -28,7 +28,8 @@ func TestThrift(t *testing.T) {
 			t.Errorf("%+v: %d at the end", c, percent)
 		}
 	}
-	// The start of a process ends, with 50, between the two steps in which its percent is looked at.
+	// The start of a process ends, with 50, between the two steps in which its percent is looked
+	// at.
 	percent, sets := -1, 0
 	x := thrifty{set: func(p int) int {
 		if sets++; sets == 2 {

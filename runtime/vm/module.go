@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// module is a contract as the cache keeps it: what prep found out about it, and its machine code. Nothing in it depends on
-// anything but the code and the rules that it was prepared by.
+// module is a contract as the cache keeps it: what prep found out about it, and its machine code.
+// Nothing in it depends on anything but the code and the rules that it was prepared by.
 type module struct {
 	compilation *primitives.CompilationError // why it cannot run; nil: it can
 	loadFails   bool
@@ -32,8 +32,8 @@ func (m *module) Close() {
 	}
 }
 
-// unlinked is what neard says when something that the module imports is not there in a version; empty: all is. Names are
-// looked up before types are compared.
+// unlinked is what neard says when something that the module imports is not there in a version;
+// empty: all is. Names are looked up before types are compared.
 func (m *module) unlinked(w *parameters.Wasm) string {
 	for _, i := range m.imports {
 		if !logic.Functions[i].In(w) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNaN: a float that is computed and is no number has the canonical form, whatever made it; what only moves a sign or bits
-// keeps the payload. Also where a function has as many locals as there
+// TestNaN: a float that is computed and is no number has the canonical form, whatever made it; what
+// only moves a sign or bits keeps the payload. Also where a function has as many locals as there
 // may be, and what is written beside its own code finds no room among them.
 func TestNaN(t *testing.T) { inForms(t, testNaN) }
 

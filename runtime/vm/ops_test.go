@@ -15,7 +15,8 @@ import (
 // opGas is regular_op_cost.
 const opGas = 822_756
 
-// TestOps holds what instructions burn beyond the entry of a function with one i32 local, which is 9: vm.md B.
+// TestOps holds what instructions burn beyond the entry of a function with one i32 local, which is
+// 9: vm.md B.
 func TestOps(t *testing.T) { inForms(t, testOps) }
 
 func testOps(t *testing.T, v *VM) {
@@ -79,13 +80,15 @@ func (promiseWorld) Receiver(int) (primitives.AccountID, error) { return "bob.ne
 
 func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { return nil }
 
-// TestOutOfGasWithPromises: what is burnt when gas ends while promises hold some is up to the call's prepaid gas, and includes
-// the charge that failed: at most what would have been burnt, at most prepaid (nearcore process_gas_limit). vm.md A5, ran: 20 T
-// prepaid, promise_create with 10 T, an endless loop.
+// TestOutOfGasWithPromises: what is burnt when gas ends while promises hold some is up to the
+// call's prepaid gas, and includes the charge that failed: at most what would have been burnt, at
+// most prepaid (nearcore process_gas_limit). vm.md A5, ran: 20 T prepaid, promise_create with 10 T,
+// an endless loop.
 func TestOutOfGasWithPromises(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
 
 func testOutOfGasWithPromises(t *testing.T, v *VM) {
-	// Of the module that upstream ran only the figure is known, which fits 128 bytes and no other below 800,000.
+	// Of the module that upstream ran only the figure is known, which fits 128 bytes and no other
+	// below 800,000.
 	code := wat(t, `(module (import "env" "promise_create" (func (param i64 i64 i64 i64 i64 i64 i64 i64) (result i64)))
 		(memory 1) (data (i32.const 0) "bob.near") (data (i32.const 8) "m")
 		(func (export "main") (drop (call 0 (i64.const 8) (i64.const 0) (i64.const 1) (i64.const 8) (i64.const 0) (i64.const 0) (i64.const 64) (i64.const 10000000000000)))
@@ -99,8 +102,8 @@ func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	if got := ended(&out); got != fmt.Sprintf("burnt %d used %d %s", want, 20*tera, outOfGas) {
 		t.Errorf("%s (%d bytes), want %d burnt", got, len(code), want)
 	}
-	// Of its own, promise_create burns 324,615,628,955 and gives 1,888,061,735,934 with 1 T to the call; 18 instructions come before
-	// the loop, and two in each turn of it.
+	// Of its own, promise_create burns 324,615,628,955 and gives 1,888,061,735,934 with 1 T to the
+	// call; 18 instructions come before the loop, and two in each turn of it.
 	const limit = 20*tera - (10*tera + 888_061_735_934)
 	sum := 35_445_963 + 1_089_295*primitives.Gas(len(code)) + 324_615_628_955 + 18*opGas
 	for sum <= limit {
@@ -111,7 +114,8 @@ func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	}
 }
 
-// TestViewEnds: a view cannot run past its gas, with host calls or without (nearcore of this commit never ends one).
+// TestViewEnds: a view cannot run past its gas, with host calls or without (nearcore of this commit
+// never ends one).
 func TestViewEnds(t *testing.T) {
 	v := newVM(t)
 	for _, body := range []string{"(loop br 0)", "(loop (drop (call $index)) br 0)"} {
@@ -128,7 +132,8 @@ func TestViewEnds(t *testing.T) {
 	}
 }
 
-// TestPanicsStay: a panic below a host function is the node's fault: an error, told as an alarm, and the VM goes on.
+// TestPanicsStay: a panic below a host function is the node's fault: an error, told as an alarm,
+// and the VM goes on.
 func TestPanicsStay(t *testing.T) {
 	var alarms int
 	v, err := New(Options{Alarm: func(error) { alarms++ }})
@@ -149,7 +154,8 @@ func TestPanicsStay(t *testing.T) {
 	}
 }
 
-// TestDisk: a VM that starts with the folder of another compiles nothing again, not even what does not compile.
+// TestDisk: a VM that starts with the folder of another compiles nothing again, not even what does
+// not compile.
 func TestDisk(t *testing.T) {
 	dir := t.TempDir()
 	codes := [][]byte{wat(t, simple), []byte("no wasm"), manyGlobals(100_000), wat(t, badFunction("env")), largeContract(1, 50_000, 0)}

@@ -27,7 +27,8 @@ func prepareError(kind string) string {
 	return `{"CompilationError":{"PrepareError":"` + kind + `"}}`
 }
 
-// oracle is a row of nearcore's own tests: what a call of a module burns and how it ends. Used gas is always what is burnt.
+// oracle is a row of nearcore's own tests: what a call of a module burns and how it ends. Used gas
+// is always what is burnt.
 type oracle struct {
 	name   string // file:line of the test under near-vm-runner/src/tests, and what
 	wat    string
@@ -60,7 +61,8 @@ const simple = `(module (func (export "main")))`
 const callsPrepaid = `(module (import "env" "prepaid_gas" (func $prepaid_gas (result i64)))
 	(func (export "main") (drop (call $prepaid_gas))))`
 
-// oracles are vm.md A5 and the rest of the tests that it points to: at 86, whose loading errors burn and whose failing preparations do not.
+// oracles are vm.md A5 and the rest of the tests that it points to: at 86, whose loading errors
+// burn and whose failing preparations do not.
 var oracles = []oracle{
 	{name: "runtime_errors:101 start loops", wat: forever, gas: 10_000_000_000, burnt: 10_000_000_000, err: outOfGas},
 	{name: "runtime_errors:112 and no method", wat: forever, method: "no-such-method", err: notFound},
@@ -257,8 +259,8 @@ func leb(n uint64) (b []byte) {
 
 var header = []byte("\x00asm\x01\x00\x00\x00")
 
-// largeContract is nearcore's (test-utils near_test_contracts LargeContract): functions with locals of i64, imports of
-// env.panic, the first function exported as main.
+// largeContract is nearcore's (test-utils near_test_contracts LargeContract): functions with locals
+// of i64, imports of env.panic, the first function exported as main.
 func largeContract(functions, locals, imports int) []byte {
 	b := append([]byte{}, header...)
 	b = append(b, section(1, []byte{1, 0x60, 0, 0})...)
@@ -339,9 +341,10 @@ func testOracles(t *testing.T, v *VM) {
 	}
 }
 
-// TestLoadingErrorAt85: before FixContractLoadingError a module that does not load burns nothing, and that is said also of a
-// call without a method's name (nearcore with_compiled_and_loaded returns before before_loading_executable); one that does
-// not compile is not looked at before the name.
+// TestLoadingErrorAt85: before FixContractLoadingError a module that does not load burns nothing,
+// and that is said also of a call without a method's name (nearcore with_compiled_and_loaded
+// returns before before_loading_executable); one that does not compile is not looked at before the
+// name.
 func TestLoadingErrorAt85(t *testing.T) {
 	v := newVM(t)
 	const noName = `burnt 0 used 0 {"MethodResolveError":"MethodEmptyName"}`

@@ -17,7 +17,8 @@ func processor() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkPlain is plain instructions until the gas is out: ms of processor time for a Tgas, of which the gas pays for one.
+// BenchmarkPlain is plain instructions until the gas is out: ms of processor time for a Tgas, of
+// which the gas pays for one.
 func BenchmarkPlain(b *testing.B) {
 	v := newVM(b)
 	many := func(n int, what string) string { return strings.Repeat(what+"\n", n) }
@@ -77,7 +78,8 @@ func BenchmarkPlain(b *testing.B) {
 	}
 }
 
-// BenchmarkLarge is a run of a contract of 250 KB as compilers write them, with what its gas stands for.
+// BenchmarkLarge is a run of a contract of 250 KB as compilers write them, with what its gas stands
+// for.
 func BenchmarkLarge(b *testing.B) {
 	v := newVM(b)
 	c := call(contracts.Large(250_000, 1), "run", 300*tera)

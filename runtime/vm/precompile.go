@@ -22,8 +22,8 @@ type rulesOf struct {
 	hash primitives.Hash
 }
 
-// rules returns the hash of what code is prepared by: configs that differ in prices of host functions only share what was
-// compiled.
+// rules returns the hash of what code is prepared by: configs that differ in prices of host
+// functions only share what was compiled.
 func (v *VM) rules(w *parameters.Wasm) primitives.Hash {
 	if r := v.seen.Load(); r != nil && r.w == w {
 		return r.hash
@@ -66,13 +66,15 @@ func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	return &CompilerError{hash, load.Error(), err}
 }
 
-// Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.
+// Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer
+// than loading it.
 func (v *VM) Ready(code primitives.Hash, w *parameters.Wasm) bool {
 	return v.cache.Has(v.key(code, w))
 }
 
-// Hasten compiles code by the rules of a config as a call would, ahead of the call: what a block is about to call is compiled side by side,
-// not one after the other as its receipts run. No call waits for its turn, be it of this code or another. What fails is told by the call.
+// Hasten compiles code by the rules of a config as a call would, ahead of the call: what a block is
+// about to call is compiled side by side, not one after the other as its receipts run. No call
+// waits for its turn, be it of this code or another. What fails is told by the call.
 func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	leave, ok := v.compiler.Ahead(len(code))
 	if !ok {
@@ -88,9 +90,10 @@ func (v *VM) Precompile(code []byte, w *parameters.Wasm) {
 	}
 }
 
-// warmer compiles in the background what will be called: at most as many at a time as may be built for calls. A call that comes
-// before it is done compiles for itself. Submitters take turns: whose code is next is who has had least of the compilers' time, so that
-// one with much that is hard to compile does not keep others waiting. What waits is bounded, in all and for each submitter.
+// warmer compiles in the background what will be called: at most as many at a time as may be built
+// for calls. A call that comes before it is done compiles for itself. Submitters take turns: whose
+// code is next is who has had least of the compilers' time, so that one with much that is hard to
+// compile does not keep others waiting. What waits is bounded, in all and for each submitter.
 type warmer struct {
 	all   sync.WaitGroup
 	open  sync.WaitGroup // what was taken in and is not compiled
@@ -118,8 +121,9 @@ func (l warmLoad) with(number, bytes int) warmLoad {
 	return warmLoad{l.number + number, l.bytes + bytes}
 }
 
-// What waits to be compiled is bounded in number and bytes. A submitter has at most a quarter of that, and no more than is left free, so that
-// n submitters who take all that they get leave an n-th part for the next one. What does not fit is compiled when it is called.
+// What waits to be compiled is bounded in number and bytes. A submitter has at most a quarter of
+// that, and no more than is left free, so that n submitters who take all that they get leave an
+// n-th part for the next one. What does not fit is compiled when it is called.
 const (
 	warmQueue = 256
 	warmBytes = 64 << 20
@@ -135,9 +139,10 @@ func (q *warmer) start(v *VM, workers int) {
 }
 
 func (q *warmer) run(v *VM) {
-	// Where this process compiles, the thread is this goroutine's alone, and so is its low priority; it ends with it. Where others do, what
-	// is left here is short, and a thread of low priority would keep one of Go's processors, and locks, from the others while the system
-	// keeps it waiting.
+	// Where this process compiles, the thread is this goroutine's alone, and so is its low
+	// priority; it ends with it. Where others do, what is left here is short, and a thread of low
+	// priority would keep one of Go's processors, and locks, from the others while the system keeps
+	// it waiting.
 	if !q.apart {
 		runtime.LockOSThread()
 		compiler.LowPriority()
@@ -148,7 +153,8 @@ func (q *warmer) run(v *VM) {
 			return
 		}
 		begun := time.Now()
-		// Failures of the compiler were told where they arose; a call that needs the code tries again.
+		// Failures of the compiler were told where they arose; a call that needs the code tries
+		// again.
 		if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
 			e.Release()
 			if v.large.Swap(false) {
@@ -207,7 +213,8 @@ func closed(err error) bool {
 	return errors.Is(err, cache.ErrClosed) || errors.Is(err, engine.ErrClosed) || errors.Is(err, compiler.ErrClosed)
 }
 
-// stopWait is how long stop waits for a compilation that runs. One that takes longer holds what it needs, and its result is lost.
+// stopWait is how long stop waits for a compilation that runs. One that takes longer holds what it
+// needs, and its result is lost.
 const stopWait = 300 * time.Millisecond
 
 func (q *warmer) stop() {
@@ -229,8 +236,9 @@ func (q *warmer) stop() {
 // drain waits until nothing is to be compiled.
 func (q *warmer) drain() { q.open.Wait() }
 
-// Warm has code compiled in the background, by the rules of a config, unless it is. It never waits. Code is copied: it may lie in
-// a state that is dropped before its turn comes, and what is compiled must be what was hashed. submitter is whose turn it takes.
+// Warm has code compiled in the background, by the rules of a config, unless it is. It never waits.
+// Code is copied: it may lie in a state that is dropped before its turn comes, and what is compiled
+// must be what was hashed. submitter is whose turn it takes.
 //
 // The channel is closed when it is done, or will not be.
 func (v *VM) Warm(submitter primitives.AccountID, code []byte, w *parameters.Wasm) <-chan struct{} {

@@ -23,7 +23,8 @@ func random(t testing.TB) (modules [][]byte) {
 	return modules
 }
 
-// agree wants that wasmtime takes what package prep takes, and what it writes: no error may depend on the library.
+// agree wants that wasmtime takes what package prep takes, and what it writes: no error may depend
+// on the library.
 func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	t.Helper()
 	valid := check.Validate(code) == nil

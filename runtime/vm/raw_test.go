@@ -16,8 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestRawModules: modules that are large in what is no code, or long in how it is written, are prepared within a request, give an
-// artifact within the bound, and are called within a moment. What each takes is logged.
+// TestRawModules: modules that are large in what is no code, or long in how it is written, are
+// prepared within a request, give an artifact within the bound, and are called within a moment.
+// What each takes is logged.
 func TestRawModules(t *testing.T) {
 	v := newVM(t)
 	section := func(id byte, n int, item []byte) []byte {

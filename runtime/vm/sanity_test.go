@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
-// TestSanity holds nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose snapshot
-// ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial contract, with the fees of 86. What is not
-// trivial is logic's TestCostSanity.
+// TestSanity holds nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose
+// snapshot ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial
+// contract, with the fees of 86. What is not trivial is logic's TestCostSanity.
 func TestSanity(t *testing.T) { inForms(t, testSanity) }
 
 func testSanity(t *testing.T, v *VM) {
@@ -39,7 +39,8 @@ func testSanity(t *testing.T, v *VM) {
 	}
 }
 
-// TestSanityOfUsedGas holds sanity_checks.rs:238: what used_gas says within a metered block, and behind it.
+// TestSanityOfUsedGas holds sanity_checks.rs:238: what used_gas says within a metered block, and
+// behind it.
 func TestSanityOfUsedGas(t *testing.T) { inForms(t, testSanityOfUsedGas) }
 
 func testSanityOfUsedGas(t *testing.T, v *VM) {
@@ -78,8 +79,8 @@ func testSanityOfUsedGas(t *testing.T, v *VM) {
 	}
 }
 
-// TestManyAtOnce holds near-vm-runner/src/tests/regression_tests.rs:81: calls at the same time burn what each burns alone.
-// There it is 128 threads with 16 calls each.
+// TestManyAtOnce holds near-vm-runner/src/tests/regression_tests.rs:81: calls at the same time burn
+// what each burns alone. There it is 128 threads with 16 calls each.
 func TestManyAtOnce(t *testing.T) {
 	v := newVM(t)
 	code := wat(t, loops)
@@ -190,7 +191,8 @@ func TestP256(t *testing.T) {
 	}
 }
 
-// TestOtherGenerator: a node whose contracts are compiled by another generator than its platform's says so.
+// TestOtherGenerator: a node whose contracts are compiled by another generator than its platform's
+// says so.
 func TestOtherGenerator(t *testing.T) {
 	if err := otherGenerator(engine.Generator(), engine.Wanted()); err != nil {
 		t.Error(err)

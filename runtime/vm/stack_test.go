@@ -6,15 +6,16 @@ import (
 	"testing"
 )
 
-// values is a function that calls itself first and behind that has n values that live over a joint: a generator that keeps a slot of the
-// frame for each comes to the end of the native stack, where what the metered stack takes is the same for any n.
+// values is a function that calls itself first and behind that has n values that live over a joint:
+// a generator that keeps a slot of the frame for each comes to the end of the native stack, where
+// what the metered stack takes is the same for any n.
 func values(n int) string {
 	return `(func $g (result i64) (i64.const 1)) (func $f (export "main") (local i64) (call $f)` +
 		strings.Repeat("(local.set 0 (i64.add (call $g) (if (result i64) (i32.const 1) (then (call $g)) (else (i64.const 2)))))", n) + `)`
 }
 
-// TestNativeStack: whatever a recursion holds, the metered stack ends before the thread's. The VM of the test takes a native
-// overflow for an alarm, which fails the test.
+// TestNativeStack: whatever a recursion holds, the metered stack ends before the thread's. The VM
+// of the test takes a native overflow for an alarm, which fails the test.
 func TestNativeStack(t *testing.T) { inForms(t, testNativeStack) }
 
 func testNativeStack(t *testing.T, v *VM) {

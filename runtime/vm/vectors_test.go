@@ -21,7 +21,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// vector is a line of testdata/random: a module, how it was called, and what nearcore made of each call (internal/oracle).
+// vector is a line of testdata/random: a module, how it was called, and what nearcore made of each
+// call (internal/oracle).
 type vector struct {
 	Name        string
 	Wasm        []byte
@@ -116,7 +117,8 @@ func TestOraclePrepares(t *testing.T) {
 	}
 }
 
-// TestOracleRuns calls the methods of the modules; of every sixteenth, or with TROUPE_REPLAY=all of all.
+// TestOracleRuns calls the methods of the modules; of every sixteenth, or with TROUPE_REPLAY=all of
+// all.
 func TestOracleRuns(t *testing.T) {
 	every := 16
 	if os.Getenv("TROUPE_REPLAY") == "all" {
@@ -265,8 +267,9 @@ func promises(x *action.External) string {
 	return hex.EncodeToString(h[:])
 }
 
-// differences tells where got is not what is wanted. The used gas of a view that fails is over its limit in nearcore
-// f0c7706f1, as all of u64 is prepaid there, and at the limit in the crate that made the vectors; nobody sees it.
+// differences tells where got is not what is wanted. The used gas of a view that fails is over its
+// limit in nearcore f0c7706f1, as all of u64 is prepaid there, and at the limit in the crate that
+// made the vectors; nobody sees it.
 func (got *run) differences(want *run, view bool) string {
 	var b strings.Builder
 	differ := func(what string, got, want any) {

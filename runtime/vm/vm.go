@@ -23,15 +23,17 @@ type Options struct {
 	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
 	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
 	Builders int    // compilations at a time, half as many in the background; 0: as many as cores, at least two
-	// Compiler starts a child of this binary that calls ServeCompiler; the zero value: all is compiled in this process, and what
-	// the compiler does to it is done to this process.
+	// Compiler starts a child of this binary that calls ServeCompiler; the zero value: all is
+	// compiled in this process, and what the compiler does to it is done to this process.
 	Compiler     compiler.Command
 	CompilerIdle time.Duration // after which a child ends that has nothing to do; 0: compiler.DefaultIdle
 	CompilerHang time.Duration // that a child may stand still; 0: compiler.DefaultHang
 	Build        string        // names this binary, so that what its compiler failed on is tried again by another
-	// Cranelift has contracts compiled by the generator that is not this platform's own. For tests, without Dir and Compiler.
+	// Cranelift has contracts compiled by the generator that is not this platform's own. For tests,
+	// without Dir and Compiler.
 	Cranelift bool
-	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many goroutines.
+	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many
+	// goroutines.
 	Alarm func(error)
 }
 
@@ -89,7 +91,8 @@ func New(o Options) (*VM, error) {
 	return v, nil
 }
 
-// newEngine makes an engine with logic's functions. Those of a process and of its children are the same, so are their artifacts.
+// newEngine makes an engine with logic's functions. Those of a process and of its children are the
+// same, so are their artifacts.
 func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
 		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack, Again: prep.GlobalAgain}, Cranelift: cranelift,
@@ -172,15 +175,17 @@ func engineTypes(types []logic.ValType) []engine.ValType {
 	return out
 }
 
-// Call runs a method. The order in which calls end is nearcore's (reference A4): code that cannot be prepared or compiled
-// burns nothing, then the loading fee, then code that does not load or link, then a method that is not there, which gives the
-// fee back, and then what instantiation, the start function and the method do.
+// Call runs a method. The order in which calls end is nearcore's (reference A4): code that cannot
+// be prepared or compiled burns nothing, then the loading fee, then code that does not load or
+// link, then a method that is not there, which gives the fee back, and then what instantiation, the
+// start function and the method do.
 func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
 	return v.run(c, x)
 }
 
 func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
-	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError { // before it, a module that does not load comes first
+	// before it, a module that does not load comes first
+	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError {
 		return emptyName(), nil
 	}
 	entry, err := v.get(c.CodeHash, c.Code, &c.Block.Config.Wasm, c.Block.Beside)
@@ -258,7 +263,8 @@ func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64,
 	return result, l.Leave(), err == nil
 }
 
-// broken is a run that the engine could not make. A host function's own error comes first: it says why.
+// broken is a run that the engine could not make. A host function's own error comes first: it says
+// why.
 func (v *VM) broken(l *logic.Logic, err error) (action.CallOutcome, error) {
 	if l.Err() != nil {
 		if _, e := l.Outcome(); e != nil {
@@ -307,8 +313,8 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 	return nil
 }
 
-// ErrStackOverflow is a run that reached the end of the native stack before that of the metered one. nearcore's native stack is
-// another, so no outcome of it could be the chain's.
+// ErrStackOverflow is a run that reached the end of the native stack before that of the metered
+// one. nearcore's native stack is another, so no outcome of it could be the chain's.
 var ErrStackOverflow = errors.New("vm: native stack overflow")
 
 // traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error), but for StackOverflow.

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// Watcher is told what calls do, while they do it. burnt is the gas that the call has burnt by then.
+// Watcher is told what calls do, while they do it. burnt is the gas that the call has burnt by
+// then.
 type Watcher interface {
 	CallBegins(c *action.Call)
 	// Enter and Leave: of the contract's functions. After a trap nothing is left.
@@ -28,7 +29,8 @@ type HostCall struct {
 	Entry         *Entry         // of the account's storage that it was about; nil: none
 }
 
-// Entry is an entry of the storage that a host function asked for. Key and Value are good until HostCall returns.
+// Entry is an entry of the storage that a host function asked for. Key and Value are good until
+// HostCall returns.
 type Entry struct {
 	Key   []byte
 	Value []byte // read, or written
@@ -36,8 +38,9 @@ type Entry struct {
 	Nodes action.NodeCount
 }
 
-// Watch returns a VM that runs contracts as v does, with the same results, and tells w. Modules are compiled for it anew, since
-// they tell which functions they run, and kept until Close. It is for one goroutine at a time.
+// Watch returns a VM that runs contracts as v does, with the same results, and tells w. Modules are
+// compiled for it anew, since they tell which functions they run, and kept until Close. It is for
+// one goroutine at a time.
 func (v *VM) Watch(w Watcher) *Watched {
 	return &Watched{v: v, w: w, modules: map[tracedKey]*tracedModule{}}
 }
@@ -131,7 +134,8 @@ func (w *watched) Remove(key []byte, pay func(uint32) error) ([]byte, action.Nod
 	return old, n, err
 }
 
-// watchedHost tells of each host function, and of the contract's own, which come as one function more.
+// watchedHost tells of each host function, and of the contract's own, which come as one function
+// more.
 type watchedHost struct {
 	host
 	w *watched

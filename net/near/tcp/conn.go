@@ -41,7 +41,8 @@ func newLink(id near.ConnID, conn net.Conn) *link {
 	return l
 }
 
-// put has a frame written; false if too much waits already. One that is too long is dropped: for it the other side would ban us.
+// put has a frame written; false if too much waits already. One that is too long is dropped: for it
+// the other side would ban us.
 func (l *link) put(frame []byte, p near.Priority) bool {
 	if len(frame) > wire.MaxFrame {
 		return true
@@ -88,7 +89,8 @@ const (
 	maxBatchBytes = 64 << 10
 )
 
-// next waits for frames to write, and appends those to batch that there are; none: there will be none.
+// next waits for frames to write, and appends those to batch that there are; none: there will be
+// none.
 func (l *link) next(batch [][]byte) [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +134,8 @@ func (l *link) leave(h *Server) {
 	h.group.Done()
 }
 
-// write writes frames until there are none, those that wait together in one call. It ends the connection, upon which the reader ends.
+// write writes frames until there are none, those that wait together in one call. It ends the
+// connection, upon which the reader ends.
 func (l *link) write(h *Server) {
 	defer l.leave(h)
 	defer l.close()
@@ -142,7 +145,9 @@ func (l *link) write(h *Server) {
 		heads   [maxBatch][4]byte
 		buffers [2 * maxBatch][]byte
 		all     net.Buffers
-		joined  *bufio.Writer // of a Way, where each call is a message of its own, hidden and sent by itself; nil: a socket takes all in one call
+		// of a Way, where each call is a message of its own, hidden and sent by itself; nil: a
+		// socket takes all in one call
+		joined *bufio.Writer
 	)
 	if _, of := l.conn.(Conn); of {
 		joined = bufio.NewWriterSize(l.conn, joinSize)
@@ -177,8 +182,9 @@ func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, er
 	return n, joined.Flush()
 }
 
-// read reads frames and tells the Node of those that can be decoded; at the end it tells that the connection is gone. There is no
-// deadline: a peer may be silent. One of a Way, which its sender has ended, takes nothing more.
+// read reads frames and tells the Node of those that can be decoded; at the end it tells that the
+// connection is gone. There is no deadline: a peer may be silent. One of a Way, which its sender
+// has ended, takes nothing more.
 func (l *link) read(h *Server) {
 	defer l.leave(h)
 	defer h.Post(near.Closed{Conn: l.id})
@@ -221,7 +227,8 @@ func (l *link) read(h *Server) {
 			if l.peer != "" && s.Sender != l.peer {
 				return // somebody else than who has proven himself
 			}
-			words.of(s.Sender, l.ours || s.PartialEdge.Nonce >= h.begun) // to one of ours the answer has the nonce that the Node has chosen
+			// to one of ours the answer has the nonce that the Node has chosen
+			words.of(s.Sender, l.ours || s.PartialEdge.Nonce >= h.begun)
 		}
 		table, isTable := m.(*wire.RoutingTable)
 		if isTable && !told.AllowN(time.Now(), len(table.Edges)) {
@@ -241,18 +248,21 @@ func (l *link) read(h *Server) {
 	}
 }
 
-// readSize is how much of a connection is read at once: most frames of consensus with what comes behind them. What is longer goes past that memory.
+// readSize is how much of a connection is read at once: most frames of consensus with what comes
+// behind them. What is longer goes past that memory.
 const readSize = 8 << 10
 
-// joinSize is how much is joined to be written by a Way in one call; the rest of what is longer goes past that memory.
+// joinSize is how much is joined to be written by a Way in one call; the rest of what is longer
+// goes past that memory.
 const joinSize = 16 << 10
 
-// longFrame is above how many bytes a message must have been taken before the next of its connection is read, so that what waits for the
-// Node is bounded in bytes too.
+// longFrame is above how many bytes a message must have been taken before the next of its
+// connection is read, so that what waits for the Node is bounded in bytes too.
 const longFrame = 64 << 10
 
 // frameFirst is the memory that a frame has before any of it has come.
 const frameFirst = 64 << 10
 
-// longHandshake is how long a frame may be before the handshake is done: who has said nothing of himself gets no memory for more.
+// longHandshake is how long a frame may be before the handshake is done: who has said nothing of
+// himself gets no memory for more.
 const longHandshake = 1 << 20

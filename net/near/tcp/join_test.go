@@ -44,7 +44,8 @@ func (s *stream) Peer() wire.PeerID    { return s.peer }
 func (s *stream) Bare() bool           { return s.bare }
 func (s *stream) Within(n int)         { s.within = append(s.within, n) }
 
-// TestJoined: frames that wait together go over a Way in one call, long ones in few, and a frame that has come whole needs no timer.
+// TestJoined: frames that wait together go over a Way in one call, long ones in few, and a frame
+// that has come whole needs no timer.
 func TestJoined(t *testing.T) {
 	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
 	s := &stream{}
@@ -104,7 +105,8 @@ func (w *spreading) Spread(wire.PeerID, wire.Message) bool {
 	return true
 }
 
-// TestOver: over a Way a copy is not sent, what is this node's own and for the peer bears no signature where the peer knows that, and everything else is as over a socket.
+// TestOver: over a Way a copy is not sent, what is this node's own and for the peer bears no
+// signature where the peer knows that, and everything else is as over a socket.
 func TestOver(t *testing.T) {
 	me, x := primitives.SecretKeyFromSeed(primitives.ED25519, "me"), primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()

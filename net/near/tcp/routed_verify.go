@@ -9,9 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// routedVerifier are the routed messages that a peer sends to this node of its own over a connection. They are signed for who gets them from others: of one whom the
-// connection itself has proven none is checked; of one who has shown here that he has his key the first earned all, and then, drawn by lot, one in each. What is for
-// others, or goes back by a way, is checked always: here, and not by who serves all connections.
+// routedVerifier are the routed messages that a peer sends to this node of its own over a
+// connection. They are signed for who gets them from others: of one whom the connection itself has
+// proven none is checked; of one who has shown here that he has his key the first earned all, and
+// then, drawn by lot, one in each. What is for others, or goes back by a way, is checked always:
+// here, and not by who serves all connections.
 type routedVerifier struct {
 	me     wire.PeerID
 	peer   wire.PeerID
@@ -32,7 +34,8 @@ func (h *Server) words(peer wire.PeerID) routedVerifier {
 	return routedVerifier{me: h.me, peer: peer, proven: peer != "", lot: rand.IntN}
 }
 
-// of notes who the peer says that it is, by an edge that is of now or not. Another one later on begins anew.
+// of notes who the peer says that it is, by an edge that is of now or not. Another one later on
+// begins anew.
 func (w *routedVerifier) of(peer wire.PeerID, fresh bool) {
 	if w.peer != peer {
 		*w = routedVerifier{me: w.me, peer: peer, fresh: fresh, lot: w.lot}
@@ -66,8 +69,9 @@ func (w *routedVerifier) prove(m wire.Message, keys *primitives.Verifier) {
 	}
 }
 
-// newEdgesTold is how many edges a peer may tell of: all that there may be at once, with which it begins, and behind that as many as are renewed in a network that is as large
-// as one may be. Two signatures of each are checked, before it can be seen whether it is of any use.
+// newEdgesTold is how many edges a peer may tell of: all that there may be at once, with which it
+// begins, and behind that as many as are renewed in a network that is as large as one may be. Two
+// signatures of each are checked, before it can be seen whether it is of any use.
 func newEdgesTold() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
 const edgeRate = 500 // a second

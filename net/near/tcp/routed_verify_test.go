@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWords: who is not proven by the connection has his first messages checked, then one in so many, and all again behind a bad one; others' messages are checked
-// always, and so is what is to be handed on.
+// TestWords: who is not proven by the connection has his first messages checked, then one in so
+// many, and all again behind a bad one; others' messages are checked always, and so is what is to
+// be handed on.
 func TestWords(t *testing.T) {
 	keys := primitives.NewVerifier(4)
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
@@ -93,7 +94,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestBorrowedWords: who comes with another's old handshake, or has heard some of the other's words and repeats them, is believed no word that the other has not signed.
+// TestBorrowedWords: who comes with another's old handshake, or has heard some of the other's words
+// and repeats them, is believed no word that the other has not signed.
 func TestBorrowedWords(t *testing.T) {
 	keys := primitives.NewVerifier(4)
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")

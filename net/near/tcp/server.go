@@ -1,14 +1,17 @@
-// Package tcp is the shell of a near.PeerManager: sockets, frames, deadlines and the clock. What is decided is decided by the Node.
+// Package tcp is the shell of a near.PeerManager: sockets, frames, deadlines and the clock. What is
+// decided is decided by the Node.
 //
 //	in      connections, frames of others; events of the rest of the node (Post)
 //	out     frames; to the rest of the node what the Node delivers, and announcements to judge
 //	state   one goroutine that steps the Node, one that accepts, two for each connection
 //	units   frames are u32 little-endian length ‖ protobuf
-//	bound   wire.MaxFrame bytes a frame, of which only what has come is held; maxQueued bytes waiting for all connections; maxEvents decoded messages
-//	        waiting for the Node, above which nobody is read from, and one above longFrame of each connection; maxJudges judgements at a
-//	        time, one of each connection
-//	errors  of a socket end its connection, and so does a panic of who reads it or writes to it; of the listener are waited out, unless it is
-//	        closed, which ends Run, as a panic of the Node does
+//	bound   wire.MaxFrame bytes a frame, of which only what has come is held; maxQueued bytes
+//	        waiting for all connections; maxEvents decoded messages waiting for the Node, above
+//	        which nobody is read from, and one above longFrame of each connection; maxJudges
+//	        judgements at a time, one of each connection
+//	errors  of a socket end its connection, and so does a panic of who reads it or writes to it;
+//	        of the listener are waited out, unless it is closed, which ends Run, as a panic of the
+//	        Node does
 //	source  nearcore chain/network/src/{tcp.rs, peer/stream.rs}
 package tcp
 
@@ -29,8 +32,9 @@ import (
 )
 
 const (
-	dialLimit  = time.Second
-	writeLimit = 2 * time.Minute // of each frame, with the few that are written with it, and of what is not acknowledged
+	dialLimit = time.Second
+	// of each frame, with the few that are written with it, and of what is not acknowledged
+	writeLimit = 2 * time.Minute
 	resendMost = 2 * time.Second // until what is not acknowledged is sent again
 	maxEvents  = 1024
 	maxJudges  = 16
@@ -45,14 +49,17 @@ type Server struct {
 	deliver func(near.Deliver)
 	judge   func(near.JudgeAnnouncements) near.Judged
 
-	// Check judges what a Way spreads, before it is handed on; it is set before Run. nil: nothing is.
+	// Check judges what a Way spreads, before it is handed on; it is set before Run. nil: nothing
+	// is.
 	Check func(wire.Message) near.Verdict
-	// Alarm is told of a panic over what one peer has sent, which ended its connection; it is set before Run. nil: nobody is.
+	// Alarm is told of a panic over what one peer has sent, which ended its connection; it is set
+	// before Run. nil: nobody is.
 	Alarm func(reason any, stack []byte)
-	// Tap is shown every frame as it is about to be written or has been read, and the end of each connection; it is set before Run, may
-	// not wait, and keeps no frame. nil: nobody is.
+	// Tap is shown every frame as it is about to be written or has been read, and the end of each
+	// connection; it is set before Run, may not wait, and keeps no frame. nil: nobody is.
 	Tap func(Tapped)
-	// Opened is told of each connection that comes up, before the Node is; it is set before Run, and may not wait. nil: nobody is.
+	// Opened is told of each connection that comes up, before the Node is; it is set before Run,
+	// and may not wait. nil: nobody is.
 	Opened func()
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
@@ -62,13 +69,15 @@ type Server struct {
 	listener net.Listener         // nil: there is only way
 	way      Transport            // nil: there are only sockets
 	me       wire.PeerID
-	begun    uint64               // of nonces, seconds: edges of before are not remembered, and who has kept one could come with it
-	frames   bool                 // nothing is spread: all goes over connections
-	foreign  map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
-	events   chan posted
-	judges   chan struct{} // a place for each judgement under way
-	done     chan struct{}
-	group    sync.WaitGroup
+	// of nonces, seconds: edges of before are not remembered, and who has kept one could come with
+	// it
+	begun   uint64
+	frames  bool                 // nothing is spread: all goes over connections
+	foreign map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
+	events  chan posted
+	judges  chan struct{} // a place for each judgement under way
+	done    chan struct{}
+	group   sync.WaitGroup
 
 	links map[near.ConnID]*link // used by the stepping goroutine alone
 	last  near.ConnID
@@ -136,8 +145,9 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 	return New(l, c, deliver, judge), nil
 }
 
-// New returns a host that does nothing until Run, which closes l. The address of c is set to that of l. deliver and judge are called by the
-// stepping goroutine and by one of their own; neither may wait for the host.
+// New returns a host that does nothing until Run, which closes l. The address of c is set to that
+// of l. deliver and judge are called by the stepping goroutine and by one of their own; neither may
+// wait for the host.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	return newHost(l, c, deliver, judge)
@@ -158,7 +168,8 @@ func (h *Server) Addr() netip.AddrPort {
 	return h.listener.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does nothing once Run has ended.
+// Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does
+// nothing once Run has ended.
 func (h *Server) Post(ev near.Event) {
 	select {
 	case h.events <- posted{ev, nil}:
@@ -166,7 +177,8 @@ func (h *Server) Post(ev near.Event) {
 	}
 }
 
-// postAndWait is Post, and waits until the Node has taken the event and what was to be judged for it is judged.
+// postAndWait is Post, and waits until the Node has taken the event and what was to be judged for
+// it is judged.
 func (h *Server) postAndWait(ev near.Event) {
 	p := posted{ev, newTaken()}
 	select {
@@ -191,7 +203,8 @@ func (h *Server) Info() near.Info {
 	}
 }
 
-// Run steps the Node until ctx ends or the listener is closed. Then all connections are closed and all goroutines have ended.
+// Run steps the Node until ctx ends or the listener is closed. Then all connections are closed and
+// all goroutines have ended.
 func (h *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error, 1)
@@ -363,7 +376,8 @@ func (h *Server) write(l *link, frame []byte, p near.Priority) {
 	}
 }
 
-// relieve closes the connection for which most waits, if too much waits for all of them: whoever asks for more than he reads is not to have the memory of the others.
+// relieve closes the connection for which most waits, if too much waits for all of them: whoever
+// asks for more than he reads is not to have the memory of the others.
 func (h *Server) relieve() {
 	var longest *link
 	all, most := 0, 0

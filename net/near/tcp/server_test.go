@@ -83,7 +83,8 @@ func block(h primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: header.Init()}
 }
 
-// TestHosts wants two hosts on loopback to find each other, to hand each other blocks and routed messages, and to notice an end.
+// TestHosts wants two hosts on loopback to find each other, to hand each other blocks and routed
+// messages, and to notice an end.
 func TestHosts(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
@@ -150,8 +151,8 @@ func frame(payload []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-// TestStrangers wants a frame that is announced too long to end its connection, one that cannot be read to be ignored, and one that comes
-// byte by byte, or not at all, to hinder nobody.
+// TestStrangers wants a frame that is announced too long to end its connection, one that cannot be
+// read to be ignored, and one that comes byte by byte, or not at all, to hinder nobody.
 func TestStrangers(t *testing.T) {
 	a := run(t, "a")
 	slow := dial(t, a)
@@ -201,8 +202,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestLinkBatches: what waits goes out together, whole and in its order, no more at once than the bounds say, and nothing behind the end; what comes together is
-// read as if it had come alone.
+// TestLinkBatches: what waits goes out together, whole and in its order, no more at once than the
+// bounds say, and nothing behind the end; what comes together is read as if it had come alone.
 func TestLinkBatches(t *testing.T) {
 	over, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -285,7 +286,8 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return f.Listener.Accept()
 }
 
-// TestAcceptFails wants an accept that fails to be tried again, and the end of the listener to end Run.
+// TestAcceptFails wants an accept that fails to be tried again, and the end of the listener to end
+// Run.
 func TestAcceptFails(t *testing.T) {
 	h := quietHost(t, nil)
 	inner := h.listener
@@ -326,7 +328,8 @@ func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *S
 	return h
 }
 
-// TestLongWaits wants a reader to have no more than one long message at the Node, and many short ones.
+// TestLongWaits wants a reader to have no more than one long message at the Node, and many short
+// ones.
 func TestLongWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -362,7 +365,8 @@ func TestLongWaits(t *testing.T) {
 	}
 }
 
-// TestJudges wants no more than maxJudges judgements at a time, and an event to be done with when its own is.
+// TestJudges wants no more than maxJudges judgements at a time, and an event to be done with when
+// its own is.
 func TestJudges(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
@@ -408,7 +412,8 @@ func TestTooLongToSend(t *testing.T) {
 	}
 }
 
-// TestReaderProves wants signatures to be checked by the reader once the handshake is done, and not before.
+// TestReaderProves wants signatures to be checked by the reader once the handshake is done, and not
+// before.
 func TestReaderProves(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	hello := &wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: key.PublicKey(), Target: key.PublicKey(), ListenPort: 1,
@@ -444,7 +449,8 @@ func TestReaderProves(t *testing.T) {
 	}
 }
 
-// TestPanics wants a panic over one peer's announcements to be told and nothing else to come of it, and one of the Node to end Run with it.
+// TestPanics wants a panic over one peer's announcements to be told and nothing else to come of it,
+// and one of the Node to end Run with it.
 func TestPanics(t *testing.T) {
 	told := make(chan any, 1)
 	h := quietHost(t, func(near.JudgeAnnouncements) near.Judged { panic("judge") })
@@ -558,7 +564,8 @@ func (d *deaf) Close() error {
 	return nil
 }
 
-// TestQueuedAll: what waits for all connections is bounded together, and the one for which most waits is closed: not those of who reads slowly.
+// TestQueuedAll: what waits for all connections is bounded together, and the one for which most
+// waits is closed: not those of who reads slowly.
 func TestQueuedAll(t *testing.T) {
 	h := quietHost(t, nil)
 	const strangers = 8
@@ -593,7 +600,8 @@ func TestQueuedAll(t *testing.T) {
 	}
 }
 
-// TestEdgesTold: of the edges that a peer tells of no more are looked at than a network has, at once and a second; those of who keeps to that all are.
+// TestEdgesTold: of the edges that a peer tells of no more are looked at than a network has, at
+// once and a second; those of who keeps to that all are.
 func TestEdgesTold(t *testing.T) {
 	h := quietHost(t, nil)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")

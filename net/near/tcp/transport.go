@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Transport is another way to peers than neard's bare sockets: it carries the same frames, of the same Node, so that a host with both is a bridge. All
-// but Serve return at once, or after a bounded time (Dial), and may be called by any goroutine.
+// Transport is another way to peers than neard's bare sockets: it carries the same frames, of the
+// same Node, so that a host with both is a bridge. All but Serve return at once, or after a bounded
+// time (Dial), and may be called by any goroutine.
 type Transport interface {
 	// Addr is where it listens; its port is told in handshakes over it.
 	Addr() netip.AddrPort
@@ -23,7 +24,8 @@ type Transport interface {
 	Knows(peer wire.PeerID) bool
 	// Met tells it of the end of a peer's handshake, and of that of its connection.
 	Met(peer wire.PeerID, tier wire.Tier, is bool)
-	// Spread takes a message that a peer is to be sent, and tells whether it goes to it beside its connection.
+	// Spread takes a message that a peer is to be sent, and tells whether it goes to it beside its
+	// connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
 	// Ban ends all that a peer has open, and refuses it for a while.
 	Ban(peer wire.PeerID)
@@ -34,9 +36,11 @@ type Conn interface {
 	net.Conn
 	// Peer is who has proven to be at the other end.
 	Peer() wire.PeerID
-	// Bare tells whether the peer takes messages of this node for it without their signatures: it knows by the connection who has sent them.
+	// Bare tells whether the peer takes messages of this node for it without their signatures: it
+	// knows by the connection who has sent them.
 	Bare() bool
-	// Within says that n bytes of a frame are to come, and therefore not too slowly; below 0: that a frame has come.
+	// Within says that n bytes of a frame are to come, and therefore not too slowly; below 0: that
+	// a frame has come.
 	Within(n int)
 }
 
@@ -48,7 +52,8 @@ type Station interface {
 	Post(near.Event)
 	// Judge judges a message that is to be spread.
 	Judge(wire.Message) near.Verdict
-	// Overheard is told of a frame that goes beside connections: of this node to all, or of who has brought it.
+	// Overheard is told of a frame that goes beside connections: of this node to all, or of who has
+	// brought it.
 	Overheard(sent bool, who wire.PeerID, frame func() []byte)
 	// Panicked is told of a panic over what a peer has sent, which the Way has recovered.
 	Panicked(reason any, stack []byte)
@@ -101,7 +106,8 @@ func (h *Server) Panicked(reason any, stack []byte) {
 	}
 }
 
-// byWay tells whether a peer is dialled by the other way: if there is no socket, if it is known there, or if it did not answer as neard does.
+// byWay tells whether a peer is dialled by the other way: if there is no socket, if it is known
+// there, or if it did not answer as neard does.
 func (h *Server) byWay(peer wire.PeerID) bool {
 	return h.way != nil && (h.listener == nil || h.way.Knows(peer) || h.foreign[peer])
 }
@@ -152,8 +158,9 @@ func (h *Server) look(ev near.Event) near.Event {
 	return ev
 }
 
-// asDialled returns who a peer over the way is connected to, with this node's own place as neards dial it: that peer knows the port of the way, and what
-// is told of it goes into requests that anybody may answer.
+// asDialled returns who a peer over the way is connected to, with this node's own place as neards
+// dial it: that peer knows the port of the way, and what is told of it goes into requests that
+// anybody may answer.
 func (h *Server) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
 	if h.listener == nil {
 		return m
@@ -176,7 +183,8 @@ func (h *Server) met(l *link, tier wire.Tier) {
 	}
 }
 
-// over returns what goes out over a link of a message that the Node wants written for ev, and whether the way sees to it.
+// over returns what goes out over a link of a message that the Node wants written for ev, and
+// whether the way sees to it.
 func (h *Server) over(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
 	if l.peer == "" {
 		return m, false

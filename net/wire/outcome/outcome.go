@@ -1,11 +1,14 @@
-// Package outcome reads what a node tells another about a transaction: nearcore's FinalExecutionOutcomeView in borsh.
+// Package outcome reads what a node tells another about a transaction: nearcore's
+// FinalExecutionOutcomeView in borsh.
 //
 //	in      the bytes of a TxStatusResponse
-//	out     the same as neard would write them, which is what it hashes: entries of a map by key, the last of a key
+//	out     the same as neard would write them, which is what it hashes: entries of a map by key,
+//	        the last of a key
 //	state   none: Read is made of forms, each of which reads a value and appends it
 //	units   those of package primitives
 //	bound   what it appends is no longer than what it reads
-//	errors  the reader's; neard refuses the same: unknown tags, texts that are not UTF-8, accounts and keys that are none, numbers that are NaN
+//	errors  the reader's; neard refuses the same: unknown tags, texts that are not UTF-8, accounts
+//	        and keys that are none, numbers that are NaN
 //	source  nearcore core/primitives/src/views.rs, errors.rs, action/delegate.rs
 package outcome
 

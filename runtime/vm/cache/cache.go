@@ -17,14 +17,16 @@ type Key struct {
 	Rules primitives.Hash
 }
 
-// Artifact is what a build makes: what is to be known of the code, and the machine code, nil if there is none because the
-// code breaks a rule.
+// Artifact is what a build makes: what is to be known of the code, and the machine code, nil if
+// there is none because the code breaks a rule.
 type Artifact struct {
 	Info, Code []byte
 	File       string // has the machine code in place of Code: one of TempFile's, which the cache takes over
 	Size       int64  // of what is in File
 	Sum        uint32 // and its CRC-32C
-	Source     int    // bytes of the code that it was made of: how large an artifact may be before it is the first to go
+	// bytes of the code that it was made of: how large an artifact may be before it is the first to
+	// go
+	Source int
 }
 
 // Value is a loaded artifact.
@@ -39,8 +41,8 @@ type Loader[V Value] interface {
 	LoadFile(info []byte, path string) (V, error)
 }
 
-// Build makes an artifact. Its error is nobody's code's fault, and is not remembered. It may give up when cancel is closed:
-// another build of the same has come to an end.
+// Build makes an artifact. Its error is nobody's code's fault, and is not remembered. It may give
+// up when cancel is closed: another build of the same has come to an end.
 type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options are what a cache is made of.
@@ -49,7 +51,8 @@ type Options struct {
 	Dir     string // where artifacts are kept; empty: nowhere
 	Disk    int64  // bytes to keep there
 	Version string // of all that makes artifacts
-	// Versions is the pattern (filepath.Match) of all versions' names: folders of others in Dir are removed, and nothing else.
+	// Versions is the pattern (filepath.Match) of all versions' names: folders of others in Dir are
+	// removed, and nothing else.
 	Versions string
 }
 
@@ -120,8 +123,8 @@ type Cache[V Value] struct {
 	told    time.Time // when it was
 }
 
-// What was evicted is remembered for Stats up to mostEvicted keys. The disk is told of what was used when it was written to, and
-// else every tellAfter, which is looked at each tellHits hits.
+// What was evicted is remembered for Stats up to mostEvicted keys. The disk is told of what was
+// used when it was written to, and else every tellAfter, which is looked at each tellHits hits.
 const (
 	mostEvicted = 1 << 16
 	tellHits    = 1 << 12
@@ -146,11 +149,12 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	return c, nil
 }
 
-// Get returns the value of key, held: from memory, from disk, or made. Of many that ask at once, one makes it.
+// Get returns the value of key, held: from memory, from disk, or made. Of many that ask at once,
+// one makes it.
 func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
 
-// GetInBackground is Get for threads of a low priority: those of Get don't wait for it. So a value can be in the making twice;
-// the first to come serves all, and the other is cancelled.
+// GetInBackground is Get for threads of a low priority: those of Get don't wait for it. So a value
+// can be in the making twice; the first to come serves all, and the other is cancelled.
 func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
 	return c.get(key, build, true)
 }
@@ -200,7 +204,8 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	return
 }
 
-// land ends a flight: the entry goes into the memory, and to all that wait, also for the other flight to the same.
+// land ends a flight: the entry goes into the memory, and to all that wait, also for the other
+// flight to the same.
 func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
@@ -242,7 +247,8 @@ func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Ent
 	}
 }
 
-// evict takes entries out until the rest fits; it returns those that nobody holds. The last one stays.
+// evict takes entries out until the rest fits; it returns those that nobody holds. The last one
+// stays.
 func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	for c.stats.Bytes > c.limit && len(c.order.heap) > 1 {
 		e := c.order.least()
@@ -359,8 +365,8 @@ func (c *Cache[V]) isClosed() bool {
 	return c.closed
 }
 
-// mostLost is how often an artifact is made again whose file is not there or not as it was said: the folder may be deleted at any time, and
-// a block may wait.
+// mostLost is how often an artifact is made again whose file is not there or not as it was said:
+// the folder may be deleted at any time, and a block may wait.
 const mostLost = 2
 
 // notLoaded is the loader's error of what is as it was made: to make it again changes nothing.
@@ -369,8 +375,9 @@ type notLoaded struct{ err error }
 func (e *notLoaded) Error() string { return e.err.Error() }
 func (e *notLoaded) Unwrap() error { return e.err }
 
-// takeOver makes an entry of an artifact in a file: it is put where it belongs, or read if that is not possible. It is held open, since
-// from its place it may be removed before it is loaded, if at the same time another is put there and needs the room.
+// takeOver makes an entry of an artifact in a file: it is put where it belongs, or read if that is
+// not possible. It is held open, since from its place it may be removed before it is loaded, if at
+// the same time another is put there and needs the room.
 func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	f, err := os.Open(a.File)
 	if err != nil {
@@ -406,8 +413,9 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
 }
 
-// TempFile makes an empty file where artifacts are kept, and returns its name; empty: there is no such place. Whoever fills it gives it back as
-// Artifact.File, or removes it; if neither comes to pass, the next New does.
+// TempFile makes an empty file where artifacts are kept, and returns its name; empty: there is no
+// such place. Whoever fills it gives it back as Artifact.File, or removes it; if neither comes to
+// pass, the next New does.
 func (c *Cache[V]) TempFile() string {
 	if c.disk == nil {
 		return ""

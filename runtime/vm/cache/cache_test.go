@@ -166,8 +166,8 @@ func TestOneBuildForAll(t *testing.T) {
 	}
 }
 
-// TestBackground: what is made in the background keeps nobody waiting, neither who wants the same nor who wants another. Who comes with it
-// in the background waits for whoever makes it.
+// TestBackground: what is made in the background keeps nobody waiting, neither who wants the same
+// nor who wants another. Who comes with it in the background waits for whoever makes it.
 func TestBackground(t *testing.T) {
 	dir := t.TempDir()
 	c, l := open(t, Options{Dir: dir})
@@ -235,7 +235,8 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotKept: an error reaches all that wait, and the next one tries again; so does a build that panics.
+// TestErrorsAreNotKept: an error reaches all that wait, and the next one tries again; so does a
+// build that panics.
 func TestErrorsAreNotKept(t *testing.T) {
 	c, _ := open(t, Options{})
 	oh := errors.New("oh")
@@ -304,7 +305,8 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDamage: every change of a file, and every missing one, is noticed, and the artifact made again.
+// TestDamage: every change of a file, and every missing one, is noticed, and the artifact made
+// again.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	damage := func(name string, change func(path string, b []byte) error) {
@@ -414,7 +416,8 @@ func TestNoDisk(t *testing.T) {
 	}
 }
 
-// TestFolderDeleted: a folder that is deleted meanwhile is made again, with what comes next, and nothing else is counted.
+// TestFolderDeleted: a folder that is deleted meanwhile is made again, with what comes next, and
+// nothing else is counted.
 func TestFolderDeleted(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, Options{Dir: dir})
@@ -488,9 +491,9 @@ func source(t *testing.T, c *Cache[*value], n, source, size int) (built bool) {
 	return built
 }
 
-// TestHotIsNotDrivenOut: contracts in use stay, in memory and on disk, whatever number of others comes by: artifacts that are large
-// beyond their source, called alternately, or twice in a row; as many of an ordinary size; after a restart, large ones do not drive out what was hot
-// before it.
+// TestHotIsNotDrivenOut: contracts in use stay, in memory and on disk, whatever number of others
+// comes by: artifacts that are large beyond their source, called alternately, or twice in a row; as
+// many of an ordinary size; after a restart, large ones do not drive out what was hot before it.
 func TestHotIsNotDrivenOut(t *testing.T) {
 	const (
 		kb      = 1 << 10
@@ -610,7 +613,8 @@ func TestDiskHearsOfHits(t *testing.T) {
 	}
 }
 
-// TestFirstCancelsOther: of two flights to the same the first to bring it ends the other, whichever it is.
+// TestFirstCancelsOther: of two flights to the same the first to bring it ends the other, whichever
+// it is.
 func TestFirstCancelsOther(t *testing.T) {
 	for _, backgroundFirst := range []bool{true, false} {
 		c, _ := open(t, Options{})

@@ -7,11 +7,12 @@ import (
 	"syscall"
 )
 
-// sumWindow is how much of a file is mapped at a time: what is mapped counts as this process's memory, and an artifact may have 80 MB.
+// sumWindow is how much of a file is mapped at a time: what is mapped counts as this process's
+// memory, and an artifact may have 80 MB.
 const sumWindow = 4 << 20
 
-// sumFile returns a file's checksum and length. The file is mapped, piece by piece, not copied: it is what takes the time of loading an
-// artifact of some megabytes.
+// sumFile returns a file's checksum and length. The file is mapped, piece by piece, not copied: it
+// is what takes the time of loading an artifact of some megabytes.
 func sumFile(path string) (sum uint32, n int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

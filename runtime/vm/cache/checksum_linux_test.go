@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSumFile: checksum and length are those of the file, at the edges of what is mapped at a time too, and no more of it than that is
-// ever this process's memory.
+// TestSumFile: checksum and length are those of the file, at the edges of what is mapped at a time
+// too, and no more of it than that is ever this process's memory.
 func TestSumFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, size := range []int{0, 1, sumWindow - 1, sumWindow, sumWindow + 1, 3 * sumWindow, 16*sumWindow + 4097} {
@@ -19,7 +19,8 @@ func TestSumFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := crc32.Checksum(b, castagnoli)
-		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the most so far is what there is now
+		// the most so far is what there is now
+		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 			t.Skip(err)
 		}
 		before := line(t, "VmRSS:")

@@ -17,9 +17,10 @@ import (
 	"time"
 )
 
-// disk is a folder of artifacts, a subfolder for each version, two files each: KEY.info says what is known and how long the
-// machine code is and its checksum; KEY.code is the machine code, alone, so that it can be mapped. A file is written beside
-// its place and renamed, code first; an info that does not fit its code is as none.
+// disk is a folder of artifacts, a subfolder for each version, two files each: KEY.info says what
+// is known and how long the machine code is and its checksum; KEY.code is the machine code, alone,
+// so that it can be mapped. A file is written beside its place and renamed, code first; an info
+// that does not fit its code is as none.
 type disk struct {
 	dir   string
 	limit int64
@@ -35,8 +36,8 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// magic begins an info; then the checksum of what follows, the length of the code plus 1 (0: none), its checksum, the length of the
-// source, the info.
+// magic begins an info; then the checksum of what follows, the length of the code plus 1 (0: none),
+// its checksum, the length of the source, the info.
 var magic = []byte("troupe artifact 2\n")
 
 const headLen = 4 + 8 + 4 + 4
@@ -61,7 +62,8 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	}
 	for _, f := range files {
 		stem, isCode := strings.CutSuffix(f.path, codeSuffix)
-		if strings.HasSuffix(f.path, tempSuffix) || isCode && !known[stem+infoSuffix] { // of a process that ended while it wrote
+		// of a process that ended while it wrote
+		if strings.HasSuffix(f.path, tempSuffix) || isCode && !known[stem+infoSuffix] {
 			_ = os.Remove(f.path)
 			continue
 		}
@@ -70,8 +72,8 @@ func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	return d, nil
 }
 
-// removeOthers removes what other versions left, which is of no use to anybody. The folder may have more in it than artifacts: whoever
-// runs the node says which it is. What cannot be removed stays.
+// removeOthers removes what other versions left, which is of no use to anybody. The folder may have
+// more in it than artifacts: whoever runs the node says which it is. What cannot be removed stays.
 func (*disk) removeOthers(dir, version, versions string) {
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
@@ -124,7 +126,8 @@ func keyOf(stem string) (key Key, ok bool) {
 	return key, err == nil && err2 == nil
 }
 
-// sumOf is the checksum of what is known of code: with the key, so that files under another's name are damaged ones.
+// sumOf is the checksum of what is known of code: with the key, so that files under another's name
+// are damaged ones.
 func sumOf(key Key, b []byte) uint32 {
 	return crc32.Update(crc32.Update(crc32.Checksum(key.Code[:], castagnoli), castagnoli, key.Rules[:]), castagnoli, b)
 }
@@ -200,7 +203,8 @@ func (d *disk) read(key Key) (*found, error) {
 	return f, nil
 }
 
-// put writes an artifact, or takes over its file, and returns the path of its code. If there is an error, a file is where it was.
+// put writes an artifact, or takes over its file, and returns the path of its code. If there is an
+// error, a file is where it was.
 func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	head := make([]byte, headLen, headLen+len(a.Info))
 	if a.File != "" {
@@ -314,9 +318,10 @@ type stored struct {
 	rank uint64
 }
 
-// prune removes what is worth the least (as rank says) until three quarters of the limit are left. keep stays. How often an artifact
-// was used is known since the start of the process, and halved by each prune; in place of what was before stands when it was last
-// used: the newest counts as used 16 times.
+// prune removes what is worth the least (as rank says) until three quarters of the limit are left.
+// keep stays. How often an artifact was used is known since the start of the process, and halved by
+// each prune; in place of what was before stands when it was last used: the newest counts as used
+// 16 times.
 func (d *disk) prune(keep Key) (gone []Key, err error) {
 	const newest = 16
 	all, err := d.stored()

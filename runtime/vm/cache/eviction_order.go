@@ -2,10 +2,11 @@ package cache
 
 import "container/heap"
 
-// rank says how soon an entry goes: the least first. An entry is worth what it saves to make again, for each byte that it takes,
-// times how often it was used. How often is remembered of what went too, and halved for all from time to time (this is how
-// Einziger's TinyLFU, 2015, admits entries, with sizes). So what is in use can't be driven out by what is used once or twice, however
-// much of that there is; and an artifact that is large beyond what it was made of goes before all others.
+// rank says how soon an entry goes: the least first. An entry is worth what it saves to make again,
+// for each byte that it takes, times how often it was used. How often is remembered of what went
+// too, and halved for all from time to time (this is how Einziger's TinyLFU, 2015, admits entries,
+// with sizes). So what is in use can't be driven out by what is used once or twice, however much of
+// that there is; and an artifact that is large beyond what it was made of goes before all others.
 type rank struct {
 	worth uint64 // of one use
 	hits  uint64
@@ -24,12 +25,14 @@ const (
 // value is how high an entry stands now.
 func (r *rank) value() uint64 { return r.hits * r.worth }
 
-// worth of a use: bytes of source, for each 64 KiB of the artifact. Even what has no source is worth something.
+// worth of a use: bytes of source, for each 64 KiB of the artifact. Even what has no source is
+// worth something.
 func worth(source int, size int64) uint64 {
 	return max((uint64(source)+overhead)<<16/uint64(max(size, 1)), 1)
 }
 
-// order finds the entry that goes next. The heap is put right where it is looked at, so that a hit costs nothing.
+// order finds the entry that goes next. The heap is put right where it is looked at, so that a hit
+// costs nothing.
 type order[V Value] struct {
 	heap []*Entry[V]
 	gone map[Key]uint64 // hits of those that went

@@ -25,8 +25,9 @@ func inFile(t *testing.T, c *Cache[*value], n byte, size int, spoil func(path st
 	})
 }
 
-// TestFile: an artifact in a file is moved to where it belongs, and is as one that was in memory; where that can't be, it is read; what is not
-// as it was said is an error, and no file of any is left but those of artifacts.
+// TestFile: an artifact in a file is moved to where it belongs, and is as one that was in memory;
+// where that can't be, it is read; what is not as it was said is an error, and no file of any is
+// left but those of artifacts.
 func TestFile(t *testing.T) {
 	const size = 5000
 	dir := t.TempDir()

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestFileLost: an artifact that another removes while it is taken over, to make room on disk or with the whole folder, is an entry all the
-// same: a block may wait for it, and no error of the disk's is to reach that.
+// TestFileLost: an artifact that another removes while it is taken over, to make room on disk or
+// with the whole folder, is an entry all the same: a block may wait for it, and no error of the
+// disk's is to reach that.
 func TestFileLost(t *testing.T) {
 	const size = 5000
 	for name, lose := range map[string]func(t *testing.T, c *Cache[*value], l *loader, path string){
@@ -73,7 +74,8 @@ func (l *ended) LoadFile(info []byte, path string) (*value, error) {
 	return l.loader.LoadFile(info, path)
 }
 
-// TestEndsWhileLoading: what a loader that has ended does not load is no worse for that: it stays on disk, and is not counted as damaged.
+// TestEndsWhileLoading: what a loader that has ended does not load is no worse for that: it stays
+// on disk, and is not counted as damaged.
 func TestEndsWhileLoading(t *testing.T) {
 	for name, first := range map[string]func(*testing.T, *Cache[*value]) error{
 		"from disk": nil, // put there by an earlier one

@@ -22,11 +22,12 @@ const (
 // beat is how often a child that compiles says so, and looks at the processor time it has used.
 const beat = 500 * time.Millisecond
 
-// grown is how much memory more than at the start makes a child end after a compilation, so that the system has it back.
+// grown is how much memory more than at the start makes a child end after a compilation, so that
+// the system has it back.
 const grown = 32 << 20
 
-// Main is what a child process does until its parent closes the pipe or dies: it compiles. version names all that an artifact
-// depends on besides the module. The result is the process's exit code.
+// Main is what a child process does until its parent closes the pipe or dies: it compiles. version
+// names all that an artifact depends on besides the module. The result is the process's exit code.
 func Main(version string, compile func(*Request) ([]byte, error)) int {
 	in, out := os.NewFile(3, "requests"), os.NewFile(4, "replies")
 	if in == nil || out == nil {
@@ -85,10 +86,12 @@ func (c *childMain) write(r *Reply) error {
 	return err
 }
 
-// backgroundNice is the priority of the background, the lowest: a hundredth of what others get which want the same core.
+// backgroundNice is the priority of the background, the lowest: a hundredth of what others get
+// which want the same core.
 const backgroundNice = 19
 
-// answer compiles on a thread of its own, which ends with it, and gives back what the library keeps for a thread.
+// answer compiles on a thread of its own, which ends with it, and gives back what the library keeps
+// for a thread.
 func (c *childMain) answer(r *Request) error {
 	if r.Background && !c.low {
 		c.low = true
@@ -123,7 +126,8 @@ func (c *childMain) answer(r *Request) error {
 			}
 		case got := <-done:
 			reply := &Reply{Kind: Done, CPU: processorTime() - start, Body: got.code}
-			if got.err == nil && r.File != "" && int64(len(got.code)) <= r.Limits.Output { // else the parent says what is wrong
+			// else the parent says what is wrong
+			if got.err == nil && r.File != "" && int64(len(got.code)) <= r.Limits.Output {
 				if w, err := writeFile(r.File, got.code); err == nil { // else it goes through the pipe
 					reply.InFile, reply.Body = true, w.append(nil)
 				}
@@ -155,7 +159,8 @@ func limitFiles(most int64) {
 	}
 }
 
-// limitProcessor is the second line behind answer's own look at the clock: the system's limit, in whole seconds.
+// limitProcessor is the second line behind answer's own look at the clock: the system's limit, in
+// whole seconds.
 func limitProcessor(more time.Duration) {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &l) != nil {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Error is a failure of the compiler: of no contract's making, even if only one contract's code leads to it.
+// Error is a failure of the compiler: of no contract's making, even if only one contract's code
+// leads to it.
 type Error struct {
 	Reason   string
 	Attempts int  // 0: none was made, since earlier ones failed
@@ -19,7 +20,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("compiler: failed %d times: %s", e.Attempts, e.Reason)
 }
 
-// ErrClosed is the error of a pool that was closed, ErrCancelled that of a compilation whose result nobody wants any more.
+// ErrClosed is the error of a pool that was closed, ErrCancelled that of a compilation whose result
+// nobody wants any more.
 var (
 	ErrClosed    = errors.New("compiler: closed")
 	ErrCancelled = errors.New("compiler: cancelled")

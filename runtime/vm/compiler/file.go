@@ -9,8 +9,9 @@ import (
 	"os"
 )
 
-// An artifact may have a hundred times as many bytes as its contract. So a child writes it to a file that its parent has made and says
-// only how long it is and its checksum: in the parent it is never in memory, but where it is mapped to be run.
+// An artifact may have a hundred times as many bytes as its contract. So a child writes it to a
+// file that its parent has made and says only how long it is and its checksum: in the parent it is
+// never in memory, but where it is mapped to be run.
 
 // Written is an artifact in a file.
 type Written struct {
@@ -39,8 +40,8 @@ func writeFile(path string, code []byte) (w Written, err error) {
 	return Written{int64(len(code)), crc32.Checksum(code, castagnoli)}, errors.Join(err, f.Close())
 }
 
-// checkFile is the parent's: the file has what the child said. It is read piece by piece, since what is mapped would count as this
-// process's memory.
+// checkFile is the parent's: the file has what the child said. It is read piece by piece, since
+// what is mapped would count as this process's memory.
 func checkFile(path string, w Written) error {
 	f, err := os.Open(path)
 	if err != nil {

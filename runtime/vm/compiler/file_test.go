@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestFile: an artifact comes in the file that it is to come in, also after a child died; what is too long does not, and where there is no
-// file it comes as before. A child can't write more than an artifact may have.
+// TestFile: an artifact comes in the file that it is to come in, also after a child died; what is
+// too long does not, and where there is no file it comes as before. A child can't write more than
+// an artifact may have.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	limits := func(int, bool) Limits { l := LimitsOf(100, false); l.Output = 1 << 20; return l }

@@ -58,7 +58,8 @@ func (r *Reply) size() int64 {
 	return int64(len(r.Body))
 }
 
-// Both frames: a magic number, the fixed part, the length of what follows, the checksum of all of it but itself.
+// Both frames: a magic number, the fixed part, the length of what follows, the checksum of all of
+// it but itself.
 const (
 	requestMagic = 0x31717274 // "trq1"
 	replyMagic   = 0x31727274
@@ -66,8 +67,9 @@ const (
 	replyHead    = 4 + 4 + 4 + 8 + 4
 	sumLen       = 4
 
-	// MaxRequest is what a prepared module has at most. One of the 4 MiB that a contract may have becomes up to 20 times as much
-	// (memory.grow over memory.grow); a contract that is too long for a request would be one that no block can call.
+	// MaxRequest is what a prepared module has at most. One of the 4 MiB that a contract may have
+	// becomes up to 20 times as much (memory.grow over memory.grow); a contract that is too long
+	// for a request would be one that no block can call.
 	MaxRequest = 256 << 20
 	// MaxReply is the most that any contract's artifact may have.
 	MaxReply = 512 << 20
@@ -196,7 +198,8 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 	return head[:size], body, nil
 }
 
-// readBody takes room for the whole body at once: of what does not come only addresses are taken, and nothing is copied as it grows.
+// readBody takes room for the whole body at once: of what does not come only addresses are taken,
+// and nothing is copied as it grows.
 func readBody(in io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := io.ReadFull(in, b)

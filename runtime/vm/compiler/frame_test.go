@@ -25,7 +25,8 @@ var replies = []*Reply{
 	{Kind: Alive, CPU: 1, Body: []byte{}},
 }
 
-// TestFrames: frames come one after the other as they went, then the end; what is cut off, changed or too long is an error.
+// TestFrames: frames come one after the other as they went, then the end; what is cut off, changed
+// or too long is an error.
 func TestFrames(t *testing.T) {
 	var b []byte
 	for _, r := range requests {

@@ -2,8 +2,9 @@ package compiler
 
 import "sync"
 
-// gate says when a compilation may begin. Those that a block waits for go first, and one place is always theirs. Those that a block is
-// going to need go before those in the background; as long as they have all places, one more is there for what a block waits for.
+// gate says when a compilation may begin. Those that a block waits for go first, and one place is
+// always theirs. Those that a block is going to need go before those in the background; as long as
+// they have all places, one more is there for what a block waits for.
 type gate struct {
 	total, later int   // that may be under way: all, and in the background
 	memory       int64 // that those in the background may take together, as weighed; one may take more. 0: any
@@ -101,7 +102,8 @@ func (g *gate) begin(w waiting) {
 	close(w.turn)
 }
 
-// room tells whether there is memory for one more in the background. What a block waits for counts, and is never kept waiting.
+// room tells whether there is memory for one more in the background. What a block waits for counts,
+// and is never kept waiting.
 func (g *gate) room(weight int64) bool {
 	return g.memory == 0 || g.running == 0 || g.taken+weight <= g.memory
 }

@@ -66,8 +66,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateWeighs: compilations in the background that together take more memory than they may have go one after the other; what a block
-// waits for does not wait.
+// TestGateWeighs: compilations in the background that together take more memory than they may have
+// go one after the other; what a block waits for does not wait.
 func TestGateWeighs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 8, later: 7, memory: 100}
@@ -104,8 +104,9 @@ func TestGateWeighs(t *testing.T) {
 	})
 }
 
-// TestGateAhead: what is compiled ahead goes behind what a block waits for and before the background, not together if that takes too much
-// memory; while all places are its own a block has one more.
+// TestGateAhead: what is compiled ahead goes behind what a block waits for and before the
+// background, not together if that takes too much memory; while all places are its own a block has
+// one more.
 func TestGateAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{total: 2, later: 1, memory: 100}

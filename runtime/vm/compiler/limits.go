@@ -9,7 +9,8 @@ type Limits struct {
 	Output int64         // bytes of the artifact
 }
 
-// BoundOf is what the compilation of a contract of size bytes is to take at most (docs/performance.md). More is worth an alarm.
+// BoundOf is what the compilation of a contract of size bytes is to take at most
+// (docs/performance.md). More is worth an alarm.
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
@@ -19,17 +20,20 @@ func BoundOf(size int) Limits {
 	}
 }
 
-// inBackground is the memory that compilations in the background may take together: of what is hard to compile, one.
+// inBackground is the memory that compilations in the background may take together: of what is hard
+// to compile, one.
 const inBackground = 256 << 20
 
-// weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a byte of wasm (docs/performance.md).
+// weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a
+// byte of wasm (docs/performance.md).
 func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size).Memory) }
 
 // mostCPU is where any compilation is ended.
 const mostCPU = 3 * time.Minute
 
-// LimitsOf is where a compilation is ended: at four times its bound, since machines differ, and 1 GiB above it in memory, since what
-// is mapped is more than what is used; at four times as much if a block waits for it and the first attempt came to its limits.
+// LimitsOf is where a compilation is ended: at four times its bound, since machines differ, and 1
+// GiB above it in memory, since what is mapped is more than what is used; at four times as much if
+// a block waits for it and the first attempt came to its limits.
 func LimitsOf(size int, again bool) Limits {
 	l := BoundOf(size)
 	factor := int64(4)

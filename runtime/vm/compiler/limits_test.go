@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestLimits: the bounds that docs/performance.md states, limits above them, and more the second time.
+// TestLimits: the bounds that docs/performance.md states, limits above them, and more the second
+// time.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		size int

@@ -19,14 +19,17 @@ type Options struct {
 	Version string  // what children must say they make
 	// Compile is how it is done here, where there are no children or none can be started.
 	Compile func(wasm []byte) ([]byte, error)
-	Total   int           // compilations at a time; 0: one for each core, at least 2. In the background half as many, at least 1
-	Idle    time.Duration // after which a child ends that has nothing to do; 0: DefaultIdle
-	Hang    time.Duration // that a child may stand still, using no processor time; 0: DefaultHang
-	Pause   time.Duration // before a block's next attempt where the machine was at fault, at first; 0: DefaultPause
-	Dir     string        // of the marks; empty: in memory only
-	Build   string        // names this binary: marks of another are forgotten
-	Alarm   func(error)   // of what goes on, but should not happen; nil: nobody
-	// Limits of a contract's size; again: of a second attempt after one that came to them. nil: LimitsOf.
+	// compilations at a time; 0: one for each core, at least 2. In the background half as many, at
+	// least 1
+	Total int
+	Idle  time.Duration // after which a child ends that has nothing to do; 0: DefaultIdle
+	Hang  time.Duration // that a child may stand still, using no processor time; 0: DefaultHang
+	Pause time.Duration // before a block's next attempt where the machine was at fault, at first; 0: DefaultPause
+	Dir   string        // of the marks; empty: in memory only
+	Build string        // names this binary: marks of another are forgotten
+	Alarm func(error)   // of what goes on, but should not happen; nil: nobody
+	// Limits of a contract's size; again: of a second attempt after one that came to them. nil:
+	// LimitsOf.
 	Limits func(size int, again bool) Limits
 }
 
@@ -108,16 +111,18 @@ type Job struct {
 	Background bool            // no block waits for it
 	Placed     bool            // it has its place from Ahead
 	Cancel     <-chan struct{} // closed when nobody wants it any more
-	// Prepare makes the module, once it is the job's turn. What it panics with is a failure of the compiler too; its error
-	// is returned.
+	// Prepare makes the module, once it is the job's turn. What it panics with is a failure of the
+	// compiler too; its error is returned.
 	Prepare func() (wasm []byte, err error)
-	// File, if not nil, makes an empty file that a child is to write the artifact to, and returns its name; it is called once, and an
-	// empty name means that there is none. Wrote is told that it was written; then Compile returns no code. Else it is the caller's to remove.
+	// File, if not nil, makes an empty file that a child is to write the artifact to, and returns
+	// its name; it is called once, and an empty name means that there is none. Wrote is told that
+	// it was written; then Compile returns no code. Else it is the caller's to remove.
 	File  func() string
 	Wrote func(path string, w Written)
 }
 
-// Compile compiles. wasm nil without an error from Prepare: there is nothing to compile, and the result is nil.
+// Compile compiles. wasm nil without an error from Prepare: there is nothing to compile, and the
+// result is nil.
 func (p *Pool) Compile(j *Job) ([]byte, error) {
 	if err := p.barred(j); err != nil {
 		return nil, err
@@ -155,8 +160,9 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	return code, err
 }
 
-// Ahead waits for a place for a compilation of size bytes that no block waits for, but soon one will. leave gives it back; false: the pool was
-// closed. Whoever waits has begun nothing, so that a block which needs the same meanwhile does not wait for its turn.
+// Ahead waits for a place for a compilation of size bytes that no block waits for, but soon one
+// will. leave gives it back; false: the pool was closed. Whoever waits has begun nothing, so that a
+// block which needs the same meanwhile does not wait for its turn.
 func (p *Pool) Ahead(size int) (leave func(), ok bool) {
 	weight := weightOf(size)
 	if !p.gate.enterAhead(weight) {
@@ -195,11 +201,12 @@ func (p *Pool) stopped() error {
 	}
 }
 
-// attempts are how often it is tried again, by what went wrong: in the background, and if a block waits.
+// attempts are how often it is tried again, by what went wrong: in the background, and if a block
+// waits.
 var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}, starved: {1, 6}, spoilt: {2, 2}}
 
-// wait lets time pass before another attempt of a block's where the machine was at fault, which may have more to give in a moment: to
-// fail for good stops the node. False: it is not wanted any more.
+// wait lets time pass before another attempt of a block's where the machine was at fault, which may
+// have more to give in a moment: to fail for good stops the node. False: it is not wanted any more.
 func (p *Pool) wait(j *Job, f *failure, tried int) bool {
 	if j.Background || f.kind != shot && f.kind != starved {
 		return true
@@ -305,8 +312,9 @@ func (p *Pool) judge(j *Job, r *Reply) {
 	}
 }
 
-// take gives a child that is alive: one that is idle, or a new one. Those of the background and those that blocks wait for are not the same:
-// the first have a low priority, with all their threads.
+// take gives a child that is alive: one that is idle, or a new one. Those of the background and
+// those that blocks wait for are not the same: the first have a low priority, with all their
+// threads.
 func (p *Pool) take(low bool) (*process, error) {
 	for {
 		p.mu.Lock()
@@ -373,7 +381,8 @@ func (p *Pool) begin() (*process, error) {
 	return s.p, nil
 }
 
-// starter starts children on one thread: they die with the thread that started them, so it must be one that stays.
+// starter starts children on one thread: they die with the thread that started them, so it must be
+// one that stays.
 func (p *Pool) starter() {
 	runtime.LockOSThread()
 	for {

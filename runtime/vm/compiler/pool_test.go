@@ -152,8 +152,8 @@ func job(name, does string) *Job {
 	return &Job{Name: name, Code: primitives.Hash{1}, Size: 100, Prepare: func() ([]byte, error) { return []byte(does), nil }}
 }
 
-// TestChildServesMany: the same child answers one after the other, another is there for what comes at once, and none is there
-// before it is needed.
+// TestChildServesMany: the same child answers one after the other, another is there for what comes
+// at once, and none is there before it is needed.
 func TestChildServesMany(t *testing.T) {
 	p := newPool(t, nil)
 	if s := p.Stats(); s.Started != 0 || s.Children != 0 {
@@ -165,7 +165,8 @@ func TestChildServesMany(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(code), err)
 		}
 	}
-	// Stacks of threads that the child's runtime starts count as its memory, so that one may retire.
+	// Stacks of threads that the child's runtime starts count as its memory, so that one may
+	// retire.
 	if s := p.Stats(); s.Started-s.Retired != 1 || s.Children != 1 || s.Deaths != 0 || s.Retired > 10 {
 		t.Errorf("%+v, want one child at a time", s)
 	}
@@ -183,8 +184,8 @@ func TestChildServesMany(t *testing.T) {
 	}
 }
 
-// TestFailures: whatever a child does, the answer is an Error that says what, after as many attempts as there are for it, and the next
-// compilation works.
+// TestFailures: whatever a child does, the answer is an Error that says what, after as many
+// attempts as there are for it, and the next compilation works.
 func TestFailures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts some twenty processes")
@@ -269,8 +270,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestMachineAtFault: what kills children or gives them nothing for some seconds does not make a block's compilation fail, and is not
-// remembered; the attempts are not all made at once.
+// TestMachineAtFault: what kills children or gives them nothing for some seconds does not make a
+// block's compilation fail, and is not remembered; the attempts are not all made at once.
 func TestMachineAtFault(t *testing.T) {
 	for does, times := range map[string]int{"threads": 5, "memory": 5, "kill": 9} {
 		p := newPool(t, func(o *Options) { o.Pause = 20 * time.Millisecond })
@@ -299,7 +300,8 @@ func TestMachineAtFault(t *testing.T) {
 	}
 }
 
-// TestIdle: a child ends when it has had nothing to do for a while, and one that was killed meanwhile is nobody's failure.
+// TestIdle: a child ends when it has had nothing to do for a while, and one that was killed
+// meanwhile is nobody's failure.
 func TestIdle(t *testing.T) {
 	p := newPool(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
 	pid := func() string {
@@ -350,7 +352,8 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-// TestPriority: in the background at a low priority, for a block at the ordinary one, by the same child.
+// TestPriority: in the background at a low priority, for a block at the ordinary one, by the same
+// child.
 func TestPriority(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads have priorities on Linux only")
@@ -396,7 +399,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestCancel: what nobody wants any more ends at once, whether it waits or runs, is no failure, and leaves no mark.
+// TestCancel: what nobody wants any more ends at once, whether it waits or runs, is no failure, and
+// leaves no mark.
 func TestCancel(t *testing.T) {
 	dir := t.TempDir()
 	p := newPool(t, func(o *Options) { o.Total, o.Dir = 2, dir })
@@ -474,7 +478,8 @@ func TestPreparePanics(t *testing.T) {
 	}
 }
 
-// TestNoChildren: where no child can be started, or it is another binary's, this process compiles, and says so once.
+// TestNoChildren: where no child can be started, or it is another binary's, this process compiles,
+// and says so once.
 func TestNoChildren(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"none":            func(o *Options) { o.Command = Command{} },
@@ -538,7 +543,8 @@ func TestChildDiesWithParent(t *testing.T) {
 	waitFor(t, "the child to end", func() bool { return !runs(pid) })
 }
 
-// runs tells whether a process is there that has not ended: one that nobody waits for may stay as a name.
+// runs tells whether a process is there that has not ended: one that nobody waits for may stay as a
+// name.
 func runs(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -38,8 +38,8 @@ type process struct {
 // helloWait is how long a child may take to start, and ended how long to end when it is told to.
 const helloWait = 30 * time.Second
 
-// GiveBack has the C library give what is large back to the system at once, in place of keeping it for what may come: a quarter less
-// memory for a module that is hard to compile.
+// GiveBack has the C library give what is large back to the system at once, in place of keeping it
+// for what may come: a quarter less memory for a module that is hard to compile.
 const GiveBack = "MALLOC_MMAP_THRESHOLD_=131072"
 
 // start starts a child. It must be called on a thread that outlives the child.
@@ -141,11 +141,12 @@ const (
 
 func (f *failure) Error() string { return f.reason }
 
-// stirring is the processor time that a child must use to count as at work: saying twice a second that it is takes some too.
+// stirring is the processor time that a child must use to count as at work: saying twice a second
+// that it is takes some too.
 const stirring = 100 * time.Millisecond
 
-// patienceOf is how long a child may use no processor time while it says that it is there. One of a low priority may be kept from the
-// processor for long, and nobody waits for it.
+// patienceOf is how long a child may use no processor time while it says that it is there. One of a
+// low priority may be kept from the processor for long, and nobody waits for it.
 func patienceOf(r *Request, hang time.Duration) time.Duration {
 	if r.Background {
 		return 10 * hang
@@ -153,7 +154,8 @@ func patienceOf(r *Request, hang time.Duration) time.Duration {
 	return hang
 }
 
-// do has a module compiled. After an error the process is good for nothing more; unless it is a failure, it is nobody's fault.
+// do has a module compiled. After an error the process is good for nothing more; unless it is a
+// failure, it is nobody's fault.
 func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
 	ended, watched := make(chan struct{}), make(chan struct{})
 	defer func() { close(ended); <-watched }() // a cancel that comes later must not hit what it does next
@@ -272,7 +274,8 @@ func (p *process) failed(err error) error {
 	return f
 }
 
-// lacks tells whether a text is what the library, Go or the system says without memory, or where there can be no more threads.
+// lacks tells whether a text is what the library, Go or the system says without memory, or where
+// there can be no more threads.
 func lacks(s string) bool {
 	s = strings.ToLower(s)
 	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12",

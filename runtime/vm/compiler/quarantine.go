@@ -13,16 +13,16 @@ import (
 // Where a compilation is that a mark stands for.
 type Place string
 
-// The places. A process that ended while it compiled itself most likely did so because of that; one that had a child do it most
-// likely did not.
+// The places. A process that ended while it compiled itself most likely did so because of that; one
+// that had a child do it most likely did not.
 const (
 	InProcess Place = "here"
 	InChild   Place = "child"
 )
 
-// Quarantine remembers the code that the compiler failed on, so that it is not tried again but for a block. There is a file for
-// each compilation under way, and for each that failed; so it outlives the process. Marks that another build made are forgotten:
-// its compiler may be mended.
+// Quarantine remembers the code that the compiler failed on, so that it is not tried again but for
+// a block. There is a file for each compilation under way, and for each that failed; so it outlives
+// the process. Marks that another build made are forgotten: its compiler may be mended.
 type Quarantine struct {
 	dir, build string // dir empty: nothing is written
 
@@ -35,12 +35,13 @@ type Quarantine struct {
 // mostMarks bounds what is remembered; the oldest goes.
 const mostMarks = 4096
 
-// endings is how many processes must end while their child compiles the same code, one after the other, before it is suspected: a
-// child does little to its parent, and power cuts and kills come in rows. What is suspected can't be read until a block has called it.
+// endings is how many processes must end while their child compiles the same code, one after the
+// other, before it is suspected: a child does little to its parent, and power cuts and kills come
+// in rows. What is suspected can't be read until a block has called it.
 const endings = 5
 
-// OpenQuarantine reads what is in dir. A folder that can't be read or written is done without: nothing is decided by it but whether
-// to try again.
+// OpenQuarantine reads what is in dir. A folder that can't be read or written is done without:
+// nothing is decided by it but whether to try again.
 func OpenQuarantine(dir, build string) *Quarantine {
 	q := &Quarantine{dir: dir, build: build, barred: map[string]string{}, begun: map[string]int{}}
 	if dir == "" {

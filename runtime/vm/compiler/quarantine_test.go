@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestQuarantine: what was being compiled when a process ended, and what failed, is barred for the next one, and for one of another
-// build no more.
+// TestQuarantine: what was being compiled when a process ended, and what failed, is barred for the
+// next one, and for one of another build no more.
 func TestQuarantine(t *testing.T) {
 	dir := t.TempDir()
 	barred := func(build string, want ...string) *Quarantine {
@@ -57,7 +57,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestQuarantineForgivesKills: a node that was killed twice while a child compiled the same code compiles it again, and then all is forgotten.
+// TestQuarantineForgivesKills: a node that was killed twice while a child compiled the same code
+// compiles it again, and then all is forgotten.
 func TestQuarantineForgivesKills(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {

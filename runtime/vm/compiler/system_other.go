@@ -4,7 +4,8 @@ package compiler
 
 import "syscall"
 
-// Self is empty: nothing here names the running binary for sure, so nodes compile in their own process.
+// Self is empty: nothing here names the running binary for sure, so nodes compile in their own
+// process.
 const Self = ""
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

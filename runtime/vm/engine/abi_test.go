@@ -21,8 +21,8 @@ func output(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestLibrary compiles the shim against the headers that come with the library: every function that it declares must be declared
-// alike there, and every type must lie in memory as there.
+// TestLibrary compiles the shim against the headers that come with the library: every function that
+// it declares must be declared alike there, and every type must lie in memory as there.
 func TestLibrary(t *testing.T) {
 	include := filepath.Join(output(t, "go", "list", "-m", "-f", "{{.Dir}}", library), "build", "include")
 	cc := strings.Fields(output(t, "go", "env", "CC"))

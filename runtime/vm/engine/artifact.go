@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core. The error is the code
-// generator's.
+// Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core.
+// The error is the code generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 	artifact, err := e.compile(wasm)
 	return withoutMap(artifact), err
@@ -29,8 +29,8 @@ func mapped(artifact []byte) bool {
 	return s != nil && s.Size > 0
 }
 
-// Whole tells whether an artifact still has that table: then its form is none that withoutMap knows, and it is twice as large as it
-// could be.
+// Whole tells whether an artifact still has that table: then its form is none that withoutMap
+// knows, and it is twice as large as it could be.
 func Whole(artifact []byte) bool {
 	return len(artifact) > 0 && WholeIn(bytes.NewReader(artifact))
 }
@@ -45,9 +45,10 @@ func WholeIn(artifact io.ReaderAt) bool {
 	return s != nil && s.Size >= 4096 || len(f.Sections) == 0
 }
 
-// withoutMap takes the table that leads from machine code back to wasm out of an artifact. It is half of the artifact, and
-// only the texts of backtraces are made of it, which nobody reads here; wasmtime has no setting for it in C, so it may be there (Mapless).
-// An artifact that is not of the form of wasmtime 44 (ELF of 64 bits, sections aligned to pages at most) stays as it is.
+// withoutMap takes the table that leads from machine code back to wasm out of an artifact. It is
+// half of the artifact, and only the texts of backtraces are made of it, which nobody reads here;
+// wasmtime has no setting for it in C, so it may be there (Mapless). An artifact that is not of the
+// form of wasmtime 44 (ELF of 64 bits, sections aligned to pages at most) stays as it is.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096

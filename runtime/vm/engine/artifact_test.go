@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
-// TestWithoutMap: the table is gone, everything else is there as it was, aligned as it was; what is broken stays as it is.
+// TestWithoutMap: the table is gone, everything else is there as it was, aligned as it was; what is
+// broken stays as it is.
 func TestWithoutMap(t *testing.T) {
 	e := bare(Generator() == Winch, false, chosen())
 	defer e.Close()

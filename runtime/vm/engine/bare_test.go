@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// bareTimed are instructions that take the processor longer than their gas stands for, whatever is written beside them.
+// bareTimed are instructions that take the processor longer than their gas stands for, whatever is
+// written beside them.
 var bareTimed = []struct{ name, fields, what string }{
 	{"f64.div", "", "(local.set $d (f64.div (local.get $d) (f64.const 1.5)))"},
 	{"f64.sqrt", "", "(local.set $d (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $d))))))"},
@@ -27,8 +28,10 @@ var bareTimed = []struct{ name, fields, what string }{
 		"(call_indirect (type $t) (i32.const 0) (i32.const 0))"},
 }
 
-// BenchmarkBare prints processor time for what the gas of some instructions stands for (ms for a Tgas, and ns of one of them): as they are prepared, in the same
-// code generator without a charge or anything else written beside them, and in an optimising one that makes floats canonical itself.
+// BenchmarkBare prints processor time for what the gas of some instructions stands for (ms for a
+// Tgas, and ns of one of them): as they are prepared, in the same code generator without a charge
+// or anything else written beside them, and in an optimising one that makes floats canonical
+// itself.
 //
 //	go test -run '^$' -bench Bare -benchtime 1x ./runtime/vm/engine
 func BenchmarkBare(b *testing.B) {

@@ -18,8 +18,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// program writes a random module that is valid, and most of whose functions come to their end: nothing in it is there for a purpose but
-// to hold values over one another in registers, locals, blocks and calls.
+// program writes a random module that is valid, and most of whose functions come to their end:
+// nothing in it is there for a purpose but to hold values over one another in registers, locals,
+// blocks and calls.
 type program struct {
 	r     *rand.Rand
 	m     *wasmasm.Module
@@ -31,7 +32,8 @@ type program struct {
 	local []wasmasm.ValType // of the function at work
 	open  []target
 	left  int // instructions that it may still have, about
-	// floats: most of what it holds are floats, and most of those no numbers, of any sign and payload.
+	// floats: most of what it holds are floats, and most of those no numbers, of any sign and
+	// payload.
 	floats bool
 }
 
@@ -476,7 +478,8 @@ var byResult = func() map[wasmasm.ValType][]byte {
 	return out
 }()
 
-// numericOf says of a numeric instruction what it takes, whether two of it, and whether it may trap.
+// numericOf says of a numeric instruction what it takes, whether two of it, and whether it may
+// trap.
 func numericOf(op byte) (in wasmasm.ValType, two, traps bool) {
 	of, _, two, _ := check.Numeric(op)
 	traps = op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82 || op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1
@@ -677,7 +680,8 @@ func (p *program) float(t wasmasm.ValType, d int) {
 	p.f.Op(op)
 }
 
-// seenBy is a host that keeps a sum of all that a program tells it, with the gas that is left and what the memory holds.
+// seenBy is a host that keeps a sum of all that a program tells it, with the gas that is left and
+// what the memory holds.
 type seenBy struct {
 	sum   maphash.Hash
 	calls int
@@ -776,8 +780,8 @@ func (d *differ) load(e *engine.Engine, code []byte, seed uint64) *engine.Module
 	return m
 }
 
-// TestDiffer: random programs end alike by both code generators, in value, gas, memory and trap. TROUPE_DIFFER=10m goes on for so long, from
-// another seed each time.
+// TestDiffer: random programs end alike by both code generators, in value, gas, memory and trap.
+// TROUPE_DIFFER=10m goes on for so long, from another seed each time.
 func TestDiffer(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")

@@ -8,14 +8,16 @@ import (
 // Version is wasmtime's; artifacts of one version do not load in another.
 const Version = "44.0.0"
 
-// What a run may have. MaxStack is the native stack, which code is to fit into whatever the metered one allows: see Fits.
+// What a run may have. MaxStack is the native stack, which code is to fit into whatever the metered
+// one allows: see Fits.
 const (
 	MaxMemory   = 128 << 20
 	MaxElements = 65_536 // a contract's own table says itself that it has at most 10,000
 	MaxStack    = 4 << 20
 )
 
-// Slots is how many runs the process can have open; further ones wait. An engine has as many instances and those that it keeps.
+// Slots is how many runs the process can have open; further ones wait. An engine has as many
+// instances and those that it keeps.
 const (
 	Slots    = 48
 	mostKept = 16
@@ -38,9 +40,10 @@ type Function struct {
 
 // Exports are the names under which a prepared module gives what the engine needs.
 //
-// Again is of modules alone whose instances can be set back, for calls that say so: an i64, the first byte of memory that is not zero at
-// first, at the least, and, shifted by 32, the end of such bytes. It and a digit, from 0 on, name the globals that can change besides
-// those of gas and stack; tables do not.
+// Again is of modules alone whose instances can be set back, for calls that say so: an i64, the
+// first byte of memory that is not zero at first, at the least, and, shifted by 32, the end of such
+// bytes. It and a digit, from 0 on, name the globals that can change besides those of gas and
+// stack; tables do not.
 type Exports struct{ Gas, Stack, Again string }
 
 // Options are what an engine is made of.
@@ -58,9 +61,9 @@ const (
 
 // Host answers the host calls of one run.
 type Host interface {
-	// HostCall runs function number fn of Options. args are the raw values, i32s with zeros above; memory is the linear
-	// memory, valid until HostCall returns, nil if the module has none; gas is what the gas global holds, and left what it
-	// shall hold. Not ok ends the run with Stopped.
+	// HostCall runs function number fn of Options. args are the raw values, i32s with zeros above;
+	// memory is the linear memory, valid until HostCall returns, nil if the module has none; gas is
+	// what the gas global holds, and left what it shall hold. Not ok ends the run with Stopped.
 	HostCall(fn int, args []uint64, memory []byte, gas int64) (result uint64, left int64, ok bool)
 }
 
@@ -70,11 +73,12 @@ type Call struct {
 	Start  bool   // the export "start" runs first
 	Gas    int64  // that the gas global starts with
 	Host   Host
-	// Trace runs a module that exports a table "trace": what it calls there comes to the Host as one function more than
-	// Options has, with its i32.
+	// Trace runs a module that exports a table "trace": what it calls there comes to the Host as
+	// one function more than Options has, with its i32.
 	Trace bool
-	// Again: calls of the same module may come soon. The instance is set back to what it was at first, where the module and the system
-	// allow that, and kept for the next of them. What the call does and finds is the same.
+	// Again: calls of the same module may come soon. The instance is set back to what it was at
+	// first, where the module and the system allow that, and kept for the next of them. What the
+	// call does and finds is the same.
 	Again bool
 }
 

@@ -169,7 +169,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestHostPanics: a panic of a host function is a fault of the run, and the next run is as if nothing had been.
+// TestHostPanics: a panic of a host function is a fault of the run, and the next run is as if
+// nothing had been.
 func TestHostPanics(t *testing.T) {
 	e := newEngine(t)
 	m := load(t, e, all)
@@ -182,7 +183,8 @@ func TestHostPanics(t *testing.T) {
 	}
 }
 
-// TestClosed: a closed engine compiles and loads nothing; modules that are there run until they are closed, too.
+// TestClosed: a closed engine compiles and loads nothing; modules that are there run until they are
+// closed, too.
 func TestClosed(t *testing.T) {
 	e := newEngine(t)
 	artifact, err := e.Compile(wasm(t, all))

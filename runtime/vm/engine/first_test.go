@@ -22,7 +22,8 @@ func init() {
 	}
 }
 
-// TestMain is the child of TestFirstThread where it is asked to be: the main goroutine, which init has kept on the first thread.
+// TestMain is the child of TestFirstThread where it is asked to be: the main goroutine, which init
+// has kept on the first thread.
 func TestMain(m *testing.M) {
 	if os.Getenv(firstThread) == "" {
 		os.Exit(m.Run())
@@ -45,8 +46,8 @@ func TestMain(m *testing.M) {
 	fmt.Println("profiled", profile.Len() > 0)
 }
 
-// TestFirstThread: contracts run on one of Go's threads where the first one is too small for them, and a profile of that is no end of the
-// process.
+// TestFirstThread: contracts run on one of Go's threads where the first one is too small for them,
+// and a profile of that is no end of the process.
 func TestFirstThread(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -27,7 +27,8 @@ func (s *heard) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, in
 	return args[0]*31 + 7, gas, len(*s) < mostTold
 }
 
-// canonical runs programs as they are, not prepared: Cranelift with canonical floats that are no numbers, which it makes itself.
+// canonical runs programs as they are, not prepared: Cranelift with canonical floats that are no
+// numbers, which it makes itself.
 type canonical struct {
 	store  *wasmtime.Store
 	linker *wasmtime.Linker
@@ -86,9 +87,10 @@ func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
 	return slices.Clone(*x.told), ended
 }
 
-// TestFloats: programs of floats that are no numbers, over operands, locals, globals, memory, blocks, selects, calls and signs, tell
-// the bits that they tell where the engine makes each canonical as it is computed. So what prep writes, where it
-// thinks that somebody sees, is seen by nobody else. TROUPE_DIFFER=10m goes on for so long, from another seed each time.
+// TestFloats: programs of floats that are no numbers, over operands, locals, globals, memory,
+// blocks, selects, calls and signs, tell the bits that they tell where the engine makes each
+// canonical as it is computed. So what prep writes, where it thinks that somebody sees, is seen by
+// nobody else. TROUPE_DIFFER=10m goes on for so long, from another seed each time.
 func TestFloats(t *testing.T) {
 	d, rules := newDiffer(t), &parameters.MustGet(parameters.June(86)).Wasm
 	x := newCanonical(t)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestForm: an engine with less address space, or with the other generator, is another one, and says so.
+// TestForm: an engine with less address space, or with the other generator, is another one, and
+// says so.
 func TestForm(t *testing.T) {
 	seen := map[string]bool{"public": true}
 	for _, most := range []uint64{1 << 50, 100 << 30, 0} {

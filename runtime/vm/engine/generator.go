@@ -14,14 +14,15 @@ import (
 	"sync"
 )
 
-// Generator is the code generator that engines of this process have: Winch on amd64, if the library lets itself be asked for it and
-// what it makes then is Winch's; else Cranelift. Its C interface has no name for Winch (see strategy in shim.c), so what comes of
-// asking is looked at, once for a process.
+// Generator is the code generator that engines of this process have: Winch on amd64, if the library
+// lets itself be asked for it and what it makes then is Winch's; else Cranelift. Its C interface
+// has no name for Winch (see strategy in shim.c), so what comes of asking is looked at, once for a
+// process.
 func Generator() string { return settled().generator }
 
-// Mapless tells whether engines of this process make no table that leads from machine code back to wasm. Nobody reads it here
-// (withoutMap); a compiler that makes it needs a third more memory. The library's C interface has no name for that either (see address_map
-// in shim.c).
+// Mapless tells whether engines of this process make no table that leads from machine code back to
+// wasm. Nobody reads it here (withoutMap); a compiler that makes it needs a third more memory. The
+// library's C interface has no name for that either (see address_map in shim.c).
 func Mapless() bool { return settled().mapless }
 
 // Wanted is the generator that this platform is to have.
@@ -69,9 +70,10 @@ func bare(winch, mapless bool, space uint64) *Engine {
 // probe is a module with an empty function.
 var probe = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")
 
-// winchBegins is what every function of Winch's begins with on amd64: it compares the stack that is left with what it will use, by a
-// register that Cranelift takes another for.
-var winchBegins = []byte("\x55\x48\x89\xe5" + "\x4c\x8b\x5f\x08" + "\x4d\x8b\x5b\x18" + "\x49\x81\xc3") // push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
+// winchBegins is what every function of Winch's begins with on amd64: it compares the stack that is
+// left with what it will use, by a register that Cranelift takes another for.
+// push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
+var winchBegins = []byte("\x55\x48\x89\xe5" + "\x4c\x8b\x5f\x08" + "\x4d\x8b\x5b\x18" + "\x49\x81\xc3")
 
 // madeBy recognises the generator by an artifact of probe.
 func madeBy(artifact []byte) string {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
-// TestGenerator: on amd64 machine code is Winch's, on others Cranelift's; who made it is recognised, and code of the one does not load
-// in an engine of the other.
+// TestGenerator: on amd64 machine code is Winch's, on others Cranelift's; who made it is
+// recognised, and code of the one does not load in an engine of the other.
 func TestGenerator(t *testing.T) {
 	want := Cranelift
 	if runtime.GOARCH == "amd64" {
@@ -62,8 +62,8 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// TestMapless: this version of the library makes no table back to wasm when it is asked not to; machine code and traps are the same with it
-// and without, and either artifact loads.
+// TestMapless: this version of the library makes no table back to wasm when it is asked not to;
+// machine code and traps are the same with it and without, and either artifact loads.
 func TestMapless(t *testing.T) {
 	if !Mapless() {
 		t.Fatal("the library is not asked to leave the table out, or does not")

@@ -2,7 +2,8 @@ package engine
 
 import "sync/atomic"
 
-// refs counts who needs a thing: its owner and its users. What is there only because of them goes with the last.
+// refs counts who needs a thing: its owner and its users. What is there only because of them goes
+// with the last.
 type refs struct{ n atomic.Int64 }
 
 // own counts the owner.

@@ -12,13 +12,16 @@ import (
 	"sync"
 )
 
-// knowsPages tells whether the system says which pages were written: Linux from 6.7 on, where /proc is.
+// knowsPages tells whether the system says which pages were written: Linux from 6.7 on, where /proc
+// is.
 var knowsPages = sync.OnceValue(func() bool { return bool(C.troupe_knows_pages()) })
 
-// passing is how many calls of a module have instances of their own after one that was kept had to go unused.
+// passing is how many calls of a module have instances of their own after one that was kept had to
+// go unused.
 const passing = 16
 
-// kept are an engine's instances that wait for the next call of their module, the one that has waited longest first.
+// kept are an engine's instances that wait for the next call of their module, the one that has
+// waited longest first.
 type kept struct {
 	mu   sync.Mutex
 	list []keptOne
@@ -44,7 +47,8 @@ func (k *kept) take(m *Module) *C.troupe_kept_t {
 	return nil
 }
 
-// put keeps an instance; used tells whether it was kept before. Where there are as many as there may be, the first one goes.
+// put keeps an instance; used tells whether it was kept before. Where there are as many as there
+// may be, the first one goes.
 func (k *kept) put(m *Module, c *C.troupe_kept_t, used bool) {
 	var out keptOne
 	k.mu.Lock()

@@ -59,7 +59,8 @@ func againModule(n int) string {
 		n, 4090|(100000+10)<<32)
 }
 
-// TestAgain: whatever a call did, the next one finds the instance as if it were new: each byte of memory, each global, and the same gas.
+// TestAgain: whatever a call did, the next one finds the instance as if it were new: each byte of
+// memory, each global, and the same gas.
 func TestAgain(t *testing.T) {
 	e := againEngine(t)
 	m := load(t, e, againModule(11))
@@ -104,7 +105,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainAlone: what one module leaves is never seen by another, in the slots that instances of both have had.
+// TestAgainAlone: what one module leaves is never seen by another, in the slots that instances of
+// both have had.
 func TestAgainAlone(t *testing.T) {
 	e := againEngine(t)
 	var modules []*Module
@@ -138,7 +140,8 @@ func TestAgainAlone(t *testing.T) {
 	}
 }
 
-// TestAgainUnasked: a module that does not say that it can be set back is not, nor one whose data is said to end beyond its memory.
+// TestAgainUnasked: a module that does not say that it can be set back is not, nor one whose data
+// is said to end beyond its memory.
 func TestAgainUnasked(t *testing.T) {
 	e := againEngine(t)
 	for name, text := range map[string]string{

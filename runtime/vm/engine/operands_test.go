@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// places are where operands of an instruction can be when it wants them: Winch writes another instruction for each.
+// places are where operands of an instruction can be when it wants them: Winch writes another
+// instruction for each.
 var places = []struct {
 	name string
 	put  func(p *program, t wasmasm.ValType, v []int) // operands number v
@@ -76,8 +77,8 @@ func borders(t wasmasm.ValType) int {
 	return len(someFloats)
 }
 
-// TestOperands: every numeric instruction gives the same, or traps alike, by both generators, for operands at all borders, wherever they
-// are.
+// TestOperands: every numeric instruction gives the same, or traps alike, by both generators, for
+// operands at all borders, wherever they are.
 func TestOperands(t *testing.T) {
 	if engine.Generator() == engine.Cranelift {
 		t.Skip("there is one generator")
@@ -172,7 +173,8 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// told64 keeps what a module tells; a float that is no number only as that, since what it looks like is prep's to say.
+// told64 keeps what a module tells; a float that is no number only as that, since what it looks
+// like is prep's to say.
 type told64 struct{ values []uint64 }
 
 func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
@@ -187,7 +189,8 @@ func (s *told64) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, i
 	return 0, gas, true
 }
 
-// TestAccesses: a load or store traps if, and only if, it reaches beyond the memory, for all offsets and addresses at borders.
+// TestAccesses: a load or store traps if, and only if, it reaches beyond the memory, for all
+// offsets and addresses at borders.
 func TestAccesses(t *testing.T) {
 	d := newDiffer(t)
 	const size = 64 << 20 // of what may be 128 MiB

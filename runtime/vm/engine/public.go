@@ -171,7 +171,8 @@ type Module struct {
 	refs refs // of runs too
 }
 
-// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
+// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine
+// code, and trusted.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -179,7 +180,8 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserialize(e.engine, artifact) })
 }
 
-// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module lives.
+// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module
+// lives.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserializeFile(e.engine, path) })
 }

@@ -24,7 +24,8 @@ import (
 
 const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // they are the same
 
-// A raw value is read as two words. What else library.h says of the library's types is held by TestLibrary.
+// A raw value is read as two words. What else library.h says of the library's types is held by
+// TestLibrary.
 var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 
 // slot is the Go half of a run. C knows it by its index, since it may keep no Go pointer.
@@ -67,14 +68,15 @@ type Engine struct {
 	kept   kept
 }
 
-// reservation is the address space of a linear memory: with all that a 32-bit index can reach no load or store is checked.
+// reservation is the address space of a linear memory: with all that a 32-bit index can reach no
+// load or store is checked.
 const (
 	reservation = 4 << 30
 	guard       = 32 << 20 // the library's default, on both sides
 )
 
-// chosen is the reservation of all engines of the process, 0 if there is no address space at all: the library aborts the process
-// where it cannot have that of its pool.
+// chosen is the reservation of all engines of the process, 0 if there is no address space at all:
+// the library aborts the process where it cannot have that of its pool.
 var chosen = sync.OnceValue(func() uint64 {
 	return choose(func(bytes uint64) bool { return bool(C.troupe_can_reserve(C.uint64_t(bytes))) })
 })
@@ -88,8 +90,8 @@ func choose(canReserve func(bytes uint64) bool) uint64 {
 	return 0
 }
 
-// Form names what artifacts depend on besides Version: which of the two engines made them, which code generator, and how it addresses
-// a memory.
+// Form names what artifacts depend on besides Version: which of the two engines made them, which
+// code generator, and how it addresses a memory.
 func Form() string { return form(Generator(), chosen()) }
 
 func form(generator string, space uint64) string {
@@ -169,10 +171,12 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), nil
 }
 
-// init keeps the process's first thread, whose stack is what the shell says, to the main goroutine, which runs no contracts.
+// init keeps the process's first thread, whose stack is what the shell says, to the main goroutine,
+// which runs no contracts.
 func init() { runtime.LockOSThread() }
 
-// ThreadPerRun tells whether the threads of this process have too little stack, so that every run gets one of its own.
+// ThreadPerRun tells whether the threads of this process have too little stack, so that every run
+// gets one of its own.
 func ThreadPerRun() bool {
 	return uint64(C.troupe_thread_stack()) < MaxStack+uint64(C.troupe_stack_spare())
 }
@@ -185,7 +189,8 @@ type Module struct {
 	pass atomic.Int32 // so many calls more have instances of their own: one that was kept was not wanted
 }
 
-// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
+// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine
+// code, and trusted.
 func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
@@ -195,7 +200,8 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	})
 }
 
-// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module lives.
+// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module
+// lives.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
@@ -296,9 +302,11 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	return out, nil
 }
 
-// elsewhere runs a call on another of Go's threads: the process's first has as much stack as the shell's limit says, and others as much
-// as a run may need. What is locked to a thread keeps Go from using it for the other. A thread that C makes for a run costs ten times as
-// much, and Go's handlers of signals are not at home on it: that is for processes whose threads are all too small (ThreadPerRun).
+// elsewhere runs a call on another of Go's threads: the process's first has as much stack as the
+// shell's limit says, and others as much as a run may need. What is locked to a thread keeps Go
+// from using it for the other. A thread that C makes for a run costs ten times as much, and Go's
+// handlers of signals are not at home on it: that is for processes whose threads are all too small
+// (ThreadPerRun).
 func elsewhere(k *C.troupe_call_t) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -321,8 +329,8 @@ func (s *slot) setMethod(name string) {
 	s.call.method, s.call.method_len = s.method, C.size_t(len(name))
 }
 
-// troupeHostCall is called by the shim on the run's own thread. Nothing may unwind through C, so a panic becomes a trap
-// here and a fault of the run there.
+// troupeHostCall is called by the shim on the run's own thread. Nothing may unwind through C, so a
+// panic becomes a trap here and a fault of the run there.
 //
 //export troupeHostCall
 func troupeHostCall(index, fn C.uint32_t, raw unsafe.Pointer, memory *C.uint8_t, memoryLen C.size_t, gas *C.int64_t) (ok C.bool) {

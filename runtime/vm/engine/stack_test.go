@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestNoAddressSpace: a process without address space for an engine says so, and is not aborted by the library, not even by the look
-// for the code generator.
+// TestNoAddressSpace: a process without address space for an engine says so, and is not aborted by
+// the library, not even by the look for the code generator.
 func TestNoAddressSpace(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_SPACE") == "" {
 		self, err := os.Executable()
@@ -39,7 +39,8 @@ func TestNoAddressSpace(t *testing.T) {
 	fmt.Println("said:", err)
 }
 
-// TestThreadPerRun: threads have stacks large enough for runs, whatever limit the process is started with.
+// TestThreadPerRun: threads have stacks large enough for runs, whatever limit the process is
+// started with.
 func TestThreadPerRun(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_STACK") != "" {
 		fmt.Println("thread per run:", ThreadPerRun())

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// tangle writes a random module of branches: with operands left behind or none, to blocks of any depth and any results, in code that
-// cannot be reached as in code that can. Loops may never end; gas does.
+// tangle writes a random module of branches: with operands left behind or none, to blocks of any
+// depth and any results, in code that cannot be reached as in code that can. Loops may never end;
+// gas does.
 type tangle struct {
 	program
 	stack []wasmasm.ValType // of the operands that are known

@@ -28,7 +28,8 @@ func (h *told) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int
 	return 0, gas, true
 }
 
-// TestTrace: functions that return, by all the ways there are, are left; after a trap nothing is. Gas is as without a trace.
+// TestTrace: functions that return, by all the ways there are, are left; after a trap nothing is.
+// Gas is as without a trace.
 func TestTrace(t *testing.T) {
 	wasm, err := wasmtime.Wat2Wasm(`(module
 		(import "env" "host" (func $host))

@@ -50,7 +50,8 @@ func deleteAccount(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendTo(receipt, &primitives.DeleteAccount{Beneficiary: beneficiary})
 }
 
-// functionCall (promise_index, method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr, gas)
+// functionCall (promise_index, method_name_len, method_name_ptr, arguments_len, arguments_ptr,
+// amount_ptr, gas)
 func functionCall(l *Logic, a []uint64) (uint64, error) { return 0, l.appendCall(a[0], a[1:7], 0) }
 
 // functionCallWeight (..., gas_weight) also gets a share of the gas that is left at the end.
@@ -117,7 +118,8 @@ func (l *Logic) addCall(receipt int, method, args []byte, amount primitives.Bala
 	}, weight)
 }
 
-// transfer (promise_index, amount_ptr). The fee includes the account that a transfer to an implicit id may create.
+// transfer (promise_index, amount_ptr). The fee includes the account that a transfer to an implicit
+// id may create.
 func transfer(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -157,7 +159,8 @@ func deployContract(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.appendTo(receipt, &primitives.DeployContract{Code: code})
 }
 
-// deployGlobal (promise_index, code_len, code_ptr) is known by its hash, deployGlobalByAccount by the account.
+// deployGlobal (promise_index, code_len, code_ptr) is known by its hash, deployGlobalByAccount by
+// the account.
 func deployGlobal(l *Logic, a []uint64) (uint64, error) {
 	return l.deployGlobal(a, primitives.GlobalByCodeHash)
 }
@@ -251,8 +254,8 @@ func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err err
 	return h, nil
 }
 
-// stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the action's index, for its entries;
-// stateInitByAccount has an account id.
+// stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the action's index, for its
+// entries; stateInitByAccount has an account id.
 func stateInit(l *Logic, a []uint64) (uint64, error) {
 	return l.stateInit(a, false)
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// What a call is told about itself and the chain. Names go into the register a[0]; amounts into the memory at a[0].
+// What a call is told about itself and the chain. Names go into the register a[0]; amounts into the
+// memory at a[0].
 
 // text writes one of the call's strings into a register.
 func (l *Logic) text(register uint64, text string) (uint64, error) {
@@ -53,7 +54,8 @@ func randomSeed(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[0], l.call.RandomSeed[:])
 }
 
-// currentContractCode writes what the account's code is, and returns its kind; nothing is written if it has none.
+// currentContractCode writes what the account's code is, and returns its kind; nothing is written
+// if it has none.
 func currentContractCode(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

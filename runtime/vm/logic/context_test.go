@@ -141,7 +141,8 @@ func TestValidators(t *testing.T) {
 	r.fails(HostError{Kind: BadUTF8}, "validator_stake", bad.len, bad.ptr, out)
 }
 
-// TestViews: what a view must not call says so, after the base price alone; the rest says nothing of the kind.
+// TestViews: what a view must not call says so, after the base price alone; the rest says nothing
+// of the kind.
 func TestViews(t *testing.T) {
 	names := map[string]string{ // where the text has another name
 		"promise_create": "promise_batch_create",

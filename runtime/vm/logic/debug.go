@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// debugNames are the names of the kinds as Rust's {:?} prints them, with those of their fields in the order Text, A, B.
+// debugNames are the names of the kinds as Rust's {:?} prints them, with those of their fields in
+// the order Text, A, B.
 var debugNames = [numHostErrors]struct {
 	name       string
 	text, a, b string
@@ -78,8 +79,9 @@ func (e *HostError) Debug() string {
 	return d.name + " { " + strings.Join(fields, ", ") + " }"
 }
 
-// DebugExecution is why a call failed as nearcore's VM says it, in Rust's {:?}: what method query shows. why has the tag
-// CallExecution, whose text is all that the chain keeps; cause is the CallOutcome's.
+// DebugExecution is why a call failed as nearcore's VM says it, in Rust's {:?}: what method query
+// shows. why has the tag CallExecution, whose text is all that the chain keeps; cause is the
+// CallOutcome's.
 func DebugExecution(why *primitives.FunctionCallError, cause error) string {
 	if host, ok := cause.(*HostError); ok {
 		return "HostError(" + host.Debug() + ")"

@@ -10,7 +10,8 @@ import (
 // HostErrorKind names a way in which a host function ends a call.
 type HostErrorKind uint8
 
-// The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError). Beside each: which fields of HostError it has.
+// The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError). Beside each: which
+// fields of HostError it has.
 const (
 	_                                   HostErrorKind = iota
 	BadUTF16                                          //
@@ -153,7 +154,8 @@ func (e *HostError) Is(target error) bool {
 	return ok && *t == *e
 }
 
-// byteSize is n with one decimal in the largest decimal unit that it reaches, "4.0 MB", as the crate bytesize prints it.
+// byteSize is n with one decimal in the largest decimal unit that it reaches, "4.0 MB", as the
+// crate bytesize prints it.
 func byteSize(n uint64) string {
 	if n < 1000 {
 		return strconv.FormatUint(n, 10) + " B"
@@ -199,8 +201,8 @@ var trapTexts = [...]string{
 	primitives.TrapGeneric:                        "Generic trap.",
 }
 
-// Errors of calls as the chain writes them down: of what a host function, trap, link or load error was, only the text
-// stays (nearcore runtime/runtime/src/conversions.rs).
+// Errors of calls as the chain writes them down: of what a host function, trap, link or load error
+// was, only the text stays (nearcore runtime/runtime/src/conversions.rs).
 
 // Execution is the error of a call that a host function ended.
 func (e *HostError) Execution() *primitives.FunctionCallError { return execution(e.Error()) }

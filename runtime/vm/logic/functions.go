@@ -49,8 +49,8 @@ func hasGasKeys(w *parameters.Wasm) bool     { return w.GasKeyHostFns }
 func hasPostQuantum(w *parameters.Wasm) bool { return w.PostQuantumHostFns }
 func hasYieldWithID(w *parameters.Wasm) bool { return w.YieldWithIDHostFns }
 
-// Functions is the whole table (nearcore runtime/near-vm-runner/src/imports.rs); a function's number is its index here.
-// Prices and order of charges are in the functions.
+// Functions is the whole table (nearcore runtime/near-vm-runner/src/imports.rs); a function's
+// number is its index here. Prices and order of charges are in the functions.
 var Functions = []Function{
 	{Name: "read_register", Params: i64s(2), Results: none, View: true, call: readRegister},
 	{Name: "register_len", Params: i64s(1), Results: gives, View: true, call: registerLen},

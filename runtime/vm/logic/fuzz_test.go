@@ -25,7 +25,8 @@ func fuzzMemory() (b []byte, at []uint64) {
 	return b, at
 }
 
-// fuzzArg makes an argument: near every border that lengths, pointers, numbers and indices have, or a piece of the input.
+// fuzzArg makes an argument: near every border that lengths, pointers, numbers and indices have, or
+// a piece of the input.
 func fuzzArg(kind byte, raw uint64, size uint64, at []uint64) uint64 {
 	near := raw%5 - 2 // wraps: two below to two above
 	switch kind % 16 {
@@ -57,8 +58,9 @@ func fuzzArg(kind byte, raw uint64, size uint64, at []uint64) uint64 {
 	return raw % 128
 }
 
-// FuzzHostFunctions calls any functions with any arguments. Nothing may panic, take more than the limits allow, or burn gas
-// that is not there; and a failure is a *HostError, as this world has no broken state.
+// FuzzHostFunctions calls any functions with any arguments. Nothing may panic, take more than the
+// limits allow, or burn gas that is not there; and a failure is a *HostError, as this world has no
+// broken state.
 func FuzzHostFunctions(f *testing.F) {
 	for i := range Functions {
 		for kind := range byte(16) {

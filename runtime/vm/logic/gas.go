@@ -7,9 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// gasCounter counts what a call burns and gives away (nearcore runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter).
-// Three amounts, all in gas: burnt is gone; promises was given to receipts that the call makes; both together are used, at
-// most prepaid. What is still there to burn is limit-burnt, and the instructions count it down in a global of the module.
+// gasCounter counts what a call burns and gives away (nearcore
+// runtime/near-vm-runner/src/logic/gas_counter.rs GasCounter). Three amounts, all in gas: burnt is
+// gone; promises was given to receipts that the call makes; both together are used, at most
+// prepaid. What is still there to burn is limit-burnt, and the instructions count it down in a
+// global of the module.
 type gasCounter struct {
 	burnt    primitives.Gas
 	limit    primitives.Gas // of burnt: min(maxBurnt, prepaid-promises)
@@ -71,8 +73,8 @@ func (g *gasCounter) deduct(burn, use primitives.Gas) error {
 	return nil
 }
 
-// exceed ends the call: all that may be burnt of burnt is, and what used has above that stays used, though no promise will
-// be kept (nearcore process_gas_limit, nearcore issue 5148).
+// exceed ends the call: all that may be burnt of burnt is, and what used has above that stays used,
+// though no promise will be kept (nearcore process_gas_limit, nearcore issue 5148).
 func (g *gasCounter) exceed(burnt, used primitives.Gas) error {
 	g.burnt = min(burnt, g.prepaid, g.maxBurnt)
 	g.promises = max(min(g.prepaid, used), g.burnt) - g.burnt
@@ -102,7 +104,8 @@ func (g *gasCounter) payGas(c parameters.ExtCost, n primitives.Gas) error {
 	return err
 }
 
-// payAction burns the sending part of an action's fee and sets aside the executing part: use is both.
+// payAction burns the sending part of an action's fee and sets aside the executing part: use is
+// both.
 func (g *gasCounter) payAction(send parameters.Cost, use primitives.Gas, a parameters.ActionCost) error {
 	before := g.burnt
 	err := g.deduct(send.Gas, use)
@@ -135,8 +138,8 @@ func (g *gasCounter) instructions() primitives.Gas {
 	return n
 }
 
-// compute is the work of the call (nearcore profile.rs total_compute_usage): what was burnt for a cost, in proportion; rest is
-// for instructions.
+// compute is the work of the call (nearcore profile.rs total_compute_usage): what was burnt for a
+// cost, in proportion; rest is for instructions.
 func (g *gasCounter) compute(rest primitives.Gas) parameters.Compute {
 	sum := satAdd(g.sendCompute, parameters.Compute(rest))
 	for c, gas := range g.ext {

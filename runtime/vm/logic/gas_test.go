@@ -351,8 +351,8 @@ func stateInitOf(r *rig, i uint64) (uint64, error) {
 	return r.do("promise_batch_action_state_init", i, at.len, at.ptr, amount)
 }
 
-// TestOutOfGas makes one fee so dear that it is the one that cannot be paid: times is how often it is paid. The order of
-// charges shows in what was burnt by then.
+// TestOutOfGas makes one fee so dear that it is the one that cannot be paid: times is how often it
+// is paid. The order of charges shows in what was burnt by then.
 func TestOutOfGas(t *testing.T) {
 	set := func(c parameters.ActionCost, self, other, exec primitives.Gas) func(*rig) {
 		return func(r *rig) {
@@ -433,7 +433,8 @@ func TestModuleGas(t *testing.T) {
 	if left = r.Leave(); left != int64(10*tera)-1000 {
 		t.Errorf("left %d", left)
 	}
-	// The next charge is one too many by 5: it is burnt as far as the call is paid for, promises or not.
+	// The next charge is one too many by 5: it is burnt as far as the call is paid for, promises or
+	// not.
 	r.Enter(-5)
 	if r.Err() != fail(GasExceeded) {
 		t.Errorf("err = %v", r.Err())

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// publicKey is a key that was read. Whether it is one is known at once, but said only after all fees.
+// publicKey is a key that was read. Whether it is one is known at once, but said only after all
+// fees.
 type publicKey struct {
 	key primitives.PublicKey // empty: it is none
 	len int                  // that fees of gas keys count
@@ -19,10 +20,11 @@ type publicKey struct {
 
 // publicKey reads the borsh form of a key.
 //
-// Fees of gas keys count the length that the contract says. Where it says that the key is in a register, that is all ones,
-// and neard of this version overflows and ends the process: there is no result to agree with. Later versions count the
-// decoded key, 0 bytes for one that is none, in memory too where it makes no difference for a good key; so this counts the
-// decoded key in a register.
+// Fees of gas keys count the length that the contract says. Where it says that the key is in a
+// register, that is all ones, and neard of this version overflows and ends the process: there is no
+// result to agree with. Later versions count the decoded key, 0 bytes for one that is none, in
+// memory too where it makes no difference for a good key; so this counts the decoded key in a
+// register.
 func (l *Logic) publicKey(n, ptr uint64) (k publicKey, err error) {
 	b, err := l.arg(n, ptr)
 	if err != nil {
@@ -106,8 +108,8 @@ func (l *Logic) keyAction(promise uint64, k publicKey, c parameters.ActionCost, 
 	return l.appendTo(receipt, build(key))
 }
 
-// addCallKey (promise_index, public_key_len, public_key_ptr, nonce, allowance_ptr, receiver_id_len, receiver_id_ptr,
-// method_names_len, method_names_ptr); an allowance of 0 is none.
+// addCallKey (promise_index, public_key_len, public_key_ptr, nonce, allowance_ptr, receiver_id_len,
+// receiver_id_ptr, method_names_len, method_names_ptr); an allowance of 0 is none.
 func addCallKey(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -137,7 +139,8 @@ type permission struct {
 	names     []byte // with commas between, none empty; of the memory or a register
 }
 
-// readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len, method_names_ptr).
+// readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len,
+// method_names_ptr).
 func (l *Logic) readPermission(a []uint64) (*permission, error) {
 	p := &permission{}
 	var err error
@@ -150,7 +153,8 @@ func (l *Logic) readPermission(a []uint64) (*permission, error) {
 	if p.names, err = l.arg(a[3], a[4]); err != nil || len(p.names) == 0 {
 		return p, err
 	}
-	// There may be millions of names, far too many for any key, so they are taken apart only when they are paid for.
+	// There may be millions of names, far too many for any key, so they are taken apart only when
+	// they are paid for.
 	comma := []byte{','}
 	if bytes.HasPrefix(p.names, comma) || bytes.HasSuffix(p.names, comma) || bytes.Contains(p.names, []byte(",,")) {
 		return nil, fail(EmptyMethodName)

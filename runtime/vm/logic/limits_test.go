@@ -322,7 +322,8 @@ func TestYieldDeposits(t *testing.T) {
 	}
 }
 
-// TestResumeCosts: the payload is paid for by the length that is said, so that it is never in a register.
+// TestResumeCosts: the payload is paid for by the length that is said, so that it is never in a
+// register.
 func TestResumeCosts(t *testing.T) {
 	r := newRig(t)
 	id := r.put(make([]byte, 32))

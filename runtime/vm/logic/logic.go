@@ -1,16 +1,23 @@
-// Package logic is what a contract can ask of its host: the functions that it imports, their prices and their limits.
+// Package logic is what a contract can ask of its host: the functions that it imports, their prices
+// and their limits.
 //
-//	in      action.Call, the context of one call; External, its world; the memory and gas of the running module
-//	out     results of host functions; action.CallOutcome: gas, compute, logs, balance, profile, why it failed
+//	in      action.Call, the context of one call; External, its world; the memory and gas of the
+//	        running module
+//	out     results of host functions; action.CallOutcome: gas, compute, logs, balance, profile,
+//	        why it failed
 //	state   one Logic a call: registers, promises, logs, gas
 //	units   gas; bytes; yoctoNEAR
-//	bound   config.Limits: registers 100 and 1 GiB, logs 100 and 16 KiB, promises 1024; all else is bounded by gas
-//	errors  *HostError ends the call; any other error is the state's and makes the chunk impossible to apply
-//	source  nearcore runtime/near-vm-runner/src: wasmtime_runner/logic.rs (bodies), imports.rs (table), logic/*.rs
+//	bound   config.Limits: registers 100 and 1 GiB, logs 100 and 16 KiB, promises 1024; all else
+//	        is bounded by gas
+//	errors  *HostError ends the call; any other error is the state's and makes the chunk
+//	        impossible to apply
+//	source  nearcore runtime/near-vm-runner/src: wasmtime_runner/logic.rs (bodies), imports.rs
+//	        (table), logic/*.rs
 //
-// No engine is known here. Whoever runs the module sets Memory before each host function, tells by Enter how much gas the
-// instructions have left, calls Invoke, and gives Leave back to the module. The order of charges is consensus, so every
-// function keeps to one shape: pay the base, refuse in views, read arguments (which pays), check, pay, do.
+// No engine is known here. Whoever runs the module sets Memory before each host function, tells by
+// Enter how much gas the instructions have left, calls Invoke, and gives Leave back to the module.
+// The order of charges is consensus, so every function keeps to one shape: pay the base, refuse in
+// views, read arguments (which pays), check, pay, do.
 package logic
 
 import (
@@ -59,7 +66,8 @@ const maxViewGas = primitives.Gas(1) << 62
 // over are those of calls that are over.
 var over = sync.Pool{New: func() any { return new(Logic) }}
 
-// New starts a call with nothing burnt. A view may burn what c.PrepaidGas says and nothing else limits it.
+// New starts a call with nothing burnt. A view may burn what c.PrepaidGas says and nothing else
+// limits it.
 func New(c *action.Call, x External, cfg *parameters.RuntimeConfig) *Logic {
 	l := over.Get().(*Logic)
 	*l = Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
@@ -78,7 +86,8 @@ func (l *Logic) Release() {
 	over.Put(l)
 }
 
-// PayLoading pays for loading code of n bytes. Whatever limit that breaks, the error is that the prepaid gas is exceeded.
+// PayLoading pays for loading code of n bytes. Whatever limit that breaks, the error is that the
+// prepaid gas is exceeded.
 func (l *Logic) PayLoading(n int) error {
 	err := l.gas.payPer(parameters.ExtContractLoadingBytes, uint64(n))
 	if err == nil {
@@ -97,8 +106,8 @@ func (l *Logic) Burnt() primitives.Gas { return l.gas.burnt }
 // Leave returns what the module may burn from here: the value of its gas global.
 func (l *Logic) Leave() int64 { return int64(l.gas.remaining()) }
 
-// Enter tells what is left of it. Less than 0 means that the module stopped because a charge was larger than what was left,
-// and that charge is already subtracted: the call is out of gas.
+// Enter tells what is left of it. Less than 0 means that the module stopped because a charge was
+// larger than what was left, and that charge is already subtracted: the call is out of gas.
 func (l *Logic) Enter(left int64) {
 	if left < 0 {
 		l.OutOfGas(left)
@@ -109,7 +118,8 @@ func (l *Logic) Enter(left int64) {
 	}
 }
 
-// OutOfGas ends a call whose instructions want more than what is left: left is below 0 by what is missing.
+// OutOfGas ends a call whose instructions want more than what is left: left is below 0 by what is
+// missing.
 func (l *Logic) OutOfGas(left int64) {
 	burnt := l.gas.limit + primitives.Gas(-left) // both below 2^63
 	l.keep(l.gas.exceed(burnt, burnt+l.gas.promises))
@@ -118,8 +128,8 @@ func (l *Logic) OutOfGas(left int64) {
 // OutOfStack ends a call that went too deep.
 func (l *Logic) OutOfStack() { l.keep(fail(MemoryAccessViolation)) }
 
-// Invoke runs function i of Functions with the raw arguments of its signature; an i32 is in the low half. An error must trap
-// the module: the call is over.
+// Invoke runs function i of Functions with the raw arguments of its signature; an i32 is in the low
+// half. An error must trap the module: the call is over.
 func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 	if l.err != nil { // a module that goes on after a trap would be the engine's fault
 		return 0, l.err
@@ -150,7 +160,8 @@ func (l *Logic) Interrupted() error {
 	return nil
 }
 
-// Err is why the call failed by now: a *HostError, or what made the chunk impossible to apply; nil if nothing did.
+// Err is why the call failed by now: a *HostError, or what made the chunk impossible to apply; nil
+// if nothing did.
 func (l *Logic) Err() error { return l.err }
 
 // Fail notes why the call failed, unless something did before: a trap, a link error.
@@ -219,8 +230,9 @@ func (l *Logic) deduct(amount primitives.Balance) error {
 	return nil
 }
 
-// attach is deduct for calls: a contract without a token may attach exactly one yoctoNEAR, which is made from nothing, so
-// that accounts that hold nothing can call what demands one as a proof of intent.
+// attach is deduct for calls: a contract without a token may attach exactly one yoctoNEAR, which is
+// made from nothing, so that accounts that hold nothing can call what demands one as a proof of
+// intent.
 func (l *Logic) attach(amount primitives.Balance) error {
 	if l.wasm.OneYoctoOnPromise && amount == primitives.Yocto(1) && l.balance.IsZero() {
 		l.subsidized, _ = l.subsidized.Add(amount) // one a promise

@@ -14,8 +14,8 @@ func mainnet(r *rig) {
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
 
-// TestMainnetFees has what upstream's own runner burnt and used at 86, host functions and actions only: alice makes a
-// promise to bob.near, method "m", no arguments, no deposit.
+// TestMainnetFees has what upstream's own runner burnt and used at 86, host functions and actions
+// only: alice makes a promise to bob.near, method "m", no arguments, no deposit.
 func TestMainnetFees(t *testing.T) {
 	r := newRig(t, mainnet)
 	bob, hex := r.putString("bob.near"), r.putString("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
 )
 
-// Mathematics. These functions have a price of their own in place of the base, and nothing here depends on the call.
+// Mathematics. These functions have a price of their own in place of the base, and nothing here
+// depends on the call.
 
 // hashing (value_len, value_ptr, register_id) is a hash whose bytes cost by the one.
 func hashing(base, perByte parameters.ExtCost, sum func([]byte) []byte) hostFunc {
@@ -70,7 +71,8 @@ func ripemd160(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.setRegister(a[2], h[:])
 }
 
-// invalid is the HostError of kind k with the text of an error of package curve, nil if there is none.
+// invalid is the HostError of kind k with the text of an error of package curve, nil if there is
+// none.
 func invalid(k HostErrorKind, err error) error {
 	if err == nil {
 		return nil
@@ -78,7 +80,8 @@ func invalid(k HostErrorKind, err error) error {
 	return &HostError{Kind: k, Text: err.Error()}
 }
 
-// ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) returns 1 and the key if there is one.
+// ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) returns 1 and
+// the key if there is one.
 func ecrecover(l *Logic, a []uint64) (uint64, error) {
 	sig, err := l.payArg(parameters.ExtEcrecoverBase, a[2], a[3])
 	if err != nil {
@@ -114,7 +117,8 @@ type scheme struct {
 	signature     func([]byte) (ok bool, err error) // ok is false if it cannot be a good one: then nothing else is read
 	key           func([]byte) error
 	verify        func(sig, msg, key []byte) bool
-	mocked        func(*primitives.Mocks) bool // whether a sandbox has all of the right form be good; nil: it never does
+	// whether a sandbox has all of the right form be good; nil: it never does
+	mocked func(*primitives.Mocks) bool
 }
 
 func (s *scheme) isMocked(l *Logic) bool {
@@ -122,7 +126,8 @@ func (s *scheme) isMocked(l *Logic) bool {
 	return m != nil && s.mocked != nil && s.mocked(m)
 }
 
-// verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns 1 if the signature is good.
+// verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns 1 if the
+// signature is good.
 func verifying(s scheme) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		sig, err := l.payArg(s.base, a[0], a[1])
@@ -170,7 +175,8 @@ var (
 	})
 )
 
-// altBn128 (value_len, value_ptr) computes on alt_bn128: elements are counted, which checks the length, then paid for.
+// altBn128 (value_len, value_ptr) computes on alt_bn128: elements are counted, which checks the
+// length, then paid for.
 func altBn128(base, element parameters.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		data, err := l.payArg(base, a[0], a[1])
@@ -214,8 +220,9 @@ var (
 		})
 )
 
-// bls12381 (value_len, value_ptr, register_id) computes on BLS12-381 and returns 1 for input that is no such point or
-// number. Elements are paid for by the length that is said, before anything is read, so the input is never in a register.
+// bls12381 (value_len, value_ptr, register_id) computes on BLS12-381 and returns 1 for input that
+// is no such point or number. Elements are paid for by the length that is said, before anything is
+// read, so the input is never in a register.
 func bls12381(base, element parameters.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
 	return func(l *Logic, a []uint64) (uint64, error) {
 		if err := l.gas.pay(base); err != nil {
@@ -258,8 +265,8 @@ var (
 		curve.BLS12381P2DecompressItem, curve.BLS12381P2Decompress)
 )
 
-// blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for bad input. Its elements are
-// counted in what was read.
+// blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for bad
+// input. Its elements are counted in what was read.
 func blsPairingCheck(l *Logic, a []uint64) (uint64, error) {
 	data, err := l.payArg(parameters.ExtBls12381PairingBase, a[0], a[1])
 	if err != nil {

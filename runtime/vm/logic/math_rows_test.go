@@ -17,11 +17,12 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Rows of nearcore's logic/tests that are about single numbers: alt_bn128.rs, bls12381.rs, p256_verify.rs,
-// p256_verify_wycheproof.rs, ed25519_verify.rs. Lists of numbers (ecrecover-tests.json, bls12381_test_vectors) are package
-// curve's TestNearcore.
+// Rows of nearcore's logic/tests that are about single numbers: alt_bn128.rs, bls12381.rs,
+// p256_verify.rs, p256_verify_wycheproof.rs, ed25519_verify.rs. Lists of numbers
+// (ecrecover-tests.json, bls12381_test_vectors) are package curve's TestNearcore.
 
-// littleEndian writes numbers of 32 bytes, but "0:" to "255:" as a byte of its own, as macro le_bytes of alt_bn128.rs does.
+// littleEndian writes numbers of 32 bytes, but "0:" to "255:" as a byte of its own, as macro
+// le_bytes of alt_bn128.rs does.
 func littleEndian(t *testing.T, words string) (b []byte) {
 	t.Helper()
 	for _, w := range strings.Fields(words) {
@@ -112,8 +113,8 @@ func TestAltBn128Rows(t *testing.T) {
 	}
 }
 
-// TestBLS12381Rows: the point (0, 2) is on the curve but not in the group, p is no number of the field; and both sides of the
-// memory's end.
+// TestBLS12381Rows: the point (0, 2) is on the curve but not in the group, p is no number of the
+// field; and both sides of the memory's end.
 func TestBLS12381Rows(t *testing.T) {
 	p := unhex(t, "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab")
 	minus2 := bytes.Clone(p)
@@ -257,7 +258,8 @@ func TestVerifyRows(t *testing.T) {
 			parameters.ExtReadMemoryBase: 3, parameters.ExtReadMemoryByte: 64 + test.bytes + 33, parameters.ExtP256VerifyBase: 1, parameters.ExtP256VerifyByte: test.bytes,
 		})
 	}
-	// p256_verify.rs:426, ed25519_verify.rs:217: one byte in a register, which is paid for when it is put there too.
+	// p256_verify.rs:426, ed25519_verify.rs:217: one byte in a register, which is paid for when it
+	// is put there too.
 	for _, v := range verifications(t) {
 		for in, text := range []string{"invalid signature length", "", "invalid public key length"} {
 			if text == "" {

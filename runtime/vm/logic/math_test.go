@@ -17,8 +17,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// What mathematics costs, and in which order it is paid and refused (nearcore logic/tests/miscs.rs, ed25519_verify.rs,
-// p256_verify.rs, alt_bn128.rs, bls12381.rs). What it computes is package curve's.
+// What mathematics costs, and in which order it is paid and refused (nearcore logic/tests/miscs.rs,
+// ed25519_verify.rs, p256_verify.rs, alt_bn128.rs, bls12381.rs). What it computes is package
+// curve's.
 
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
@@ -344,7 +345,8 @@ func TestAltBn128(t *testing.T) {
 	}
 }
 
-// TestBLS12381: elements are paid for as they are said, before they are read, so a register is too many of them.
+// TestBLS12381: elements are paid for as they are said, before they are read, so a register is too
+// many of them.
 func TestBLS12381(t *testing.T) {
 	for _, test := range []struct {
 		fn            string

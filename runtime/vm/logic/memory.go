@@ -45,8 +45,8 @@ func (l *Logic) write(ptr uint64, b []byte) error {
 	return err
 }
 
-// arg reads an argument that may be in memory or, if n says so, in a register. The result is read only, and of this host
-// function only.
+// arg reads an argument that may be in memory or, if n says so, in a register. The result is read
+// only, and of this host function only.
 func (l *Logic) arg(n, ptr uint64) ([]byte, error) {
 	if n != inRegister {
 		return l.read(ptr, n)
@@ -85,7 +85,8 @@ func (l *Logic) setRegister(id uint64, data []byte) error {
 	return err
 }
 
-// shareRegister is setRegister without a price for the length, for what was paid for before: arguments, promise results.
+// shareRegister is setRegister without a price for the length, for what was paid for before:
+// arguments, promise results.
 func (l *Logic) shareRegister(id uint64, data []byte) error {
 	r, err := l.payRegister(id, uint64(len(data)), 0)
 	if err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Categories and the one cost that is no parameter, as profiles name them (nearcore core/primitives/src/views.rs
-// CostGasUsed).
+// Categories and the one cost that is no parameter, as profiles name them (nearcore
+// core/primitives/src/views.rs CostGasUsed).
 const (
 	actionCategory = "ACTION_COST"
 	hostCategory   = "WASM_HOST_COST"

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// promise is what a contract numbers from 0 in the order of its calls: a receipt that it is making, or several that are
-// waited for together, which are no receipt.
+// promise is what a contract numbers from 0 in the order of its calls: a receipt that it is making,
+// or several that are waited for together, which are no receipt.
 type promise struct {
 	receipt int
 	joint   []int // receipts, if isJoint
@@ -50,8 +50,9 @@ func (l *Logic) isSelf(id primitives.AccountID) bool { return id == l.call.Curre
 
 func (l *Logic) fee(c parameters.ActionCost) *parameters.Fee { return l.cfg.Fees.Fee(c) }
 
-// payReceipt pays for a receipt without actions: its sending, and both parts of the fee for each result that it waits for,
-// whose receiver is (or is not) the one of the receipt that it comes from. A result's bytes are paid for when it is returned.
+// payReceipt pays for a receipt without actions: its sending, and both parts of the fee for each
+// result that it waits for, whose receiver is (or is not) the one of the receipt that it comes
+// from. A result's bytes are paid for when it is returned.
 func (l *Logic) payReceipt(self bool, waitsFor ...bool) error {
 	f := l.fee(parameters.ActionNewActionReceipt)
 	burn := f.Send(self)
@@ -96,8 +97,8 @@ func (l *Logic) payFee(send parameters.Cost, exec primitives.Gas, c parameters.A
 	return l.gas.payAction(send, use, c)
 }
 
-// promiseCreate (account_id_len, account_id_ptr, method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr,
-// gas) is a batch of one call.
+// promiseCreate (account_id_len, account_id_ptr, method_name_len, method_name_ptr, arguments_len,
+// arguments_ptr, amount_ptr, gas) is a batch of one call.
 func promiseCreate(l *Logic, a []uint64) (uint64, error) {
 	i, err := promiseBatchCreate(l, a[:2])
 	if err != nil {
@@ -225,8 +226,8 @@ func promiseSetRefundTo(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.x.SetRefundTo(p.receipt, id)
 }
 
-// promiseResult (result_idx, register_id) returns 1 for a result, 2 for a failure. A result's length was paid for when it
-// was returned.
+// promiseResult (result_idx, register_id) returns 1 for a result, 2 for a failure. A result's
+// length was paid for when it was returned.
 func promiseResult(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -262,7 +263,8 @@ func promiseReturn(l *Logic, a []uint64) (uint64, error) {
 	return 0, nil
 }
 
-// valueReturn (value_len, value_ptr). What waits for the result gets it in a data receipt, whose bytes are paid for here.
+// valueReturn (value_len, value_ptr). What waits for the result gets it in a data receipt, whose
+// bytes are paid for here.
 func valueReturn(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nearcore logic/tests/promises.rs: the gas of every action, to the unit, and what the promise gets.
+// nearcore logic/tests/promises.rs: the gas of every action, to the unit, and what the promise
+// gets.
 
 const testKey = "ed25519:5do5nkAEVhL8iteDvXNgxi4pWK78Y7DDadX11ArFNyrf"
 
@@ -59,7 +60,8 @@ func (r *rig) wantActions(want ...primitives.Action) {
 	}
 }
 
-// TestActions makes each action on promises that are not, that are joint, and that are; used gas counts all three.
+// TestActions makes each action on promises that are not, that are joint, and that are; used gas
+// counts all three.
 func TestActions(t *testing.T) {
 	key := primitives.MustParsePublicKey(testKey)
 	hash := primitives.HashBytes([]byte("arbitrary"))
@@ -392,7 +394,8 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// TestGasKeyInRegister: neard ends its process here; we count the key that is there (see publicKey).
+// TestGasKeyInRegister: neard ends its process here; we count the key that is there (see
+// publicKey).
 func TestGasKeyInRegister(t *testing.T) {
 	inMemory, inReg := newRig(t), newRig(t)
 	var byteFee [2]primitives.Gas
@@ -419,8 +422,8 @@ func TestGasKeyInRegister(t *testing.T) {
 	inReg.fails(HostError{Kind: InvalidRegisterID, A: 7}, "promise_batch_action_transfer_to_gas_key", 0, inRegister, 7, inReg.putBalance(1))
 }
 
-// TestManyNames: names by the million, out of the arguments, which cost nothing by the byte. What is not paid for takes no
-// memory, and what is takes little beside the names.
+// TestManyNames: names by the million, out of the arguments, which cost nothing by the byte. What
+// is not paid for takes no memory, and what is takes little beside the names.
 func TestManyNames(t *testing.T) {
 	const n = 2_000_000
 	for _, test := range []struct {

@@ -2,8 +2,9 @@ package logic
 
 import "github.com/troupe-chain/troupe/runtime/parameters"
 
-// registers hold blobs on the host's side, by any number (nearcore runtime/near-vm-runner/src/logic/vmstate.rs Registers).
-// There are few of them, so they are searched one by one.
+// registers hold blobs on the host's side, by any number (nearcore
+// runtime/near-vm-runner/src/logic/vmstate.rs Registers). There are few of them, so they are
+// searched one by one.
 type registers struct {
 	all   []register
 	usage uint64 // sum of length + 8
@@ -32,8 +33,8 @@ func (r *registers) get(id uint64) (data []byte, ok bool) {
 	return nil, false
 }
 
-// room returns the register to put n bytes into, or nil if a limit forbids. When all registers are taken, one that exists
-// cannot be set anew either: an old mistake that is now a rule.
+// room returns the register to put n bytes into, or nil if a limit forbids. When all registers are
+// taken, one that exists cannot be set anew either: an old mistake that is now a rule.
 func (r *registers) room(id, n uint64, limits *parameters.Limits) *register {
 	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
 		return nil
@@ -77,7 +78,8 @@ func registerLen(l *Logic, a []uint64) (uint64, error) {
 	return ^uint64(0), nil
 }
 
-// writeRegister (register_id, data_len, data_ptr) copies from the memory; a register cannot be the source.
+// writeRegister (register_id, data_len, data_ptr) copies from the memory; a register cannot be the
+// source.
 func writeRegister(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -164,7 +164,8 @@ func (w *world) ResumeByID(id primitives.Hash, payload []byte) (bool, error) {
 	return w.Resume(data, payload)
 }
 
-// rig is a call that a test makes by hand (nearcore logic/tests/vm_logic_builder.rs): fees of its tests, 64 KiB of memory.
+// rig is a call that a test makes by hand (nearcore logic/tests/vm_logic_builder.rs): fees of its
+// tests, 64 KiB of memory.
 type rig struct {
 	*Logic
 	t    *testing.T
@@ -208,7 +209,8 @@ func free(r *rig) {
 	r.cfg.Fees.Action = [parameters.NumActionCosts]parameters.Fee{}
 }
 
-// setTestFees sets the fees of nearcore's tests (core/parameters/src/cost.rs:592), which are not those of any version.
+// setTestFees sets the fees of nearcore's tests (core/parameters/src/cost.rs:592), which are not
+// those of any version.
 func setTestFees(f *parameters.Fees) {
 	fee := func(self, other, exec uint64) parameters.Fee {
 		return parameters.Fee{
@@ -310,7 +312,8 @@ func (r *rig) wantReg(id uint64, want []byte) {
 
 type costs map[parameters.ExtCost]uint64
 
-// wantCosts compares how many units of each cost were paid since it was last asked. A price of 0 units leaves no trace.
+// wantCosts compares how many units of each cost were paid since it was last asked. A price of 0
+// units leaves no trace.
 func (r *rig) wantCosts(want costs) {
 	r.t.Helper()
 	got := costs{}

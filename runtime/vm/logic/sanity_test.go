@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// sane is a call to test-contract.alice.near as nearcore's sanity checks make it (integration-tests/src/tests/runtime/
-// sanity_checks.rs): the fees of 86, 300 Tgas, accounts alice.near, bob.near and carol.near.
+// sane is a call to test-contract.alice.near as nearcore's sanity checks make it
+// (integration-tests/src/tests/runtime/ sanity_checks.rs): the fees of 86, 300 Tgas, accounts
+// alice.near, bob.near and carol.near.
 func sane(args string) func(*rig) {
 	return func(r *rig) {
 		mainnet(r)
@@ -20,8 +21,8 @@ func sane(args string) func(*rig) {
 	}
 }
 
-// wantProfile compares what was burnt for what. What a compiler decides is left out, as in nearcore's snapshots: the gas of
-// instructions and of the bytes of the code.
+// wantProfile compares what was burnt for what. What a compiler decides is left out, as in
+// nearcore's snapshots: the gas of instructions and of the bytes of the code.
 func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
 	r.t.Helper()
 	out, err := r.Outcome()
@@ -43,10 +44,10 @@ func (r *rig) wantProfile(test string, want map[string]primitives.Gas) {
 	}
 }
 
-// TestCostSanity makes the host calls of method sanity_check of nearcore's test contract, in its order
-// (runtime/near-test-contracts/test-contract-rs/src/lib.rs:1426), and those of its callbacks; profiles are from
-// integration-tests/src/tests/runtime/snapshots/..receipts_gas_profile.snap, test sanity_checks.rs:96, all of them but those
-// of receipts that only load the contract.
+// TestCostSanity makes the host calls of method sanity_check of nearcore's test contract, in its
+// order (runtime/near-test-contracts/test-contract-rs/src/lib.rs:1426), and those of its callbacks;
+// profiles are from integration-tests/src/tests/runtime/snapshots/..receipts_gas_profile.snap, test
+// sanity_checks.rs:96, all of them but those of receipts that only load the contract.
 func TestCostSanity(t *testing.T) {
 	trivial := "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x07\x08\x01\x04main\x00\x00\x0a\x04\x01\x02\x00\x0b"
 	r := newRig(t, sane(fmt.Sprintf(`{

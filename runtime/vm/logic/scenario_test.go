@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// A call of every host function that does its work, for tests of all of them. Promise 0 is there, receipt of it as well, with
-// a state init as its first action; register 0 is set.
+// A call of every host function that does its work, for tests of all of them. Promise 0 is there,
+// receipt of it as well, with a state init as its first action; register 0 is set.
 
 // ends are the functions that always end the call, and how.
 var ends = map[string]HostErrorKind{
@@ -123,7 +123,8 @@ func (r *rig) scenario(t *testing.T, name string) []uint64 {
 	return make([]uint64, n)
 }
 
-// newScenario is a call in which scenarios run, and the arguments for one function. What was made before it is free.
+// newScenario is a call in which scenarios run, and the arguments for one function. What was made
+// before it is free.
 func newScenario(t *testing.T, name string, set ...func(*rig)) (*rig, []uint64) {
 	set = append([]func(*rig){mainnet, func(r *rig) {
 		r.c.Results = []action.PromiseResult{{Data: []byte("result")}}
@@ -172,8 +173,8 @@ func TestEveryFunction(t *testing.T) {
 	}
 }
 
-// TestShortOfGas gives every function less gas than it wants, in many places: it fails for that reason, all that was prepaid
-// is used, and no more is burnt.
+// TestShortOfGas gives every function less gas than it wants, in many places: it fails for that
+// reason, all that was prepaid is used, and no more is burnt.
 func TestShortOfGas(t *testing.T) {
 	const steps = 40
 	for i := range Functions {

@@ -46,8 +46,9 @@ func (l *Logic) payNodes(n action.NodeCount) error {
 	return l.gas.payPer(parameters.ExtReadCachedTrieNode, n.Cached)
 }
 
-// addUsage changes the account's storage usage by what is added and what is removed. It stays at least 0, as where keys and code are removed:
-// the record of a genesis or of a patch says of it what it likes, and nearcore's node dies of less than 0 (logic.rs:4081).
+// addUsage changes the account's storage usage by what is added and what is removed. It stays at
+// least 0, as where keys and code are removed: the record of a genesis or of a patch says of it
+// what it likes, and nearcore's node dies of less than 0 (logic.rs:4081).
 func (l *Logic) addUsage(more, less uint64) error {
 	rest := l.usage - min(less, l.usage)
 	if rest+more < more {
@@ -60,8 +61,8 @@ func (l *Logic) addUsage(more, less uint64) error {
 // record is what an entry without its value counts.
 func (l *Logic) record(key []byte) uint64 { return uint64(len(key)) + l.cfg.Fees.NumExtraBytesRecord }
 
-// storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was a value, which goes into the
-// register.
+// storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was a
+// value, which goes into the register.
 func storageWrite(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -139,7 +140,8 @@ func (l *Logic) payRead(n uint32) error {
 	return l.gas.payPer(parameters.ExtStorageLargeReadOverheadByte, uint64(n))
 }
 
-// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the register.
+// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the
+// register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
 	key, err := l.access(parameters.ExtStorageRemoveBase, parameters.ExtStorageRemoveKeyByte, a)
 	if err != nil {

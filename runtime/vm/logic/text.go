@@ -35,7 +35,8 @@ func (l *Logic) accountID(n, ptr uint64) (primitives.AccountID, error) {
 	return id, nil
 }
 
-// room is how many bytes of logs are left. Strings that are read may not be longer, even if they are no logs.
+// room is how many bytes of logs are left. Strings that are read may not be longer, even if they
+// are no logs.
 func (l *Logic) room() uint64 {
 	return max(l.wasm.Limits.MaxTotalLogLength, l.logBytes) - l.logBytes
 }
@@ -48,7 +49,8 @@ func (l *Logic) tooLong(more uint64) error {
 	return limitError(TotalLogLengthExceeded, length, l.wasm.Limits.MaxTotalLogLength)
 }
 
-// utf8 reads a string of n bytes; one whose n is all ones ends before a zero byte, and is paid for byte by byte.
+// utf8 reads a string of n bytes; one whose n is all ones ends before a zero byte, and is paid for
+// byte by byte.
 func (l *Logic) utf8(n, ptr uint64) (string, error) {
 	if err := l.gas.pay(parameters.ExtUTF8DecodingBase); err != nil {
 		return "", err
@@ -228,8 +230,8 @@ func panicUTF8(l *Logic, a []uint64) (uint64, error) {
 	return 0, &HostError{Kind: GuestPanic, Text: message}
 }
 
-// abort (msg_ptr, filename_ptr, line, col), all i32, is how AssemblyScript panics: its strings have their length in bytes
-// before them.
+// abort (msg_ptr, filename_ptr, line, col), all i32, is how AssemblyScript panics: its strings have
+// their length in bytes before them.
 func abort(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err

@@ -31,8 +31,8 @@ func logLimits(number, length uint64) func(*rig) {
 	}
 }
 
-// TestLogs makes one log in each way: what is paid, what is logged or why not. The memory ends where the string does if end
-// is set.
+// TestLogs makes one log in each way: what is paid, what is logged or why not. The memory ends
+// where the string does if end is set.
 func TestLogs(t *testing.T) {
 	const lone = "\x00\xd8" // U+D800 without its pair
 	bad16 := string(utf16Bytes("$ qò$`")) + lone + string(utf16Bytes("foobarbaz"))

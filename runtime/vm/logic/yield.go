@@ -5,8 +5,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight, register_id) makes a call to
-// the account itself that waits until somebody resumes it; the register gets the id of what it waits for.
+// yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight,
+// register_id) makes a call to the account itself that waits until somebody resumes it; the
+// register gets the id of what it waits for.
 func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -45,8 +46,9 @@ func yieldCreate(l *Logic, a []uint64) (uint64, error) {
 // noYield is what yieldCreateWithID returns for an id that is taken.
 const noYield = ^uint64(0)
 
-// yieldCreateWithID (method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr, gas, gas_weight,
-// yield_id_len, yield_id_ptr) is yieldCreate with an id of the contract's choice, and a deposit.
+// yieldCreateWithID (method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr,
+// gas, gas_weight, yield_id_len, yield_id_ptr) is yieldCreate with an id of the contract's choice,
+// and a deposit.
 func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 	if err := l.begin(); err != nil {
 		return 0, err
@@ -96,7 +98,8 @@ func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 	return i, l.addCall(receipt, method, args, amount, a[5], a[6])
 }
 
-// yieldResume (data_id_len, data_id_ptr, payload_len, payload_ptr) returns 1 if there was what it resumes.
+// yieldResume (data_id_len, data_id_ptr, payload_len, payload_ptr) returns 1 if there was what it
+// resumes.
 func yieldResume(l *Logic, a []uint64) (uint64, error) {
 	return l.resume(a, DataIDMalformed, l.x.Resume)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// assemble writes the instrumented module. Indexes are the module's own: what is added comes behind.
+// assemble writes the instrumented module. Indexes are the module's own: what is added comes
+// behind.
 func (e *emitter) assemble(m *check.Module) []byte {
 	if e.m == nil {
 		e.begin(m)
@@ -89,7 +90,8 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	s = s[:0]
 	if leb(tables + added); tables+added > 0 {
 		for _, t := range m.Tables {
-			// The engine lets no table grow over nearcore's limit; said here, it does not bind the table of references.
+			// The engine lets no table grow over nearcore's limit; said here, it does not bind the
+			// table of references.
 			if most := uint32(min(e.limits.MaxElementsPerContractTable, math.MaxUint32)); !t.Bounded || t.Max > most {
 				t.Max = max(most, t.Min)
 			}
@@ -245,7 +247,8 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	return out
 }
 
-// afterCount is the content of a section behind the count of its items; of a section that is not there it is empty.
+// afterCount is the content of a section behind the count of its items; of a section that is not
+// there it is empty.
 func afterCount(content []byte) []byte {
 	c := code{b: content}
 	if len(content) > 0 {

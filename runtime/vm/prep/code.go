@@ -192,7 +192,8 @@ type instr struct {
 	typ     check.ValType
 }
 
-// next reads an instruction. Of a br_table a is the last target, of one behind opPrefix what follows that.
+// next reads an instruction. Of a br_table a is the last target, of one behind opPrefix what
+// follows that.
 func (c *code) next(in *instr) {
 	in.at = c.pos
 	in.op = c.u8()

@@ -1,8 +1,9 @@
 package prep
 
-// An engine that finds all offsets constant lays out what the segments make of the memory as an image, in the artifact, zeros
-// between them included: 57 bytes of wasm made one of 16 MB. An image makes instances faster, so one that is not much larger
-// than the section is welcome. To prevent it, one offset is written as a sum.
+// An engine that finds all offsets constant lays out what the segments make of the memory as an
+// image, in the artifact, zeros between them included: 57 bytes of wasm made one of 16 MB. An image
+// makes instances faster, so one that is not much larger than the section is welcome. To prevent
+// it, one offset is written as a sum.
 const (
 	imageOf   = 16 // bytes of an image for a byte of the section
 	imageLess = 64 << 10
@@ -19,7 +20,8 @@ func (e *emitter) data() []byte {
 	return append(out, e.m.Data[first:]...)
 }
 
-// extent is what active segments cover of the memory, and where the constant of the first of them ends in the section; zeros if there is none.
+// extent is what active segments cover of the memory, and where the constant of the first of them
+// ends in the section; zeros if there is none.
 func (e *emitter) extent() (low, high uint64, first int) {
 	c := code{b: e.m.Data}
 	if e.m.Datas == 0 {

@@ -40,7 +40,8 @@ type emitter struct {
 	crowded bool // some body has its places in globals
 }
 
-// places are the numbers of the locals that the body has beside its own; if it has as many as there may be, of globals.
+// places are the numbers of the locals that the body has beside its own; if it has as many as there
+// may be, of globals.
 type places struct {
 	count        int // i32: that of a bulk instruction
 	f32, f64     int // a float that may be no number
@@ -127,8 +128,8 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	putLength(begun[at:], e.sum+len(e.code)-from-5)
 }
 
-// mostPiece is how many bytes of bodies lie together, about. One slice of them all would be copied five times as it grows, and they may be
-// twenty times as long as they were.
+// mostPiece is how many bytes of bodies lie together, about. One slice of them all would be copied
+// five times as it grows, and they may be twenty times as long as they were.
 const mostPiece = 256 << 10
 
 // fill begins another piece if the one being written is full.
@@ -176,7 +177,8 @@ func (e *emitter) declare() {
 	e.raw(more)
 }
 
-// get, set and tee write the instructions of a place. What is there is used before anything else can run, so that a global will do.
+// get, set and tee write the instructions of a place. What is there is used before anything else
+// can run, so that a global will do.
 func (e *emitter) get(place int) {
 	e.placed(opLocalGet, opGlobalGet, place)
 }

@@ -2,7 +2,8 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/parameters"
 
-// PrepareAs is Prepare with references as the engine has them, or with what bodies have beside their own locals in globals.
+// PrepareAs is Prepare with references as the engine has them, or with what bodies have beside
+// their own locals in globals.
 func PrepareAs(code []byte, w *parameters.Wasm, plain, crowded bool) (*Module, error) {
 	e := newEmitter(w)
 	if e.plain = plain; crowded {

@@ -2,9 +2,10 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/vm/prep/check"
 
-// A truncation that may trap is one byte, and 130 to 155 bytes of machine code: three or four times what anything else has for a byte. A megabyte of
-// them had an artifact of 82 MB and took its compiler the most memory of all contracts. So those beyond mostTruncs of a module
-// are calls of a function of its own. What is before that is as long as a core's caches can keep at hand.
+// A truncation that may trap is one byte, and 130 to 155 bytes of machine code: three or four times
+// what anything else has for a byte. A megabyte of them had an artifact of 82 MB and took its
+// compiler the most memory of all contracts. So those beyond mostTruncs of a module are calls of a
+// function of its own. What is before that is as long as a core's caches can keep at hand.
 
 // mostTruncs is how many of a module stand in its code.
 const mostTruncs = 8192

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestTruncs: a truncation that is a call says the same as one that stands in the code, to the trap and its gas, of every kind and at every
-// edge; and there are calls where a module has many.
+// TestTruncs: a truncation that is a call says the same as one that stands in the code, to the trap
+// and its gas, of every kind and at every edge; and there are calls where a module has many.
 func TestTruncs(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "out", Params: []engine.ValType{engine.I32}}},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFloatForm: a float that is made canonical stays on the stack while it is looked at, so that what needs it waits for no store and
-// load: that took twice as long as a sum.
+// TestFloatForm: a float that is made canonical stays on the stack while it is looked at, so that
+// what needs it waits for no store and load: that took twice as long as a sum.
 func TestFloatForm(t *testing.T) {
 	for _, c := range []struct {
 		code      string
@@ -32,7 +32,8 @@ func TestFloatForm(t *testing.T) {
 	}
 }
 
-// TestGasOfNumbers: calls of env.gas with 0 are nothing beside what the instructions cost, and those with another number are a charge.
+// TestGasOfNumbers: calls of env.gas with 0 are nothing beside what the instructions cost, and
+// those with another number are a charge.
 func TestGasOfNumbers(t *testing.T) {
 	length := func(what string) int {
 		m, err := Prepare(wat(t, `(module (import "env" "gas" (func $gas (param i32))) (import "env" "g" (func $g (param i32)))

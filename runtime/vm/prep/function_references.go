@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// Some instructions the engine's compiler makes calls of its library of, which take twenty to a hundred times as long as what they
-// cost stands for: to make a reference of a function, to copy references one by one, to drop a segment once more. They are
-// written as others that say the same:
+// Some instructions the engine's compiler makes calls of its library of, which take twenty to a
+// hundred times as long as what they cost stands for: to make a reference of a function, to copy
+// references one by one, to drop a segment once more. They are written as others that say the same:
 //
 //	ref.func     a look into a table of the module's own, that has every function which is ever referred to; its entries are
 //	             made when they are first looked at, once for an instance
@@ -17,7 +17,8 @@ import (
 //	table.copy   a loop
 //	*.drop       nothing, if a bit in a global says that the segment is gone
 //
-// An access out of bounds is one still: of the table by a read of the entry 2^32-1, which no table has.
+// An access out of bounds is one still: of the table by a read of the entry 2^32-1, which no table
+// has.
 
 // references is what the module does with references.
 type references struct {
@@ -31,11 +32,12 @@ type references struct {
 	inits    bool           // entries are wanted
 }
 
-// segment is a segment of elements: where its entries begin, and how many it has. One that is not passive has none when code
-// runs.
+// segment is a segment of elements: where its entries begin, and how many it has. One that is not
+// passive has none when code runs.
 type segment struct{ from, n int }
 
-// helper is a function of the module's own, for table.init (of and from are the same), table.copy or a truncation.
+// helper is a function of the module's own, for table.init (of and from are the same), table.copy
+// or a truncation.
 type helper struct {
 	copies   bool
 	op       byte   // of a truncation; else 0
@@ -147,7 +149,8 @@ func (e *emitter) helperFunc(h helper) uint64 {
 	return uint64(first + i)
 }
 
-// tableInit writes table.init: its operands, then where the segment's entries are and how many it has.
+// tableInit writes table.init: its operands, then where the segment's entries are and how many it
+// has.
 func (e *emitter) tableInit(segment, table uint32) {
 	r := &e.refs
 	if r.segments == nil {
@@ -235,8 +238,8 @@ func (e *emitter) isReference(in *instr) bool {
 	return in.op == opRefFunc
 }
 
-// Of a helper: to which entry, from which, how many are left; of table.init where the segment's entries begin and how many
-// they are, of table.copy the step.
+// Of a helper: to which entry, from which, how many are left; of table.init where the segment's
+// entries begin and how many they are, of table.copy the step.
 const (
 	helperTo = iota
 	helperFrom

@@ -22,7 +22,8 @@ func (h *told) HostCall(_ int, args []uint64, _ []byte, gas int64) (uint64, int6
 	return 0, gas, true
 }
 
-// tableScript is a module that does things with its table, which are made of a seed. Most end well, some out of bounds.
+// tableScript is a module that does things with its table, which are made of a seed. Most end well,
+// some out of bounds.
 func tableScript(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := func(most int) int { return r.IntN(most) }
@@ -80,7 +81,8 @@ func tableScript(seed uint64) string {
 	return b.String()
 }
 
-// TestReferences: what is written for references says the same as what the engine has for them, to the trap and its gas.
+// TestReferences: what is written for references says the same as what the engine has for them, to
+// the trap and its gas.
 func TestReferences(t *testing.T) {
 	e, err := engine.New(engine.Options{
 		Functions: []engine.Function{{Name: "out", Params: []engine.ValType{engine.I32}}, {Name: "gas", Params: []engine.ValType{engine.I32}}},

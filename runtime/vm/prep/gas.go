@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// env.gas(n) burns what n instructions cost, and contracts of old call it between all their instructions. A call of the host
-// takes a hundred times as long as those two instructions' gas stands for, so what refers to the import refers to a function of
-// the module instead that charges as charge does: whatever calls it, directly or through a table, sees the same, and so does
-// who reads the globals after it. The import stays, so that the module needs what it needed. A traced module calls the host.
+// env.gas(n) burns what n instructions cost, and contracts of old call it between all their
+// instructions. A call of the host takes a hundred times as long as those two instructions' gas
+// stands for, so what refers to the import refers to a function of the module instead that charges
+// as charge does: whatever calls it, directly or through a table, sees the same, and so does who
+// reads the globals after it. The import stays, so that the module needs what it needed. A traced
+// module calls the host.
 
 // gasImport is what the module does with env.gas.
 type gasImport struct {
@@ -103,8 +105,9 @@ func (e *emitter) callGas() {
 	e.chargeTop()
 }
 
-// chargeGas writes what a call becomes whose argument is the i32.const at an offset: a charge as any other, and none for 0. As all that
-// contracts write of it is of this kind, it costs about what the two instructions' gas stands for.
+// chargeGas writes what a call becomes whose argument is the i32.const at an offset: a charge as
+// any other, and none for 0. As all that contracts write of it is of this kind, it costs about what
+// the two instructions' gas stands for.
 func (e *emitter) chargeGas(at int) {
 	c := code{b: e.in.b, pos: at + 1}
 	if n := uint32(c.signed()); n > 0 {
@@ -112,8 +115,9 @@ func (e *emitter) chargeGas(at int) {
 	}
 }
 
-// gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not overflow; none at all is not
-// written back, as that takes longer than what the call costs stands for.
+// gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not
+// overflow; none at all is not written back, as that takes longer than what the call costs stands
+// for.
 func (e *emitter) gasBody() {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0, 0) // its length, and no locals

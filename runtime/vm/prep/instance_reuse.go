@@ -1,7 +1,8 @@
 package prep
 
-// An instance that is set back takes a tenth of the time of a new one. What a call can change is the memory, globals, tables, and whether
-// segments are still there; the last two can't be looked at from outside, so modules that touch them have a new instance for each call.
+// An instance that is set back takes a tenth of the time of a new one. What a call can change is
+// the memory, globals, tables, and whether segments are still there; the last two can't be looked
+// at from outside, so modules that touch them have a new instance for each call.
 const (
 	mostAgainGlobals = 8         // that can change, of the contract's own
 	mostAgainData    = 256 << 10 // bytes of memory from the first that data covers to the last
@@ -21,7 +22,8 @@ func changesTable(in *instr) bool {
 	return false
 }
 
-// again is what GlobalAgain says of a module, and the numbers of its own globals that can change; not ok: instances can't be set back.
+// again is what GlobalAgain says of a module, and the numbers of its own globals that can change;
+// not ok: instances can't be set back.
 func (e *emitter) again() (extent uint64, globals []int, ok bool) {
 	if e.once || e.trace || e.crowded || e.refs.inits || e.refs.dropGlobals() > 0 {
 		return 0, nil, false

@@ -7,13 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// The code generator makes an instruction for each local that a function declares, and a million of them are declared in 206 bytes: that
-// was an artifact of 8 MB. So a function that declares many more than it names is written with those that it names.
+// The code generator makes an instruction for each local that a function declares, and a million of
+// them are declared in 206 bytes: that was an artifact of 8 MB. So a function that declares many
+// more than it names is written with those that it names.
 
 // spareLocals is how many a function may declare beyond two for each instruction that names one.
 const spareLocals = 8
 
-// namedLocals returns the body's locals as they are to be declared, behind the parameters, and how many there are with those.
+// namedLocals returns the body's locals as they are to be declared, behind the parameters, and how
+// many there are with those.
 func (e *emitter) namedLocals() (groups []check.Group, locals int) {
 	b, params := e.b, uint32(len(e.b.Type.Params))
 	e.used = nil

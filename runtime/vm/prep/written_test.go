@@ -106,7 +106,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestFarData: data whose image would be far larger than its segments keeps the engine from making one, by a sum.
+// TestFarData: data whose image would be far larger than its segments keeps the engine from making
+// one, by a sum.
 func TestFarData(t *testing.T) {
 	for _, c := range []struct {
 		what, data string

@@ -10,15 +10,17 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// Sizes of one element of the alt_bn128 functions. All integers are little-endian and 32 bytes long; a point of G1 is
-// x ‖ y, one of G2 is Re x ‖ Im x ‖ Re y ‖ Im y, and (0, 0) is the point at infinity, in and out.
+// Sizes of one element of the alt_bn128 functions. All integers are little-endian and 32 bytes
+// long; a point of G1 is x ‖ y, one of G2 is Re x ‖ Im x ‖ Re y ‖ Im y, and (0, 0) is the point at
+// infinity, in and out.
 const (
 	altBN128MultiexpItem = 64 + 32   // point, scalar
 	altBN128SumItem      = 1 + 64    // sign, point
 	altBN128PairingItem  = 64 + 2*64 // point of G1, point of G2
 )
 
-// AltBN128G1MultiexpElements counts the elements of data, for which the caller pays before the computation.
+// AltBN128G1MultiexpElements counts the elements of data, for which the caller pays before the
+// computation.
 func AltBN128G1MultiexpElements(data []byte) (n uint64, err error) {
 	return altBN128Elements(data, altBN128MultiexpItem)
 }
@@ -40,8 +42,9 @@ func altBN128Elements(data []byte, item int) (uint64, error) {
 	return uint64(len(data) / item), nil
 }
 
-// AltBN128G1Multiexp is the sum of each point times its scalar, which must be below the order. One by one: a bucket
-// method would win a little on long inputs, which the gas of an element doesn't ask for.
+// AltBN128G1Multiexp is the sum of each point times its scalar, which must be below the order. One
+// by one: a bucket method would win a little on long inputs, which the gas of an element doesn't
+// ask for.
 func AltBN128G1Multiexp(data []byte) (out [64]byte, err error) {
 	if _, err := AltBN128G1MultiexpElements(data); err != nil {
 		return out, err
@@ -87,8 +90,8 @@ func AltBN128G1Sum(data []byte) (out [64]byte, err error) {
 	return altBN128Encode(&sum), nil
 }
 
-// AltBN128PairingCheck tells whether the product of the pairings of all pairs is one. Pairs with a point at infinity
-// count as one, and so does no pair at all.
+// AltBN128PairingCheck tells whether the product of the pairings of all pairs is one. Pairs with a
+// point at infinity count as one, and so does no pair at all.
 func AltBN128PairingCheck(data []byte) (bool, error) {
 	n, err := AltBN128PairingElements(data)
 	if err != nil {
@@ -115,7 +118,8 @@ func AltBN128PairingCheck(data []byte) (bool, error) {
 	return err == nil && one, nil // its only error is slices of different lengths
 }
 
-// altBN128G1 decodes a point of 64 bytes; the curve over the prime field has no other subgroup to be in.
+// altBN128G1 decodes a point of 64 bytes; the curve over the prime field has no other subgroup to
+// be in.
 func altBN128G1(raw []byte) (p bn254.G1Affine, err error) {
 	if p.X, err = altBN128Fq(raw[:32]); err != nil {
 		return p, err

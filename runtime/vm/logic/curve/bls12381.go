@@ -8,8 +8,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 )
 
-// Sizes of one element of the BLS12-381 functions. Points are in the serialisation of ZCash (bls12381_point.go), scalars
-// are 32 bytes, little-endian, of any value.
+// Sizes of one element of the BLS12-381 functions. Points are in the serialisation of ZCash
+// (bls12381_point.go), scalars are 32 bytes, little-endian, of any value.
 const (
 	BLS12381P1SumItem        = 1 + blsP1Size
 	BLS12381P2SumItem        = 1 + blsP2Size
@@ -22,10 +22,11 @@ const (
 	BLS12381PairingItem      = blsP1Size + blsP2Size
 )
 
-// In all functions below ok is false when an element is not valid: the host function returns 1 and writes nothing. fix is
-// the parameter bls12381_not_in_group_fix (NEP-488's correction), which the released versions have off: then the points
-// (0, ±2), on the curve but in no way special otherwise, are refused by sums and decompression. A length that is not a
-// multiple of an element's is the one InvalidInput.
+// In all functions below ok is false when an element is not valid: the host function returns 1 and
+// writes nothing. fix is the parameter bls12381_not_in_group_fix (NEP-488's correction), which the
+// released versions have off: then the points (0, ±2), on the curve but in no way special
+// otherwise, are refused by sums and decompression. A length that is not a multiple of an element's
+// is the one InvalidInput.
 
 // BLS12381P1Sum adds points of E(Fp), those with sign 1 negated. They need not be in G1.
 func BLS12381P1Sum(data []byte, fix bool) (out []byte, ok bool, err error) {
@@ -111,7 +112,8 @@ func blsScalar(le []byte) *big.Int {
 	return s.SetBytes(be[:]).BigInt(new(big.Int))
 }
 
-// BLS12381MapFpToG1 maps each field element into G1 as RFC 9380 does (simplified SWU, isogeny, cofactor cleared).
+// BLS12381MapFpToG1 maps each field element into G1 as RFC 9380 does (simplified SWU, isogeny,
+// cofactor cleared).
 func BLS12381MapFpToG1(data []byte, _ bool) (out []byte, ok bool, err error) {
 	if err := blsLength(data, BLS12381MapFpToG1Item, "bls12381_map_fp_to_g1"); err != nil {
 		return nil, false, err
@@ -177,9 +179,9 @@ func BLS12381P2Decompress(data []byte, fix bool) (out []byte, ok bool, err error
 	return out, true, nil
 }
 
-// BLS12381PairingCheck returns 0 if the product of the pairings of all pairs is one, 2 if it is not, and 1 if a point is
-// not valid or not in its group. Pairs with a point at infinity count as one, and so does no pair at all. NEP-488's
-// correction has no part in it: (0, ±2) are not in G1.
+// BLS12381PairingCheck returns 0 if the product of the pairings of all pairs is one, 2 if it is
+// not, and 1 if a point is not valid or not in its group. Pairs with a point at infinity count as
+// one, and so does no pair at all. NEP-488's correction has no part in it: (0, ±2) are not in G1.
 func BLS12381PairingCheck(data []byte) (code uint64, err error) {
 	if err := blsLength(data, BLS12381PairingItem, "bls12381_pairing_check"); err != nil {
 		return 0, err

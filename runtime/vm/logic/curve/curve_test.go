@@ -10,7 +10,8 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 )
 
-// TestHashes: of "tesdsst" as nearcore's logic/tests/miscs.rs has them, of nothing as the standards do.
+// TestHashes: of "tesdsst" as nearcore's logic/tests/miscs.rs has them, of nothing as the standards
+// do.
 func TestHashes(t *testing.T) {
 	sum := func(name string, got []byte, want string) {
 		if hex.EncodeToString(got) != want {
@@ -73,8 +74,8 @@ func TestInvalidInput(t *testing.T) {
 	}
 }
 
-// TestMLDSA: a signature holds, and no changed byte of it, of the message or of the key does (logic/tests/ml_dsa_verify.rs
-// of later versions does the same).
+// TestMLDSA: a signature holds, and no changed byte of it, of the message or of the key does
+// (logic/tests/ml_dsa_verify.rs of later versions does the same).
 func TestMLDSA(t *testing.T) {
 	m := newMaker(t, 1)
 	pub, key, err := mldsa65.GenerateKey(m)
@@ -116,8 +117,9 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// FuzzFunctions: no bytes make any function panic, change its input, or answer twice differently. The first byte chooses
-// the function; the rest is its argument, or three of them, split by the next two bytes.
+// FuzzFunctions: no bytes make any function panic, change its input, or answer twice differently.
+// The first byte chooses the function; the rest is its argument, or three of them, split by the
+// next two bytes.
 func FuzzFunctions(f *testing.F) {
 	names := make([]string, 0, len(functions))
 	for name := range functions {

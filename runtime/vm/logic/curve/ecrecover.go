@@ -7,7 +7,8 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 )
 
-// ECRecoverSignature checks what nearcore checks once it has read the signature: its length, then v.
+// ECRecoverSignature checks what nearcore checks once it has read the signature: its length, then
+// v.
 func ECRecoverSignature(sig []byte, v uint64) error {
 	if len(sig) != 64 {
 		return InvalidInput(fmt.Sprintf("The length of the signature: %d, exceeds the limit of 64 bytes", len(sig)))
@@ -34,10 +35,11 @@ func ECRecoverFlag(malleability uint64) error {
 	return nil
 }
 
-// ECRecover returns the key (x ‖ y) that signed hash with r ‖ s and the recovery id v, if there is one. With flag 1 an s
-// in the upper half of the order is refused (the half itself is not: nearcore core/crypto/src/signature.rs:960). Bit 0 of
-// v is the parity of the point's y; bit 1 says that its x is r plus the order, which has to stay below the field's prime.
-// Arguments that the three checks above refuse give false.
+// ECRecover returns the key (x ‖ y) that signed hash with r ‖ s and the recovery id v, if there is
+// one. With flag 1 an s in the upper half of the order is refused (the half itself is not: nearcore
+// core/crypto/src/signature.rs:960). Bit 0 of v is the parity of the point's y; bit 1 says that its
+// x is r plus the order, which has to stay below the field's prime. Arguments that the three checks
+// above refuse give false.
 func ECRecover(hash, sig []byte, v, malleability uint64) (key [64]byte, ok bool) {
 	if len(hash) != 32 || len(sig) != 64 || v > 3 {
 		return key, false

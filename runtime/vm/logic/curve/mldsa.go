@@ -6,7 +6,8 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
 )
 
-// MLDSASignature checks the length of the signature, which is read first (a host function of later versions).
+// MLDSASignature checks the length of the signature, which is read first (a host function of later
+// versions).
 func MLDSASignature(sig []byte) error {
 	return mldsaLength("signature", sig, mldsa65.SignatureSize)
 }
@@ -23,8 +24,8 @@ func mldsaLength(what string, data []byte, want int) error {
 	return InvalidInput(fmt.Sprintf("invalid %s length: expected the input of %d bytes, but %d was given", what, want, len(data)))
 }
 
-// MLDSAVerify tells whether sig is key's ML-DSA-65 signature of msg: pure (FIPS 204, no pre-hash), empty context.
-// Lengths refused above are false.
+// MLDSAVerify tells whether sig is key's ML-DSA-65 signature of msg: pure (FIPS 204, no pre-hash),
+// empty context. Lengths refused above are false.
 func MLDSAVerify(sig, msg, key []byte) bool {
 	if len(sig) != mldsa65.SignatureSize || len(key) != mldsa65.PublicKeySize {
 		return false

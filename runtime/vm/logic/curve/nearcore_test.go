@@ -16,13 +16,14 @@ import (
 	"testing"
 )
 
-// testdata/nearcore.gz: lists of nearcore f0c7706f1, runtime/near-vm-runner/src/logic/tests: ecrecover-tests.json and
-// bls12381_test_vectors (of EIP-2537), turned into what the host functions take as bls12381.rs:1476-1790 does, in lines like
-// those of vectors.gz. Made with
+// testdata/nearcore.gz: lists of nearcore f0c7706f1, runtime/near-vm-runner/src/logic/tests:
+// ecrecover-tests.json and bls12381_test_vectors (of EIP-2537), turned into what the host functions
+// take as bls12381.rs:1476-1790 does, in lines like those of vectors.gz. Made with
 //
 //	go test -run TestNearcore -nearcore CHECKOUT -write
 //
-// which keeps sixteen of each list of multiexponentiations, as they are long; without -write all are run.
+// which keeps sixteen of each list of multiexponentiations, as they are long; without -write all
+// are run.
 var nearcore = flag.String("nearcore", "", "checkout of nearcore")
 
 // TestNearcore runs what nearcore's tests have in files.
@@ -190,7 +191,8 @@ func nearcoreLines(t *testing.T, dir string) (lines []string) {
 			if f.file == "g1_add_x0" { // refused without the fix
 				old = "no"
 			}
-			if lines = append(lines, f.name+" "+arg+" "+old); f.name[0] == 'p' && f.name != "pair" { // the others know no fix
+			// the others know no fix
+			if lines = append(lines, f.name+" "+arg+" "+old); f.name[0] == 'p' && f.name != "pair" {
 				lines = append(lines, f.name+"+fix "+arg+" "+want)
 			}
 		}

@@ -18,7 +18,8 @@ type math struct {
 	Err  string // with the family's prefix
 }
 
-// TestOracle runs the vectors that internal/oracle made: good, bad and odd inputs of every math host function.
+// TestOracle runs the vectors that internal/oracle made: good, bad and odd inputs of every math
+// host function.
 func TestOracle(t *testing.T) {
 	count := make(map[string]int)
 	for m := range testutil.Vectors[math](t, "testdata/math.jsonl.gz") {
@@ -58,7 +59,8 @@ var mathBLS = map[string]func([]byte, bool) ([]byte, bool, error){
 	"bls12381_p1_decompress": BLS12381P1Decompress, "bls12381_p2_decompress": BLS12381P2Decompress,
 }
 
-// call does what the host function does, in its order: the number it returns and the register it writes.
+// call does what the host function does, in its order: the number it returns and the register it
+// writes.
 func (m *math) call() (code uint64, out []byte, err error) {
 	in := m.In[0]
 	switch m.F {

@@ -13,8 +13,8 @@ var (
 	p256P     = p256Curve.Params().P
 )
 
-// P256Signature checks the signature once it is read. With r or s outside [1, n-1] nearcore answers 0 at once, before it
-// reads (and charges for) the message: ok is false then.
+// P256Signature checks the signature once it is read. With r or s outside [1, n-1] nearcore answers
+// 0 at once, before it reads (and charges for) the message: ok is false then.
 func P256Signature(sig []byte) (ok bool, err error) {
 	if len(sig) != 64 {
 		return false, InvalidInput("invalid signature length")
@@ -31,9 +31,10 @@ func P256Key(key []byte) error {
 	return nil
 }
 
-// P256Verify tells whether sig (r ‖ s, a high s allowed) is key's signature of the hash msg, which the contract made. As in the
-// crate p256: fewer than 16 bytes are never signed, of more than 32 the first 32 count, and what is between is a smaller
-// number. Lengths refused above, and a key that is no point, are false.
+// P256Verify tells whether sig (r ‖ s, a high s allowed) is key's signature of the hash msg, which
+// the contract made. As in the crate p256: fewer than 16 bytes are never signed, of more than 32
+// the first 32 count, and what is between is a smaller number. Lengths refused above, and a key
+// that is no point, are false.
 func P256Verify(sig, msg, key []byte) bool {
 	if len(sig) != 64 || len(key) != 33 || len(msg) < 16 {
 		return false
@@ -51,8 +52,9 @@ func p256RS(sig []byte) (r, s *big.Int, ok bool) {
 	return r, s, r.Sign() != 0 && s.Sign() != 0 && r.Cmp(p256N) < 0 && s.Cmp(p256N) < 0
 }
 
-// p256Point decodes a key of 33 bytes: tags 2 and 3 are SEC1's compressed points with an even and an odd y; the crate's
-// decoder knows one more of this length, 5: "compact", only x, where y is the smaller of the two roots.
+// p256Point decodes a key of 33 bytes: tags 2 and 3 are SEC1's compressed points with an even and
+// an odd y; the crate's decoder knows one more of this length, 5: "compact", only x, where y is the
+// smaller of the two roots.
 func p256Point(key []byte) (*ecdsa.PublicKey, bool) {
 	var sec1 [33]byte
 	copy(sec1[:], key)

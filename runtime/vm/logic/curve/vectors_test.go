@@ -14,11 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// testdata/vectors.gz: lines of a function's short name, its arguments in hex ("-" for none) and the answer of the crates
-// that neard calls, as it calls them: blst 0.3.11, zeropool-bn 0.5.11, p256 0.13.2, ed25519-dalek 2.2.0 and secp256k1
-// 0.27.0, driven by testdata/oracle. Made with
+// testdata/vectors.gz: lines of a function's short name, its arguments in hex ("-" for none) and
+// the answer of the crates that neard calls, as it calls them: blst 0.3.11, zeropool-bn 0.5.11,
+// p256 0.13.2, ed25519-dalek 2.2.0 and secp256k1 0.27.0, driven by testdata/oracle. Made with
 //
-//	cargo build --release --manifest-path testdata/oracle/Cargo.toml --target-dir /tmp/curve-oracle
+//	cargo build --release --manifest-path testdata/oracle/Cargo.toml --target-dir
+//	      /tmp/curve-oracle
 //	go test -run TestVectors -oracle /tmp/curve-oracle/release/oracle -write
 //
 // and with -inputs and -seed in place of -write the same compares any number of others.

@@ -21,8 +21,8 @@ type point struct {
 	whole  bool // may take in a like point that follows; see analysis.before
 }
 
-// analysis is finite-wasm's of one body: the points of gas and the height of the operand stack. Frames are the
-// validator's, with fields for this.
+// analysis is finite-wasm's of one body: the points of gas and the height of the operand stack.
+// Frames are the validator's, with fields for this.
 type analysis struct {
 	points []point
 	after  kind // of the point that the next instruction must start with
@@ -40,8 +40,8 @@ func (a *analysis) reset() {
 	a.queued, a.lost, a.height, a.maxHeight = false, false, 0, 0
 }
 
-// before charges for the instruction at off. Runs of pure and of dead points are joined here already, which the joining
-// below would do too; it keeps the list short.
+// before charges for the instruction at off. Runs of pure and of dead points are joined here
+// already, which the joining below would do too; it keeps the list short.
 func (a *analysis) before(off uint32, k kind, cost uint32, unreachable bool) {
 	if unreachable {
 		k = dead
@@ -80,7 +80,8 @@ func (a *analysis) effects(off uint32, cost uint32, unreachable bool) {
 	a.then(post, 0)
 }
 
-// join merges points as finite-wasm does: first those of one place, then what lies between two that can be seen.
+// join merges points as finite-wasm does: first those of one place, then what lies between two that
+// can be seen.
 func (a *analysis) join() []point {
 	a.merge(func(p, q point) (kind, bool) {
 		if p.off != q.off {

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// analysed is what the analysis says of each body: frame and operand stack, then the points, in the form of a .dump.
+// analysed is what the analysis says of each body: frame and operand stack, then the points, in the
+// form of a .dump.
 func analysed(code []byte) (lines []string, points int) {
 	w := june(86)
 	m := newModule(code, w.Limits)
@@ -41,8 +42,9 @@ var kindNumbers = strings.NewReplacer(":Pure", ":0", ":Unreachable", ":1", ":Pre
 	":BetweenControlFlow", ":4", ":MemoryInit", ":5", ":MemoryCopy", ":5", ":MemoryFill", ":5", ":MemoryGrow", ":5",
 	":TableInit", ":5", ":TableCopy", ":5", ":TableFill", ":5", ":TableGrow", ":5")
 
-// TestAnalysis compares every point with what the crate finite-wasm 0.6.1 says, with nearcore's costs: the .dump beside a
-// file of modules in PREP_CORPUS has a line for each module ("-" if it is invalid), in it a part for each body.
+// TestAnalysis compares every point with what the crate finite-wasm 0.6.1 says, with nearcore's
+// costs: the .dump beside a file of modules in PREP_CORPUS has a line for each module ("-" if it is
+// invalid), in it a part for each body.
 func TestAnalysis(t *testing.T) {
 	dir := os.Getenv("PREP_CORPUS")
 	if dir == "" {

@@ -39,7 +39,8 @@ type body struct {
 	accesses, floats uint64 // no verdict stands on these: see Body
 }
 
-// readLocals reads the groups of locals. It refuses what does not parse; whether types and count are allowed comes back.
+// readLocals reads the groups of locals. It refuses what does not parse; whether types and count
+// are allowed comes back.
 func (b *body) readLocals() (total uint64, enabled bool) {
 	b.groups = b.groups[:0]
 	n := uint64(len(b.typ.Params))
@@ -155,7 +156,8 @@ func (b *body) open(op byte, t ValType) {
 	b.frames = append(b.frames, f)
 }
 
-// close checks that the values of the frame are its result, and ends it. The frame that it returns is gone.
+// close checks that the values of the frame are its result, and ends it. The frame that it returns
+// is gone.
 func (b *body) close() frame {
 	f := *b.top()
 	if f.typ != none {

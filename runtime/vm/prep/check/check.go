@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// Run checks a module and counts it. each is given every body, in order, as long as nothing speaks against the module; the
-// Module has by then what stands before the code. The error is an *Error.
+// Run checks a module and counts it. each is given every body, in order, as long as nothing speaks
+// against the module; the Module has by then what stands before the code. The error is an *Error.
 func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.costs = costsOf(w)
@@ -25,7 +25,8 @@ func Run(code []byte, w *parameters.Wasm, each func(*Module, *Body)) (*Module, e
 	return &m.Module, nil
 }
 
-// Validate checks that a module is valid with the features that contracts have, and nothing of nearcore's limits.
+// Validate checks that a module is valid with the features that contracts have, and nothing of
+// nearcore's limits.
 func Validate(code []byte) error {
 	if err := newModule(code, unlimited()).run(); err != nil {
 		return err

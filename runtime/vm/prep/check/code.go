@@ -2,7 +2,8 @@ package check
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// codeSection reads the bodies. Its checks come before it is known that the section lies within the code.
+// codeSection reads the bodies. Its checks come before it is known that the section lies within the
+// code.
 func (m *module) codeSection(r *reader, n int, last *int) *Error {
 	at := r.offset()
 	count := r.u32()

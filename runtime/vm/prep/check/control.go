@@ -138,7 +138,8 @@ func (b *body) table(off uint32) {
 		return
 	}
 	b.chargeEffects(off, 1)
-	// All targets take as much along as the default, which stands behind them. Each is checked against the stack.
+	// All targets take as much along as the default, which stands behind them. Each is checked
+	// against the stack.
 	arity := -1
 	for ; n > 0; n-- {
 		f, t := b.target(r.u32())
@@ -216,7 +217,8 @@ func (b *body) callIndirect(off uint32) {
 	}
 }
 
-// invoke calls a function of type t. The analysis does not take the index of call_indirect off: nor does finite-wasm.
+// invoke calls a function of type t. The analysis does not take the index of call_indirect off: nor
+// does finite-wasm.
 func (b *body) invoke(off uint32, t FuncType) {
 	b.chargeEffects(off, 1)
 	b.popAll(t.Params)

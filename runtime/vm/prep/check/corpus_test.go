@@ -24,7 +24,8 @@ func corpus(t testing.TB, data []byte) (modules [][]byte) {
 	return modules
 }
 
-// verdict is what nearcore's preparation says of a module: "ok" and a size, or the kind of the error.
+// verdict is what nearcore's preparation says of a module: "ok" and a size, or the kind of the
+// error.
 func verdict(code []byte) (string, *Module) {
 	record(code)
 	m, err := Prepare(code, june(86))
@@ -38,8 +39,8 @@ func verdict(code []byte) (string, *Module) {
 	return fmt.Sprintf("ok %d", m.Size), m
 }
 
-// record appends a module to the file that PREP_RECORD names, if it does: so what the tables of these tests claim can be
-// put before nearcore's code.
+// record appends a module to the file that PREP_RECORD names, if it does: so what the tables of
+// these tests claim can be put before nearcore's code.
 func record(code []byte) {
 	file := os.Getenv("PREP_RECORD")
 	if file == "" {
@@ -55,8 +56,9 @@ func record(code []byte) {
 	}
 }
 
-// TestCorpus compares with verdicts of nearcore's own code, in PREP_CORPUS: files of modules (.bin) and of verdicts, one
-// a line (.out). Not in the repository: modules of finite-wasm's tests and random ones, by the ten thousand.
+// TestCorpus compares with verdicts of nearcore's own code, in PREP_CORPUS: files of modules (.bin)
+// and of verdicts, one a line (.out). Not in the repository: modules of finite-wasm's tests and
+// random ones, by the ten thousand.
 func TestCorpus(t *testing.T) {
 	dir := os.Getenv("PREP_CORPUS")
 	if dir == "" {

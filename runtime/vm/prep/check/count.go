@@ -101,7 +101,8 @@ func (m *module) bodySize(b *body, points []point, frame uint64) int {
 	return n + len(b.r.buf) - int(b.first) + b.grown + (b.returns+1)*stackSize(stack, globals) + 1
 }
 
-// Sizes of what nearcore's runtime holds for an instance, in bytes of a 1 MiB slot; measured on both sides of each.
+// Sizes of what nearcore's runtime holds for an instance, in bytes of a 1 MiB slot; measured on
+// both sides of each.
 const (
 	instanceRoom    = 1_048_112
 	instanceGlobal  = 16

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestEdges changes each byte of three small modules to each value, and wants nearcore's verdict: the size of what it compiles, or
-// the PrepareError. One place in eight, or with TROUPE_REPLAY=all every one. internal/oracle made the verdicts.
+// TestEdges changes each byte of three small modules to each value, and wants nearcore's verdict:
+// the size of what it compiles, or the PrepareError. One place in eight, or with TROUPE_REPLAY=all
+// every one. internal/oracle made the verdicts.
 func TestEdges(t *testing.T) {
 	every := 8
 	if os.Getenv("TROUPE_REPLAY") == "all" {

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Error says which rule a module breaks, and where. errors.Is and errors.As find the Kind; Reason is for logs only.
+// Error says which rule a module breaks, and where. errors.Is and errors.As find the Kind; Reason
+// is for logs only.
 type Error struct {
 	Kind   primitives.PrepareError
 	Offset int // in the code

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestHostile: modules of up to 4 MiB that are made to cost, each with a verdict and a bound on what is allocated.
+// TestHostile: modules of up to 4 MiB that are made to cost, each with a verdict and a bound on
+// what is allocated.
 func TestHostile(t *testing.T) {
 	const size = 4 << 20
 	const body = 196_608 // the largest

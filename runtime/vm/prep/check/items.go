@@ -102,7 +102,8 @@ func (m *module) checkImports(at int) *Error {
 	return nil
 }
 
-// typeSizeOf is what wasmparser counts for a function of that type where it is imported or exported.
+// typeSizeOf is what wasmparser counts for a function of that type where it is imported or
+// exported.
 func (m *module) typeSizeOf(typ uint32) uint32 {
 	t := m.Types[typ]
 	n := 2 + uint32(len(t.Params))
@@ -193,8 +194,8 @@ func (m *module) globalItem(r *reader) {
 	m.Globals = append(m.Globals, g)
 }
 
-// constant reads a constant expression of type want, and returns its bytes in nearcore's result. As no global can be
-// imported, it is one constant and an end.
+// constant reads a constant expression of type want, and returns its bytes in nearcore's result. As
+// no global can be imported, it is one constant and an end.
 func (m *module) constant(r *reader, want ValType) (size int) {
 	var is ValType
 	switch r.u8() {

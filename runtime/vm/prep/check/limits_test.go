@@ -25,7 +25,8 @@ func localsOf(n int, t ValType) []byte { return sized(cat(1, leb(uint64(n)), t, 
 
 func times(n int, ops ...any) []byte { return bytes.Repeat(cat(ops...), n) }
 
-// TestLimits: both sides of each limit, in the order in which nearcore checks them (prepare_v3.rs, instrument_v3.rs).
+// TestLimits: both sides of each limit, in the order in which nearcore checks them (prepare_v3.rs,
+// instrument_v3.rs).
 func TestLimits(t *testing.T) {
 	types := func(n int) []byte { return sec(sectionType, cat(leb(uint64(n)), bytes.Repeat(fn(""), n))) }
 	imports := func(n int) []byte {

@@ -3,8 +3,8 @@ package check
 // maxNames bounds how many functions Names names.
 const maxNames = 20_000
 
-// Names returns what a module calls its functions, by index: from its "name" section, else from its exports. It is for people
-// to read: what does not parse is left out.
+// Names returns what a module calls its functions, by index: from its "name" section, else from its
+// exports. It is for people to read: what does not parse is left out.
 func Names(code []byte) map[uint32]string {
 	names, exported := map[uint32]string{}, map[uint32]string{}
 	if len(code) < 8 {

@@ -56,8 +56,9 @@ const (
 	typeFunction = 0x60
 )
 
-// effect is what finite-wasm's stack analysis does at a numeric instruction. It is not always what the types say: one
-// that keeps the type of its operand does nothing, and that shows when the analysis has lost track of the stack.
+// effect is what finite-wasm's stack analysis does at a numeric instruction. It is not always what
+// the types say: one that keeps the type of its operand does nothing, and that shows when the
+// analysis has lost track of the stack.
 type effect byte
 
 const (
@@ -130,7 +131,8 @@ var numerics = func() (t [256]numeric) {
 	convert(0xbf, 0xbf, I64, F64)
 	convert(0xc0, 0xc1, I32, I32)
 	convert(0xc2, 0xc4, I64, I64)
-	for _, r := range [][2]int{{0x8d, 0x97}, {0x9b, 0xa5}, {0xb6, 0xb6}, {0xbb, 0xbb}} { // all but neg, abs and copysign
+	// all but neg, abs and copysign
+	for _, r := range [][2]int{{0x8d, 0x97}, {0x9b, 0xa5}, {0xb6, 0xb6}, {0xbb, 0xbb}} {
 		for op := r[0]; op <= r[1]; op++ {
 			t[op].float = true
 		}
@@ -161,8 +163,8 @@ var accesses = [...]access{
 	{I32, 0, true}, {I32, 1, true}, {I64, 0, true}, {I64, 1, true}, {I64, 2, true},
 }
 
-// Numeric returns what a numeric instruction takes, two of it or one, and gives; float: it computes a float, whose NaN is
-// to be the canonical one.
+// Numeric returns what a numeric instruction takes, two of it or one, and gives; float: it computes
+// a float, whose NaN is to be the canonical one.
 func Numeric(op byte) (in, out ValType, two, float bool) {
 	n := &numerics[op]
 	return n.in, n.out, n.two, n.float

@@ -5,8 +5,8 @@ import "unicode/utf8"
 // maxName is the longest name that wasmparser reads, in bytes.
 const maxName = 100_000
 
-// reader reads a slice of the code. Its first failure sticks: it sets bad and moves to the end, so that loops over items
-// end too if they ask.
+// reader reads a slice of the code. Its first failure sticks: it sets bad and moves to the end, so
+// that loops over items end too if they ask.
 type reader struct {
 	buf  []byte
 	pos  int
@@ -84,7 +84,8 @@ func (r *reader) signed(bits uint) int64 {
 		b := r.u8()
 		v |= int64(b&0x7f) << shift
 		if left := bits - shift; left <= 7 {
-			// The last byte that fits: no continuation, and what is over the bits must repeat the sign.
+			// The last byte that fits: no continuation, and what is over the bits must repeat the
+			// sign.
 			if rest := int8(b<<1) >> left; b >= 0x80 || rest != 0 && rest != -1 {
 				r.fail("integer too large")
 				return 0

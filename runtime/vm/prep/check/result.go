@@ -18,8 +18,8 @@ type Module struct {
 	Data      []byte // content of the section
 	Bodies    int    // read so far, in the end all
 
-	// CompileFails: nearcore's two locals more are too many for its compiler. Such a module fails with a compilation
-	// error, without gas.
+	// CompileFails: nearcore's two locals more are too many for its compiler. Such a module fails
+	// with a compilation error, without gas.
 	CompileFails bool
 	// LoadFails: what an instance holds is too much for nearcore's pool: a loading error.
 	LoadFails bool
@@ -65,11 +65,12 @@ type Body struct {
 	Groups []Group
 	Locals int     // with the parameters
 	Points []Point // where gas is charged, in order
-	// Frame is what a call takes of the metered stack for parameters and locals, Operands what the instructions take at the
-	// most, in bytes.
+	// Frame is what a call takes of the metered stack for parameters and locals, Operands what the
+	// instructions take at the most, in bytes.
 	Frame, Operands uint64
 
-	// Of no verdict, but for whoever translates it: how many instructions name locals, and how many compute floats.
+	// Of no verdict, but for whoever translates it: how many instructions name locals, and how many
+	// compute floats.
 	Accesses, Floats uint64
 }
 
@@ -80,7 +81,8 @@ type Group struct {
 	Type ValType
 }
 
-// Point is where gas is charged: before the instruction at Off, for Count instructions, or if Bulk by the count on the stack.
+// Point is where gas is charged: before the instruction at Off, for Count instructions, or if Bulk
+// by the count on the stack.
 type Point struct {
 	Off, Count uint32
 	Bulk       bool

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// TestRows holds the tests of nearcore's near-vm-runner/src/prepare.rs, which set limits of their own.
+// TestRows holds the tests of nearcore's near-vm-runner/src/prepare.rs, which set limits of their
+// own.
 func TestRows(t *testing.T) {
 	memories := func(limits ...[]byte) (b []byte) {
 		for _, l := range limits {

@@ -2,7 +2,8 @@ package check
 
 import "math/bits"
 
-// What nearcore's instrumentation adds: its host functions come first, so indexes of functions grow.
+// What nearcore's instrumentation adds: its host functions come first, so indexes of functions
+// grow.
 const (
 	nearMemory, nearGas, nearStart = "memory", "remaining_gas", "start" // exports
 
@@ -10,8 +11,9 @@ const (
 	addedGlobals = 2
 )
 
-// sizes counts the bytes of the module as nearcore writes it: with host functions for what runs out, wide arithmetic and
-// shortest encodings (crate wasm-encoder). Nothing of that is written; see Module.Size.
+// sizes counts the bytes of the module as nearcore writes it: with host functions for what runs
+// out, wide arithmetic and shortest encodings (crate wasm-encoder). Nothing of that is written; see
+// Module.Size.
 type sizes struct {
 	types, imports, funcs, globals, exports, elements, code int // contents, without their counts
 	table, dataCount, data                                  int // whole sections, which nearcore copies
@@ -30,7 +32,8 @@ func slebLen(v int64) int {
 // section is the length of a section with n bytes of content.
 func section(n int) int { return 1 + lebLen(uint64(n)) + n }
 
-// items is the length of a section of count items with n bytes together: nearcore leaves an empty one out.
+// items is the length of a section of count items with n bytes together: nearcore leaves an empty
+// one out.
 func items(count, n int) int {
 	if count == 0 {
 		return 0
@@ -106,7 +109,8 @@ func gasSize(charge uint64, globals int) int {
 	return 3*get + 3*(1+slebLen(int64(charge))) + 1 + 2 + 2 + 1 + 1 + 1 + 1
 }
 
-// bulkSize is the size of a charge that grows with a count on the stack; local is the first local that nearcore adds.
+// bulkSize is the size of a charge that grows with a count on the stack; local is the first local
+// that nearcore adds.
 func bulkSize(constant, linear uint64, local, globals int) int {
 	const checked = 2 + 1 + 2 + 1 + 2 + 1 + 1 // wide arithmetic, trap unless the upper half is 0
 	get := 1 + lebLen(uint64(globals))

@@ -13,9 +13,11 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
 
-// TestSnapshots compares the analysis with the snapshots of finite-wasm's own tests (0.6: tests/snaps of its repository, in the folder that
-// FINITE_WASM_SNAPS names; the published crate lacks them). A snapshot is a module with its metering written in: that is taken out and noted,
-// and what is left is analysed here. In it every instruction costs 1 but else and end, here block costs nothing either.
+// TestSnapshots compares the analysis with the snapshots of finite-wasm's own tests (0.6:
+// tests/snaps of its repository, in the folder that FINITE_WASM_SNAPS names; the published crate
+// lacks them). A snapshot is a module with its metering written in: that is taken out and noted,
+// and what is left is analysed here. In it every instruction costs 1 but else and end, here block
+// costs nothing either.
 func TestSnapshots(t *testing.T) {
 	dir := os.Getenv("FINITE_WASM_SNAPS")
 	if dir == "" {
@@ -76,7 +78,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// meter is what a function is charged: where, by the number of the instruction, and how much; -1 is by a count.
+// meter is what a function is charged: where, by the number of the instruction, and how much; -1 is
+// by a count.
 type meter struct {
 	charges        [][2]int
 	height, locals uint64
@@ -121,7 +124,8 @@ var (
 	callOf      = regexp.MustCompile(`^ *call (\S+)$`)
 )
 
-// unmetered takes the metering out of a module's text. The imports stay, so that no function changes its number.
+// unmetered takes the metering out of a module's text. The imports stay, so that no function
+// changes its number.
 func unmetered(text string) (plain string, functions []meter) {
 	lines := strings.Split(text, "\n")
 	meters := map[string]string{} // what is called, by number and name
@@ -160,7 +164,8 @@ func unmetered(text string) (plain string, functions []meter) {
 		var f meter
 		at := 0
 		var blocks []int
-		open := []string{""}                                     // labels; the first is the wrapper's, which leads where the function's would
+		// labels; the first is the wrapper's, which leads where the function's would
+		open := []string{""}
 		if strings.Count(line, "(") > strings.Count(line, ")") { // it has instructions
 			for i++; lines[i] != "  )"; i++ {
 				line := strings.TrimSpace(lines[i])

@@ -51,8 +51,8 @@ type FuncType struct {
 // plain tells whether a function of this type can be a method or a start function.
 func (t FuncType) plain() bool { return len(t.Params) == 0 && t.Result == none }
 
-// valType reads a type of values. Types that wasm has but contracts may not use come back as bottom: whether that
-// matters is for the caller, after it has read what follows.
+// valType reads a type of values. Types that wasm has but contracts may not use come back as
+// bottom: whether that matters is for the caller, after it has read what follows.
 func (r *reader) valType() ValType {
 	switch b := r.peek(); b {
 	case 0x7f, 0x7e, 0x7d, 0x7c:
@@ -72,7 +72,8 @@ func (r *reader) valType() ValType {
 	return r.heapType()
 }
 
-// heapType reads what a reference refers to, and returns FuncRef for func and bottom for all others.
+// heapType reads what a reference refers to, and returns FuncRef for func and bottom for all
+// others.
 func (r *reader) heapType() ValType {
 	at := r.pos
 	if n := r.signed(33); n >= 0 { // a type's index
