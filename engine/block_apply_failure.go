@@ -97,8 +97,8 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// carried is par with the first panic of its goroutines carried over to the caller's, where it can be caught.
-func carried(par apply.Par) apply.Par {
+// propagatePanics is par with the first panic of its goroutines carried over to the caller's, where it can be caught.
+func propagatePanics(par apply.Par) apply.Par {
 	if par == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (e *Engine) jobError(p *BlockImport, shard int) error {
 	var receipt *primitives.ReceiptValidationError
 	bad := errors.Is(j.err, primitives.ErrOverflow) || errors.Is(j.err, congestion.ErrOverflow) ||
 		errors.Is(j.err, primitives.ErrUnknownShard) || errors.As(j.err, &receipt)
-	if p.produced && (s.Chunk == nil || e.made.has(s.Chunk.Hash)) {
+	if p.produced && (s.Chunk == nil || e.ownChunks.has(s.Chunk.Hash)) {
 		bad = false
 	}
 	return &ApplyFailure{Height: p.entry.Height(), Block: p.entry.Hash, Shard: s.ID, Err: j.err, bad: bad, job: j}

@@ -29,20 +29,20 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
 	}
-	a, err := e.adopt(p, nil)
+	a, err := e.importBlock(p, nil)
 	if err != nil {
 		return nil, err
 	}
-	e.writeAll(e.ahead.list, false) // nobody else writes now
-	if _, err := e.takeOver(); err != nil {
-		e.giveUp()
+	e.persist(e.pipeline.list, false) // nobody else writes now
+	if _, err := e.reap(); err != nil {
+		e.abandonInFlight()
 		return nil, err
 	}
-	return a, e.fold()
+	return a, e.stepFlatHead()
 }
 
-// adopt makes an applied block part of the chain and puts it into ahead.
-func (e *Engine) adopt(p *BlockImport, stored func()) (*Accepted, error) {
+// importBlock makes an applied block part of the chain and puts it into ahead.
+func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	entry := p.entry
 	if !e.descendsFromFinal(p.parent) { // final blocks have come since Begin
 		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, entry.Height(), p.parent.Hash)
@@ -56,24 +56,24 @@ func (e *Engine) adopt(p *BlockImport, stored func()) (*Accepted, error) {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
 	}
-	if !p.settled { // else this is another try
+	if !p.complete { // else this is another try
 		for i := range p.jobs {
 			if t := p.jobs[i].transition; t != nil {
 				t.Block, t.Height = entry.Hash, entry.Height()
 				e.proofs.keep(t)
 			}
-			if p.jobs[i].idle() {
+			if p.jobs[i].notHeld() {
 				continue
 			}
-			settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
+			fillShardState(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
 		}
-		p.settled = true
+		p.complete = true
 		if err := e.trim(entry); err != nil {
 			return nil, err
 		}
-		e.hastenNext(entry) // behind trim, which puts other roots in place of the entry's
+		e.precompileNext(entry) // behind trim, which puts other roots in place of the entry's
 	}
-	u := &upcoming{pending: p, stored: stored}
+	u := &inFlightBlock{imp: p, onPersisted: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		u.changes, err = m.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
 		return err
@@ -85,7 +85,7 @@ func (e *Engine) adopt(p *BlockImport, stored func()) (*Accepted, error) {
 	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
 	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may tell of an older one
 		a.Final = f
-		if final := e.Adopted(f.Hash); final != nil {
+		if final := e.Imported(f.Hash); final != nil {
 			e.proofs.prune(final)
 		}
 	}
@@ -93,27 +93,27 @@ func (e *Engine) adopt(p *BlockImport, stored func()) (*Accepted, error) {
 	e.mu.Lock()
 	e.entries[entry.Hash] = entry
 	e.mu.Unlock()
-	e.warm = append(e.warm, entry)
-	p.adopted = true
+	e.resident = append(e.resident, entry)
+	p.imported = true
 	e.times.measure(p)
 	if a.IsHead {
 		if old.entry.Hash != entry.Header().PrevHash {
-			a.Returned = e.returned(old.entry, entry)
-			e.endAside(entry)
+			a.Returned = e.orphanedTransactions(old.entry, entry)
+			e.endOffBranch(entry)
 		}
 		e.tip.Store(&head{entry: entry, final: a.Final})
 	}
-	e.ahead.mu.Lock()
-	e.ahead.list = append(e.ahead.list, u)
-	e.ahead.mu.Unlock()
+	e.pipeline.mu.Lock()
+	e.pipeline.list = append(e.pipeline.list, u)
+	e.pipeline.mu.Unlock()
 	return a, nil
 }
 
-// settle fills a shard's state after its job.
-func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
+// fillShardState fills a shard's state after its job.
+func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, rootOf(r.Trie)
-	j.giveBack()
+	j.releaseRecording()
 	if !j.input.NewChunk {
 		extra := *prev.Extra // a missing chunk changes the state root only
 		extra.StateRoot = s.root.Hash()
@@ -137,20 +137,20 @@ func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	return storage.BlockRef{Height: entry.finalHeight, Hash: hash}
 }
 
-// returned lists the transactions that only the old branch has.
-func (e *Engine) returned(old, now *BlockNode) []*primitives.SignedTransaction {
+// orphanedTransactions lists the transactions that only the old branch has.
+func (e *Engine) orphanedTransactions(old, now *BlockNode) []*primitives.SignedTransaction {
 	kept := map[primitives.Hash]bool{}
 	var out []*primitives.SignedTransaction
 	for old != nil && now != nil && old.Hash != now.Hash {
 		if now.Height() >= old.Height() {
-			for _, tx := range e.full(now).transactions() {
+			for _, tx := range e.withChunks(now).transactions() {
 				kept[tx.Hash()] = true
 			}
-			now = e.Adopted(now.Header().PrevHash)
+			now = e.Imported(now.Header().PrevHash)
 			continue
 		}
-		out = append(out, e.full(old).transactions()...)
-		old = e.Adopted(old.Header().PrevHash)
+		out = append(out, e.withChunks(old).transactions()...)
+		old = e.Imported(old.Header().PrevHash)
 	}
 	n := 0
 	for _, tx := range out {

@@ -19,19 +19,19 @@ const MaxAhead = 8
 // takes them over at the other (Stored).
 type commitPipeline struct {
 	mu      sync.Mutex
-	list    []*upcoming // adopted and not taken over, parents first
-	done    int         // of list, from its start: on disk and seen by readers
-	err     error       // why the rest of list does not come there
+	list    []*inFlightBlock // adopted and not taken over, parents first
+	done    int              // of list, from its start: on disk and seen by readers
+	err     error            // why the rest of list does not come there
 	writing bool
 	idle    *sync.Cond // writing has ended
 }
 
-// upcoming is an adopted block. It holds its parent's states until it is taken over.
-type upcoming struct {
-	pending  *BlockImport
-	changes  epoch.Changes
-	accepted *Accepted
-	stored   func() // called once it is on disk, or will not come there; nil: nobody asks
+// inFlightBlock is an adopted block. It holds its parent's states until it is taken over.
+type inFlightBlock struct {
+	imp         *BlockImport
+	changes     epoch.Changes
+	accepted    *Accepted
+	onPersisted func() // called once it is on disk, or will not come there; nil: nobody asks
 }
 
 func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
@@ -42,14 +42,14 @@ func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 //
 // On an error nothing has changed. ErrOld and ErrChunk are the block's fault, all others the node's.
 func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) {
-	q := &e.ahead
+	q := &e.pipeline
 	q.mu.Lock()
 	err := q.err
 	q.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	a, err := e.adopt(p, stored)
+	a, err := e.importBlock(p, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -57,40 +57,40 @@ func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) 
 	defer q.mu.Unlock()
 	if !q.writing && q.err == nil { // else Stored tells
 		q.writing = true
-		go e.write()
+		go e.runPipeline()
 	}
 	return a, nil
 }
 
 // Ahead returns how many adopted blocks Stored has not told yet.
-func (e *Engine) Ahead() int {
-	e.ahead.mu.Lock()
-	defer e.ahead.mu.Unlock()
-	return len(e.ahead.list)
+func (e *Engine) InFlight() int {
+	e.pipeline.mu.Lock()
+	defer e.pipeline.mu.Unlock()
+	return len(e.pipeline.list)
 }
 
 // Stored takes over the adopted blocks that have come to the disk since it was called last, parents first. After an error no
-// further block does, before Abandon. ErrFull comes only where the store has ended the waits for room.
+// advance block does, before Abandon. ErrFull comes only where the store has ended the waits for room.
 func (e *Engine) Stored() ([]*Accepted, error) {
-	all, err := e.takeOver()
+	all, err := e.reap()
 	if err != nil || len(all) == 0 {
 		return all, err
 	}
-	return all, e.fold()
+	return all, e.stepFlatHead()
 }
 
 // Abandon goes back to what is on disk after an error of Stored: the blocks that were adopted beyond it are forgotten as if they
 // had never been, and the tip is the head again. After ErrFull of the store the engine may go on from there; after all other
 // errors it takes no further block.
 func (e *Engine) Abandon() {
-	for _, u := range slices.Backward(e.giveUp()) {
-		u.pending.Drop()
+	for _, u := range slices.Backward(e.abandonInFlight()) {
+		u.imp.Drop()
 	}
 }
 
 // Flush waits until the adopted blocks are on disk, and is Stored then.
 func (e *Engine) Flush() ([]*Accepted, error) {
-	q := &e.ahead
+	q := &e.pipeline
 	q.mu.Lock()
 	for q.writing {
 		q.idle.Wait()
@@ -99,23 +99,23 @@ func (e *Engine) Flush() ([]*Accepted, error) {
 	return e.Stored()
 }
 
-// takeOver ends the part of stored blocks in ahead.
-func (e *Engine) takeOver() (all []*Accepted, err error) {
-	q := &e.ahead
+// reap ends the part of stored blocks in ahead.
+func (e *Engine) reap() (all []*Accepted, err error) {
+	q := &e.pipeline
 	q.mu.Lock()
 	done := slices.Clone(q.list[:q.done])
 	q.list, q.done, err = slices.Delete(q.list, 0, q.done), 0, q.err
 	q.mu.Unlock()
 	for _, u := range done {
-		u.pending.parent.Release()
+		u.imp.parent.Release()
 		all = append(all, u.accepted)
 	}
 	return all, err
 }
 
-// giveUp takes back what adopting did, for the blocks that do not come to the disk. They are the caller's to drop.
-func (e *Engine) giveUp() []*upcoming {
-	q := &e.ahead
+// abandonInFlight takes back what adopting did, for the blocks that do not come to the disk. They are the caller's to drop.
+func (e *Engine) abandonInFlight() []*inFlightBlock {
+	q := &e.pipeline
 	q.mu.Lock()
 	lost := q.list
 	q.list, q.done, q.err = nil, 0, nil
@@ -127,17 +127,17 @@ func (e *Engine) giveUp() []*upcoming {
 	e.epochMu.Unlock()
 	e.mu.Lock()
 	for _, u := range lost {
-		delete(e.entries, u.pending.entry.Hash)
-		u.pending.adopted = false
+		delete(e.entries, u.imp.entry.Hash)
+		u.imp.imported = false
 	}
 	e.mu.Unlock()
 	e.tip.Store(e.view.Load())
 	return lost
 }
 
-// write is the goroutine of ahead. On a full disk it waits for room, unless the store says that nobody is to.
-func (e *Engine) write() {
-	q := &e.ahead
+// runPipeline is the goroutine of ahead. On a full disk it waits for room, unless the store says that nobody is to.
+func (e *Engine) runPipeline() {
+	q := &e.pipeline
 	for {
 		room := e.store.AwaitRoom()
 		q.mu.Lock()
@@ -149,23 +149,23 @@ func (e *Engine) write() {
 			return
 		}
 		q.mu.Unlock()
-		e.writeAll(next, room)
+		e.persist(next, room)
 	}
 }
 
-// writeAll stores adopted blocks and shows them to readers, in their order. again: what finds no room is left for the next try.
-func (e *Engine) writeAll(next []*upcoming, again bool) {
+// persist stores adopted blocks and shows them to readers, in their order. again: what finds no room is left for the next try.
+func (e *Engine) persist(next []*inFlightBlock, again bool) {
 	n, err := e.storeBlocks(next)
 	for _, u := range next[:n] {
-		u.pending.entry.stored.Store(true)
+		u.imp.entry.persisted.Store(true)
 		if u.accepted.IsHead {
-			e.view.Store(&head{entry: u.pending.entry, final: u.accepted.Final})
+			e.view.Store(&head{entry: u.imp.entry, final: u.accepted.Final})
 		}
 	}
 	if again && errors.Is(err, storage.ErrFull) {
 		next, err = next[:n], nil
 	}
-	q := &e.ahead
+	q := &e.pipeline
 	q.mu.Lock()
 	q.done += n
 	q.err = err
@@ -174,14 +174,14 @@ func (e *Engine) writeAll(next []*upcoming, again bool) {
 		n = len(next)
 	}
 	for _, u := range next[:n] {
-		if u.stored != nil {
-			u.stored()
+		if u.onPersisted != nil {
+			u.onPersisted()
 		}
 	}
 }
 
-// upcomingChanges calls f for what adopted blocks add to the epochs' rows, the newest first, until it returns true.
-func (a *commitPipeline) upcomingChanges(f func(*epoch.Changes) bool) {
+// epochChanges calls f for what adopted blocks add to the epochs' rows, the newest first, until it returns true.
+func (a *commitPipeline) epochChanges(f func(*epoch.Changes) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, u := range slices.Backward(a.list) {
@@ -199,7 +199,7 @@ func (e *Engine) Tip() *BlockNode { return e.tip.Load().entry }
 func (e *Engine) TipFinal() storage.BlockRef { return e.tip.Load().final }
 
 // Adopted returns a recent block by hash that is on disk or on its way there; see Tip.
-func (e *Engine) Adopted(hash primitives.Hash) *BlockNode {
+func (e *Engine) Imported(hash primitives.Hash) *BlockNode {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.entries[hash]

@@ -111,8 +111,8 @@ func TestAhead(t *testing.T) {
 				t.Fatalf("round %d: %d blocks are on disk, %v", round, len(list), err)
 			}
 		}
-		if fast.Ahead() != MaxAhead {
-			t.Fatalf("round %d: %d blocks ahead", round, fast.Ahead())
+		if fast.InFlight() != MaxAhead {
+			t.Fatalf("round %d: %d blocks ahead", round, fast.InFlight())
 		}
 		g.closed.Store(false)
 		g.pass <- struct{}{}
@@ -120,7 +120,7 @@ func TestAhead(t *testing.T) {
 		if err != nil || !slices.Equal(list, made) {
 			t.Fatalf("round %d: %d blocks came to the disk, %v, want %d", round, len(list), err, len(made))
 		}
-		if got := stored.Load(); got != MaxAhead || len(g.arrived) != 0 || fast.Ahead() != 0 {
+		if got := stored.Load(); got != MaxAhead || len(g.arrived) != 0 || fast.InFlight() != 0 {
 			t.Errorf("round %d: %d blocks were told, %d more syncs waited", round, got, len(g.arrived))
 		}
 		if fast.Head() != fast.Tip() || fast.Head().Hash != slow.Head().Hash || fast.Final() != slow.Final() {
@@ -151,7 +151,7 @@ func TestAheadForgotten(t *testing.T) {
 			t.Fatalf("block info of %d: %+v, %v", a.Entry.Height(), info, err)
 		}
 	}
-	last := n.Adopted(n.Tip().Header().PrevHash)
+	last := n.Imported(n.Tip().Header().PrevHash)
 	if info, err := s.EpochInfo(last.Hash); err != nil || info == nil {
 		t.Errorf("no info of the epoch after the next: %v", err)
 	}
@@ -198,7 +198,7 @@ func TestFullAndAgain(t *testing.T) {
 			if _, err := n.Commit(p); !errors.Is(err, storage.ErrFull) || !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("block %d on a full disk: %v, want ErrFull", b.Header.Height, err)
 			}
-			if after := n.state(); after != before || n.store.Tip().Head != head || n.Tip() != n.Head() || n.Ahead() != 0 {
+			if after := n.state(); after != before || n.store.Tip().Head != head || n.Tip() != n.Head() || n.InFlight() != 0 {
 				t.Fatalf("block %d on a full disk: the engine was %v and is %v", b.Header.Height, before, after)
 			}
 		}
@@ -253,11 +253,11 @@ func TestFullAhead(t *testing.T) {
 		if len(list) == 0 && (n.state() != before || fmt.Sprint(n.nodes()) != fmt.Sprint(nodes)) {
 			t.Errorf("round %d: the engine was %v, %v and is %v, %v", round, before, nodes, n.state(), n.nodes())
 		}
-		if len(list) > 0 && n.Head() != list[len(list)-1].Entry || n.Tip() != n.Head() || n.Ahead() != 0 {
+		if len(list) > 0 && n.Head() != list[len(list)-1].Entry || n.Tip() != n.Head() || n.InFlight() != 0 {
 			t.Errorf("round %d: head %d, tip %d with %d blocks on disk", round, n.Head().Height(), n.Tip().Height(), len(list))
 		}
 		for _, a := range made[len(list):] {
-			if n.Adopted(a.Entry.Hash) != nil {
+			if n.Imported(a.Entry.Hash) != nil {
 				t.Errorf("round %d: block %d is still there", round, a.Entry.Height())
 			}
 		}
@@ -389,7 +389,7 @@ func TestLight(t *testing.T) {
 		b, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, txs...)
 		p := n.applied(b, chunks)
 		for i := range p.Jobs() {
-			out = append(out, p.Jobs()[i].Light())
+			out = append(out, p.Jobs()[i].Trivial())
 		}
 		if _, err := n.Commit(p); err != nil {
 			t.Fatal(err)
@@ -464,7 +464,7 @@ func TestTornStop(t *testing.T) {
 			}
 			n.adoptNext(rng.IntN(5) == 0, txs...)
 			wait := n.Stored
-			if n.Ahead() >= 1+rng.IntN(MaxAhead) {
+			if n.InFlight() >= 1+rng.IntN(MaxAhead) {
 				wait = n.Flush
 			}
 			list, err := wait()

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// facts gathers what the header of a block of this height on parent, with these chunk headers, must say; tree is that of
+// blockFacts gathers what the header of a block of this height on parent, with these chunk headers, must say; tree is that of
 // the block. The caller holds epochMu.
-func (e *Engine) facts(parent *BlockNode, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
+func (e *Engine) blockFacts(parent *BlockNode, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
 	m, p := e.epochs, parent.Hash
 	steps := []func() error{
 		func() (err error) { f.EpochID, err = m.EpochIDFromPrev(p); return },
@@ -119,13 +119,13 @@ func assigned(m *epoch.Manager, id primitives.EpochID, shard primitives.ShardID,
 	return out, nil
 }
 
-// judgement gathers what validating a block needs. The caller holds epochMu.
-func (e *Engine) judgement(b *primitives.Block, parent *BlockNode, produced bool) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
+// validationContext gathers what validating a block needs. The caller holds epochMu.
+func (e *Engine) validationContext(b *primitives.Block, parent *BlockNode, produced bool) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m := e.epochs
 	if b.Header.Height <= parent.Height() {
 		return nil, nil, fmt.Errorf("%w: %d on %d", chain.InvalidBlockHeight, b.Header.Height, parent.Height())
 	}
-	f, tree, err := e.facts(parent, b.Header.Height, b.Body.Chunks)
+	f, tree, err := e.blockFacts(parent, b.Header.Height, b.Body.Chunks)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,14 +139,14 @@ func (e *Engine) judgement(b *primitives.Block, parent *BlockNode, produced bool
 	}
 	j := &chain.ValidationContext{
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
-		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.Told,
+		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.PartialBodies,
 	}
-	if hash := b.Hash(); e.judged.has(hash) { // what the hash covers was good; this copy's signature is not covered
+	if hash := b.Hash(); e.validBlocks.has(hash) { // what the hash covers was good; this copy's signature is not covered
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {
 			return nil, nil, chain.InvalidSignature
 		}
 		j.Verify = func(primitives.Signature, []byte, primitives.PublicKey) bool { return true }
-		if !e.o.Told { // else the hash does not cover this copy's body
+		if !e.o.PartialBodies { // else the hash does not cover this copy's body
 			j.VRF = func(primitives.PublicKey, []byte, *[32]byte, *[64]byte) bool { return true }
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestOtherForms: a producer may give its block a header of another form than nearcore's own code writes, and challenges that nobody reads any more. neard
-// asks for no form (chain.rs validate_header), so all go on with such a block, and with what builds on it, also behind a restart.
+// wantsProof for no form (chain.rs validate_header), so all go on with such a block, and with what builds on it, also behind a restart.
 func TestOtherForms(t *testing.T) {
 	challenge := []byte{1, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 2, 0, 0, 0, 'a', 'a'}
 	challenge = primitives.ZeroED25519Signature.AppendBorsh(challenge)

@@ -13,13 +13,13 @@ func TestFoldedGo(t *testing.T) {
 		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range n.warm {
-			if n.Adopted(x.Hash) != x {
-				t.Errorf("block %d is held, block %d is folded", x.Height(), n.foldedAt.Height())
+		for _, x := range n.resident {
+			if n.Imported(x.Hash) != x {
+				t.Errorf("block %d is held, block %d is folded", x.Height(), n.flatHead.Height())
 			}
 		}
-		if len(n.warm) > 10 {
-			t.Errorf("%d blocks are held behind block %d", len(n.warm), n.foldedAt.Height())
+		if len(n.resident) > 10 {
+			t.Errorf("%d blocks are held behind block %d", len(n.resident), n.flatHead.Height())
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (n *node) warmEntries() (warm, all int) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	for _, x := range n.entries {
-		if all++; !x.light {
+		if all++; !x.evicted {
 			warm++
 		}
 	}
@@ -30,7 +30,7 @@ func TestStalled(t *testing.T) {
 	disk := storage.NewMemDisk()
 	const warm = 6
 	open := func() *node {
-		n, err := openChanged(t, g, disk, storage.Options{WarmBlocks: 3}, func(o *Options) { o.Tries, o.WarmBlocks = trie.Options{Poison: true}, warm })
+		n, err := openChanged(t, g, disk, storage.Options{WarmBlocks: 3}, func(o *Options) { o.Tries, o.ResidentBlocks = trie.Options{Poison: true}, warm })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestStalled(t *testing.T) {
 			}
 			key := primitives.AppendAccountKey(nil, "aa")
 			got, err := s.Trie(primitives.ShardIndex(i)).Get(key, nil)
-			want, err2 := all.Adopted(x.Hash).trieOf(primitives.ShardIndex(i)).Get(key, nil)
+			want, err2 := all.Imported(x.Hash).trieOf(primitives.ShardIndex(i)).Get(key, nil)
 			if err != nil || err2 != nil || len(want) == 0 || string(got) != string(want) {
 				t.Fatalf("block %d shard %d: %x, %v, want %x, %v", x.Height(), id, got, err, want, err2)
 			}

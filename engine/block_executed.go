@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrGiven says that what was given of a block is not what applying it gives, or is no block at all.
-var ErrGiven = errors.New("engine: what was given of a block is wrong")
+// ErrExecutedBlock says that what was given of a block is not what applying it gives, or is no block at all.
+var ErrExecutedBlock = errors.New("engine: what was given of a block is wrong")
 
 // ExecutedBlock is a block with all that applying it gave on another engine of the same chain, which holds all shards. An engine that is given it executes
 // nothing: it writes the changes into its states and has their roots to say whether that is right.
@@ -23,27 +23,27 @@ type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
 	chunks []*primitives.Chunk // by shard index; nil: missed
-	shards []givenShard
+	shards []executedShard
 	patch  []genesis.Record
 	mocks  *primitives.Mocks
 }
 
-type givenShard struct {
+type executedShard struct {
 	result  apply.Result // but for its trie
 	extra   chain.ChunkExtra
 	changes []trie.Change
 }
 
-// ReadExecutedBlock reads a block as a store has it. It asks no engine, so it may run anywhere. ErrGiven.
+// ReadExecutedBlock reads a block as a store has it. It asks no engine, so it may run anywhere. ErrExecutedBlock.
 func ReadExecutedBlock(b *storage.Block) (*ExecutedBlock, error) {
-	g, err := readGiven(b)
+	g, err := readExecuted(b)
 	if err != nil {
-		return nil, fmt.Errorf("%w: block %v: %w", ErrGiven, b.Ref, err)
+		return nil, fmt.Errorf("%w: block %v: %w", ErrExecutedBlock, b.Ref, err)
 	}
 	return g, nil
 }
 
-func readGiven(b *storage.Block) (g *ExecutedBlock, err error) {
+func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	g = &ExecutedBlock{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Ref: b.Ref}
 	if err := borsh.Unmarshal(b.Header, g.Block.Header); err != nil {
 		return nil, err
@@ -65,12 +65,12 @@ func readGiven(b *storage.Block) (g *ExecutedBlock, err error) {
 			return nil, err
 		}
 	}
-	g.chunks, g.shards = make([]*primitives.Chunk, len(b.Shards)), make([]givenShard, len(b.Shards))
+	g.chunks, g.shards = make([]*primitives.Chunk, len(b.Shards)), make([]executedShard, len(b.Shards))
 	for i := range b.Shards {
 		if b.Shards[i].Extra == nil {
 			return nil, fmt.Errorf("whoever gave it does not hold shard %d", b.Shards[i].ID)
 		}
-		if g.chunks[i], err = givenChunk(&b.Shards[i]); err == nil {
+		if g.chunks[i], err = executedChunk(&b.Shards[i]); err == nil {
 			err = g.shards[i].read(&b.Shards[i])
 		}
 		if err != nil {
@@ -80,8 +80,8 @@ func readGiven(b *storage.Block) (g *ExecutedBlock, err error) {
 	return g, nil
 }
 
-// givenChunk reads a new chunk. Its receipts are those that the engine has from the chunk before.
-func givenChunk(s *storage.Shard) (*primitives.Chunk, error) {
+// executedChunk reads a new chunk. Its receipts are those that the engine has from the chunk before.
+func executedChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	if s.Chunk == nil {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func givenChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	return c, nil
 }
 
-func (g *givenShard) read(s *storage.Shard) error {
+func (g *executedShard) read(s *storage.Shard) error {
 	if err := borsh.Unmarshal(s.Extra, &g.extra); err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (g *givenShard) read(s *storage.Shard) error {
 		return fmt.Errorf("the outcomes do not give their root %v", x.OutcomeRoot)
 	}
 	var err error
-	if r.Outgoing, err = givenReceipts(s.Outgoing); err != nil {
+	if r.Outgoing, err = executedReceipts(s.Outgoing); err != nil {
 		return err
 	}
 	for _, list := range []struct {
 		receipts []storage.Receipt
 		source   apply.Source
 	}{{s.Local, apply.SourceLocal}, {s.Delayed, apply.SourceDelayed}} {
-		processed, err := givenReceipts(list.receipts)
+		processed, err := executedReceipts(list.receipts)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (g *givenShard) read(s *storage.Shard) error {
 	return nil
 }
 
-func givenReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
+func executedReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 	var out []*primitives.Receipt
 	for i := range list {
 		x := new(primitives.Receipt)
@@ -169,7 +169,7 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 	}
 	p.patch, p.mocks = g.patch, g.mocks
 	for i := range p.jobs {
-		p.jobs[i].given = &g.shards[i]
+		p.jobs[i].executed = &g.shards[i]
 		c := p.entry.Shards[i].Chunk
 		if c == nil {
 			continue
@@ -177,7 +177,7 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 		h := &g.chunks[i].Header // has the hash of the block's; its maker keeps it as it was before it was in a block
 		if h.Signature != c.Header.Signature || h.HeightIncluded != 0 && h.HeightIncluded != c.Header.HeightIncluded {
 			p.Drop()
-			return nil, fmt.Errorf("%w: the header of chunk %v in block %d", ErrGiven, c.Hash, g.Ref.Height)
+			return nil, fmt.Errorf("%w: the header of chunk %v in block %d", ErrExecutedBlock, c.Hash, g.Ref.Height)
 		}
 		c.Header.HeightIncluded = h.HeightIncluded
 	}
@@ -194,11 +194,11 @@ func (p *BlockImport) Err() error {
 	return nil
 }
 
-// take writes what is given into the state, in the place of applying the chunk.
-func (j *Job) take() error {
-	g := j.given
+// applyExecuted writes what is given into the state, in the place of applying the chunk.
+func (j *Job) applyExecuted() error {
+	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
-		return fmt.Errorf("%w: a gas limit of %d, the chunk's is %d", ErrGiven, g.extra.GasLimit, j.input.GasLimit)
+		return fmt.Errorf("%w: a gas limit of %d, the chunk's is %d", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result
@@ -209,7 +209,7 @@ func (j *Job) take() error {
 	}
 	if after.Hash() != g.extra.StateRoot {
 		after.Release()
-		return fmt.Errorf("%w: the state's root is %v, the changes lead to %v", ErrGiven, g.extra.StateRoot, after.Hash())
+		return fmt.Errorf("%w: the state's root is %v, the changes lead to %v", ErrExecutedBlock, g.extra.StateRoot, after.Hash())
 	}
 	r.Trie = rooted(after)
 	j.result = &r

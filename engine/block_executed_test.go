@@ -14,11 +14,11 @@ func TestGivenWithoutChunk(t *testing.T) {
 	var buf encodings
 	outcome := &primitives.Outcome{ExecutorID: "aa", Status: primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}}
 	s := &storage.Shard{Extra: (&chain.ChunkExtra{}).AppendBorsh(nil)}
-	if err := new(givenShard).read(s); err != nil {
+	if err := new(executedShard).read(s); err != nil {
 		t.Fatal(err)
 	}
 	s.Outcomes = []storage.Outcome{{Value: buf.of(outcome)}}
-	if err := new(givenShard).read(s); err == nil || !strings.Contains(err.Error(), "without a chunk") {
+	if err := new(executedShard).read(s); err == nil || !strings.Contains(err.Error(), "without a chunk") {
 		t.Errorf("an outcome: %v", err)
 	}
 }

@@ -11,13 +11,13 @@ import (
 // verify_and_rebroadcast_block). Who is handed a block that is bad beyond that has no reason to blame who handed it on. Begin checks neither the
 // signatures nor the random value of what was found good again. Where the parent is not here, or has left the memory, nothing is said (ErrOrphan), nor whether the block can become final. Safe from any goroutine.
 func (e *Engine) ValidateForGossip(b *primitives.Block) error {
-	parent := e.Adopted(b.Header.PrevHash)
-	if parent == nil || parent.light || b.Header.Height <= e.TipFinal().Height {
+	parent := e.Imported(b.Header.PrevHash)
+	if parent == nil || parent.evicted || b.Header.Height <= e.TipFinal().Height {
 		return fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	j, _, err := e.judgement(b, parent, false)
+	j, _, err := e.validationContext(b, parent, false)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 		return err
 	}
 	if !j.Told {
-		e.judged.add(b.Hash())
+		e.validBlocks.add(b.Hash())
 	}
 	return nil
 }

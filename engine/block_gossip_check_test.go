@@ -34,7 +34,7 @@ func TestVet(t *testing.T) {
 		if err := n.ValidateForGossip(bad); !errors.Is(err, want) {
 			t.Errorf("%v: vetted with %v", want, err)
 		}
-		if _, err := n.BeginImport(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != Bad || errors.Is(err, chain.InvalidSignature) {
+		if _, err := n.BeginImport(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != VerdictInvalid || errors.Is(err, chain.InvalidSignature) {
 			t.Errorf("%v: begun with %v", want, err)
 		}
 	}

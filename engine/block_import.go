@@ -28,20 +28,20 @@ type BlockImport struct {
 	began  time.Time
 
 	produced bool // this engine made the block
-	settled  bool // the entry is complete: somebody may have seen it, and it does not change any more
-	adopted  bool // the engine's now
+	complete bool // the entry is complete: somebody may have seen it, and it does not change any more
+	imported bool // the engine's now
 	dropped  bool
 }
 
 // Job applies one shard's chunk, or what a missing chunk leaves to do; nothing if the shard is not held. Jobs of a block are independent.
 type Job struct {
-	Shard  primitives.ShardIndex
-	ID     primitives.ShardID
-	input  apply.Input
-	result *apply.Result
-	err    error
-	given  *givenShard // what applying gave elsewhere; nil: it is applied here
-	took   time.Duration
+	Shard    primitives.ShardIndex
+	ID       primitives.ShardID
+	input    apply.Input
+	result   *apply.Result
+	err      error
+	executed *executedShard // what applying gave elsewhere; nil: it is applied here
+	took     time.Duration
 
 	prove      bool        // somebody asks what proves it
 	transition *Transition // then this, but for its block
@@ -49,32 +49,32 @@ type Job struct {
 
 // Run applies the chunk. It may run on any goroutine, once. A panic is an error like others, which Adopt tells.
 func (j *Job) Run() {
-	if j.idle() {
+	if j.notHeld() {
 		return
 	}
 	began := time.Now()
 	defer func() { j.took = time.Since(began) }()
-	if j.given != nil {
-		j.err = Catch(j.take)
+	if j.executed != nil {
+		j.err = Catch(j.applyExecuted)
 		return
 	}
 	for {
 		j.input.Recording = recordings.Get().(state.Recording)
 		j.err = Catch(func() (err error) {
 			if j.result, err = apply.Apply(&j.input); err == nil && j.prove {
-				j.transition = j.proven()
+				j.transition = j.makeTransition()
 			}
 			return err
 		})
-		if !j.again() {
+		if !j.retryFork() {
 			return
 		}
 	}
 }
 
-// again tells whether a chunk of a fork is to be applied once more, after a while, since the other chain did not give what it needs. What it
+// reapplyStored tells whether a chunk of a fork is to be applied once more, after a while, since the other chain did not give what it needs. What it
 // has given is remembered, so that each time there is less to ask for. Until then the block waits: no other outcome can be told.
-func (j *Job) again() bool {
+func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {
 		return false
@@ -82,11 +82,11 @@ func (j *Job) again() bool {
 	return f.base.Again(j.err)
 }
 
-// idle tells whether the shard is not held.
-func (j *Job) idle() bool { return j.input.Trie == nil }
+// notHeld tells whether the shard is not held.
+func (j *Job) notHeld() bool { return j.input.Trie == nil }
 
-// giveBack gives up the recording, for use by another job.
-func (j *Job) giveBack() {
+// releaseRecording gives up the recording, for use by another job.
+func (j *Job) releaseRecording() {
 	if rec := j.result.Recording; rec != nil {
 		rec.Reset()
 		recordings.Put(rec)
@@ -95,12 +95,12 @@ func (j *Job) giveBack() {
 }
 
 // Done tells whether the job has run, to who knows that it is not running now.
-func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.idle() }
+func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.notHeld() }
 
-// Light tells whether there is nothing to run, so that applying takes less than handing the job to another goroutine.
-func (j *Job) Light() bool {
+// Trivial tells whether there is nothing to run, so that applying takes less than handing the job to another goroutine.
+func (j *Job) Trivial() bool {
 	in := &j.input
-	if j.idle() {
+	if j.notHeld() {
 		return true
 	}
 	if len(in.Transactions) > 0 || len(in.Incoming) > 0 || in.Validators != nil || len(in.Patch) > 0 {
@@ -122,12 +122,12 @@ func (p *BlockImport) Jobs() []Job { return p.jobs }
 
 // Drop gives back what a block holds that is not going to be adopted. None of its jobs may be running, or run later.
 func (p *BlockImport) Drop() {
-	if p.adopted || p.dropped {
+	if p.imported || p.dropped {
 		return
 	}
 	p.dropped = true
 	for i := range p.jobs {
-		if p.settled {
+		if p.complete {
 			break
 		}
 		if r := p.jobs[i].result; r != nil {
@@ -149,30 +149,30 @@ func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 //
 // Where a chunk that its validators endorse tells another outcome than this engine has, the error is a Fault with a Doubt in it.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
-	p, layout, err := e.judge(b, chunks, produced)
+	p, layout, err := e.beginImport(b, chunks, produced)
 	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
-		f := e.faultOf(d, layout)
+		f := e.mismatchFailure(d, layout)
 		d.parent.Release()
 		return nil, f
 	}
 	return p, err
 }
 
-// judge is Begin; behind a Doubt the parent is still held.
-func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *BlockImport, layout primitives.ShardLayout, err error) {
+// beginImport is Begin; behind a Doubt the parent is still held.
+func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *BlockImport, layout primitives.ShardLayout, err error) {
 	began := time.Now()
-	if e.Adopted(b.Hash()) != nil {
+	if e.Imported(b.Hash()) != nil {
 		return nil, layout, ErrKnown
 	}
-	parent := e.Adopted(b.Header.PrevHash)
+	parent := e.Imported(b.Header.PrevHash)
 	if parent == nil {
 		return nil, layout, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
 	if !e.descendsFromFinal(parent) {
 		return nil, layout, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
 	}
-	if parent.light {
-		if parent, err = e.revive(parent); err != nil {
+	if parent.evicted {
+		if parent, err = e.restoreEvicted(parent); err != nil {
 			return nil, layout, err
 		}
 	}
@@ -186,15 +186,15 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 	}()
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	j, tree, err := e.judgement(b, parent, produced)
+	j, tree, err := e.validationContext(b, parent, produced)
 	if err != nil {
 		return nil, layout, err
 	}
 	if err := chain.ValidateBlock(b, j); err != nil {
 		if j.Told {
-			return nil, layout, fmt.Errorf("%w: %w", ErrTold, err)
+			return nil, layout, fmt.Errorf("%w: %w", ErrPartialBody, err)
 		}
-		return nil, layout, fmt.Errorf("%w: %w", ErrPlain, err)
+		return nil, layout, fmt.Errorf("%w: %w", ErrGossipCheck, err)
 	}
 	if layout, err = e.epochs.ShardLayout(j.EpochID); err != nil {
 		return nil, layout, err
@@ -204,7 +204,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		return nil, layout, err
 	}
 	if i := missing(b, chunks, layout, holds); i >= 0 {
-		e.judged.add(b.Hash())
+		e.validBlocks.add(b.Hash())
 		return nil, layout, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
 	}
 	held := heldIDs(layout, holds)
@@ -230,16 +230,16 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 			if len(held) > 0 {
 				came = chunks[i]
 			}
-			if s.Chunk, err = followed(came, h, held); err != nil {
+			if s.Chunk, err = untrackedChunk(came, h, held); err != nil {
 				return nil, layout, fmt.Errorf("%w: shard %d of block %d: %w", ErrMissing, s.ID, b.Header.Height, err)
 			}
 			continue
 		}
 		s.Chunk = chunks[i]
-		if own := produced && e.made.has(s.Chunk.Hash); !own {
+		if own := produced && e.ownChunks.has(s.Chunk.Hash); !own {
 			prev := &inherited[i]
 			if err := e.validateChunk(s.Chunk, prev, layout); err != nil {
-				return nil, layout, differs(b, i, parent, s.Chunk, j.Assigned[i], err)
+				return nil, layout, chunkError(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
 			// What came beside the checked hashes is replaced: the header's signature and height are the block's, the receipts ours.
 			checked := *s.Chunk
@@ -250,28 +250,28 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 	gatherIncoming(entry, holds)
 	p = &BlockImport{entry: entry, parent: parent, prev: inherited, produced: produced, began: began}
 	p.patch, p.mocks = e.takePatch(entry.Hash)
-	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }); err != nil {
+	if err := e.makeJobs(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }); err != nil {
 		return nil, layout, err
 	}
 	asked := false
 	for i := range p.jobs {
-		p.jobs[i].prove = e.asks(j.EpochID, parent.Hash, p.jobs[i].ID)
+		p.jobs[i].prove = e.wantsProof(j.EpochID, parent.Hash, p.jobs[i].ID)
 		asked = asked || p.jobs[i].prove
 	}
-	e.proofs.asked.Store(asked)
-	e.hastenBlock(p)
+	e.proofs.wanted.Store(asked)
+	e.precompileBlock(p)
 	return p, layout, nil
 }
 
 // validateChunk compares a chunk with what the shard before it left here. What its body codes to is looked at once, by its witness or its block, whichever
 // comes first: a chunk's hash tells on what it is, and so with which receipts it was compared.
 func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
-	if e.sound.has(c.Hash) {
+	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
 	}
 	err := chain.ValidateChunk(c, prev.Extra, prev.Outgoing, layout, e.coding)
 	if err == nil {
-		e.sound.add(c.Hash)
+		e.validChunks.add(c.Hash)
 	}
 	return err
 }
@@ -280,19 +280,19 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 // What was found is noted in the entries, so that a long way to the final block is gone once and not for each block.
 func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
-	if e.parent != nil && final.Height < e.foldedAt.Height() { // it leads to where this child begins, and is no entry
-		final = ref(e.foldedAt)
+	if e.parent != nil && final.Height < e.flatHead.Height() { // it leads to where this child begins, and is no entry
+		final = ref(e.flatHead)
 	}
 	var path []*BlockNode
-	for at != nil && at.Height() > final.Height && at.above != final.Hash {
+	for at != nil && at.Height() > final.Height && at.descendsFrom != final.Hash {
 		path = append(path, at)
-		at = e.Adopted(at.Header().PrevHash)
+		at = e.Imported(at.Header().PrevHash)
 	}
-	if at == nil || at.Hash != final.Hash && at.above != final.Hash {
+	if at == nil || at.Hash != final.Hash && at.descendsFrom != final.Hash {
 		return false
 	}
 	for _, x := range path {
-		x.above = final.Hash
+		x.descendsFrom = final.Hash
 	}
 	return true
 }
@@ -309,7 +309,7 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *BlockNode) primi
 	case parent.Header().PrevHash:
 		return parent.Header().PrevHeight
 	}
-	if f := e.Adopted(h.LastFinalBlock); f != nil {
+	if f := e.Imported(h.LastFinalBlock); f != nil {
 		return f.Height()
 	}
 	return parent.finalHeight
@@ -351,7 +351,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
 	for at := parent; at.Height() > since; {
-		if at.light {
+		if at.evicted {
 			rec, err := e.store.Block(ref(at))
 			if err != nil {
 				return nil, err
@@ -377,7 +377,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 			}
 			out = append(out[:len(out):len(out)], more...)
 		}
-		prev := e.Adopted(at.Header().PrevHash)
+		prev := e.Imported(at.Header().PrevHash)
 		if prev == nil { // folded: the shard has missed many chunks
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {
@@ -405,17 +405,17 @@ func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Blo
 	return b
 }
 
-// common is what the parts of all shards in a block have in common, but for a sandbox's patch.
-type common struct {
+// blockInput is what the parts of all shards in a block have in common, but for a sandbox's patch.
+type blockInput struct {
 	input  apply.Input
 	update *apply.ValidatorUpdate // in the first block of an epoch, but for each shard's proposals
 	first  bool                   // of its epoch
 }
 
-// commonOf gathers it from a block and its parent, without any state. The caller holds epochMu.
-func (e *Engine) commonOf(entry, parent *BlockNode) (c common, err error) {
+// newBlockInput gathers it from a block and its parent, without any state. The caller holds epochMu.
+func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err error) {
 	h, m := entry.Header(), e.epochs
-	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: carried(e.o.Par)}
+	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: propagatePanics(e.o.Par)}
 	info, err := m.EpochInfo(h.EpochID)
 	if err != nil {
 		return c, err
@@ -448,9 +448,9 @@ func (e *Engine) commonOf(entry, parent *BlockNode) (c common, err error) {
 	return c, nil
 }
 
-// of is the input of one shard, whose state, transactions and receipts are yet to come. proposals are those of its new chunk's header, or of the
+// forShard is the input of one shard, whose state, transactions and receipts are yet to come. proposals are those of its new chunk's header, or of the
 // last new one's result.
-func (c *common) of(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
+func (c *blockInput) forShard(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
 	in := c.input
 	header := entry.Block.Body.Chunks[shard]
 	in.Block.ShardID, in.NewChunk, in.GasLimit = entry.Shards[shard].ID, fresh, header.GasLimit
@@ -464,11 +464,11 @@ func (c *common) of(entry *BlockNode, shard primitives.ShardIndex, fresh bool, p
 	return in
 }
 
-// prepare makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
+// makeJobs makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
 // holds epochMu.
-func (e *Engine) prepare(p *BlockImport, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
+func (e *Engine) makeJobs(p *BlockImport, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
 	entry, parent := p.entry, p.parent
-	c, err := e.commonOf(entry, parent)
+	c, err := e.newBlockInput(entry, parent)
 	if err != nil {
 		return err
 	}
@@ -481,7 +481,7 @@ func (e *Engine) prepare(p *BlockImport, prevChunks []*primitives.ChunkHeader, t
 		if job.Shard, job.ID = primitives.ShardIndex(i), s.ID; !prev.Held() {
 			continue
 		}
-		job.input = c.of(entry, job.Shard, s.Chunk != nil, prev.Extra.Proposals)
+		job.input = c.forShard(entry, job.Shard, s.Chunk != nil, prev.Extra.Proposals)
 		in := &job.input
 		in.Trie = trie(job.Shard)
 		if s.Chunk == nil {
@@ -496,8 +496,8 @@ func (e *Engine) prepare(p *BlockImport, prevChunks []*primitives.ChunkHeader, t
 		for k, tx := range s.Chunk.Transactions {
 			in.Transactions[k] = apply.Transaction{SignedTransaction: tx, Valid: e.ancestry.valid(parent, tx.BlockHash)}
 		}
-		if e.o.Spoil != nil {
-			e.o.Spoil(in)
+		if e.o.CorruptInput != nil {
+			e.o.CorruptInput(in)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*p
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Verify = signature.Remember(primitives.NewVerifier(8192).Verify).Verify })
+	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Verify = signature.NewCachedVerifier(primitives.NewVerifier(8192).Verify).Verify })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +143,10 @@ func TestWrongBlocks(t *testing.T) {
 		for salt := range 3 {
 			x := n.wrong(right, w.change, salt)
 			unvoted := errors.Is(w.want, chain.NotEnoughApprovals) || errors.Is(w.want, chain.InvalidApprovals)
-			if _, err := n.Precheck(x); errors.Is(err, chain.NotEnoughApprovals) != unvoted || err != nil && !errors.Is(err, ErrPlain) {
+			if _, err := n.Precheck(x); errors.Is(err, chain.NotEnoughApprovals) != unvoted || err != nil && !errors.Is(err, ErrGossipCheck) {
 				t.Errorf("%s: admitted: %v", w.name, err)
 			}
-			if _, err := n.BeginImport(x, chunks, false); !errors.Is(err, w.want) || VerdictOf(err) != Bad {
+			if _, err := n.BeginImport(x, chunks, false); !errors.Is(err, w.want) || VerdictOf(err) != VerdictInvalid {
 				t.Errorf("%s: %v, want %v", w.name, err, w.want)
 			}
 		}
@@ -175,8 +175,8 @@ func BenchmarkWrong(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				n.o.Verify = signature.Remember(primitives.NewVerifier(8192).Verify).Verify
-				n.judged = recent{}
+				n.o.Verify = signature.NewCachedVerifier(primitives.NewVerifier(8192).Verify).Verify
+				n.validBlocks = recentHashes{}
 				b.StartTimer()
 				if err := look(b, right); !errors.Is(err, ErrMissing) {
 					b.Fatal(err)
@@ -196,7 +196,7 @@ func BenchmarkWrong(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for _, x := range list {
-					if err := look(b, x); VerdictOf(err) != Bad {
+					if err := look(b, x); VerdictOf(err) != VerdictInvalid {
 						b.Fatal(err)
 					}
 				}

@@ -8,7 +8,7 @@ import (
 )
 
 // OutcomeMismatch is a new chunk whose header tells another outcome of what its shard did last than this node has, though validators with more than two thirds
-// of the stake that was drawn for the chunk have applied the same and signed what it tells. Either they are wrong, all of them, or this
+// forShard the stake that was drawn for the chunk have applied the same and signed what it tells. Either they are wrong, all of them, or this
 // node is: it is no fault of the sender's, and the node can't go on by itself.
 type OutcomeMismatch struct {
 	Block  primitives.Hash // in which the chunk is
@@ -24,9 +24,9 @@ func (d *OutcomeMismatch) Error() string {
 	return fmt.Sprintf("the chunk %v in block %d (%v), which more than two thirds of its validators endorse, tells another outcome than this node has: %v", d.Chunk, d.Height, d.Block, d.Err)
 }
 
-// differs judges a chunk that chain.ValidateChunk refuses. signed are the endorsements of those assigned; of a block of others they have been
+// chunkError judges a chunk that chain.ValidateChunk refuses. signed are the endorsements of those assigned; of a block of others they have been
 // checked.
-func differs(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chunk, assigned []chain.Assigned, err error) error {
+func chunkError(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chunk, assigned []chain.Assigned, err error) error {
 	signed := b.Body.ChunkEndorsements
 	if !chain.OfOutcome(err) || i >= len(signed) || len(signed[i]) != len(assigned) ||
 		!chain.EndorsedEnough(assigned, func(k int) bool { return signed[i][k] != "" }) {
@@ -35,9 +35,9 @@ func differs(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chunk,
 	return &OutcomeMismatch{Block: b.Hash(), Height: b.Header.Height, Chunk: c.Hash, Err: err, shard: primitives.ShardIndex(i), parent: parent}
 }
 
-// faultOf makes a Fault of a doubt: the input is that by which this node came to what differs, the last block's. It has none where the state before is
+// mismatchFailure makes a Fault of a doubt: the input is that by which this node came to what differs, the last block's. It has none where the state before is
 // not in memory any more. Release gives back what it holds.
-func (e *Engine) faultOf(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
+func (e *Engine) mismatchFailure(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {
 		if from, err := layout.Parent(id); err == nil {
@@ -45,12 +45,12 @@ func (e *Engine) faultOf(d *OutcomeMismatch, layout primitives.ShardLayout) *App
 		}
 	}
 	f := &ApplyFailure{Height: parent.Height(), Block: parent.Hash, Shard: id, Err: d}
-	before := e.Adopted(parent.Header().PrevHash)
-	if before == nil || before.light || !before.Acquire() {
+	before := e.Imported(parent.Header().PrevHash)
+	if before == nil || before.evicted || !before.Acquire() {
 		return f
 	}
-	job, err := e.jobAgain(parent, &State{BlockNode: before}, id)
-	if err != nil || job.idle() {
+	job, err := e.jobForReapply(parent, &State{BlockNode: before}, id)
+	if err != nil || job.notHeld() {
 		before.Release()
 		return f
 	}

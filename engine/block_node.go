@@ -36,16 +36,16 @@ type BlockNode struct {
 	Tree   *primitives.PartialMerkleTree
 	Shards []ShardState // by index
 
-	finalHeight primitives.Height // of Header.LastFinalBlock; genesis's while there is none
-	refs        atomic.Int64      // holders of the state roots; 0: they are gone
-	stored      atomic.Bool       // on disk, and readers may see it
-	above       primitives.Hash   // a final block that it is known to descend from; the writer's own
-	under       *BlockNode        // the same block before a shard came in, whose other states this one has by holding it; nil: none
-	light       bool              // no states, chunks or receipts: they are to be had of the store, see block_evict.go
+	finalHeight  primitives.Height // of Header.LastFinalBlock; genesis's while there is none
+	refs         atomic.Int64      // holders of the state roots; 0: they are gone
+	persisted    atomic.Bool       // on disk, and readers may see it
+	descendsFrom primitives.Hash   // a final block that it is known to descend from; the writer's own
+	replaces     *BlockNode        // the same block before a shard came in, whose other states this one has by holding it; nil: none
+	evicted      bool              // no states, chunks or receipts: they are to be had of the store, see block_evict.go
 
-	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
-	heirsMu sync.Mutex
-	heirs   *reshardChildren // nil: the next layout is the same, or nobody has asked yet
+	rules      atomic.Pointer[nextRules] // of its children; nil: nobody has asked yet
+	childrenMu sync.Mutex
+	children   *reshardChildren // nil: the next layout is the same, or nobody has asked yet
 }
 
 // ShardState is what a block left of one shard.
@@ -62,7 +62,7 @@ type ShardState struct {
 	// shard that had the chunk: this one, or the one that it came from.
 	OutgoingAt primitives.Hash
 	OutgoingOf primitives.ShardID
-	// Incoming are the receipts that this block's new chunks brought to the shard, in the order they are applied; none if it is not
+	// CatchupProgress are the receipts that this block's new chunks brought to the shard, in the order they are applied; none if it is not
 	// held.
 	Incoming []*primitives.Receipt
 
@@ -98,18 +98,18 @@ func (e *BlockNode) Release() {
 		return
 	}
 	for i := range e.Shards {
-		if r := e.Shards[i].root; r != nil && (e.under == nil || e.under.Shards[i].root == nil) {
+		if r := e.Shards[i].root; r != nil && (e.replaces == nil || e.replaces.Shards[i].root == nil) {
 			r.Release()
 		}
 	}
-	e.heirsMu.Lock()
-	defer e.heirsMu.Unlock()
-	if e.heirs != nil {
-		e.heirs.release(e)
-		e.heirs = nil
+	e.childrenMu.Lock()
+	defer e.childrenMu.Unlock()
+	if e.children != nil {
+		e.children.release(e)
+		e.children = nil
 	}
-	if e.under != nil {
-		e.under.Release()
+	if e.replaces != nil {
+		e.replaces.Release()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type epochStore struct{ e *Engine }
 
 func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err error) {
-	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+	s.e.pipeline.epochChanges(func(c *epoch.Changes) bool {
 		if c.BlockInfo.Hash == hash {
 			b = c.BlockInfo
 		}
@@ -27,7 +27,7 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	}
 	rec, err := s.e.store.BlockByHash(hash)
 	if errors.Is(err, storage.ErrNotFound) {
-		return s.arrivedInfo(hash)
+		return s.bootstrapInfo(hash)
 	}
 	if err != nil {
 		return nil, absent(err)
@@ -40,9 +40,9 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// arrivedInfo is what the proof with which the folder began says of a block that is not here.
-func (s epochStore) arrivedInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
-	raw, err := storage.Misc.Get(s.e.store.Reader(), arrivedFirst)
+// bootstrapInfo is what the proof with which the folder began says of a block that is not here.
+func (s epochStore) bootstrapInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
+	raw, err := storage.Misc.Get(s.e.store.Reader(), bootstrapFirst)
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -54,7 +54,7 @@ func (s epochStore) arrivedInfo(hash primitives.Hash) (*epoch.BlockInfo, error) 
 }
 
 func (s epochStore) EpochInfo(id primitives.EpochID) (info *epoch.EpochInfo, err error) {
-	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+	s.e.pipeline.epochChanges(func(c *epoch.Changes) bool {
 		if c.BlockInfo.Hash == id {
 			info = c.NextNextEpoch
 		}
@@ -72,7 +72,7 @@ func (s epochStore) EpochInfo(id primitives.EpochID) (info *epoch.EpochInfo, err
 }
 
 func (s epochStore) EpochStart(id primitives.EpochID) (at primitives.Height, found bool, err error) {
-	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+	s.e.pipeline.epochChanges(func(c *epoch.Changes) bool {
 		if c.EpochStart && c.BlockInfo.EpochID == id {
 			at, found = c.BlockInfo.Height, true
 		}
@@ -89,7 +89,7 @@ func (s epochStore) EpochStart(id primitives.EpochID) (at primitives.Height, fou
 }
 
 func (s epochStore) EpochSummary(id primitives.EpochID) (sum *epoch.EpochSummary, err error) {
-	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+	s.e.pipeline.epochChanges(func(c *epoch.Changes) bool {
 		if c.BlockInfo.EpochID == id {
 			sum = c.Summary
 		}
@@ -162,26 +162,26 @@ func (e *encodings) copy(b []byte) []byte {
 	return e.slab[from:len(e.slab):len(e.slab)]
 }
 
-// stored gathers a block's parts that do not depend on its parent.
-func stored(entry *BlockNode, c *epoch.Changes) *storage.Block {
+// onPersisted gathers a block's parts that do not depend on its parent.
+func encodeBlock(entry *BlockNode, c *epoch.Changes) *storage.Block {
 	h := entry.Header()
 	var whole encodings
 	b := &storage.Block{
 		Ref: ref(entry), Timestamp: h.Timestamp, Ordinal: entry.Tree.Size() + 1, Epoch: h.EpochID,
 		Header: whole.of(h), Body: whole.of(&entry.Block.Body), Info: whole.of(c.BlockInfo),
-		MerkleTree: whole.of(entry.Tree), Puts: new(storage.Batch), Shards: storedShards(entry.Shards),
+		MerkleTree: whole.of(entry.Tree), Puts: new(storage.Batch), Shards: encodeShards(entry.Shards),
 	}
 	epochPuts(b.Puts, c)
 	return b
 }
 
-// storedShards gathers of shards what does not depend on the block's parent.
-func storedShards(shards []ShardState) []storage.Shard {
+// encodeShards gathers of shards what does not depend on the block's parent.
+func encodeShards(shards []ShardState) []storage.Shard {
 	out := make([]storage.Shard, len(shards))
 	for i := range shards {
 		s := &shards[i]
 		if !s.Held() {
-			out[i] = storedFollowed(s)
+			out[i] = encodeUntracked(s)
 			continue
 		}
 		out[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: appendOrigin(nil, s)}
@@ -231,7 +231,7 @@ func (s *ShardState) readOrigin(raw []byte) error {
 
 // storeGenesis imports the first block with its states.
 func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *GenesisState, rows []frontierRows) error {
-	b := stored(entry, c)
+	b := encodeBlock(entry, c)
 	b.Head = true
 	frontier := func(yield func(storage.FrontierChange) bool) {
 		for i := range rows {
@@ -256,11 +256,11 @@ func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *Genesis
 }
 
 // storeBlocks stores adopted blocks with one sync. The first n of them are stored; an error is that of the next.
-func (e *Engine) storeBlocks(list []*upcoming) (n int, err error) {
+func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	blocks := make([]*storage.Block, 0, len(list))
 	var bad error
 	for _, u := range list {
-		b, err := e.storedBlock(u)
+		b, err := e.encodeImported(u)
 		if err != nil {
 			bad = err
 			break
@@ -273,8 +273,8 @@ func (e *Engine) storeBlocks(list []*upcoming) (n int, err error) {
 		}
 	}
 	for _, u := range list[:n] {
-		for i := range u.pending.entry.Shards {
-			if r := u.pending.entry.Shards[i].Result; r != nil {
+		for i := range u.imp.entry.Shards {
+			if r := u.imp.entry.Shards[i].Result; r != nil {
 				r.Olds = nil // nobody asks for them later
 			}
 		}
@@ -282,14 +282,14 @@ func (e *Engine) storeBlocks(list []*upcoming) (n int, err error) {
 	return n, bad
 }
 
-// storedBlock gathers what is stored of an adopted block.
-func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
-	entry, parent := u.pending.entry, u.pending.parent
-	b := stored(entry, &u.changes)
+// encodeImported gathers what is stored of an adopted block.
+func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
+	entry, parent := u.imp.entry, u.imp.parent
+	b := encodeBlock(entry, &u.changes)
 	b.Splits = splits(parent.Layout, entry.Layout)
 	b.Prev, b.Head = ref(parent), u.accepted.IsHead
 	var err error
-	if b.Patch, err = appendPatch(u.pending.patch, u.pending.mocks); err != nil {
+	if b.Patch, err = appendPatch(u.imp.patch, u.imp.mocks); err != nil {
 		return nil, err
 	}
 	if b.Patch != nil {
@@ -302,7 +302,7 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 		if !entry.Shards[i].Held() {
 			continue
 		}
-		if err := storedResult(&b.Shards[i], &entry.Shards[i], &u.pending.prev[i], e, entry.Height()); err != nil {
+		if err := encodeResult(&b.Shards[i], &entry.Shards[i], &u.imp.prev[i], e, entry.Height()); err != nil {
 			return nil, err
 		}
 	}
@@ -315,8 +315,8 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 	return b, nil
 }
 
-// storedResult adds what applying a shard gave.
-func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height primitives.Height) error {
+// encodeResult adds what applying a shard gave.
+func encodeResult(out *storage.Shard, s, prev *ShardState, e *Engine, height primitives.Height) error {
 	r := s.Result
 	var buf encodings
 	out.Outcomes = make([]storage.Outcome, len(r.Outcomes))
@@ -336,7 +336,7 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 		*to = append(*to, storage.Receipt{ID: x.ID, Value: buf.of(x)})
 	}
 	var err error
-	if out.Origins, err = storedOrigins(r, prev); err != nil {
+	if out.Origins, err = encodeOrigins(r, prev); err != nil {
 		return err
 	}
 	out.Changes = make([]storage.Change, len(r.Changes))
@@ -352,7 +352,7 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 	if out.Chunk == nil {
 		return nil
 	}
-	at := e.Adopted(prev.OutgoingAt)
+	at := e.Imported(prev.OutgoingAt)
 	if at != nil && height-at.Height() <= storage.ReceiptsReach && prev.OutgoingOf == s.ID {
 		if len(prev.Outgoing) > 0 {
 			out.Chunk.ReceiptsOf = []storage.BlockRef{ref(at)}
@@ -365,9 +365,9 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 	return nil
 }
 
-// storedOrigins gathers what made those receipts of a chunk that would not be found by its outcomes. Of a resume that is the yield, which the
+// encodeOrigins gathers what made those receipts of a chunk that would not be found by its outcomes. Of a resume that is the yield, which the
 // state before the chunk has.
-func storedOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) {
+func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) {
 	var out []storage.Origin
 	for _, o := range r.Origins {
 		out = append(out, storage.Origin(o))

@@ -24,13 +24,13 @@ type Prechecked struct {
 // An error is about this copy alone and not to be remembered: what a hash covers may come again with the right signature and body.
 func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	h := b.Header
-	if e.Adopted(b.Hash()) != nil {
+	if e.Imported(b.Hash()) != nil {
 		return a, ErrKnown
 	}
 	if h.Height <= e.TipFinal().Height {
 		return a, ErrOld
 	}
-	parent := e.Adopted(h.PrevHash)
+	parent := e.Imported(h.PrevHash)
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	id, m := h.EpochID, e.epochs
@@ -39,14 +39,14 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 		return a, ErrOld
 	case parent == nil:
 		a.Standing = blockpool.Orphan
-		known, err := e.underWay(id)
+		known, err := e.isCurrentEpoch(id)
 		if err != nil {
 			return Prechecked{}, err
 		}
 		if !known {
-			e.leading.mu.Lock()
-			defer e.leading.mu.Unlock()
-			if m, err = e.leadingEpoch(id); err != nil || m == nil {
+			e.headerChain.mu.Lock()
+			defer e.headerChain.mu.Unlock()
+			if m, err = e.headerEpochs(id); err != nil || m == nil {
 				return Prechecked{Standing: blockpool.Stranger}, err
 			}
 		}
@@ -74,7 +74,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 		return a, err
 	}
 	a.Producer = v.AccountID
-	if e.o.Told {
+	if e.o.PartialBodies {
 		return a, chain.ValidateView(b, v.PublicKey, layout.NumShards(), e.verify)
 	}
 	var voters []chain.Approver
@@ -87,7 +87,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 		return a, err
 	}
 	if err := chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), voters, e.verify); errors.Is(err, chain.NotEnoughApprovals) {
-		return a, fmt.Errorf("%w: %w", ErrPlain, err)
+		return a, fmt.Errorf("%w: %w", ErrGossipCheck, err)
 	} else if err != nil {
 		return a, err
 	}
@@ -98,7 +98,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 // would need; what is wrong about that is seen when the block is judged.
 func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
-		if parent = e.Tip(); !layout.Equal(parent.Layout) && !descends(layout, parent.Layout) {
+		if parent = e.Tip(); !layout.Equal(parent.Layout) && !layoutDescends(layout, parent.Layout) {
 			holds := make([]bool, layout.NumShards())
 			for i, id := range layout.ShardIDs() {
 				holds[i] = e.tracks(layout, id)
@@ -113,8 +113,8 @@ func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]bloc
 	return needsOf(layout, holds), nil
 }
 
-// descends tells whether each shard of a layout is one of another, or comes of one of those.
-func descends(layout, from primitives.ShardLayout) bool {
+// layoutDescends tells whether each shard of a layout is one of another, or comes of one of those.
+func layoutDescends(layout, from primitives.ShardLayout) bool {
 	for _, id := range layout.ShardIDs() {
 		if parent, err := layout.Parent(id); err != nil || !from.Has(parent) {
 			return false
@@ -133,9 +133,9 @@ func needsOf(layout primitives.ShardLayout, holds []bool) []blockpool.Need {
 	return out
 }
 
-// underWay tells whether an epoch is that of the final block, of the tip, of its child, or the one that follows. An older one's
+// isCurrentEpoch tells whether an epoch is that of the final block, of the tip, of its child, or the one that follows. An older one's
 // validators have nothing to say any more. The caller holds epochMu.
-func (e *Engine) underWay(id primitives.EpochID) (bool, error) {
+func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	tip := e.Tip()
 	child, err := e.epochs.EpochIDFromPrev(tip.Hash)
 	if err != nil {
@@ -146,7 +146,7 @@ func (e *Engine) underWay(id primitives.EpochID) (bool, error) {
 		return false, err
 	}
 	known := id == tip.Header().EpochID || id == child || id == next
-	if f := e.Adopted(e.TipFinal().Hash); f != nil {
+	if f := e.Imported(e.TipFinal().Hash); f != nil {
 		known = known || id == f.Header().EpochID
 	}
 	if !known {
@@ -163,7 +163,7 @@ func (e *Engine) underWay(id primitives.EpochID) (bool, error) {
 // is part of the chain.
 func (e *Engine) PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
 	h := &c.Header
-	parent := e.Adopted(h.PrevBlockHash)
+	parent := e.Imported(h.PrevBlockHash)
 	if parent == nil || h.HeightCreated != parent.Height()+1 || h.ChunkHash() != c.Hash {
 		return false, need, nil
 	}

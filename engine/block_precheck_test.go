@@ -50,7 +50,7 @@ func TestAdmit(t *testing.T) {
 		if !errors.Is(err, wantErr) || err == nil && standing != want {
 			t.Errorf("%s: standing %d, %v; want %d, %v", name, standing, err, want, wantErr)
 		}
-		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != blockpool.Stranger && producer != by.AccountID && maker.Adopted(b.Header.PrevHash) != nil {
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != blockpool.Stranger && producer != by.AccountID && maker.Imported(b.Header.PrevHash) != nil {
 			t.Errorf("%s: producer %q, want %q", name, producer, by.AccountID)
 		}
 	}
@@ -111,7 +111,7 @@ func TestLateBodies(t *testing.T) {
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	before := n.state()
 	for _, given := range [][]*primitives.Chunk{nil, chunks[:1], {chunks[1], chunks[0]}} {
-		if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != Waits {
+		if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != VerdictWaiting {
 			t.Errorf("with %d bodies: %v", len(given), err)
 		}
 	}
@@ -140,13 +140,13 @@ func TestOthersChunks(t *testing.T) {
 	b, chunks := maker.make(maker.Head().Hash, 1, false)
 	wrong := *chunks[0]
 	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 1)}
-	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, true); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
+	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, true); !errors.Is(err, ErrChunk) || VerdictOf(err) != VerdictInvalid {
 		t.Errorf("another's chunk with other transactions: %v", err)
 	}
 	for _, tt := range []struct {
 		n    *node
 		want Verdict
-	}{{n, Bad}, {maker, Own}} {
+	}{{n, VerdictInvalid}, {maker, VerdictLocalFault}} {
 		p, err := tt.n.BeginImport(b, chunks, true)
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +191,7 @@ func TestDoubt(t *testing.T) {
 		_, err := n.BeginImport(b, chunks, false)
 		var f *ApplyFailure
 		var d *OutcomeMismatch
-		if VerdictOf(err) != Own || !errors.As(err, &f) || !errors.As(err, &d) || errors.Is(err, ErrChunk) {
+		if VerdictOf(err) != VerdictLocalFault || !errors.As(err, &f) || !errors.As(err, &d) || errors.Is(err, ErrChunk) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if f.Block != n.Head().Hash || f.Shard != head.Shards[0].ID || d.Block != b.Hash() || d.Chunk != chunks[0].Hash || !f.HasInput() {
@@ -214,14 +214,14 @@ func TestDoubt(t *testing.T) {
 		few.Header.BlockBodyHash = few.Body.Hash()
 		few.Header.Init()
 		chain.SignBlock(few, n.producer(head.Hash, few.Header.Height))
-		if _, err := n.BeginImport(few, chunks, false); VerdictOf(err) != Bad || errors.As(err, new(*OutcomeMismatch)) {
+		if _, err := n.BeginImport(few, chunks, false); VerdictOf(err) != VerdictInvalid || errors.As(err, new(*OutcomeMismatch)) {
 			t.Errorf("%s, endorsed by nobody: %v", name, err)
 		}
 	}
 	b, chunks := maker.make(head.Hash, head.Height()+1, false)
 	wrong := *chunks[0]
 	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 77)}
-	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, false); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
+	if _, err := n.BeginImport(b, []*primitives.Chunk{&wrong, chunks[1]}, false); !errors.Is(err, ErrChunk) || VerdictOf(err) != VerdictInvalid {
 		t.Errorf("another body: %v", err)
 	}
 	n.accept(b, chunks)
@@ -233,9 +233,9 @@ func TestVerdicts(t *testing.T) {
 		err  error
 		want Verdict
 	}{
-		{ErrKnown, Overtaken}, {ErrOld, Overtaken}, {ErrOrphan, Waits}, {ErrMissing, Waits}, {chain.InvalidBlockFutureTime, Early},
-		{chain.InvalidBlockHeight, Early}, {chain.NotEnoughApprovals, Bad}, {fmt.Errorf("%w: x", ErrChunk), Bad}, {&ApplyFailure{bad: true}, Bad},
-		{&ApplyFailure{Err: storage.ErrDamaged}, Own}, {ErrReshard, Own}, {storage.ErrFull, Own}, {errors.New("anything"), Own}, {nil, Own},
+		{ErrKnown, VerdictStale}, {ErrOld, VerdictStale}, {ErrOrphan, VerdictWaiting}, {ErrMissing, VerdictWaiting}, {chain.InvalidBlockFutureTime, VerdictEarly},
+		{chain.InvalidBlockHeight, VerdictEarly}, {chain.NotEnoughApprovals, VerdictInvalid}, {fmt.Errorf("%w: x", ErrChunk), VerdictInvalid}, {&ApplyFailure{bad: true}, VerdictInvalid},
+		{&ApplyFailure{Err: storage.ErrDamaged}, VerdictLocalFault}, {ErrReshard, VerdictLocalFault}, {storage.ErrFull, VerdictLocalFault}, {errors.New("anything"), VerdictLocalFault}, {nil, VerdictLocalFault},
 	} {
 		if tt.err != nil {
 			tt.err = fmt.Errorf("wrapped: %w", tt.err)
@@ -259,8 +259,8 @@ func TestDescends(t *testing.T) {
 	if !n.descendsFromFinal(a) || !n.descendsFromFinal(fork) || final.Hash != n.Genesis().Hash {
 		t.Fatal("a block does not descend from the genesis")
 	}
-	for x := a; x.Hash != final.Hash; x = n.Adopted(x.Header().PrevHash) {
-		if x.above != final.Hash {
+	for x := a; x.Hash != final.Hash; x = n.Imported(x.Header().PrevHash) {
+		if x.descendsFrom != final.Hash {
 			t.Fatalf("block %d is not noted", x.Height())
 		}
 	}

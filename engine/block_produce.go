@@ -17,12 +17,12 @@ func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, t
 
 // NewCodedChunk is NewChunk for who spreads it: with its coded body, and what proves its receipts.
 func (e *Engine) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
-	p := e.Adopted(parent)
+	p := e.Imported(parent)
 	if p == nil || !p.Acquire() {
 		return nil, nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
 	}
 	defer p.Release()
-	next, err := e.rulesBehind(p)
+	next, err := e.rulesAfter(p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,8 +44,8 @@ func (e *Engine) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInd
 		Transactions: txs, Layout: layout, Coding: e.coding,
 	}, key)
 	if err == nil {
-		e.made.add(c.Hash)
-		e.sound.add(c.Hash)
+		e.ownChunks.add(c.Hash)
+		e.validChunks.add(c.Hash)
 	}
 	return c, coded, err
 }
@@ -65,7 +65,7 @@ type Proposal struct {
 
 // NewBlock makes and signs a block.
 func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Block, error) {
-	parent := e.Adopted(p.Parent)
+	parent := e.Imported(p.Parent)
 	if parent == nil {
 		return nil, fmt.Errorf("%w: %v", ErrOrphan, p.Parent)
 	}
@@ -97,11 +97,11 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		h.HeightIncluded = p.Height
 		headers[i], endorsements[i] = &h, p.Endorsements[i]
 	}
-	facts, _, err := e.facts(parent, p.Height, headers)
+	facts, _, err := e.blockFacts(parent, p.Height, headers)
 	if err != nil {
 		return nil, err
 	}
-	value, proof, err := e.prove(parent.Header().RandomValue, key)
+	value, proof, err := e.proveVRF(parent.Header().RandomValue, key)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, fmt.Errorf("engine: a patch with block %d, which misses a chunk", p.Height)
 	}
 	if len(p.Patch) > 0 || p.Mocks.Any() {
-		e.patch = patchOf{b.Hash(), p.Patch, p.Mocks}
+		e.patch = pendingPatch{b.Hash(), p.Patch, p.Mocks}
 	}
-	e.foretell(b, key)
+	e.precomputeVRF(b, key)
 	return b, nil
 }

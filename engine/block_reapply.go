@@ -17,7 +17,7 @@ import (
 // as it was, but for the state root, the recorded size and a proposal to split where the state is older than the tries in
 // memory. ErrUnknown; storage.ErrGone if the state was collected; the context's error if that ends before. Safe from any goroutine.
 func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
-	entry, parent, err := e.blockAgain(ctx.Err, block)
+	entry, parent, err := e.blockForReapply(ctx.Err, block)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primi
 	if !entry.Shards[shard].Held() {
 		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, entry.Shards[shard].ID)
 	}
-	job, err := e.jobAgain(entry, parent, entry.Shards[shard].ID)
+	job, err := e.jobForReapply(entry, parent, entry.Shards[shard].ID)
 	if err != nil {
 		return nil, fmt.Errorf("engine: block %d again: %w", entry.Height(), err)
 	}
@@ -43,8 +43,8 @@ func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primi
 	return r, nil
 }
 
-// blockAgain returns a block that is to be applied again, and the states before it, which the caller releases. ask is that of StateUntil.
-func (e *Engine) blockAgain(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
+// blockForReapply returns a block that is to be applied again, and the states before it, which the caller releases. ask is that of StateUntil.
+func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {
 		return nil, nil, err
@@ -53,15 +53,15 @@ func (e *Engine) blockAgain(ask func() error, block primitives.Hash) (*BlockNode
 	return entry, parent, err
 }
 
-// before is what a block left to the next one, by the next one's shards.
-type before struct {
+// parentStates is what a block left to the next one, by the next one's shards.
+type parentStates struct {
 	shards []ShardState
 	chunks []*primitives.ChunkHeader
 	tries  []state.Trie
 }
 
-func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before, err error) {
-	if parent.past == nil {
+func (e *Engine) parentStates(parent *State, layout primitives.ShardLayout) (b parentStates, err error) {
+	if parent.historical == nil {
 		if b.shards, err = e.inherited(parent.BlockNode, layout); err != nil {
 			return b, err
 		}
@@ -78,50 +78,50 @@ func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before,
 			return b, err
 		}
 		b.chunks = append(b.chunks, parent.Block.Body.Chunks[k])
-		if !parent.Shards[k].Held() || parent.past == nil && !b.shards[i].Held() {
-			if parent.past != nil {
+		if !parent.Shards[k].Held() || parent.historical == nil && !b.shards[i].Held() {
+			if parent.historical != nil {
 				b.shards = append(b.shards, ShardState{ID: id})
 			}
 			b.tries = append(b.tries, unheldTrie{id})
 			continue
 		}
-		if parent.past == nil {
+		if parent.historical == nil {
 			b.tries = append(b.tries, rooted(b.shards[i].root))
 			continue
 		}
 		b.shards = append(b.shards, ShardState{ID: id, Extra: parent.Shards[k].Extra})
-		t := parent.past[k]
+		t := parent.historical[k]
 		if from != id {
-			keep, err := kept(layout, from, id)
+			keep, err := childIntervals(layout, from, id)
 			if err != nil {
 				return b, err
 			}
-			t = &pastTrie{base: heirValues{storedValues{e, ref(parent.BlockNode), from, accounts(layout, primitives.ShardIndex(i)), parent.ask}, keep}}
+			t = &historicalTrie{base: childValues{storedValues{e, ref(parent.BlockNode), from, accounts(layout, primitives.ShardIndex(i)), parent.ask}, keep}}
 		}
 		b.tries = append(b.tries, t)
 	}
 	return b, nil
 }
 
-// heirValues are what a new shard keeps of the values of the one that it came from.
-type heirValues struct {
+// childValues are what a new shard keeps of the values of the one that it came from.
+type childValues struct {
 	storedValues
 	keep []trie.Interval
 }
 
-func (h heirValues) has(key []byte) bool {
+func (h childValues) has(key []byte) bool {
 	return slices.ContainsFunc(h.keep, func(i trie.Interval) bool {
 		return bytes.Compare(i.From, key) <= 0 && bytes.Compare(key, i.To) < 0
 	})
 }
 
-func (h heirValues) get(key []byte) ([]byte, error) {
+func (h childValues) get(key []byte) ([]byte, error) {
 	if !h.has(key) {
 		return nil, nil
 	}
 	return h.storedValues.get(key)
 }
 
-func (h heirValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+func (h childValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	return h.storedValues.scan(from, to, func(key, value []byte) bool { return !h.has(key) || yield(key, value) })
 }

@@ -5,14 +5,14 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// rules are what the children of a block go by. They differ from the block's own where an epoch ends.
-type rules struct {
+// nextRules are what the children of a block go by. They differ from the block's own where an epoch ends.
+type nextRules struct {
 	layout primitives.ShardLayout
 	config *parameters.RuntimeConfig
 }
 
-// rulesBehind returns the rules of a block's children. Safe from any goroutine that does not hold epochMu.
-func (e *Engine) rulesBehind(parent *BlockNode) (*rules, error) {
+// rulesAfter returns the rules of a block's children. Safe from any goroutine that does not hold epochMu.
+func (e *Engine) rulesAfter(parent *BlockNode) (*nextRules, error) {
 	if r := parent.rules.Load(); r != nil {
 		return r, nil
 	}
@@ -22,7 +22,7 @@ func (e *Engine) rulesBehind(parent *BlockNode) (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := new(rules)
+	r := new(nextRules)
 	if r.layout, err = e.epochs.ShardLayout(id); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func TestSound(t *testing.T) {
 		for h := primitives.Height(1); h <= maker.Head().Height(); h++ {
 			at := maker.Head()
 			for at.Height() > h {
-				at = maker.Adopted(at.Header().PrevHash)
+				at = maker.Imported(at.Header().PrevHash)
 			}
 			chunks := make([]*primitives.Chunk, len(at.Shards))
 			for i := range at.Shards {
@@ -58,7 +58,7 @@ func TestSound(t *testing.T) {
 					n = fresh()
 					parent := n.Head()
 					shown := &primitives.Chunk{Hash: body.Hash, Header: body.Header, ChunkBody: primitives.ChunkBody{Transactions: body.Transactions}}
-					if err := n.validateChunk(shown, &parent.Shards[0], parent.Layout); err != nil || !n.sound.has(body.Hash) {
+					if err := n.validateChunk(shown, &parent.Shards[0], parent.Layout); err != nil || !n.validChunks.has(body.Hash) {
 						t.Fatal(err)
 					}
 				}
@@ -101,7 +101,7 @@ func TestSound(t *testing.T) {
 		lie(&body.Header)
 		body.Hash = body.Header.ChunkHash() // and what came with the true one is still said to be whole
 		for range 2 {
-			if err := n.validateChunk(&body, &parent.Shards[0], parent.Layout); err == nil || n.sound.has(body.Hash) {
+			if err := n.validateChunk(&body, &parent.Shards[0], parent.Layout); err == nil || n.validChunks.has(body.Hash) {
 				t.Errorf("a header that lies: %v", err)
 			}
 		}

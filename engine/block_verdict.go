@@ -7,22 +7,22 @@ import (
 	"github.com/troupe-chain/troupe/chain/headerchain"
 )
 
-// ErrTold says that a copy of a block that came without its body is wrong. Its hash does not cover all of such a copy, so another may be right.
-var ErrTold = errors.New("engine: a copy that was told is wrong")
+// ErrPartialBody says that a copy of a block that came without its body is wrong. Its hash does not cover all of such a copy, so another may be right.
+var ErrPartialBody = errors.New("engine: a copy that was told is wrong")
 
-// ErrPlain says that a block is wrong in what Vet looks at: who has its parent need not execute it to see that, and no neard hands it on.
-var ErrPlain = errors.New("engine: wrong by itself")
+// ErrGossipCheck says that a block is wrong in what Vet looks at: who has its parent need not execute it to see that, and no neard hands it on.
+var ErrGossipCheck = errors.New("engine: wrong by itself")
 
 // Verdict is what an error of Begin or Adopt means for the block, whoever made it.
 type Verdict byte
 
 // The verdicts. What is not known to be the block's fault is this node's: its disk, its state, its code.
 const (
-	Own       Verdict = iota // this node's fault: it cannot go on
-	Bad                      // the block is bad, whoever judges it and whenever
-	Early                    // it is ahead of the clock or of the tip, or its copy alone is wrong: it may be right later
-	Waits                    // its parent or bodies of its chunks are missing
-	Overtaken                // it is known, or does not descend from the final block any more: nobody's fault
+	VerdictLocalFault Verdict = iota // this node's fault: it cannot go on
+	VerdictInvalid                   // the block is bad, whoever judges it and whenever
+	VerdictEarly                     // it is ahead of the clock or of the tip, or its copy alone is wrong: it may be right later
+	VerdictWaiting                   // its parent or bodies of its chunks are missing
+	VerdictStale                     // it is known, or does not descend from the final block any more: nobody's fault
 )
 
 // VerdictOf tells what an error of Begin, Adopt, CheckWitness, AddHeaders or JumpHeaders means. Those of Admit are about a copy and never Bad.
@@ -30,13 +30,13 @@ func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {
 	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld), errors.Is(err, headerchain.ErrKnown), errors.Is(err, headerchain.ErrOld), errors.Is(err, headerchain.ErrTwin):
-		return Overtaken
+		return VerdictStale
 	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode), errors.Is(err, headerchain.ErrOrphan):
-		return Waits
-	case errors.Is(err, ErrTold), errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, headerchain.ErrFull):
-		return Early
+		return VerdictWaiting
+	case errors.Is(err, ErrPartialBody), errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, headerchain.ErrFull):
+		return VerdictEarly
 	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.Is(err, headerchain.ErrProof), errors.As(err, &invalid):
-		return Bad
+		return VerdictInvalid
 	}
-	return Own
+	return VerdictLocalFault
 }

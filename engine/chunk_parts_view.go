@@ -28,7 +28,7 @@ func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialCh
 
 // Epoch is that of the block behind prev; known is false if prev is not part of the chain. The epochs know of a block before it is one of the chain's.
 func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
-	if d.e.Adopted(prev) == nil {
+	if d.e.Imported(prev) == nil {
 		if _, err := d.e.record(prev); err != nil {
 			return id, false
 		}
@@ -42,7 +42,7 @@ func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, know
 
 // Height is that of a block that is part of the chain.
 func (d ChunkPartsView) Height(hash primitives.Hash) (h primitives.Height, known bool) {
-	if at := d.e.Adopted(hash); at != nil {
+	if at := d.e.Imported(hash); at != nil {
 		return at.Height(), true
 	}
 	at, err := d.e.Ref(hash)
@@ -116,14 +116,14 @@ func (d ChunkPartsView) Cares(account primitives.AccountID, prev primitives.Hash
 
 // Holds tells whether this node holds a shard behind prev. ErrUnknown: prev is not part of the chain.
 func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
-	parent := d.e.Adopted(prev)
+	parent := d.e.Imported(prev)
 	if parent == nil {
 		var err error
 		if parent, err = d.e.Block(prev); err != nil {
 			return false, err
 		}
 	}
-	next, err := d.e.rulesBehind(parent)
+	next, err := d.e.rulesAfter(parent)
 	if err != nil {
 		return false, err
 	}

@@ -42,19 +42,19 @@ type Options struct {
 	Assigned []primitives.AccountID
 	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
 	Snapshots bool
-	// PointEpochs is for how many epochs without a sync block what belongs to the newest one stays, at the most; 0: DefaultPointEpochs.
-	PointEpochs int
+	// SyncPointEpochs is for how many epochs without a sync block what belongs to the newest one stays, at the most; 0: DefaultSyncPointEpochs.
+	SyncPointEpochs int
 	// Warn is told what the engine goes on without, by any goroutine: ErrFarBehind, ErrNoPoint. nil: nobody hears it.
 	Warn func(error)
-	// Mains is how many results of main transitions of witnesses are kept for each shard; 0: DefaultMains, negative: none, as only tests want it.
-	Mains int
-	// Look: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
-	Look bool
-	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
-	Proofs int64
-	// ProofsOf is whose witnesses they are for: kept is what proves the chunks of shards of which that account makes chunks in the epoch or
+	// MainResults is how many results of main transitions of witnesses are kept for each shard; 0: DefaultMainResults, negative: none, as only tests want it.
+	MainResults int
+	// Inspect: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
+	Inspect bool
+	// ProofBytes is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
+	ProofBytes int64
+	// ProofsFor is whose witnesses they are for: kept is what proves the chunks of shards of which that account makes chunks in the epoch or
 	// the next, if there are others to check them. Empty: every chunk.
-	ProofsOf primitives.AccountID
+	ProofsFor primitives.AccountID
 	// StateBytes is what the nodes of all tries may take in memory, about; 0: no bound.
 	StateBytes uint64
 	// Tries are how the forests are made, but for their sources. Tests make them small.
@@ -62,14 +62,14 @@ type Options struct {
 	// GapBlocks is how many blocks above the one that it refers to a transaction with a strict nonce waits for those before it;
 	// 0: DefaultGapBlocks.
 	GapBlocks primitives.Height
-	// WarmBlocks are how many of the newest blocks have all they did in memory where finality stands still; 0: maxUnfolded.
-	WarmBlocks int
-	// Spoil changes what a new chunk is applied to, so that the simulator sees its checks find that; nil: nobody does.
-	Spoil func(*apply.Input)
+	// ResidentBlocks are how many of the newest blocks have all they did in memory where finality stands still; 0: maxAboveFlatHead.
+	ResidentBlocks int
+	// CorruptInput changes what a new chunk is applied to, so that the simulator sees its checks find that; nil: nobody does.
+	CorruptInput func(*apply.Input)
 	// RemoteState is the chain that this one is a fork of; nil: it is none.
 	Base RemoteState
-	// Told: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateView).
-	Told bool
+	// PartialBodies: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateView).
+	PartialBodies bool
 	// Now is the clock by which blocks and headers of peers may be from too far in the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
@@ -94,32 +94,32 @@ type Engine struct {
 	mu      sync.RWMutex // entries
 	entries map[primitives.Hash]*BlockNode
 
-	ancestry  ancestry
-	foldedAt  *BlockNode // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
-	folding   *folding
-	foldRest  atomic.Pointer[func() time.Duration] // how long one may wait; nil: not at all
-	warm      []*BlockNode                         // that are not light, as they came, and some that are gone
-	trimmedAt primitives.Height                    // the last block whose tries were made smaller
-	evicted   atomic.Uint64                        // bytes that have left
-	haste     precompiler                          // code that is compiled ahead
-	oracle    *vrfCache                            // its parent's, if it has one
-	patch     patchOf                              // for the block that was made last
-	mocks     atomic.Pointer[primitives.Mocks]     // what contracts are told that are called beside the chain; nil: the truth
-	made      recent                               // chunks: they need not be checked when a block of this engine has them
-	sound     recent                               // chunks whose bodies code to their headers, with the receipts that this engine has for them
-	judged    recent                               // blocks that were good but for the bodies that they lacked
-	ahead     commitPipeline
-	leading   headerChain // headers ahead of the blocks
-	proofs    witnessCache
-	mains     *mainResults
-	times     Times
-	pins      stateSnapshots
-	snapshots []*RevertPoint              // that have not ended
-	leaving   sync.WaitGroup              // rows of shards that are let go
-	removals  atomic.Int32                // of those that go on
-	view      atomic.Pointer[head]        // what is on disk
-	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
-	viewed    atomic.Pointer[viewedEpoch] // by CallView, last
+	ancestry        ancestry
+	flatHead        *BlockNode // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
+	flatHeadUpdate  *flatHeadUpdate
+	flatHeadPause   atomic.Pointer[func() time.Duration] // how long one may wait; nil: not at all
+	resident        []*BlockNode                         // that are not light, as they came, and some that are gone
+	trimmedAt       primitives.Height                    // the last block whose tries were made smaller
+	evictedBytes    atomic.Uint64                        // bytes that have left
+	precompiler     precompiler                          // code that is compiled ahead
+	vrf             *vrfCache                            // its parent's, if it has one
+	patch           pendingPatch                         // for the block that was made last
+	mocks           atomic.Pointer[primitives.Mocks]     // what contracts are told that are called beside the chain; nil: the truth
+	ownChunks       recentHashes                         // chunks: they need not be checked when a block of this engine has them
+	validChunks     recentHashes                         // chunks whose bodies code to their headers, with the receipts that this engine has for them
+	validBlocks     recentHashes                         // blocks that were good but for the bodies that they lacked
+	pipeline        commitPipeline
+	headerChain     headerChain // headers ahead of the blocks
+	proofs          witnessCache
+	mainResults     *mainResults
+	times           Times
+	stateSnapshots  stateSnapshots
+	revertPoints    []*RevertPoint              // that have not ended
+	removalsDone    sync.WaitGroup              // rows of shards that are let go
+	removalsRunning atomic.Int32                // of those that go on
+	view            atomic.Pointer[head]        // what is on disk
+	tip             atomic.Pointer[head]        // what is adopted: the same, or ahead of it
+	viewed          atomic.Pointer[viewedEpoch] // by CallView, last
 }
 
 // head is what readers begin with.
@@ -145,12 +145,12 @@ func Open(o Options) (*Engine, error) {
 		o.VRF = new(vrfKeys).verify
 	}
 	e := &Engine{
-		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{}, oracle: new(vrfCache), mains: newMainResults(o.Mains),
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{}, vrf: new(vrfCache), mainResults: newMainResults(o.MainResults),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)
-	e.ahead.init()
-	e.proofs.limit = o.Proofs
+	e.pipeline.init()
+	e.proofs.limit = o.ProofBytes
 	var err error
 	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{e}); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)
@@ -182,7 +182,7 @@ func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 
 // BlockNode returns a recent block by hash, nil if it is unknown, not on disk yet, or folded away.
 func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
-	if x := e.Adopted(hash); x != nil && x.stored.Load() && !x.light {
+	if x := e.Imported(hash); x != nil && x.persisted.Load() && !x.evicted {
 		return x
 	}
 	return nil
@@ -271,7 +271,7 @@ func (e *Engine) begin() error {
 	}
 	for i := range entry.Shards {
 		s := &entry.Shards[i]
-		held, err := e.begins(entry, s.ID)
+		held, err := e.startsWithShard(entry, s.ID)
 		if err != nil {
 			return fmt.Errorf("engine: genesis: %w", err)
 		}
@@ -296,7 +296,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 	entry := &BlockNode{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
 		Shards: make([]ShardState, len(chunks)), finalHeight: block.Header.Height}
 	entry.refs.Store(1)
-	entry.stored.Store(true)
+	entry.persisted.Store(true)
 	for i, c := range chunks {
 		h := &c.Header
 		entry.Shards[i] = ShardState{ID: h.ShardID, Chunk: c, OutgoingAt: entry.Hash, OutgoingOf: h.ShardID, Extra: &chain.ChunkExtra{
@@ -313,7 +313,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 func (e *Engine) start(genesis, at *BlockNode) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at
-	e.foldedAt = at
+	e.flatHead = at
 	e.show(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
 }
 

@@ -113,7 +113,7 @@ func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool,
 			n.t.Fatal(err)
 		}
 	}
-	p := n.Adopted(parent)
+	p := n.Imported(parent)
 	prop := &Proposal{Parent: parent, Height: height, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: 86,
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)}
 	for i, id := range p.Layout.ShardIDs() {

@@ -35,8 +35,8 @@ type ForkOverlay struct {
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
-// under tells which block of the base shows through at a key; false: nothing does.
-func (o *ForkOverlay) under(key []byte) (at primitives.Hash, ok bool, err error) {
+// replaces tells which block of the base shows through at a key; false: nothing does.
+func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
 	}
@@ -70,12 +70,12 @@ func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	if v, err := o.Get(key); v != nil || err != nil {
 		return v, err
 	}
-	return o.shining(key)
+	return o.baseValue(key)
 }
 
-// shining is what shows through at a key that has no value of the fork's own.
-func (o *ForkOverlay) shining(key []byte) ([]byte, error) {
-	at, ok, err := o.under(key)
+// baseValue is what shows through at a key that has no value of the fork's own.
+func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
+	at, ok, err := o.baseUnder(key)
 	if !ok || err != nil {
 		return nil, err
 	}
@@ -191,14 +191,14 @@ func (t forkTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	if v, err := t.local.Get(key, rec); v != nil || err != nil {
 		return v, err
 	}
-	return t.over().shining(key)
+	return t.over().baseValue(key)
 }
 
 func (t forkTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
 	if ref, found, err := t.local.Lookup(key, rec); found || err != nil {
 		return ref, found, err
 	}
-	v, err := t.over().shining(key)
+	v, err := t.over().baseValue(key)
 	if v == nil || err != nil {
 		return state.ValueRef{}, false, err
 	}
@@ -212,7 +212,7 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 	return t.over().Each(prefix, after, yield)
 }
 
-// Path gives as many nodes as the key's path has in a trie of both: contracts pay for them. They are made up as those of a pastTrie. Where
+// Path gives as many nodes as the key's path has in a trie of both: contracts pay for them. They are made up as those of a historicalTrie. Where
 // nothing is proven of the base's path there are too few.
 func (t forkTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
 	if !primitives.Inherited(key) {
@@ -233,9 +233,9 @@ func (t forkTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 	return madeVisits(key, depths, alone, found, path), ref, found, nil
 }
 
-// forks are the depths at which other keys part from one, in the trie of both; alone as pastTrie.forks has it.
+// forks are the depths at which other keys part from one, in the trie of both; alone as historicalTrie.forks has it.
 func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
-	local := &pastTrie{base: ownValues{t.local}}
+	local := &historicalTrie{base: ownValues{t.local}}
 	depths, alone, err = local.forks(key, own)
 	if err != nil {
 		return nil, false, err
@@ -272,7 +272,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 }
 
 // nextNibble is how the first of the keys goes on that has so many nibbles in common with one.
-func (t *pastTrie) nextNibble(key []byte, depth int) (byte, error) {
+func (t *historicalTrie) nextNibble(key []byte, depth int) (byte, error) {
 	from, to := nibbleRange(key, depth)
 	one, err := t.first(from, to)
 	if err != nil || 2*len(one) <= depth {
@@ -319,7 +319,7 @@ func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) 
 }
 
 // overStored shows what lies beneath stored values, where there is something.
-func overStored(s storedValues) pastValues {
+func overStored(s storedValues) historicalValues {
 	base := s.e.o.Base
 	if base == nil {
 		return s

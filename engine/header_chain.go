@@ -15,12 +15,12 @@ import (
 // headerChain is the chain of headers where it is ahead of the blocks. Its rows begin above the folded block: what they say of older ones is the
 // engine's own.
 type headerChain struct {
-	adding sync.Mutex // one list at a time; taken before mu
-	mu     sync.Mutex // taken behind epochMu, for one header's time
-	chain  *headerchain.Chain
-	rows   *leadingRows
-	busy   bool // a list is being added, whose rows are not all written
-	astray bool // the highest header on disk is of a branch that does not lead on from the chain, and may again
+	adding    sync.Mutex // one list at a time; taken before mu
+	mu        sync.Mutex // taken behind epochMu, for one header's time
+	chain     *headerchain.Chain
+	rows      *headerRows
+	busy      bool // a list is being added, whose rows are not all written
+	offBranch bool // the highest header on disk is of a branch that does not lead on from the chain, and may again
 }
 
 // headersHead is the cell with the hash of the head by headers, headersFloor that with the hash of the first one behind a proof,
@@ -39,12 +39,12 @@ const pruneHeaders = 4096
 // They are on disk, all that were taken, when it returns. It stops at the first that is not taken, for the reason that package chain/headerchain gives:
 // chain.Invalid is the sender's fault. Those that are known are passed over. From any goroutine.
 func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
-	l := &e.leading
+	l := &e.headerChain
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := e.lead(); err != nil {
+	if err := e.ensureHeaderChain(); err != nil {
 		return 0, err
 	}
 	l.busy = true
@@ -85,12 +85,12 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 // JumpHeaders has the headers go on from the first block of an epoch that a proof leads to, far ahead of the blocks (nearcore's epoch sync).
 // following.ErrProof is the sender's fault, ErrOld nobody's: the headers are there already. From any goroutine.
 func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
-	l := &e.leading
+	l := &e.headerChain
 	l.adding.Lock()
 	defer l.adding.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := e.lead()
+	err := e.ensureHeaderChain()
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 		l.mu.Lock()
 	}
 	if err == nil {
-		err = e.lead() // blocks may have come
+		err = e.ensureHeaderChain() // blocks may have come
 	}
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -141,30 +141,30 @@ func (e *Engine) HeadersApart() (bool, error) {
 
 // HeaderHead names the highest header that is known: the head's, if no other is above it.
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
-	e.leading.mu.Lock()
-	defer e.leading.mu.Unlock()
-	if tip := e.Head(); e.leading.overtaken(tip) { // with every block of a node that makes them: the chain of headers is left as it is
+	e.headerChain.mu.Lock()
+	defer e.headerChain.mu.Unlock()
+	if tip := e.Head(); e.headerChain.overtaken(tip) { // with every block of a node that makes them: the chain of headers is left as it is
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
-	if err := e.lead(); err != nil {
+	if err := e.ensureHeaderChain(); err != nil {
 		return storage.BlockRef{}, err
 	}
-	h := e.leading.chain.Head().Info
+	h := e.headerChain.chain.Head().Info
 	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
 }
 
-// overtaken tells whether blocks have passed the highest header, so that theirs is the highest. The caller holds mu.
+// repoint tells whether blocks have passed the highest header, so that theirs is the highest. The caller holds mu.
 func (l *headerChain) overtaken(tip *BlockNode) bool {
-	return l.chain != nil && !l.busy && !l.astray && l.chain.Head().Info.Height < tip.Height()
+	return l.chain != nil && !l.busy && !l.offBranch && l.chain.Head().Info.Height < tip.Height()
 }
 
-// lead makes the chain where there is none, or where blocks that are on disk have overtaken it. The caller holds mu.
-func (e *Engine) lead() error {
-	l, tip := &e.leading, e.Head()
+// ensureHeaderChain makes the chain where there is none, or where blocks that are on disk have overtaken it. The caller holds mu.
+func (e *Engine) ensureHeaderChain() error {
+	l, tip := &e.headerChain, e.Head()
 	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
 		return nil
 	}
-	l.rows = &leadingRows{e: e}
+	l.rows = &headerRows{e: e}
 	l.rows.reset() // nothing of it is unwritten
 	head := tip.Hash
 	if raw, err := storage.HeaderCell.Get(e.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
@@ -177,16 +177,16 @@ func (e *Engine) lead() error {
 		return err
 	}
 	var err error
-	l.astray = false
-	if l.chain, err = e.follow(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash { // of a branch that lost
-		l.astray = true
-		l.chain, err = e.follow(tip.Hash)
+	l.offBranch = false
+	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash { // of a branch that lost
+		l.offBranch = true
+		l.chain, err = e.openHeaderChain(tip.Hash)
 	}
 	return err
 }
 
-func (e *Engine) follow(head primitives.Hash) (*headerchain.Chain, error) {
-	o := headerchain.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.leading.rows,
+func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, error) {
+	o := headerchain.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.headerChain.rows,
 		Head: head, Verify: e.verify, MaxHeightJump: e.o.MaxHeightJump}
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if absent(err) != nil {
@@ -204,8 +204,8 @@ func (e *Engine) follow(head primitives.Hash) (*headerchain.Chain, error) {
 	return headerchain.New(o)
 }
 
-// leadingEpoch returns who knows an epoch that headers tell of, above the folded block; nil: they do not. The caller holds mu.
-func (e *Engine) leadingEpoch(id primitives.EpochID) (*epoch.Manager, error) {
+// headerEpochs returns who knows an epoch that headers tell of, above the folded block; nil: they do not. The caller holds mu.
+func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	_, err := storage.HeaderEpochInfo.Get(e.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
@@ -214,10 +214,10 @@ func (e *Engine) leadingEpoch(id primitives.EpochID) (*epoch.Manager, error) {
 	if err != nil || ref <= e.store.Tip().Folded.Height { // of an epoch that may be over; Begin will know
 		return nil, err
 	}
-	if err := e.lead(); err != nil {
+	if err := e.ensureHeaderChain(); err != nil {
 		return nil, err
 	}
-	return e.leading.chain.Epochs(), nil
+	return e.headerChain.chain.Epochs(), nil
 }
 
 // headerAt returns the height of a header that is kept; 0: it is not.
@@ -233,8 +233,8 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	return r.Info.Height, nil
 }
 
-// leadingRows are the rows of headers: those that are yet to be written, those on disk, and the engine's own of blocks.
-type leadingRows struct {
+// headerRows are the rows of headers: those that are yet to be written, those on disk, and the engine's own of blocks.
+type headerRows struct {
 	e     *Engine
 	batch storage.Batch
 	new   map[primitives.Hash]*headerchain.Row
@@ -243,14 +243,14 @@ type leadingRows struct {
 	first map[primitives.EpochID]primitives.Height
 }
 
-func (s *leadingRows) reset() {
+func (s *headerRows) reset() {
 	s.batch.Reset()
 	s.new, s.infos = map[primitives.Hash]*headerchain.Row{}, map[primitives.EpochID]*epoch.EpochInfo{}
 	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
 }
 
 // Put gathers a header with what it adds.
-func (s *leadingRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
+func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
 	raw := storage.Raw(r.AppendBorsh(nil))
 	storage.HeaderRow.Put(&s.batch, ref.Hash, &raw)
@@ -280,7 +280,7 @@ func (s *leadingRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error
 }
 
 // Begin gathers what a proof has shown.
-func (s *leadingRows) Begin(b *headerchain.Start) error {
+func (s *headerRows) Begin(b *headerchain.Start) error {
 	head := b.Rows[len(b.Rows)-1]
 	for _, r := range b.Rows {
 		c := &epoch.Changes{BlockInfo: r.Info, EpochStart: r == head}
@@ -303,7 +303,7 @@ func (s *leadingRows) Begin(b *headerchain.Start) error {
 }
 
 // Before is what a proof said of the first block of an epoch.
-func (s *leadingRows) Before() (*epoch.BlockInfo, error) {
+func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
 	if err != nil {
 		return nil, absent(err)
@@ -313,7 +313,7 @@ func (s *leadingRows) Before() (*epoch.BlockInfo, error) {
 }
 
 // prune removes headers up to a height: what they say the engine's blocks say too, or they have lost.
-func (s *leadingRows) prune(height primitives.Height) error {
+func (s *headerRows) prune(height primitives.Height) error {
 	n, seen := 0, map[string]bool{}
 	var failed error
 	err := s.e.store.HeadersUpTo(height, func(ref storage.BlockRef, id storage.Raw) bool {
@@ -335,7 +335,7 @@ func (s *leadingRows) prune(height primitives.Height) error {
 
 // begun tells whether headers say that an epoch has begun up to a height. On another branch than that of a header of it that lost it may
 // begin later, and then that is what they say.
-func (s *leadingRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
+func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
 	if at, ok := s.first[id]; ok {
 		return at <= height
 	}
@@ -347,7 +347,7 @@ func (s *leadingRows) begun(id primitives.EpochID, height primitives.Height, fai
 }
 
 // Row is a header's row.
-func (s *leadingRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
+func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	if r := s.new[hash]; r != nil {
 		return r, nil
 	}
@@ -363,7 +363,7 @@ func (s *leadingRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 }
 
 // ofBlock is the row of a header whose block is here.
-func (s *leadingRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
+func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	info, err := (epochStore{s.e}).BlockInfo(hash)
 	if err != nil || info == nil {
 		return nil, err
@@ -392,7 +392,7 @@ func (s *leadingRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 }
 
 // EpochInfo is what blocks or headers say of an epoch. So are the others.
-func (s *leadingRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
+func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
 	if v := s.infos[id]; v != nil {
 		return v, nil
 	}
@@ -408,7 +408,7 @@ func (s *leadingRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error)
 }
 
 // EpochStart is the height of an epoch's first block.
-func (s *leadingRows) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
+func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
 	if h, ok := s.first[id]; ok {
 		return h, true, nil
 	}
@@ -420,7 +420,7 @@ func (s *leadingRows) EpochStart(id primitives.EpochID) (primitives.Height, bool
 }
 
 // EpochSummary is what an epoch came to.
-func (s *leadingRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
+func (s *headerRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	if v := s.sums[id]; v != nil {
 		return v, nil
 	}

@@ -111,7 +111,7 @@ func TestLeadingHeaders(t *testing.T) {
 // stays, though the other began it before.
 func TestHeadersOfLostBranch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
-	rows := &leadingRows{e: n.Engine}
+	rows := &headerRows{e: n.Engine}
 	rows.reset()
 	write := func() {
 		t.Helper()
@@ -153,7 +153,7 @@ func TestHeadersOvertaken(t *testing.T) {
 	if _, err := n.HeaderHead(); err != nil {
 		t.Fatal(err)
 	}
-	made := n.leading.chain
+	made := n.headerChain.chain
 	var heads []*primitives.BlockHeader
 	for range 12 {
 		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false)
@@ -162,10 +162,10 @@ func TestHeadersOvertaken(t *testing.T) {
 			continue
 		}
 		n.accept(b, chunks)
-		if at, err := n.HeaderHead(); err != nil || at.Hash != n.Head().Hash || n.leading.chain != made {
-			t.Fatalf("behind block %d: %v, %v; made anew: %v", b.Header.Height, at, err, n.leading.chain != made)
+		if at, err := n.HeaderHead(); err != nil || at.Hash != n.Head().Hash || n.headerChain.chain != made {
+			t.Fatalf("behind block %d: %v, %v; made anew: %v", b.Header.Height, at, err, n.headerChain.chain != made)
 		}
-		if h := n.LeadingHeader(); h == nil || h.Hash() != n.Head().Hash {
+		if h := n.HighestHeader(); h == nil || h.Hash() != n.Head().Hash {
 			t.Fatalf("behind block %d the leading header is %v", b.Header.Height, h)
 		}
 	}
@@ -190,7 +190,7 @@ func TestHeadersFromTheFuture(t *testing.T) {
 	}
 	clock := heads[4].Timestamp - chain.AcceptableTimeDifference // the fifth is just near enough
 	n.o.Now = func() uint64 { return clock }
-	if got, err := n.AddHeaders(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != Early {
+	if got, err := n.AddHeaders(heads); got != 5 || !errors.Is(err, chain.InvalidBlockFutureTime) || VerdictOf(err) != VerdictEarly {
 		t.Fatalf("%d headers taken, %v, want 5 and %v", got, err, chain.InvalidBlockFutureTime)
 	}
 	if at, err := n.HeaderHead(); err != nil || at.Height != heads[4].Height {

@@ -21,14 +21,14 @@ func (e *Engine) voters(id primitives.EpochID) ([]chain.Approver, error) {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	m := e.epochs
-	known, err := e.underWay(id)
+	known, err := e.isCurrentEpoch(id)
 	if err != nil {
 		return nil, err
 	}
 	if !known {
-		e.leading.mu.Lock()
-		defer e.leading.mu.Unlock()
-		if m, err = e.leadingEpoch(id); err != nil || m == nil {
+		e.headerChain.mu.Lock()
+		defer e.headerChain.mu.Unlock()
+		if m, err = e.headerEpochs(id); err != nil || m == nil {
 			return nil, err
 		}
 	}
@@ -49,14 +49,14 @@ func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error)
 
 // LeadingHeader is the highest header that was judged, nil: none that is known without asking the disk. What it says of the height of others two thirds of
 // the stake have said.
-func (e *Engine) LeadingHeader() *primitives.BlockHeader {
-	e.leading.mu.Lock()
-	defer e.leading.mu.Unlock()
-	if e.leading.chain == nil {
+func (e *Engine) HighestHeader() *primitives.BlockHeader {
+	e.headerChain.mu.Lock()
+	defer e.headerChain.mu.Unlock()
+	if e.headerChain.chain == nil {
 		return nil
 	}
-	if tip := e.Head(); e.leading.overtaken(tip) {
+	if tip := e.Head(); e.headerChain.overtaken(tip) {
 		return tip.Header()
 	}
-	return e.leading.chain.Head().Header
+	return e.headerChain.chain.Head().Header
 }

@@ -39,7 +39,7 @@ func TestVoted(t *testing.T) {
 			h.Approvals[i] = list[0].Header.Approvals[0]
 		}
 	}), false)
-	if h := n.LeadingHeader(); h != nil {
+	if h := n.HighestHeader(); h != nil {
 		t.Errorf("headers lead to %d, and none has come", h.Height)
 	}
 	var headers []*primitives.BlockHeader
@@ -49,7 +49,7 @@ func TestVoted(t *testing.T) {
 	if _, err := n.AddHeaders(headers); err != nil {
 		t.Fatal(err)
 	}
-	if h := n.LeadingHeader(); h == nil || h.Height != 25 {
+	if h := n.HighestHeader(); h == nil || h.Height != 25 {
 		t.Errorf("headers lead to %v", h)
 	}
 	check("one of an epoch that headers tell of", list[24], true)

@@ -11,66 +11,66 @@ import (
 // what comes behind a way back, have the same values, so an engine and its children have one oracle. Safe from any goroutine.
 type vrfCache struct {
 	mu   sync.Mutex
-	of   map[foretelling]*foretold
-	last [maxForetold]foretelling // of which it has the values, as a ring
+	of   map[vrfInput]*vrfOutput
+	last [maxVRFOutputs]vrfInput // of which it has the values, as a ring
 	next int
 }
 
-// maxForetold is how many values are kept.
-const maxForetold = 128
+// maxVRFOutputs is how many values are kept.
+const maxVRFOutputs = 128
 
-// foretelling is what a value follows from.
-type foretelling struct {
+// vrfInput is what a value follows from.
+type vrfInput struct {
 	random primitives.Hash // of the block before
 	key    primitives.SecretKey
 }
 
-// foretold is the random value that a key is going to give the next block.
-type foretold struct {
+// vrfOutput is the random value that a key is going to give the next block.
+type vrfOutput struct {
 	once  sync.Once
 	value [32]byte
 	proof [64]byte
 	err   error
 }
 
-func (f *foretold) compute(q *foretelling) {
+func (f *vrfOutput) compute(q *vrfInput) {
 	f.once.Do(func() { f.value, f.proof, f.err = q.key.ProveVRF(q.random[:]) })
 }
 
 // find returns the place of a value; fresh: nobody has asked for it yet.
-func (o *vrfCache) find(q *foretelling) (f *foretold, fresh bool) {
+func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if f, ok := o.of[*q]; ok {
 		return f, false
 	}
 	if o.of == nil {
-		o.of = map[foretelling]*foretold{}
+		o.of = map[vrfInput]*vrfOutput{}
 	}
 	delete(o.of, o.last[o.next])
-	o.last[o.next], o.next = *q, (o.next+1)%maxForetold
-	f = &foretold{}
+	o.last[o.next], o.next = *q, (o.next+1)%maxVRFOutputs
+	f = &vrfOutput{}
 	o.of[*q] = f
 	return f, true
 }
 
-// foretell begins to compute the value after b, if the key that made b is to make the next block too. A wrong guess, as at
+// precomputeVRF begins to compute the value after b, if the key that made b is to make the next block too. A wrong guess, as at
 // the end of an epoch, costs nothing but the work. The caller holds epochMu.
-func (e *Engine) foretell(b *primitives.Block, key primitives.SecretKey) {
+func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	next, err := e.epochs.BlockProducer(b.Header.EpochID, b.Header.Height+1)
 	if err != nil || next.PublicKey != key.PublicKey() {
 		return
 	}
-	q := foretelling{b.Header.RandomValue, key}
-	if f, fresh := e.oracle.find(&q); fresh {
+	q := vrfInput{b.Header.RandomValue, key}
+	if f, fresh := e.vrf.find(&q); fresh {
 		go f.compute(&q)
 	}
 }
 
-// prove returns the random value after a block and its proof.
-func (e *Engine) prove(random primitives.Hash, key primitives.SecretKey) (value [32]byte, proof [64]byte, err error) {
-	q := foretelling{random, key}
-	f, _ := e.oracle.find(&q)
+// proveVRF returns the random value after a block and its proof.
+func (e *Engine) proveVRF(random primitives.Hash, key primitives.SecretKey) (value [32]byte, proof [64]byte, err error) {
+	q := vrfInput{random, key}
+	f, _ := e.vrf.find(&q)
 	f.compute(&q)
 	return f.value, f.proof, f.err
 }

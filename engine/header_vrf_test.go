@@ -9,33 +9,33 @@ import (
 // TestOracle: what a key gives is what it proves, the same value is not proven twice, whoever asks first, and of many the oldest is forgotten.
 func TestOracle(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "oracle")
-	parent := &Engine{oracle: new(vrfCache)}
-	child := &Engine{oracle: parent.oracle}
+	parent := &Engine{vrf: new(vrfCache)}
+	child := &Engine{vrf: parent.vrf}
 	random := primitives.Hash{7}
-	value, proof, err := parent.prove(random, key)
+	value, proof, err := parent.proveVRF(random, key)
 	if err != nil || !primitives.VerifyVRF(key.PublicKey(), random[:], &value, &proof) {
 		t.Fatalf("%x is not proven, %v", value, err)
 	}
-	q := foretelling{random, key}
-	f, fresh := child.oracle.find(&q)
+	q := vrfInput{random, key}
+	f, fresh := child.vrf.find(&q)
 	if fresh || f.value != value || f.proof != proof {
 		t.Errorf("a child has %x, computed anew %v", f.value, fresh)
 	}
 	f.value[0]++ // not computed again: it would be as it was
-	if again, _, _ := child.prove(random, key); again != f.value {
+	if again, _, _ := child.proveVRF(random, key); again != f.value {
 		t.Error("a child has computed it again")
 	}
-	other := foretelling{random, primitives.SecretKeyFromSeed(primitives.ED25519, "another")}
-	if _, fresh := child.oracle.find(&other); !fresh {
+	other := vrfInput{random, primitives.SecretKeyFromSeed(primitives.ED25519, "another")}
+	if _, fresh := child.vrf.find(&other); !fresh {
 		t.Error("another key has the same value")
 	}
-	for i := range maxForetold {
-		child.oracle.find(&foretelling{primitives.Hash{1, byte(i), byte(i >> 8)}, key})
+	for i := range maxVRFOutputs {
+		child.vrf.find(&vrfInput{primitives.Hash{1, byte(i), byte(i >> 8)}, key})
 	}
-	if n := len(child.oracle.of); n != maxForetold {
-		t.Errorf("%d values are kept, want %d", n, maxForetold)
+	if n := len(child.vrf.of); n != maxVRFOutputs {
+		t.Errorf("%d values are kept, want %d", n, maxVRFOutputs)
 	}
-	if again, _, _ := parent.prove(random, key); again != value {
+	if again, _, _ := parent.proveVRF(random, key); again != value {
 		t.Errorf("%x was forgotten and is %x now", value, again)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // What is compiled ahead at a time, and how many bytes of code wait for that or are looked at for a block: of all blocks, since who makes
 // many with receipts that are delayed would have what they call pile up. Code that does not fit is compiled when it is called.
 const (
-	hastenAtOnce = 4
-	hastenBytes  = 32 << 20
+	precompileWorkers = 4
+	precompileBytes   = 32 << 20
 )
 
 // precompiler is what is being compiled ahead.
@@ -28,44 +28,44 @@ type precompiler struct {
 	looks sync.WaitGroup // at states for code
 
 	mu      sync.Mutex
-	codes   map[hastyCode]bool // that wait or are compiled
-	bytes   int                // of those
-	waiting []waitingCode
+	codes   map[codeKey]bool // that wait or are compiled
+	bytes   int              // of those
+	queue   []queuedCode
 	workers int
 }
 
-// hastyCode names code and the rules that it is compiled by.
-type hastyCode struct {
+// codeKey names code and the rules that it is compiled by.
+type codeKey struct {
 	hash  primitives.Hash
 	rules *parameters.Wasm
 }
 
-type waitingCode struct {
-	hastyCode
+type queuedCode struct {
+	codeKey
 	code []byte
 }
 
-// free tells whether code is not on its way, and there is room for more.
-func (h *precompiler) free(c hastyCode) bool {
+// accepts tells whether code is not on its way, and there is room for more.
+func (h *precompiler) accepts(c codeKey) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.codes[c] && h.bytes < hastenBytes
+	return !h.codes[c] && h.bytes < precompileBytes
 }
 
 // push takes code in, which is copied, and has it compiled.
-func (h *precompiler) push(vm action.Hastener, c hastyCode, code []byte) {
+func (h *precompiler) push(vm action.Hastener, c codeKey, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.codes[c] || h.bytes+len(code) > hastenBytes {
+	if h.codes[c] || h.bytes+len(code) > precompileBytes {
 		return
 	}
 	if h.codes == nil {
-		h.codes = map[hastyCode]bool{}
+		h.codes = map[codeKey]bool{}
 	}
 	h.codes[c] = true
 	h.bytes += len(code)
-	h.waiting = append(h.waiting, waitingCode{c, bytes.Clone(code)})
-	if h.workers < hastenAtOnce {
+	h.queue = append(h.queue, queuedCode{c, bytes.Clone(code)})
+	if h.workers < precompileWorkers {
 		h.workers++
 		go h.work(vm) // nobody waits for it: the VM ends it when it is closed
 	}
@@ -74,58 +74,58 @@ func (h *precompiler) push(vm action.Hastener, c hastyCode, code []byte) {
 func (h *precompiler) work(vm action.Hastener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.waiting) > 0 {
-		c := h.waiting[0]
-		h.waiting = h.waiting[1:]
+	for len(h.queue) > 0 {
+		c := h.queue[0]
+		h.queue = h.queue[1:]
 		h.mu.Unlock()
 		vm.Precompile(c.code, c.rules)
 		h.mu.Lock()
-		delete(h.codes, c.hastyCode)
+		delete(h.codes, c.codeKey)
 		h.bytes -= len(c.code)
 	}
-	h.waiting = nil
+	h.queue = nil
 	h.workers--
 }
 
-// hastening is code that a block is going to need, to be looked at.
-type hastening struct {
+// precompileScan is code that a block is going to need, to be looked at.
+type precompileScan struct {
 	vm    action.Hastener
 	entry *BlockNode // whose states are looked at
-	seen  map[hasteKey]bool
-	list  []hasty
+	seen  map[contractKey]bool
+	list  []scanItem
 }
 
-// hasteKey tells one contract of another.
-type hasteKey struct {
+// contractKey tells one contract of another.
+type contractKey struct {
 	account primitives.AccountID
 	global  primitives.GlobalContractID
 }
 
-type hasty struct {
-	unready
+type scanItem struct {
+	codeRef
 	trie state.Trie
 	paid func() bool // nil: it is
 }
 
-// hasten begins to look at what is to be called by the states of an entry, which is held. nil: the VM compiles nothing.
-func (e *Engine) hasten(entry *BlockNode) *hastening {
+// newPrecompileScan begins to look at what is to be called by the states of an entry, which is held. nil: the VM compiles nothing.
+func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	vm, ok := e.o.VM.(action.Hastener)
 	if !ok {
 		return nil
 	}
-	return &hastening{vm: vm, entry: entry}
+	return &precompileScan{vm: vm, entry: entry}
 }
 
 // add takes up what actions for an account bring or call, by the state of its shard. paid tells whether somebody has paid for them; nil: yes.
 // Code that they bring is taken if its deployment is sure to be executed: one behind another action, which may fail, or of another account
 // costs a tenth of it, and is not called.
-func (h *hastening) add(t state.Trie, from, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
+func (h *precompileScan) add(t state.Trie, from, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
 	if !runsCode(actions) {
 		return
 	}
 	_, sure := actions[0].(*primitives.DeployContract)
 	sure = sure && from == to
-	codesOf(to, actions, func(x unready) {
+	codesOf(to, actions, func(x codeRef) {
 		if x.code != nil {
 			if !sure {
 				return
@@ -133,16 +133,16 @@ func (h *hastening) add(t state.Trie, from, to primitives.AccountID, actions []p
 			sure = false // of the next
 		}
 		if x.code == nil && paid == nil {
-			key := hasteKey{x.account, x.global}
+			key := contractKey{x.account, x.global}
 			if h.seen[key] {
 				return
 			}
 			if h.seen == nil {
-				h.seen = map[hasteKey]bool{}
+				h.seen = map[contractKey]bool{}
 			}
 			h.seen[key] = true
 		}
-		h.list = append(h.list, hasty{x, t, paid})
+		h.list = append(h.list, scanItem{x, t, paid})
 	})
 }
 
@@ -156,7 +156,7 @@ func runsCode(actions []primitives.Action) bool {
 	return false
 }
 
-func (h *hastening) addReceipts(t state.Trie, list []*primitives.Receipt) {
+func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	for _, r := range list {
 		if a, is := r.Body.(*primitives.ActionReceipt); is {
 			h.add(t, r.PredecessorID, r.ReceiverID, a.Actions, nil)
@@ -164,26 +164,26 @@ func (h *hastening) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// hastenBlock has the code compiled that a block is about to run, whose jobs are made on the states of its parent.
-func (e *Engine) hastenBlock(p *BlockImport) {
-	h := e.hasten(p.parent)
+// precompileBlock has the code compiled that a block is about to run, whose jobs are made on the states of its parent.
+func (e *Engine) precompileBlock(p *BlockImport) {
+	h := e.newPrecompileScan(p.parent)
 	if h == nil {
 		return
 	}
 	for i := range p.jobs {
 		in := &p.jobs[i].input
-		if p.jobs[i].idle() {
+		if p.jobs[i].notHeld() {
 			continue
 		}
 		h.addReceipts(in.Trie, in.Incoming)
 		h.addLocal(in)
 	}
-	e.hurry(h, p.entry)
+	e.startPrecompile(h, p.entry)
 }
 
 // addLocal takes up the transactions that run in the chunk which has them: those that their signer receives. A chunk may have such as
 // are not valid, which cost nobody anything.
-func (h *hastening) addLocal(in *apply.Input) {
+func (h *precompileScan) addLocal(in *apply.Input) {
 	for i := range in.Transactions {
 		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
 			h.add(in.Trie, tx.SignerID, tx.ReceiverID, tx.Actions, func() bool { return in.Pays(i) })
@@ -191,9 +191,9 @@ func (h *hastening) addLocal(in *apply.Input) {
 	}
 }
 
-// hastenNext has the code compiled that the receipts of an applied block are going to run in the next, in shards that are held.
-func (e *Engine) hastenNext(entry *BlockNode) {
-	h := e.hasten(entry)
+// precompileNext has the code compiled that the receipts of an applied block are going to run in the next, in shards that are held.
+func (e *Engine) precompileNext(entry *BlockNode) {
+	h := e.newPrecompileScan(entry)
 	if h == nil {
 		return
 	}
@@ -211,35 +211,35 @@ func (e *Engine) hastenNext(entry *BlockNode) {
 			}
 		}
 	}
-	e.hurry(h, entry)
+	e.startPrecompile(h, entry)
 }
 
-// hurry looks at what was taken up, beside the caller, and compiles what is not. The states are held until it has looked.
-func (e *Engine) hurry(h *hastening, entry *BlockNode) {
+// endPause looks at what was taken up, beside the caller, and compiles what is not. The states are held until it has looked.
+func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	if len(h.list) == 0 || !h.entry.Acquire() {
 		return
 	}
 	rules := &entry.Config.Wasm
-	e.haste.looks.Go(func() {
+	e.precompiler.looks.Go(func() {
 		defer h.entry.Release()
-		left := hastenBytes // to be looked at
+		left := precompileBytes // to be looked at
 		for i := range h.list {
 			x := &h.list[i]
 			take := func(hash primitives.Hash, code func() []byte) {
-				c := hastyCode{hash, rules}
-				if left <= 0 || h.vm.Ready(hash, rules) || !e.haste.free(c) || x.paid != nil && !x.paid() {
+				c := codeKey{hash, rules}
+				if left <= 0 || h.vm.Ready(hash, rules) || !e.precompiler.accepts(c) || x.paid != nil && !x.paid() {
 					return
 				}
 				if b := code(); b != nil {
 					left -= len(b)
-					e.haste.push(h.vm, c, b)
+					e.precompiler.push(h.vm, c, b)
 				}
 			}
 			if x.code != nil {
 				take(primitives.HashBytes(x.code), func() []byte { return x.code })
 				continue
 			}
-			lookContractIn(x.trie, e.chain.ID, &x.unready, take)
+			lookContractIn(x.trie, e.chain.ID, &x.codeRef, take)
 		}
 	})
 }
@@ -253,9 +253,9 @@ func (e *Engine) Precompile(codes [][]byte) {
 	}
 	rules := &e.Head().Config.Wasm
 	for _, code := range codes {
-		c := hastyCode{primitives.HashBytes(code), rules}
-		if !vm.Ready(c.hash, rules) && e.haste.free(c) {
-			e.haste.push(vm, c, code)
+		c := codeKey{primitives.HashBytes(code), rules}
+		if !vm.Ready(c.hash, rules) && e.precompiler.accepts(c) {
+			e.precompiler.push(vm, c, code)
 		}
 	}
 }

@@ -13,18 +13,18 @@ import (
 // nobody thought of.
 const CompileWait = 5 * time.Minute
 
-// warmAgain is the pause before code is given to a compiler once more that has too much to do.
-const warmAgain = 100 * time.Millisecond
+// compileRetry is the pause before code is given to a compiler once more that has too much to do.
+const compileRetry = 100 * time.Millisecond
 
-// mostContracts is how often it may be found that an account has other code by the time that its code is compiled.
-const mostContracts = 4
+// maxCodeChanges is how often it may be found that an account has other code by the time that its code is compiled.
+const maxCodeChanges = 4
 
 // PendingCompilation is code that a transaction deploys or calls and that was not compiled when it was looked at. Safe from any goroutine.
 type PendingCompilation struct {
 	e    *Engine
-	vm   compiling
+	vm   compilingVM
 	of   primitives.AccountID // the signer
-	list []unready
+	list []codeRef
 
 	names []byte // hashes of the code
 	bytes int    // of the code that the transaction brings
@@ -35,13 +35,13 @@ func (u *PendingCompilation) Code() (name primitives.Hash, bytes int) {
 	return primitives.HashBytes(u.names), u.bytes
 }
 
-type compiling interface {
+type compilingVM interface {
 	action.Warmer
 	action.Preparer
 }
 
-// unready is code that is not compiled: what a transaction deploys, or where it stands at the head.
-type unready struct {
+// codeRef is code that is not compiled: what a transaction deploys, or where it stands at the head.
+type codeRef struct {
 	code    []byte
 	hash    primitives.Hash             // of code
 	account primitives.AccountID        // if code is nil: whose contract it is, or in whose shard
@@ -51,7 +51,7 @@ type unready struct {
 // PendingCompilation returns the code that a transaction deploys or calls and that is not compiled; nil: there is none. It looks into delegate
 // actions. What a contract deploys or calls is not seen from here. Safe from any goroutine.
 func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
-	vm, ok := e.o.VM.(compiling)
+	vm, ok := e.o.VM.(compilingVM)
 	if !ok {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 // add looks at actions for an account. What a call runs is what stands at the head, unless an action before it brings other code.
 func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
-	codesOf(to, actions, func(x unready) {
+	codesOf(to, actions, func(x codeRef) {
 		if x.code != nil {
 			if x.hash = primitives.HashBytes(x.code); !u.vm.Ready(x.hash, rules) {
 				u.names = append(u.names, x.hash[:]...)
@@ -94,19 +94,19 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 }
 
 // codesOf tells what code actions for an account bring, without its hash, and what they call.
-func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(unready)) {
-	callable := []unready{{account: to}}
+func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
+	callable := []codeRef{{account: to}}
 	for _, a := range actions {
 		if code, ok := primitives.DeployedCode(a); ok {
-			tell(unready{code: code})
+			tell(codeRef{code: code})
 		}
 		switch a := a.(type) {
 		case *primitives.DeployContract:
 			callable = nil
 		case *primitives.UseGlobalContract:
-			callable = []unready{{account: to, global: a.ID}}
+			callable = []codeRef{{account: to, global: a.ID}}
 		case *primitives.DeterministicStateInit:
-			callable = append(callable, unready{account: to, global: a.Init.Code})
+			callable = append(callable, codeRef{account: to, global: a.Init.Code})
 		case *primitives.FunctionCall:
 			for _, x := range callable {
 				tell(x)
@@ -129,7 +129,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()
 	tried := map[primitives.Hash]bool{}
-	for rounds := 0; rounds < mostContracts; {
+	for rounds := 0; rounds < maxCodeChanges; {
 		rules := &u.e.Head().Config.Wasm
 		var under []<-chan struct{}
 		full := false
@@ -162,7 +162,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 			}
 		}
 		if full {
-			pause := time.NewTimer(warmAgain)
+			pause := time.NewTimer(compileRetry)
 			select {
 			case <-pause.C:
 			case <-end:
@@ -199,7 +199,7 @@ func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitive
 
 // lookContract shows the hash of the code that a call of an account would run by the state of the head, and what reads it, which is
 // gone when look returns. What can't be read is not looked at: a block that calls it will say so.
-func (e *Engine) lookContract(x *unready, look func(hash primitives.Hash, code func() []byte)) {
+func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	head, err := e.acquireHead()
 	if err != nil {
 		return
@@ -213,7 +213,7 @@ func (e *Engine) lookContract(x *unready, look func(hash primitives.Hash, code f
 }
 
 // lookContractIn is lookContract by the state of a shard.
-func lookContractIn(t state.Trie, chainID string, x *unready, look func(hash primitives.Hash, code func() []byte)) {
+func lookContractIn(t state.Trie, chainID string, x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	u := state.NewUnrecorded(t)
 	var hash primitives.Hash
 	var key []byte

@@ -196,7 +196,7 @@ func TestCompile(t *testing.T) {
 				if ended(done) {
 					t.Fatal("what the compiler did not take is let go")
 				}
-				time.Sleep(warmAgain)
+				time.Sleep(compileRetry)
 				synctest.Wait()
 			}
 			vm.makeReady(true)

@@ -38,7 +38,7 @@ func (v *hastyVM) Precompile(code []byte, _ *parameters.Wasm) {
 // wants wants that the VM is hastened to compile that, all at a time, and nothing else.
 func (v *hastyVM) wants(t *testing.T, n *node, what string, codes ...string) {
 	t.Helper()
-	n.haste.looks.Wait()
+	n.precompiler.looks.Wait()
 	var got []string
 	for range codes {
 		select {
@@ -96,7 +96,7 @@ func TestHasten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.haste.looks.Wait()
+		n.precompiler.looks.Wait()
 		p.Drop()
 		if after := n.Head().refs.Load(); after != before {
 			t.Errorf("%d holders of the states before, %d after", before, after)
@@ -125,20 +125,20 @@ func TestHasteIsBounded(t *testing.T) {
 	push := func(n byte, size int) {
 		code := make([]byte, size)
 		code[0] = n
-		c := hastyCode{primitives.Hash{n}, rules}
+		c := codeKey{primitives.Hash{n}, rules}
 		for range 2 {
 			h.push(vm, c, code)
 		}
-		if h.free(c) {
+		if h.accepts(c) {
 			t.Errorf("code %d would be taken once more", n)
 		}
 	}
-	for n := range byte(hastenAtOnce + 3) {
+	for n := range byte(precompileWorkers + 3) {
 		push(n, 1000)
 	}
-	push(100, hastenBytes-(hastenAtOnce+3)*1000) // the last that fits
+	push(100, precompileBytes-(precompileWorkers+3)*1000) // the last that fits
 	push(101, 1)
-	for range hastenAtOnce {
+	for range precompileWorkers {
 		<-vm.asked
 	}
 	select {
@@ -182,7 +182,7 @@ func (v *waitingVM) Ready(code primitives.Hash, rules *parameters.Wasm) bool {
 }
 
 // TestHastenBesideTrim: what receipts of an applied block call is looked at by the states that the block is left with, where what it had
-// before leaves the memory.
+// parentStates leaves the memory.
 func TestHastenBesideTrim(t *testing.T) {
 	const there = primitives.AccountID("00.test1") // in the first shard, which has more than it changes
 	accounts := []primitives.AccountID{bare, owner}

@@ -18,7 +18,7 @@ type headers struct {
 }
 
 func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
-	return h.e.header(h.e.Adopted(hash), hash)
+	return h.e.header(h.e.Imported(hash), hash)
 }
 
 // branch returns the block of tip's branch at a height, or the one above it if there is none; exact tells which.
@@ -28,7 +28,7 @@ func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, e
 		if x.Height() == height {
 			return x.Header(), true, nil
 		}
-		next := h.e.Adopted(x.Header().PrevHash)
+		next := h.e.Imported(x.Header().PrevHash)
 		if next == nil {
 			break
 		}

@@ -42,7 +42,7 @@ func headerOf(rec *storage.Record) (*primitives.BlockHeader, error) {
 
 // HeadersBehind returns the headers of the head's chain behind the first of these blocks that is on it, at most max, by height; none, if
 // none of them is.
-func (e *Engine) HeadersBehind(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
+func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
 	for _, hash := range locator {
 		ref, err := e.Ref(hash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
@@ -93,16 +93,16 @@ func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 // HeaderPath names the headers above the chain's blocks up to the highest one, the lowest first: the first is a child of a block of the
 // chain. None: no header is above the blocks. It walks all of it.
 func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
-	e.leading.mu.Lock()
-	defer e.leading.mu.Unlock()
-	if err := e.lead(); err != nil {
+	e.headerChain.mu.Lock()
+	defer e.headerChain.mu.Unlock()
+	if err := e.ensureHeaderChain(); err != nil {
 		return nil, err
 	}
-	at := e.leading.chain.Head()
+	at := e.headerChain.chain.Head()
 	folded := e.store.Tip().Folded.Height
-	for at != nil && at.Info.Height > folded && e.Adopted(at.Info.Hash) == nil {
+	for at != nil && at.Info.Height > folded && e.Imported(at.Info.Hash) == nil {
 		out = append(out, storage.BlockRef{Height: at.Info.Height, Hash: at.Info.Hash})
-		if at, err = e.leading.rows.Row(at.Info.PrevHash); err != nil {
+		if at, err = e.headerChain.rows.Row(at.Info.PrevHash); err != nil {
 			return nil, err
 		}
 	}

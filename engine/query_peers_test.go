@@ -66,7 +66,7 @@ func TestOthers(t *testing.T) {
 		{nil, -1},
 	} {
 		for _, most := range []int{1, 25, 512} {
-			got, err := maker.HeadersBehind(tt.locator, most)
+			got, err := maker.HeadersAfter(tt.locator, most)
 			want := 0
 			if tt.first >= 0 {
 				want = min(most, len(list)-tt.first)
@@ -93,7 +93,7 @@ func TestOthers(t *testing.T) {
 		if len(locator) > 20 || locator[len(locator)-1] != n.Genesis().Hash || len(slices.Compact(slices.Clone(locator))) != len(locator) {
 			t.Fatalf("locator of %d: %v", len(locator), locator)
 		}
-		heads, err := maker.HeadersBehind(locator, 7)
+		heads, err := maker.HeadersAfter(locator, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

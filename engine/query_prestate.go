@@ -16,24 +16,24 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// MaxTouched bounds the entries that Touched tells of.
-const MaxTouched = 100_000
+// MaxPrestate bounds the entries that Touched tells of.
+const MaxPrestate = 100_000
 
-// ErrTouched says why what a transaction touches can't be told.
-var ErrTouched = errors.New("engine: what the transaction touches can't be told")
+// ErrPrestate says why what a transaction touches can't be told.
+var ErrPrestate = errors.New("engine: what the transaction touches can't be told")
 
 // Touched returns what a transaction, which is in a block, reads and writes with all its receipts, as it was before that block, and what it
 // did. It is run again for that on the state of then, alone: what other transactions did in between is no part of it. Where it does something
-// else then, or needs what has no record, Alone says so. vm runs contracts in place of the engine's; nil: the engine's. ErrUnknown; ErrTouched;
+// else then, or needs what has no record, Alone says so. vm runs contracts in place of the engine's; nil: the engine's. ErrUnknown; ErrPrestate;
 // storage.ErrGone if the state of then was collected. On a fork what shows through of the other chain is told as what is here: state.ErrAway. Safe
 // from any goroutine.
-func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
+func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
 	was, err := e.TransactionStatus(hash)
 	if err != nil {
 		return nil, err
 	}
 	if was.Transaction == nil {
-		return nil, fmt.Errorf("%w: transaction %v has not run yet", ErrTouched, hash)
+		return nil, fmt.Errorf("%w: transaction %v has not run yet", ErrPrestate, hash)
 	}
 	in, err := e.Block(was.Outcome.BlockHash)
 	if err != nil {
@@ -50,29 +50,29 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 	}
 	o := SimulateOptions{Signature: verify.Checked, VM: vm, Alone: true, Mocks: mocks}
 	notes := make([]notes, len(at.Shards))
-	on := &State{BlockNode: at.BlockNode, past: make([]state.Trie, len(at.Shards))}
+	on := &State{BlockNode: at.BlockNode, historical: make([]state.Trie, len(at.Shards))}
 	for i := range notes {
 		if !at.Shards[i].Held() {
 			return nil, fmt.Errorf("%w: shard %d", ErrUntracked, at.Shards[i].ID)
 		}
 		notes[i] = map[string]bool{}
-		on.past[i] = noted(overBase(&pastTrie{base: idleValues{e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
+		on.historical[i] = noted(overBase(&historicalTrie{base: emptyQueueValues{e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
 	}
 	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTouched, err)
+		return nil, fmt.Errorf("%w: %w", ErrPrestate, err)
 	}
 	c := &view.Case{Tx: was.Transaction, At: view.At{Height: at.Height(), Hash: at.Hash}, Timestamp: in.Header().Timestamp, Outcomes: e.deeds(&was), Mocked: mocks.Names()}
-	alone := &State{BlockNode: at.BlockNode, past: make([]state.Trie, len(at.Shards))}
+	alone := &State{BlockNode: at.BlockNode, historical: make([]state.Trie, len(at.Shards))}
 	sum := 0
 	for i := range notes {
-		if sum += len(notes[i]); sum > MaxTouched {
-			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrTouched, hash, MaxTouched)
+		if sum += len(notes[i]); sum > MaxPrestate {
+			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrPrestate, hash, MaxPrestate)
 		}
-		of := touchedShard{values: overStored(e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
+		of := prestateShard{values: overStored(e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
 		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {
 			return nil, err
 		}
-		alone.past[i] = &pastTrie{base: idleValues{of.pairs}}
+		alone.historical[i] = &historicalTrie{base: emptyQueueValues{of.pairs}}
 	}
 	now, err := e.Simulate(ctx, alone, was.Transaction, o)
 	if err != nil {
@@ -164,8 +164,8 @@ func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Tr
 	return noted(next, t.notes), nil
 }
 
-// idleValues are those of a shard in whose queues nothing waits.
-type idleValues struct{ of pastValues }
+// emptyQueueValues are those of a shard in whose queues nothing waits.
+type emptyQueueValues struct{ of historicalValues }
 
 // queued tells whether a key is of what waits for its turn.
 func queued(key []byte) bool {
@@ -177,32 +177,32 @@ func queued(key []byte) bool {
 	return false
 }
 
-func (v idleValues) get(key []byte) ([]byte, error) {
+func (v emptyQueueValues) get(key []byte) ([]byte, error) {
 	if queued(key) {
 		return nil, nil
 	}
 	return v.of.get(key)
 }
 
-func (v idleValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+func (v emptyQueueValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	return v.of.scan(from, to, func(key, value []byte) bool { return queued(key) || yield(key, value) })
 }
 
-// touchedPairs are the values of a shard that has few, by key.
-type touchedPairs []state.Change
+// prestatePairs are the values of a shard that has few, by key.
+type prestatePairs []state.Change
 
-func (p touchedPairs) at(key []byte) (int, bool) {
+func (p prestatePairs) at(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(p, key, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
 }
 
-func (p touchedPairs) get(key []byte) ([]byte, error) {
+func (p prestatePairs) get(key []byte) ([]byte, error) {
 	if i, found := p.at(key); found {
 		return p[i].Value, nil
 	}
 	return nil, nil
 }
 
-func (p touchedPairs) scan(from, to []byte, yield func(key, value []byte) bool) error {
+func (p prestatePairs) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	for i, _ := p.at(from); i < len(p) && (to == nil || bytes.Compare(p[i].Key, to) < 0); i++ {
 		if !yield(p[i].Key, p[i].Value) {
 			return nil
@@ -211,16 +211,16 @@ func (p touchedPairs) scan(from, to []byte, yield func(key, value []byte) bool) 
 	return nil
 }
 
-// touchedShard makes records of the keys that were looked at in a shard, and the state that they make.
-type touchedShard struct {
-	values pastValues
+// prestateShard makes records of the keys that were looked at in a shard, and the state that they make.
+type prestateShard struct {
+	values historicalValues
 	chain  string
 	into   *view.Case
-	pairs  touchedPairs
+	pairs  prestatePairs
 }
 
 // all takes the keys, ascending.
-func (t *touchedShard) all(keys []string) error {
+func (t *prestateShard) all(keys []string) error {
 	for _, k := range keys {
 		if err := t.one([]byte(k)); err != nil {
 			return err
@@ -230,7 +230,7 @@ func (t *touchedShard) all(keys []string) error {
 	return nil
 }
 
-func (t *touchedShard) one(key []byte) error {
+func (t *prestateShard) one(key []byte) error {
 	value, err := t.values.get(key)
 	if err != nil {
 		return err
@@ -271,12 +271,12 @@ func (t *touchedShard) one(key []byte) error {
 }
 
 // ownCode gives an account that runs global code that code as its own, since global code has no record; nil: it does not.
-func (t *touchedShard) ownCode(r *genesis.AccountRecord) ([]byte, error) {
+func (t *prestateShard) ownCode(r *genesis.AccountRecord) ([]byte, error) {
 	c := &r.Account.Contract
 	if _, global := c.GlobalID(); !global {
 		return nil, nil
 	}
-	hash, key, err := action.ContractOf(state.NewUnrecorded(&pastTrie{base: t.values}), t.chain, r.AccountID, c)
+	hash, key, err := action.ContractOf(state.NewUnrecorded(&historicalTrie{base: t.values}), t.chain, r.AccountID, c)
 	if err != nil {
 		return nil, err
 	}

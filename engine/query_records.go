@@ -64,7 +64,7 @@ func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardInd
 
 // recordScan turns one shard's state into records.
 type recordScan struct {
-	values   pastValues
+	values   historicalValues
 	columns  []primitives.TrieColumn
 	queue    bool                   // the delayed receipts too
 	accounts []primitives.AccountID // sorted; nil: all

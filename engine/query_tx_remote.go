@@ -16,17 +16,17 @@ import (
 // ErrAnswer says that what another node tells of a transaction is not so, or can't be by this node's chain.
 var ErrAnswer = errors.New("engine: told wrong")
 
-// mostAhead is how many blocks behind an outcome's the shard's next chunk is looked for, whose header has the outcome's root.
-const mostAhead = 64
+// maxBlocksToNextChunk is how many blocks behind an outcome's the shard's next chunk is looked for, whose header has the outcome's root.
+const maxBlocksToNextChunk = 64
 
-// maxOutcomes is how many outcomes are told of a transaction at the most, and maxPlaces in how many chunks: 300 Tgas make fewer.
+// maxOutcomes is how many outcomes are told of a transaction at the most, and maxRemoteChunks in how many chunks: 300 Tgas make fewer.
 const (
-	maxOutcomes = 1 << 14
-	maxPlaces   = 1 << 10
+	maxOutcomes     = 1 << 14
+	maxRemoteChunks = 1 << 10
 )
 
 // Tell returns what another node is told of a transaction; ErrUntracked where the signer's shard is not held, ErrUnknown if there is nothing to be told.
-func (e *Engine) Tell(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
+func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
 		return nil, fmt.Errorf("%w: that of %s", ErrUntracked, signer)
@@ -46,7 +46,7 @@ func (e *Engine) Tell(hash primitives.Hash, signer primitives.AccountID) ([]byte
 	return view.AppendFinalOutcomeBorsh(nil, &view.FinalOutcome{Status: txstatus.Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:]})
 }
 
-// Told judges what another node has told of a transaction, and finds how far that has come. Only what the chain bears out is kept: outcomes that hang together, from the
+// PartialBodies judges what another node has told of a transaction, and finds how far that has come. Only what the chain bears out is kept: outcomes that hang together, from the
 // transaction's on, each in the root that the shard's next chunk has of its block. What is in a block of this chain of which there is no such chunk yet is left away with all
 // behind it, and comes with the next answer: a client is told of nothing, not even optimistically, for which another node's word stands alone. Signer and receiver are
 // those for whom outcomes say that they were executed. What no root covers is believed: texts of failures, profiles, and of the transaction nonce, actions, key and signature.
@@ -63,11 +63,11 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 		}
 		told[x.ID] = x
 	}
-	whole := toldSource{e: e, left: maps.Clone(told)}
+	whole := remoteSource{e: e, left: maps.Clone(told)}
 	if n := len(txstatus.Outcomes(hash, &whole)); n != len(told) {
 		return fmt.Errorf("%w: %d outcomes that are not of transaction %v", ErrAnswer, len(told)-n, hash)
 	}
-	src := &toldSource{e: e, final: e.view.Load().final.Height, left: told, roots: map[toldPlace]*primitives.Hash{}}
+	src := &remoteSource{e: e, final: e.view.Load().final.Height, left: told, roots: map[remotePlace]*primitives.Hash{}}
 	all := txstatus.Outcomes(hash, src)
 	switch {
 	case src.err != nil:
@@ -83,16 +83,16 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	return nil
 }
 
-// toldSource shows what was told to txstatus, each outcome once: what was told may go around in a circle. With roots it shows what is borne out.
-type toldSource struct {
+// remoteSource shows what was told to txstatus, each outcome once: what was told may go around in a circle. With roots it shows what is borne out.
+type remoteSource struct {
 	e     *Engine
 	final primitives.Height
 	left  map[primitives.Hash]*view.OutcomeProof
-	roots map[toldPlace]*primitives.Hash // that were looked for; nil: none of them matters
+	roots map[remotePlace]*primitives.Hash // that were looked for; nil: none of them matters
 	err   error
 }
 
-func (s *toldSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
+func (s *remoteSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	o := s.left[id]
 	if o == nil || s.err != nil {
 		return view.OutcomeProof{}, false
@@ -100,26 +100,26 @@ func (s *toldSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	delete(s.left, id)
 	if s.roots != nil {
 		var borne bool
-		if borne, s.err = s.bears(o); !borne {
+		if borne, s.err = s.isProven(o); !borne {
 			return view.OutcomeProof{}, false
 		}
 	}
 	return *o, true
 }
 
-// bears tells whether the chain bears an outcome out; false without an error: it does not say yet.
-func (s *toldSource) bears(o *view.OutcomeProof) (bool, error) {
+// isProven tells whether the chain bears an outcome out; false without an error: it does not say yet.
+func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	if o.Status.Kind == primitives.StatusUnknown {
 		return false, nil
 	}
-	at, err := s.e.toldPlace(o)
+	at, err := s.e.remotePlace(o)
 	if err != nil {
 		return false, err
 	}
 	root, known := s.roots[at]
 	if !known {
-		if len(s.roots) >= maxPlaces {
-			return false, fmt.Errorf("%w: outcomes in more than %d chunks", ErrAnswer, maxPlaces)
+		if len(s.roots) >= maxRemoteChunks {
+			return false, fmt.Errorf("%w: outcomes in more than %d chunks", ErrAnswer, maxRemoteChunks)
 		}
 		if root, err = s.e.outcomeRoot(at, o.ExecutorID); err != nil {
 			return false, err
@@ -133,20 +133,20 @@ func (s *toldSource) bears(o *view.OutcomeProof) (bool, error) {
 }
 
 // IsRefund is false: whose receipt it is, its shard knows.
-func (s *toldSource) IsRefund(primitives.Hash, *view.OutcomeProof) bool { return false }
+func (s *remoteSource) IsRefund(primitives.Hash, *view.OutcomeProof) bool { return false }
 
-func (s *toldSource) IsFinal(block primitives.Hash) bool {
+func (s *remoteSource) IsFinal(block primitives.Hash) bool {
 	ref, err := s.e.Ref(block)
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// toldPlace is the chunk in which an outcome is said to be.
-type toldPlace struct {
+// remotePlace is the chunk in which an outcome is said to be.
+type remotePlace struct {
 	block primitives.Hash
 	shard primitives.ShardID
 }
 
-func (e *Engine) toldPlace(o *view.OutcomeProof) (at toldPlace, err error) {
+func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	ref, err := e.Ref(o.BlockHash)
 	if err != nil || !e.Canonical(ref) {
 		return at, fmt.Errorf("%w: outcome %v is in block %v, which is not on the chain here", ErrAnswer, o.ID, o.BlockHash)
@@ -156,14 +156,14 @@ func (e *Engine) toldPlace(o *view.OutcomeProof) (at toldPlace, err error) {
 		return at, err
 	}
 	layout, err := e.layoutOf(h.EpochID)
-	return toldPlace{o.BlockHash, layout.ShardOf(o.ExecutorID)}, err
+	return remotePlace{o.BlockHash, layout.ShardOf(o.ExecutorID)}, err
 }
 
 // outcomeRoot looks for the next chunk behind a block of the shard that an account is in: its header has the root of the outcomes there, also where that is a child of the
 // shard, which inherits it. nil: it is not there yet.
-func (e *Engine) outcomeRoot(at toldPlace, of primitives.AccountID) (*primitives.Hash, error) {
+func (e *Engine) outcomeRoot(at remotePlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
-	for range mostAhead {
+	for range maxBlocksToNextChunk {
 		var err error
 		if hash, err = chain.NextHash(hash); err != nil {
 			return nil, nil

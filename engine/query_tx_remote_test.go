@@ -14,7 +14,7 @@ func TestToldCopy(t *testing.T) {
 	g := testGenesis(t, "a.near")
 	maker := openNode(t, g)
 	block, chunks := maker.make(maker.Head().Hash, 1, false)
-	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Told = true })
+	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.PartialBodies = true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestToldCopy(t *testing.T) {
 	if _, err := n.Precheck(altered); err != nil {
 		t.Fatalf("it shows at once: %v", err)
 	}
-	if _, err := n.BeginImport(altered, chunks, false); !errors.Is(err, chain.InvalidChunk) || VerdictOf(err) != Early {
+	if _, err := n.BeginImport(altered, chunks, false); !errors.Is(err, chain.InvalidChunk) || VerdictOf(err) != VerdictEarly {
 		t.Fatalf("another chunk's signature: %v, verdict %d", err, VerdictOf(err))
 	}
 	p, err := n.BeginImport(told(), chunks, false)

@@ -21,7 +21,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if s.Ended() || !s.at.Acquire() {
 		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
 	}
-	at := s.at.twin()
+	at := s.at.copyHeld()
 	s.at.Release()
 	store, err := e.store.Child(s.ref, s.final)
 	if err != nil {
@@ -29,18 +29,18 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 		return nil, fmt.Errorf("engine: a child behind block %v: %w", s.ref, err)
 	}
 	o := e.o
-	o.Proofs, o.Snapshots, o.Scheduled, o.StateBytes = 0, false, false, 0
+	o.ProofBytes, o.Snapshots, o.Scheduled, o.StateBytes = 0, false, false, 0
 	if change != nil {
 		change(&o)
 	}
 	o.Store = store
-	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, oracle: e.oracle, pricing: e.pricing, genesis: e.genesis,
-		entries: map[primitives.Hash]*BlockNode{at.Hash: at}, foldedAt: at, mains: newMainResults(o.Mains)}
+	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, vrf: e.vrf, pricing: e.pricing, genesis: e.genesis,
+		entries: map[primitives.Hash]*BlockNode{at.Hash: at}, flatHead: at, mainResults: newMainResults(o.MainResults)}
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at
 	}
 	c.ancestry.init(c)
-	c.ahead.init()
+	c.pipeline.init()
 	e.epochMu.Lock()
 	c.epochs = e.epochs.Child(epochStore{c}, s.epochs)
 	e.epochMu.Unlock()
@@ -48,11 +48,11 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	return c, nil
 }
 
-// twin is the same block with the same states, held by itself.
-func (e *BlockNode) twin() *BlockNode {
+// copyHeld is the same block with the same states, held by itself.
+func (e *BlockNode) copyHeld() *BlockNode {
 	t := &BlockNode{Block: e.Block, Hash: e.Hash, Layout: e.Layout, Config: e.Config, Tree: e.Tree, Shards: slices.Clone(e.Shards), finalHeight: e.finalHeight}
 	t.refs.Store(1)
-	t.stored.Store(true)
+	t.persisted.Store(true)
 	t.rules.Store(e.rules.Load())
 	for i := range t.Shards {
 		if r := t.Shards[i].root; r != nil {
@@ -69,13 +69,13 @@ func (e *Engine) Discard() error {
 	}
 	e.gone.Store(true)
 	err := e.Close()
-	e.EndSnapshots()
+	e.EndRevertPoints()
 	e.mu.Lock()
 	gone := e.entries
 	e.entries = map[primitives.Hash]*BlockNode{}
 	e.mu.Unlock()
 	for _, x := range gone {
-		if !x.light {
+		if !x.evicted {
 			x.Release()
 		}
 	}
@@ -98,9 +98,9 @@ const (
 	trieFactor = 8
 )
 
-// elder is the parent of a child that begins above a block, nil: it is the engine's own.
-func (e *Engine) elder(at storage.BlockRef) *Engine {
-	if e.parent != nil && at.Height < e.foldedAt.Height() {
+// ancestorEngine is the parent of a child that begins above a block, nil: it is the engine's own.
+func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
+	if e.parent != nil && at.Height < e.flatHead.Height() {
 		return e.parent
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestChild(t *testing.T) {
 	for i := range 27 {
 		n.step(t, i%5 == 0, 1)
 	}
-	s, err := n.Snapshot()
+	s, err := n.NewRevertPoint()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +84,12 @@ func TestChild(t *testing.T) {
 		k.step(t, i%(3+i%len(family)) == 0, gap)
 		switch i {
 		case 20:
-			if inner, err = first.Snapshot(); err != nil {
+			if inner, err = first.NewRevertPoint(); err != nil {
 				t.Fatal(err)
 			}
 			family = append(family, first.bear(t, g, inner))
 		case 60: // back within a child: its judge goes back too
-			if early, err = family[2].Snapshot(); err != nil {
+			if early, err = family[2].NewRevertPoint(); err != nil {
 				t.Fatal(err)
 			}
 		case 90:
@@ -132,7 +132,7 @@ func TestChild(t *testing.T) {
 				if err != nil {
 					t.Fatalf("chain %d: state of its block %d: %v", i, x.block.Header.Height, err)
 				}
-				if k != n && n.BlockNode(hash) != nil && at.past != nil {
+				if k != n && n.BlockNode(hash) != nil && at.historical != nil {
 					t.Fatalf("chain %d: of block %d, which its parent has in memory, it has values alone", i, x.block.Header.Height)
 				}
 				want, err := k.judge.StateAt(hash)
@@ -165,7 +165,7 @@ func TestChild(t *testing.T) {
 			t.Errorf("a chain that has ended: %v", err)
 		}
 	}
-	n.EndSnapshot(s)
+	n.EndRevertPoint(s)
 	if _, err := n.Child(s, nil); !errors.Is(err, ErrEnded) {
 		t.Errorf("a child of a snapshot that has ended: %v", err)
 	}
@@ -186,7 +186,7 @@ func TestChild(t *testing.T) {
 func TestChildOfGenesis(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
-	s, err := n.Snapshot()
+	s, err := n.NewRevertPoint()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestChildrenAtOnce(t *testing.T) {
 	for range 12 {
 		n.step(t, false, 1)
 	}
-	s, err := n.Snapshot()
+	s, err := n.NewRevertPoint()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, 
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {
-		changed := overBase(&pastTrie{base: e.valuesOf(ctx.Err, at.BlockNode, i), over: []state.Change{{Key: key, Value: value}}}, e.o.Base)
+		changed := overBase(&historicalTrie{base: e.valuesOf(ctx.Err, at.BlockNode, i), over: []state.Change{{Key: key, Value: value}}}, e.o.Base)
 		got, err := e.balanceOf(ctx, at, i, changed, token, account)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -57,8 +57,8 @@ func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, 
 
 // balanceOf runs ft_balance_of on a state.
 func (e *Engine) balanceOf(ctx context.Context, at *State, i primitives.ShardIndex, t state.Trie, token, account primitives.AccountID) (sum primitives.Balance, err error) {
-	on := &State{BlockNode: at.BlockNode, past: make([]state.Trie, len(at.Shards))}
-	on.past[i] = t
+	on := &State{BlockNode: at.BlockNode, historical: make([]state.Trie, len(at.Shards))}
+	on.historical[i] = t
 	args, err := json.Marshal(map[string]string{"account_id": string(account)})
 	if err != nil {
 		return sum, err

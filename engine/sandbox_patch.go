@@ -19,8 +19,8 @@ import (
 // ErrPatch says why records can't be written into the state.
 var ErrPatch = errors.New("engine: the records can't be written")
 
-// patchOf is a patch that goes with a block, and what contracts are told in that.
-type patchOf struct {
+// pendingPatch is a patch that goes with a block, and what contracts are told in that.
+type pendingPatch struct {
 	block   primitives.Hash
 	records []genesis.Record
 	mocks   *primitives.Mocks
@@ -32,7 +32,7 @@ func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives
 	if p.block != block {
 		return nil, nil
 	}
-	e.patch = patchOf{}
+	e.patch = pendingPatch{}
 	return p.records, p.mocks
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 		return err
 	}
 	defer head.Release()
-	next, err := e.rulesBehind(head)
+	next, err := e.rulesAfter(head)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ type dataOf struct {
 // patchCheck is what the records so far have made of the head's state.
 type patchCheck struct {
 	head       *BlockNode
-	rules      *rules
+	rules      *nextRules
 	base       RemoteState
 	treasury   primitives.AccountID
 	validators func(primitives.AccountID) bool              // those of the genesis
@@ -204,7 +204,7 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 	return a, nil
 }
 
-// made is what the records of a patch make of an account.
+// ownChunks is what the records of a patch make of an account.
 type made struct {
 	account bool // it is there at last, or is as on another chain
 	waits   bool // a receipt to it waits for data

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxSnapshotBlocks bounds the blocks behind a snapshot. No fold passes what was final at the oldest one, so what is behind that is in memory, as where finality
+// MaxRevertBlocks bounds the blocks behind a snapshot. No fold passes what was final at the oldest one, so what is behind that is in memory, as where finality
 // stands still, and a start after a crash applies it again. One that has more behind it is ended.
-const MaxSnapshotBlocks = 10_000
+const MaxRevertBlocks = 10_000
 
 // Refusals of what goes back.
 var (
@@ -40,8 +40,8 @@ func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
 // RevertPoint keeps the way back to the head, until EndSnapshot. Nothing is written. ErrAhead.
-func (e *Engine) Snapshot() (*RevertPoint, error) {
-	if e.Ahead() > 0 {
+func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
+	if e.InFlight() > 0 {
 		return nil, ErrAhead
 	}
 	h := e.view.Load()
@@ -52,60 +52,60 @@ func (e *Engine) Snapshot() (*RevertPoint, error) {
 	e.epochMu.Lock()
 	s.epochs = e.epochs.Mark()
 	e.epochMu.Unlock()
-	e.snapshots = append(e.snapshots, s)
+	e.revertPoints = append(e.revertPoints, s)
 	return s, nil
 }
 
 // Share takes a snapshot of the block of another one, which ends by itself. ErrEnded.
-func (e *Engine) Share(s *RevertPoint) (*RevertPoint, error) {
+func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
 	}
 	t := &RevertPoint{entry: s.entry, at: s.entry, ref: s.ref, final: s.final, epochs: s.epochs}
-	e.snapshots = append(e.snapshots, t)
+	e.revertPoints = append(e.revertPoints, t)
 	return t, nil
 }
 
 // EndSnapshot gives up a snapshot; one that has ended may be.
-func (e *Engine) EndSnapshot(s *RevertPoint) {
+func (e *Engine) EndRevertPoint(s *RevertPoint) {
 	if s.entry == nil {
 		return
 	}
 	s.entry.Release()
 	s.entry = nil
 	s.ended.Store(true)
-	e.snapshots = slices.DeleteFunc(e.snapshots, func(x *RevertPoint) bool { return x == s })
+	e.revertPoints = slices.DeleteFunc(e.revertPoints, func(x *RevertPoint) bool { return x == s })
 }
 
-// endAside gives up the snapshots of blocks that are not of the chain of a new head.
-func (e *Engine) endAside(head *BlockNode) {
-	if len(e.snapshots) == 0 {
+// endOffBranch gives up the snapshots of blocks that are not of the chain of a new head.
+func (e *Engine) endOffBranch(head *BlockNode) {
+	if len(e.revertPoints) == 0 {
 		return
 	}
 	low, ours := head.Height(), map[primitives.Hash]bool{}
-	for at := head; at != nil; at = e.Adopted(at.Header().PrevHash) {
+	for at := head; at != nil; at = e.Imported(at.Header().PrevHash) {
 		low, ours[at.Hash] = at.Height(), true
 	}
-	for _, s := range slices.Clone(e.snapshots) {
+	for _, s := range slices.Clone(e.revertPoints) {
 		if s.ref.Height >= low && !ours[s.ref.Hash] {
-			e.EndSnapshot(s)
+			e.EndRevertPoint(s)
 		}
 	}
 }
 
 // EndSnapshots gives up all.
-func (e *Engine) EndSnapshots() {
-	for len(e.snapshots) > 0 {
-		e.EndSnapshot(e.snapshots[0])
+func (e *Engine) EndRevertPoints() {
+	for len(e.revertPoints) > 0 {
+		e.EndRevertPoint(e.revertPoints[0])
 	}
 }
 
-// foldable is the block up to which may be folded of those up to a final one: what was final at the oldest snapshot, as whatever is folded
+// flatHeadLimit is the block up to which may be folded of those up to a final one: what was final at the oldest snapshot, as whatever is folded
 // is final. Snapshots with too much behind them end.
-func (e *Engine) foldable(upto storage.BlockRef) storage.BlockRef {
-	for _, s := range slices.Clone(e.snapshots) {
-		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxSnapshotBlocks {
-			e.EndSnapshot(s)
+func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
+	for _, s := range slices.Clone(e.revertPoints) {
+		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxRevertBlocks {
+			e.EndRevertPoint(s)
 			continue
 		}
 		if s.final.Height < upto.Height {
@@ -122,25 +122,25 @@ func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
 	}
-	if e.Ahead() > 0 {
+	if e.InFlight() > 0 {
 		return ErrAhead
 	}
-	if e.folding != nil {
-		if err := e.endFold(e.folding.wait()); err != nil {
+	if e.flatHeadUpdate != nil {
+		if err := e.finishFlatHeadUpdate(e.flatHeadUpdate.wait()); err != nil {
 			return err
 		}
 	}
 	if err := e.store.Rewind(s.ref); err != nil {
 		return fmt.Errorf("engine: back to block %v: %w", s.ref, err)
 	}
-	e.forgetBehind(s)
+	e.forgetAfter(s)
 	return nil
 }
 
-// forgetBehind takes from the memory what Rewind has taken from the store.
-func (e *Engine) forgetBehind(s *RevertPoint) {
+// forgetAfter takes from the memory what Rewind has taken from the store.
+func (e *Engine) forgetAfter(s *RevertPoint) {
 	keep := map[primitives.Hash]bool{s.ref.Hash: true}
-	for x := e.Adopted(s.entry.Header().PrevHash); x != nil; x = e.Adopted(x.Header().PrevHash) {
+	for x := e.Imported(s.entry.Header().PrevHash); x != nil; x = e.Imported(x.Header().PrevHash) {
 		keep[x.Hash] = true
 	}
 	var gone []*BlockNode
@@ -152,21 +152,21 @@ func (e *Engine) forgetBehind(s *RevertPoint) {
 		}
 	}
 	at := e.entries[s.ref.Hash]
-	if at == nil || at.light {
+	if at == nil || at.evicted {
 		at = s.entry
 		at.Acquire() // which the snapshot holds, so it is there
 		e.entries[s.ref.Hash] = at
-		e.warm = append(e.warm, at)
+		e.resident = append(e.resident, at)
 	}
 	e.mu.Unlock()
-	for _, x := range slices.Clone(e.snapshots) {
+	for _, x := range slices.Clone(e.revertPoints) {
 		if !keep[x.ref.Hash] {
-			e.EndSnapshot(x)
+			e.EndRevertPoint(x)
 		}
 	}
-	e.warm = slices.DeleteFunc(e.warm, func(x *BlockNode) bool { return e.Adopted(x.Hash) != x })
+	e.resident = slices.DeleteFunc(e.resident, func(x *BlockNode) bool { return e.Imported(x.Hash) != x })
 	e.trimmedAt = min(e.trimmedAt, s.ref.Height)
-	e.patch = patchOf{}
+	e.patch = pendingPatch{}
 	hashes := make([]primitives.Hash, len(gone))
 	for i, x := range gone {
 		hashes[i] = x.Hash
@@ -178,7 +178,7 @@ func (e *Engine) forgetBehind(s *RevertPoint) {
 	e.proofs.forget(hashes)
 	e.show(&head{entry: at, final: s.final})
 	for _, x := range gone { // behind the view: who reads by the old one has acquired it, or finds it gone and looks again
-		if !x.light {
+		if !x.evicted {
 			x.Release()
 		}
 	}

@@ -61,7 +61,7 @@ func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, nex
 	if err := j.gather(at, before); err != nil {
 		return nil, err
 	}
-	here, entered, err := e.whereOf(j.id)
+	here, entered, err := e.storedShardAt(j.id)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, nex
 func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primitives.Chunk) error {
 	since := at.Block.Body.Chunks[j.index].HeightIncluded
 	for at.Height() > since {
-		y, err := j.bare(at, before[at.Hash])
+		y, err := j.shardView(at, before[at.Hash])
 		if err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 	return nil
 }
 
-// bare is a block as one sees it who holds this shard alone: its new chunks with what they bring to it.
-func (j *ShardCatchup) bare(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
+// shardView is a block as one sees it who holds this shard alone: its new chunks with what they bring to it.
+func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)), finalHeight: x.finalHeight}
 	holds, held := make([]bool, len(x.Shards)), []primitives.ShardID{j.id}
 	holds[j.index] = true
@@ -112,7 +112,7 @@ func (j *ShardCatchup) bare(x *BlockNode, chunks []*primitives.Chunk) (*BlockNod
 		case !chain.Proves(chunks[k], held):
 			err = fmt.Errorf("%w: proofs of shard index %d of block %d", ErrMissing, k, x.Height())
 		default:
-			s.Chunk, err = followed(chunks[k], h, held)
+			s.Chunk, err = untrackedChunk(chunks[k], h, held)
 		}
 		if err != nil {
 			return nil, err
@@ -122,8 +122,8 @@ func (j *ShardCatchup) bare(x *BlockNode, chunks []*primitives.Chunk) (*BlockNod
 	return y, nil
 }
 
-// whereOf is the block at which the store has a shard that is on its way; entered: it has it.
-func (e *Engine) whereOf(id primitives.ShardID) (*BlockNode, bool, error) {
+// storedShardAt is the block at which the store has a shard that is on its way; entered: it has it.
+func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().Folded
 	at, here := e.store.ShardAt(id)
 	for now := e.store.Tip().Folded; now != folded; now = e.store.Tip().Folded { // a fold runs beside this
@@ -145,8 +145,8 @@ func (e *Engine) whereOf(id primitives.ShardID) (*BlockNode, bool, error) {
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 
-// saidOf is what a chunk says of the state that it is on.
-func saidOf(h *primitives.ChunkHeader) *chain.ChunkExtra {
+// extraFromHeader is what a chunk says of the state that it is on.
+func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	return &chain.ChunkExtra{StateRoot: h.PrevStateRoot, OutcomeRoot: h.PrevOutcomeRoot, Proposals: h.PrevValidatorProposals,
 		GasUsed: h.PrevGasUsed, GasLimit: h.GasLimit, BalanceBurnt: h.PrevBalanceBurnt, CongestionInfo: h.CongestionInfo,
 		BandwidthRequests: h.BandwidthRequests, ProposedSplit: h.ProposedSplit}
@@ -156,13 +156,13 @@ func saidOf(h *primitives.ChunkHeader) *chain.ChunkExtra {
 func (j *ShardCatchup) resume(x *BlockNode) error {
 	j.block, j.shard = x, x.Shards[j.index]
 	if ref(x) == j.at {
-		j.shard = ShardState{ID: j.id, Extra: saidOf(&j.next.Header), Outgoing: j.next.PrevOutgoingReceipts}
+		j.shard = ShardState{ID: j.id, Extra: extraFromHeader(&j.next.Header), Outgoing: j.next.PrevOutgoingReceipts}
 	}
 	if !j.shard.Held() {
 		return fmt.Errorf("%w: shard %d at block %d", ErrUntracked, j.id, x.Height())
 	}
 	var err error
-	j.shard.root, err = j.e.imported(ref(x), j.layout, int(j.index), j.shard.Extra.StateRoot)
+	j.shard.root, err = j.e.importTrie(ref(x), j.layout, int(j.index), j.shard.Extra.StateRoot)
 	return err
 }
 
@@ -193,7 +193,7 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	if j.e.store.Tip().Folded.Height <= j.at.Height {
 		return fmt.Errorf("%w: block %d is not folded", ErrNotYet, j.at.Height)
 	}
-	root, err := j.e.imported(j.at, j.layout, int(j.index), j.Root())
+	root, err := j.e.importTrie(j.at, j.layout, int(j.index), j.Root())
 	if err != nil {
 		return fmt.Errorf("engine: parts of shard %d: %w", j.id, err)
 	}
@@ -212,19 +212,19 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	if err := j.resume(x); err != nil || !j.e.o.Snapshots {
 		return err
 	}
-	return j.pin()
+	return j.snapshot()
 }
 
-// pin keeps the state with which the shard comes in as a snapshot, for who needs it next: later all that has changed since is to be taken back for that, which may be too much.
-func (j *ShardCatchup) pin() error {
-	if _, there := j.e.pinOf(j.at.Hash, j.index); there {
+// makeSnapshots keeps the state with which the shard comes in as a snapshot, for who needs it next: later all that has changed since is to be taken back for that, which may be too much.
+func (j *ShardCatchup) snapshot() error {
+	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
 		return nil
 	}
-	made, err := j.e.storePin(&storage.StateSnapshot{Shard: j.id, Index: j.index, At: j.at, Of: j.point, Root: j.Root(), Accounts: accounts(j.layout, j.index)}, j.shard.root)
+	made, err := j.e.storeSnapshot(&storage.StateSnapshot{Shard: j.id, Index: j.index, At: j.at, Of: j.point, Root: j.Root(), Accounts: accounts(j.layout, j.index)}, j.shard.root)
 	if err != nil || !made {
 		return err
 	}
-	return j.e.readPins()
+	return j.e.readSnapshots()
 }
 
 // At is the block after which the shard's state is here.
@@ -284,10 +284,10 @@ func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 
 // commit stores what a block did in the shard.
 func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []storage.FrontierChange) error {
-	out := storedShards([]ShardState{*s})[0]
+	out := encodeShards([]ShardState{*s})[0]
 	prev := *before
 	prev.OutgoingAt = primitives.Hash{} // the receipts that a chunk brings stand with it: who sent them may not be stored with them
-	if err := storedResult(&out, s, &prev, j.e, x.Height()); err != nil {
+	if err := encodeResult(&out, s, &prev, j.e, x.Height()); err != nil {
 		return err
 	}
 	return j.e.store.CommitShard(ref(x), &out, changes)
@@ -298,7 +298,7 @@ func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode,
 	if !x.Layout.Equal(j.layout) {
 		return nil, fmt.Errorf("%w: behind block %d, while shard %d comes in", ErrReshard, parent.Height(), j.id)
 	}
-	y, err := j.bare(x, chunks)
+	y, err := j.shardView(x, chunks)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode,
 	p := &BlockImport{entry: y, parent: parent, prev: make([]ShardState, len(y.Shards))}
 	p.prev[j.index] = *before
 	j.e.epochMu.Lock()
-	err = j.e.prepare(p, parent.Block.Body.Chunks, func(primitives.ShardIndex) state.Trie { return rooted(before.root) })
+	err = j.e.makeJobs(p, parent.Block.Body.Chunks, func(primitives.ShardIndex) state.Trie { return rooted(before.root) })
 	j.e.epochMu.Unlock()
 	if err != nil {
 		return nil, err
@@ -331,7 +331,7 @@ func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode,
 	if job.Run(); job.err != nil {
 		return nil, job.err
 	}
-	settle(s, before, job, x.Hash)
+	fillShardState(s, before, job, x.Hash)
 	for k := range y.Shards {
 		if c := y.Shards[k].Chunk; c != nil && c.Proofs != nil {
 			s.brought = append(s.brought, *chain.ProofTo(c, j.id))
@@ -357,7 +357,7 @@ func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*
 			return nil, err
 		}
 		s := &full.Shards[j.index]
-		if own := made[at.Hash]; own != nil && at.Hash != j.e.foldedAt.Hash {
+		if own := made[at.Hash]; own != nil && at.Hash != j.e.flatHead.Hash {
 			s = own
 		} else if !s.Held() { // brought in since it was made
 			rec, err := j.e.store.Block(ref(at))
@@ -381,19 +381,19 @@ func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*
 // the new chunks of a block as CatchUp takes them. ErrNotYet: folded blocks are to be caught up with first.
 func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
 	e := j.e
-	if err := e.rest(); err != nil {
+	if err := e.quiesce(); err != nil {
 		return err
 	}
 	if _, more, err := j.Next(); err != nil || more {
 		return errors.Join(err, ErrNotYet)
 	}
-	order, err := j.above()
+	order, err := j.nodesAboveFlatHead()
 	if err != nil {
 		return err
 	}
-	states := map[primitives.Hash]*ShardState{e.foldedAt.Hash: &j.shard}
-	if s := &e.foldedAt.Shards[j.index]; s.Held() { // a start has brought it back
-		states[e.foldedAt.Hash] = s
+	states := map[primitives.Hash]*ShardState{e.flatHead.Hash: &j.shard}
+	if s := &e.flatHead.Shards[j.index]; s.Held() { // a start has brought it back
+		states[e.flatHead.Hash] = s
 	}
 	for _, x := range order {
 		s := &x.Shards[j.index]
@@ -414,17 +414,17 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 			}
 		}
 	}
-	j.hold(states)
+	j.install(states)
 	return nil
 }
 
-// rest waits for blocks on their way to the disk, and for a fold that runs.
-func (e *Engine) rest() error {
+// quiesce waits for blocks on their way to the disk, and for a fold that runs.
+func (e *Engine) quiesce() error {
 	if _, err := e.Flush(); err != nil {
 		return err
 	}
-	if e.folding != nil {
-		return e.endFold(e.folding.wait())
+	if e.flatHeadUpdate != nil {
+		return e.finishFlatHeadUpdate(e.flatHeadUpdate.wait())
 	}
 	return nil
 }
@@ -438,13 +438,13 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	}
 }
 
-// above are the blocks above the folded one, parents first.
-func (j *ShardCatchup) above() (order []*BlockNode, err error) {
+// descendsFrom are the blocks above the folded one, parents first.
+func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
-		if x.light || !x.Layout.Equal(j.layout) {
+		if x.evicted || !x.Layout.Equal(j.layout) {
 			return nil, fmt.Errorf("%w: finality is far behind, or the shards change", ErrNotYet)
 		}
-		if x != j.e.foldedAt {
+		if x != j.e.flatHead {
 			order = append(order, x)
 		}
 	}
@@ -452,40 +452,40 @@ func (j *ShardCatchup) above() (order []*BlockNode, err error) {
 	return order, nil
 }
 
-// hold replaces the entries by such that hold the shard.
-func (j *ShardCatchup) hold(states map[primitives.Hash]*ShardState) {
+// install replaces the entries by such that hold the shard.
+func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 	e := j.e
-	e.replace(func(x *BlockNode) *BlockNode {
+	e.replaceNodes(func(x *BlockNode) *BlockNode {
 		if x.Shards[j.index].Held() {
 			return nil
 		}
 		return x.with(j.index, *states[x.Hash])
 	})
-	if states[e.foldedAt.Hash] != &j.shard {
+	if states[e.flatHead.Hash] != &j.shard {
 		j.shard.root.Release()
 	}
 	j.block = nil
-	e.pins.begun = false // the next fold makes the shard's part of those that there are; none is under way
+	e.stateSnapshots.begun = false // the next fold makes the shard's part of those that there are; none is under way
 }
 
 // with is the same block with another state of a shard. Who reads the old one goes on with it: the new one holds it.
 func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
-		finalHeight: x.finalHeight, above: x.above, under: x}
+		finalHeight: x.finalHeight, descendsFrom: x.descendsFrom, replaces: x}
 	y.Shards[index] = s
 	y.refs.Store(1)
-	y.stored.Store(true)
+	y.persisted.Store(true)
 	y.rules.Store(x.rules.Load())
-	if x.light {
-		y.light, y.under = true, nil
+	if x.evicted {
+		y.evicted, y.replaces = true, nil
 		y.refs.Store(0)
 	}
 	return y
 }
 
-// replace puts others in the place of entries; nil: that one stays. No block is on its way to the disk, and no fold runs.
-func (e *Engine) replace(by func(*BlockNode) *BlockNode) {
-	e.EndSnapshots() // of entries as they were
+// replaceNodes puts others in the place of entries; nil: that one stays. No block is on its way to the disk, and no fold runs.
+func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
+	e.EndRevertPoints() // of entries as they were
 	now := map[*BlockNode]*BlockNode{}
 	e.mu.Lock()
 	for hash, x := range e.entries {
@@ -494,13 +494,13 @@ func (e *Engine) replace(by func(*BlockNode) *BlockNode) {
 			e.entries[hash] = y
 		}
 	}
-	if y := now[e.foldedAt]; y != nil {
-		e.foldedAt = y
+	if y := now[e.flatHead]; y != nil {
+		e.flatHead = y
 	}
 	e.mu.Unlock()
-	for i, x := range e.warm {
+	for i, x := range e.resident {
 		if y := now[x]; y != nil {
-			e.warm[i] = y
+			e.resident[i] = y
 		}
 	}
 	for _, p := range []interface {

@@ -136,7 +136,7 @@ func (p *joinPair) same() {
 }
 
 // TestJoinCutShort: a process that ends while a shard is brought to the blocks above the folded one leaves some of them with it and some
-// without. The chain goes on without it, also over folds; it is taken up where it is, and comes in.
+// shardsWithoutChunk. The chain goes on without it, also over folds; it is taken up where it is, and comes in.
 func TestJoinCutShort(t *testing.T) {
 	for cut := range 3 { // blocks that have the shard when the process ends
 		p := newJoinPair(t)
@@ -165,17 +165,17 @@ func TestJoinCutShort(t *testing.T) {
 			t.Fatalf("%d blocks are caught up with", n)
 		}
 		p.blocks(3, func(i int) bool { return i == 1 })
-		if p.n.folding != nil { // the disk is left as it is before a fold
-			if err := p.n.endFold(p.n.folding.wait()); err != nil {
+		if p.n.flatHeadUpdate != nil { // the disk is left as it is before a fold
+			if err := p.n.finishFlatHeadUpdate(p.n.flatHeadUpdate.wait()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		p.catchUp(j)
-		order, err := j.above()
+		order, err := j.nodesAboveFlatHead()
 		if err != nil || len(order) < 3 {
 			t.Fatalf("%d blocks above the folded one, %v", len(order), err)
 		}
-		states := map[primitives.Hash]*ShardState{p.n.foldedAt.Hash: &j.shard}
+		states := map[primitives.Hash]*ShardState{p.n.flatHead.Hash: &j.shard}
 		for _, x := range order[:cut] { // as Finish does
 			before := states[x.Header().PrevHash]
 			s, err := j.step(p.n.entries[x.Header().PrevHash], before, x, p.cut(x.Hash, p.ids[1]), nil)
@@ -244,7 +244,7 @@ func TestJoinMissed(t *testing.T) {
 		}
 		p.catchUp(j)
 		p.blocks(3, func(i int) bool { return i < 2 && missed>>i&1 == 1 })
-		if err := p.n.rest(); err != nil {
+		if err := p.n.quiesce(); err != nil {
 			t.Fatal(err)
 		}
 		p.catchUp(j)
@@ -294,7 +294,7 @@ func TestJoinProves(t *testing.T) {
 			if !reflect.DeepEqual(append(implicit, main), append(want, wantMain)) {
 				t.Errorf("%d more, %s: it is proven otherwise", more, what)
 			}
-			if at := p.n.foldedAt.Height(); main.Height != point.Height()+primitives.Height(more) || at <= main.Height {
+			if at := p.n.flatHead.Height(); main.Height != point.Height()+primitives.Height(more) || at <= main.Height {
 				t.Errorf("%d more, %s: the last chunk is in block %d, and %d is folded", more, what, main.Height, at)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // Plan tells of a block's shard whether the node is to hold it in the block's epoch, and whether in the next one: it itself, or what it is
-// split into.
+// reshard into.
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
 // PartSource is who has what a shard that comes in is made of: other nodes. Its methods may take their time. ErrNotYet: nothing has come,
@@ -37,46 +37,46 @@ type PartSource interface {
 
 // Bounds of a step.
 const (
-	catchUpBlocks = 16 // that are asked for at once, and caught up with in one step
-	finishBlocks  = 64 // above the folded one that are asked for at once
-	mostSpare     = 2  // shards without need that are held on to as long as a sync point is late
+	catchUpBlocks  = 16 // that are asked for at once, and caught up with in one step
+	finishBlocks   = 64 // above the folded one that are asked for at once
+	maxSpareShards = 2  // shards without need that are held on to as long as a sync point is late
 )
 
 // Schedule has an engine hold what a plan says: shards come in from a source at the first sync block there is, while the chain goes on, and
 // those of which neither this epoch nor the next has need are let go, but for a few as long as a newer sync block is late: who gave them may be asked again. Its methods belong to the engine's goroutine, as Join does; what it
-// asks the source it asks from goroutines of its own, one for each shard that comes in. A shard that the layout loses before it is in is
-// given up: what it is split into comes in at the next epoch's sync block. So is one whose state has not come when there is a newer sync block: at that it
-// begins anew.
+// wantsProof the source it asks from goroutines of its own, one for each shard that comes in. A shard that the layout loses before it is in is
+// executed up: what it is split into comes in at the next epoch's sync block. So is one whose state has not come when there is a newer sync block: at that it
+// startsWithShard anew.
 type Schedule struct {
 	// Go runs what may take its time; nil: on a goroutine.
 	Go func(func())
 	// Parallel is how many parts of a shard are asked for at once, Blocks how many blocks a step catches up with; 0: one, and catchUpBlocks.
 	Parallel, Blocks int
-	// Patient: a step waits until the rows of a shard that was let go are removed, so that what it does follows from the chain alone.
-	Patient bool
+	// WaitRemovals: a step waits until the rows of a shard that was let go are removed, so that what it does follows from the chain alone.
+	WaitRemovals bool
 
-	e      *Engine
-	plan   Plan
-	source PartSource
-	coming map[primitives.ShardID]*coming
-	failed map[primitives.ShardID]primitives.Hash // tips at which a shard could not begin
-	scans  map[storage.EpochBegin]*pointScan      // of the newest epochs
-	asking sync.WaitGroup
-	begun  bool
-	more   bool
+	e        *Engine
+	plan     Plan
+	source   PartSource
+	catchups map[primitives.ShardID]*catchup
+	failed   map[primitives.ShardID]primitives.Hash // tips at which a shard could not begin
+	scans    map[storage.EpochBegin]*pointScan      // of the newest epochs
+	asking   sync.WaitGroup
+	begun    bool
+	more     bool
 }
 
-// coming is a shard on its way in.
-type coming struct {
+// catchups is a shard on its way in.
+type catchup struct {
 	id       primitives.ShardID
 	accounts storage.AccountRange
 	point    storage.BlockRef
 	header   *StateHeader
 	total    uint64
-	here     atomic.Uint64 // parts that have come
-	j        *ShardCatchup
+	received atomic.Uint64 // parts that have come
+	session  *ShardCatchup
 	chunks   map[primitives.Hash][]*primitives.Chunk
-	asked    chan answer // nil: idle is
+	reply    chan answer // nil: idle is
 	cancel   context.CancelFunc
 }
 
@@ -85,7 +85,7 @@ type answer func()
 
 // NewSchedule makes a schedule of an engine that was opened with Options.Scheduled. What was on its way in before a restart goes on.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
-	return &Schedule{e: e, plan: plan, source: source, coming: map[primitives.ShardID]*coming{}, failed: map[primitives.ShardID]primitives.Hash{},
+	return &Schedule{e: e, plan: plan, source: source, catchups: map[primitives.ShardID]*catchup{}, failed: map[primitives.ShardID]primitives.Hash{},
 		scans: map[storage.EpochBegin]*pointScan{}}
 }
 
@@ -101,8 +101,8 @@ func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 	}
 }
 
-// Coming names the shards that are on their way in.
-func (s *Schedule) Coming() []primitives.ShardID { return slices.Sorted(maps.Keys(s.coming)) }
+// CatchingUp names the shards that are on their way in.
+func (s *Schedule) CatchingUp() []primitives.ShardID { return slices.Sorted(maps.Keys(s.catchups)) }
 
 // Step does what can be done without waiting; it is called behind each block, and now and then without one. While the rows of a shard that was let go are
 // removed, that is nothing: no shard can come or go meanwhile. Errors are this node's.
@@ -113,30 +113,30 @@ func (s *Schedule) Step() error {
 		return nil
 	}
 	if !s.begun {
-		if all, err := s.takeUp(tip); err != nil || !all {
+		if all, err := s.dropUnwanted(tip); err != nil || !all {
 			return err
 		}
 		s.begun = true
 	}
 	var newest storage.BlockRef
-	if len(s.coming) > 0 {
+	if len(s.catchups) > 0 {
 		var err error
 		if newest, err = s.newest(); err != nil {
 			return err
 		}
 	}
 	// While a point is late what was let go behind it can't come in again until there is a newer one: what has come rests where it is, and what was handed over stays.
-	late, spare := s.e.pins.last.Load().stale(), 0
-	for _, id := range s.Coming() {
+	late, spare := s.e.stateSnapshots.last.Load().stale(), 0
+	for _, id := range s.CatchingUp() {
 		if s.removing() {
 			return nil
 		}
-		c, err := s.coming[id], error(nil)
+		c, err := s.catchups[id], error(nil)
 		switch {
-		case !tip.Layout.Has(id) || !s.wanted(tip, id) && (!late || c.j == nil || c.j.block == nil):
-			err = s.giveUp(c)
-		case c.point.Height < newest.Height && (c.j == nil || c.j.block == nil):
-			err = s.overtaken(c, newest)
+		case !tip.Layout.Has(id) || !s.wanted(tip, id) && (!late || c.session == nil || c.session.block == nil):
+			err = s.abandon(c)
+		case c.point.Height < newest.Height && (c.session == nil || c.session.block == nil):
+			err = s.repoint(c, newest)
 		}
 		if err != nil {
 			return err
@@ -149,10 +149,10 @@ func (s *Schedule) Step() error {
 		wanted, held := s.wanted(tip, id), tip.Shards[i].Held()
 		switch {
 		case held && !wanted:
-			if at := s.e.foldedAt; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
+			if at := s.e.flatHead; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
 				continue // a fork may still have need of it, or nobody else has it yet
 			}
-			if late && spare < mostSpare {
+			if late && spare < maxSpareShards {
 				spare++
 				continue
 			}
@@ -160,11 +160,11 @@ func (s *Schedule) Step() error {
 				return err
 			}
 		case wanted && !held:
-			before := s.coming[id].place()
-			if err := s.further(tip, id); err != nil {
+			before := s.catchups[id].position()
+			if err := s.advance(tip, id); err != nil {
 				return fmt.Errorf("engine: shard %d comes in: %w", id, err)
 			}
-			s.more = s.more || s.coming[id].place() != before
+			s.more = s.more || s.catchups[id].position() != before
 		}
 	}
 	return nil
@@ -172,16 +172,16 @@ func (s *Schedule) Step() error {
 
 // removing tells whether the rows of a shard that was let go are being removed.
 func (s *Schedule) removing() bool {
-	if s.Patient {
-		s.e.leaving.Wait()
+	if s.WaitRemovals {
+		s.e.removalsDone.Wait()
 	}
-	return s.e.removals.Load() > 0
+	return s.e.removalsRunning.Load() > 0
 }
 
-// overtaken deals with a shard that comes in at an older point than the newest. Others keep what belongs to the newest: nobody may ever give the rest, so what
+// repoint deals with a shard that comes in at an older point than the newest. Others keep what belongs to the newest: nobody may ever give the rest, so what
 // has come is given up. A shard whose state is here, behind the newest point too, goes on where it is, by the header of that.
-func (s *Schedule) overtaken(c *coming, newest storage.BlockRef) error {
-	at, entered, err := s.e.whereOf(c.id)
+func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
+	at, entered, err := s.e.storedShardAt(c.id)
 	if err != nil {
 		return err
 	}
@@ -197,39 +197,39 @@ func (s *Schedule) overtaken(c *coming, newest storage.BlockRef) error {
 			}
 			if at.Height() >= first.Height() {
 				c.cancel()
-				c.point, c.header, c.asked = newest, nil, nil
-				return s.notePoint(c)
+				c.point, c.header, c.reply = newest, nil, nil
+				return s.savePoint(c)
 			}
 		}
 	}
 	c.point = storage.BlockRef{}
-	return s.giveUp(c)
+	return s.abandon(c)
 }
 
-// takeUp gives up what was on its way in before a restart and is not wanted any more, one shard with each step.
-func (s *Schedule) takeUp(tip *BlockNode) (all bool, err error) {
+// dropUnwanted gives up what was on its way in before a restart and is not wanted any more, one shard with each step.
+func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.Incoming()
 	if err != nil {
 		return false, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(list)) {
-		c := &coming{id: id, accounts: list[id], cancel: func() {}}
+		c := &catchup{id: id, accounts: list[id], cancel: func() {}}
 		if tip.Layout.Has(id) && s.wanted(tip, id) {
-			if point, err := s.kept(tip, id); err != nil || !point.IsZero() {
+			if point, err := s.savedPoint(tip, id); err != nil || !point.IsZero() {
 				if err != nil {
 					return false, err
 				}
 				continue
 			}
 		}
-		return false, s.giveUp(c)
+		return false, s.abandon(c)
 	}
 	return true, nil
 }
 
-// kept is the point at which a shard was coming in, if that can go on; zero: it can't, or there is none.
-func (s *Schedule) kept(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
-	raw, err := storage.Misc.Get(s.e.store.Reader(), joinRow(id))
+// childIntervals is the point at which a shard was coming in, if that can go on; zero: it can't, or there is none.
+func (s *Schedule) savedPoint(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
+	raw, err := storage.Misc.Get(s.e.store.Reader(), catchupRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
 		return at, absent(err)
 	}
@@ -250,15 +250,15 @@ func (s *Schedule) wanted(at *BlockNode, id primitives.ShardID) bool {
 
 // Close ends what is being asked. The shards that are on their way go on with the next schedule.
 func (s *Schedule) Close() {
-	for _, c := range s.coming {
+	for _, c := range s.catchups {
 		c.cancel()
 	}
 	s.asking.Wait()
 }
 
-// further takes a shard as far in as it goes now.
-func (s *Schedule) further(tip *BlockNode, id primitives.ShardID) error {
-	c := s.coming[id]
+// advance takes a shard as far in as it goes now.
+func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
+	c := s.catchups[id]
 	if c == nil {
 		if s.failed[id] == tip.Hash { // or it would be asked for again and again, as fast as others answer
 			return nil
@@ -267,12 +267,12 @@ func (s *Schedule) further(tip *BlockNode, id primitives.ShardID) error {
 		if c, err = s.begin(tip, id); err != nil || c == nil {
 			return err
 		}
-		s.coming[id] = c
+		s.catchups[id] = c
 	}
-	if c.asked != nil {
+	if c.reply != nil {
 		select {
-		case done := <-c.asked:
-			c.asked = nil
+		case done := <-c.reply:
+			c.reply = nil
 			done()
 		default:
 			return nil
@@ -282,34 +282,34 @@ func (s *Schedule) further(tip *BlockNode, id primitives.ShardID) error {
 	case c.header == nil:
 		s.askHeader(c)
 		return nil
-	case c.j == nil:
-		return s.join(c)
-	case c.j.block == nil:
-		return s.parts(c)
+	case c.session == nil:
+		return s.startSession(c)
+	case c.session.block == nil:
+		return s.fetchParts(c)
 	}
 	return s.catchUp(c)
 }
 
-// joinRow is where it stands at which point a shard comes in: a restart goes on with that.
-func joinRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
+// catchupRow is where it stands at which point a shard comes in: a restart goes on with that.
+func catchupRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
 // begin chooses the point at which a shard comes in; nil: there is none yet.
-func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*coming, error) {
+func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
 		return nil, err
 	}
-	c := &coming{id: id, accounts: r, chunks: map[primitives.Hash][]*primitives.Chunk{}, cancel: func() {}}
+	c := &catchup{id: id, accounts: r, chunks: map[primitives.Hash][]*primitives.Chunk{}, cancel: func() {}}
 	newest, err := s.newest()
 	if err != nil {
 		return nil, err
 	}
-	if c.point, err = s.kept(tip, id); err != nil {
+	if c.point, err = s.savedPoint(tip, id); err != nil {
 		return nil, err
 	}
 	if !c.point.IsZero() {
 		if c.point.Height < newest.Height {
-			err = s.overtaken(c, newest)
+			err = s.repoint(c, newest)
 		}
 		if err != nil || c.point.IsZero() { // given up: it begins anew when what has come of it is removed
 			return nil, err
@@ -327,7 +327,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*coming, error)
 	// needs it in the next epoch has not to catch up with a whole one, unless half of this one has gone without a point: some shard has no chunks in it.
 	if x.Header().EpochID != tip.Header().EpochID {
 		if now, _ := s.plan(tip, id); !now {
-			if half, err := s.half(tip); err != nil || !half {
+			if half, err := s.epochHalfDone(tip); err != nil || !half {
 				return nil, err
 			}
 		}
@@ -341,13 +341,13 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*coming, error)
 			return nil, err
 		}
 	}
-	return c, s.notePoint(c)
+	return c, s.savePoint(c)
 }
 
-func (s *Schedule) notePoint(c *coming) error {
+func (s *Schedule) savePoint(c *catchup) error {
 	var batch storage.Batch
 	row := storage.Raw(c.point.Hash[:])
-	storage.Misc.Put(&batch, joinRow(c.id), &row)
+	storage.Misc.Put(&batch, catchupRow(c.id), &row)
 	return s.e.store.Write(&batch)
 }
 
@@ -357,8 +357,8 @@ type pointScan struct {
 	point storage.BlockRef // zero: not found
 }
 
-// mostScanned is how many heights a step looks through for the sync point of an epoch: it is among the first ones, but for one in which a shard has no chunks.
-const mostScanned = 256
+// maxScannedHeights is how many heights a step looks through for the sync point of an epoch: it is among the first ones, but for one in which a shard has no chunks.
+const maxScannedHeights = 256
 
 // newest is the sync point of the newest folded epoch that has one, of as few as states are kept of, else the newest that is kept; zero: there is none, or that is not
 // known yet. An epoch has none as long as a shard has had no chunks in it. That one is to come in at the point before, wherever it is, or there would never be one again.
@@ -377,7 +377,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 			s.scans[begin] = x
 		}
 		if x.point.IsZero() {
-			upTo := min(end, x.scan.next+mostScanned)
+			upTo := min(end, x.scan.next+maxScannedHeights)
 			p, err := s.e.findPoint(&x.scan, upTo)
 			if err != nil {
 				return storage.BlockRef{}, err
@@ -401,8 +401,8 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 	return storage.BlockRef{}, nil
 }
 
-// half tells whether half of the tip's epoch is folded.
-func (s *Schedule) half(tip *BlockNode) (half bool, err error) {
+// epochHalfDone tells whether half of the tip's epoch is folded.
+func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	err = s.e.Epochs(func(m *epoch.Manager) error {
 		first, length, _, err := m.EpochSpan(tip.Hash)
 		half = s.e.store.Tip().Folded.Height >= first+primitives.Height(length)/2
@@ -411,32 +411,32 @@ func (s *Schedule) half(tip *BlockNode) (half bool, err error) {
 	return half, err
 }
 
-// giveUp lets go of a shard that is not awaited any more.
-func (s *Schedule) giveUp(c *coming) error {
+// abandonInFlight lets go of a shard that is not awaited any more.
+func (s *Schedule) abandon(c *catchup) error {
 	c.cancel()
-	if err := s.e.letGo(c.id, c.accounts); err != nil {
+	if err := s.e.removeShard(c.id, c.accounts); err != nil {
 		return err
 	}
-	if c.j != nil {
-		c.j.drop()
+	if c.session != nil {
+		c.session.drop()
 	}
-	delete(s.coming, c.id)
+	delete(s.catchups, c.id)
 	return s.forgetPoint(c.id)
 }
 
 func (s *Schedule) forgetPoint(id primitives.ShardID) error {
 	var batch storage.Batch
-	storage.Misc.Delete(&batch, joinRow(id))
+	storage.Misc.Delete(&batch, catchupRow(id))
 	return s.e.store.Write(&batch)
 }
 
-// theirs tells whether an error says that what the source gave is wrong.
-func theirs(err error) bool {
+// isSourceFault tells whether an error says that what the source gave is wrong.
+func isSourceFault(err error) bool {
 	var invalid chain.Invalid
 	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.As(err, &invalid)
 }
 
-func (s *Schedule) join(c *coming) error {
+func (s *Schedule) startSession(c *catchup) error {
 	point, err := s.e.Block(c.point.Hash)
 	if err != nil {
 		return err
@@ -448,12 +448,12 @@ func (s *Schedule) join(c *coming) error {
 	j, err := s.e.CatchUpShard(point, index, c.header.Chunk, c.header.Before)
 	switch {
 	case err == nil:
-		c.j = j
-	case theirs(err):
+		c.session = j
+	case isSourceFault(err):
 		s.source.Refused(c.point.Hash, c.id, err)
 		c.header = nil
 	case errors.Is(err, ErrNotYet), errors.Is(err, ErrUnknown), errors.Is(err, ErrReshard): // the layout is another, or the shard was here at that block
-		delete(s.coming, c.id)
+		delete(s.catchups, c.id)
 		s.failed[c.id] = s.e.Tip().Hash
 		return s.forgetPoint(c.id)
 	default:
@@ -463,9 +463,9 @@ func (s *Schedule) join(c *coming) error {
 }
 
 // catchUp does what the blocks behind the shard's state did in it, as far as they are folded; then it does the rest, and the shard is held.
-func (s *Schedule) catchUp(c *coming) error {
+func (s *Schedule) catchUp(c *catchup) error {
 	for range cmp.Or(s.Blocks, catchUpBlocks) {
-		next, more, err := c.j.Next()
+		next, more, err := c.session.Next()
 		if err != nil {
 			return err
 		}
@@ -474,17 +474,17 @@ func (s *Schedule) catchUp(c *coming) error {
 		}
 		chunks, there := c.chunks[next.Hash]
 		if !there {
-			return s.askFolded(c, next)
+			return s.askBelowFlatHead(c, next)
 		}
-		err = c.j.CatchUp(chunks)
+		err = c.session.CatchUp(chunks)
 		delete(c.chunks, next.Hash)
 		switch {
 		case err == nil:
-		case theirs(err):
+		case isSourceFault(err):
 			s.refuse(c, err)
 			return nil
 		case errors.Is(err, ErrReshard):
-			return s.giveUp(c)
+			return s.abandon(c)
 		default:
 			return err
 		}
@@ -493,16 +493,16 @@ func (s *Schedule) catchUp(c *coming) error {
 }
 
 // refuse drops the chunks that the source has given.
-func (s *Schedule) refuse(c *coming, err error) {
+func (s *Schedule) refuse(c *catchup, err error) {
 	s.source.Refused(c.point.Hash, c.id, err)
 	clear(c.chunks)
 }
 
-func (s *Schedule) finish(c *coming) error {
-	err := c.j.Finish(func(hash primitives.Hash) []*primitives.Chunk { return c.chunks[hash] })
+func (s *Schedule) finish(c *catchup) error {
+	err := c.session.Finish(func(hash primitives.Hash) []*primitives.Chunk { return c.chunks[hash] })
 	switch {
 	case err == nil:
-		delete(s.coming, c.id)
+		delete(s.catchups, c.id)
 		return s.forgetPoint(c.id)
 	case errors.Is(err, ErrMissing):
 		var lack []*BlockNode
@@ -527,7 +527,7 @@ func (s *Schedule) finish(c *coming) error {
 		}
 		s.askChunks(c, list)
 		return nil
-	case theirs(err):
+	case isSourceFault(err):
 		s.refuse(c, err)
 		return nil
 	case errors.Is(err, ErrNotYet):

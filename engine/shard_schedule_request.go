@@ -15,11 +15,11 @@ import (
 )
 
 // ask runs a question beside the engine; what it returns is done in a later step.
-func (s *Schedule) ask(c *coming, question func(context.Context) answer) {
+func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	asked := make(chan answer, 1)
-	c.asked = asked
+	c.reply = asked
 	s.asking.Add(1)
 	run := func() {
 		defer s.asking.Done()
@@ -33,14 +33,14 @@ func (s *Schedule) ask(c *coming, question func(context.Context) answer) {
 	}
 }
 
-func idle() {}
+func doNothing() {}
 
-func (s *Schedule) askHeader(c *coming) {
+func (s *Schedule) askHeader(c *catchup) {
 	point := c.point.Hash
 	s.ask(c, func(ctx context.Context) answer {
 		h, err := s.source.State(ctx, point, c.id)
 		if err != nil {
-			return idle
+			return doNothing
 		}
 		total := uint64(0)
 		if h.Chunk == nil {
@@ -50,28 +50,28 @@ func (s *Schedule) askHeader(c *coming) {
 		}
 		if err != nil {
 			s.source.Refused(point, c.id, err)
-			return idle
+			return doNothing
 		}
 		return func() { c.header, c.total = h, total }
 	})
 }
 
-// parts asks for those that are missing; with all of them the shard enters.
-func (s *Schedule) parts(c *coming) error {
-	has, err := c.j.Has()
+// fetchParts asks for those that are missing; with all of them the shard enters.
+func (s *Schedule) fetchParts(c *catchup) error {
+	has, err := c.session.Has()
 	if err != nil {
 		return err
 	}
 	if uint64(len(has)) >= c.total {
-		if err := c.j.Enter(c.total); err != nil && !errors.Is(err, ErrNotYet) {
+		if err := c.session.Enter(c.total); err != nil && !errors.Is(err, ErrNotYet) {
 			return err
 		}
 		return nil
 	}
-	c.here.Store(uint64(len(has)))
-	point, j, total := c.point.Hash, c.j, c.total
+	c.received.Store(uint64(len(has)))
+	point, j, total := c.point.Hash, c.session, c.total
 	s.ask(c, func(ctx context.Context) answer {
-		s.inTurn(total, func(k uint64) bool {
+		s.parallel(total, func(k uint64) bool {
 			if slices.Contains(has, k) {
 				return true
 			}
@@ -79,16 +79,16 @@ func (s *Schedule) parts(c *coming) error {
 			if s.source.Part(ctx, point, c.id, id, func(part [][]byte) error { return j.Part(id, part) }) != nil {
 				return false
 			}
-			c.here.Add(1)
+			c.received.Add(1)
 			return true
 		})
-		return idle // what has come is stored; the rest is asked for again
+		return doNothing // what has come is stored; the rest is asked for again
 	})
 	return nil
 }
 
-// inTurn does something for each number below n, with Parallel of them at once, until one fails.
-func (s *Schedule) inTurn(n uint64, do func(k uint64) bool) {
+// parallel does something for each number below n, with Parallel of them at once, until one fails.
+func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	var next atomic.Uint64
 	var failed atomic.Bool
 	one := func() {
@@ -106,8 +106,8 @@ func (s *Schedule) inTurn(n uint64, do func(k uint64) bool) {
 	group.Wait()
 }
 
-// askFolded asks for the chunks of folded blocks from one on.
-func (s *Schedule) askFolded(c *coming, at storage.BlockRef) error {
+// askBelowFlatHead asks for the chunks of folded blocks from one on.
+func (s *Schedule) askBelowFlatHead(c *catchup, at storage.BlockRef) error {
 	folded := s.e.store.Tip().Folded.Height
 	list := []primitives.Hash{at.Hash}
 	for h := at.Height + 1; h <= folded && len(list) < catchUpBlocks; h = at.Height + 1 {
@@ -121,11 +121,11 @@ func (s *Schedule) askFolded(c *coming, at storage.BlockRef) error {
 	return nil
 }
 
-func (s *Schedule) askChunks(c *coming, blocks []primitives.Hash) {
+func (s *Schedule) askChunks(c *catchup, blocks []primitives.Hash) {
 	s.ask(c, func(ctx context.Context) answer {
 		got := map[primitives.Hash][]*primitives.Chunk{}
 		var mu sync.Mutex
-		s.inTurn(uint64(len(blocks)), func(k uint64) bool {
+		s.parallel(uint64(len(blocks)), func(k uint64) bool {
 			chunks, err := s.source.Chunks(ctx, blocks[k], c.id)
 			if err != nil {
 				return false

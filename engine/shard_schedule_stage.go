@@ -14,8 +14,8 @@ const (
 	StageBlocks              // what the blocks behind did in it is done
 )
 
-// Incoming is a shard on its way in.
-type Incoming struct {
+// CatchupProgress is a shard on its way in.
+type CatchupProgress struct {
 	Shard       primitives.ShardID
 	Stage       Stage
 	Point       primitives.Height // at whose state it comes in
@@ -24,35 +24,35 @@ type Incoming struct {
 }
 
 // Progress tells of each shard on its way in, by id. It belongs to the engine's goroutine.
-func (s *Schedule) Progress() (out []Incoming) {
-	for _, id := range s.Coming() {
-		c := s.coming[id]
-		x := Incoming{Shard: id, Point: c.point.Height, Total: c.total, Here: c.here.Load()}
+func (s *Schedule) Progress() (out []CatchupProgress) {
+	for _, id := range s.CatchingUp() {
+		c := s.catchups[id]
+		x := CatchupProgress{Shard: id, Point: c.point.Height, Total: c.total, Here: c.received.Load()}
 		switch {
 		case c.header == nil:
-		case c.j == nil || c.j.block == nil:
+		case c.session == nil || c.session.block == nil:
 			x.Stage = StageParts
 		default:
-			x.Stage, x.At, x.Here = StageBlocks, c.j.At().Height, c.total
+			x.Stage, x.At, x.Here = StageBlocks, c.session.At().Height, c.total
 		}
 		out = append(out, x)
 	}
 	return out
 }
 
-// place is what a step can change of a shard on its way in.
-type place struct {
+// catchupPosition is what a step can change of a shard on its way in.
+type catchupPosition struct {
 	coming, header, joined, asked bool
 	at                            primitives.Height
 }
 
-func (c *coming) place() (p place) {
+func (c *catchup) position() (p catchupPosition) {
 	if c == nil {
 		return p
 	}
-	p = place{coming: true, header: c.header != nil, joined: c.j != nil, asked: c.asked != nil}
+	p = catchupPosition{coming: true, header: c.header != nil, joined: c.session != nil, asked: c.reply != nil}
 	if p.joined {
-		p.at = c.j.At().Height
+		p.at = c.session.At().Height
 	}
 	return p
 }
@@ -63,17 +63,17 @@ func (s *Schedule) More() bool { return s.more }
 // Settled tells whether a schedule may step without waiting: all adopted blocks are on disk and were told, and no fold runs. It takes over a fold that
 // has ended. It belongs to the engine's goroutine.
 func (e *Engine) Settled() (bool, error) {
-	if e.folding != nil {
+	if e.flatHeadUpdate != nil {
 		select {
-		case err := <-e.folding.done:
-			if err := e.endFold(err); err != nil {
+		case err := <-e.flatHeadUpdate.done:
+			if err := e.finishFlatHeadUpdate(err); err != nil {
 				return false, err
 			}
 		default:
 			return false, nil
 		}
 	}
-	return e.Ahead() == 0 && e.Tip() == e.Head(), nil
+	return e.InFlight() == 0 && e.Tip() == e.Head(), nil
 }
 
 // Scheduled tells whether shards come in and go while the engine runs.
@@ -97,8 +97,8 @@ func (e *Engine) PlanOwn() Plan {
 	}
 }
 
-// begins tells whether a node begins with a shard of the genesis.
-func (e *Engine) begins(genesis *BlockNode, id primitives.ShardID) (bool, error) {
+// startsWithShard tells whether a node begins with a shard of the genesis.
+func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (bool, error) {
 	if e.tracks(genesis.Layout, id) {
 		return true, nil
 	}

@@ -33,7 +33,7 @@ func TestScheduleHandsOver(t *testing.T) {
 	p.blocks(6, func(int) bool { return false })
 	step(true)
 	first := p.maker.Tip().Header().EpochID
-	for i := 0; p.maker.foldedAt.Header().EpochID == first; i++ { // its chunks are missed over the epoch's end
+	for i := 0; p.maker.flatHead.Header().EpochID == first; i++ { // its chunks are missed over the epoch's end
 		if i == 40 {
 			t.Fatal("no other epoch")
 		}
@@ -43,9 +43,9 @@ func TestScheduleHandsOver(t *testing.T) {
 	wanted = false
 	step(true)
 	p.blocks(4, func(int) bool { return false })
-	p.maker.removals.Add(1) // while another is removed, nothing goes
+	p.maker.removalsRunning.Add(1) // while another is removed, nothing goes
 	step(true)
-	p.maker.removals.Add(-1)
+	p.maker.removalsRunning.Add(-1)
 	step(false)
 }
 

@@ -76,7 +76,7 @@ func TestScheduleMovesOn(t *testing.T) {
 	}
 	begin := func(t *testing.T, w *world) {
 		w.Schedule = NewSchedule(w.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return true, true }, w.src)
-		w.Go, w.Patient = func(f func()) { f() }, true
+		w.Go, w.WaitRemovals = func(f func()) { f() }, true
 	}
 	steps := func(t *testing.T, w *world, n int) {
 		t.Helper()
@@ -172,8 +172,8 @@ func TestScheduleMovesOn(t *testing.T) {
 			w, first := open(t)
 			w.src.parts, w.src.upTo = true, first.Height+1
 			steps(t, w, 6)
-			c := w.coming[w.ids[1]]
-			if c == nil || c.j == nil || c.j.block == nil {
+			c := w.catchups[w.ids[1]]
+			if c == nil || c.session == nil || c.session.block == nil {
 				t.Fatal("the shard has not entered")
 			}
 			second := forward(t, w)
@@ -182,7 +182,7 @@ func TestScheduleMovesOn(t *testing.T) {
 			}
 			w.src.asked, w.src.wanted, w.src.given = nil, nil, 0
 			steps(t, w, 6)
-			if len(w.src.asked)+w.src.given > 0 || c != w.coming[w.ids[1]] {
+			if len(w.src.asked)+w.src.given > 0 || c != w.catchups[w.ids[1]] {
 				t.Fatalf("asked for %v", w.src.asked)
 			}
 			restart(t, w)
@@ -296,7 +296,7 @@ func TestScheduleNoPoint(t *testing.T) {
 			}
 			return slices.Contains(src.asked, point.Hash)
 		}
-		forward(func() bool { return p.n.foldedAt.Header().EpochID != old })
+		forward(func() bool { return p.n.flatHead.Header().EpochID != old })
 		if got, err := s.newest(); err != nil || got != point {
 			t.Fatalf("the newest point is %v, want %v, that of the epoch before: %v", got, point, err)
 		}
@@ -305,7 +305,7 @@ func TestScheduleNoPoint(t *testing.T) {
 			t.Errorf("needed now %v: when the epoch has just begun it asks at the point of the one before: %v", now, is)
 		}
 		forward(func() bool {
-			half, err := s.half(p.n.Tip())
+			half, err := s.epochHalfDone(p.n.Tip())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +328,7 @@ func TestScheduleLeft(t *testing.T) {
 	p.open(p.ids...)
 	src := &newestSource{p: p}
 	s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return true, true }, src)
-	s.Go, s.Patient = func(f func()) { f() }, true
+	s.Go, s.WaitRemovals = func(f func()) { f() }, true
 	first := pointed(t, p, s)
 	p.blocks(2, func(int) bool { return false })
 	if err := errors.Join(p.n.AdvanceFlatHead(), p.n.UntrackShard(p.ids[1])); err != nil {

@@ -125,8 +125,8 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 	return -1
 }
 
-// followed is the new chunk of a shard that is not held, with what is kept of it. came is nil if nothing of it is needed.
-func followed(came *primitives.Chunk, h *primitives.ChunkHeader, held []primitives.ShardID) (*primitives.Chunk, error) {
+// untrackedChunk is the new chunk of a shard that is not held, with what is kept of it. came is nil if nothing of it is needed.
+func untrackedChunk(came *primitives.Chunk, h *primitives.ChunkHeader, held []primitives.ShardID) (*primitives.Chunk, error) {
 	c := &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
 	for _, id := range held {
 		c.Proofs = append(c.Proofs, *chain.ProofTo(came, id))
@@ -134,8 +134,8 @@ func followed(came *primitives.Chunk, h *primitives.ChunkHeader, held []primitiv
 	return c, chain.ValidateProofs(c)
 }
 
-// storedFollowed is what the store has of a shard that is not held.
-func storedFollowed(s *ShardState) storage.Shard {
+// encodeUntracked is what the store has of a shard that is not held.
+func encodeUntracked(s *ShardState) storage.Shard {
 	out := storage.Shard{ID: s.ID}
 	if s.Chunk != nil {
 		out.Incoming = primitives.AppendReceiptProofs(nil, s.Chunk.Proofs)
@@ -143,8 +143,8 @@ func storedFollowed(s *ShardState) storage.Shard {
 	return out
 }
 
-// loadFollowed reads a shard that is not held.
-func loadFollowed(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader) error {
+// loadUntracked reads a shard that is not held.
+func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader) error {
 	s.Extra = nil
 	if h.HeightIncluded != rec.Ref().Height {
 		return nil
@@ -157,12 +157,12 @@ func loadFollowed(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader)
 	if err != nil {
 		return err
 	}
-	s.Chunk.Proofs, err = readBrought(raw)
+	s.Chunk.Proofs, err = readBroughtReceipts(raw)
 	return err
 }
 
-// readBrought reads what a chunk of which no more is kept has brought. Where that is nothing it is not nil, as it would be for a chunk that is here as a whole.
-func readBrought(raw []byte) ([]primitives.ReceiptProof, error) {
+// readBroughtReceipts reads what a chunk of which no more is kept has brought. Where that is nothing it is not nil, as it would be for a chunk that is here as a whole.
+func readBroughtReceipts(raw []byte) ([]primitives.ReceiptProof, error) {
 	r := borsh.NewReader(raw)
 	list := primitives.ReadReceiptProofs(r)
 	if list == nil {

@@ -10,7 +10,7 @@ import (
 // would show that it had sent no receipts at all.
 func TestBroughtNothing(t *testing.T) {
 	kept := ShardState{Chunk: &primitives.Chunk{Proofs: []primitives.ReceiptProof{}}}
-	list, err := readBrought(storedFollowed(&kept).Incoming)
+	list, err := readBroughtReceipts(encodeUntracked(&kept).Incoming)
 	if err != nil || list == nil || len(list) != 0 {
 		t.Errorf("%#v, %v", list, err)
 	}

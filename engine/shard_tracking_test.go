@@ -51,7 +51,7 @@ func TestProofsOfReceipts(t *testing.T) {
 		"another source":              {held, changed(func(p *primitives.ReceiptProof) { p.From = ids[0] })},
 		"a stranger's chunk":          {held, held},
 	} {
-		if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != Waits {
+		if _, err := n.BeginImport(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != VerdictWaiting {
 			t.Errorf("%s: %v, want ErrMissing", name, err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // still has they are made of values: reading gives the same, and counts as many nodes, but roots are unknown.
 type State struct {
 	*BlockNode
-	past []state.Trie // nil: the entry's roots, which are held
-	ask  func() error // of StateUntil
+	historical []state.Trie // nil: the entry's roots, which are held
+	ask        func() error // of StateUntil
 }
 
 // StateAt returns the states after a block: ErrUnknown for a block that is not known, storage.ErrGone for one whose state
@@ -31,7 +31,7 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	if err != nil {
 		return nil, err
 	}
-	if p := e.elder(rec.Ref()); p != nil {
+	if p := e.ancestorEngine(rec.Ref()); p != nil {
 		return p.StateUntil(ask, hash)
 	}
 	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
@@ -44,11 +44,11 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	s := &State{BlockNode: at, ask: ask}
 	for i := range at.Shards {
 		if !at.Shards[i].Held() {
-			s.past = append(s.past, unheldTrie{at.Shards[i].ID})
+			s.historical = append(s.historical, unheldTrie{at.Shards[i].ID})
 			continue
 		}
 		values := e.valuesOf(ask, at, primitives.ShardIndex(i))
-		s.past = append(s.past, overBase(&pastTrie{base: values}, e.o.Base))
+		s.historical = append(s.historical, overBase(&historicalTrie{base: values}, e.o.Base))
 	}
 	return s, nil
 }
@@ -77,15 +77,15 @@ func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
 
 // Trie returns the state of a shard. It is valid until Release.
 func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
-	if s.past == nil {
+	if s.historical == nil {
 		return s.trieOf(shard)
 	}
-	return s.past[shard]
+	return s.historical[shard]
 }
 
 // Release ends the use of the states.
 func (s *State) Release() {
-	if s.past == nil {
+	if s.historical == nil {
 		s.BlockNode.Release()
 	}
 }

@@ -11,92 +11,92 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// folding is a fold that runs beside the blocks: it writes the state of final blocks to disk, which takes longer than a block.
-type folding struct {
+// flatHeadUpdate is a fold that runs beside the blocks: it writes the state of final blocks to disk, which takes longer than a block.
+type flatHeadUpdate struct {
 	from, to  *BlockNode
 	inherited []ShardState // what from left, by the shards of to
 	done      chan error   // one result
-	hurry     func()       // ends its rest
+	endPause  func()       // ends its rest
 }
 
 // wait is for its result, which somebody needs now.
-func (f *folding) wait() error {
-	f.hurry()
+func (f *flatHeadUpdate) wait() error {
+	f.endPause()
 	return <-f.done
 }
 
 // Bounds of what may wait while a fold runs, in final blocks and in bytes of changes, which with their outcomes take some
 // ten times that in memory. Beyond them the next block waits for the fold.
 const (
-	maxUnfolded      = 32 * storage.DefaultFoldBlocks
-	maxUnfoldedBytes = 8 * storage.DefaultFoldBytes
+	maxAboveFlatHead      = 32 * storage.DefaultFoldBlocks
+	maxAboveFlatHeadBytes = 8 * storage.DefaultFoldBytes
 )
 
 // RestFolds has a fold that begins wait for as long as ask says, unless much waits for it: it takes a core for some milliseconds just when a block has been stored, of which
-// others are being told. Safe from any goroutine.
-func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.foldRest.Store(&ask) }
+// hasOtherValidators are being told. Safe from any goroutine.
+func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
-// foldPresses tells whether the next blocks would soon wait for a fold up to a block, were it to rest.
-func (e *Engine) foldPresses(to *BlockNode) bool {
-	return to.Height()-min(to.Height(), e.foldedAt.Height()) >= maxUnfolded/2 || e.store.PendingBytes() >= maxUnfoldedBytes/2
+// flatHeadUrgent tells whether the next blocks would soon wait for a fold up to a block, were it to rest.
+func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
+	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 || e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
-// fold takes over what a fold has done, and begins the next one when enough final blocks wait. One that failed for want of room is not
+// stepFlatHead takes over what a fold has done, and begins the next one when enough final blocks wait. One that failed for want of room is not
 // tried again: the store is to be opened again, and a start has those blocks from the log.
-func (e *Engine) fold() error {
-	if err := e.foldNext(); !errors.Is(err, storage.ErrFull) {
+func (e *Engine) stepFlatHead() error {
+	if err := e.tryStepFlatHead(); !errors.Is(err, storage.ErrFull) {
 		return err
 	}
 	return nil
 }
 
-func (e *Engine) foldNext() error {
-	e.shed()
-	if e.folding != nil {
+func (e *Engine) tryStepFlatHead() error {
+	e.evictBlocks()
+	if e.flatHeadUpdate != nil {
 		final := e.Final().Height
-		if final-min(final, e.folding.to.Height()) < maxUnfolded && e.store.PendingBytes() < maxUnfoldedBytes {
+		if final-min(final, e.flatHeadUpdate.to.Height()) < maxAboveFlatHead && e.store.PendingBytes() < maxAboveFlatHeadBytes {
 			select {
-			case err := <-e.folding.done:
-				return e.endFold(err)
+			case err := <-e.flatHeadUpdate.done:
+				return e.finishFlatHeadUpdate(err)
 			default:
 				return nil
 			}
 		}
-		return e.endFold(e.folding.wait())
+		return e.finishFlatHeadUpdate(e.flatHeadUpdate.wait())
 	}
 	upto, due := e.store.FlatHeadDue()
 	if !due {
 		return nil
 	}
-	return e.beginFold(e.foldable(upto))
+	return e.beginFlatHeadUpdate(e.flatHeadLimit(upto))
 }
 
-func (e *Engine) beginFold(upto storage.BlockRef) error {
-	to, from := e.Adopted(upto.Hash), e.foldedAt
-	if to == nil || !to.stored.Load() {
+func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
+	to, from := e.Imported(upto.Hash), e.flatHead
+	if to == nil || !to.persisted.Load() {
 		return nil
 	}
 	if to = e.beforeSplit(to); to == from {
 		return nil
 	}
 	var err error
-	if to.light {
-		if to, err = e.revive(to); err != nil {
+	if to.evicted {
+		if to, err = e.restoreEvicted(to); err != nil {
 			return err
 		}
 	}
-	f := &folding{from: from, to: to, done: make(chan error, 1)}
+	f := &flatHeadUpdate{from: from, to: to, done: make(chan error, 1)}
 	if f.inherited, err = e.inherited(from, to.Layout); err != nil {
 		return err
 	}
 	if !to.Acquire() || !from.Acquire() {
 		return fmt.Errorf("engine: the states of blocks %d and %d are gone before they were folded", from.Height(), to.Height())
 	}
-	e.folding = f
+	e.flatHeadUpdate = f
 	var rested context.Context
-	rested, f.hurry = context.WithCancel(context.Background())
+	rested, f.endPause = context.WithCancel(context.Background())
 	rest := time.Duration(0)
-	if ask := e.foldRest.Load(); ask != nil && !e.foldPresses(to) {
+	if ask := e.flatHeadPause.Load(); ask != nil && !e.flatHeadUrgent(to) {
 		rest = (*ask)()
 	}
 	go func() {
@@ -106,8 +106,8 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 			case <-time.After(rest):
 			}
 		}
-		f.hurry()
-		err := e.writeFold(f)
+		f.endPause()
+		err := e.writeFlatHeadUpdate(f)
 		from.Release()
 		to.Release()
 		f.done <- err // last: who waits for it finds nothing held
@@ -116,11 +116,11 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 }
 
 // beforeSplit returns the oldest block, above the folded one and not above to, behind which the layout changes, else to: a
-// fold goes from one layout to at most one other, and the change is its first step.
+// stepFlatHead goes from one layout to at most one other, and the change is its first step.
 func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
-	for x := to; x != nil && x != e.foldedAt; {
-		parent := e.Adopted(x.Header().PrevHash)
-		if parent != nil && parent != e.foldedAt && !parent.Layout.Equal(x.Layout) {
+	for x := to; x != nil && x != e.flatHead; {
+		parent := e.Imported(x.Header().PrevHash)
+		if parent != nil && parent != e.flatHead && !parent.Layout.Equal(x.Layout) {
 			to = parent
 		}
 		x = parent
@@ -128,13 +128,13 @@ func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	return to
 }
 
-// writeFold stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's but the proofs.
-func (e *Engine) writeFold(f *folding) error {
+// writeFlatHeadUpdate stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's but the proofs.
+func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
 		if s.root == nil { // not held, or on one of the blocks between for the last time
-			if s = e.lastHeld(f, i); s == nil {
+			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}
 		}
@@ -149,24 +149,24 @@ func (e *Engine) writeFold(f *folding) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.pin(f.from); err != nil { // what a crash has left undone
+	if err := e.makeSnapshots(f.from); err != nil { // what a crash has left undone
 		return err
 	}
-	e.pins.under.Store(true)
-	defer e.pins.under.Store(false)
+	e.stateSnapshots.updating.Store(true)
+	defer e.stateSnapshots.updating.Store(false)
 	if err := e.store.AdvanceFlatHead(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
 	}
-	return e.pin(f.to)
+	return e.makeSnapshots(f.to)
 }
 
-// lastHeld is the newest state of a shard between the two blocks of a fold if the first of them has it and the last one has not: a start
+// lastHeldState is the newest state of a shard between the two blocks of a fold if the first of them has it and the last one has not: a start
 // has found a shard that came in on some of the blocks. nil: it has none.
-func (e *Engine) lastHeld(f *folding, i int) *ShardState {
+func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	if f.inherited[i].root == nil {
 		return nil
 	}
-	for x := f.to; x != nil && x != f.from; x = e.Adopted(x.Header().PrevHash) {
+	for x := f.to; x != nil && x != f.from; x = e.Imported(x.Header().PrevHash) {
 		if s := &x.Shards[i]; s.root != nil {
 			return s
 		}
@@ -174,10 +174,10 @@ func (e *Engine) lastHeld(f *folding, i int) *ShardState {
 	return nil
 }
 
-// endFold ends a fold.
-func (e *Engine) endFold(err error) error {
-	f := e.folding
-	e.folding = nil
+// finishFlatHeadUpdate ends a fold.
+func (e *Engine) finishFlatHeadUpdate(err error) error {
+	f := e.flatHeadUpdate
+	e.flatHeadUpdate = nil
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (e *Engine) endFold(err error) error {
 			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
 		}
 	}
-	e.forget(f.to)
+	e.dropBelowFlatHead(f.to)
 	return nil
 }
 
@@ -207,24 +207,24 @@ func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 		return err
 	}
 	for {
-		if e.folding != nil {
-			if err := e.endFold(e.folding.wait()); err != nil {
+		if e.flatHeadUpdate != nil {
+			if err := e.finishFlatHeadUpdate(e.flatHeadUpdate.wait()); err != nil {
 				return err
 			}
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := e.beginFold(e.foldable(e.Final())); err != nil || e.folding == nil {
+		if err := e.beginFlatHeadUpdate(e.flatHeadLimit(e.Final())); err != nil || e.flatHeadUpdate == nil {
 			return err
 		}
 	}
 }
 
-// forget drops the entries that neither are nor descend from the folded block.
-func (e *Engine) forget(folded *BlockNode) {
+// dropBelowFlatHead drops the entries that neither are nor descend from the folded block.
+func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 	defer func() { // after mu is given back: with them go their chunks, results and receipts
-		e.warm = slices.DeleteFunc(e.warm, func(x *BlockNode) bool { return e.Adopted(x.Hash) != x })
+		e.resident = slices.DeleteFunc(e.resident, func(x *BlockNode) bool { return e.Imported(x.Hash) != x })
 	}()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -242,24 +242,24 @@ func (e *Engine) forget(folded *BlockNode) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if x.stored.Load() && !descends(x) { // what is on its way to the disk goes once it is there
+		if x.persisted.Load() && !descends(x) { // what is on its way to the disk goes once it is there
 			delete(e.entries, hash)
-			if !x.light {
+			if !x.evicted {
 				x.Release()
 			}
 		}
 	}
-	e.foldedAt = folded
+	e.flatHead = folded
 }
 
 // Close waits for adopted blocks to come to the disk, and for a fold that runs. The store is the caller's to close, after
 // this.
 func (e *Engine) Close() error {
-	e.haste.looks.Wait()
-	e.leaving.Wait()
+	e.precompiler.looks.Wait()
+	e.removalsDone.Wait()
 	_, err := e.Flush()
-	if e.folding != nil {
-		err = errors.Join(err, e.endFold(e.folding.wait()))
+	if e.flatHeadUpdate != nil {
+		err = errors.Join(err, e.finishFlatHeadUpdate(e.flatHeadUpdate.wait()))
 	}
 	return err
 }

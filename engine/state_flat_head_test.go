@@ -19,7 +19,7 @@ func TestFoldRests(t *testing.T) {
 	for range 2 * storage.DefaultFoldBlocks {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 	}
-	f := n.folding
+	f := n.flatHeadUpdate
 	if asked != 1 || f == nil {
 		t.Fatalf("asked %d times how long a fold rests, one is under way: %v", asked, f != nil)
 	}
@@ -37,9 +37,9 @@ func TestFoldRests(t *testing.T) {
 	if is := n.store.Tip().Folded.Height; is < f.to.Height() {
 		t.Errorf("block %d is folded, want %d at least", is, f.to.Height())
 	}
-	for behind, presses := range map[primitives.Height]bool{maxUnfolded/2 - 1: false, maxUnfolded / 2: true} {
+	for behind, presses := range map[primitives.Height]bool{maxAboveFlatHead/2 - 1: false, maxAboveFlatHead / 2: true} {
 		to := &BlockNode{Block: &primitives.Block{Header: &primitives.BlockHeader{}}}
-		if to.Block.Header.Height = n.foldedAt.Height() + behind; n.foldPresses(to) != presses {
+		if to.Block.Header.Height = n.flatHead.Height() + behind; n.flatHeadUrgent(to) != presses {
 			t.Errorf("a fold of %d blocks presses: %v", behind, !presses)
 		}
 	}

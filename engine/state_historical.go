@@ -9,21 +9,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// pastValues are the pairs of a shard's state after a block whose trie is not at hand any more.
-type pastValues interface {
+// historicalValues are the pairs of a shard's state after a block whose trie is not at hand any more.
+type historicalValues interface {
 	get(key []byte) ([]byte, error) // nil: absent
 	// scan yields the pairs with from <= key < to (to nil: no end), ascending, until yield returns false.
 	scan(from, to []byte, yield func(key, value []byte) bool) error
 }
 
-// pastTrie is a state.Trie made of values alone, for looking at what was: paths have as many nodes as nearcore's trie has
+// historicalTrie is a state.Trie made of values alone, for looking at what was: paths have as many nodes as nearcore's trie has
 // there, which is what contracts pay for, but hashes and lengths of nodes are made up, and so are roots.
-type pastTrie struct {
-	base pastValues
+type historicalTrie struct {
+	base historicalValues
 	over []state.Change // what was changed since, by key
 }
 
-func (t *pastTrie) overlay(key []byte) (*state.Change, bool) {
+func (t *historicalTrie) overlay(key []byte) (*state.Change, bool) {
 	i, found := slices.BinarySearchFunc(t.over, key, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
 	if !found {
 		return nil, false
@@ -31,7 +31,7 @@ func (t *pastTrie) overlay(key []byte) (*state.Change, bool) {
 	return &t.over[i], true
 }
 
-func (t *pastTrie) get(key []byte) ([]byte, error) {
+func (t *historicalTrie) get(key []byte) ([]byte, error) {
 	if c, found := t.overlay(key); found {
 		return c.Value, nil
 	}
@@ -39,7 +39,7 @@ func (t *pastTrie) get(key []byte) ([]byte, error) {
 }
 
 // scan merges the changes into the values below.
-func (t *pastTrie) scan(from, to []byte, yield func(key, value []byte) bool) error {
+func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	i, _ := slices.BinarySearchFunc(t.over, from, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
 	over := t.over[i:]
 	more := true
@@ -70,7 +70,7 @@ func (t *pastTrie) scan(from, to []byte, yield func(key, value []byte) bool) err
 }
 
 // first returns the first key of a range, nil if there is none.
-func (t *pastTrie) first(from, to []byte) (key []byte, err error) {
+func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	err = t.scan(from, to, func(k, _ []byte) bool {
 		key = bytes.Clone(k)
 		return false
@@ -114,7 +114,7 @@ func sharedNibbles(a, b []byte) int {
 
 // forks returns the depths, in nibbles, at which other keys part from key, ascending; at the last of them there is a branch
 // node, or, if part is true, the other keys go on together there.
-func (t *pastTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
+func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
 	for n := 0; ; { // those before key
 		from, to := nibbleRange(key, n)
 		f, err := t.first(from, to)
@@ -166,12 +166,12 @@ func (t *pastTrie) forks(key []byte, found bool) (depths []int, part bool, err e
 
 // Lengths of made-up nodes: of a branch with half of its children, and of the others without their key.
 const (
-	pastBranchLen = 1 + 2 + 8*32 + 8
-	pastOtherLen  = 1 + 4 + 4 + 32 + 8
+	historicalBranchLen = 1 + 2 + 8*32 + 8
+	historicalOtherLen  = 1 + 4 + 4 + 32 + 8
 )
 
 // visits returns a node for each that nearcore's trie has on the path of a key.
-func (t *pastTrie) visits(key []byte, found bool, path []state.Visit) ([]state.Visit, error) {
+func (t *historicalTrie) visits(key []byte, found bool, path []state.Visit) ([]state.Visit, error) {
 	depths, part, err := t.forks(key, found)
 	if err != nil {
 		return path, err
@@ -192,19 +192,19 @@ func madeVisits(key []byte, depths []int, part, found bool, path []state.Visit) 
 			break
 		}
 		if d > at {
-			visit(at, 'e', pastOtherLen+(d-at)/2)
+			visit(at, 'e', historicalOtherLen+(d-at)/2)
 		}
-		visit(d, 'b', pastBranchLen)
+		visit(d, 'b', historicalBranchLen)
 		at = d + 1
 	}
 	if found && at <= 2*len(key) || part {
-		visit(at, 'l', pastOtherLen+(2*len(key)-min(at, 2*len(key)))/2)
+		visit(at, 'l', historicalOtherLen+(2*len(key)-min(at, 2*len(key)))/2)
 	}
 	return path
 }
 
 // Path implements state.Trie.
-func (t *pastTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (t *historicalTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
 	v, err := t.get(key)
 	if err != nil {
 		return path, state.ValueRef{}, false, err
@@ -213,7 +213,7 @@ func (t *pastTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]
 	if path, err = t.visits(key, v != nil, path); err != nil {
 		return path, state.ValueRef{}, false, err
 	}
-	if r, ok := rec.(*pastRecording); ok {
+	if r, ok := rec.(*historicalRecording); ok {
 		for _, x := range path[before:] {
 			r.add(x.Hash, uint64(x.Len))
 		}
@@ -225,7 +225,7 @@ func (t *pastTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]
 }
 
 // Lookup implements state.Trie.
-func (t *pastTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+func (t *historicalTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
 	if rec == nil {
 		v, err := t.get(key)
 		if err != nil || v == nil {
@@ -238,25 +238,25 @@ func (t *pastTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool
 }
 
 // Get implements state.Trie.
-func (t *pastTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
+func (t *historicalTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	if rec != nil {
 		ref, found, err := t.Lookup(key, rec)
 		if err != nil || !found {
 			return nil, err
 		}
-		rec.(*pastRecording).add(ref.Hash, uint64(ref.Len))
+		rec.(*historicalRecording).add(ref.Hash, uint64(ref.Len))
 	}
 	return t.get(key)
 }
 
 // Scan implements state.Trie. Of the nodes it passes only the values are recorded.
-func (t *pastTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
+func (t *historicalTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
 	from, to := nibbleRange(prefix, 2*len(prefix))
 	if after != nil {
 		from = append(bytes.Clone(after), 0)
 	}
 	return t.scan(from, to, func(key, value []byte) bool {
-		if r, ok := rec.(*pastRecording); ok {
+		if r, ok := rec.(*historicalRecording); ok {
 			r.add(primitives.HashBytes(value), uint64(len(value)))
 		}
 		return yield(bytes.Clone(key), bytes.Clone(value))
@@ -264,7 +264,7 @@ func (t *pastTrie) Scan(prefix, after []byte, rec state.Recording, yield func(ke
 }
 
 // Update implements state.Trie.
-func (t *pastTrie) Update(changes []state.Change, _ state.Recording) (state.Trie, error) {
+func (t *historicalTrie) Update(changes []state.Change, _ state.Recording) (state.Trie, error) {
 	merged := make([]state.Change, 0, len(t.over)+len(changes))
 	old := t.over
 	for _, c := range changes {
@@ -276,31 +276,31 @@ func (t *pastTrie) Update(changes []state.Change, _ state.Recording) (state.Trie
 		}
 		merged = append(merged, state.Change{Key: bytes.Clone(c.Key), Value: bytes.Clone(c.Value)})
 	}
-	return &pastTrie{t.base, append(merged, old...)}, nil
+	return &historicalTrie{t.base, append(merged, old...)}, nil
 }
 
 // Root implements state.Trie; nobody compares it.
-func (t *pastTrie) Root() primitives.Hash { return primitives.Hash{} }
+func (t *historicalTrie) Root() primitives.Hash { return primitives.Hash{} }
 
 // MemoryUsage implements state.Trie; only proposals to split ask for it.
-func (t *pastTrie) MemoryUsage() uint64 { return 0 }
+func (t *historicalTrie) MemoryUsage() uint64 { return 0 }
 
 // FindSplit implements state.Trie.
-func (t *pastTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
+func (t *historicalTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
 	return primitives.TrieSplit{}, state.ErrNoSplit
 }
 
 // NewRecording implements state.Trie.
-func (t *pastTrie) NewRecording() state.Recording { return new(pastRecording) }
+func (t *historicalTrie) NewRecording() state.Recording { return new(historicalRecording) }
 
-// pastRecording counts what a pastTrie is asked for.
-type pastRecording struct {
+// historicalRecording counts what a historicalTrie is asked for.
+type historicalRecording struct {
 	seen  map[primitives.Hash]uint64
 	order []primitives.Hash
 	size  uint64
 }
 
-func (r *pastRecording) add(h primitives.Hash, n uint64) {
+func (r *historicalRecording) add(h primitives.Hash, n uint64) {
 	if _, known := r.seen[h]; known {
 		return
 	}
@@ -311,15 +311,15 @@ func (r *pastRecording) add(h primitives.Hash, n uint64) {
 }
 
 // Size implements state.Recording.
-func (r *pastRecording) Size() uint64 { return r.size }
+func (r *historicalRecording) Size() uint64 { return r.size }
 
 // Merge implements state.Recording.
-func (r *pastRecording) Merge(o state.Recording) {
-	other := o.(*pastRecording)
+func (r *historicalRecording) Merge(o state.Recording) {
+	other := o.(*historicalRecording)
 	for _, h := range other.order {
 		r.add(h, other.seen[h])
 	}
 }
 
 // Reset implements state.Recording.
-func (r *pastRecording) Reset() { *r = pastRecording{} }
+func (r *historicalRecording) Reset() { *r = historicalRecording{} }

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// pairs are pastValues in memory.
+// pairs are historicalValues in memory.
 type pairs map[string][]byte
 
 func (p pairs) get(key []byte) ([]byte, error) { return p[string(key)], nil }
@@ -43,7 +43,7 @@ func TestPastTrie(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := pairs{}
-		past := state.Trie(&pastTrie{base: base})
+		past := state.Trie(&historicalTrie{base: base})
 		real := state.Trie(stateTrie{root})
 		for round := range 4 {
 			changed := map[string][]byte{}

@@ -29,24 +29,24 @@ func (e *Engine) roomy(f *trie.Forest) bool {
 }
 
 // Evicted returns how many bytes of tries have left the memory so far, about. Safe from any goroutine.
-func (e *Engine) Evicted() uint64 { return e.evicted.Load() }
+func (e *Engine) Evicted() uint64 { return e.evictedBytes.Load() }
 
 // trim keeps the tries within the memory that they may take, an equal share for each shard: where the states that a block has left take
 // more, what was not used for the longest time is known by its hash only from this block on, and its memory comes back when the blocks
-// before are folded. So it is done once between two folds. Beyond the budget goes what is loaded meanwhile, and what has changed
+// parentStates are folded. So it is done once between two folds. Beyond the budget goes what is loaded meanwhile, and what has changed
 // since the folded block.
 func (e *Engine) trim(entry *BlockNode) error {
-	if e.o.StateBytes == 0 || e.trimmedAt > e.foldedAt.Height() {
+	if e.o.StateBytes == 0 || e.trimmedAt > e.flatHead.Height() {
 		return nil
 	}
 	limit := e.share(entry.Shards)
 	for i := range entry.Shards {
 		s := &entry.Shards[i]
-		at, err := e.foldedAt.Layout.Index(s.ID)
+		at, err := e.flatHead.Layout.Index(s.ID)
 		if err != nil || !s.Held() {
 			continue // the disk does not have this shard, yet or at all
 		}
-		f, base := s.root.Forest(), e.foldedAt.Shards[at].root
+		f, base := s.root.Forest(), e.flatHead.Shards[at].root
 		has := f.Bytes()
 		if has <= limit || base.Forest() != f {
 			continue
@@ -59,7 +59,7 @@ func (e *Engine) trim(entry *BlockNode) error {
 		s.root = root
 		if gone > 0 {
 			e.trimmedAt = entry.Height()
-			e.evicted.Add(gone)
+			e.evictedBytes.Add(gone)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	}
 	parent := &State{BlockNode: m.w.parent}
 	defer parent.Release()
-	job, err := e.jobAgain(m.w.entry, parent, s.ID)
+	job, err := e.jobForReapply(m.w.entry, parent, s.ID)
 	if err != nil {
 		return says, err
 	}

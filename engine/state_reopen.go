@@ -49,18 +49,18 @@ func (e *Engine) resume() error {
 			return err
 		}
 		back = append(back, w)
-		if len(back) >= e.warmBlocks() { // a start holds no more than a node that runs
+		if len(back) >= e.residentBlocks() { // a start holds no more than a node that runs
 			if err := e.restore(back); err != nil {
 				return err
 			}
 			back = back[:0:0]
-			e.shed()
+			e.evictBlocks()
 		}
 	}
 	if err := e.restore(back); err != nil {
 		return err
 	}
-	e.shed()
+	e.evictBlocks()
 	at := e.BlockNode(tip.Head.Hash)
 	if at == nil {
 		return fmt.Errorf("%w: head %v is not above the folded block", ErrInconsistent, tip.Head)
@@ -70,10 +70,10 @@ func (e *Engine) resume() error {
 		final = storage.BlockRef{Height: e.chain.Height, Hash: first.Hash}
 	}
 	e.show(&head{entry: at, final: final})
-	return errors.Join(e.loadProofs(), e.loadPins())
+	return errors.Join(e.loadProofs(), e.loadSnapshots())
 }
 
-// waiting is a block whose states are to be brought back: the folded one, which has no record here, or one above it.
+// queue is a block whose states are to be brought back: the folded one, which has no record here, or one above it.
 type waiting struct {
 	rec           *storage.Record
 	entry, parent *BlockNode
@@ -90,13 +90,13 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	if parent == nil {
 		return nil, fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
 	}
-	if parent.light {
-		if parent, err = e.revive(parent); err != nil {
+	if parent.evicted {
+		if parent, err = e.restoreEvicted(parent); err != nil {
 			return nil, err
 		}
 	}
 	e.entries[entry.Hash] = entry
-	e.warm = append(e.warm, entry)
+	e.resident = append(e.resident, entry)
 	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
@@ -157,7 +157,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 		return nil
 	}
 	if w.rec == nil {
-		if s.root, err = e.imported(ref(w.entry), w.entry.Layout, i, s.Extra.StateRoot); err != nil {
+		if s.root, err = e.importTrie(ref(w.entry), w.entry.Layout, i, s.Extra.StateRoot); err != nil {
 			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)
 		}
 		return nil
@@ -180,8 +180,8 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	return nil
 }
 
-// imported makes a shard's trie after the block at which the store has it.
-func (e *Engine) imported(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
+// importTrie makes a shard's trie after the block at which the store has it.
+func (e *Engine) importTrie(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
 	var list []trie.FrontierEntry
 	err := e.rows(layout.ShardIDs()[i])(trie.Top, nil, func(f trie.FrontierEntry) bool {
 		f.Path = slices.Clone(f.Path)
@@ -218,7 +218,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	}
 	entry.Hash, entry.finalHeight = rec.Ref().Hash, max(rec.Final().Height, e.chain.Height)
 	entry.refs.Store(1)
-	entry.stored.Store(true)
+	entry.persisted.Store(true)
 	h := entry.Header()
 	var err error
 	if entry.Layout, err = e.epochs.ShardLayout(h.EpochID); err != nil {
@@ -235,7 +235,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	for i, id := range entry.Layout.ShardIDs() {
 		err := e.loadShard(rec, &entry.Shards[i], id)
 		if errors.Is(err, errNotHeld) {
-			err = loadFollowed(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
+			err = loadUntracked(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
 		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // it was held then
 			entry.Shards[i] = ShardState{ID: id, Chunk: entry.Shards[i].Chunk}
 		}
@@ -290,7 +290,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	}
 	if raw, err = rec.Incoming(s.ID); err == nil { // the block with which the folder began
 		s.Chunk = new(primitives.Chunk)
-		s.Chunk.Proofs, err = readBrought(raw)
+		s.Chunk.Proofs, err = readBroughtReceipts(raw)
 		return err
 	}
 	return nil

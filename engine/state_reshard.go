@@ -15,18 +15,18 @@ import (
 // reshardChildren are what a block leaves to the shards of its children when their layout is another: made once, at the first question.
 type reshardChildren struct {
 	shards []ShardState
-	lent   []*lent
+	shared []*sharedParent
 }
 
-// lent is what a new shard keeps, in the split shard's forest: what its nodes are copied from. It is forgotten when the block is let go,
+// sharedParent is what a new shard keeps, in the split shard's forest: what its nodes are copied from. It is forgotten when the block is let go,
 // so that the sources of nodes that nobody has come by do not keep the old forest.
-type lent struct {
+type sharedParent struct {
 	of    atomic.Pointer[BlockNode] // the last block before the split, which is to be held while whole is used; nil: gone
 	whole atomic.Pointer[trie.Root]
 }
 
 // use lends the root, and returns false if it is gone.
-func (l *lent) use(f func(*trie.Root) error) (bool, error) {
+func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	at := l.of.Load()
 	if at == nil || !at.Acquire() {
 		return false, nil
@@ -41,17 +41,17 @@ func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
 	}
-	parent.heirsMu.Lock()
-	defer parent.heirsMu.Unlock()
-	if parent.heirs == nil {
-		h, err := e.split(parent, layout)
+	parent.childrenMu.Lock()
+	defer parent.childrenMu.Unlock()
+	if parent.children == nil {
+		h, err := e.reshard(parent, layout)
 		if err != nil {
 			h.release(parent)
 			return nil, fmt.Errorf("engine: shards behind block %d: %w", parent.Height(), err)
 		}
-		parent.heirs = h
+		parent.children = h
 	}
-	return parent.heirs.shards, nil
+	return parent.children.shards, nil
 }
 
 // release gives up the states that are the heirs' own.
@@ -61,15 +61,15 @@ func (h *reshardChildren) release(parent *BlockNode) {
 			s.root.Release()
 		}
 	}
-	for _, l := range h.lent {
+	for _, l := range h.shared {
 		l.whole.Load().Release()
 		l.of.Store(nil)
 		l.whole.Store(nil)
 	}
 }
 
-// split makes the states of the shards of the next layout (nearcore chain/chain/src/resharding/manager.rs:234).
-func (e *Engine) split(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
+// reshard makes the states of the shards of the next layout (nearcore chain/chain/src/resharding/manager.rs:234).
+func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
 	h := &reshardChildren{shards: make([]ShardState, layout.NumShards())}
 	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
 		return h, fmt.Errorf("%w: from %v to %v", ErrReshard, parent.Layout, layout)
@@ -94,18 +94,18 @@ func (e *Engine) split(parent *BlockNode, layout primitives.ShardLayout) (*resha
 			continue
 		}
 		h.shards[i].root = nil
-		if err := e.inherit(h, i, parent, prev, layout); err != nil {
+		if err := e.makeChild(h, i, parent, prev, layout); err != nil {
 			return h, fmt.Errorf("shard %d of shard %d: %w", id, from, err)
 		}
 	}
 	return h, nil
 }
 
-// inherit makes the state of one child of a split shard: what it keeps of the trie, in a forest of its own, and the chunk
+// makeChild makes the state of one child of a split shard: what it keeps of the trie, in a forest of its own, and the chunk
 // extra with its share of the congestion. What the shard sent last goes with the child of the smallest id.
-func (e *Engine) inherit(h *reshardChildren, i int, parent *BlockNode, prev *ShardState, layout primitives.ShardLayout) error {
+func (e *Engine) makeChild(h *reshardChildren, i int, parent *BlockNode, prev *ShardState, layout primitives.ShardLayout) error {
 	s := &h.shards[i]
-	keep, err := kept(layout, prev.ID, s.ID)
+	keep, err := childIntervals(layout, prev.ID, s.ID)
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (e *Engine) inherit(h *reshardChildren, i int, parent *BlockNode, prev *Sha
 	if err != nil {
 		return err
 	}
-	l := new(lent)
+	l := new(sharedParent)
 	l.of.Store(parent)
 	l.whole.Store(whole)
-	h.lent = append(h.lent, l)
+	h.shared = append(h.shared, l)
 	forest := trie.New(e.o.Tries)
-	forest.SetSource(e.heirSource(l, ref(parent), prev.ID, keep, accounts(layout, primitives.ShardIndex(i))))
+	forest.SetSource(e.childSource(l, ref(parent), prev.ID, keep, accounts(layout, primitives.ShardIndex(i))))
 	if s.root, err = forest.Inherit(whole); err != nil {
 		return err
 	}
@@ -130,22 +130,22 @@ func (e *Engine) inherit(h *reshardChildren, i int, parent *BlockNode, prev *Sha
 	extra := *prev.Extra
 	s.Extra, extra.StateRoot = &extra, whole.Hash()
 	if !left {
-		if err := unbuffered(&extra, stateTrie{prev.root}, parent.Layout); err != nil {
+		if err := dropBuffered(&extra, stateTrie{prev.root}, parent.Layout); err != nil {
 			return err
 		}
 	}
-	extra.CongestionInfo.AllowedShard = heirAllows(layout, primitives.ShardIndex(i))
+	extra.CongestionInfo.AllowedShard = childAllowedShard(layout, primitives.ShardIndex(i))
 	return nil
 }
 
-// heirAllows is the shard that a child of a split lets send to it at first. The height, which else takes part, is left out here: nearcore's seed
+// childAllowedShard is the shard that a child of a split lets send to it at first. The height, which else takes part, is left out here: nearcore's seed
 // is the index alone.
-func heirAllows(layout primitives.ShardLayout, i primitives.ShardIndex) uint16 {
+func childAllowedShard(layout primitives.ShardLayout, i primitives.ShardIndex) uint16 {
 	return uint16(congestion.AllowedShard(0, i, layout.ShardIDs()))
 }
 
-// kept returns the keys that one of the two children of a split shard keeps.
-func kept(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
+// childIntervals returns the keys that one of the two children of a split shard keeps.
+func childIntervals(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
 	family, _ := layout.Children(parent)
 	if len(family) != 2 {
 		return nil, fmt.Errorf("%w: %d children", ErrReshard, len(family))
@@ -161,8 +161,8 @@ func kept(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]tr
 	return trie.SplitIntervals(b[left], child == family[0]), nil
 }
 
-// unbuffered takes what is buffered off a congestion info: buffers go to the left child.
-func unbuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
+// dropBuffered takes what is buffered off a congestion info: buffers go to the left child.
+func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
 	u, account := state.NewUnrecorded(t), congestion.Account{Info: &x.CongestionInfo}
 	for _, to := range layout.ShardIDs() {
 		g, err := u.Groups(to)
@@ -187,9 +187,9 @@ func unbuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout
 	return nil
 }
 
-// heirSource is where a new shard finds what is not copied yet: what it keeps of the shard that it came from, after the last block of
+// childSource is where a new shard finds what is not copied yet: what it keeps of the shard that it came from, after the last block of
 // that. It is in memory as long as the block is held, which is until the disk has the new shard, and then in the store's history.
-func (e *Engine) heirSource(l *lent, at storage.BlockRef, of primitives.ShardID, keep []trie.Interval, r storage.AccountRange) trie.Source {
+func (e *Engine) childSource(l *sharedParent, at storage.BlockRef, of primitives.ShardID, keep []trie.Interval, r storage.AccountRange) trie.Source {
 	lend := func(use func(*trie.Root) error) error {
 		_, err := l.use(use)
 		return err

@@ -23,7 +23,7 @@ func TestSources(t *testing.T) {
 		}
 		return out
 	}
-	first := n.foldedAt
+	first := n.flatHead
 	taken := n.source(ref(first), first.Layout, 0) // by a load that goes on later
 	before := pairs(first.Shards[0].root.Range)
 	for h := primitives.Height(1); h < 8; h++ {
@@ -32,15 +32,15 @@ func TestSources(t *testing.T) {
 	if err := n.AdvanceFlatHead(); err != nil {
 		t.Fatal(err)
 	}
-	if n.foldedAt == first {
+	if n.flatHead == first {
 		t.Fatal("nothing was folded")
 	}
 	if got := pairs(taken.Load); !maps.Equal(got, before) {
 		t.Errorf("a source of block %d yields the pairs of another", first.Height())
 	}
-	now := pairs(n.source(ref(n.foldedAt), n.foldedAt.Layout, 0).Load)
-	if want := pairs(n.foldedAt.Shards[0].root.Range); !maps.Equal(now, want) || maps.Equal(now, before) {
-		t.Errorf("the source of block %d yields the pairs of another", n.foldedAt.Height())
+	now := pairs(n.source(ref(n.flatHead), n.flatHead.Layout, 0).Load)
+	if want := pairs(n.flatHead.Shards[0].root.Range); !maps.Equal(now, want) || maps.Equal(now, before) {
+		t.Errorf("the source of block %d yields the pairs of another", n.flatHead.Height())
 	}
 }
 

@@ -25,7 +25,7 @@ const preloadFrom = 64 << 10
 // used.
 func (e *Engine) Preload(stop func() bool) error {
 	e.mu.RLock()
-	entry := e.foldedAt
+	entry := e.flatHead
 	held := entry.Acquire()
 	e.mu.RUnlock()
 	if !held {
@@ -64,10 +64,10 @@ func spread(n int, do func(i int)) {
 func (e *Engine) Verify() *Verification {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if !e.foldedAt.Acquire() {
+	if !e.flatHead.Acquire() {
 		return &Verification{e: e}
 	}
-	return &Verification{e: e, entry: e.foldedAt}
+	return &Verification{e: e, entry: e.flatHead}
 }
 
 // Step checks about n subtrees. What it has read stays in memory if there is room for all of it: blocks find it there. An error names the

@@ -13,7 +13,7 @@ import (
 )
 
 // BootstrapSync brings a chain into an empty folder in its middle: blocks without any state, then the state after the last of them, as parts
-// of each shard, which may come in any order and over restarts. Each part is judged as it comes. What others say is wrong where an
+// forShard each shard, which may come in any order and over restarts. Each part is judged as it comes. What others say is wrong where an
 // error wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt. It is for one goroutine, but for Part.
 type BootstrapSync struct {
 	o      Options
@@ -22,13 +22,13 @@ type BootstrapSync struct {
 	proofs map[primitives.Hash][]*primitives.Chunk
 	layout primitives.ShardLayout
 	stored []*storage.Block
-	infos  *arrived
+	infos  *bootstrapEpochs
 	epochs *epoch.Manager
 	proof  *headerchain.EpochProof
 }
 
-// Beginning is what is known of a chain where a node begins to follow it.
-type Beginning struct {
+// BootstrapInput is what is known of a chain where a node begins to follow it.
+type BootstrapInput struct {
 	// Blocks are those from the genesis to the one after which the state is, in their order. Their headers were judged before. With a
 	// Proof they are the genesis, the three blocks whose headers it ends with, and those behind them. Blocks that are older than the oldest last chunk of
 	// a shard, or the oldest of Proofs, may be headers alone.
@@ -38,30 +38,30 @@ type Beginning struct {
 	// Next are the new chunks of all shards in the block behind those, with the receipts that they bring: their headers say what the last
 	// block left of its shards.
 	Next []*primitives.Chunk
-	// Proofs are the receipts that came to shards which have had no chunk since: for each block behind the oldest last chunk of a shard,
+	// ProofBytes are the receipts that came to shards which have had no chunk since: for each block behind the oldest last chunk of a shard,
 	// by shard index its new chunks, as proofs. A block that is not here brought none.
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
 
 // BeginBootstrap begins or goes on with an arrival in the store of o. What Beginning says is compared with the blocks' hashes.
-func BeginBootstrap(o Options, b *Beginning) (*BootstrapSync, error) {
-	a := &BootstrapSync{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newArrived(), proof: b.Proof}
+func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
+	a := &BootstrapSync{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newBootstrapEpochs(), proof: b.Proof}
 	var err error
 	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)
 	}
-	if err := a.take(); err != nil {
+	if err := a.checkBlocks(); err != nil {
 		return nil, err
 	}
 	return a, a.stage()
 }
 
-// take judges how the blocks hang together, and gathers what is stored of them.
-func (a *BootstrapSync) take() error {
+// applyExecuted judges how the blocks hang together, and gathers what is stored of them.
+func (a *BootstrapSync) checkBlocks() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
 	begins := 1 // the first block of which more than its header is to be told
 	if a.proof != nil {
-		if err := a.takeProof(final); err != nil {
+		if err := a.startAtProof(final); err != nil {
 			return err
 		}
 		begins, tree = 4, a.proof.Current.Tree.Clone()
@@ -100,11 +100,11 @@ func (a *BootstrapSync) take() error {
 		if entry.Layout, err = a.epochs.ShardLayout(h.EpochID); err != nil {
 			return err
 		}
-		if err := a.keep(entry, &changes, i); err != nil {
+		if err := a.collectBlock(entry, &changes, i); err != nil {
 			return err
 		}
 		if a.proof != nil && i == 0 {
-			if err := a.keepProof(); err != nil {
+			if err := a.collectProof(); err != nil {
 				return err
 			}
 			continue
@@ -118,11 +118,11 @@ func (a *BootstrapSync) take() error {
 // headerOnly tells whether of a block no more is known than its header.
 func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
 
-// arrivedFirst is where it stands what a proof said of the first block of the epoch before it, of which there is no header.
-const arrivedFirst = "arrived first"
+// bootstrapFirst is where it stands what a proof said of the first block of the epoch before it, of which there is no header.
+const bootstrapFirst = "arrived first"
 
-// takeProof has the epochs begin where a proof leads.
-func (a *BootstrapSync) takeProof(final map[primitives.Hash]primitives.Height) error {
+// startAtProof has the epochs begin where a proof leads.
+func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height) error {
 	s, err := a.proof.Start()
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func (a *BootstrapSync) takeProof(final map[primitives.Hash]primitives.Height) e
 	return nil
 }
 
-// keepProof gathers what is stored of a proof: its last three headers, and what it says of epochs.
-func (a *BootstrapSync) keepProof() error {
+// collectProof gathers what is stored of a proof: its last three headers, and what it says of epochs.
+func (a *BootstrapSync) collectProof() error {
 	s, err := a.proof.Start()
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *BootstrapSync) keepProof() error {
 		if entry.Layout, err = a.epochs.ShardLayout(r.Header.EpochID); err != nil {
 			return err
 		}
-		b := stored(entry, &epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
+		b := encodeBlock(entry, &epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
 		b.Ordinal = r.Header.BlockOrdinal
 		b.Prev = storage.BlockRef{Height: r.Header.PrevHeight, Hash: r.Header.PrevHash}
 		if i == 2 {
@@ -166,7 +166,7 @@ func (a *BootstrapSync) keepProof() error {
 			}
 			at, first := storage.Uint64(s.Before.Height), storage.Raw(s.Before.AppendBorsh(nil))
 			storage.EpochStart.Put(b.Puts, s.Before.EpochID, &at)
-			storage.Misc.Put(b.Puts, arrivedFirst, &first)
+			storage.Misc.Put(b.Puts, bootstrapFirst, &first)
 			for k := range a.proof.Epochs {
 				putProven(b.Puts, &a.proof.Epochs[k])
 			}
@@ -176,8 +176,8 @@ func (a *BootstrapSync) keepProof() error {
 	return nil
 }
 
-// keep gathers what is stored of a block without its state.
-func (a *BootstrapSync) keep(entry *BlockNode, c *epoch.Changes, i int) error {
+// collectBlock gathers what is stored of a block without its state.
+func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
 	chunks := a.proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
 		if headerOnly(entry.Block) {
@@ -196,7 +196,7 @@ func (a *BootstrapSync) keep(entry *BlockNode, c *epoch.Changes, i int) error {
 		}
 		entry.Shards = append(entry.Shards, s)
 	}
-	b := stored(entry, c)
+	b := encodeBlock(entry, c)
 	if i > 0 {
 		p := a.blocks[i-1]
 		b.Prev = storage.BlockRef{Height: p.Header.Height, Hash: p.Hash()}
@@ -317,20 +317,20 @@ func (a *BootstrapSync) Finish() error {
 	return a.o.Store.ImportAt(a.stored, nil)
 }
 
-// arrived are the rows of epochs that blocks without a state have.
-type arrived struct {
+// bootstrapEpochs are the rows of epochs that blocks without a state have.
+type bootstrapEpochs struct {
 	blocks    map[primitives.Hash]*epoch.BlockInfo
 	epochs    map[primitives.EpochID]*epoch.EpochInfo
 	starts    map[primitives.EpochID]primitives.Height
 	summaries map[primitives.EpochID]*epoch.EpochSummary
 }
 
-func newArrived() *arrived {
-	return &arrived{map[primitives.Hash]*epoch.BlockInfo{}, map[primitives.EpochID]*epoch.EpochInfo{}, map[primitives.EpochID]primitives.Height{},
+func newBootstrapEpochs() *bootstrapEpochs {
+	return &bootstrapEpochs{map[primitives.Hash]*epoch.BlockInfo{}, map[primitives.EpochID]*epoch.EpochInfo{}, map[primitives.EpochID]primitives.Height{},
 		map[primitives.EpochID]*epoch.EpochSummary{}}
 }
 
-func (s *arrived) add(c *epoch.Changes) {
+func (s *bootstrapEpochs) add(c *epoch.Changes) {
 	if c.BlockInfo == nil {
 		return
 	}
@@ -346,19 +346,19 @@ func (s *arrived) add(c *epoch.Changes) {
 	}
 }
 
-func (s *arrived) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
+func (s *bootstrapEpochs) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	return s.blocks[hash], nil
 }
 
-func (s *arrived) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
+func (s *bootstrapEpochs) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
 	return s.epochs[id], nil
 }
 
-func (s *arrived) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
+func (s *bootstrapEpochs) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
 	at, ok := s.starts[id]
 	return at, ok, nil
 }
 
-func (s *arrived) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
+func (s *bootstrapEpochs) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	return s.summaries[id], nil
 }

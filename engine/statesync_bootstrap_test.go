@@ -70,7 +70,7 @@ func TestArriveByProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lead.leading.mu.Lock() // which who adds headers and admits blocks waits for
+	lead.headerChain.mu.Lock() // which who adds headers and admits blocks waits for
 	found := make(chan *SyncBlock, 1)
 	go func() {
 		x, _ := scan.find()
@@ -84,12 +84,12 @@ func TestArriveByProof(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("others wait while all headers are read")
 	}
-	lead.leading.mu.Unlock()
+	lead.headerChain.mu.Unlock()
 	again, err := lead.HeaderProof()
 	if err != nil || again == nil {
 		t.Fatal(err)
 	}
-	start := &Beginning{Blocks: []*primitives.Block{lead.Genesis().Block}, Proof: again, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+	start := &BootstrapInput{Blocks: []*primitives.Block{lead.Genesis().Block}, Proof: again, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 	for _, h := range append([]*primitives.BlockHeader{again.Current.PrevPrev, again.Current.Prev}, at.Path...) {
 		b := &primitives.Block{Header: h}
 		if h.Height >= at.Before.Height { // in which both shards have a chunk: the one before is a header

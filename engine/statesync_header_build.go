@@ -185,7 +185,7 @@ type SyncBlock struct {
 }
 
 // SyncBlockAhead finds the sync block of the epoch of the highest header, by headers alone, if it is final; nil: it is yet to come, or headers do not lead far ahead
-// of the blocks. It reads all headers behind a proof; who adds or asks for headers does not wait for that.
+// forShard the blocks. It reads all headers behind a proof; who adds or asks for headers does not wait for that.
 func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	s, err := e.scanHeaders()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
@@ -196,7 +196,7 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 
 // headerScan is where a look at the headers begins.
 type headerScan struct {
-	disk   *leadingRows       // those that are written
+	disk   *headerRows        // those that are written
 	rows   []*headerchain.Row // the newest, which may not be; the newest first
 	next   primitives.Hash    // the one before them
 	final  headerchain.Ref
@@ -206,14 +206,14 @@ type headerScan struct {
 
 // scanHeaders takes what only memory may have.
 func (e *Engine) scanHeaders() (*headerScan, error) {
-	l := &e.leading
+	l := &e.headerChain
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := e.lead(); err != nil {
+	if err := e.ensureHeaderChain(); err != nil {
 		return nil, err
 	}
 	head := l.chain.Head()
-	s := &headerScan{disk: &leadingRows{e: e}, rows: []*headerchain.Row{head}, next: head.Info.PrevHash, final: l.chain.Final()}
+	s := &headerScan{disk: &headerRows{e: e}, rows: []*headerchain.Row{head}, next: head.Info.PrevHash, final: l.chain.Final()}
 	for at := l.rows.new[s.next]; at != nil && at.Tree.Size() > 0; at = l.rows.new[s.next] {
 		s.rows, s.next = append(s.rows, at), at.Info.PrevHash
 	}

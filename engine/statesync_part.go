@@ -51,7 +51,7 @@ func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id tri
 
 // lendState lends the state of a shard after a block, as it is in memory or as a snapshot has it.
 func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
-	at := e.Adopted(block)
+	at := e.Imported(block)
 	there := at != nil && at.Acquire()
 	if there {
 		defer at.Release()
@@ -59,12 +59,12 @@ func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, u
 			return use(at.Shards[shard].root)
 		}
 	}
-	if p, pinned := e.pinOf(block, shard); pinned {
-		err := e.lendPinned(&p, use)
+	if p, pinned := e.snapshotOf(block, shard); pinned {
+		err := e.lendSnapshot(&p, use)
 		if err == nil {
 			return nil
 		}
-		if q, still := e.pinOf(block, shard); still && q == p {
+		if q, still := e.snapshotOf(block, shard); still && q == p {
 			return fmt.Errorf("engine: state of shard %d after block %v: %w", p.Shard, p.At, err)
 		}
 	}

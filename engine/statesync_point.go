@@ -14,10 +14,10 @@ import (
 // The newest sync point is where a shard comes in. An epoch has one once each shard has had two chunks in it: where the makers of a shard can't get it, no later epoch
 // has one, and where every node forgot the last one in time, nobody could ever get a shard again that is dealt anew each epoch. So what belongs to the newest one
 // stays as long as there is no newer one: the snapshots (statesync_snapshot.go), and all blocks from the beginning of its epoch on, which whoever comes in at it catches up
-// with. The price is disk, epoch by epoch, and Options.PointEpochs bounds it. A chain of one shard keeps nothing for it: nothing changes hands there.
+// with. The price is disk, epoch by epoch, and Options.SyncPointEpochs bounds it. A chain of one shard keeps nothing for it: nothing changes hands there.
 
-// DefaultPointEpochs is how many epochs the newest sync point is kept without a newer one: four times as many as garbage collection leaves by default.
-const DefaultPointEpochs = 20
+// DefaultSyncPointEpochs is how many epochs the newest sync point is kept without a newer one: four times as many as garbage collection leaves by default.
+const DefaultSyncPointEpochs = 20
 
 // staleAge is the age from which on a sync point is late: of the epoch before is the newest in each one's beginning.
 const staleAge = 2
@@ -65,8 +65,8 @@ func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoi
 // stale tells whether shards wait for a newer point for longer than an epoch, and may still come in at this one.
 func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAge }
 
-// say is what the log is told when an epoch begins without a newer point.
-func (p *lastPoint) say(most int) error {
+// warning is what the log is told when an epoch begins without a newer point.
+func (p *lastPoint) warning(most int) error {
 	if p.keep {
 		return fmt.Errorf("%w for %d epochs, since block %d: a shard has had no chunks. States and blocks since then are kept for up to %d epochs, so that it can come in where it is needed",
 			ErrNoPoint, p.age, p.at.Height, most)
@@ -77,7 +77,7 @@ func (p *lastPoint) say(most int) error {
 
 // pointEpochs is how many epochs the newest point is kept at the most.
 func (e *Engine) pointEpochs() int {
-	return max(cmp.Or(e.o.PointEpochs, DefaultPointEpochs), keptSnapshotEpochs-1)
+	return max(cmp.Or(e.o.SyncPointEpochs, DefaultSyncPointEpochs), keptSnapshotEpochs-1)
 }
 
 // watchesPoints tells whether sync points are anything to this node: it gives states, or shards come in.
@@ -104,14 +104,14 @@ func (e *Engine) loadPoint() error {
 	}
 	epochs, err := e.store.Epochs()
 	if err == nil {
-		e.pins.last.Store(p.aged(epochs, e.pointEpochs(), e.foldedAt.Layout.NumShards()))
+		e.stateSnapshots.last.Store(p.aged(epochs, e.pointEpochs(), e.flatHead.Layout.NumShards()))
 	}
 	return err
 }
 
 // notePoints takes up the points that were found lately, the newest last, with the epochs that there are by now.
 func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
-	p := e.pins.last.Load()
+	p := e.stateSnapshots.last.Load()
 	if n := len(found); n > 0 && (p == nil || found[n-1].at.Height > p.at.Height) {
 		p = &lastPoint{begin: found[n-1].begin, at: found[n-1].at}
 		var batch storage.Batch
@@ -126,9 +126,9 @@ func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, sha
 	}
 	before := p.age
 	p = p.aged(epochs, e.pointEpochs(), shards)
-	e.pins.last.Store(p)
+	e.stateSnapshots.last.Store(p)
 	if p.age > before && p.age >= staleAge && p.age <= e.pointEpochs()+1 && shards > 1 && e.o.Warn != nil {
-		e.o.Warn(p.say(e.pointEpochs()))
+		e.o.Warn(p.warning(e.pointEpochs()))
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 
 // lastKept is the newest point if what belongs to it is kept; nil: there is none.
 func (e *Engine) lastKept() *lastPoint {
-	if p := e.pins.last.Load(); p != nil && p.keep {
+	if p := e.stateSnapshots.last.Load(); p != nil && p.keep {
 		return p
 	}
 	return nil
@@ -181,7 +181,7 @@ type LastPoint struct {
 
 // SyncPointNow returns the newest sync point; known is false where there is none, or nobody looks for one. Safe from any goroutine.
 func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
-	p := e.pins.last.Load()
+	p := e.stateSnapshots.last.Load()
 	if p == nil {
 		return out, false
 	}

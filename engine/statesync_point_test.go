@@ -69,7 +69,7 @@ func (l *lonely) openMaker() {
 	l.t.Helper()
 	var err error
 	l.maker, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.mdisk, storage.Options{FoldBlocks: 1000}, func(o *Options) {
-		o.Snapshots, o.PointEpochs, o.Warn = true, l.most, func(err error) { l.said = append(l.said, err) }
+		o.Snapshots, o.SyncPointEpochs, o.Warn = true, l.most, func(err error) { l.said = append(l.said, err) }
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -81,7 +81,7 @@ func (l *lonely) openOther() {
 	l.t.Helper()
 	var err error
 	l.n, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.disk, storage.Options{FoldBlocks: 1000}, func(o *Options) {
-		o.Tracks, o.Snapshots, o.Scheduled, o.PointEpochs = TrackShards(l.ids[0]), true, true, l.most
+		o.Tracks, o.Snapshots, o.Scheduled, o.SyncPointEpochs = TrackShards(l.ids[0]), true, true, l.most
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -90,7 +90,7 @@ func (l *lonely) openOther() {
 		return !l.idle || shard == l.ids[0], !l.idle || shard == l.ids[0]
 	}
 	l.s = NewSchedule(l.n.Engine, wanted, l.src)
-	l.s.Go, l.s.Patient = func(f func()) { f() }, true
+	l.s.Go, l.s.WaitRemovals = func(f func()) { f() }, true
 }
 
 // forward makes a block, folds, and collects what may go.
@@ -213,14 +213,14 @@ func TestPointStays(t *testing.T) {
 		for range 6 {
 			step()
 		}
-		c := l.s.coming[l.ids[1]]
-		if c == nil || c.j == nil || c.j.block == nil {
+		c := l.s.catchups[l.ids[1]]
+		if c == nil || c.session == nil || c.session.block == nil {
 			t.Fatal("the shard has not entered")
 		}
 		l.idle = true // in another epoch it is needed again, and could not come in anew at that point
 		step()
 		step()
-		if l.s.coming[l.ids[1]] != c {
+		if l.s.catchups[l.ids[1]] != c {
 			t.Error("what has entered is given up")
 		}
 		l.idle = false
@@ -237,7 +237,7 @@ func TestPointStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		state := at.Block.Body.Chunks[1].PrevBlockHash
-		if _, there := l.n.pinOf(state, 1); !there {
+		if _, there := l.n.snapshotOf(state, 1); !there {
 			t.Error("who has come in does not keep the state with which it came")
 		}
 		if !l.gives(own) {
@@ -290,7 +290,7 @@ func TestScheduleSpare(t *testing.T) {
 	l.s.Close()
 	wanted := func(_ *BlockNode, shard primitives.ShardID) (bool, bool) { return shard == l.ids[0], shard == l.ids[0] }
 	s := NewSchedule(l.maker.Engine, wanted, nil)
-	s.Patient = true
+	s.WaitRemovals = true
 	defer s.Close()
 	for l.epochs < 3 {
 		l.forward(true)
@@ -304,7 +304,7 @@ func TestScheduleSpare(t *testing.T) {
 			t.Fatalf("the shard is let go at %d, the newest point is %v", l.maker.Tip().Height(), l.point)
 		}
 	}
-	if !l.maker.handedOver(l.maker.foldedAt, l.ids[1]) {
+	if !l.maker.handedOver(l.maker.flatHead, l.ids[1]) {
 		t.Fatal("it was not handed over")
 	}
 	for i := 0; ; i++ {

@@ -21,19 +21,19 @@ type ServedSnapshot struct {
 // ServedSnapshots finds the sync blocks of the newest epochs that have one, as far as they are final. It is used by one goroutine.
 type ServedSnapshots struct {
 	e     *Engine
-	scans map[storage.EpochBegin]*offerScan // of the newest epochs, and of the one of an older point that is kept
+	scans map[storage.EpochBegin]*servedScan // of the newest epochs, and of the one of an older point that is kept
 }
 
-type offerScan struct {
-	scan    syncScan
-	point   storage.BlockRef
-	offer   *ServedSnapshot
-	changes uint64 // of the snapshots, when they were looked at
+type servedScan struct {
+	scan     syncScan
+	point    storage.BlockRef
+	snapshot *ServedSnapshot
+	changes  uint64 // of the snapshots, when they were looked at
 }
 
 // ServedSnapshots begins to look for sync blocks.
 func (e *Engine) ServedSnapshots() *ServedSnapshots {
-	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*offerScan{}}
+	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
 // List returns the newest two, the older first, of no older epochs than states are kept of: where a shard has no chunks in an epoch that has no sync block, and
@@ -56,7 +56,7 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		}
 	}
 	end := e.store.Tip().Folded.Height + 1
-	if e.pins.under.Load() { // of what is folded not all is kept yet; afterwards it is
+	if e.stateSnapshots.updating.Load() { // of what is folded not all is kept yet; afterwards it is
 		end = 0
 	}
 	for i, begin := range epochs {
@@ -67,8 +67,8 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		if err := o.look(s, upTo, end); err != nil {
 			return nil, err
 		}
-		if s.offer != nil {
-			out = append(out, s.offer)
+		if s.snapshot != nil {
+			out = append(out, s.snapshot)
 		}
 	}
 	if len(out) == 0 && last != nil {
@@ -77,27 +77,27 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		if err := o.look(s, end, end); err != nil {
 			return nil, err
 		}
-		if s.offer != nil {
-			out = append(out, s.offer)
+		if s.snapshot != nil {
+			out = append(out, s.snapshot)
 		}
 	}
 	return out[max(0, len(out)-keptSnapshots):], nil
 }
 
-func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *offerScan {
+func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 	s := o.scans[begin]
 	if s == nil {
-		s = &offerScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
+		s = &servedScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
 		o.scans[begin] = s
 	}
 	return s
 }
 
 // look finds the sync block of an epoch, and the shards whose states there are of it: more, when others have come in at it.
-func (o *ServedSnapshots) look(s *offerScan, upTo, end primitives.Height) error {
+func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
 	e := o.e
-	changes := e.pins.changes.Load()
-	if s.offer != nil && (s.changes == changes || end == 0) {
+	changes := e.stateSnapshots.changes.Load()
+	if s.snapshot != nil && (s.changes == changes || end == 0) {
 		return nil
 	}
 	if s.point.IsZero() {
@@ -134,15 +134,15 @@ func (o *ServedSnapshots) look(s *offerScan, upTo, end primitives.Height) error 
 		return err
 	}
 	for i, h := range at.Block.Body.Chunks {
-		if e.lendState(h.PrevBlockHash, primitives.ShardIndex(i), nothingWith) == nil {
+		if e.lendState(h.PrevBlockHash, primitives.ShardIndex(i), noop) == nil {
 			x.Shards = append(x.Shards, h.ShardID)
 		}
 	}
-	s.changes, s.offer = changes, nil
+	s.changes, s.snapshot = changes, nil
 	if len(x.Shards) > 0 { // else they came behind it
-		s.offer = x
+		s.snapshot = x
 	}
 	return nil
 }
 
-func nothingWith(*trie.Root) error { return nil }
+func noop(*trie.Root) error { return nil }

@@ -21,8 +21,8 @@ import (
 // changes since are taken back. So a crash at any time has it made by the next fold. The newest two stay, for three epochs at the most; the newest as long as there is no
 // newer one (statesync_point.go).
 
-// pinLevel is the lowest level of the frontier that a snapshot has: subtrees of 1 MiB, of which a part has some dozens.
-const pinLevel = 2
+// snapshotLevel is the lowest level of the frontier that a snapshot has: subtrees of 1 MiB, of which a part has some dozens.
+const snapshotLevel = 2
 
 // keptSnapshots is how many stay, keptSnapshotEpochs how old they get: no older than what garbage collection leaves at the least.
 const (
@@ -30,26 +30,26 @@ const (
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
-// mostBack is how many bytes of keys and values are taken back for a snapshot. A crash has lost it some blocks ago; but a folder that has kept none before, or of another
+// maxUndoBytes is how many bytes of keys and values are taken back for a snapshot. A crash has lost it some blocks ago; but a folder that has kept none before, or of another
 // configuration, is epochs behind, of which a busy shard changes more than the memory has. What is more is not made: the next epoch has its snapshot.
-const mostBack = 256 << 20
+const maxUndoBytes = 256 << 20
 
-// perKey is what each key takes besides, measured: a place in a map and in a list of changes, and two copies of it. Of 700,000 keys of 40 bytes with values of 16,
+// undoBytesPerKey is what each key takes besides, measured: a place in a map and in a list of changes, and two copies of it. Of 700,000 keys of 40 bytes with values of 16,
 // 38 MB, it made 154 MB.
-const perKey = 192
+const undoBytesPerKey = 192
 
 // ErrFarBehind says that a snapshot is not made, as too much has changed since the block that it is of.
 var ErrFarBehind = errors.New("engine: a snapshot is given up")
 
 // stateSnapshots are the states that are kept for parts, and how far sync blocks have been looked for.
 type stateSnapshots struct {
-	mu      sync.Mutex
-	byBlock map[primitives.Hash][]storage.StateSnapshot
-	most    int // bytes that are taken back; 0: mostBack
-	givenUp atomic.Uint64
-	under   atomic.Bool // a fold runs: what it passes may have neither its states in memory nor a pin
-	last    atomic.Pointer[lastPoint]
-	changes atomic.Uint64 // of byBlock
+	mu        sync.Mutex
+	byBlock   map[primitives.Hash][]storage.StateSnapshot
+	undoLimit int // bytes that are taken back; 0: maxUndoBytes
+	givenUp   atomic.Uint64
+	updating  atomic.Bool // a fold runs: what it passes may have neither its states in memory nor a pin
+	last      atomic.Pointer[lastPoint]
+	changes   atomic.Uint64 // of byBlock
 
 	// Of whoever folds:
 	begun bool
@@ -71,12 +71,12 @@ type syncPoint struct {
 	chunks []*primitives.ChunkHeader
 }
 
-// loadPins reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection, unless this is only to look.
-func (e *Engine) loadPins() error {
+// loadSnapshots reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection, unless this is only to look.
+func (e *Engine) loadSnapshots() error {
 	if err := e.loadPoint(); err != nil {
 		return err
 	}
-	if !e.o.Snapshots && !e.o.Look {
+	if !e.o.Snapshots && !e.o.Inspect {
 		if list, err := e.store.StateSnapshots(); err != nil || len(list) == 0 {
 			return err
 		}
@@ -85,12 +85,12 @@ func (e *Engine) loadPins() error {
 		}
 		return nil
 	}
-	return e.readPins()
+	return e.readSnapshots()
 }
 
-func (e *Engine) readPins() error {
-	e.pins.mu.Lock() // over the reading, too: who reads later has what is newer
-	defer e.pins.mu.Unlock()
+func (e *Engine) readSnapshots() error {
+	e.stateSnapshots.mu.Lock() // over the reading, too: who reads later has what is newer
+	defer e.stateSnapshots.mu.Unlock()
 	list, err := e.store.StateSnapshots()
 	if err != nil {
 		return err
@@ -99,16 +99,16 @@ func (e *Engine) readPins() error {
 	for _, p := range list {
 		pins[p.At.Hash] = append(pins[p.At.Hash], p)
 	}
-	e.pins.byBlock = pins
-	e.pins.changes.Add(1)
+	e.stateSnapshots.byBlock = pins
+	e.stateSnapshots.changes.Add(1)
 	return nil
 }
 
-// pinOf finds the pin of a shard's state after a block.
-func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
-	e.pins.mu.Lock()
-	defer e.pins.mu.Unlock()
-	list := e.pins.byBlock[block]
+// snapshotOf finds the pin of a shard's state after a block.
+func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
+	e.stateSnapshots.mu.Lock()
+	defer e.stateSnapshots.mu.Unlock()
+	list := e.stateSnapshots.byBlock[block]
 	i := slices.IndexFunc(list, func(p storage.StateSnapshot) bool { return p.Index == shard })
 	if i < 0 {
 		return storage.StateSnapshot{}, false
@@ -116,9 +116,9 @@ func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (stor
 	return list[i], true
 }
 
-// pin looks for sync points, makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
-func (e *Engine) pin(at *BlockNode) error {
-	x := &e.pins
+// makeSnapshots looks for sync points, makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
+func (e *Engine) makeSnapshots(at *BlockNode) error {
+	x := &e.stateSnapshots
 	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
 		return nil
 	}
@@ -152,11 +152,11 @@ func (e *Engine) pin(at *BlockNode) error {
 		return err
 	}
 	for _, point := range due[max(0, len(due)-keptSnapshots):] {
-		if err := e.pinPoint(point, at); err != nil {
+		if err := e.snapshotPoint(point, at); err != nil {
 			return fmt.Errorf("engine: snapshot of epoch %v: %w", point.begin.Epoch, err)
 		}
 	}
-	return e.dropPins(epochs)
+	return e.dropOldSnapshots(epochs)
 }
 
 // pointIn goes on with the scan of one of the epochs.
@@ -175,7 +175,7 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 // olderPoint is the newest point of epochs of which no states would be kept any more, if that is kept: as it is known, or else by a look at all that there is, which only
 // a folder of before can need.
 func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
-	if p := e.pins.last.Load(); p != nil {
+	if p := e.stateSnapshots.last.Load(); p != nil {
 		if !p.keep {
 			return nil, nil
 		}
@@ -253,8 +253,8 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	return body.Chunks, err
 }
 
-// pinPoint stores the states of a snapshot that are not stored yet, of the shards that are held; base is folded and held.
-func (e *Engine) pinPoint(p *syncPoint, base *BlockNode) error {
+// snapshotPoint stores the states of a snapshot that are not stored yet, of the shards that are held; base is folded and held.
+func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	made := false
 	for i, h := range p.chunks {
 		rec, err := e.store.BlockByHash(h.PrevBlockHash)
@@ -265,14 +265,14 @@ func (e *Engine) pinPoint(p *syncPoint, base *BlockNode) error {
 			return err
 		}
 		index := primitives.ShardIndex(i)
-		if _, there := e.pinOf(rec.Ref().Hash, index); there {
+		if _, there := e.snapshotOf(rec.Ref().Hash, index); there {
 			continue
 		}
 		pin := storage.StateSnapshot{Shard: h.ShardID, Index: index, At: rec.Ref(), Of: p.at, Root: h.PrevStateRoot}
 		if pin.Accounts, err = e.accountsIn(p.begin.Epoch, h.ShardID); err != nil {
 			return err
 		}
-		ok, err := e.pinShard(&pin, base)
+		ok, err := e.snapshotShard(&pin, base)
 		if err != nil {
 			return fmt.Errorf("state of shard %d after block %d: %w", h.ShardID, pin.At.Height, err)
 		}
@@ -281,7 +281,7 @@ func (e *Engine) pinPoint(p *syncPoint, base *BlockNode) error {
 	if !made {
 		return nil
 	}
-	return e.readPins()
+	return e.readSnapshots()
 }
 
 func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) (storage.AccountRange, error) {
@@ -295,13 +295,13 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 }
 
 // SnapshotsGivenUp counts the shards of snapshots that were not made since too much had changed: others get no parts of these states here.
-func (e *Engine) SnapshotsGivenUp() uint64 { return e.pins.givenUp.Load() }
+func (e *Engine) SnapshotsGivenUp() uint64 { return e.stateSnapshots.givenUp.Load() }
 
-// pinShard stores one state; false: it is not held, or was not then, or is given up.
-func (e *Engine) pinShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
-	root, err := e.stateThen(pin, base)
+// snapshotShard stores one state; false: it is not held, or was not then, or is given up.
+func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
+	root, err := e.stateAfter(pin, base)
 	if errors.Is(err, ErrFarBehind) {
-		e.pins.givenUp.Add(1)
+		e.stateSnapshots.givenUp.Add(1)
 		if e.o.Warn != nil {
 			e.o.Warn(err)
 		}
@@ -311,16 +311,16 @@ func (e *Engine) pinShard(pin *storage.StateSnapshot, base *BlockNode) (bool, er
 		return false, err
 	}
 	defer root.Release()
-	return e.storePin(pin, root)
+	return e.storeSnapshot(pin, root)
 }
 
-// storePin stores a state as a snapshot; false: the store does not have it.
-func (e *Engine) storePin(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
+// storeSnapshot stores a state as a snapshot; false: the store does not have it.
+func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: it has root %v, the chunk behind it says %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
 	var stubs []storage.Stub
-	for level := pinLevel; level < trie.Levels; level++ {
+	for level := snapshotLevel; level < trie.Levels; level++ {
 		entries, err := root.Frontier(level)
 		if err != nil {
 			return false, err
@@ -336,10 +336,10 @@ func (e *Engine) storePin(pin *storage.StateSnapshot, root *trie.Root) (bool, er
 	return err == nil, err
 }
 
-// stateThen is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
+// stateAfter is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
 // changes since are taken back. nil: it is not held. ErrFarBehind: too much has changed.
-func (e *Engine) stateThen(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
-	if x := e.Adopted(pin.At.Hash); x != nil && x.Acquire() {
+func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
+	if x := e.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
 		if s := &x.Shards[pin.Index]; s.root != nil {
 			return s.root.Retain(), nil
@@ -349,12 +349,12 @@ func (e *Engine) stateThen(pin *storage.StateSnapshot, base *BlockNode) (*trie.R
 	if e.store.LacksState(pin.At, pin.Shard) { // before all that has changed is read
 		return nil, nil
 	}
-	return e.takenBack(pin.At, pin.Shard, base, cmp.Or(e.pins.most, mostBack))
+	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
 }
 
-// takenBack is a shard's state after a block before base, which is held, for the caller to release: that of base without what has changed since. nil: the shard
+// undoTo is a shard's state after a block before base, which is held, for the caller to release: that of base without what has changed since. nil: the shard
 // is not held there, or not since then. ErrFarBehind: more bytes have changed than most.
-func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
+func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
 		return nil, nil // it was split since, and a fold passed that without this one
@@ -379,7 +379,7 @@ func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *
 			c := &changes[k]
 			newer, there := then[string(c.Key)]
 			if size += len(c.Old) - len(newer); !there {
-				size += len(c.Key) + perKey
+				size += len(c.Key) + undoBytesPerKey
 			}
 			then[string(c.Key)] = bytes.Clone(c.Old) // or it keeps all that was read with it
 		}
@@ -400,8 +400,8 @@ func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *
 	return root.Forest().Update(root, back, nil)
 }
 
-// dropPins gives up all but the newest snapshots: those of three epochs, and of an older point if there is no newer one.
-func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
+// dropOldSnapshots gives up all but the newest snapshots: those of three epochs, and of an older point if there is no newer one.
+func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	list, err := e.store.StateSnapshots()
 	if err != nil {
 		return err
@@ -429,23 +429,23 @@ func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
 	if err := e.store.DropStateSnapshot(below); err != nil {
 		return err
 	}
-	return e.readPins()
+	return e.readSnapshots()
 }
 
-// lendPinned lends a state that a snapshot has. What is loaded for it does not stay in memory.
-func (e *Engine) lendPinned(p *storage.StateSnapshot, use func(*trie.Root) error) error {
+// lendSnapshot lends a state that a snapshot has. What is loaded for it does not stay in memory.
+func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
-	o.Frontier <<= 4 * pinLevel // what is its lowest level is the lowest that there is
+	o.Frontier <<= 4 * snapshotLevel // what is its lowest level is the lowest that there is
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
 	}
 	forest := trie.New(o)
 	forest.SetSource(trie.Source{
 		Rows: func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
-			if level += pinLevel; level >= trie.Top {
+			if level += snapshotLevel; level >= trie.Top {
 				return nil
 			}
 			return rows(level, path, yield)

@@ -39,7 +39,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	id := trie.PartID{Index: 3, Total: trie.NumParts(root.MemoryUsage())}
 	b.Run("op=pin", func(b *testing.B) {
 		for b.Loop() {
-			if ok, err := e.pinShard(&pin, at); err != nil || !ok {
+			if ok, err := e.snapshotShard(&pin, at); err != nil || !ok {
 				b.Fatal(ok, err)
 			}
 		}
@@ -61,7 +61,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 	b.Run("op=part/of=pin", func(b *testing.B) {
 		for b.Loop() {
-			err := e.lendPinned(&pin, func(r *trie.Root) error {
+			err := e.lendSnapshot(&pin, func(r *trie.Root) error {
 				_, err := r.Part(id)
 				return err
 			})

@@ -14,7 +14,7 @@ func TestLook(t *testing.T) {
 	g, disk := testGenesis(t, "alice"), storage.NewMemDisk()
 	open := func(o Options) *node {
 		t.Helper()
-		n, err := openChanged(t, g, disk, storage.Options{}, func(to *Options) { to.Snapshots, to.Look = o.Snapshots, o.Look })
+		n, err := openChanged(t, g, disk, storage.Options{}, func(to *Options) { to.Snapshots, to.Inspect = o.Snapshots, o.Inspect })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,14 +23,14 @@ func TestLook(t *testing.T) {
 	n := open(Options{Snapshots: true})
 	at := n.Genesis()
 	pin := storage.StateSnapshot{At: ref(at), Of: ref(at), Root: at.Shards[0].root.Hash()}
-	if ok, err := n.pinShard(&pin, at); err != nil || !ok {
+	if ok, err := n.snapshotShard(&pin, at); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	for i, want := range []int{1, 1, 0} {
 		if err := n.store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		n = open([]Options{{Look: true}, {Snapshots: true}, {}}[i])
+		n = open([]Options{{Inspect: true}, {Snapshots: true}, {}}[i])
 		if list, err := n.store.StateSnapshots(); err != nil || len(list) != want {
 			t.Errorf("opening %d: %d pins, %v, want %d", i, len(list), err, want)
 		}
@@ -97,7 +97,7 @@ func TestSnapshotFarBehind(t *testing.T) {
 		if n, err = openChanged(t, g, disk, storage.Options{}, func(o *Options) { o.Snapshots, o.Warn = true, func(err error) { warned = append(warned, err) } }); err != nil {
 			t.Fatal(err)
 		}
-		n.pins.most = most
+		n.stateSnapshots.undoLimit = most
 		goOn(1)
 		if n.SnapshotsGivenUp() != uint64(len(warned)) || (len(warned) > 0) != (most > 0) || slices.ContainsFunc(warned, func(err error) bool { return !errors.Is(err, ErrFarBehind) }) {
 			t.Errorf("at most %d bytes: %d given up, said: %v", most, n.SnapshotsGivenUp(), warned)

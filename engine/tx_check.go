@@ -17,7 +17,7 @@ import (
 )
 
 // Check judges a submitted transaction by the state of the head, in the order of the RPC (rpc.md 5.3): its block, congestion
-// of the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
+// forShard the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
 // goroutine.
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	head, err := e.acquireHead()
@@ -40,7 +40,7 @@ func (e *Engine) checkAt(head *BlockNode, tries func(primitives.ShardIndex) stat
 	if err := e.checkBlock(head, tx.BlockHash); err != nil {
 		return err, nil
 	}
-	next, err := e.rulesBehind(head)
+	next, err := e.rulesAfter(head)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (e *Engine) checkBlock(head *BlockNode, base primitives.Hash) *primitives.I
 
 // congested tells whether the receiver's shard takes no transactions. A shard that a split has just made takes them: no chunk
 // header says anything of it yet.
-func congested(head *BlockNode, next *rules, receiver primitives.AccountID) *primitives.InvalidTxError {
+func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) *primitives.InvalidTxError {
 	id := next.layout.ShardOf(receiver)
 	i, err := head.Layout.Index(id)
 	if err != nil {
@@ -233,13 +233,13 @@ func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex)
 
 // Prepare chooses the transactions of a shard's next chunk on parent from what waits, until stop says that time is up.
 func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error) {
-	p := e.Adopted(parent)
+	p := e.Imported(parent)
 	if p == nil || !p.Acquire() {
 		return nil, ErrOrphan
 	}
 	defer p.Release()
-	next, err := e.rulesBehind(p)
-	if err != nil && e.Adopted(parent) == nil { // it has gone meanwhile
+	next, err := e.rulesAfter(p)
+	if err != nil && e.Imported(parent) == nil { // it has gone meanwhile
 		err = ErrOrphan
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // ancestry answers which blocks a transaction may refer to: known, an ancestor, and at most the validity period old.
 type ancestry struct {
 	e *Engine
-	// recent maps folded, hence canonical, blocks that were asked for to their heights.
+	// recentHashes maps folded, hence canonical, blocks that were asked for to their heights.
 	mu     sync.Mutex // of recent and order: doors ask from any goroutine
 	recent map[primitives.Hash]primitives.Height
 	order  []primitives.Hash // in which they are forgotten
@@ -43,9 +43,9 @@ func (a *ancestry) valid(parent *BlockNode, base primitives.Hash) bool {
 
 // height returns the height of base if it is parent or one of its ancestors.
 func (a *ancestry) height(parent *BlockNode, base primitives.Hash) (primitives.Height, bool) {
-	if at := a.e.Adopted(base); at != nil { // above the folded block, on any branch
+	if at := a.e.Imported(base); at != nil { // above the folded block, on any branch
 		x := parent
-		for ; x != nil && x.Height() >= at.Height(); x = a.e.Adopted(x.Header().PrevHash) {
+		for ; x != nil && x.Height() >= at.Height(); x = a.e.Imported(x.Header().PrevHash) {
 			if x.Hash == at.Hash { // which may be another entry of it by now
 				return at.Height(), true
 			}

@@ -61,7 +61,7 @@ func TestAncestryOfReplaced(t *testing.T) {
 	}
 	head := n.Head()
 	n.mu.Lock()
-	n.entries[head.Hash] = lightened(head)
+	n.entries[head.Hash] = evictedCopy(head)
 	n.mu.Unlock()
 	if h, ok := n.ancestry.height(head, head.Hash); !ok || h != head.Height() {
 		t.Errorf("a block is no ancestor of its child: %d, %v", h, ok)

@@ -33,10 +33,10 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	if s.last.Hash != main.Block || s.shard != main.Shard {
 		return nil, fmt.Errorf("engine: the main transition of shard %d is in block %v, not %v", main.Shard, main.Block, s.last.Hash)
 	}
-	w := &primitives.ChunkStateWitness{EpochID: s.epoch, Header: *h, Main: shown(main), AppliedReceipts: main.Receipts, NewTransactions: c.Transactions}
+	w := &primitives.ChunkStateWitness{EpochID: s.epoch, Header: *h, Main: toStateTransition(main), AppliedReceipts: main.Receipts, NewTransactions: c.Transactions}
 	w.Header.HeightIncluded = 0
 	for _, t := range implicit {
-		w.Implicit = append(w.Implicit, shown(t))
+		w.Implicit = append(w.Implicit, toStateTransition(t))
 	}
 	out := &Witness{ChunkStateWitness: w, Transition: primitives.TransitionKey{Block: main.Block, ShardID: main.Shard}}
 	if s.genesis() {
@@ -59,8 +59,8 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	return out, nil
 }
 
-// shown is a transition as a witness shows it.
-func shown(t *Transition) primitives.StateTransition {
+// toStateTransition is a transition as a witness shows it.
+func toStateTransition(t *Transition) primitives.StateTransition {
 	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
 }
 
@@ -90,7 +90,7 @@ type span struct {
 	shard  primitives.ShardID     // that the chunk's was then
 	index  primitives.ShardIndex
 	// sources are the blocks whose new chunks have brought the receipts of that last chunk, newest first, beginning with last.
-	sources []bringer
+	sources []receiptSource
 }
 
 // spanStep is one implicit transition: of a block without a new chunk, or a split behind a block.
@@ -100,8 +100,8 @@ type spanStep struct {
 	shard primitives.ShardID // of a split the child
 }
 
-// bringer is a block with what the target was called in its layout.
-type bringer struct {
+// receiptSource is a block with what the target was called in its layout.
+type receiptSource struct {
 	at *BlockNode
 	to primitives.ShardID
 }
@@ -144,9 +144,9 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 			return s, nil
 		case fresh:
 			seen, s.last, s.shard, s.index = 1, at, before, index
-			s.sources = append(s.sources, bringer{at, before})
+			s.sources = append(s.sources, receiptSource{at, before})
 		case seen == 1:
-			s.sources = append(s.sources, bringer{at, before})
+			s.sources = append(s.sources, receiptSource{at, before})
 		default:
 			s.steps = append(s.steps, spanStep{at: at, shard: before})
 		}
@@ -176,8 +176,8 @@ func shardIn(at *BlockNode, layout primitives.ShardLayout, shard primitives.Shar
 	return shard, index, err
 }
 
-// prove adds the proofs of what a block's new chunks bring.
-func (src *bringer) prove(w *primitives.ChunkStateWitness) error {
+// proveVRF adds the proofs of what a block's new chunks bring.
+func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 	for i := range src.at.Shards {
 		s := &src.at.Shards[i]
 		if s.Chunk == nil {

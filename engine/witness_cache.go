@@ -11,13 +11,13 @@ import (
 // witnessCache keeps transitions until the witnesses that show them are made. What it drops is made again if somebody asks: it is bounded
 // in bytes, and what no block that may still come needs goes first. Safe from any goroutine.
 type witnessCache struct {
-	limit int64 // bytes; 0: nobody asks
-	mu    sync.Mutex
-	kept  map[proofKey]*Transition
-	order []proofKey // oldest first
-	size  int64
-	saved atomic.Bool // there is a row of them, see witness_store.go
-	asked atomic.Bool // of the block that was begun last somebody asks for some
+	limit  int64 // bytes; 0: nobody asks
+	mu     sync.Mutex
+	kept   map[proofKey]*Transition
+	order  []proofKey // oldest first
+	size   int64
+	saved  atomic.Bool // there is a row of them, see witness_store.go
+	wanted atomic.Bool // of the block that was begun last somebody asks for some
 }
 
 type proofKey struct {
@@ -31,7 +31,7 @@ func (p *witnessCache) get(block primitives.Hash, shard primitives.ShardID) *Tra
 	return p.kept[proofKey{block, shard}]
 }
 
-// keep takes a transition, unless nobody asks or it alone is too large.
+// collectBlock takes a transition, unless nobody asks or it alone is too large.
 func (p *witnessCache) keep(t *Transition) {
 	key, n := proofKey{t.Block, t.Shard}, t.size()
 	p.mu.Lock()
@@ -56,7 +56,7 @@ func (p *witnessCache) drop(key proofKey) {
 	delete(p.kept, key)
 }
 
-// forget drops what blocks have that are gone.
+// dropBelowFlatHead drops what blocks have that are gone.
 func (p *witnessCache) forget(blocks []primitives.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 	if err != nil {
 		return err
 	}
-	var lacks lacking
+	var lacks missingCode
 	err = e.replay(w, s, receipts, codes, &lacks)
 	if missed, some := lacks.any(); some && err != nil {
 		return fmt.Errorf("%w: %v, and then %w", ErrNoCode, missed, err)
@@ -112,7 +112,7 @@ func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 }
 
 // checkPlace finds the block on which a chunk is that is in none yet, and what holds behind that.
-func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *rules, err error) {
+func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *nextRules, err error) {
 	prev, err = e.Block(h.PrevBlockHash)
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -122,7 +122,7 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *r
 	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height: // before anything else is looked up: on an old block that may have been collected
 		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	}
-	if next, err = e.rulesBehind(prev); err != nil {
+	if next, err = e.rulesAfter(prev); err != nil {
 		return nil, nil, err
 	}
 	if !next.layout.Has(h.ShardID) {
@@ -210,9 +210,9 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 }
 
 // replay does all that the witness shows, and compares what comes of it with the chunk's header.
-func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *lacking) error {
+func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *missingCode) error {
 	key := mainKey{s.layout.UID(w.Header.ShardID), s.last.Hash}
-	extra, outgoing, known := e.mains.get(key)
+	extra, outgoing, known := e.mainResults.get(key)
 	if !known {
 		var err error
 		if extra, outgoing, err = e.replayMain(w, s, receipts, codes, lacks); err != nil {
@@ -223,7 +223,7 @@ func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*pr
 		return bad("the main transition leads to %v, not %v", extra.StateRoot, w.Main.PostState)
 	}
 	if !s.genesis() {
-		e.mains.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
+		e.mainResults.put(key, extra, outgoing, s.layout, e.TipFinal().Height)
 	}
 	if len(w.Implicit) != len(s.steps) {
 		return bad("%d implicit transitions, not %d", len(w.Implicit), len(s.steps))
@@ -256,7 +256,7 @@ func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.
 
 // replayMain applies the shard's last new chunk. The genesis's is not applied, and what the witness shows of the state before it is not read
 // (nearcore chunk_validation.rs MainTransition::Genesis).
-func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *lacking) (*chain.ChunkExtra, []*primitives.Receipt, error) {
+func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *missingCode) (*chain.ChunkExtra, []*primitives.Receipt, error) {
 	header := s.last.Block.Body.Chunks[s.index]
 	if s.genesis() {
 		return &chain.ChunkExtra{StateRoot: header.PrevStateRoot, GasLimit: header.GasLimit, CongestionInfo: header.CongestionInfo}, nil, nil
@@ -267,14 +267,14 @@ func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts [
 	}
 	strings := append(w.Main.Base[:len(w.Main.Base):len(w.Main.Base)], codes...)
 	if in.Trie, err = lacks.proof(strings, header.PrevStateRoot); err != nil {
-		return nil, nil, shownBad(err)
+		return nil, nil, witnessFault(err)
 	}
 	in.Incoming = receipts
 	in.Transactions = make([]apply.Transaction, len(w.Transactions))
 	for i, tx := range w.Transactions {
 		in.Transactions[i] = apply.Transaction{SignedTransaction: tx, Valid: e.ancestry.valid(parent, tx.BlockHash)}
 	}
-	r, err := applyShown(in)
+	r, err := applyOnProof(in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -296,9 +296,9 @@ func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.Chunk
 		return err
 	}
 	if in.Trie, err = ProofTrie(base, extra.StateRoot); err != nil {
-		return shownBad(err)
+		return witnessFault(err)
 	}
-	r, err := applyShown(in)
+	r, err := applyOnProof(in)
 	if err == nil {
 		extra.StateRoot = r.Trie.Root()
 	}
@@ -310,11 +310,11 @@ func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, 
 	layout := s.layout
 	if !last { // blocks of the new layout have come since
 		var err error
-		if layout, err = e.layoutBehind(step.at); err != nil {
+		if layout, err = e.layoutAfter(step.at); err != nil {
 			return nil, err
 		}
 	}
-	from, keep, err := keptOf(layout, step.shard)
+	from, keep, err := parentAndIntervals(layout, step.shard)
 	if err != nil {
 		return nil, err
 	}
@@ -325,16 +325,16 @@ func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, 
 	}
 	p, err := trie.NewPartial(base, extra.StateRoot)
 	if err != nil {
-		return nil, shownBad(unproven(err))
+		return nil, witnessFault(unproven(err))
 	}
 	if family[0] != step.shard {
-		if err := unbuffered(extra, proofTrie{p}, step.at.Layout); err != nil {
-			return nil, shownBad(err)
+		if err := dropBuffered(extra, proofTrie{p}, step.at.Layout); err != nil {
+			return nil, witnessFault(err)
 		}
 	}
-	extra.CongestionInfo.AllowedShard = heirAllows(layout, index)
+	extra.CongestionInfo.AllowedShard = childAllowedShard(layout, index)
 	if p, err = p.Restrict(keep, nil); err != nil {
-		return nil, shownBad(unproven(err))
+		return nil, witnessFault(unproven(err))
 	}
 	extra.StateRoot = p.Root()
 	if step.shard != min(family[0], family[1]) { // what the shard sent last goes with the other one
@@ -343,9 +343,9 @@ func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, 
 	return outgoing, nil
 }
 
-// layoutBehind is that of a block's children.
-func (e *Engine) layoutBehind(at *BlockNode) (primitives.ShardLayout, error) {
-	next, err := e.rulesBehind(at)
+// layoutAfter is that of a block's children.
+func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
+	next, err := e.rulesAfter(at)
 	if err != nil {
 		return primitives.ShardLayout{}, err
 	}
@@ -354,7 +354,7 @@ func (e *Engine) layoutBehind(at *BlockNode) (primitives.ShardLayout, error) {
 
 // inputOf is the input of one shard of a block, and the block's parent.
 func (e *Engine) inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (*BlockNode, *apply.Input, error) {
-	parent := e.Adopted(entry.Header().PrevHash) // as ancestry knows it, if it is in memory
+	parent := e.Imported(entry.Header().PrevHash) // as ancestry knows it, if it is in memory
 	if parent == nil {
 		var err error
 		if parent, err = e.Block(entry.Header().PrevHash); err != nil {
@@ -363,46 +363,46 @@ func (e *Engine) inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bo
 	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	c, err := e.commonOf(entry, parent)
+	c, err := e.newBlockInput(entry, parent)
 	if err != nil {
 		return nil, nil, err
 	}
-	in := c.of(entry, shard, fresh, proposals)
+	in := c.forShard(entry, shard, fresh, proposals)
 	return parent, &in, nil
 }
 
-// applyShown applies a part of a block on a state that is shown.
-func applyShown(in *apply.Input) (r *apply.Result, err error) {
+// applyOnProof applies a part of a block on a state that is shown.
+func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	err = Catch(func() (err error) {
 		r, err = apply.Apply(in)
 		return err
 	})
-	return r, shownBad(err)
+	return r, witnessFault(err)
 }
 
-// shownBad says whose fault an error on a state that is shown is: its maker's, if the strings do not go where application does, or are no nodes. What
+// witnessFault says whose fault an error on a state that is shown is: its maker's, if the strings do not go where application does, or are no nodes. What
 // is shown was hashed, and stands below the root that the chain knows, so what contradicts itself in it is this node's own trouble, or the chain's.
-func shownBad(err error) error {
+func witnessFault(err error) error {
 	if errors.Is(err, state.ErrMissing) || errors.Is(err, trie.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
 	}
 	return err
 }
 
-// lacking collects the hashes of code that was called and not given. Application may ask from several goroutines.
-type lacking struct {
+// missingCode collects the hashes of code that was called and not given. Application may ask from several goroutines.
+type missingCode struct {
 	mu   sync.Mutex
 	list []primitives.Hash
 }
 
-func (l *lacking) any() ([]primitives.Hash, bool) {
+func (l *missingCode) any() ([]primitives.Hash, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.list, len(l.list) > 0
 }
 
 // proof is ProofTrie whose code is asked for so.
-func (l *lacking) proof(strings [][]byte, root primitives.Hash) (state.Trie, error) {
+func (l *missingCode) proof(strings [][]byte, root primitives.Hash) (state.Trie, error) {
 	t, err := ProofTrie(strings, root)
 	if err != nil {
 		return nil, err
@@ -413,7 +413,7 @@ func (l *lacking) proof(strings [][]byte, root primitives.Hash) (state.Trie, err
 // codeTrie notes what code is not there.
 type codeTrie struct {
 	state.Proven
-	lacks *lacking
+	lacks *missingCode
 }
 
 func (t *codeTrie) CodeOf(hash primitives.Hash) []byte {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// DefaultMains is how many results of main transitions are kept for each shard (nearcore chunk_validation.rs NUM_WITNESS_RESULT_CACHE_ENTRIES).
-const DefaultMains = 20
+// DefaultMainResults is how many results of main transitions are kept for each shard (nearcore chunk_validation.rs NUM_WITNESS_RESULT_CACHE_ENTRIES).
+const DefaultMainResults = 20
 
 // mainKey names a main transition: the shard of the chunk that a witness proves, and the block with the shard's last new chunk.
 type mainKey struct {
@@ -43,7 +43,7 @@ type mainResult struct {
 
 func newMainResults(most int) *mainResults {
 	if most == 0 {
-		most = DefaultMains
+		most = DefaultMainResults
 	}
 	return &mainResults{most: most, shards: map[primitives.ShardUID]*shardMains{}}
 }

@@ -13,7 +13,7 @@ import (
 // first of the former and the latter have the same main transition, that of block 1.
 func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkStateWitness, second *primitives.ChunkStateWitness) {
 	t.Helper()
-	n, err := openChanged(t, testGenesis(t, "aa", "zz"), storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Mains = mains })
+	n, err := openChanged(t, testGenesis(t, "aa", "zz"), storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.MainResults = mains })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestMainResultsAreBounded(t *testing.T) {
 	before, after := primitives.NewShardLayoutV0(2, 1), primitives.NewShardLayoutV0(3, 2)
 	m := newMainResults(0)
 	at := func(l primitives.ShardLayout, i byte) mainKey { return mainKey{l.ShardUIDs()[0], primitives.Hash{i}} }
-	for i := range byte(DefaultMains) {
+	for i := range byte(DefaultMainResults) {
 		m.put(at(before, i), &chain.ChunkExtra{GasUsed: primitives.Gas(i)}, nil, before, 0)
 	}
 	if x, _, ok := m.get(at(before, 0)); !ok || x.GasUsed != 0 {
@@ -117,14 +117,14 @@ func TestMainResultsAreBounded(t *testing.T) {
 	}
 	x, _, _ := m.get(at(before, 5))
 	x.StateRoot = primitives.Hash{9} // what implicit transitions do to it
-	m.put(at(before, DefaultMains), &chain.ChunkExtra{}, nil, before, 0)
-	for i, want := range map[byte]bool{0: true, 1: false, 2: true, 5: true, DefaultMains: true} {
+	m.put(at(before, DefaultMainResults), &chain.ChunkExtra{}, nil, before, 0)
+	for i, want := range map[byte]bool{0: true, 1: false, 2: true, 5: true, DefaultMainResults: true} {
 		x, _, ok := m.get(at(before, i))
 		if ok != want || ok && !x.StateRoot.IsZero() {
 			t.Errorf("result %d: %v, %+v, want %v", i, ok, x, want)
 		}
 	}
-	if n := len(m.shards[before.ShardUIDs()[0]].list); n != DefaultMains {
+	if n := len(m.shards[before.ShardUIDs()[0]].list); n != DefaultMainResults {
 		t.Errorf("%d results of a shard", n)
 	}
 	m.put(at(after, 1), &chain.ChunkExtra{}, nil, after, 0)

@@ -14,38 +14,38 @@ import (
 // those of shards without a chunk in the block behind the folded one: as many as are kept of them stand in one row, which each fold
 // writes anew, or removes, before it happens. So what a fold has passed comes back with a start, and what it has not is made again.
 
-// keptRow names the row.
-const keptRow = "transitions"
+// transitionsRow names the row.
+const transitionsRow = "transitions"
 
-// mostKept is what the row takes at the most, whatever the bound of those in memory: a record of the log is no larger than 1 GiB, and a fold that
+// maxSavedTransitions is what the row takes at the most, whatever the bound of those in memory: a record of the log is no larger than 1 GiB, and a fold that
 // could not write its row would be the node's end.
-const mostKept = 512 << 20
+const maxSavedTransitions = 512 << 20
 
-// asks tells whether somebody asks what proves a shard's part of a block of an epoch on parent: all of it, or with Options.ProofsOf
+// wantsProof tells whether somebody asks what proves a shard's part of a block of an epoch on parent: all of it, or with Options.ProofsFor
 // the other validators of that epoch or the next, in which the account makes the shard's chunks. The caller holds epochMu.
-func (e *Engine) asks(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
+func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
 	if e.proofs.limit == 0 {
 		return false
 	}
-	account := e.o.ProofsOf
+	account := e.o.ProofsFor
 	if account == "" {
 		return true
 	}
-	if e.others(id) {
+	if e.hasOtherValidators(id) {
 		if cares, err := e.epochs.CaresAboutShard(id, account, shard); err == nil && cares {
 			return true
 		}
 	}
 	next, err := e.epochs.NextEpochIDFromPrev(parent)
-	if err != nil || !e.others(next) {
+	if err != nil || !e.hasOtherValidators(next) {
 		return false
 	}
 	cares, err := e.epochs.CaresAboutShardNextEpoch(parent, account, shard)
 	return err == nil && cares
 }
 
-// others tells whether an epoch has validators to whom chunks are to be proven. The caller holds epochMu.
-func (e *Engine) others(id primitives.EpochID) bool {
+// hasOtherValidators tells whether an epoch has validators to whom chunks are to be proven. The caller holds epochMu.
+func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
 	info, err := e.epochs.EpochInfo(id)
 	return err == nil && len(info.Validators) > 1
 }
@@ -53,16 +53,16 @@ func (e *Engine) others(id primitives.EpochID) bool {
 // saveProofs writes what a fold would lose. It runs beside the writer, before the fold. What can't be made again is not kept, and what is
 // beyond the bound neither: who asks for it later is told so.
 func (e *Engine) saveProofs(to *BlockNode) error {
-	list := e.endangered(to)
+	list := e.transitionsToSave(to)
 	if len(list) == 0 && !e.proofs.saved.Load() {
 		return nil
 	}
 	var batch storage.Batch
 	if len(list) == 0 {
-		storage.Misc.Delete(&batch, keptRow)
+		storage.Misc.Delete(&batch, transitionsRow)
 	} else {
 		row := storage.Raw(appendTransitions(nil, list))
-		storage.Misc.Put(&batch, keptRow, &row)
+		storage.Misc.Put(&batch, transitionsRow, &row)
 	}
 	if err := e.store.Write(&batch); err != nil {
 		return fmt.Errorf("engine: what proves chunks up to block %d: %w", to.Height(), err)
@@ -71,13 +71,13 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 	return nil
 }
 
-// endangered are the transitions up to a block, which is about to be folded, that chunks behind it have to show.
-func (e *Engine) endangered(to *BlockNode) (list []*Transition) {
+// transitionsToSave are the transitions up to a block, which is about to be folded, that chunks behind it have to show.
+func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil
 	}
-	seen, size, limit := map[*Transition]bool{}, int64(0), min(e.proofs.limit, mostKept)
-	for _, id := range e.without(to) {
+	seen, size, limit := map[*Transition]bool{}, int64(0), min(e.proofs.limit, maxSavedTransitions)
+	for _, id := range e.shardsWithoutChunk(to) {
 		main, implicit, err := e.Transitions(to.Hash, id)
 		if err != nil {
 			continue
@@ -94,9 +94,9 @@ func (e *Engine) endangered(to *BlockNode) (list []*Transition) {
 	return list
 }
 
-// without are the shards that have no new chunk in some child of a block, and whose proofs somebody asks for; all of them if there is no
+// shardsWithoutChunk are the shards that have no new chunk in some child of a block, and whose proofs somebody asks for; all of them if there is no
 // child.
-func (e *Engine) without(to *BlockNode) (out []primitives.ShardID) {
+func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	var children []*BlockNode
 	e.mu.RLock()
 	for _, x := range e.entries {
@@ -120,7 +120,7 @@ func (e *Engine) without(to *BlockNode) (out []primitives.ShardID) {
 		for _, c := range children {
 			missed = missed || c.Block.Body.Chunks[i].HeightIncluded != c.Height()
 		}
-		if missed && e.asks(id, to.Hash, shard) {
+		if missed && e.wantsProof(id, to.Hash, shard) {
 			out = append(out, shard)
 		}
 	}
@@ -129,7 +129,7 @@ func (e *Engine) without(to *BlockNode) (out []primitives.ShardID) {
 
 // loadProofs reads what folds have kept.
 func (e *Engine) loadProofs() error {
-	raw, err := storage.Misc.Get(e.store.Reader(), keptRow)
+	raw, err := storage.Misc.Get(e.store.Reader(), transitionsRow)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, validators ...primitives.AccountID) *node {
 	t.Helper()
 	n, err := openChanged(t, testGenesis(t, validators...), disk, storage.Options{FoldBlocks: 2}, func(o *Options) {
-		o.Tries, o.Proofs, o.ProofsOf = trie.Options{Poison: true}, 1<<30, of
+		o.Tries, o.ProofBytes, o.ProofsFor = trie.Options{Poison: true}, 1<<30, of
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, v
 // row is what folds have kept.
 func (n *node) row() []*Transition {
 	n.t.Helper()
-	raw, err := storage.Misc.Get(n.store.Reader(), keptRow)
+	raw, err := storage.Misc.Get(n.store.Reader(), transitionsRow)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -99,8 +99,8 @@ func TestKeptFits(t *testing.T) {
 	for h := range primitives.Height(10) {
 		n.accept(n.make(n.Head().Hash, h+1, h > 1))
 	}
-	if f := n.folding; f != nil { // it reads what is changed below
-		if err := n.endFold(f.wait()); err != nil {
+	if f := n.flatHeadUpdate; f != nil { // it reads what is changed below
+		if err := n.finishFlatHeadUpdate(f.wait()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,16 +113,16 @@ func TestKeptFits(t *testing.T) {
 		t.Fatalf("only %d bytes of proofs are in memory", all)
 	}
 	size := int64(0)
-	for _, x := range n.endangered(n.Head()) {
+	for _, x := range n.transitionsToSave(n.Head()) {
 		size += x.size()
 	}
-	if size == 0 || size > mostKept {
-		t.Errorf("%d bytes are kept, want at most %d", size, mostKept)
+	if size == 0 || size > maxSavedTransitions {
+		t.Errorf("%d bytes are kept, want at most %d", size, maxSavedTransitions)
 	}
 }
 
 // TestProofsOfDuties: proofs are made of the chunks of shards of which the account makes chunks in the epoch or the next, where there are
-// others to check them.
+// hasOtherValidators to check them.
 func TestProofsOfDuties(t *testing.T) {
 	for _, c := range []struct {
 		of         primitives.AccountID

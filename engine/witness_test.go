@@ -43,7 +43,7 @@ func TestSplitProvesBuffers(t *testing.T) {
 		}
 		x := new(chain.ChunkExtra)
 		x.CongestionInfo.BufferedReceiptsGas, x.CongestionInfo.ReceiptBytes = gas, size
-		if err = unbuffered(x, proofTrie{p}, layout); left != errors.Is(err, state.ErrMissing) || !left && (err != nil || x.CongestionInfo.ReceiptBytes != 0) {
+		if err = dropBuffered(x, proofTrie{p}, layout); left != errors.Is(err, state.ErrMissing) || !left && (err != nil || x.CongestionInfo.ReceiptBytes != 0) {
 			t.Errorf("left %v: %v, %+v", left, err, x.CongestionInfo)
 		}
 	}
@@ -54,11 +54,11 @@ func TestWitnessOfUnknown(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	w := new(primitives.ChunkStateWitness)
 	w.Header.PrevBlockHash = primitives.Hash{1}
-	if err := n.CheckWitness(w, nil); !errors.Is(err, ErrOrphan) || VerdictOf(err) != Waits {
+	if err := n.CheckWitness(w, nil); !errors.Is(err, ErrOrphan) || VerdictOf(err) != VerdictWaiting {
 		t.Errorf("of an unknown block: %v", err)
 	}
 	w.Header.PrevBlockHash, w.Header.ShardID = n.Head().Hash, 77
-	if err := n.CheckWitness(w, nil); VerdictOf(err) != Bad {
+	if err := n.CheckWitness(w, nil); VerdictOf(err) != VerdictInvalid {
 		t.Errorf("of no shard: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func FuzzCheckWitness(f *testing.F) {
 			func() error { _, err := n.CheckHeld(w, nil); return err },
 		} {
 			err := judge()
-			if v := VerdictOf(err); err != nil && v != Bad && v != Waits {
+			if v := VerdictOf(err); err != nil && v != VerdictInvalid && v != VerdictWaiting {
 				t.Errorf("verdict %d: %v", v, err)
 			}
 			if err == nil && !good[w.Header.ChunkHash()] {
@@ -198,7 +198,7 @@ func TestCheckChunk(t *testing.T) {
 		for h := primitives.Height(1); h <= n.Head().Height(); h++ {
 			at := n.Head()
 			for at.Height() > h {
-				at = n.Adopted(at.Header().PrevHash)
+				at = n.Imported(at.Header().PrevHash)
 			}
 			fresh.accept(at.Block, []*primitives.Chunk{at.Shards[0].Chunk, at.Shards[1].Chunk})
 		}
@@ -218,7 +218,7 @@ func TestCheckChunk(t *testing.T) {
 				x.Whole = x.Hash
 			}
 			held, err := n.CheckChunk(&x)
-			if errors.Is(err, ErrOrphan) != (name == "PrevBlockHash") || (err == nil) != want || want && !held || !want && n.sound.has(x.Hash) && first {
+			if errors.Is(err, ErrOrphan) != (name == "PrevBlockHash") || (err == nil) != want || want && !held || !want && n.validChunks.has(x.Hash) && first {
 				t.Errorf("%s, whole %v: held %v, %v", name, whole, held, err)
 			}
 		}
@@ -284,7 +284,7 @@ func TestCheckChunk(t *testing.T) {
 		})
 		check("included", false, func(x *primitives.Chunk) { x.Header.HeightIncluded = x.Header.HeightCreated })
 		check("itself", true, func(*primitives.Chunk) {})
-		if first = false; round == 0 && !n.sound.has(c.Hash) {
+		if first = false; round == 0 && !n.validChunks.has(c.Hash) {
 			t.Error("it is not known to be sound")
 		}
 	}

@@ -51,8 +51,8 @@ func (t *Transition) size() int64 {
 // Proof returns the strings of a recording that the engine's tries or ProofTrie's made, ascending.
 func Proof(rec state.Recording) [][]byte { return inner(rec).Proof() }
 
-// proven makes the transition of a job that has run, but for the block, which the job does not know.
-func (j *Job) proven() *Transition {
+// makeTransition makes the transition of a job that has run, but for the block, which the job does not know.
+func (j *Job) makeTransition() *Transition {
 	t := &Transition{Kind: TransitionMissing, Shard: j.ID, Pre: j.input.Trie.Root(), Post: j.result.Trie.Root(),
 		Proof: Proof(j.result.Recording), Codes: j.result.Accesses}
 	if j.input.NewChunk {
@@ -103,18 +103,18 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 		return nil, err
 	}
 	defer parent.Release()
-	before, err := e.before(parent, entry.Layout)
+	before, err := e.parentStates(parent, entry.Layout)
 	if err != nil {
 		return nil, err
 	}
-	if parent.past != nil {
-		root, err := e.folded(entry, parent.BlockNode, shard, &before)
+	if parent.historical != nil {
+		root, err := e.stateFromFlatHead(entry, parent.BlockNode, shard, &before)
 		if err != nil {
 			return nil, err
 		}
 		defer root.Release()
 	}
-	job, err := e.jobOn(entry, parent, &before, shard)
+	job, err := e.jobOnParent(entry, parent, &before, shard)
 	if err != nil {
 		return nil, err
 	}
@@ -126,18 +126,18 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 	t := job.transition
 	t.Block, t.Height = entry.Hash, entry.Height()
 	release(job.result.Trie)
-	job.giveBack()
+	job.releaseRecording()
 	return t, nil
 }
 
-// mostBackNow is how many bytes of a shard are taken back to prove a chunk: what a block or two have changed of it, as it has had no chunk since.
-const mostBackNow = 64 << 20
+// maxProveUndoBytes is how many bytes of a shard are taken back to prove a chunk: what a block or two have changed of it, as it has had no chunk since.
+const maxProveUndoBytes = 64 << 20
 
-// folded makes the state of a shard before a block that a fold has passed, for the caller to release, of that of the folded block, and puts it in its place. Who has
+// stateFromFlatHead makes the state of a shard before a block that a fold has passed, for the caller to release, of that of the folded block, and puts it in its place. Who has
 // got a shard when that had no chunk for a while has to prove the last one, or nobody could make the next. storage.ErrGone: it can't be made.
-func (e *Engine) folded(entry, parent *BlockNode, shard primitives.ShardID, b *before) (*trie.Root, error) {
+func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.ShardID, b *parentStates) (*trie.Root, error) {
 	e.mu.RLock()
-	base := e.foldedAt
+	base := e.flatHead
 	e.mu.RUnlock()
 	gone := fmt.Errorf("its trie: %w", storage.ErrGone)
 	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) || !base.Acquire() {
@@ -154,9 +154,9 @@ func (e *Engine) folded(entry, parent *BlockNode, shard primitives.ShardID, b *b
 		if c == nil || parent.Block.Body.Chunks[index].HeightIncluded != parent.Height() {
 			return nil, gone
 		}
-		x.Extra = saidOf(&c.Header)
+		x.Extra = extraFromHeader(&c.Header)
 	}
-	root, err := e.takenBack(ref(parent), shard, base, mostBackNow)
+	root, err := e.undoTo(ref(parent), shard, base, maxProveUndoBytes)
 	if errors.Is(err, ErrFarBehind) || err == nil && root == nil {
 		return nil, errors.Join(err, gone)
 	}
@@ -171,17 +171,17 @@ func (e *Engine) folded(entry, parent *BlockNode, shard primitives.ShardID, b *b
 	return root, nil
 }
 
-// jobAgain makes the job of a shard of a known block once more, on the states of its parent.
-func (e *Engine) jobAgain(entry *BlockNode, parent *State, shard primitives.ShardID) (*Job, error) {
-	before, err := e.before(parent, entry.Layout)
+// jobForReapply makes the job of a shard of a known block once more, on the states of its parent.
+func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives.ShardID) (*Job, error) {
+	before, err := e.parentStates(parent, entry.Layout)
 	if err != nil {
 		return nil, err
 	}
-	return e.jobOn(entry, parent, &before, shard)
+	return e.jobOnParent(entry, parent, &before, shard)
 }
 
-// jobOn makes it on what the parent left.
-func (e *Engine) jobOn(entry *BlockNode, parent *State, before *before, shard primitives.ShardID) (*Job, error) {
+// jobOnParent makes it on what the parent left.
+func (e *Engine) jobOnParent(entry *BlockNode, parent *State, before *parentStates, shard primitives.ShardID) (*Job, error) {
 	index, err := entry.Layout.Index(shard)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (e *Engine) jobOn(entry *BlockNode, parent *State, before *before, shard pr
 	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	if err := e.prepare(p, before.chunks, func(i primitives.ShardIndex) state.Trie { return before.tries[i] }); err != nil {
+	if err := e.makeJobs(p, before.chunks, func(i primitives.ShardIndex) state.Trie { return before.tries[i] }); err != nil {
 		return nil, err
 	}
 	return &p.jobs[index], nil
@@ -213,7 +213,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 		return nil, fmt.Errorf("its trie: %w", storage.ErrGone)
 	}
 	defer entry.Release()
-	from, keep, err := keptOf(layout, child)
+	from, keep, err := parentAndIntervals(layout, child)
 	if err != nil {
 		return nil, err
 	}
@@ -233,18 +233,18 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	return t, nil
 }
 
-// keptOf returns the shard that a child comes from, and the keys that it keeps of that.
-func keptOf(layout primitives.ShardLayout, child primitives.ShardID) (primitives.ShardID, []trie.Interval, error) {
+// parentAndIntervals returns the shard that a child comes from, and the keys that it keeps of that.
+func parentAndIntervals(layout primitives.ShardLayout, child primitives.ShardID) (primitives.ShardID, []trie.Interval, error) {
 	from, err := layout.Parent(child)
 	if err != nil {
 		return 0, nil, err
 	}
-	keep, err := kept(layout, from, child)
+	keep, err := childIntervals(layout, from, child)
 	return from, keep, err
 }
 
 // restrict derives what a child keeps of a split shard, with what proves it. The caller holds the parent's states. Of the right child it is
-// proven too what is buffered, which its congestion info is without (nearcore chain/chain/src/resharding/manager.rs:220).
+// makeTransition too what is buffered, which its congestion info is without (nearcore chain/chain/src/resharding/manager.rs:220).
 func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, *Transition, error) {
 	var rec trie.Recording
 	if !left {
@@ -264,7 +264,7 @@ func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, lef
 
 // splitOff derives what a child keeps of a split shard, and keeps the proof if somebody asks.
 func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
-	if !e.proofs.asked.Load() {
+	if !e.proofs.wanted.Load() {
 		return prev.root.Forest().Restrict(prev.root, keep, nil)
 	}
 	whole, t, err := restrict(parent, prev, child, left, keep)
@@ -340,12 +340,12 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	if len(t.Codes) == 0 {
 		return nil, nil
 	}
-	entry, parent, err := e.blockAgain(nil, t.Block)
+	entry, parent, err := e.blockForReapply(nil, t.Block)
 	if err != nil {
 		return nil, err
 	}
 	defer parent.Release()
-	before, err := e.before(parent, entry.Layout)
+	before, err := e.parentStates(parent, entry.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -379,12 +379,12 @@ func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, 
 	if err != nil {
 		return nil, err
 	}
-	entry, parent, err := e.blockAgain(nil, t.Block)
+	entry, parent, err := e.blockForReapply(nil, t.Block)
 	if err != nil {
 		return nil, err
 	}
 	defer parent.Release()
-	job, err := e.jobAgain(entry, parent, t.Shard)
+	job, err := e.jobForReapply(entry, parent, t.Shard)
 	if err != nil {
 		return nil, err
 	}
@@ -404,7 +404,7 @@ func (e *Engine) applySplit(t *Transition) (*apply.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, keep, err := keptOf(layout, t.Shard)
+	_, keep, err := parentAndIntervals(layout, t.Shard)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestTransitions(t *testing.T) {
 		t.Helper()
 		for i, id := range prev.Layout.ShardIDs() {
 			main, implicit, err := n.Transitions(prev.Hash, id)
-			if first := n.Adopted(n.steps(prev, i)[0]); errors.Is(err, storage.ErrGone) && n.proofs.limit == 0 && (first == nil || first.Height() <= n.foldedAt.Height()) {
+			if first := n.Imported(n.steps(prev, i)[0]); errors.Is(err, storage.ErrGone) && n.proofs.limit == 0 && (first == nil || first.Height() <= n.flatHead.Height()) {
 				all = append(all, nil) // it was not kept, and the state before it is folded
 				continue
 			}
@@ -224,7 +224,7 @@ func TestTransitionAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
-	n.patch = patchOf{block: b.Hash(), records: []genesis.Record{&genesis.DataRecord{AccountID: "aa", Key: []byte("k"), Value: []byte("v")}}}
+	n.patch = pendingPatch{block: b.Hash(), records: []genesis.Record{&genesis.DataRecord{AccountID: "aa", Key: []byte("k"), Value: []byte("v")}}}
 	g.closed.Store(true)
 	a, err := n.FinishImport(n.applied(b, chunks), nil)
 	if err != nil {

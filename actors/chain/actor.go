@@ -37,9 +37,9 @@ type Engine interface {
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
-	Snapshot() (*engine.RevertPoint, error)
-	Share(*engine.RevertPoint) (*engine.RevertPoint, error)
-	EndSnapshot(*engine.RevertPoint)
+	NewRevertPoint() (*engine.RevertPoint, error)
+	ShareRevertPoint(*engine.RevertPoint) (*engine.RevertPoint, error)
+	EndRevertPoint(*engine.RevertPoint)
 	Rewind(*engine.RevertPoint) error
 	Head() *engine.BlockNode
 	Final() storage.BlockRef
@@ -156,7 +156,7 @@ func (a *Actor) Handle(msg any) {
 	case system.Request[messages.Rollback, messages.SnapshotTaken]:
 		a.rest(func() { a.goBack(m) })
 	case messages.EndSnapshot:
-		a.o.Engine.EndSnapshot(m.Snapshot.(*engine.RevertPoint))
+		a.o.Engine.EndRevertPoint(m.Snapshot.(*engine.RevertPoint))
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("chain actor: no case for %T", m))
@@ -221,7 +221,7 @@ func (a *Actor) make(m *messages.MakeBlock) {
 func (a *Actor) unmade(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
-	case errors.Is(err, engine.ErrOrphan), engine.VerdictOf(err) == engine.Overtaken:
+	case errors.Is(err, engine.ErrOrphan), engine.VerdictOf(err) == engine.VerdictStale:
 		log.Info("own block was overtaken")
 	case errors.Is(err, engine.ErrChunk):
 		log.Error("own block has a bad chunk of another producer")
@@ -245,7 +245,7 @@ func (a *Actor) start(p *engine.BlockImport, produced bool, from string) {
 	jobs := p.Jobs()
 	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
 	for i := range jobs {
-		if jobs[i].Light() {
+		if jobs[i].Trivial() {
 			jobs[i].Run()
 			a.work.left--
 		}
@@ -286,10 +286,10 @@ func (a *Actor) adopt() {
 		a.ahead = append(a.ahead, &m)
 		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 		a.adopted(acc)
-	case errors.As(err, new(*engine.ApplyFailure)) && engine.VerdictOf(err) == engine.Own:
+	case errors.As(err, new(*engine.ApplyFailure)) && engine.VerdictOf(err) == engine.VerdictLocalFault:
 		a.halt()
 		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err, Drop: w.pending.Drop})
-	case engine.VerdictOf(err) == engine.Own:
+	case engine.VerdictOf(err) == engine.VerdictLocalFault:
 		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
 	case w.produced:
 		w.pending.Drop()

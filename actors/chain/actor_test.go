@@ -48,12 +48,14 @@ func (f *fake) BeginImport(*primitives.Block, []*primitives.Chunk, bool) (*engin
 func (f *fake) FinishImport(*engine.BlockImport, func()) (*engine.Accepted, error) { return nil, f.err }
 func (f *fake) Stored() ([]*engine.Accepted, error)                                { return nil, f.err }
 
-func (f *fake) Snapshot() (*engine.RevertPoint, error)                 { return nil, f.err }
-func (f *fake) Share(*engine.RevertPoint) (*engine.RevertPoint, error) { return nil, engine.ErrEnded }
-func (f *fake) EndSnapshot(*engine.RevertPoint)                        {}
-func (f *fake) Rewind(*engine.RevertPoint) error                       { return f.err }
-func (f *fake) Head() *engine.BlockNode                                { return nil }
-func (f *fake) Final() storage.BlockRef                                { return storage.BlockRef{} }
+func (f *fake) NewRevertPoint() (*engine.RevertPoint, error) { return nil, f.err }
+func (f *fake) ShareRevertPoint(*engine.RevertPoint) (*engine.RevertPoint, error) {
+	return nil, engine.ErrEnded
+}
+func (f *fake) EndRevertPoint(*engine.RevertPoint) {}
+func (f *fake) Rewind(*engine.RevertPoint) error   { return f.err }
+func (f *fake) Head() *engine.BlockNode            { return nil }
+func (f *fake) Final() storage.BlockRef            { return storage.BlockRef{} }
 
 type heard struct {
 	chunks  []messages.ChunkMade
@@ -105,7 +107,7 @@ func TestVerdicts(t *testing.T) {
 		"bad, and remembered":   {chain.InvalidApprovals, 2, 1, false},
 		"bad chunk":             {engine.ErrChunk, 2, 1, false},
 		"too early":             {chain.InvalidBlockFutureTime, 2, 2, false},
-		"a copy that was told":  {errors.Join(engine.ErrTold, chain.InvalidSignature), 2, 2, false},
+		"a copy that was told":  {errors.Join(engine.ErrPartialBody, chain.InvalidSignature), 2, 2, false},
 		"known":                 {engine.ErrKnown, 0, 2, false},
 		"overtaken":             {engine.ErrOld, 0, 2, false},
 		"its parent went":       {engine.ErrOrphan, 0, 2, false},

@@ -335,11 +335,11 @@ func TestForgedOrphans(t *testing.T) {
 func TestRefusedWayBack(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
-	snap, err := s.e.Snapshot()
+	snap, err := s.e.NewRevertPoint()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.e.EndSnapshot(snap)
+	s.e.EndRevertPoint(snap)
 	s.make()
 	<-s.arrived
 	r := system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: snap})

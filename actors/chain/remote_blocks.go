@@ -63,9 +63,9 @@ func (a *Actor) want(b *primitives.Block, from string, out *blockpool.Out) {
 // unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
 func (a *Actor) unadmitted(b *primitives.Block, from string, err error) {
 	switch engine.VerdictOf(err) {
-	case engine.Own:
+	case engine.VerdictLocalFault:
 		a.fail(err)
-	case engine.Overtaken, engine.Waits:
+	case engine.VerdictStale, engine.VerdictWaiting:
 		a.dropped(b.Hash(), from, err)
 	default:
 		a.refuse(b, from, err)
@@ -86,7 +86,7 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 		}
 	}
 	err := a.pool.AddBody(m.Chunk, signed, need)
-	if err != nil && engine.VerdictOf(err) == engine.Bad && a.o.Out.ChunkRefused != nil {
+	if err != nil && engine.VerdictOf(err) == engine.VerdictInvalid && a.o.Out.ChunkRefused != nil {
 		a.o.Out.ChunkRefused(messages.ChunkRefused{Hash: m.Chunk.Hash, From: m.From, Err: err})
 	}
 	a.next()
@@ -112,16 +112,16 @@ func (a *Actor) begin(b *blockpool.Block) {
 func (a *Actor) unfit(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
-	case engine.Bad:
+	case engine.VerdictInvalid:
 		fell := a.pool.Refused(hash, err)
 		a.refuse(b, from, err)
 		for i := range fell {
 			a.refuse(fell[i].Block, fell[i].From, a.pool.Refusal(fell[i].Hash()))
 		}
-	case engine.Early:
+	case engine.VerdictEarly:
 		a.pool.Dropped(hash, true)
 		a.refuse(b, from, err)
-	case engine.Overtaken, engine.Waits:
+	case engine.VerdictStale, engine.VerdictWaiting:
 		a.pool.Dropped(hash, false)
 		a.dropped(hash, from, err)
 	default:

@@ -40,9 +40,9 @@ func (a *Actor) snapshot(m system.Request[messages.TakeSnapshot, messages.Snapsh
 	var s *engine.RevertPoint
 	var err error
 	if of := m.Question.Of; of != nil {
-		s, err = a.o.Engine.Share(of.(*engine.RevertPoint))
+		s, err = a.o.Engine.ShareRevertPoint(of.(*engine.RevertPoint))
 	} else {
-		s, err = a.o.Engine.Snapshot()
+		s, err = a.o.Engine.NewRevertPoint()
 	}
 	if err != nil {
 		m.Reply(messages.SnapshotTaken{}, err)

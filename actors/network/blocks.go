@@ -43,7 +43,7 @@ func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool
 	}
 	asked := a.sync.Asked(hash)
 	a.step(blocksync.Block{Hash: hash})
-	if a.o.Engine.Adopted(hash) != nil {
+	if a.o.Engine.Imported(hash) != nil {
 		return false
 	}
 	if !asked {
@@ -68,9 +68,9 @@ func (a *Actor) refused(m *messages.BlockRefused) {
 		bare = bare || errors.Is(m.Err, e)
 	}
 	a.step(blocksync.Refused{Hash: m.Hash, From: from, Copy: bare})
-	if bare && from != "" && engine.VerdictOf(m.Err) == engine.Bad {
+	if bare && from != "" && engine.VerdictOf(m.Err) == engine.VerdictInvalid {
 		a.ban(from, near.BadBlockHeader)
-	} else if from != "" && errors.Is(m.Err, engine.ErrPlain) && engine.VerdictOf(m.Err) == engine.Bad && a.wrongs.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
+	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) && engine.VerdictOf(m.Err) == engine.VerdictInvalid && a.wrongs.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
 		a.ban(from, near.BadBlockHeader)
 	}
 }

@@ -97,10 +97,10 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 // comes to the same end, so that nobody is banned for what he could not know: whatever Actor.refused bans for is looked at here.
 func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
-	if e.Adopted(b.Hash()) != nil {
+	if e.Imported(b.Hash()) != nil {
 		return near.Hold
 	}
-	parent := e.Adopted(h.PrevHash)
+	parent := e.Imported(h.PrevHash)
 	if parent == nil || h.Height <= e.TipFinal().Height {
 		return near.Hold
 	}

@@ -30,7 +30,7 @@ type path struct {
 
 // list returns the way as it is now.
 func (p *path) list() ([]storage.BlockRef, error) {
-	for len(p.refs) > 0 && p.e.Adopted(p.refs[0].Hash) != nil {
+	for len(p.refs) > 0 && p.e.Imported(p.refs[0].Hash) != nil {
 		p.refs = p.refs[1:]
 	}
 	if p.known {
@@ -48,8 +48,8 @@ func (p *path) grow(list []*primitives.BlockHeader) {
 		hash := h.Hash()
 		n := len(p.refs)
 		switch {
-		case p.e.Adopted(hash) != nil:
-		case n > 0 && p.refs[n-1].Hash == h.PrevHash, n == 0 && p.e.Adopted(h.PrevHash) != nil:
+		case p.e.Imported(hash) != nil:
+		case n > 0 && p.refs[n-1].Hash == h.PrevHash, n == 0 && p.e.Imported(h.PrevHash) != nil:
 			p.refs = append(p.refs, storage.BlockRef{Height: h.Height, Hash: hash})
 		default:
 			p.known = false
@@ -81,7 +81,7 @@ func (c chainView) Path(n int) (out []blocksync.Ref, err error) {
 
 func (c chainView) Apart() bool { return c.a.apart }
 
-func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Adopted(hash) != nil }
+func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Imported(hash) != nil }
 
 // step steps the sync and does what it says.
 func (a *Actor) step(ev blocksync.Event) {

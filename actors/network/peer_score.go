@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What an honest peer may hand on of what is wrong by itself (engine.ErrPlain): over gossip the first block of a height, before it is looked at, one more if it has begun again, and that of
+// What an honest peer may hand on of what is wrong by itself (engine.ErrGossipCheck): over gossip the first block of a height, before it is looked at, one more if it has begun again, and that of
 // each height that is at most maxUnlooked above its tip.
 const (
 	maxWrong     = 2  // of a height

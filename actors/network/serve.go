@@ -112,14 +112,14 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 			s.host.Post(near.ToPeer{Peer: d.From, Msg: &wire.Block{Block: b}})
 		}
 	case *wire.HeadersRequest:
-		if list, err := s.e.HeadersBehind(m.Hashes, maxHeaders); err == nil {
+		if list, err := s.e.HeadersAfter(m.Hashes, maxHeaders); err == nil {
 			s.host.Post(near.ToPeer{Peer: d.From, Msg: &wire.Headers{Headers: list}})
 		}
 	case *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
 		s.state.serve(d)
 	case *wire.Routed:
 		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // what is not known here is met with silence, as at neard
-			if raw, err := s.e.Tell(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
+			if raw, err := s.e.AnswerTxStatus(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
 				s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
 			}
 			break

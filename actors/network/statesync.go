@@ -18,7 +18,7 @@ import (
 // any goroutine, one at a time.
 type StateSyncs interface {
 	// Begin begins an arrival, or goes on with one that is there.
-	Begin(*engine.Beginning) (*engine.BootstrapSync, error)
+	Begin(*engine.BootstrapInput) (*engine.BootstrapSync, error)
 	// Ready says that it has finished: the node is to begin again, with what came. It must be the one that was begun last.
 	Ready(*engine.BootstrapSync) error
 }
@@ -362,7 +362,7 @@ func (a *Actor) beginArrival(x *arrival) {
 	x.busy = true
 	genesis := a.o.Engine.Genesis().Block
 	a.beside(x, "an arrival", func() func() {
-		b := &engine.Beginning{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 		c := &x.proof.Current
 		for _, h := range append([]*primitives.BlockHeader{c.PrevPrev, c.Prev}, x.at.Path...) {
 			at := x.blocks[h.Hash()]

@@ -346,7 +346,7 @@ func TestValidatorsMovingBack(t *testing.T) {
 		for seen := false; !seen; time.Sleep(time.Millisecond) {
 			for i, x := range m.members {
 				m.look(i)
-				k := slices.IndexFunc(x.ShardMoves().Incoming, func(in engine.Incoming) bool { return in.Stage == stage })
+				k := slices.IndexFunc(x.ShardMoves().Incoming, func(in engine.CatchupProgress) bool { return in.Stage == stage })
 				if k < 0 {
 					continue
 				}

@@ -118,7 +118,7 @@ func (c *cluster) start(i int) {
 		c.t.Fatal(err)
 	}
 	checker := signature.New()
-	eo := engine.Options{Chain: c.chain, Store: store, Signature: checker.Check, Proofs: 64 << 20, ProofsOf: voter(i)}
+	eo := engine.Options{Chain: c.chain, Store: store, Signature: checker.Check, ProofBytes: 64 << 20, ProofsFor: voter(i)}
 	if c.open != nil {
 		c.open(i, &eo)
 	}

@@ -36,7 +36,7 @@ const MaxParked = 4096
 type Chain interface {
 	Head() *engine.BlockNode
 	Tip() *engine.BlockNode
-	Adopted(primitives.Hash) *engine.BlockNode
+	Imported(primitives.Hash) *engine.BlockNode
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
@@ -335,7 +335,7 @@ func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approve
 	forwarded := a.forward.target > 0 // what a fast-forward passes over leaves the final block behind: the head's is to follow
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
 		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
-	e := a.o.Chain.Adopted(m.Hash)
+	e := a.o.Chain.Imported(m.Hash)
 	if e == nil || e.Height() < top.Height() {
 		return
 	}

@@ -39,9 +39,9 @@ type cluster struct {
 
 const shards = 2
 
-func (c *cluster) Head() *engine.BlockNode                     { return c.disk }
-func (c *cluster) Tip() *engine.BlockNode                      { return c.head }
-func (c *cluster) Adopted(h primitives.Hash) *engine.BlockNode { return c.entries[h] }
+func (c *cluster) Head() *engine.BlockNode                      { return c.disk }
+func (c *cluster) Tip() *engine.BlockNode                       { return c.head }
+func (c *cluster) Imported(h primitives.Hash) *engine.BlockNode { return c.entries[h] }
 
 func (c *cluster) stake(i int) primitives.ValidatorStake {
 	return primitives.ValidatorStake{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), Stake: primitives.NEAR(10)}

@@ -114,7 +114,7 @@ const maxStep = 365 * 24 * 3_600_000_000_000
 
 // mayShow judges a time that is to be shown: blocks go forward.
 func (a *Actor) mayShow(t uint64) error {
-	switch head := a.o.Chain.Adopted(a.head.hash).Header().Timestamp; {
+	switch head := a.o.Chain.Imported(a.head.hash).Header().Timestamp; {
 	case t <= head:
 		if unit, n := unitOf(t, head); unit != "" {
 			return fmt.Errorf("%w: %d looks like %s; nanoseconds are expected: %d", ErrClock, t, unit, n)

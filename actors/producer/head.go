@@ -246,7 +246,7 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 		passed = a.passed(height - h.height - 1)
 	}
 	m := messages.MakeBlock{
-		Parent: h.hash, Height: height, Timestamp: a.clock.stamp(a.o.Chain.Adopted(h.hash).Header().Timestamp, passed), Producer: producer, Era: a.era,
+		Parent: h.hash, Height: height, Timestamp: a.clock.stamp(a.o.Chain.Imported(h.hash).Header().Timestamp, passed), Producer: producer, Era: a.era,
 		Chunks: make([]*primitives.Chunk, len(h.shards)), Endorsements: make([][]primitives.Signature, len(h.shards)),
 		Approvals: a.tracker.Approvals(height, h.approvers),
 	}

@@ -155,7 +155,7 @@ func (a *Actor) below(head *engine.BlockNode, n uint64) (*engine.BlockNode, []me
 			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d behind block %d are not final", ErrFork, n, len(gone), final)
 		}
 		gone = append(gone, messages.BlockAt{Height: at.Height(), Hash: at.Hash})
-		if at = a.o.Chain.Adopted(at.Header().PrevHash); at == nil {
+		if at = a.o.Chain.Imported(at.Header().PrevHash); at == nil {
 			return nil, nil, fmt.Errorf("%w: by %d blocks: block %d has no parent here", ErrFork, n, gone[len(gone)-1].Height)
 		}
 	}

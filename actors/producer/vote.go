@@ -39,7 +39,7 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 // approval takes a validator's vote: one on the head counts, one on a block that has not come waits for it.
 func (a *Actor) approval(m messages.ApprovalReceived) {
 	v, h := m.Approval, a.head
-	if v.Inner.Skip && v.Inner.SkipHeight > h.height || !v.Inner.Skip && v.Inner.Endorsement != h.hash && a.o.Chain.Adopted(v.Inner.Endorsement) == nil {
+	if v.Inner.Skip && v.Inner.SkipHeight > h.height || !v.Inner.Skip && v.Inner.Endorsement != h.hash && a.o.Chain.Imported(v.Inner.Endorsement) == nil {
 		if v.Target > h.height && v.Target-h.height <= doomslug.MaxAhead {
 			a.park(m)
 		}

@@ -131,7 +131,7 @@ func (a *Actor) take(g Given) {
 	p, err := a.o.Engine.BeginExecuted(g.ExecutedBlock)
 	switch {
 	case err == nil:
-	case engine.VerdictOf(err) == engine.Overtaken:
+	case engine.VerdictOf(err) == engine.VerdictStale:
 		g.Done(nil)
 		return
 	case errors.Is(err, engine.ErrOrphan):
@@ -159,7 +159,7 @@ func (a *Actor) take(g Given) {
 	acc, err := a.o.Engine.FinishImport(p, func() { a.disk(stored{}) })
 	if err != nil {
 		p.Drop()
-		if engine.VerdictOf(err) == engine.Overtaken {
+		if engine.VerdictOf(err) == engine.VerdictStale {
 			g.Done(nil)
 			return
 		}

@@ -191,7 +191,7 @@ func (a *Actor) open() (err error) {
 	a.base = a.now - int64(a.o.Even())
 	core, err := consensus.New(consensus.Options{
 		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
-		Verify: a.o.Verify, Vouched: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
+		Verify: a.o.Verify, OnSigned: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
 	}, a.now)
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (a *Actor) Handle(msg any) {
 		a.step(m.Received)
 	case Rekeyed:
 		a.o.Life.key = &m.Key
-		a.step(consensus.Rekeyed{Key: m.Key})
+		a.step(consensus.KeyChanged{Key: m.Key})
 	case messages.BlockReceived:
 		if m.Taken != nil {
 			m.Taken()
@@ -296,13 +296,13 @@ func (a *Actor) step(ev consensus.Event) {
 func (a *Actor) do(out consensus.Out) {
 	a.say(&out)
 	a.writer.put(out.Save, out.Send)
-	for _, acc := range out.Adopted {
+	for _, acc := range out.Imported {
 		m := chainactor.Accepted(acc)
 		a.ahead = append(a.ahead, &m)
 		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 		a.o.Life.told = m.Hash
 	}
-	for _, acc := range out.Stored {
+	for _, acc := range out.Persisted {
 		a.accepted(acc)
 	}
 	for _, err := range out.Refused {
@@ -371,7 +371,7 @@ func (a *Actor) ran(m *ran) {
 // stored goes on behind the blocks that have come to the disk.
 func (a *Actor) stored() {
 	if a.core != nil {
-		a.step(consensus.Written{})
+		a.step(consensus.Persisted{})
 		return
 	}
 	list, err := a.o.Engine.Stored()

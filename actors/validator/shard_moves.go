@@ -25,7 +25,7 @@ type Moves struct{ now atomic.Pointer[Moved] }
 // Moved is which shards are held, and which are on their way in.
 type Moved struct {
 	Held     []primitives.ShardID
-	Incoming []engine.Incoming
+	Incoming []engine.CatchupProgress
 	In, Out  uint64 // how often a shard has come in, or gone, since the start
 }
 
@@ -96,7 +96,7 @@ func (a *Actor) reshuffle() {
 	if !slices.Equal(now, a.held) {
 		a.o.Log.Infof("shards that are held: %v, and not %v", now, a.held)
 		a.held = now
-		a.step(consensus.Moved{})
+		a.step(consensus.ShardsChanged{})
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 
 // Bounds and times of nearcore (chain/client/src/sync/{header,block}.rs, view_client_actor.rs).
 const (
-	MaxHeaders         = 512 // in one answer
-	walkAhead          = 16  // blocks that are asked for beyond the tip
-	headersAgain int64 = 2_000_000_000
-	blockAgain   int64 = 800_000_000 // ns after which a block is asked of all neighbours
-	maxTries           = 20
-	maxBehind          = 4 // heights: who is farther behind what it has seen makes no chunks, which nobody waits for
+	MaxHeaders          = 512 // in one answer
+	maxRouteAhead       = 16  // blocks that are asked for beyond the tip
+	headersRetry  int64 = 2_000_000_000
+	blockRetry    int64 = 800_000_000 // ns after which a block is asked of all neighbours
+	maxTries            = 20
+	maxBehind           = 4 // heights: who is farther behind what it has seen makes no chunks, which nobody waits for
 )
 
-// behind tells whether others are known to be far ahead of the head.
-func (n *Node) behind() bool {
-	at := n.ahead()
+// isBehind tells whether others are known to be far ahead of the head.
+func (n *Node) isBehind() bool {
+	at := n.highestKnown()
 	return n.head != nil && at != nil && at.Height > n.head.height+maxBehind
 }
 
@@ -30,55 +30,55 @@ type missing struct {
 	tries int
 }
 
-// miss asks for a block, first of who knows of it.
-func (n *Node) miss(hash primitives.Hash, from Peer) {
-	if n.missing[hash] != nil || n.e.Adopted(hash) != nil || n.pool.Has(hash) || len(n.missing) >= MaxMissing {
+// requestBlock asks for a block, first of who knows of it.
+func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
+	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Has(hash) || len(n.missing) >= MaxMissing {
 		return
 	}
 	n.missing[hash] = &missing{from: from, last: n.now}
-	n.tell(from, BlockRequest{hash})
+	n.sendPeer(from, BlockRequest{hash})
 }
 
-// askAgain asks for blocks that have not come, of everybody.
-func (n *Node) askAgain() {
+// retryRequests asks for blocks that have not come, of everybody.
+func (n *Node) retryRequests() {
 	var due []primitives.Hash
 	for hash, m := range n.missing {
-		if n.now-m.last >= blockAgain {
+		if n.now-m.last >= blockRetry {
 			due = append(due, hash)
 		}
 	}
 	slices.SortFunc(due, primitives.Hash.Compare)
 	for _, hash := range due {
 		m := n.missing[hash]
-		if m.tries++; m.tries > maxTries || n.e.Adopted(hash) != nil {
+		if m.tries++; m.tries > maxTries || n.e.Imported(hash) != nil {
 			delete(n.missing, hash)
 			continue
 		}
 		m.last = n.now
-		n.tell("", BlockRequest{hash})
+		n.sendPeer("", BlockRequest{hash})
 	}
-	if len(n.route) > 0 && n.now-n.asked >= headersAgain {
-		n.walk()
+	if len(n.route) > 0 && n.now-n.headersAskedAt >= headersRetry {
+		n.requestRoute()
 	}
 }
 
-// askHeaders asks who is far ahead for the headers in between: without them nobody can tell who had to make its blocks.
-func (n *Node) askHeaders(from Peer) {
-	if n.asked != 0 && n.now-n.asked < headersAgain {
+// requestHeaders asks who is far ahead for the headers in between: without them nobody can tell who had to make its blocks.
+func (n *Node) requestHeaders(from Peer) {
+	if n.headersAskedAt != 0 && n.now-n.headersAskedAt < headersRetry {
 		return
 	}
-	n.asked = n.now
+	n.headersAskedAt = n.now
 	q := HeadersRequest{}
 	if h, err := n.e.HeaderHead(); err == nil {
 		q.Hashes = append(q.Hashes, h.Hash)
 	}
 	q.Hashes = append(q.Hashes, n.e.Head().Hash, n.e.Final().Hash)
 	n.note(nil, "is behind, asks %s for headers", from)
-	n.tell(from, q)
+	n.sendPeer(from, q)
 }
 
-// headersAsked answers with what is behind the first of the hashes that is on this node's chain.
-func (n *Node) headersAsked(from Peer, hashes []primitives.Hash) {
+// answerHeaders answers with what is behind the first of the hashes that is on this node's chain.
+func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 	s := n.e.Store()
 	for _, hash := range hashes {
 		at, err := n.e.Header(hash)
@@ -101,7 +101,7 @@ func (n *Node) headersAsked(from Peer, hashes []primitives.Hash) {
 			out.List, h = append(out.List, header), next.Height
 		}
 		if len(out.List) > 0 {
-			n.tell(from, out)
+			n.sendPeer(from, out)
 		}
 		return
 	}
@@ -110,7 +110,7 @@ func (n *Node) headersAsked(from Peer, hashes []primitives.Hash) {
 // headers follows them, and asks for their blocks.
 func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	if _, err := n.e.AddHeaders(list); err != nil {
-		if engine.VerdictOf(err) == engine.Own {
+		if engine.VerdictOf(err) == engine.VerdictLocalFault {
 			n.fail(err)
 			return
 		}
@@ -120,19 +120,19 @@ func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	for _, h := range list {
 		n.route = append(n.route, h.Hash())
 	}
-	n.walk()
-	n.next()
+	n.requestRoute()
+	n.importNext()
 }
 
-// walk asks for the blocks of known headers next to the tip.
-func (n *Node) walk() {
-	for len(n.route) > 0 && n.e.Adopted(n.route[0]) != nil {
+// requestRoute asks for the blocks of known headers next to the tip.
+func (n *Node) requestRoute() {
+	for len(n.route) > 0 && n.e.Imported(n.route[0]) != nil {
 		n.route = n.route[1:]
 	}
 	for i, hash := range n.route {
-		if i >= walkAhead {
+		if i >= maxRouteAhead {
 			break
 		}
-		n.miss(hash, "")
+		n.requestBlock(hash, "")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // makeChunks makes the chunks on the head that are this validator's, and spreads them with their witnesses.
 func (n *Node) makeChunks() {
 	h := n.head
-	if n.me == "" || n.behind() {
+	if n.me == "" || n.isBehind() {
 		return
 	}
 	for i, id := range h.layout.ShardIDs() {
@@ -47,10 +47,10 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 		return err
 	}
 	if n.o.planted(PlantedEndorse) {
-		c = n.lie(c)
+		c = n.forgeChunk(c)
 	}
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
-	n.spread(chunkparts.Made{Chunk: c, Body: coded})
+	n.stepParts(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) { // a restart has lost what it would show, or the shard has come in since
 		n.note(err, "shows no witness of shard %d on %d", id, h.height)
@@ -59,8 +59,8 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	return err
 }
 
-// lie makes a chunk say of its state what is not so.
-func (n *Node) lie(c *primitives.Chunk) *primitives.Chunk {
+// forgeChunk makes a chunk say of its state what is not so.
+func (n *Node) forgeChunk(c *primitives.Chunk) *primitives.Chunk {
 	x := *c
 	x.Header.PrevGasUsed++
 	x.Hash = x.Header.ChunkHash()
@@ -68,8 +68,8 @@ func (n *Node) lie(c *primitives.Chunk) *primitives.Chunk {
 	return &x
 }
 
-// spread has the parts do something, and does what comes of it.
-func (n *Node) spread(ev chunkparts.Event) {
+// stepParts has the parts do something, and does what comes of it.
+func (n *Node) stepParts(ev chunkparts.Event) {
 	if n.o.planted(PlantedNoForward) {
 		switch ev.(type) {
 		case chunkparts.Forward, chunkparts.Tick, chunkparts.Request:
@@ -81,7 +81,7 @@ func (n *Node) spread(ev chunkparts.Event) {
 		n.note(err, "%T dropped", ev)
 	}
 	for _, s := range out.Send {
-		n.say(s.To, s.Body)
+		n.sendTo(s.To, s.Body)
 	}
 	for i := range out.Ask {
 		a := &out.Ask[i]
@@ -89,22 +89,22 @@ func (n *Node) spread(ev chunkparts.Event) {
 	}
 	for _, a := range out.Answer {
 		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 { // silence says as much as nothing
-			n.tell(to, a.Body)
+			n.sendPeer(to, a.Body)
 		}
 	}
 	for _, h := range out.Ready {
 		n.readyChunk(h)
 	}
 	for _, c := range out.Complete {
-		n.whole[c.Chunk.Hash] = c.Chunk
-		n.body(c.Chunk)
+		n.complete[c.Chunk.Hash] = c.Chunk
+		n.addBody(c.Chunk)
 		n.endorseHeld(c.Chunk)
 	}
 	for _, h := range out.Bad {
 		n.refuseChunk(h, chain.InvalidChunk)
 	}
 	if len(out.Complete) > 0 {
-		n.next()
+		n.importNext()
 	}
 }
 
@@ -113,11 +113,11 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
-	if at := n.e.Adopted(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
+	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
 		return // it would take the place of the right one; another producer may take it
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
-		n.enliven(h.HeightCreated)
+		n.noteActivity(h.HeightCreated)
 	}
 	of := n.ready[h.PrevBlockHash]
 	if of == nil {
@@ -131,7 +131,7 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 
 // storedChunk finds a chunk that is part of the chain.
 func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
-	if c := n.whole[hash]; c != nil {
+	if c := n.complete[hash]; c != nil {
 		return c
 	}
 	places, err := n.e.Store().FindChunk(hash)

@@ -10,7 +10,7 @@ import (
 // adopted is a chain of one block, of height 9.
 type adopted struct{ engineOf }
 
-func (adopted) Adopted(primitives.Hash) *engine.BlockNode {
+func (adopted) Imported(primitives.Hash) *engine.BlockNode {
 	h := new(primitives.BlockHeader)
 	h.Height = 9
 	return &engine.BlockNode{Block: &primitives.Block{Header: h}}

@@ -47,22 +47,22 @@ type Tick struct{}
 // Done says that a job has run.
 type Done struct{ Job uint64 }
 
-// Written says that adopted blocks may have come to the disk (Options.Written).
-type Written struct{}
+// OnPersisted says that adopted blocks may have come to the disk (Options.Written).
+type Persisted struct{}
 
-// Moved says that the engine holds other shards than before: other things are needed of chunks.
-type Moved struct{}
+// ShardsChanged says that the engine holds other shards than before: other things are needed of chunks.
+type ShardsChanged struct{}
 
-// Rekeyed says that the account signs with another key from here on; none: it signs nothing. What it has signed with the one before counts as before.
-type Rekeyed struct{ Key primitives.SecretKey }
+// KeyChanged says that the account signs with another key from here on; none: it signs nothing. What it has signed with the one before counts as before.
+type KeyChanged struct{ Key primitives.SecretKey }
 
-func (Rekeyed) event()   {}
-func (Received) event()  {}
-func (Submitted) event() {}
-func (Tick) event()      {}
-func (Done) event()      {}
-func (Written) event()   {}
-func (Moved) event()     {}
+func (KeyChanged) event()    {}
+func (Received) event()      {}
+func (Submitted) event()     {}
+func (Tick) event()          {}
+func (Done) event()          {}
+func (Persisted) event()     {}
+func (ShardsChanged) event() {}
 
 // Send is a message on its way out: to a validator, else to a neighbour, else to all of them.
 type Send struct {
@@ -118,13 +118,13 @@ func (r *ChunkRefusal) Unwrap() error { return r.Err }
 
 // Out is what is to be done, in this order.
 type Out struct {
-	Save    []byte             // Signatures; on disk before anything of Send leaves. nil: as they were
-	Send    []Send             //
-	Jobs    []Job              //
-	Adopted []*engine.Accepted // blocks that are part of the chain now; they may not be on disk
-	Stored  []*engine.Accepted // blocks that are on disk now
-	Wake    int64              // when a Tick is due; 0: not by time
-	Notes   []Note             //
-	Refused []error            // why what others have made is bad, whoever judges it: a *Refusal or *ChunkRefusal
-	Fatal   error              // why this node cannot go on
+	Save      []byte             // Signatures; on disk before anything of Send leaves. nil: as they were
+	Send      []Send             //
+	Jobs      []Job              //
+	Imported  []*engine.Accepted // blocks that are part of the chain now; they may not be on disk
+	Persisted []*engine.Accepted // blocks that are on disk now
+	Wake      int64              // when a Tick is due; 0: not by time
+	Notes     []Note             //
+	Refused   []error            // why what others have made is bad, whoever judges it: a *Refusal or *ChunkRefusal
+	Fatal     error              // why this node cannot go on
 }

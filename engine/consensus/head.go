@@ -14,24 +14,24 @@ import (
 
 // head is the block that is built on, which is on disk, with who is to do what behind it.
 type head struct {
-	block     *primitives.Block
-	hash      primitives.Hash
-	height    primitives.Height
-	final     primitives.Height
-	epoch     primitives.EpochID // of the child
-	layout    primitives.ShardLayout
-	approvers []chain.Approver
-	approves  bool              // this validator is among them
-	next      []chain.Approver  // of the epoch behind that; nil: nobody has asked
-	making    primitives.Height // the child that was made
-	enough    int64             // when a child could have been made first, with endorsements of some but not all; 0: it could not
+	block      *primitives.Block
+	hash       primitives.Hash
+	height     primitives.Height
+	final      primitives.Height
+	epoch      primitives.EpochID // of the child
+	layout     primitives.ShardLayout
+	approvers  []chain.Approver
+	approves   bool              // this validator is among them
+	next       []chain.Approver  // of the epoch behind that; nil: nobody has asked
+	made       primitives.Height // the child that was made
+	endorsedAt int64             // when a child could have been made first, with endorsements of some but not all; 0: it could not
 }
 
-// settling is how long a block that could be made waits for those who have not endorsed its chunks, from the last endorsement that came on, and twice that at
+// endorsementWait is how long a block that could be made waits for those who have not endorsed its chunks, from the last endorsement that came on, and twice that at
 // most: a neard looks every so often whether it may make a block (block_production_tracking_delay), so that those who are as fast as the others but for
 // that are in it. It is an eighth of the time to a vote at the most, so that a block of any pace is late by no more than a quarter of that, whoever endorses
 // when. Where votes come later than endorsements, as at neard's pace, nothing is waited for, and neither is where all hurry.
-const settling = 10 * ms
+const endorsementWait = 10 * ms
 
 // setHead begins anew on a block. Chunks on it are made as well, if it is on disk.
 func (n *Node) setHead(at *engine.BlockNode) {
@@ -52,14 +52,14 @@ func (n *Node) setHead(at *engine.BlockNode) {
 	for i := range h.approvers {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
-	n.head, n.moved = h, n.now
-	n.later = slices.DeleteFunc(n.later, func(s partialwitness.Send) bool { // of chunks on it there may be some: they were here before it
+	n.head, n.headAt = h, n.now
+	n.deferred = slices.DeleteFunc(n.deferred, func(s partialwitness.Send) bool { // of chunks on it there may be some: they were here before it
 		e, ok := s.Body.(*primitives.ChunkEndorsement)
 		return !ok || e.Metadata.HeightCreated <= h.height
 	})
 	n.tracker.Tip(h.hash, h.height, h.final, n.now)
 	if n.e.BlockNode(at.Hash) != nil {
-		n.dealPools(at)
+		n.redistributePools(at)
 		n.makeChunks()
 	}
 	n.unpark()
@@ -113,23 +113,23 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	return out, all, full, nil
 }
 
-// hurries tells whether votes are given at once.
-func (n *Node) hurries() bool { return n.o.Eager && n.head.height < n.lively }
+// isEager tells whether votes are given at once.
+func (n *Node) isEager() bool { return n.o.Eager && n.head.height < n.activeUntil }
 
-// settled tells when a block whose chunks are endorsed by enough waits for nobody any more.
-func (n *Node) settled() int64 {
+// endorsementDeadline tells when a block whose chunks are endorsed by enough waits for nobody any more.
+func (n *Node) endorsementDeadline() int64 {
 	h := n.head
-	if h.enough == 0 {
-		h.enough = n.now
+	if h.endorsedAt == 0 {
+		h.endorsedAt = n.now
 	}
-	each := min(settling, n.o.Delays.Endorsement/8)
-	return min(n.endorsed, h.enough+each) + each
+	each := min(endorsementWait, n.o.Delays.Endorsement/8)
+	return min(n.endorsed, h.endorsedAt+each) + each
 }
 
-// make makes the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by time.
-func (n *Node) make() (wait int64) {
+// makeBlock makes the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by time.
+func (n *Node) makeBlock() (wait int64) {
 	h := n.head
-	if h.making != 0 || n.me == "" {
+	if h.made != 0 || n.me == "" {
 		return 0
 	}
 	var list []candidate
@@ -159,10 +159,10 @@ func (n *Node) make() (wait int64) {
 		}
 		ready, until := n.tracker.Ready(height, all, n.now)
 		if n.o.planted(PlantedThreshold) && !ready && until == 0 {
-			ready = n.now-n.moved > n.o.Delays.Endorsement
+			ready = n.now-n.headAt > n.o.Delays.Endorsement
 		}
-		if ready && all && !full && !n.hurries() {
-			until = n.settled()
+		if ready && all && !full && !n.isEager() {
+			until = n.endorsementDeadline()
 			ready = n.now >= until
 		}
 		if !ready {
@@ -180,7 +180,7 @@ func (n *Node) make() (wait int64) {
 // propose makes a block of a height on the head, tells everybody, and has it judged as others' are.
 func (n *Node) propose(height primitives.Height, list []candidate) {
 	h := n.head
-	h.making = height
+	h.made = height
 	if !n.signed.block(height) {
 		return
 	}
@@ -206,7 +206,7 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 		hash := b.Hash()
 		n.produced[hash] = height
 		n.note(nil, "makes block %d %v on %d", height, short(hash), h.height)
-		n.tell("", b)
+		n.sendPeer("", b)
 		n.block("", b)
 	}
 }
@@ -220,8 +220,8 @@ func (n *Node) rekey(key primitives.SecretKey) {
 		return
 	}
 	n.setKey(key)
-	n.judges.Rekey(key)
-	n.again = again{}
+	n.witnesses.Rekey(key)
+	n.again = repeatedVote{}
 	if h := n.head; h != nil {
 		h.approves = false
 		for i := range h.approvers {

@@ -24,8 +24,8 @@ func TestSettled(t *testing.T) {
 		"long ago":              {100 * ms, 0, 600 * ms, 110 * ms},
 		"one for another block": {900 * ms, 100 * ms, 900 * ms, 120 * ms},
 	} {
-		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{enough: c.enough}, endorsed: c.endorsed, now: c.now}
-		if got := n.settled(); got != c.want || n.head.enough == 0 {
+		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{endorsedAt: c.enough}, endorsed: c.endorsed, now: c.now}
+		if got := n.endorsementDeadline(); got != c.want || n.head.endorsedAt == 0 {
 			t.Errorf("%s: until %d ms, not %d", name, got/ms, c.want/ms)
 		}
 	}
@@ -35,7 +35,7 @@ func TestSettled(t *testing.T) {
 func TestSettledByPace(t *testing.T) {
 	for pace, most := range map[int64]int64{1 * ms: ms / 4, 20 * ms: 5 * ms, 120 * ms: 20 * ms, 600 * ms: 20 * ms} {
 		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: pace}}, head: &head{}, now: 100 * ms}
-		for n.endorsed = n.now; n.now < n.settled(); n.now += ms / 8 {
+		for n.endorsed = n.now; n.now < n.endorsementDeadline(); n.now += ms / 8 {
 			n.endorsed = n.now
 		}
 		if held := n.now - 100*ms; held > most {
@@ -51,8 +51,8 @@ func TestHurries(t *testing.T) {
 		height, upTo primitives.Height
 		want         bool
 	}{{true, 5, 8, true}, {true, 8, 8, false}, {false, 5, 8, false}} {
-		n := &Node{o: Options{Eager: c.eager}, head: &head{height: c.height}, lively: c.upTo}
-		if n.hurries() != c.want {
+		n := &Node{o: Options{Eager: c.eager}, head: &head{height: c.height}, activeUntil: c.upTo}
+		if n.isEager() != c.want {
 			t.Errorf("%+v: %v", c, !c.want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestSpared(t *testing.T) {
 	}{
 		{"all hold it", func(*Node) {}, true},
 		{"nobody knows", func(n *Node) { n.o.Holds = nil }, false},
-		{"nothing waits", func(n *Node) { n.lively = 5 }, false},
+		{"nothing waits", func(n *Node) { n.activeUntil = 5 }, false},
 		{"one is not known to", func(n *Node) {
 			n.o.Holds = func(a primitives.AccountID, s primitives.ShardID) bool { return a == "b" && s == 7 }
 		}, false},
@@ -78,8 +78,8 @@ func TestSpared(t *testing.T) {
 		header := &primitives.BlockHeader{}
 		header.ChunkMask = []bool{true, true}
 		n := &Node{me: "a", o: Options{Eager: true, Holds: func(a primitives.AccountID, s primitives.ShardID) bool { return a != "a" && s == 7 }},
-			head: &head{height: 5, block: &primitives.Block{Header: header}}, lively: 8}
-		if c.change(n); n.spared(list, 7) != c.want || n.spared(list, 6) {
+			head: &head{height: 5, block: &primitives.Block{Header: header}}, activeUntil: 8}
+		if c.change(n); n.needsNoWitness(list, 7) != c.want || n.needsNoWitness(list, 6) {
 			t.Errorf("%s: %v", c.what, !c.want)
 		}
 	}
@@ -91,7 +91,7 @@ type newHead struct{ engineOf }
 func (newHead) Final() storage.BlockRef                             { return storage.BlockRef{} }
 func (newHead) Epochs(func(*epoch.Manager) error) error             { return nil }
 func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil, nil }
-func (newHead) LeadingHeader() *primitives.BlockHeader              { return nil }
+func (newHead) HighestHeader() *primitives.BlockHeader              { return nil }
 func (newHead) BlockNode(primitives.Hash) *engine.BlockNode         { return nil }
 
 // TestLater: of a chunk that was whole before its block, it is said to those behind the next two makers as well when a height is skipped; of older ones it is not.
@@ -99,13 +99,13 @@ func TestLater(t *testing.T) {
 	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
 	for h := range primitives.Height(3) {
 		e := &primitives.ChunkEndorsement{Metadata: primitives.ChunkEndorsementMetadata{HeightCreated: 7 + h}}
-		n.later = append(n.later, partialwitness.Send{To: []primitives.AccountID{"bb"}, Body: e})
+		n.deferred = append(n.deferred, partialwitness.Send{To: []primitives.AccountID{"bb"}, Body: e})
 	}
 	at := new(primitives.BlockHeader)
 	at.Height = 8
 	n.setHead(&engine.BlockNode{Block: &primitives.Block{Header: at}})
-	n.sayLater()
-	if len(n.out.Send) != 1 || n.out.Send[0].Message.(*primitives.ChunkEndorsement).Metadata.HeightCreated != 9 || len(n.later) != 0 {
+	n.sendDeferred()
+	if len(n.out.Send) != 1 || n.out.Send[0].Message.(*primitives.ChunkEndorsement).Metadata.HeightCreated != 9 || len(n.deferred) != 0 {
 		t.Errorf("said later: %v", n.out.Send)
 	}
 }
@@ -118,10 +118,10 @@ func TestEndorsesNoOld(t *testing.T) {
 		at := new(primitives.BlockHeader)
 		at.Height = seen
 		eyes := &assignments{}
-		n := &Node{e: newHead{}, out: new(Out), seen: at, head: &head{height: 8}, eyes: eyes, judges: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil),
-			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, unjudged: map[primitives.Hash][]*primitives.Chunk{}}
-		if n.endorseHeld(c); len(n.unjudged) != want {
-			t.Errorf("%d wait at 8 of %d, not %d", len(n.unjudged), seen, want)
+		n := &Node{e: newHead{}, out: new(Out), highestVoted: at, head: &head{height: 8}, assigned: eyes, witnesses: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil),
+			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, waitingChunks: map[primitives.Hash][]*primitives.Chunk{}}
+		if n.endorseHeld(c); len(n.waitingChunks) != want {
+			t.Errorf("%d wait at 8 of %d, not %d", len(n.waitingChunks), seen, want)
 		}
 	}
 }

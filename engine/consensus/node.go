@@ -42,14 +42,14 @@ type Chain interface {
 	Final() storage.BlockRef
 	Tip() *engine.BlockNode
 	TipFinal() storage.BlockRef
-	Adopted(primitives.Hash) *engine.BlockNode
+	Imported(primitives.Hash) *engine.BlockNode
 	BlockNode(primitives.Hash) *engine.BlockNode
 	Block(primitives.Hash) (*engine.BlockNode, error)
 	Header(primitives.Hash) (*primitives.BlockHeader, error)
 	Store() *storage.Store
 	Chain() *engine.ChainSpec
 	Coding() *primitives.ReedSolomon
-	LeadingHeader() *primitives.BlockHeader
+	HighestHeader() *primitives.BlockHeader
 	Voted(*primitives.BlockHeader) (bool, error)
 	Epochs(func(*epoch.Manager) error) error
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
@@ -61,10 +61,10 @@ type Chain interface {
 
 // Bounds.
 const (
-	MaxParked  = 16          // votes of an account for blocks that have not come
-	MaxMissing = 256         // blocks that are asked for at once
-	MaxWaiting = 4096        // transactions of a shard
-	maxBytes   = 100_000_000 // of those
+	MaxParked    = 16          // votes of an account for blocks that have not come
+	MaxMissing   = 256         // blocks that are asked for at once
+	MaxWaiting   = 4096        // transactions of a shard
+	maxPoolBytes = 100_000_000 // of those
 )
 
 // housekeeping is the time between two looks at what was asked for and has not come (nearcore chunk_request_retry_period).
@@ -82,8 +82,8 @@ type Options struct {
 	Vote    primitives.ProtocolVersion // latest_protocol_version of its blocks
 	Signed  []byte                     // what Out.Save said last; nil: nothing
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// Vouched is told of signatures that this validator has made, so that Verify need not look at them; nil: nobody is.
-	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
+	// OnSigned is told of signatures that this validator has made, so that Verify need not look at them; nil: nobody is.
+	OnSigned func(primitives.Signature, []byte, primitives.PublicKey)
 	// Known tells whether a transaction's signature was found right before; nil: nobody knows, and Verify is asked.
 	Known  func(*primitives.SignedTransaction) bool
 	Random func(n int) int // below n, for whom to ask
@@ -91,8 +91,8 @@ type Options struct {
 	// Eager has it vote at once, and not after Delays.Endorsement, while there is something to do.
 	Eager bool
 	// Holds tells whether an account is known to hold a shard's state, so that it judges chunks by that; nil: of nobody is it known.
-	Holds   func(primitives.AccountID, primitives.ShardID) bool
-	Written func() // called from any goroutine when adopted blocks have come to the disk
+	Holds       func(primitives.AccountID, primitives.ShardID) bool
+	OnPersisted func() // called from any goroutine when adopted blocks have come to the disk
 	// Wall is the time that blocks say, ns since 1970; nil: it is that of steps. That one never goes back, whatever a clock is set to.
 	Wall    func() uint64
 	Planted Planted // for tests of the simulator
@@ -119,46 +119,46 @@ func (o *Options) planted(p Planted) bool { return o.Planted&p != 0 }
 
 // Node is the state machine. It is not safe for concurrent use.
 type Node struct {
-	o       Options
-	e       Chain
-	me      primitives.AccountID
-	public  primitives.PublicKey // of the key with which it signs; none: it signs nothing
-	now     int64
-	out     *Out
-	own     []Send // to this validator itself
-	signed  *Signatures
-	unsaved bool // the step has signed something
-	tracker *doomslug.Tracker
-	head    *head
-	parked  map[primitives.AccountID][]parked // by target
-	again   again
+	o           Options
+	e           Chain
+	me          primitives.AccountID
+	public      primitives.PublicKey // of the key with which it signs; none: it signs nothing
+	now         int64
+	out         *Out
+	ownMessages []Send // to this validator itself
+	signed      *Signatures
+	unsaved     bool // the step has signed something
+	tracker     *doomslug.Tracker
+	head        *head
+	parked      map[primitives.AccountID][]parked // by target
+	again       repeatedVote
 
-	pool     *blockpool.Pool
-	tip      primitives.Height
-	seen     *primitives.BlockHeader // the highest one of a block that two thirds have voted for, nil: none above the tip
-	work     *work
-	produced map[primitives.Hash]primitives.Height // blocks of this node, above the final one
-	missing  map[primitives.Hash]*missing
-	route    []primitives.Hash // of headers ahead of the blocks
-	asked    int64             // when headers were asked for
+	blocks         *blockpool.Pool
+	tip            primitives.Height
+	highestVoted   *primitives.BlockHeader // the highest one of a block that two thirds have voted for, nil: none above the tip
+	work           *work
+	produced       map[primitives.Hash]primitives.Height // blocks of this node, above the final one
+	missing        map[primitives.Hash]*missing
+	route          []primitives.Hash // of headers ahead of the blocks
+	headersAskedAt int64             // when headers were asked for
 
-	parts    *chunkparts.Pool
-	whole    map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
-	ready    map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
-	unjudged map[primitives.Hash][]*primitives.Chunk                            // complete chunks on blocks that are not here yet, by those
-	eyes     *assignments
-	judges   *partialwitness.Tracker // nil: no validator
-	votes    *partialwitness.Endorsements
-	later    []partialwitness.Send // endorsements of chunks on the head, to who may need them if a height is skipped
-	endorsed int64                 // when an endorsement came last
-	waiting  map[primitives.ShardID]*txpool.Pool
+	parts         *chunkparts.Pool
+	complete      map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
+	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
+	waitingChunks map[primitives.Hash][]*primitives.Chunk                            // complete chunks on blocks that are not here yet, by those
+	assigned      *assignments
+	witnesses     *partialwitness.Tracker // nil: no validator
+	votes         *partialwitness.Endorsements
+	deferred      []partialwitness.Send // endorsements of chunks on the head, to who may need them if a height is skipped
+	endorsed      int64                 // when an endorsement came last
+	pools         map[primitives.ShardID]*txpool.Pool
 
-	jobs    map[uint64]func()
-	lastJob uint64
-	sweep   int64             // when housekeeping is due
-	lively  primitives.Height // up to which there is something to do
-	moved   int64             // when the head came, or was told again
-	fatal   error
+	jobs        map[uint64]func()
+	lastJob     uint64
+	sweep       int64             // when housekeeping is due
+	activeUntil primitives.Height // up to which there is something to do
+	headAt      int64             // when the head came, or was told again
+	fatal       error
 }
 
 // New returns the node; it is at the engine's head.
@@ -171,34 +171,34 @@ func New(o Options, now int64) (*Node, error) {
 	signed.begin(e.Tip().Height())
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
-		pool: blockpool.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
-		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
-		ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, unjudged: map[primitives.Hash][]*primitives.Chunk{},
-		waiting: map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
+		blocks: blockpool.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
+		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, complete: map[primitives.Hash]*primitives.Chunk{},
+		ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, waitingChunks: map[primitives.Hash][]*primitives.Chunk{},
+		pools: map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verify, o.Random)
-	n.eyes = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
+	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.parts.Sparing = o.Eager
-	n.votes = partialwitness.NewEndorsements(n.eyes, o.Verify)
+	n.votes = partialwitness.NewEndorsements(n.assigned, o.Verify)
 	if n.me != "" {
 		n.setKey(o.Key)
-		n.judges = partialwitness.NewTracker(partialwitness.Validator{Account: o.Account, Key: o.Key}, n.eyes, o.Verify)
+		n.witnesses = partialwitness.NewTracker(partialwitness.Validator{Account: o.Account, Key: o.Key}, n.assigned, o.Verify)
 	}
 	return n, nil
 }
 
 // Start is the first step: on the engine's head.
 func (n *Node) Start(now int64) Out {
-	return n.do(now, func() {
+	return n.step(now, func() {
 		at := n.e.Head()
-		n.spread(n.partsHead(at.Hash, at.Header()))
+		n.stepParts(n.partsHead(at.Hash, at.Header()))
 		n.setHead(at)
 	})
 }
 
 // Step takes an event at a time that is never before the last one.
 func (n *Node) Step(now int64, ev Event) Out {
-	return n.do(now, func() {
+	return n.step(now, func() {
 		switch ev := ev.(type) {
 		case Received:
 			n.receive(ev.From, ev.Message)
@@ -207,11 +207,11 @@ func (n *Node) Step(now int64, ev Event) Out {
 		case Tick:
 		case Done:
 			n.done(ev.Job)
-		case Written:
-			n.written()
-		case Moved:
-			n.renew()
-		case Rekeyed:
+		case Persisted:
+			n.persisted()
+		case ShardsChanged:
+			n.renewNeeds()
+		case KeyChanged:
 			n.rekey(ev.Key)
 		default:
 			panic(fmt.Sprintf("consensus: no case for %T", ev))
@@ -219,7 +219,7 @@ func (n *Node) Step(now int64, ev Event) Out {
 	})
 }
 
-func (n *Node) do(now int64, what func()) Out {
+func (n *Node) step(now int64, what func()) Out {
 	n.now, n.out = now, new(Out)
 	if n.fatal == nil {
 		what()
@@ -241,24 +241,24 @@ func (n *Node) Idle() bool { return n.work == nil }
 
 // advance does what time brings, and what this node has said to itself.
 func (n *Node) advance() {
-	for n.settle(); n.fatal == nil; n.settle() {
+	for n.deliverOwn(); n.fatal == nil; n.deliverOwn() {
 		if n.now >= n.sweep {
 			n.sweep = n.now + housekeeping
 			n.housekeep()
 		}
-		if due := n.due(); due > 0 && n.now >= due {
-			n.spread(chunkparts.Tick{})
+		if due := n.partsDue(); due > 0 && n.now >= due {
+			n.stepParts(chunkparts.Tick{})
 		}
 		n.out.Wake = n.sweep
-		if due := n.due(); due > 0 {
+		if due := n.partsDue(); due > 0 {
 			n.out.Wake = min(n.out.Wake, due)
 		}
 		if n.head != nil {
-			for _, p := range n.tracker.Tick(n.now, n.hurries()) {
+			for _, p := range n.tracker.Tick(n.now, n.isEager()) {
 				n.vote(p)
 			}
 			n.voteAgain()
-			if wait := n.make(); wait > 0 {
+			if wait := n.makeBlock(); wait > 0 {
 				n.out.Wake = min(n.out.Wake, wait)
 			}
 			n.out.Wake = min(n.out.Wake, n.tracker.Next())
@@ -266,34 +266,34 @@ func (n *Node) advance() {
 				n.out.Wake = min(n.out.Wake, n.again.at)
 			}
 		}
-		if len(n.own) == 0 {
+		if len(n.ownMessages) == 0 {
 			n.out.Wake = max(n.out.Wake, n.now+1)
 			return
 		}
 	}
 }
 
-// due is when parts are to be asked for that nobody passes on; 0: there are none.
-func (n *Node) due() int64 {
+// partsDue is when parts are to be asked for that nobody passes on; 0: there are none.
+func (n *Node) partsDue() int64 {
 	if n.o.planted(PlantedStaleHead) {
 		return 0
 	}
 	return n.parts.Due() * ms
 }
 
-// settle hears what this node has said to itself.
-func (n *Node) settle() {
-	for len(n.own) > 0 && n.fatal == nil {
-		s := n.own[0]
-		n.own = n.own[1:]
+// deliverOwn hears what this node has said to itself.
+func (n *Node) deliverOwn() {
+	for len(n.ownMessages) > 0 && n.fatal == nil {
+		s := n.ownMessages[0]
+		n.ownMessages = n.ownMessages[1:]
 		n.receive("", s.Message)
 	}
 }
 
-// enliven notes that there is something to do at a height: what it brings is executed one block later, and final two blocks behind that.
-func (n *Node) enliven(h primitives.Height) { n.lively = max(n.lively, h+4) }
+// noteActivity notes that there is something to do at a height: what it brings is executed one block later, and final two blocks behind that.
+func (n *Node) noteActivity(h primitives.Height) { n.activeUntil = max(n.activeUntil, h+4) }
 
-// note says that something happened.
+// add says that something happened.
 func (n *Node) note(err error, format string, args ...any) {
 	n.out.Notes = append(n.out.Notes, Note{fmt.Sprintf(format, args...), err})
 }
@@ -322,17 +322,19 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// say sends a message to a validator, which may be this one.
-func (n *Node) say(to primitives.AccountID, m Message) {
+// sendTo sends a message to a validator, which may be this one.
+func (n *Node) sendTo(to primitives.AccountID, m Message) {
 	if to == n.me {
-		n.own = append(n.own, Send{To: to, Message: m})
+		n.ownMessages = append(n.ownMessages, Send{To: to, Message: m})
 		return
 	}
 	n.out.Send = append(n.out.Send, Send{To: to, Message: m})
 }
 
-// tell sends a message to a neighbour; none: to all.
-func (n *Node) tell(to Peer, m Message) { n.out.Send = append(n.out.Send, Send{Peer: to, Message: m}) }
+// sendPeer sends a message to a neighbour; none: to all.
+func (n *Node) sendPeer(to Peer, m Message) {
+	n.out.Send = append(n.out.Send, Send{Peer: to, Message: m})
+}
 
 // save has what was signed written before anything is sent: with all that the step signs besides.
 func (n *Node) save() { n.unsaved = true }
@@ -361,10 +363,10 @@ func (n *Node) receive(from Peer, m Message) {
 		n.block(from, m)
 	case BlockRequest:
 		if at, err := n.e.Block(m.Hash); err == nil {
-			n.tell(from, at.Block)
+			n.sendPeer(from, at.Block)
 		}
 	case HeadersRequest:
-		n.headersAsked(from, m.Hashes)
+		n.answerHeaders(from, m.Hashes)
 	case Headers:
 		n.headers(from, m.List)
 	case *primitives.Approval:
@@ -372,13 +374,13 @@ func (n *Node) receive(from Peer, m Message) {
 	case *primitives.SignedTransaction:
 		n.transaction(m)
 	case *primitives.PartialChunk:
-		n.spread(chunkparts.Partial{PartialChunk: m})
+		n.stepParts(chunkparts.Partial{PartialChunk: m})
 	case *primitives.ChunkForward:
-		n.spread(chunkparts.Forward{ChunkForward: m})
+		n.stepParts(chunkparts.Forward{ChunkForward: m})
 	case *primitives.ChunkRequest:
-		n.spread(chunkparts.Request{ChunkRequest: m, From: from})
+		n.stepParts(chunkparts.Request{ChunkRequest: m, From: from})
 	case *primitives.ChunkResponse:
-		n.spread(chunkparts.Response{ChunkResponse: m})
+		n.stepParts(chunkparts.Response{ChunkResponse: m})
 	case *primitives.ChunkEndorsement:
 		switch err := n.votes.Add(m); {
 		case err == nil:
@@ -388,24 +390,24 @@ func (n *Node) receive(from Peer, m Message) {
 		}
 	case *primitives.WitnessAck: // the producer's meters
 	default:
-		n.judge(m)
+		n.witnessMessage(m)
 	}
 }
 
 // housekeep asks again for what has not come, and tells the head again where nothing moves.
 func (n *Node) housekeep() {
 	if !n.o.planted(PlantedStaleHead) {
-		n.spread(chunkparts.Tick{})
-		n.askAgain()
+		n.stepParts(chunkparts.Tick{})
+		n.retryRequests()
 	}
-	if n.head != nil && n.now-n.moved >= n.o.Delays.Skip {
-		n.moved = n.now
+	if n.head != nil && n.now-n.headAt >= n.o.Delays.Skip {
+		n.headAt = n.now
 		n.out.Send = append(n.out.Send, Send{Message: n.head.block, Again: true})
 	}
 	final := n.e.Final().Height
-	for hash, c := range n.whole {
+	for hash, c := range n.complete {
 		if c.Header.HeightCreated <= final {
-			delete(n.whole, hash)
+			delete(n.complete, hash)
 		}
 	}
 	for hash, h := range n.produced {
@@ -413,9 +415,9 @@ func (n *Node) housekeep() {
 			delete(n.produced, hash)
 		}
 	}
-	for on, list := range n.unjudged {
+	for on, list := range n.waitingChunks {
 		if list[0].Header.HeightCreated <= final {
-			delete(n.unjudged, on)
+			delete(n.waitingChunks, on)
 		}
 	}
 	for prev, of := range n.ready {

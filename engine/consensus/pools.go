@@ -24,7 +24,7 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 	}
 	for _, to := range list {
 		if to != n.me {
-			n.say(to, tx)
+			n.sendTo(to, tx)
 		}
 	}
 }
@@ -56,38 +56,38 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 			return
 		}
 	}
-	n.enliven(n.head.height + 1)
+	n.noteActivity(n.head.height + 1)
 }
 
 func (n *Node) poolOf(id primitives.ShardID) *txpool.Pool {
-	p := n.waiting[id]
+	p := n.pools[id]
 	if p == nil {
-		p = txpool.New(txpool.Limits{Transactions: MaxWaiting, Bytes: maxBytes}, n.e.Chain().ValidityPeriod, n.o.Seed)
+		p = txpool.New(txpool.Limits{Transactions: MaxWaiting, Bytes: maxPoolBytes}, n.e.Chain().ValidityPeriod, n.o.Seed)
 		p.Advance(n.head.height)
-		n.waiting[id] = p
+		n.pools[id] = p
 	}
 	return p
 }
 
-// dealPools moves what waits for shards that are no more to those that they are split into.
-func (n *Node) dealPools(at *engine.BlockNode) {
-	for _, id := range slices.Sorted(maps.Keys(n.waiting)) {
+// redistributePools moves what waits for shards that are no more to those that they are split into.
+func (n *Node) redistributePools(at *engine.BlockNode) {
+	for _, id := range slices.Sorted(maps.Keys(n.pools)) {
 		if n.head.layout.Has(id) {
 			continue
 		}
-		p := n.waiting[id]
-		delete(n.waiting, id)
+		p := n.pools[id]
+		delete(n.pools, id)
 		p.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
 			_, _ = n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base) // what finds no room is sent again by its client
 		})
 	}
-	for _, p := range n.waiting {
+	for _, p := range n.pools {
 		p.Advance(at.Height())
 	}
 }
 
-// pooled takes out of the pools what a block has, and puts back what only the branch before had.
-func (n *Node) pooled(acc *engine.Accepted) {
+// updatePools takes out of the pools what a block has, and puts back what only the branch before had.
+func (n *Node) updatePools(acc *engine.Accepted) {
 	if !acc.IsHead {
 		return
 	}
@@ -97,7 +97,7 @@ func (n *Node) pooled(acc *engine.Accepted) {
 			continue
 		}
 		for _, tx := range c.Transactions {
-			for _, p := range n.waiting {
+			for _, p := range n.pools {
 				p.Remove(tx.Hash())
 			}
 		}
@@ -109,11 +109,11 @@ func (n *Node) pooled(acc *engine.Accepted) {
 
 // choose chooses the transactions of a chunk on the head.
 func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primitives.SignedTransaction, error) {
-	p := n.waiting[id]
+	p := n.pools[id]
 	if p == nil || p.Len() == 0 {
 		return nil, nil
 	}
-	w := &walk{round: p.Round()}
+	w := &roundCandidates{round: p.Round()}
 	out, err := n.e.Prepare(n.head.hash, i, w, nil)
 	w.round.End()
 	if err != nil {
@@ -125,11 +125,11 @@ func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primit
 	return out.Transactions, nil
 }
 
-// walk shows a round to the runtime.
-type walk struct{ round *txpool.Round }
+// requestRoute shows a round to the runtime.
+type roundCandidates struct{ round *txpool.Round }
 
 // NextGroup is part of apply.Candidates.
-func (w *walk) NextGroup() apply.Group {
+func (w *roundCandidates) NextGroup() apply.Group {
 	if !w.round.Next() {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (w *walk) NextGroup() apply.Group {
 }
 
 // Peek is part of apply.Group.
-func (w *walk) Peek() *primitives.SignedTransaction { return w.round.Peek() }
+func (w *roundCandidates) Peek() *primitives.SignedTransaction { return w.round.Peek() }
 
 // Pop is part of apply.Group.
-func (w *walk) Pop() { w.round.Keep(w.round.Peek()) }
+func (w *roundCandidates) Pop() { w.round.Keep(w.round.Peek()) }

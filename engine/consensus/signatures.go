@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Row is the name under which Signatures are kept.
-const Row = "validator_signatures"
+// SignaturesRow is the name under which Signatures are kept.
+const SignaturesRow = "validator_signatures"
 
 // endorsedAhead is for how many heights a network that hurries endorses chunks behind one write to the disk. A crash costs it the endorsements of so many.
 const endorsedAhead = 8
@@ -54,8 +54,8 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
-// JoinSignatures joins what AppendBorsh wrote at two places, one of which may know what the other does not: it forgets nothing of both.
-func JoinSignatures(a, b []byte) ([]byte, error) {
+// MergeSignatures joins what AppendBorsh wrote at two places, one of which may know what the other does not: it forgets nothing of both.
+func MergeSignatures(a, b []byte) ([]byte, error) {
 	s, err := ReadSignatures(a)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func JoinSignatures(a, b []byte) ([]byte, error) {
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
 	for _, e := range all {
-		_ = s.note(e)
+		_ = s.add(e)
 	}
 	slices.Reverse(s.endorsed) // as they were signed
 	return s.AppendBorsh(nil), nil
@@ -126,7 +126,7 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// begin has a node go on at a tip. A block of its own may have come to the disk with its endorsements before these did, and is told as others' are.
+// beginImport has a node go on at a tip. A block of its own may have come to the disk with its endorsements before these did, and is told as others' are.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
 // vote notes an approval for a height.
@@ -164,7 +164,7 @@ func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash, ahe
 			return false, e.chunk == chunk
 		}
 	}
-	if key.HeightCreated <= s.floor || !s.note(endorsed{key.ShardID, key.HeightCreated, key.EpochID, chunk}) {
+	if key.HeightCreated <= s.floor || !s.add(endorsed{key.ShardID, key.HeightCreated, key.EpochID, chunk}) {
 		return false, false
 	}
 	if ahead > 0 {
@@ -176,8 +176,8 @@ func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash, ahe
 	return true, true
 }
 
-// note keeps an endorsement among the last of its shard, unless there is one of its place. It is false for one that is below all that are kept.
-func (s *Signatures) note(x endorsed) bool {
+// add keeps an endorsement among the last of its shard, unless there is one of its place. It is false for one that is below all that are kept.
+func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {
 		e := &s.endorsed[i]

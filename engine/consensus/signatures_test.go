@@ -117,7 +117,7 @@ func TestJoin(t *testing.T) {
 	a.endorse(key(4, 1), primitives.Hash{1}, 0)
 	b.endorse(key(5, 1), primitives.Hash{1}, 0)
 	for _, rows := range [][2][]byte{{a.AppendBorsh(nil), b.AppendBorsh(nil)}, {b.AppendBorsh(nil), a.AppendBorsh(nil)}} {
-		row, err := JoinSignatures(rows[0], rows[1])
+		row, err := MergeSignatures(rows[0], rows[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,14 +141,14 @@ func TestJoin(t *testing.T) {
 		if !s.block(9) || !s.chunk(1, 7) {
 			t.Error("what comes next is held back")
 		}
-		if again, err := JoinSignatures(row, rows[1]); err != nil || len(again) != len(row) {
+		if again, err := MergeSignatures(row, rows[1]); err != nil || len(again) != len(row) {
 			t.Errorf("joined once more: %d bytes of %d, %v", len(again), len(row), err)
 		}
 	}
-	if row, err := JoinSignatures(nil, a.AppendBorsh(nil)); err != nil || len(row) != a.size() {
+	if row, err := MergeSignatures(nil, a.AppendBorsh(nil)); err != nil || len(row) != a.size() {
 		t.Errorf("with none: %d bytes, %v", len(row), err)
 	}
-	if _, err := JoinSignatures(a.AppendBorsh(nil), []byte{7}); err == nil {
+	if _, err := MergeSignatures(a.AppendBorsh(nil), []byte{7}); err == nil {
 		t.Error("a row that is none is joined")
 	}
 }
@@ -173,7 +173,7 @@ func TestEndorsedAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			joined, err := JoinSignatures(row, (&Signatures{Target: 7}).AppendBorsh(nil))
+			joined, err := MergeSignatures(row, (&Signatures{Target: 7}).AppendBorsh(nil))
 			if err != nil {
 				t.Fatal(err)
 			}

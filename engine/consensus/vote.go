@@ -16,7 +16,7 @@ import (
 func (n *Node) vote(p doomslug.Proposal) {
 	h := n.head
 	if p.Inner.Skip {
-		n.sayLater()
+		n.sendDeferred()
 	}
 	if !h.approves {
 		return
@@ -24,8 +24,8 @@ func (n *Node) vote(p doomslug.Proposal) {
 	n.signed.vote(p.LargestTarget)
 	n.save()
 	a := &primitives.Approval{Inner: p.Inner, Target: p.Target, AccountID: n.me, Signature: n.o.Key.Sign(p.Inner.SignedBytes(p.Target))}
-	if n.o.Vouched != nil {
-		n.o.Vouched(a.Signature, p.Inner.SignedBytes(p.Target), n.public)
+	if n.o.OnSigned != nil {
+		n.o.OnSigned(a.Signature, p.Inner.SignedBytes(p.Target), n.public)
 	}
 	to, err := n.e.BlockProducer(h.hash, p.Target)
 	if err != nil {
@@ -34,24 +34,24 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 	n.note(nil, "votes for %d on %d, to %s", p.Target, h.height, to.AccountID)
 	n.tracker.Vote(a, h.approvers, n.now)
-	n.again = again{}
+	n.again = repeatedVote{}
 	if to.AccountID != n.me {
-		n.say(to.AccountID, a)
+		n.sendTo(to.AccountID, a)
 	}
 	if !p.Inner.Skip {
 		if to.AccountID != n.me {
-			n.again = again{a, to.AccountID, n.now + n.o.Delays.Endorsement*3/2}
+			n.again = repeatedVote{a, to.AccountID, n.now + n.o.Delays.Endorsement*3/2}
 		}
 		return
 	}
 	if other, ok := n.finalProducer(p.Target); ok && other != to.AccountID && other != n.me {
-		n.say(other, a)
+		n.sendTo(other, a)
 	}
 }
 
-// again is a vote for the head that is said once more at a time if nothing has come of it: a neard that has made two heights in a row forgets the votes for the
+// repeatedVote is a vote for the head that is said once more at a time if nothing has come of it: a neard that has made two heights in a row forgets the votes for the
 // second that come before it has executed its first (client.rs:1852, provenance), and that height would be nobody's.
-type again struct {
+type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID
 	at   int64
@@ -68,9 +68,9 @@ func (n *Node) voteAgain() {
 	}
 	if stands {
 		n.note(nil, "votes for %d again, to %s", v.Target, n.again.to)
-		n.say(n.again.to, v)
+		n.sendTo(n.again.to, v)
 	}
-	n.again = again{}
+	n.again = repeatedVote{}
 }
 
 // finalProducer is who makes a height in the epoch of the final block.

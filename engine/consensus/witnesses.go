@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// checkedAtOnce is how many bytes of a witness, not packed, are checked without a job where the state is here: each receipt in them has a proof.
-const checkedAtOnce = 256 << 10
+// maxInlineCheck is how many bytes of a witness, not packed, are checked without a job where the state is here: each receipt in them has a proof.
+const maxInlineCheck = 256 << 10
 
-// maxUnjudged is how many chunks on a block wait for it to be endorsed, and on how many blocks.
-const maxUnjudged = 64
+// maxWaitingChunks is how many chunks on a block wait for it to be endorsed, and on how many blocks.
+const maxWaitingChunks = 64
 
-// unknown tells whether something is not here, and may never have been: what others' witnesses name is no reason to end.
-func unknown(err error) bool {
+// isUnknown tells whether something is not here, and may never have been: what others' witnesses name is no reason to end.
+func isUnknown(err error) bool {
 	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) || errors.Is(err, epoch.ErrEpochOutOfBounds)
 }
 
@@ -28,17 +28,17 @@ func unknown(err error) bool {
 // for what would prove it.
 func (n *Node) showWitness(c *primitives.Chunk) error {
 	key := primitives.ChunkKey{ShardID: c.Header.ShardID, EpochID: n.head.epoch, HeightCreated: c.Header.HeightCreated}
-	list, err := n.eyes.Validators(key)
+	list, err := n.assigned.Validators(key)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID != n.me }) {
 		if e := partialwitness.Endorse(key, c.Hash, n.me, n.o.Key); n.mayEndorse(e) {
-			n.say(n.me, e)
+			n.sendTo(n.me, e)
 		}
 		return nil
 	}
-	spared, err := n.spared(list, key.ShardID), error(nil)
+	spared, err := n.needsNoWitness(list, key.ShardID), error(nil)
 	if spared {
 		spared, err = n.parts.Brings(&c.Header, accountsOf(list))
 	}
@@ -46,16 +46,16 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 		return err
 	}
 	if spared {
-		out, err := n.judges.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
-		n.judging(out, err)
+		out, err := n.witnesses.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
+		n.applyWitnessOut(out, err)
 		return nil
 	}
 	w, err := n.e.Witness(c)
 	if err != nil {
 		return err
 	}
-	out, err := n.judges.Step(partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys})
-	n.judging(out, err)
+	out, err := n.witnesses.Step(partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys})
+	n.applyWitnessOut(out, err)
 	return nil
 }
 
@@ -68,10 +68,10 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	return out
 }
 
-// spared tells whether a chunk needs no witness, if its body comes to all who judge it (parts.Pool.Brings): a network hurries, and they all, this validator among them,
+// needsNoWitness tells whether a chunk needs no witness, if its body comes to all who judge it (parts.Pool.Brings): a network hurries, and they all, this validator among them,
 // hold the shard's state. Where the last block lacks a chunk somebody may not have told so in time, and witnesses are shown.
-func (n *Node) spared(list []chain.Assigned, shard primitives.ShardID) bool {
-	if n.o.Holds == nil || !n.hurries() || slices.Contains(n.head.block.Header.ChunkMask, false) {
+func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
+	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
 	}
 	mine := false
@@ -85,9 +85,9 @@ func (n *Node) spared(list []chain.Assigned, shard primitives.ShardID) bool {
 	return mine
 }
 
-// judge takes what others say about witnesses.
-func (n *Node) judge(m Message) {
-	if n.judges == nil {
+// witnessMessage takes what others say about witnesses.
+func (n *Node) witnessMessage(m Message) {
+	if n.witnesses == nil {
 		n.note(nil, "%T to who is no validator", m)
 		return
 	}
@@ -109,12 +109,12 @@ func (n *Node) judge(m Message) {
 		n.note(nil, "a message of type %T dropped", m)
 		return
 	}
-	out, err := n.judges.Step(ev)
-	n.judging(out, err)
+	out, err := n.witnesses.Step(ev)
+	n.applyWitnessOut(out, err)
 }
 
-// judging does what the tracker of witnesses wants done.
-func (n *Node) judging(out partialwitness.Out, err error) {
+// applyWitnessOut does what the tracker of witnesses wants done.
+func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	if err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 		n.note(err, "witnesses")
 	}
@@ -124,11 +124,11 @@ func (n *Node) judging(out partialwitness.Out, err error) {
 			if !n.mayEndorse(e) {
 				continue
 			}
-			if n.o.Vouched != nil {
-				n.o.Vouched(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), n.public)
+			if n.o.OnSigned != nil {
+				n.o.OnSigned(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), n.public)
 			}
-			if n.head != nil && n.hurries() {
-				n.later = append(n.later, partialwitness.Send{To: s.To[s.Soon:], Body: e})
+			if n.head != nil && n.isEager() {
+				n.deferred = append(n.deferred, partialwitness.Send{To: s.To[s.Soon:], Body: e})
 				s.To = s.To[:s.Soon]
 			}
 		}
@@ -136,13 +136,13 @@ func (n *Node) judging(out partialwitness.Out, err error) {
 			m = Forwarded{p}
 		}
 		for _, to := range s.To {
-			n.say(to, m)
+			n.sendTo(to, m)
 		}
 	}
 	for _, w := range out.Work {
 		then := func() {
-			out, err := n.judges.Step(partialwitness.Worked{Work: w})
-			n.judging(out, err)
+			out, err := n.witnesses.Step(partialwitness.Worked{Work: w})
+			n.applyWitnessOut(out, err)
 		}
 		if w.Quick() {
 			then()
@@ -151,21 +151,21 @@ func (n *Node) judging(out partialwitness.Out, err error) {
 		}
 	}
 	for i := range out.Judge {
-		n.check(out.Judge[i])
+		n.checkWitness(out.Judge[i])
 	}
 	if codes := out.Compile; len(codes) > 0 {
 		n.run(func() { n.e.Precompile(codes) }, func() {})
 	}
 }
 
-// sayLater sends endorsements to who makes the heights behind the next two, of whom a hurried network has nothing unless it comes to that.
-func (n *Node) sayLater() {
-	for _, s := range n.later {
+// sendDeferred sends endorsements to who makes the heights behind the next two, of whom a hurried network has nothing unless it comes to that.
+func (n *Node) sendDeferred() {
+	for _, s := range n.deferred {
 		for _, to := range s.To {
-			n.say(to, s.Body)
+			n.sendTo(to, s.Body)
 		}
 	}
-	n.later = nil
+	n.deferred = nil
 }
 
 // mayEndorse holds back an endorsement beside which another one of that shard and height was made.
@@ -173,7 +173,7 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
 	ahead := primitives.Height(0)
-	if n.head != nil && n.hurries() {
+	if n.head != nil && n.isEager() {
 		ahead = endorsedAhead
 	}
 	fresh, may := n.signed.endorse(key, e.ChunkHash, ahead)
@@ -191,12 +191,12 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 // is not good, or can't be told yet, its witness is judged for. Who is behind has chunks of blocks that are made: nobody waits for what it says of them.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
-	if n.judges == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.behind() {
+	if n.witnesses == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.isBehind() {
 		return
 	}
 	if n.e.BlockNode(h.PrevBlockHash) == nil {
 		if h.HeightCreated > n.head.height && h.HeightCreated-n.head.height <= partialwitness.MaxAhead {
-			n.wait(c)
+			n.waitForBlock(c)
 		}
 		return
 	}
@@ -208,7 +208,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		return
 	}
 	key := primitives.ChunkKey{ShardID: h.ShardID, EpochID: id, HeightCreated: h.HeightCreated}
-	if list, err := n.eyes.Validators(key); err != nil || !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == n.me }) {
+	if list, err := n.assigned.Validators(key); err != nil || !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == n.me }) {
 		return
 	}
 	if p, err := n.e.Validation().Producer(key); err != nil || n.isMe(p.AccountID, p.PublicKey) {
@@ -218,15 +218,15 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	var err error
 	then := func() {
 		switch {
-		case err != nil && !unknown(err) && engine.VerdictOf(err) == engine.Own:
+		case err != nil && !isUnknown(err) && engine.VerdictOf(err) == engine.VerdictLocalFault:
 			n.fail(err)
 		case err != nil || !held:
 		default:
-			out, err := n.judges.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
-			n.judging(out, err)
+			out, err := n.witnesses.Step(partialwitness.Held{Key: key, Chunk: c.Hash})
+			n.applyWitnessOut(out, err)
 		}
 	}
-	if h.EncodedLength <= checkedAtOnce {
+	if h.EncodedLength <= maxInlineCheck {
 		held, err = n.e.CheckChunk(c)
 		then()
 		return
@@ -234,66 +234,66 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	n.run(func() { held, err = n.e.CheckChunk(c) }, then)
 }
 
-// wait keeps a chunk until its block is here: some of each block, of some blocks.
-func (n *Node) wait(c *primitives.Chunk) {
+// waitForBlock keeps a chunk until its block is here: some of each block, of some blocks.
+func (n *Node) waitForBlock(c *primitives.Chunk) {
 	on := c.Header.PrevBlockHash
-	if list := n.unjudged[on]; len(list) < maxUnjudged && (list != nil || len(n.unjudged) < maxUnjudged) {
-		n.unjudged[on] = append(list, c)
+	if list := n.waitingChunks[on]; len(list) < maxWaitingChunks && (list != nil || len(n.waitingChunks) < maxWaitingChunks) {
+		n.waitingChunks[on] = append(list, c)
 	}
 }
 
-// check judges a witness: by the state, if that is here, else by what the witness shows, which is a job.
-func (n *Node) check(j partialwitness.Judgement) {
+// checkWitness judges a witness: by the state, if that is here, else by what the witness shows, which is a job.
+func (n *Node) checkWitness(j partialwitness.Judgement) {
 	if n.o.planted(PlantedEndorse) {
-		n.judged(j, nil)
+		n.witnessChecked(j, nil)
 		return
 	}
 	if p, err := n.e.Validation().Producer(j.Key); err == nil && n.isMe(p.AccountID, p.PublicKey) {
 		return // its own, which it has endorsed when it was made
 	}
-	n.look(j)
+	n.runWitnessCheck(j)
 }
 
-// look does so, in a job where that takes long.
-func (n *Node) look(j partialwitness.Judgement) {
+// runWitnessCheck does so, in a job where that takes long.
+func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 	var held bool
 	var err error
-	whole := n.whole[j.Witness.Header.ChunkHash()]
-	if j.Size <= checkedAtOnce {
+	whole := n.complete[j.Witness.Header.ChunkHash()]
+	if j.Size <= maxInlineCheck {
 		if held, err = n.e.CheckHeld(j.Witness, whole); held || err != nil {
-			n.judged(j, err)
+			n.witnessChecked(j, err)
 			return
 		}
 	}
 	n.run(func() {
-		if j.Size > checkedAtOnce {
+		if j.Size > maxInlineCheck {
 			held, err = n.e.CheckHeld(j.Witness, whole)
 		}
 		if !held && err == nil {
 			err = n.e.CheckWitness(j.Witness, j.Codes)
 		}
-	}, func() { n.judged(j, err) })
+	}, func() { n.witnessChecked(j, err) })
 }
 
-// judged says what became of a judgement.
-func (n *Node) judged(j partialwitness.Judgement, err error) {
+// witnessChecked says what became of a judgement.
+func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
 	ev := partialwitness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
 	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
-		n.check(j)
+		n.checkWitness(j)
 		return
 	}
 	switch {
 	case err == nil, ev.Early:
-	case unknown(err):
+	case isUnknown(err):
 		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
-	case engine.VerdictOf(err) == engine.Own:
+	case engine.VerdictOf(err) == engine.VerdictLocalFault:
 		n.fail(err)
 		return
-	case engine.VerdictOf(err) == engine.Bad:
+	case engine.VerdictOf(err) == engine.VerdictInvalid:
 		n.refuseChunk(&j.Witness.Header, fmt.Errorf("witness: %w", err))
 	default:
 		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
 	}
-	out, err := n.judges.Step(ev)
-	n.judging(out, err)
+	out, err := n.witnesses.Step(ev)
+	n.applyWitnessOut(out, err)
 }

@@ -32,8 +32,8 @@ func judging(finds error) (*Node, *int) {
 	looked := new(int)
 	e := held{finds: finds, looked: looked}
 	eyes := &assignments{}
-	return &Node{e: e, out: new(Out), eyes: eyes, jobs: map[uint64]func(){}, signed: new(Signatures),
-		judges: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil)}, looked
+	return &Node{e: e, out: new(Out), assigned: eyes, jobs: map[uint64]func(){}, signed: new(Signatures),
+		witnesses: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil)}, looked
 }
 
 // TestOthersWitness: what a witness names and is not here ends nobody; what is wrong with this node's own does.
@@ -46,7 +46,7 @@ func TestOthersWitness(t *testing.T) {
 		{engine.ErrWitness, false}, {engine.ErrNoCode, false}, {errors.New("the disk is full"), true},
 	} {
 		n, _ := judging(nil)
-		n.judged(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
+		n.witnessChecked(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
 		if (n.fatal != nil) != c.ends {
 			t.Errorf("%v ends this node: %v", c.finds, n.fatal)
 		}
@@ -58,9 +58,9 @@ func TestOthersWitness(t *testing.T) {
 
 // TestLongWitness: a long witness is looked at in a job also where the shard is held.
 func TestLongWitness(t *testing.T) {
-	for size, jobs := range map[int]int{checkedAtOnce: 0, checkedAtOnce + 1: 1} {
+	for size, jobs := range map[int]int{maxInlineCheck: 0, maxInlineCheck + 1: 1} {
 		n, looked := judging(engine.ErrNoCode)
-		n.look(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})
+		n.runWitnessCheck(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})
 		if len(n.out.Jobs) != jobs || *looked != 1-jobs {
 			t.Errorf("%d bytes: %d jobs, looked at %d times", size, len(n.out.Jobs), *looked)
 		}

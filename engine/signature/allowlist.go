@@ -2,35 +2,35 @@ package signature
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// exempt are accounts whose transactions need no signature.
-type exempt struct {
+// allowlist are accounts whose transactions need no signature.
+type allowlist struct {
 	accounts map[primitives.AccountID]bool
 	all      bool
 }
 
-// Exempt has transactions of accounts, or of all, found good whose signature is zero. It replaces what was said before. What has been found
+// AllowUnsigned has transactions of accounts, or of all, found good whose signature is zero. It replaces what was said before. What has been found
 // good meanwhile stays so for Check, as a block may have it, and not for CheckNew.
-func (c *Checker) Exempt(accounts []primitives.AccountID, all bool) {
+func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 	if len(accounts) == 0 && !all {
-		c.exempt.Store(nil)
+		c.allowed.Store(nil)
 		return
 	}
-	x := &exempt{accounts: map[primitives.AccountID]bool{}, all: all}
+	x := &allowlist{accounts: map[primitives.AccountID]bool{}, all: all}
 	for _, a := range accounts {
 		x.accounts[a] = true
 	}
-	c.exempt.Store(x)
+	c.allowed.Store(x)
 }
 
-// Excuse has one transaction found good whose signature is zero, beside what Exempt says; nil: none.
-func (c *Checker) Excuse(hash *primitives.Hash) { c.excused.Store(hash) }
+// AllowOnce has one transaction found good whose signature is zero, beside what Exempt says; nil: none.
+func (c *Checker) AllowOnce(hash *primitives.Hash) { c.allowedOnce.Store(hash) }
 
 // unsigned tells whether a transaction may be unsigned, and is.
 func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
-	if one := c.excused.Load(); one != nil && tx.Signature == primitives.ZeroED25519Signature && tx.Hash() == *one {
+	if one := c.allowedOnce.Load(); one != nil && tx.Signature == primitives.ZeroED25519Signature && tx.Hash() == *one {
 		return true
 	}
-	x := c.exempt.Load()
+	x := c.allowed.Load()
 	return x != nil && tx.Signature == primitives.ZeroED25519Signature && (x.all || x.accounts[tx.SignerID])
 }
 

@@ -8,35 +8,35 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// remembered is of how many signatures Remember remembers that they were good, 32 bytes each: those of a block of 20 shards and 100 validators.
-const remembered = 1 << 12
+// cacheSlots is of how many signatures Remember remembers that they were good, 32 bytes each: those of a block of 20 shards and 100 validators.
+const cacheSlots = 1 << 12
 
-// Remembered is a verifier with a memory of what it has found good: what a validator has signed comes by itself, then in a block, then in that block again. The place
+// CachedVerifier is a verifier with a memory of what it has found good: what a validator has signed comes by itself, then in a block, then in that block again. The place
 // of a signature is that of a hash of key, data and signature, and the last one is in it; what was not good is looked at again. Safe for concurrent use, if what it
 // asks is.
-type Remembered struct {
+type CachedVerifier struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	mu     sync.Mutex
-	places [][sha256.Size]byte
+	slots  [][sha256.Size]byte
 }
 
-// Remember returns one that asks verify.
-func Remember(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Remembered {
-	return &Remembered{verify: verify, places: make([][sha256.Size]byte, remembered)}
+// NewCachedVerifier returns one that asks verify.
+func NewCachedVerifier(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *CachedVerifier {
+	return &CachedVerifier{verify: verify, slots: make([][sha256.Size]byte, cacheSlots)}
 }
 
-// place is where a signature stands, and what stands there if it is good.
-func (r *Remembered) place(s primitives.Signature, data []byte, key primitives.PublicKey) (at *[sha256.Size]byte, sum [sha256.Size]byte) {
+// slot is where a signature stands, and what stands there if it is good.
+func (r *CachedVerifier) slot(s primitives.Signature, data []byte, key primitives.PublicKey) (at *[sha256.Size]byte, sum [sha256.Size]byte) {
 	var room [512]byte
 	b := binary.LittleEndian.AppendUint32(room[:0], uint32(len(s)))
 	b = binary.LittleEndian.AppendUint32(append(b, s...), uint32(len(key)))
 	sum = sha256.Sum256(append(append(b, key...), data...))
-	return &r.places[binary.LittleEndian.Uint32(sum[:])%remembered], sum
+	return &r.slots[binary.LittleEndian.Uint32(sum[:])%cacheSlots], sum
 }
 
 // Verify tells whether s is key's signature of data.
-func (r *Remembered) Verify(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
-	at, sum := r.place(s, data, key)
+func (r *CachedVerifier) Verify(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
+	at, sum := r.slot(s, data, key)
 	r.mu.Lock()
 	known := *at == sum
 	r.mu.Unlock()
@@ -52,9 +52,9 @@ func (r *Remembered) Verify(s primitives.Signature, data []byte, key primitives.
 	return good
 }
 
-// Signed notes a signature that was made here.
-func (r *Remembered) Signed(s primitives.Signature, data []byte, key primitives.PublicKey) {
-	at, sum := r.place(s, data, key)
+// Add notes a signature that was made here.
+func (r *CachedVerifier) Add(s primitives.Signature, data []byte, key primitives.PublicKey) {
+	at, sum := r.slot(s, data, key)
 	r.mu.Lock()
 	*at = sum
 	r.mu.Unlock()

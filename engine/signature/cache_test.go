@@ -12,7 +12,7 @@ import (
 // TestRemember: what was good is not looked at again, everything else is, and nothing is taken for something else.
 func TestRemember(t *testing.T) {
 	looks := 0
-	verify := Remember(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
+	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
 		looks++
 		return s.Verify(data, key)
 	}).Verify
@@ -48,10 +48,10 @@ func TestRemember(t *testing.T) {
 // TestSigned: what was signed here is not looked at, everything else is.
 func TestSigned(t *testing.T) {
 	looks := 0
-	r := Remember(func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return false })
+	r := NewCachedVerifier(func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return false })
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	sig := k.Sign([]byte("one"))
-	r.Signed(sig, []byte("one"), k.PublicKey())
+	r.Add(sig, []byte("one"), k.PublicKey())
 	if !r.Verify(sig, []byte("one"), k.PublicKey()) || looks > 0 {
 		t.Error("it is looked at")
 	}
@@ -68,14 +68,14 @@ func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKe
 
 // TestRememberCrowd: many goroutines, and more signatures than there are places.
 func TestRememberCrowd(t *testing.T) {
-	verify := Remember(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool {
+	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool {
 		return string(s) == "good"+string(data)
 	}).Verify
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
-			for i := range 3 * remembered {
-				data := []byte(fmt.Sprint(i % (remembered + g)))
+			for i := range 3 * cacheSlots {
+				data := []byte(fmt.Sprint(i % (cacheSlots + g)))
 				if !verify(primitives.Signature("good"+string(data)), data, "k") || verify(primitives.Signature("bad"+string(data)), data, "k") {
 					t.Error("wrong")
 					return
@@ -88,7 +88,7 @@ func TestRememberCrowd(t *testing.T) {
 
 // BenchmarkRemember is what a signature costs that was seen before.
 func BenchmarkRemember(b *testing.B) {
-	verify := Remember(primitives.NewVerifier(8).Verify).Verify
+	verify := NewCachedVerifier(primitives.NewVerifier(8).Verify).Verify
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	data := make([]byte, 120)
 	sig, public := k.Sign(data), k.PublicKey()

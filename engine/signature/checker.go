@@ -34,10 +34,10 @@ type Checker struct {
 	done    sync.WaitGroup
 	closing sync.Once
 
-	exempt     atomic.Pointer[exempt]          // nil: nobody is
-	excused    atomic.Pointer[primitives.Hash] // of Excuse
-	mu         sync.RWMutex
-	young, old map[primitives.Hash]primitives.Signature // by transaction hash, which does not cover the signature
+	allowed     atomic.Pointer[allowlist]       // nil: nobody is
+	allowedOnce atomic.Pointer[primitives.Hash] // of Excuse
+	mu          sync.RWMutex
+	young, old  map[primitives.Hash]primitives.Signature // by transaction hash, which does not cover the signature
 }
 
 type job struct {
@@ -215,6 +215,6 @@ func (c *Checker) put(j *job) bool {
 func (c *Checker) Child() *Checker {
 	k := &Checker{verify: c.verify, stop: make(chan struct{}), young: map[primitives.Hash]primitives.Signature{}}
 	k.Close()
-	k.exempt.Store(c.exempt.Load())
+	k.allowed.Store(c.allowed.Load())
 	return k
 }

@@ -119,7 +119,7 @@ func TestExemptionEnds(t *testing.T) {
 	good := signed(t, 1)[0]
 	tx := primitives.NewSignedTransaction(good.Transaction, primitives.ZeroED25519Signature)
 	for i, accounts := range [][]primitives.AccountID{nil, {"alice.near"}, {"bob.near"}, {"alice.near"}, nil} {
-		c.Exempt(accounts, false)
+		c.AllowUnsigned(accounts, false)
 		if got, want := c.CheckNew(tx), i == 1 || i == 3; got != want {
 			t.Errorf("step %d: %v, want %v", i, got, want)
 		}
@@ -140,11 +140,11 @@ func TestExcuse(t *testing.T) {
 	one := primitives.NewSignedTransaction(txs[0].Transaction, primitives.ZeroED25519Signature)
 	other := primitives.NewSignedTransaction(txs[1].Transaction, primitives.ZeroED25519Signature)
 	hash := one.Hash()
-	c.Excuse(&hash)
+	c.AllowOnce(&hash)
 	if !c.CheckNew(one) || c.CheckNew(other) || c.CheckNew(spoilt(txs[0])) {
 		t.Errorf("excused: %v, want true; another %v, another signature %v, want false", c.CheckNew(one), c.CheckNew(other), c.CheckNew(spoilt(txs[0])))
 	}
-	c.Excuse(nil)
+	c.AllowOnce(nil)
 	if c.CheckNew(one) || !c.Check(one) {
 		t.Errorf("afterwards at the door %v, want false; in a block %v, want true", c.CheckNew(one), c.Check(one))
 	}

@@ -291,7 +291,7 @@ func (f follower) Soon(hash primitives.Hash) {
 
 // upcoming gathers what an adopted block did, from memory alone; nil: not all of it is there.
 func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
-	x := b.Engine.Adopted(hash)
+	x := b.Engine.Imported(hash)
 	if x == nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // DumpTransaction says what a transaction touches, on a thread of the lane of simulations.
 func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view.Case, err error) {
 	err = b.aside(ctx, &r.Simulate, func(ask func() error) (err error) {
-		out, err = b.Engine.Touched(ctx, r.Hash, trace.Interruptible(b.VM, ask))
+		out, err = b.Engine.Prestate(ctx, r.Hash, trace.Interruptible(b.VM, ask))
 		return err
 	})
 	switch {
@@ -23,7 +23,7 @@ func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	case errors.Is(err, storage.ErrGone):
 		return nil, &view.SteerError{Reason: "the state before the transaction was collected"}
-	case errors.Is(err, engine.ErrTouched) && ctx.Err() == nil:
+	case errors.Is(err, engine.ErrPrestate) && ctx.Err() == nil:
 		return nil, &view.SteerError{Reason: err.Error()}
 	}
 	return out, err

@@ -48,7 +48,7 @@ func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *n
 			h.log.WithError(err).WithField("peer", feed).Warn(what)
 		},
 		Final:   func() primitives.Height { return h.Engine.TipFinal().Height },
-		Has:     func(hash primitives.Hash) bool { return h.Engine.Adopted(hash) != nil },
+		Has:     func(hash primitives.Hash) bool { return h.Engine.Imported(hash) != nil },
 		Moved:   func() <-chan struct{} { return h.Node.Moves() },
 		Admit:   h.admitTold,
 		Deliver: func(m messages.BlockReceived) { h.Node.Receive(m) },
@@ -63,7 +63,7 @@ func (h *Daemon) admitTold(b *primitives.Block) error {
 	switch {
 	case errors.Is(err, engine.ErrKnown), errors.Is(err, engine.ErrOld):
 		return blockfeed.ErrPassed
-	case err != nil && engine.VerdictOf(err) == engine.Bad:
+	case err != nil && engine.VerdictOf(err) == engine.VerdictInvalid:
 		return &blockdoc.MismatchError{Where: "block.header", Err: err}
 	case err == nil && a.Standing == blockpool.Stranger: // of an epoch that the blocks before will tell of
 		return blockfeed.ErrNotYet

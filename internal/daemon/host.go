@@ -101,8 +101,8 @@ type Daemon struct {
 	version    view.Version
 	began      time.Time
 	cpu        cpu
-	tracing    *otlp.Exporter        // nil: no transaction is traced
-	signed     *signature.Remembered // of validators' signatures
+	tracing    *otlp.Exporter            // nil: no transaction is traced
+	signed     *signature.CachedVerifier // of validators' signatures
 }
 
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
@@ -243,7 +243,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	*undo = append(*undo, h.vm.Close)
 	checker := signature.New()
 	h.checker = checker
-	h.signed = signature.Remember(primitives.NewVerifier(keysCached).Verify)
+	h.signed = signature.NewCachedVerifier(primitives.NewVerifier(keysCached).Verify)
 	*undo = append(*undo, checker.Close)
 	proofs, of := proofsOf(hm)
 	hold, err := holdings(hm, ports.network != nil)
@@ -251,8 +251,8 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		return err
 	}
 	if h.Engine, err = engine.Open(engine.Options{
-		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
-		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, PointEpochs: int(c.PointEpochs), Told: len(o.Follow) > 0,
+		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, ProofBytes: proofs, ProofsFor: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
+		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, SyncPointEpochs: int(c.PointEpochs), PartialBodies: len(o.Follow) > 0,
 		Warn: func(err error) { h.log.Warn(err) }, Now: peersClock(ports.network != nil),
 	}); err != nil {
 		return checkTracked(hm, err)

@@ -134,7 +134,7 @@ func (h *Daemon) togetherOptions() (*validator.Options, error) {
 		return nil, err
 	}
 	h.together, h.key = true, h.validatorKey
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Signed,
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Add,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
@@ -226,7 +226,7 @@ func (h *Daemon) recallPeers() (out []wire.PeerInfo) {
 }
 
 // endSandbox takes back what nobody else would go along with, when the first peer is there.
-func (h *Daemon) endSandbox() { h.checker.Exempt(nil, false) }
+func (h *Daemon) endSandbox() { h.checker.AllowUnsigned(nil, false) }
 
 // shared tells why this node's chain is not its own to change; empty: it is.
 func (h *Instance) shared() string {

@@ -238,7 +238,7 @@ func (r *replica) over(ctx context.Context, err error, tries *int) bool {
 			}
 			r.h.log.WithError(err).Error("no snapshot came; it is asked for again")
 		}
-	case errors.Is(err, jetstream.ErrChanged), errors.Is(err, storage.ErrDamaged), errors.Is(err, engine.ErrGiven):
+	case errors.Is(err, jetstream.ErrChanged), errors.Is(err, storage.ErrDamaged), errors.Is(err, engine.ErrExecutedBlock):
 		r.changed.Add(1)
 		if *tries++; *tries < changedTries {
 			log.Error("a record is not what was published; it is asked for again")

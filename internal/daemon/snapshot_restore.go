@@ -358,7 +358,7 @@ func joinSigned(data, dir, snapshot string) (from []string, err error) {
 			continue
 		}
 		from = append(from, place)
-		if all, err = consensus.JoinSignatures(all, row); err != nil {
+		if all, err = consensus.MergeSignatures(all, row); err != nil {
 			return nil, fmt.Errorf("%s.*: %w", filepath.Join(place, signedFile), err)
 		}
 	}

@@ -223,7 +223,7 @@ type arrivals struct {
 }
 
 // Begin opens the folder beside the node's.
-func (a *arrivals) Begin(b *engine.Beginning) (*engine.BootstrapSync, error) {
+func (a *arrivals) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for again := false; ; again = true {
@@ -240,7 +240,7 @@ func (a *arrivals) Begin(b *engine.Beginning) (*engine.BootstrapSync, error) {
 	}
 }
 
-func (a *arrivals) begin(b *engine.Beginning) (came *engine.BootstrapSync, err error) {
+func (a *arrivals) begin(b *engine.BootstrapInput) (came *engine.BootstrapSync, err error) {
 	a.end()
 	dir := comingDir(a.h.home)
 	if a.store, err = openComing(a.h.home, dir, a.h.log); err != nil {

@@ -80,7 +80,7 @@ func (h *Daemon) Stop(ctx context.Context) error {
 }
 
 func (h *Daemon) foldLast(ctx context.Context) error {
-	h.Engine.EndSnapshots()
+	h.Engine.EndRevertPoints()
 	return h.Engine.AdvanceFlatHeadWithin(ctx)
 }
 

@@ -47,8 +47,8 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	tx.BlockHash = head.Hash
 	unsigned := primitives.NewSignedTransaction(tx, primitives.ZeroED25519Signature)
 	out.Hash = unsigned.Hash()
-	s.checker.Excuse(&out.Hash)
-	defer s.checker.Excuse(nil)
+	s.checker.AllowOnce(&out.Hash)
+	defer s.checker.AllowOnce(nil)
 	if err := s.runReplay(ctx, unsigned); err != nil {
 		var invalid *primitives.InvalidTxError
 		if errors.As(err, &invalid) {

@@ -235,20 +235,20 @@ func TestJumpHeaders(t *testing.T) {
 	e := engineOf(t, x, disk)
 	wrong := *p
 	wrong.Epochs = wrong.Epochs[1:]
-	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.Bad {
+	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.VerdictInvalid {
 		t.Errorf("a wrong proof: %v", err)
 	}
 	wrong.Epochs = p.Epochs[:1] // neards send such in their chain's fourth epoch
-	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.Overtaken {
+	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.VerdictStale {
 		t.Errorf("a proof of one epoch: %v", err)
 	}
-	if n, err := e.AddHeaders(list[:3]); n != 0 || engine.VerdictOf(err) != engine.Waits {
+	if n, err := e.AddHeaders(list[:3]); n != 0 || engine.VerdictOf(err) != engine.VerdictWaiting {
 		t.Errorf("headers before the proof: %d taken, %v", n, err)
 	}
 	if err := e.JumpHeaders(p); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.JumpHeaders(p); engine.VerdictOf(err) != engine.Overtaken {
+	if err := e.JumpHeaders(p); engine.VerdictOf(err) != engine.VerdictStale {
 		t.Errorf("the same proof again: %v", err)
 	}
 	for len(list) > 0 {
@@ -260,7 +260,7 @@ func TestJumpHeaders(t *testing.T) {
 		bad := *list[n-1]
 		bad.NextEpochID[0]++
 		bad.Init()
-		if taken, err := e.AddHeaders(append(slices.Clone(list[:n-1]), &bad)); taken != n-1 || engine.VerdictOf(err) != engine.Bad {
+		if taken, err := e.AddHeaders(append(slices.Clone(list[:n-1]), &bad)); taken != n-1 || engine.VerdictOf(err) != engine.VerdictInvalid {
 			t.Fatalf("%d of %d headers were taken before a bad one: %v", taken, n, err)
 		}
 		if taken, err := e.AddHeaders(list[:n]); taken != 1 || err != nil {

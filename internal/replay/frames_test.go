@@ -240,7 +240,7 @@ func TestNeardsWitnesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer machine.Close()
-	e, err := engine.Open(engine.Options{Chain: c, Store: s, VM: machine, Par: par, Proofs: keptProofs})
+	e, err := engine.Open(engine.Options{Chain: c, Store: s, VM: machine, Par: par, ProofBytes: keptProofs})
 	if err != nil {
 		t.Fatal(err)
 	}

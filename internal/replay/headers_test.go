@@ -236,7 +236,7 @@ func TestHeaders(t *testing.T) {
 							return err
 						}
 					}
-					entry := r.e.Adopted(b.Hash())
+					entry := r.e.Imported(b.Hash())
 					if err := c.follow(r, entry); err != nil {
 						return err
 					}

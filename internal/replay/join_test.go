@@ -277,7 +277,7 @@ func (n *joiner) finish(r *runner) error {
 
 // behind feeds the node, and brings shards in.
 func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
-	at := r.e.Adopted(b.Hash())
+	at := r.e.Imported(b.Hash())
 	if n.e == nil {
 		n.hold(at.Layout.ShardIDs()[0])
 		if err := n.open(r); err != nil {
@@ -296,7 +296,7 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 		if _, err := r.e.Process(fork, its, false); err != nil {
 			return err
 		}
-		n.chunks[fork.Hash()], n.layouts[fork.Hash()] = its, r.e.Adopted(fork.Hash()).Layout
+		n.chunks[fork.Hash()], n.layouts[fork.Hash()] = its, r.e.Imported(fork.Hash()).Layout
 		if err := n.feed(r, fork, its); err != nil {
 			return err
 		}

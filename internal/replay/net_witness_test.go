@@ -23,7 +23,7 @@ type judged struct {
 // sent, from the blocks and the code alone, and accepts it. A changed bit is refused.
 func TestNetWitnesses(t *testing.T) {
 	n := readNetwork(t, netPath())
-	whole, stateless := n.open(t, engine.Options{Par: par, Proofs: keptProofs}), n.open(t, engine.Options{Tracks: none, Mains: -1})
+	whole, stateless := n.open(t, engine.Options{Par: par, ProofBytes: keptProofs}), n.open(t, engine.Options{Tracks: none, MainResults: -1})
 	var all []judged
 	implicit, contracts, asked, parts, endorsements, deploys := 0, 0, 0, 0, 0, 0
 	for _, b := range n.blocks {
@@ -71,7 +71,7 @@ func TestNetWitnesses(t *testing.T) {
 				t.Fatalf("%+v: neard's witness is refused: %v", key, err)
 			}
 			if err := stateless.CheckWitness(w, nil); len(code) > 0 && err != nil { // else its own receipts bring it
-				if !errors.Is(err, engine.ErrNoCode) || engine.VerdictOf(err) != engine.Waits {
+				if !errors.Is(err, engine.ErrNoCode) || engine.VerdictOf(err) != engine.VerdictWaiting {
 					t.Errorf("%+v: without its code: %v, want %v", key, err, engine.ErrNoCode)
 				}
 				asked++
@@ -292,7 +292,7 @@ func testBits(t *testing.T, e *engine.Engine, list []judged) {
 				t.Errorf("witness %d: bit %d of byte %d of %d changed, and it is accepted", i, bit%8, bit/8, len(raw))
 			case w.Header.PrevBlockHash != j.w.Header.PrevBlockHash && errors.Is(err, engine.ErrOrphan):
 				waiting++
-			case verdict != engine.Bad:
+			case verdict != engine.VerdictInvalid:
 				t.Errorf("witness %d: bit %d of byte %d of %d changed: verdict %d, %v", i, bit%8, bit/8, len(raw), verdict, err)
 			}
 		}

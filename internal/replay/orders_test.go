@@ -51,7 +51,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 		}
 	}
 	report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: func(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
-		note(r.e.Adopted(b.Hash()), chunks)
+		note(r.e.Imported(b.Hash()), chunks)
 		p.main[b.Hash()] = true
 		if b.Header.Height <= forked || random.IntN(3) > 0 {
 			return nil
@@ -61,7 +61,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 			at = b.Header.PrevHash
 		}
 		for range 1 + random.IntN(5) {
-			parent := r.e.Adopted(at)
+			parent := r.e.Imported(at)
 			height := max(parent.Height()+2, forked+1) + primitives.Height(random.IntN(2))
 			if height+20 > p.last {
 				break
@@ -73,7 +73,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 			if _, err := r.e.Process(fork, chunks, false); err != nil {
 				return fmt.Errorf("fork at %d: %w", height, err)
 			}
-			note(r.e.Adopted(fork.Hash()), chunks)
+			note(r.e.Imported(fork.Hash()), chunks)
 			at, forked = fork.Hash(), height
 		}
 		return nil

@@ -36,7 +36,7 @@ func (a *arrivals) behind(r *runner, b *primitives.Block, chunks []*primitives.C
 			return err
 		}
 	}
-	at := r.e.Adopted(b.Hash())
+	at := r.e.Imported(b.Hash())
 	if a.begun[b.Header.EpochID] {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (a *arrivals) behind(r *runner, b *primitives.Block, chunks []*primitives.C
 }
 
 func (a *arrivals) feed(r *runner, n *partial, b *primitives.Block) error {
-	whole := r.e.Adopted(b.Hash())
+	whole := r.e.Imported(b.Hash())
 	got, err := n.e.Process(b, a.chunks[b.Hash()], false)
 	if err != nil {
 		return fmt.Errorf("%s: block %d: %w", n.name, b.Header.Height, err)
@@ -71,7 +71,7 @@ func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 		}
 	}
 	last := slices.IndexFunc(a.blocks, func(b *primitives.Block) bool { return b.Hash() == point.Header().PrevHash })
-	start := &engine.Beginning{Blocks: a.blocks[:last+1], Next: a.chunks[point.Hash], Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+	start := &engine.BootstrapInput{Blocks: a.blocks[:last+1], Next: a.chunks[point.Hash], Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 	layout := point.Layout
 	oldest := point.Height()
 	for _, c := range a.blocks[last].Body.Chunks {

@@ -146,10 +146,10 @@ func (r *runner) open() (err error) {
 		return err
 	}
 	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks, Snapshots: r.o.snapshots,
-		Told:  r.told,
-		Mains: -1} // each witness is read
+		PartialBodies: r.told,
+		MainResults:   -1} // each witness is read
 	if r.o.Witnesses {
-		o.Proofs = keptProofs
+		o.ProofBytes = keptProofs
 	}
 	r.e, err = engine.Open(o)
 	return err

@@ -193,12 +193,12 @@ func (n *scheduled) start() error {
 		return err
 	}
 	n.schedule = engine.NewSchedule(n.e, n.wants, n)
-	n.schedule.Go, n.schedule.Patient = func(f func()) { f() }, true
+	n.schedule.Go, n.schedule.WaitRemovals = func(f func()) { f() }, true
 	return nil
 }
 
 func (n *scheduled) behind(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
-	at := r.e.Adopted(b.Hash())
+	at := r.e.Imported(b.Hash())
 	if n.e == nil {
 		n.r, n.held = r, at.Layout.ShardIDs()[:1]
 		if err := n.start(); err != nil {
@@ -274,7 +274,7 @@ func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 		return err
 	}
 	for _, id := range rec.Layout.ShardIDs() {
-		if slices.Contains(n.schedule.Coming(), id) { // what has come of it is on disk
+		if slices.Contains(n.schedule.CatchingUp(), id) { // what has come of it is on disk
 			continue
 		}
 		accounts, err := engine.Accounts(rec.Layout, id)

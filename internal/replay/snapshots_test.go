@@ -84,7 +84,7 @@ func (n *snapped) compare(x *snapshotParts) error {
 			if !slices.EqualFunc(got, want, bytes.Equal) {
 				return fmt.Errorf("snapshot at block %d, shard index %d: part %d of %d is another", x.height, s.index, k, len(s.parts))
 			}
-			if n.asked++; n.e.Adopted(s.at) == nil {
+			if n.asked++; n.e.Imported(s.at) == nil {
 				n.pinned++
 			}
 		}
@@ -161,7 +161,7 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 			return err
 		}
 	}
-	if err := n.note(r, r.e.Adopted(b.Hash())); err != nil {
+	if err := n.note(r, r.e.Imported(b.Hash())); err != nil {
 		return err
 	}
 	if _, err := n.e.Process(b, chunks, false); err != nil {

@@ -51,7 +51,7 @@ func TestStateSyncHeader(t *testing.T) {
 		if _, err := e.Process(b, n.bodies(b), false); err != nil {
 			t.Fatalf("block %d: %v", b.Header.Height, err)
 		}
-		point, err := e.SyncPoint(e.Adopted(b.Header.PrevHash))
+		point, err := e.SyncPoint(e.Imported(b.Header.PrevHash))
 		if b.Header.PrevHash == e.Genesis().Hash || err != nil || point == nil || point.Hash != b.Header.PrevHash || seen[b.Header.EpochID] {
 			continue
 		}

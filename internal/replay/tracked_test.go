@@ -63,7 +63,7 @@ func cutChunks(chunks []*primitives.Chunk, layout primitives.ShardLayout, track 
 
 // feed gives a block of the replay to the engine, which must come to the same in the shards that it holds, and nowhere else.
 func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
-	whole := r.e.Adopted(b.Hash())
+	whole := r.e.Imported(b.Hash())
 	some, proofs := cutChunks(chunks, whole.Layout, p.track)
 	p.fed += proofs
 	a, err := p.e.Process(b, some, false)

@@ -29,7 +29,7 @@ func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 			w.say(n.name, "signs with another key")
 			w.check.rekeyed++
 			n.key = key
-			n.step(n.life, consensus.Rekeyed{Key: key})
+			n.step(n.life, consensus.KeyChanged{Key: key})
 			return
 		}
 	}

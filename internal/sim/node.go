@@ -146,16 +146,16 @@ func (n *node) start() error {
 		return err
 	}
 	o := engine.Options{Chain: w.chain, Store: n.store, MaxHeightJump: 20 * w.s.Epoch, Verify: verify, VRF: verifyVRF, Signature: verifyTransaction,
-		Tracks: n.tracks, ProofsOf: n.account, Now: func() uint64 { return uint64(w.now) },
+		Tracks: n.tracks, ProofsFor: n.account, Now: func() uint64 { return uint64(w.now) },
 		Scheduled: n.changes(), Snapshots: w.s.Own}
 	if n.account != "" {
-		o.Proofs = 64 << 20
+		o.ProofBytes = 64 << 20
 	}
 	if w.s.Calls {
 		o.VM = still{}
 	}
 	if spoil := w.o.Bug.spoil; spoil != nil {
-		o.Spoil = func(in *apply.Input) { spoil(n, in) }
+		o.CorruptInput = func(in *apply.Input) { spoil(n, in) }
 	}
 	n.engine, err = engine.Open(o)
 	if err != nil {
@@ -182,7 +182,7 @@ func (n *node) start() error {
 	}
 	if n.changes() {
 		n.schedule = engine.NewSchedule(n.engine, n.engine.PlanOf(n.account), source{n})
-		n.schedule.Go, n.schedule.Patient = n.ask, true
+		n.schedule.Go, n.schedule.WaitRemovals = n.ask, true
 	}
 	n.gate.set(false, false)
 	w.say(n.name, "starts at %d, final %d, with shards %v", n.engine.Head().Height(), n.engine.Final().Height, n.held)
@@ -290,8 +290,8 @@ func (n *node) do(out consensus.Out) {
 		j.Run()
 		n.later(w.between(0, w.s.JobTime), consensus.Done{Job: j.ID})
 	}
-	if len(out.Adopted) > 0 {
-		for _, acc := range out.Adopted {
+	if len(out.Imported) > 0 {
+		for _, acc := range out.Imported {
 			w.check.adopted(n, acc)
 		}
 		w.after(n.diskTime(&n.busy), func() {
@@ -299,11 +299,11 @@ func (n *node) do(out consensus.Out) {
 				return
 			}
 			n.flush()
-			n.step(life, consensus.Written{})
+			n.step(life, consensus.Persisted{})
 			n.reshuffle(life)
 		})
 	}
-	for _, acc := range out.Stored {
+	for _, acc := range out.Persisted {
 		w.check.stored(n, acc)
 	}
 	send := func() {

@@ -44,7 +44,7 @@ func TestTold(t *testing.T) {
 		if last+3 > final {
 			continue
 		}
-		raw, err := all.engine.Tell(hash, signer)
+		raw, err := all.engine.AnswerTxStatus(hash, signer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestTold(t *testing.T) {
 			if n.engine.Holds(n.engine.Head().Layout.ShardOf(signer)) {
 				continue
 			}
-			if _, err := n.engine.Tell(hash, signer); !errors.Is(err, engine.ErrUntracked) {
+			if _, err := n.engine.AnswerTxStatus(hash, signer); !errors.Is(err, engine.ErrUntracked) {
 				t.Errorf("%s tells of a shard that it does not hold: %v", n.name, err)
 			}
 			judge := func(change func(*view.FinalOutcome)) (*view.FinalOutcome, error) {

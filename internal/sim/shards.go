@@ -81,7 +81,7 @@ func (n *node) reshuffle(life int) {
 		n.w.say(n.name, "holds shards %v, and not %v", now, n.held)
 		n.w.result.Moves++
 		n.held = now
-		n.step(life, consensus.Moved{})
+		n.step(life, consensus.ShardsChanged{})
 		return
 	}
 	n.step(life, consensus.Tick{})

@@ -73,7 +73,7 @@ func newPinned(t *testing.T, v *vm.VM, by string) *pinned {
 	case "stalled finality":
 		c.gap = 2
 	default:
-		s, err := c.Engine.Snapshot()
+		s, err := c.Engine.NewRevertPoint()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ var pastWork = []struct {
 		return err
 	}},
 	{"dump transaction", func(ctx context.Context, c *pinned, _ *vm.VM, tx *primitives.SignedTransaction) error {
-		x, err := c.Engine.Touched(ctx, tx.Hash(), nil)
+		x, err := c.Engine.Prestate(ctx, tx.Hash(), nil)
 		if err == nil && len(x.Records) < 3 {
 			err = fmt.Errorf("%d records", len(x.Records))
 		}

@@ -60,7 +60,7 @@ func TestGoBack(t *testing.T) {
 			var places []place
 			for next, back := 0, 0; next < len(made); {
 				if rng.IntN(6) == 0 {
-					s, err := c.Engine.Snapshot()
+					s, err := c.Engine.NewRevertPoint()
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -102,7 +102,7 @@ func TestGoBack(t *testing.T) {
 					}
 					places = nil
 				case rng.IntN(10) == 0 && len(places) > 0:
-					c.Engine.EndSnapshot(places[0].s)
+					c.Engine.EndRevertPoint(places[0].s)
 				}
 			}
 		})

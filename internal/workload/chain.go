@@ -86,7 +86,7 @@ func (c *Chain) open() (err error) {
 		return err
 	}
 	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM,
-		StateBytes: c.o.StateBytes, Tries: c.o.Tries, WarmBlocks: c.o.WarmBlocks})
+		StateBytes: c.o.StateBytes, Tries: c.o.Tries, ResidentBlocks: c.o.WarmBlocks})
 	if err != nil {
 		_ = c.Store.Close() // the first error is the one to be told
 	}

@@ -237,7 +237,7 @@ func TestGivenRefuses(t *testing.T) {
 					if err == nil {
 						t.Fatalf("%s of shard %d in block %v changed and nobody noticed", name, b.Shards[i].ID, x.Ref)
 					}
-					if !errors.Is(err, engine.ErrGiven) && engine.VerdictOf(err) != engine.Bad {
+					if !errors.Is(err, engine.ErrExecutedBlock) && engine.VerdictOf(err) != engine.VerdictInvalid {
 						t.Fatalf("%s: %v", name, err)
 					}
 					refused[name]++
