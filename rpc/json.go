@@ -145,7 +145,11 @@ func (v val) distinct() int {
 
 // onlyKey returns the only key of an object, and its value.
 func (v val) onlyKey() (key []byte, value val) {
-	key = val{v.doc, v.node().child}.str()
+	at := v.node().child
+	key = val{v.doc, at}.str()
+	if v.len() == 1 && !v.doc.asks {
+		return key, val{v.doc, v.doc.nodes[at].child}
+	}
 	value, _ = v.get(string(key))
 	return key, value
 }

@@ -231,36 +231,40 @@ func (s *scanner) number() *syntaxError {
 
 // string parses what follows an opening quote and returns its node.
 func (s *scanner) string() (uint32, *syntaxError) {
-	start, escaped, ascii := s.pos, false, true
+	start, escaped, high := s.pos, false, byte(0)
 	text := s.text[:min(len(s.text), start+yieldBytes)]
 	for {
-		if s.pos >= len(text) {
-			if s.pos >= len(s.text) {
+		i := s.pos
+		for i < len(text) { // the hot loop: most bytes stand for themselves
+			c := text[i]
+			if c < 0x20 || c == '"' || c == '\\' {
+				break
+			}
+			high |= c
+			i++
+		}
+		if s.pos = i; i >= len(text) {
+			if i >= len(s.text) {
 				return 0, s.fail("EOF while parsing a string")
 			}
 			runtime.Gosched()
-			text = s.text[:min(len(s.text), s.pos+yieldBytes)]
+			text = s.text[:min(len(s.text), i+yieldBytes)]
+			continue
 		}
-		switch c := text[s.pos]; {
-		case c == '"':
-			end := s.pos
-			s.pos++
-			if !ascii && !validUTF8(s.text[start:end]) {
+		s.pos++
+		switch text[i] {
+		case '"':
+			if high >= 0x80 && !validUTF8(s.text[start:i]) {
 				return 0, s.fail("invalid unicode code point")
 			}
-			return s.add(node{kind: kString, start: uint32(start), end: uint32(end), escaped: escaped}), nil
-		case c == '\\':
+			return s.add(node{kind: kString, start: uint32(start), end: uint32(i), escaped: escaped}), nil
+		case '\\':
 			escaped = true
-			s.pos++
 			if err := s.escape(); err != nil {
 				return 0, err
 			}
-		case c < 0x20:
-			s.pos++
-			return 0, s.fail(`control character (\u0000-\u001F) found while parsing a string`)
 		default:
-			ascii = ascii && c < 0x80
-			s.pos++
+			return 0, s.fail(`control character (\u0000-\u001F) found while parsing a string`)
 		}
 	}
 }

@@ -321,9 +321,9 @@ const writeChunk = 256 << 10
 // Read counts the connections that end as nothing came for too long. A client that sends without waiting for replies is read at
 // the pace of the pacer.
 func (c *conn) Read(b []byte) (int, error) {
-	start := c.pace.before(c)
+	start := c.pace.before()
 	n, err := c.Conn.Read(b)
-	c.pace.after(start, n)
+	c.pace.after(c, start, n)
 	if n > 0 {
 		c.heard = true
 	} else if c.again && !c.heard && timedOut(err) && !c.door.stopping.Load() {

@@ -15,9 +15,11 @@ import (
 // Problem: a goroutine whose reads never block runs until the scheduler preempts it, 10 ms later, and while any goroutine can run
 // the scheduler hardly polls the network. With 64 such connections a request on another one waits for hundreds of milliseconds.
 //
-// Invariant: such connections get at most half of the cores. A connection that has worked for paceQuantum without having waited for
-// its client pays that time before it reads on; if more has been paid lately than half of the cores can do, it waits, and clients
-// take turns (fair.Queue). It keeps nothing while it works, so no client can hold up others by not reading its replies.
+// Invariant: such connections get at most half of the cores. A connection that has worked for
+// paceQuantum without having waited for its client pays that time when its next read does not wait
+// either. If more has been paid lately than half of the cores can do, it waits, and clients take turns
+// (fair.Queue). It keeps nothing while it works, so no client can delay another one by not reading its
+// replies.
 //
 // A connection whose client waits for each reply is never delayed: its reads block.
 type pacer struct {
@@ -115,38 +117,40 @@ func (p *pacer) waiting() int {
 }
 
 // pace is what a connection's work has come to. It belongs to the goroutine that reads.
+//
+// Work is paid after a read that did not wait, never before a read. Only then it is known that the
+// client does not wait for replies: its first request is there when the connection is accepted, and
+// the reply may take long, because a contract is compiled for it.
 type pace struct {
-	from  int64 // by clock: when the last read returned
+	from  int64 // by clock: when the last read returned, or had paid
 	flows bool  // the last read did not wait
 	work  int64 // that is not paid, ns
 	bytes int64 // that came with it
 }
 
-// before is called when a connection is about to read, and pays.
-func (p *pace) before(c *conn) (now int64) {
+// before is called when a connection is about to read.
+func (p *pace) before() (now int64) {
 	now = clock()
-	if !p.flows {
-		return now
+	if p.flows {
+		p.work += min(now-p.from, int64(paceMost)+p.bytes*int64(pacePerByte))
+		p.bytes = 0
 	}
-	p.work += min(now-p.from, int64(paceMost)+p.bytes*int64(pacePerByte))
-	p.bytes = 0
-	if p.work < int64(paceQuantum) {
-		return now
-	}
-	c.door.pacer.pass(c.who(c.client), p.work)
-	p.work = 0
-	return clock()
+	return now
 }
 
-// after is called when n bytes have been read, since start.
-func (p *pace) after(start int64, n int) {
+// after is called when n bytes have been read, since start, and pays.
+func (p *pace) after(c *conn, start int64, n int) {
 	p.from = clock()
 	took := p.from - start
-	if p.flows = took <= int64(paceRead)+int64(n); p.flows {
-		p.work += took
-		p.bytes += int64(n)
-	} else {
+	if p.flows = took <= int64(paceRead)+int64(n); !p.flows {
 		p.work = max(0, p.work-took)
 		p.bytes = int64(n)
+		return
+	}
+	p.work += took
+	p.bytes += int64(n)
+	if p.work >= int64(paceQuantum) {
+		c.door.pacer.pass(c.who(c.client), p.work)
+		p.work, p.from = 0, clock()
 	}
 }

@@ -107,14 +107,32 @@ func TestPaceOfAConnection(t *testing.T) {
 		now := clock()
 		for range 10 {
 			c.pace.from = now - int64(paceQuantum) // it has worked for so long
-			start := c.pace.before(c)
+			start := c.pace.before()
 			if now = clock(); waits {
 				start -= int64(time.Second)
 			}
-			c.pace.after(start, 100)
+			c.pace.after(c, start, 100)
 		}
 		if paid := s.door.pacer.due != -1; paid == waits {
 			t.Errorf("reads wait: %v; it pays: %v", waits, paid)
+		}
+	}
+}
+
+// TestPaceDelaysNoClientThatWaits: many clients whose requests are answered late at the same time are
+// not delayed further, because each waits for its replies.
+func TestPaceDelaysNoClientThatWaits(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{})
+	for i := range 64 {
+		c := &conn{door: s.door, client: nobody}
+		c.pace.after(c, clock(), 100) // its first request came with the connection
+		for range 3 {
+			c.pace.from -= int64(time.Second) // the reply took that long
+			start := c.pace.before()
+			c.pace.after(c, start-int64(2*paceMost), 100)
+		}
+		if n := s.door.pacer.delays.Load(); n != 0 {
+			t.Fatalf("connection %d waited", i)
 		}
 	}
 }
