@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The traps are those of the vectors' section 12; docs/dev/vectors.md lists where each is tested.
+// docs/dev/vectors.md lists the traps, and where each is tested.
 
 // TestTrap2: an account of version 1 has no tag, one of version 2 begins with 16 bytes of FF and
 // tag 0.

@@ -15,7 +15,7 @@ const (
 // inertFlags are the flags of neard that are taken and have no effect here, and why.
 var inertFlags = map[string]string{
 	"min-peers": ownWay, "connect-to-reliable-peers-on-startup": ownWay,
-	"telemetry-url": "this node reports to nobody", "opentelemetry": noSpans, "log-span-events": noSpans,
+	"telemetry-url": "the node sends no telemetry", "opentelemetry": noSpans, "log-span-events": noSpans,
 	"record-io-trace": "the store is not neard's",
 }
 

@@ -44,8 +44,8 @@ func TestReadmeCommands(t *testing.T) {
 }
 
 // TestRecipes types the commands of README.md and of each guide, each page on fresh homes. What
-// needs a network or programs beside curl and make is for internal/e2e. testdata/notrun.txt lists
-// what no test runs, with the reason that the page gives.
+// needs a network or programs beside curl and make is for internal/e2e. notrun.txt of
+// internal/recipes lists what no test runs, with the reason that the page gives.
 func TestRecipes(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -78,8 +78,8 @@ func TestRecipes(t *testing.T) {
 		})
 	}
 	slices.Sort(skipped)
-	if want := strings.Split(strings.TrimSpace(mustRead(t, "testdata/notrun.txt")), "\n"); !slices.Equal(skipped, want) {
-		t.Errorf("commands that are not run:\n%s\nwant what testdata/notrun.txt has:\n%s", strings.Join(skipped, "\n"), strings.Join(want, "\n"))
+	if want := strings.Split(strings.TrimSpace(mustRead(t, repository+"/internal/recipes/testdata/notrun.txt")), "\n"); !slices.Equal(skipped, want) {
+		t.Errorf("commands that are not run:\n%s\nwant what internal/recipes/testdata/notrun.txt has:\n%s", strings.Join(skipped, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -115,7 +115,7 @@ func TestRunSays(t *testing.T) {
 	}{
 		{"nothing special", "", "", []string{"--rpc-addr", local}, []string{"chain test, JSON-RPC on http://127.0.0.1:"}, []string{"no effect", "no blocks", "warning", "debug"}},
 		{"flags without effect", "", "", []string{"--rpc-addr", local, "--network-addr", local, "--min-peers", "3", "--telemetry-url", "http://x"},
-			[]string{"--min-peers: no effect, peers are dialled until there are enough, and nobody waits for them", "--telemetry-url: no effect, this node reports to nobody", "other nodes may connect to ed25519:"}, nil},
+			[]string{"--min-peers: no effect, peers are dialled until there are enough, and nobody waits for them", "--telemetry-url: no effect, the node sends no telemetry", "other nodes may connect to ed25519:"}, nil},
 		{"keys without effect", `{"tracked_shards_config":"NoShards","store":{"max_open_files":3000},"rpc":{"experimental_debug_pages_src_path":"x"}}`, "", []string{"--rpc-addr", local},
 			[]string{"every shard is held: test.near of validator_key.json makes chunks of them", "store.max_open_files: no effect", "rpc.experimental_debug_pages_src_path: no effect"}, nil},
 		{"no key", "", "validator_key.json", []string{"--rpc-addr", local}, []string{"this node makes no blocks: there is no "}, nil},

@@ -79,10 +79,10 @@ func TestInertGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"network.ban_window: no effect, it is as neard has it by default",
+		"network.ban_window: no effect, neard's default applies",
 		"store.max_open_files: no effect, the store is not neard's; troupe.storage has its settings",
-		"save_untracked_partial_chunks_parts: no effect, of shards that are not followed nothing is kept but the receipts that they send to others",
-		"telemetry.endpoints: no effect, this node reports to nobody",
+		"save_untracked_partial_chunks_parts: no effect, of untracked shards only the receipts to tracked ones are kept",
+		"telemetry.endpoints: no effect, the node sends no telemetry",
 		"rpc.experimental_debug_pages_src_path: no effect, there are no debug pages",
 	}
 	if got := c.Inert(); !reflect.DeepEqual(got, want) {

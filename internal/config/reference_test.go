@@ -35,11 +35,11 @@ applies.
   name of the key. ` + "`/metrics`" + ` has each limit, how much of it is used and how often it refused:
   ` + "`troupe_rpc_limit`, `troupe_rpc_limit_fill`, `troupe_rpc_limit_refusals_total`" + `.
 - ` + "`\"archive\": true`" + ` keeps all blocks and states.
-- ` + "`tracked_shards_config`" + `, or the older keys that it replaces, says which shards a node holds. Without any of them it
-  holds all. A validator among others also holds the shards it makes chunks of, and a shadow validator those of the other
-  account: their states are fetched before the epoch begins and dropped afterwards. For a shard that is not held the RPC
-  answers UNAVAILABLE_SHARD or DOES_NOT_TRACK_SHARD, and forwards transactions to its chunk producers (REQUEST_ROUTED).
-  A schedule that changes, and a folder that lacks a shard, are refused at the start.
+- ` + "`tracked_shards_config`" + `, or the older keys that it replaces, says which shards a node holds. Without any of them
+  it holds all. A validator among others also holds the shards it makes chunks of, and a shadow validator those of the
+  other account: their states are fetched before the epoch begins and dropped afterwards. For a shard that is not held
+  the RPC answers UNAVAILABLE_SHARD or DOES_NOT_TRACK_SHARD, and forwards transactions to its chunk producers
+  (REQUEST_ROUTED). A schedule that changes, and a folder that lacks a shard, are refused at the start.
 
 | key | may be | default | |
 |---|---|---|---|

@@ -28,7 +28,7 @@ func neardProgram(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("TROUPE_NEARD")
 	if path == "" || path == "none" {
-		t.Skip("skipped: TROUPE_NEARD is not set to a neard; docs/interop.md says how one is built")
+		t.Skip("skipped: TROUPE_NEARD does not name a neard (docs/interop.md)")
 	}
 	return path
 }

@@ -6,28 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var mdLink = regexp.MustCompile(`\]\(([^)\s#:]+)(#[^)]*)?\)`)
 
 // TestLinks: a link from one page to a file of the repository leads to one.
 func TestLinks(t *testing.T) {
-	root := filepath.Join("..", "..")
-	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".md") {
-			pages = append(pages, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	links := 0
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -42,4 +29,52 @@ func TestLinks(t *testing.T) {
 	if links < 50 {
 		t.Errorf("%d links only", links)
 	}
+}
+
+// TestProse: lines of prose have at most 120 columns, and what is written by hand stays a size that a reader can know.
+func TestProse(t *testing.T) {
+	const widest, most = 120, 300 << 10
+	bytes := 0
+	for _, page := range pages(t) {
+		if strings.Contains(page, filepath.Join("docs", "rpc")) || strings.HasSuffix(page, filepath.Join("operate", "config.md")) {
+			continue // generated
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(page, "docs") {
+			bytes += len(text)
+		}
+		fence := false
+		for i, line := range strings.Split(string(text), "\n") {
+			fence = fence != strings.HasPrefix(line, "```")
+			if n := utf8.RuneCountInString(line); n > widest && !fence && !strings.HasPrefix(line, "|") {
+				t.Errorf("%s:%d has %d columns, at most %d", page, i+1, n, widest)
+			}
+		}
+	}
+	if bytes > most {
+		t.Errorf("docs has %d bytes without generated pages, at most %d", bytes, most)
+	}
+}
+
+// pages are the Markdown files of the root and of docs.
+func pages(t *testing.T) []string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
 }
