@@ -84,7 +84,8 @@ func reference(t *testing.T) string {
 	return b.String()
 }
 
-// TestReference: docs/operate/config.md is what the schema says, and each key of Troupe's own has a description.
+// TestReference: docs/operate/config.md is what the schema says, and each key of Troupe's own has a
+// description.
 func TestReference(t *testing.T) {
 	want := reference(t)
 	if *writeReference {
@@ -110,7 +111,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestDefaultsHaveRules: each key of the defaults that Parse adds has a rule, so that no key of Troupe's own lacks a row.
+// TestDefaultsHaveRules: each key of the defaults that Parse adds has a rule, so that no key of
+// Troupe's own lacks a row.
 func TestDefaultsHaveRules(t *testing.T) {
 	whole, _, err := Parse("config.json", []byte("{}"))
 	if err != nil {

@@ -36,7 +36,8 @@ func resident(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// TestFigures measures, and fails only far beyond what docs/performance.md says: other machines are slower, and busy.
+// TestFigures measures, and fails only far beyond what docs/performance.md says: other machines
+// are slower, and busy.
 func TestFigures(t *testing.T) {
 	var starts []time.Duration
 	for range 7 {
@@ -83,8 +84,8 @@ func TestFigures(t *testing.T) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// TestCleanClone does what the README begins with, on a clone of what is committed: `make run` says what to try, and what it
-// says works.
+// TestCleanClone does what the README begins with, on a clone of what is committed: `make run`
+// says what to try, and what it says works.
 func TestCleanClone(t *testing.T) {
 	need(t, "git", "make", "curl")
 	clone := cloned(t)
@@ -144,7 +145,8 @@ func TestCleanClone(t *testing.T) {
 	}
 }
 
-// TestRecipes types README.md in a clone of what is committed, and the guides in a folder like it, with every program that is there.
+// TestRecipes types README.md and the guides in a clone of what is committed, with every program
+// that is installed.
 func TestRecipes(t *testing.T) {
 	need(t, "git", "make", "curl", "bash")
 	pages, err := filepath.Glob("../../docs/guide/*.md")

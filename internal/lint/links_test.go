@@ -31,7 +31,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestProse: lines of prose have at most 120 columns, and what is written by hand stays a size that a reader can know.
+// TestProse: lines of prose have at most 120 columns, and what is written by hand stays a size that
+// a reader can know.
 func TestProse(t *testing.T) {
 	const widest, most = 120, 300 << 10
 	bytes := 0

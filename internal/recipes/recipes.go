@@ -1,6 +1,7 @@
 // Package recipes runs the commands of README.md and of docs/guide as a reader types them.
 //
-// A comment line directly above a fenced block says how the block is run. Its parts are separated by "; ":
+// A comment line directly above a fenced block says how the block is run. Its parts are separated
+// by "; ":
 //
 //	<!-- terminal 1 -->                     type the block in terminal 1; every command must succeed
 //	<!-- terminal 1; until "listens" -->    the last command keeps running; go on when it prints this
@@ -10,8 +11,8 @@
 //	<!-- file transfer.mjs -->              write the block to this file
 //	<!-- not run: reason -->                a command that no test can run
 //
-// A page begins with empty folders and no process. All its terminals begin in a folder that looks like a clone of the
-// repository after `make build`.
+// A page begins with empty folders and no process. All its terminals begin in a folder that looks
+// like a clone of the repository after `make build`.
 //
 //	in      pages of Markdown, a folder with a troupe program
 //	out     Blocks, Run
@@ -48,7 +49,8 @@ var (
 	quoted    = regexp.MustCompile(`^(until|prints) "(.+)"$`)
 )
 
-// Blocks returns the fenced blocks of a page. A shell block (language sh) needs a directive, and so does nothing else.
+// Blocks returns the fenced blocks of a page. A shell block (language sh) needs a directive, and so
+// does nothing else.
 func Blocks(page, markdown string) (blocks []Block, err error) {
 	var errs []error
 	lines := strings.Split(markdown, "\n")

@@ -26,8 +26,9 @@ type Options struct {
 	Wait   time.Duration          // how long a block may take; 0: a minute
 }
 
-// Run types all blocks of a page, in order. /tmp/ in them is a folder of the test, and ports are free ones: nodes and
-// tests beside this one are not disturbed. It ends every process that it started.
+// Run types all blocks of a page, in order. /tmp/ in them is a folder of the test, and ports are
+// free ones: nodes and tests beside this one are not disturbed. It ends every process that it
+// started.
 func Run(t *testing.T, blocks []Block, o Options) {
 	t.Helper()
 	if o.Has == nil {
