@@ -8,13 +8,15 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 HOME_DIR ?= $(CURDIR)/bin/sandbox
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.6.1
 SUMTYPE := github.com/alecthomas/go-check-sumtype/cmd/go-check-sumtype@v0.3.1
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 30s
 # of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
 TIMEOUT ?= 25m
 # begun first: packages run beside each other, and one long one at the end has the machine to itself
 LONG := ./internal/workload ./internal/replay ./storage
 
-.PHONY: help build run test check platforms replay race fuzz bench vectors contracts e2e lint release clean
+.PHONY: help build run short test check vuln platforms replay race fuzz bench bench-compare golden contracts e2e lint release clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,6 +31,9 @@ run: build ## a sandbox chain in bin/sandbox, JSON-RPC on 127.0.0.1:3030
 test: ## all tests, with the short replays
 	$(GO) test -timeout $(TIMEOUT) $(LONG) ./...
 
+short: ## the tests of every package but the slow ones: 2 minutes
+	$(GO) test -short -timeout $(TIMEOUT) ./...
+
 lint: ## formatting, vet, staticcheck, house rules
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "gofmt -w these:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
@@ -40,7 +45,16 @@ check: lint ## lint, tests, every recorded chain, a tidy go.mod
 	$(GO) mod tidy -diff
 	TROUPE_REPLAY=all TROUPE_WORKLOADS=all $(GO) test -timeout $(TIMEOUT) $(LONG) ./...
 	$(GO) test -tags noshim ./runtime/vm/...
-	$(MAKE) platforms
+	$(MAKE) platforms vuln
+
+vuln: ## known vulnerabilities in what the code calls (govulncheck; needs vuln.go.dev)
+	@out="$$($(GO) run $(GOVULNCHECK) ./... 2>&1)"; code=$$?; echo "$$out"; \
+	case "$$out" in *"fetching vulnerabilities"*) echo "vuln: the vulnerability database cannot be reached: nothing was checked";; *) exit $$code;; esac
+
+golden: ## write all golden files again; read the diff before you commit it
+	$(GO) test ./internal/config ./internal/conformance -run 'Reference|Pages' -update
+	$(GO) test ./storage ./internal/capture -run 'Column|Words' -update
+	$(GO) test $$(git grep -l 'cockroachdb/datadriven' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,') -rewrite
 
 # The compiler for arm64 is Debian's gcc-aarch64-linux-gnu.
 platforms: ## type-check for linux and macOS on amd64 and arm64; compile for linux/arm64 where there is a compiler for it
@@ -66,6 +80,21 @@ bench: build ## the shard executor, with the machine's limits from the same run;
 	$(BIN) bench shard
 	$(GO) test -run '^$$' -bench 'GasTime|Plain' -benchtime 1x ./runtime/vm
 	$(GO) run ./internal/bombs -search 40 -top 30
+
+BASE ?= HEAD~1
+PKGS ?= ./rpc ./storage ./chain/partialwitness
+BENCH ?= .
+ROUNDS ?= 5
+bench-compare: ## go test -bench=$(BENCH) of PKGS at BASE and here, in turns, compared by benchstat
+	@rm -rf bin/compare && mkdir -p bin/compare && git worktree add -q --detach bin/compare/base $(BASE)
+	@trap 'git worktree remove --force bin/compare/base' EXIT; set -e; \
+	for i in $$(seq $(ROUNDS)); do \
+	  for side in base head; do \
+	    dir=.; test $$side = head || dir=bin/compare/base; \
+	    for p in $(PKGS); do (cd $$dir && test -d $$p && $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200ms $$p || true) >> bin/compare/$$side.txt; done; \
+	  done; \
+	done; \
+	$(GO) run $(BENCHSTAT) bin/compare/base.txt bin/compare/head.txt
 
 e2e: build ## real clients against a sandbox (those whose Node.js, Python or cargo is there)
 	$(GO) test -count=1 -timeout 60m -tags e2e ./internal/e2e/...

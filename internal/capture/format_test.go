@@ -59,7 +59,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-var rewrite = flag.Bool("words", false, "write testdata/words.txt again")
+var rewrite = flag.Bool("update", false, "write testdata/words.txt again")
 
 // TestWords holds the words of the first message of each kind that neards exchanged, and of those that they did not.
 func TestWords(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	if want := string(testutil.Read(t, "testdata/words.txt")); out.String() != want {
-		t.Errorf("words differ from testdata/words.txt (-words writes it again):\n%s", out.String())
+		t.Errorf("words differ from testdata/words.txt (-update writes it again):\n%s", out.String())
 	}
 	// Every kind of message and of body has words.
 	for k := wire.Kind(0); k < 50; k++ {

@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-var writeReference = flag.Bool("pages", false, "write docs/operate/config.md again")
+var writeReference = flag.Bool("update", false, "write docs/operate/config.md again")
 
 const referenceFile = "../../docs/operate/config.md"
 
 const referenceHead = `# config.json
 
 This page lists every key that the node reads, or checks and keeps. It is generated from the schema that checks the file
-(` + "`go test ./internal/config -run TestReference -pages`" + `).
+(` + "`go test ./internal/config -run TestReference -update`" + `).
 
 The file is neard's. Keys of neard work here as in neard unless the table says "no effect". Keys below ` + "`troupe`" + `
 are Troupe's own and optional. Unknown keys are kept and named in the log. ` + "`//`" + ` comments are allowed.
@@ -95,7 +95,7 @@ func TestReference(t *testing.T) {
 	}
 	got, err := os.ReadFile(referenceFile)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not current, -pages writes it again: %v", referenceFile, err)
+		t.Errorf("%s is not current, -update writes it again: %v", referenceFile, err)
 	}
 	if n := strings.Count(want, "\n| `"); n < 150 {
 		t.Errorf("%d keys", n)

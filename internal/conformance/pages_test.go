@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/rpc/openapi"
 )
 
-var writePages = flag.Bool("pages", false, "write docs/rpc again")
+var writePages = flag.Bool("update", false, "write docs/rpc again")
 
 const pagesFolder = "../../docs/rpc"
 
@@ -211,7 +211,7 @@ func normalPage(text string) string {
 	return strings.Join(parts, "```json\n")
 }
 
-// TestPages: docs/rpc has a page for each method, with a request and its reply as they are today. -pages writes them.
+// TestPages: docs/rpc has a page for each method, with a request and its reply as they are today. -update writes them.
 func TestPages(t *testing.T) {
 	w, tx := pagesWorld(t)
 	d := newChecker(t, w.client)
@@ -293,7 +293,7 @@ func boolInt(b bool) int {
 }
 
 const pagesHead = `Each method has a page with a request, its reply, its errors and its shapes. The pages are generated from the method table
-and from the answers of a node (go test ./internal/conformance -run TestPages -pages). GET /openapi.json describes the same.
+and from the answers of a node (go test ./internal/conformance -run TestPages -update). GET /openapi.json describes the same.
 
 Call a method by POST / with a JSON-RPC 2.0 envelope, or by POST /METHOD with an envelope or the bare parameters. An array
 of envelopes is a batch. [Subscriptions](../guide/subscriptions.md) come by WebSocket, where every method works too.
