@@ -11,22 +11,25 @@ import (
 	"github.com/troupe-chain/troupe/runtime/congestion"
 )
 
-// ErrChunk says that a chunk of a block cannot be applied, whoever tries: no node can accept the block.
+// ErrChunk reports that a chunk of a block cannot be applied by any node, so no node can accept the
+// block.
 var ErrChunk = errors.New("engine: chunk cannot be applied")
 
-// ApplyFailure is a chunk that could not be applied. Unless it is an ErrChunk the block may be right: the code panicked, the state
-// contradicts itself, a contract could not be compiled. Then it is neither adopted nor refused, and the node cannot go beyond it.
+// ApplyFailure is a chunk that this node could not apply. If it wraps ErrChunk, the block is
+// invalid. Otherwise the block may be valid: the code panicked, the state contradicts itself, or a
+// contract could not be compiled. Such a block is neither imported nor refused, and the node cannot
+// go past it.
 type ApplyFailure struct {
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
-	Err    error // *Panic, if the code panicked
-	bad    bool  // it is an ErrChunk
+	Err    error // *Panic if the code panicked
+	bad    bool  // wraps ErrChunk
 	job    *Job
-	held   *BlockNode // whose state is in the input, if nobody else holds it
+	held   *BlockNode // the block with the input's state; nil if the failed import holds it
 }
 
-// Error says which chunk it is, and why.
+// Error names the chunk and the reason.
 func (f *ApplyFailure) Error() string {
 	text := "engine: apply"
 	if f.bad {
@@ -35,7 +38,7 @@ func (f *ApplyFailure) Error() string {
 	return fmt.Sprintf("%s shard %d of block %d: %v", text, f.Shard, f.Height, f.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns the reason, and ErrChunk if the chunk is invalid.
 func (f *ApplyFailure) Unwrap() []error {
 	if f.bad {
 		return []error{ErrChunk, f.Err}
@@ -43,10 +46,11 @@ func (f *ApplyFailure) Unwrap() []error {
 	return []error{f.Err}
 }
 
-// HasInput tells whether there is an Input.
+// HasInput reports whether Input may be called.
 func (f *ApplyFailure) HasInput() bool { return f.job != nil }
 
-// Release gives back what a Fault of Begin holds for its input; of Adopt's it is the block that does.
+// Release releases the state that a failure of BeginImport holds for its input. The state of a
+// failure of FinishImport belongs to its BlockImport instead. Release may be called more than once.
 func (f *ApplyFailure) Release() {
 	if f.held != nil {
 		f.held.Release()
@@ -54,14 +58,16 @@ func (f *ApplyFailure) Release() {
 	}
 }
 
-// Input is what was to be applied. The state in it lasts until the block is dropped (Pending.Drop), or the Fault is released.
+// Input returns the input of the failed application. Its state stays valid until BlockImport.Drop
+// or Release.
 func (f *ApplyFailure) Input() apply.Input {
 	in := f.job.input
 	in.Recording, in.Par = nil, nil
 	return in
 }
 
-// Stakes are the validators of the block's epoch, which the input only answers questions about.
+// Stakes returns the validators of the block's epoch. The input itself only answers single
+// questions about them.
 func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	s, ok := f.job.input.Block.Stakes.(stakes)
 	if !ok {
@@ -74,21 +80,21 @@ func (f *ApplyFailure) Stakes() []apply.AccountAmount {
 	return out
 }
 
-// Panic is the panic of a job.
+// Panic is a panic recovered by Catch.
 type Panic struct {
 	Reason any
 	Stack  []byte
 }
 
-// Error returns the reason alone.
+// Error returns the reason without the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Reason) }
 
-// Catch runs f and turns a panic into a *Panic.
+// Catch runs f and returns a panic of f as a *Panic.
 func Catch(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *Panic: // of another goroutine, whose stack is the one that tells
+		case *Panic: // of another goroutine: keep its stack
 			err = r
 		default:
 			err = &Panic{r, debug.Stack()}
@@ -97,7 +103,8 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// propagatePanics is par with the first panic of its goroutines carried over to the caller's, where it can be caught.
+// propagatePanics wraps par so that the first panic of its goroutines is raised again on the
+// caller's goroutine, where Catch can recover it. nil stays nil.
 func propagatePanics(par apply.Par) apply.Par {
 	if par == nil {
 		return nil
@@ -116,9 +123,9 @@ func propagatePanics(par apply.Par) apply.Par {
 	}
 }
 
-// jobError says why a block's job failed, and whose fault that is. Only what is known to follow from the chunk alone is the
-// block's: whatever else goes wrong, the state above all, is this node's, which then must not go on. So is what it made itself and
-// cannot apply.
+// jobError returns the failure of a job. It is ErrChunk only if the error follows from the chunk
+// alone. Every other error, above all one of the state, is a fault of this node, which must not
+// continue. A chunk that this node produced and cannot apply is also its own fault.
 func (e *Engine) jobError(p *BlockImport, shard int) error {
 	s, j := &p.entry.Shards[shard], &p.jobs[shard]
 	var receipt *primitives.ReceiptValidationError

@@ -10,21 +10,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Accepted says what committing a block did.
+// Accepted is the result of importing one block.
 type Accepted struct {
 	Entry *BlockNode
-	// IsHead: the block is the new canonical head. OldHead is the one before.
+	// IsHead reports whether the block is the new canonical head. OldHead is the head before it.
 	IsHead  bool
 	OldHead *BlockNode
-	// Final is the last final block now, OldFinal the one before.
+	// Final is the last final block after the import, OldFinal the one before.
 	Final, OldFinal storage.BlockRef
-	// Returned are the transactions of blocks that were canonical and are no longer; those that the new branch has too are
-	// not among them.
+	// Returned are the transactions of blocks that left the canonical chain. Transactions that the
+	// new branch also contains are not among them.
 	Returned []*primitives.SignedTransaction
 }
 
-// Commit adopts a block and waits until it is on disk. An error is fatal to the node, but for ErrFull of the store, after which
-// nothing has changed and the same Commit may be tried again, and for those that Adopt gives to bad blocks.
+// Commit imports a block and waits until it is on disk. Every error is fatal to the node, with two
+// exceptions: after storage.ErrFull nothing has changed and the same Commit may be tried again, and
+// the errors of FinishImport for invalid blocks.
 func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if _, err := e.Flush(); err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.persist(e.pipeline.list, false) // nobody else writes now
+	e.persist(e.pipeline.list, false) // the pipeline's goroutine is idle after Flush
 	if _, err := e.reap(); err != nil {
 		e.abandonInFlight()
 		return nil, err
@@ -41,10 +42,10 @@ func (e *Engine) Commit(p *BlockImport) (*Accepted, error) {
 	return a, e.stepFlatHead()
 }
 
-// importBlock makes an applied block part of the chain and puts it into ahead.
+// importBlock adds an applied block to the block tree and appends it to the pipeline's queue.
 func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	entry := p.entry
-	if !e.descendsFromFinal(p.parent) { // final blocks have come since Begin
+	if !e.descendsFromFinal(p.parent) { // finality may have advanced since BeginImport
 		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, entry.Height(), p.parent.Hash)
 	}
 	for i := range p.jobs {
@@ -56,7 +57,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
 	}
-	if !p.complete { // else this is another try
+	if !p.complete { // false again only on a retry after ErrFull
 		for i := range p.jobs {
 			if t := p.jobs[i].transition; t != nil {
 				t.Block, t.Height = entry.Hash, entry.Height()
@@ -71,7 +72,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 		if err := e.trim(entry); err != nil {
 			return nil, err
 		}
-		e.precompileNext(entry) // behind trim, which puts other roots in place of the entry's
+		e.precompileNext(entry) // after trim, which replaces the entry's roots
 	}
 	u := &inFlightBlock{imp: p, onPersisted: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
@@ -83,7 +84,7 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	}
 	old := e.tip.Load()
 	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
-	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may tell of an older one
+	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may name an older final block
 		a.Final = f
 		if final := e.Imported(f.Hash); final != nil {
 			e.proofs.prune(final)
@@ -109,13 +110,13 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	return a, nil
 }
 
-// fillShardState fills a shard's state after its job.
+// fillShardState fills the state of a shard after a block from the result of its job.
 func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, rootOf(r.Trie)
 	j.releaseRecording()
 	if !j.input.NewChunk {
-		extra := *prev.Extra // a missing chunk changes the state root only
+		extra := *prev.Extra // a missing chunk changes only the state root
 		extra.StateRoot = s.root.Hash()
 		s.Extra, s.Outgoing, s.OutgoingAt, s.OutgoingOf = &extra, prev.Outgoing, prev.OutgoingAt, prev.OutgoingOf
 		return
@@ -128,7 +129,7 @@ func fillShardState(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	s.Outgoing, s.OutgoingAt, s.OutgoingOf = r.Outgoing, hash, s.ID
 }
 
-// finalRef names the last final block of a head.
+// finalRef returns the last final block of a head.
 func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	hash := entry.Header().LastFinalBlock
 	if hash.IsZero() {
@@ -137,7 +138,7 @@ func (e *Engine) finalRef(entry *BlockNode) storage.BlockRef {
 	return storage.BlockRef{Height: entry.finalHeight, Hash: hash}
 }
 
-// orphanedTransactions lists the transactions that only the old branch has.
+// orphanedTransactions returns the transactions that only the old branch contains.
 func (e *Engine) orphanedTransactions(old, now *BlockNode) []*primitives.SignedTransaction {
 	kept := map[primitives.Hash]bool{}
 	var out []*primitives.SignedTransaction
@@ -175,7 +176,7 @@ func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
 	return bandwidth.SenderRequests{Shard: c.ShardID, Requests: c.BandwidthRequests}
 }
 
-// Process does all of it at once: Begin, every job on this goroutine, Commit.
+// Process imports a block synchronously: BeginImport, every job on this goroutine, Commit.
 func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Accepted, error) {
 	p, err := e.BeginImport(b, chunks, produced)
 	if err != nil {

@@ -10,37 +10,64 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxAhead bounds the blocks that are adopted and not on disk. Two or three of them keep the disk and the chain busy; the rest
-// is for a disk that pauses. What they hold in memory is what a block of the chain holds anyway until it is folded.
+// MaxAhead bounds the imported blocks that are not on disk. Two or three keep both the disk and the
+// chain busy; the rest covers a disk that pauses. They need little extra memory: a block stays in
+// memory until the flat head passes it anyway.
 const MaxAhead = 8
 
-// commitPipeline is the way of adopted blocks to the disk: a goroutine that runs while there are any writes as many of them as have
-// come with one sync, shows them to readers and says so. The engine's own goroutine puts blocks in at one end (push) and
-// takes them over at the other (Stored).
+// commitPipeline persists imported blocks in the background.
+//
+// Problem. A block is small and an fsync is slow. If each block waited for its own fsync, the
+// chain's rate would be the disk's latency.
+//
+// Invariants. (1) Blocks reach the disk in the order of their import, parents before children. (2)
+// Nothing that leaves the node (a message, an RPC answer, a vote) depends on a block that is not
+// persisted: readers start from Engine.Head, which is persisted, and only the importer looks at
+// Engine.Tip. (3) At most MaxAhead blocks are in flight; the caller checks InFlight before it
+// imports another. (4) After a write error no further block is persisted until Abandon.
+//
+// Outline. The engine's goroutine appends a block to list (importBlock) and starts the pipeline's
+// goroutine if none runs. That goroutine takes everything queued, writes it with one fsync
+// (storage.Store.CommitAll), publishes the new head to readers, and then runs the onPersisted
+// callbacks. The engine's goroutine calls Stored to remove the finished blocks from list; Stored
+// also advances the flat head. On a full disk the goroutine waits for room and tries again.
+//
+// After a failure the blocks that were not persisted are taken back: Abandon removes them from the
+// block tree and from the epoch manager, and the tip is the persisted head again.
+//
+// Rejected. Asynchronous writes without a queue bound lose arbitrarily many blocks in a crash and
+// let the tip run away from what clients can see. Persisting every n-th block delays every answer
+// by n blocks.
 type commitPipeline struct {
-	mu      sync.Mutex
-	list    []*inFlightBlock // adopted and not taken over, parents first
-	done    int              // of list, from its start: on disk and seen by readers
-	err     error            // why the rest of list does not come there
+	mu   sync.Mutex
+	list []*inFlightBlock // imported and not reaped, parents first
+	done int              // prefix of list that is on disk and visible to readers
+	err  error            // why the rest of list cannot be persisted
+	// runPipeline is running
 	writing bool
-	idle    *sync.Cond // writing has ended
+	idle    *sync.Cond // signalled when writing becomes false
 }
 
-// inFlightBlock is an adopted block. It holds its parent's states until it is taken over.
+// inFlightBlock is an imported block that is not yet reaped. It holds its parent's states until
+// then.
 type inFlightBlock struct {
 	imp         *BlockImport
 	changes     epoch.Changes
 	accepted    *Accepted
-	onPersisted func() // called once it is on disk, or will not come there; nil: nobody asks
+	onPersisted func() // called once it is on disk, or cannot get there; nil: no callback
 }
 
 func (a *commitPipeline) init() { a.idle = sync.NewCond(&a.mu) }
 
-// Adopt joins the results of a block's jobs and makes it part of the chain, so that the next block may be made on it, before
-// it is on disk: until then readers do not see it, and nothing that leaves the node may rest on it. Blocks come to the disk in
-// the order of their adoption; stored is called then, or when they cannot, from any goroutine, and Stored tells which.
+// FinishImport joins the results of a block's jobs and adds the block to the in-memory chain,
+// before it is on disk. The next block may be built on it at once. Until it is persisted, readers
+// do not see it and nothing that leaves the node may depend on it.
 //
-// On an error nothing has changed. ErrOld and ErrChunk are the block's fault, all others the node's.
+// stored is called from another goroutine when the block has been persisted or cannot be; Stored
+// then says which. nil: no callback.
+//
+// On an error nothing has changed. ErrOld and ErrChunk are faults of the block; all others are
+// faults of this node (VerdictOf).
 func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -55,22 +82,23 @@ func (e *Engine) FinishImport(p *BlockImport, stored func()) (*Accepted, error) 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.writing && q.err == nil { // else Stored tells
+	if !q.writing && q.err == nil { // after an error Stored reports it
 		q.writing = true
 		go e.runPipeline()
 	}
 	return a, nil
 }
 
-// Ahead returns how many adopted blocks Stored has not told yet.
+// InFlight returns the number of imported blocks that Stored has not returned yet.
 func (e *Engine) InFlight() int {
 	e.pipeline.mu.Lock()
 	defer e.pipeline.mu.Unlock()
 	return len(e.pipeline.list)
 }
 
-// Stored takes over the adopted blocks that have come to the disk since it was called last, parents first. After an error no
-// advance block does, before Abandon. ErrFull comes only where the store has ended the waits for room.
+// Stored returns the imported blocks that were persisted since the last call, parents first. After
+// an error no further block is persisted until Abandon. The error is storage.ErrFull only if the
+// store no longer waits for room.
 func (e *Engine) Stored() ([]*Accepted, error) {
 	all, err := e.reap()
 	if err != nil || len(all) == 0 {
@@ -79,16 +107,16 @@ func (e *Engine) Stored() ([]*Accepted, error) {
 	return all, e.stepFlatHead()
 }
 
-// Abandon goes back to what is on disk after an error of Stored: the blocks that were adopted beyond it are forgotten as if they
-// had never been, and the tip is the head again. After ErrFull of the store the engine may go on from there; after all other
-// errors it takes no further block.
+// Abandon returns to what is on disk after an error of Stored: blocks imported beyond it are
+// forgotten, and the tip is the head again. After storage.ErrFull the engine may continue from
+// there. After any other error it accepts no further block.
 func (e *Engine) Abandon() {
 	for _, u := range slices.Backward(e.abandonInFlight()) {
 		u.imp.Drop()
 	}
 }
 
-// Flush waits until the adopted blocks are on disk, and is Stored then.
+// Flush waits until the imported blocks are on disk and then returns the result of Stored.
 func (e *Engine) Flush() ([]*Accepted, error) {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -99,7 +127,7 @@ func (e *Engine) Flush() ([]*Accepted, error) {
 	return e.Stored()
 }
 
-// reap ends the part of stored blocks in ahead.
+// reap removes the persisted blocks from the queue and releases their parents' states.
 func (e *Engine) reap() (all []*Accepted, err error) {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -113,7 +141,8 @@ func (e *Engine) reap() (all []*Accepted, err error) {
 	return all, err
 }
 
-// abandonInFlight takes back what adopting did, for the blocks that do not come to the disk. They are the caller's to drop.
+// abandonInFlight undoes the import of the blocks that do not reach the disk. The caller drops
+// them.
 func (e *Engine) abandonInFlight() []*inFlightBlock {
 	q := &e.pipeline
 	q.mu.Lock()
@@ -135,7 +164,8 @@ func (e *Engine) abandonInFlight() []*inFlightBlock {
 	return lost
 }
 
-// runPipeline is the goroutine of ahead. On a full disk it waits for room, unless the store says that nobody is to.
+// runPipeline is the pipeline's goroutine. It ends when the queue is empty or a write failed. On a
+// full disk it waits for room unless the store has ended such waits.
 func (e *Engine) runPipeline() {
 	q := &e.pipeline
 	for {
@@ -153,7 +183,8 @@ func (e *Engine) runPipeline() {
 	}
 }
 
-// persist stores adopted blocks and shows them to readers, in their order. again: what finds no room is left for the next try.
+// persist stores imported blocks in order, publishes them to readers and runs their callbacks. With
+// again set, blocks that find no room stay queued for another try.
 func (e *Engine) persist(next []*inFlightBlock, again bool) {
 	n, err := e.storeBlocks(next)
 	for _, u := range next[:n] {
@@ -180,7 +211,8 @@ func (e *Engine) persist(next []*inFlightBlock, again bool) {
 	}
 }
 
-// epochChanges calls f for what adopted blocks add to the epochs' rows, the newest first, until it returns true.
+// epochChanges calls f with the epoch rows that in-flight blocks add, newest first, until f returns
+// true.
 func (a *commitPipeline) epochChanges(f func(*epoch.Changes) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,14 +223,15 @@ func (a *commitPipeline) epochChanges(f func(*epoch.Changes) bool) {
 	}
 }
 
-// Tip returns the block that the next one is made on: the head once all adopted blocks are on disk. Nothing that leaves the
-// node may rest on it.
+// Tip returns the in-memory head, on which the next block is built. It equals Head when no block is
+// in flight. Nothing that leaves the node may depend on it.
 func (e *Engine) Tip() *BlockNode { return e.tip.Load().entry }
 
 // TipFinal returns the last final block of the tip's chain.
 func (e *Engine) TipFinal() storage.BlockRef { return e.tip.Load().final }
 
-// Adopted returns a recent block by hash that is on disk or on its way there; see Tip.
+// Imported returns a block of the in-memory tree, on disk or not (see Tip), or nil. Its states may
+// be evicted.
 func (e *Engine) Imported(hash primitives.Hash) *BlockNode {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

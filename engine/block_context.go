@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockFacts gathers what the header of a block of this height on parent, with these chunk headers, must say; tree is that of
-// the block. The caller holds epochMu.
+// blockFacts computes the header fields that a block of this height on parent with these chunk
+// headers must have, and the block's Merkle tree. The caller holds epochMu.
 func (e *Engine) blockFacts(parent *BlockNode, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
 	m, p := e.epochs, parent.Hash
 	steps := []func() error{
@@ -40,13 +40,13 @@ func (e *Engine) blockFacts(parent *BlockNode, height primitives.Height, chunks 
 	return f, tree, nil
 }
 
-// Approvers returns whose approvals a child of parent carries, in the order of its header.
+// Approvers returns the validators that approve a child of parent, in the order of its header.
 func (e *Engine) Approvers(parent primitives.Hash) (out []chain.Approver, err error) {
 	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = ApproversOf(m, parent); return })
 	return out, err
 }
 
-// ApproversOf is Approvers within Epochs.
+// ApproversOf is Approvers for a caller inside Engine.Epochs.
 func ApproversOf(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, error) {
 	stakes, err := m.BlockApprovers(parent)
 	if err != nil {
@@ -59,7 +59,7 @@ func ApproversOf(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, er
 	return out, nil
 }
 
-// BlockProducer returns who is to make the block of a height on parent.
+// BlockProducer returns the validator that produces the block of a height on parent.
 func (e *Engine) BlockProducer(parent primitives.Hash, height primitives.Height) (v primitives.ValidatorStake, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent)
@@ -75,7 +75,7 @@ func (e *Engine) BlockProducer(parent primitives.Hash, height primitives.Height)
 	return v, err
 }
 
-// ChunkProducer returns who is to make a shard's chunk on parent.
+// ChunkProducer returns the validator that produces a shard's chunk on parent.
 func (e *Engine) ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (v primitives.ValidatorStake, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.ChunkProducerFromPrev(parent, shard)
@@ -87,7 +87,8 @@ func (e *Engine) ChunkProducer(parent primitives.Hash, shard primitives.ShardID)
 	return v, err
 }
 
-// ChunkValidators returns who endorses a shard's chunk that is created on parent, in the order of the block's bits.
+// ChunkValidators returns the validators of a shard's chunk created on parent, in the order of the
+// block's endorsement bits.
 func (e *Engine) ChunkValidators(parent *BlockNode, shard primitives.ShardID) (out []chain.Assigned, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent.Hash)
@@ -119,7 +120,7 @@ func assigned(m *epoch.Manager, id primitives.EpochID, shard primitives.ShardID,
 	return out, nil
 }
 
-// validationContext gathers what validating a block needs. The caller holds epochMu.
+// validationContext collects what validating a block needs. The caller holds epochMu.
 func (e *Engine) validationContext(b *primitives.Block, parent *BlockNode, produced bool) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m := e.epochs
 	if b.Header.Height <= parent.Height() {
@@ -141,7 +142,8 @@ func (e *Engine) validationContext(b *primitives.Block, parent *BlockNode, produ
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.PartialBodies,
 	}
-	if hash := b.Hash(); e.validBlocks.has(hash) { // what the hash covers was good; this copy's signature is not covered
+	// The hash covers what was valid before, but not this copy's signature.
+	if hash := b.Hash(); e.validBlocks.has(hash) {
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {
 			return nil, nil, chain.InvalidSignature
 		}
@@ -153,7 +155,7 @@ func (e *Engine) validationContext(b *primitives.Block, parent *BlockNode, produ
 	if e.o.MaxHeightJump > 0 {
 		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
-	if e.o.Now != nil && !produced { // whose time is the producer's clock, which a sandbox may have moved
+	if e.o.Now != nil && !produced { // the time of an own block is this node's clock, which a sandbox may have moved
 		j.Now = e.o.Now()
 	}
 	if j.Approvers, err = ApproversOf(m, parent.Hash); err != nil {

@@ -5,8 +5,11 @@ import (
 	"slices"
 )
 
-// Where finality stands still, blocks gather whose states, chunks, results and receipts nobody asks for but the newest ones'. Beyond those
-// an entry becomes light: what it is called, its header, its layout and its extras. The rest is in the store.
+// While finality stalls, blocks accumulate and only the newest are read in full. An older block is
+// evicted: its node keeps the hash, header, layout and chunk extras, and drops its states, chunks,
+// results and receipts, which the store has.
+
+// residentBlocks returns how many of the newest blocks keep everything in memory.
 
 func (e *Engine) residentBlocks() int {
 	if e.o.ResidentBlocks > 0 {
@@ -15,7 +18,8 @@ func (e *Engine) residentBlocks() int {
 	return maxAboveFlatHead
 }
 
-// evictBlocks makes entries light beyond the newest. The last block of a layout stays as it is, for its heirs' sake.
+// evictBlocks evicts all but the newest resident blocks. The last block of a shard layout stays
+// resident because the child shards' states depend on it.
 func (e *Engine) evictBlocks() {
 	for len(e.resident) > e.residentBlocks() {
 		x := e.resident[0]
@@ -40,6 +44,7 @@ func (e *Engine) evictBlocks() {
 	}
 }
 
+// evictedCopy returns an evicted copy of a node.
 func evictedCopy(x *BlockNode) *BlockNode {
 	l := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)),
 		finalHeight: x.finalHeight, descendsFrom: x.descendsFrom, evicted: true}
@@ -52,7 +57,8 @@ func evictedCopy(x *BlockNode) *BlockNode {
 	return l
 }
 
-// withChunks returns a block with its chunks.
+// withChunks returns a block with its chunks, read from the store if the node is evicted. If the
+// store cannot give them it returns x.
 func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	if x.evicted {
 		if rec, err := e.store.Block(ref(x)); err == nil {
@@ -64,8 +70,9 @@ func (e *Engine) withChunks(x *BlockNode) *BlockNode {
 	return x
 }
 
-// restoreEvicted makes a light block what it was: its state is that of the next ancestor that has one, with the stored changes of the blocks
-// between. It takes as long as applying these. So a branch may go on from any block above the final one.
+// restoreEvicted makes an evicted block resident again: it takes the states of the nearest resident
+// ancestor and applies the stored changes of the blocks between. The cost is that of applying those
+// changes. It allows a branch to continue from any block above the final one.
 func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	var path []*BlockNode
 	at := x
@@ -94,7 +101,8 @@ func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 	return at, nil
 }
 
-// reapplyStored applies the stored changes of a light block to the states of its parent, which are held. whole: with its chunks and receipts.
+// reapplyStored applies the stored changes of an evicted block to the states of its parent, which
+// the caller holds. With whole, the result also has its chunks and receipts.
 func (e *Engine) reapplyStored(parent, p *BlockNode, whole bool) (next *BlockNode, err error) {
 	rec, err := e.store.Block(ref(p))
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrExecutedBlock says that what was given of a block is not what applying it gives, or is no block at all.
+// ErrExecutedBlock reports that an ExecutedBlock contradicts its block, or is not a block at all.
 var ErrExecutedBlock = errors.New("engine: what was given of a block is wrong")
 
-// ExecutedBlock is a block with all that applying it gave on another engine of the same chain, which holds all shards. An engine that is given it executes
-// nothing: it writes the changes into its states and has their roots to say whether that is right.
+// ExecutedBlock is a block together with the results of applying it, from another engine of the
+// same chain that holds all shards. An engine that imports it executes nothing: it writes the
+// changes into its state and compares the state roots.
 type ExecutedBlock struct {
 	Block  *primitives.Block
 	Ref    storage.BlockRef
@@ -29,12 +30,13 @@ type ExecutedBlock struct {
 }
 
 type executedShard struct {
-	result  apply.Result // but for its trie
+	result  apply.Result // without its trie
 	extra   chain.ChunkExtra
 	changes []trie.Change
 }
 
-// ReadExecutedBlock reads a block as a store has it. It asks no engine, so it may run anywhere. ErrExecutedBlock.
+// ReadExecutedBlock decodes a stored block. It needs no engine and is safe from any goroutine.
+// Errors wrap ErrExecutedBlock.
 func ReadExecutedBlock(b *storage.Block) (*ExecutedBlock, error) {
 	g, err := readExecuted(b)
 	if err != nil {
@@ -80,7 +82,8 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	return g, nil
 }
 
-// executedChunk reads a new chunk. Its receipts are those that the engine has from the chunk before.
+// executedChunk decodes a new chunk without its receipts, which the engine takes from the previous
+// chunk.
 func executedChunk(s *storage.Shard) (*primitives.Chunk, error) {
 	if s.Chunk == nil {
 		return nil, nil
@@ -161,7 +164,8 @@ func executedReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
 	return out, nil
 }
 
-// BeginGiven judges a block of which is given what it does, as Begin judges a block of others. Its jobs write the changes and execute nothing.
+// BeginExecuted validates an executed block as BeginImport validates a peer's block. Its jobs write
+// the changes and execute nothing.
 func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 	p, err := e.BeginImport(g.Block, g.chunks, false)
 	if err != nil {
@@ -174,7 +178,9 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 		if c == nil {
 			continue
 		}
-		h := &g.chunks[i].Header // has the hash of the block's; its maker keeps it as it was before it was in a block
+		// The chunk's hash is that of the block. The writer keeps the header as it was before the
+		// chunk was included.
+		h := &g.chunks[i].Header
 		if h.Signature != c.Header.Signature || h.HeightIncluded != 0 && h.HeightIncluded != c.Header.HeightIncluded {
 			p.Drop()
 			return nil, fmt.Errorf("%w: the header of chunk %v in block %d", ErrExecutedBlock, c.Hash, g.Ref.Height)
@@ -184,7 +190,7 @@ func (e *Engine) BeginExecuted(g *ExecutedBlock) (*BlockImport, error) {
 	return p, nil
 }
 
-// Err is what the first job that has failed says; nil: none has.
+// Err returns the error of the first job that failed, or nil.
 func (p *BlockImport) Err() error {
 	for i := range p.jobs {
 		if err := p.jobs[i].err; err != nil {
@@ -194,7 +200,7 @@ func (p *BlockImport) Err() error {
 	return nil
 }
 
-// applyExecuted writes what is given into the state, in the place of applying the chunk.
+// applyExecuted writes the given changes into the state instead of applying the chunk.
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
@@ -202,7 +208,7 @@ func (j *Job) applyExecuted() error {
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result
-	r.Olds = make([]state.OldValue, len(r.Changes)) // which are read from the state before
+	r.Olds = make([]state.OldValue, len(r.Changes)) // unknown: encodeResult reads them from the state before
 	after, err := before.Forest().Update(before, g.changes, nil)
 	if err != nil {
 		return err

@@ -7,9 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Vet judges a block of others as far as neard does before it hands one on: all but the contents of its chunks (nearcore client.rs
-// verify_and_rebroadcast_block). Who is handed a block that is bad beyond that has no reason to blame who handed it on. Begin checks neither the
-// signatures nor the random value of what was found good again. Where the parent is not here, or has left the memory, nothing is said (ErrOrphan), nor whether the block can become final. Safe from any goroutine.
+// ValidateForGossip runs the checks that nearcore runs before it rebroadcasts a block
+// (chain/client/src/client.rs verify_and_rebroadcast_block): everything except the contents of its
+// chunks. A peer has no reason to penalise this node for relaying a block that fails only the
+// remaining checks. BeginImport skips the signature and VRF checks of blocks that passed.
+//
+// It returns ErrOrphan if the parent is unknown or evicted. It does not check that the block
+// extends the final block. Safe for concurrent use.
 func (e *Engine) ValidateForGossip(b *primitives.Block) error {
 	parent := e.Imported(b.Header.PrevHash)
 	if parent == nil || parent.evicted || b.Header.Height <= e.TipFinal().Height {

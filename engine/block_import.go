@@ -15,39 +15,84 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// BlockImport is a valid block whose chunks are yet to be applied. It holds its parent's states, and those that its jobs make,
-// until it is adopted or dropped.
+// BlockImport is a block on its way into the chain.
+//
+// Problem. A block must be validated, its chunks applied, and the result written, without blocking
+// the goroutine that receives messages, and without holding locks while contracts run.
+//
+// Invariants. (1) A block is imported only after its parent. (2) BeginImport and FinishImport run
+// on the engine's goroutine; only Job.Run may run elsewhere. (3) A BlockImport holds its parent's
+// states, and those that its jobs make, until FinishImport or Drop: exactly one of the two ends it.
+// (4) Nothing of the block is visible before FinishImport returns. (5) An error says through
+// VerdictOf whether the block, the sender's copy or this node is at fault.
+//
+// Outline.
+//
+//	Precheck           on arrival, without the parent: form, height, producer, approvals
+//	ValidateForGossip  optional, to relay before execution: all except chunk contents
+//	BeginImport        with the parent: full validation, then one Job a shard
+//	Job.Run            applies one shard's chunk on any goroutine
+//	FinishImport       joins the jobs and adds the block to the in-memory chain
+//	Stored             persisted by the commit pipeline (block_commit_pipeline.go)
+//
+// BeginImport compares each new chunk's header with the result of the shard's previous chunk on
+// this node. So executing a block is checked by the next block, as in nearcore. A difference in a
+// chunk that its validators endorsed is an OutcomeMismatch and stops this node.
+//
+// Four caches remember what was already checked. They are separate because their keys cover
+// different things, so a hit in one says nothing about another.
+//
+//	cache        key                    a hit skips
+//	ownChunks    hash of a chunk that   all checks of the chunk, but only in an own block
+//	             this engine produced
+//	validChunks  hash of a chunk with   its coding and its receipts' root; the claimed
+//	             a checked body         result is compared with the state each time
+//	validBlocks  hash of a valid block  signatures of approvals, chunks and endorsements, and
+//	                                    the VRF; the copy's own signature is checked each
+//	                                    time, and with PartialBodies its body
+//	mainResults  shard and block of a   applying the main transition of a witness
+//	             main transition
+//
+// Signatures have caches of their own (package signature): Checker for transactions, which the RPC
+// and the mempool fill long before a block contains them, and CachedVerifier for validators'
+// signatures, which arrive alone first and then in blocks.
+//
+// Rejected. One cache of "known good" hashes, because a key that covers too little turns a valid
+// copy into a pass for an invalid one. Applying the chunks inside BeginImport, because peers'
+// messages would wait for contracts.
 type BlockImport struct {
 	entry  *BlockNode
 	parent *BlockNode
-	prev   []ShardState // what the parent left, by the block's shards
+	prev   []ShardState // left by the parent, by this block's shards
 	jobs   []Job
 	first  bool // of its epoch
 	patch  []genesis.Record
-	mocks  *primitives.Mocks // what contracts are told; nil: the truth
+	mocks  *primitives.Mocks // overrides of contracts' signature checks; nil: none
 	began  time.Time
 
 	produced bool // this engine made the block
-	complete bool // the entry is complete: somebody may have seen it, and it does not change any more
-	imported bool // the engine's now
+	complete bool // entry is complete and immutable: a reader may have seen it
+	imported bool // the engine owns it
 	dropped  bool
 }
 
-// Job applies one shard's chunk, or what a missing chunk leaves to do; nothing if the shard is not held. Jobs of a block are independent.
+// Job applies one shard's chunk, or the parts of a block that happen without one. It does nothing
+// if the shard is not held. Jobs of a block are independent.
 type Job struct {
 	Shard    primitives.ShardIndex
 	ID       primitives.ShardID
 	input    apply.Input
 	result   *apply.Result
 	err      error
-	executed *executedShard // what applying gave elsewhere; nil: it is applied here
+	executed *executedShard // results from another engine; nil: apply here
 	took     time.Duration
 
-	prove      bool        // somebody asks what proves it
-	transition *Transition // then this, but for its block
+	prove      bool        // record a state proof
+	transition *Transition // the proof, without its block
 }
 
-// Run applies the chunk. It may run on any goroutine, once. A panic is an error like others, which Adopt tells.
+// Run applies the chunk. It may run on any goroutine, once. A panic becomes an error that
+// FinishImport returns.
 func (j *Job) Run() {
 	if j.notHeld() {
 		return
@@ -72,8 +117,9 @@ func (j *Job) Run() {
 	}
 }
 
-// reapplyStored tells whether a chunk of a fork is to be applied once more, after a while, since the other chain did not give what it needs. What it
-// has given is remembered, so that each time there is less to ask for. Until then the block waits: no other outcome can be told.
+// retryFork reports whether a chunk of a fork is to be applied again because the remote chain did
+// not answer. It sleeps first. Answers are cached, so each try has less to fetch. The block waits
+// meanwhile: no other outcome is allowed.
 func (j *Job) retryFork() bool {
 	f, ok := j.input.Trie.(forkTrie)
 	if !ok || !errors.Is(j.err, state.ErrAway) {
@@ -82,10 +128,10 @@ func (j *Job) retryFork() bool {
 	return f.base.Again(j.err)
 }
 
-// notHeld tells whether the shard is not held.
+// notHeld reports whether this node does not hold the shard.
 func (j *Job) notHeld() bool { return j.input.Trie == nil }
 
-// releaseRecording gives up the recording, for use by another job.
+// releaseRecording returns the recording to the pool.
 func (j *Job) releaseRecording() {
 	if rec := j.result.Recording; rec != nil {
 		rec.Reset()
@@ -94,10 +140,11 @@ func (j *Job) releaseRecording() {
 	j.result.Recording, j.input.Recording = nil, nil
 }
 
-// Done tells whether the job has run, to who knows that it is not running now.
+// Done reports whether the job has ended. The caller knows that it is not running.
 func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.notHeld() }
 
-// Trivial tells whether there is nothing to run, so that applying takes less than handing the job to another goroutine.
+// Trivial reports whether the job has so little to do that running it costs less than handing it to
+// another goroutine.
 func (j *Job) Trivial() bool {
 	in := &j.input
 	if j.notHeld() {
@@ -114,13 +161,14 @@ func (j *Job) Trivial() bool {
 	return false
 }
 
-// recordings are empty ones that were used before: a chunk's takes some megabytes.
+// recordings pools used recordings: that of one chunk takes some megabytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
-// Jobs returns the work to be done before Commit.
+// Jobs returns the jobs that must run before FinishImport or Commit.
 func (p *BlockImport) Jobs() []Job { return p.jobs }
 
-// Drop gives back what a block holds that is not going to be adopted. None of its jobs may be running, or run later.
+// Drop releases what a block holds that will not be imported. No job of it may be running or start
+// later. It does nothing after FinishImport or an earlier Drop.
 func (p *BlockImport) Drop() {
 	if p.imported || p.dropped {
 		return
@@ -141,13 +189,13 @@ func (p *BlockImport) Drop() {
 // Block returns the block.
 func (p *BlockImport) Block() *primitives.Block { return p.entry.Block }
 
-// Begin judges a block and its new chunks (by shard index; nil: missed) and prepares their application. produced says that
-// this engine made it: then what it took from its own books is not checked again, and of its chunks only those that others made are.
+// BeginImport validates a block and its new chunks (by shard index; nil: missed) and prepares their
+// application. produced means that this engine produced the block: what it took from its own state
+// is not checked again, and of its chunks only other producers' are.
 //
-// A block that is good but for chunks that are not there gives ErrMissing, and is judged at less cost the next time. VerdictOf tells what
-// other errors mean.
-//
-// Where a chunk that its validators endorse tells another outcome than this engine has, the error is a Fault with a Doubt in it.
+// A block that is valid but lacks chunk bodies gives ErrMissing; the next try is cheaper. VerdictOf
+// classifies the other errors. If a chunk that its validators endorsed disagrees with this engine's
+// result, the error is an *ApplyFailure that wraps an *OutcomeMismatch.
 func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*BlockImport, error) {
 	p, layout, err := e.beginImport(b, chunks, produced)
 	if d := (*OutcomeMismatch)(nil); errors.As(err, &d) {
@@ -158,7 +206,7 @@ func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 	return p, err
 }
 
-// beginImport is Begin; behind a Doubt the parent is still held.
+// beginImport is BeginImport. After an OutcomeMismatch the parent's states are still held.
 func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *BlockImport, layout primitives.ShardLayout, err error) {
 	began := time.Now()
 	if e.Imported(b.Hash()) != nil {
@@ -221,7 +269,7 @@ func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 	entry.refs.Store(1)
 	for i, h := range b.Body.Chunks {
 		s := &entry.Shards[i]
-		s.ID = inherited[i].ID // a header that is repeated behind a split is that of the shard before
+		s.ID = inherited[i].ID // a header repeated after a split is that of the parent shard
 		if h.HeightIncluded != b.Header.Height {
 			continue
 		}
@@ -241,7 +289,8 @@ func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 			if err := e.validateChunk(s.Chunk, prev, layout); err != nil {
 				return nil, layout, chunkError(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
-			// What came beside the checked hashes is replaced: the header's signature and height are the block's, the receipts ours.
+			// Fields that the hashes do not cover are replaced: the header's signature and height
+			// come from the block, the receipts from this node.
 			checked := *s.Chunk
 			checked.Header, checked.PrevOutgoingReceipts = *h, prev.Outgoing
 			s.Chunk = &checked
@@ -263,8 +312,9 @@ func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 	return p, layout, nil
 }
 
-// validateChunk compares a chunk with what the shard before it left here. What its body codes to is looked at once, by its witness or its block, whichever
-// comes first: a chunk's hash tells on what it is, and so with which receipts it was compared.
+// validateChunk compares a chunk with what the shard's previous chunk left on this node. The coding
+// of its body is checked once, by the witness check or the block import, whichever is first. A
+// chunk's hash identifies its previous block and so the receipts that it was compared with.
 func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
 	if e.validChunks.has(c.Hash) {
 		return chain.ValidateChunkAgain(c, prev.Extra)
@@ -276,11 +326,13 @@ func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout pri
 	return err
 }
 
-// descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
-// What was found is noted in the entries, so that a long way to the final block is gone once and not for each block.
+// descendsFromFinal reports whether a block is the last final block or a descendant of it (nearcore
+// chain/chain/src/chain.rs:842). Nodes remember the result, so a long path to the final block is
+// walked once and not for each block.
 func (e *Engine) descendsFromFinal(at *BlockNode) bool {
 	final := e.TipFinal()
-	if e.parent != nil && final.Height < e.flatHead.Height() { // it leads to where this child begins, and is no entry
+	// The chain leads to where this child engine begins; the final block has no node here.
+	if e.parent != nil && final.Height < e.flatHead.Height() {
 		final = ref(e.flatHead)
 	}
 	var path []*BlockNode
@@ -315,9 +367,9 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *BlockNode) primi
 	return parent.finalHeight
 }
 
-// gatherIncoming sorts the receipts that the new chunks of a block bring to the shards that are held: one list a chunk for each shard,
-// the lists shuffled by the previous block's hash (runtime.md 6.1). The entry's shards are known to be held by their state or, while that
-// is to come, by holds.
+// gatherIncoming assigns the receipts of a block's new chunks to the shards that holds marks: one
+// list a chunk for each shard, the lists shuffled by the previous block's hash (nearcore
+// chain/chain/src/chain.rs collect_receipts_from_response).
 func gatherIncoming(entry *BlockNode, holds []bool) {
 	lists := make([][][]*primitives.Receipt, len(entry.Shards))
 	for i := range entry.Shards {
@@ -344,9 +396,10 @@ func gatherIncoming(entry *BlockNode, holds []bool) {
 	}
 }
 
-// incoming returns what a shard's new chunk applies: this block's receipts, then those of the blocks before, down to but
-// not including the one that holds the shard's previous chunk. Behind a split these are of the shard before, as far as they
-// are for this one (nearcore chain/chain/src/store/utils.rs:186).
+// incoming returns the receipts that a shard's new chunk applies: those of this block, then those
+// of the blocks before it, down to but not including the one with the shard's previous chunk.
+// Across a split they are the parent shard's, filtered by this shard's accounts (nearcore
+// chain/chain/src/store/utils.rs:186).
 func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
@@ -378,7 +431,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 			out = append(out[:len(out):len(out)], more...)
 		}
 		prev := e.Imported(at.Header().PrevHash)
-		if prev == nil { // folded: the shard has missed many chunks
+		if prev == nil { // below the flat head: the shard has missed many chunks
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {
 				return nil, fmt.Errorf("engine: receipts for shard index %d since height %d: %w", shard, since, err)
@@ -392,7 +445,7 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 	return out, nil
 }
 
-// actionBlock is what actions know of an entry's epoch and chain.
+// actionBlock returns what actions can see of an entry's epoch and chain.
 func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Block {
 	b := action.Block{
 		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM, EpochID: entry.Header().EpochID, EpochHeight: info.EpochHeight, Stakes: stakes{info},
@@ -405,14 +458,15 @@ func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Blo
 	return b
 }
 
-// blockInput is what the parts of all shards in a block have in common, but for a sandbox's patch.
+// blockInput is the part of the input that all shards of a block share, without a sandbox's patch.
 type blockInput struct {
 	input  apply.Input
-	update *apply.ValidatorUpdate // in the first block of an epoch, but for each shard's proposals
-	first  bool                   // of its epoch
+	update *apply.ValidatorUpdate // nil unless the block is the first of an epoch; without the shard's proposals
+	first  bool                   // the block is the first of its epoch
 }
 
-// newBlockInput gathers it from a block and its parent, without any state. The caller holds epochMu.
+// newBlockInput computes it from a block and its parent, without any state. The caller holds
+// epochMu.
 func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err error) {
 	h, m := entry.Header(), e.epochs
 	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: propagatePanics(e.o.Par)}
@@ -448,8 +502,8 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 	return c, nil
 }
 
-// forShard is the input of one shard, whose state, transactions and receipts are yet to come. proposals are those of its new chunk's header, or of the
-// last new one's result.
+// forShard returns the input of one shard, without state, transactions and receipts. proposals are
+// used if the shard has no new chunk: those of its last result.
 func (c *blockInput) forShard(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
 	in := c.input
 	header := entry.Block.Body.Chunks[shard]
@@ -464,8 +518,8 @@ func (c *blockInput) forShard(entry *BlockNode, shard primitives.ShardIndex, fre
 	return in
 }
 
-// makeJobs makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
-// holds epochMu.
+// makeJobs creates the jobs of a validated block on the states that trie returns. prevChunks are
+// the previous chunk headers by the block's layout. The caller holds epochMu.
 func (e *Engine) makeJobs(p *BlockImport, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
 	entry, parent := p.entry, p.parent
 	c, err := e.newBlockInput(entry, parent)
@@ -526,7 +580,7 @@ func splitRule(r *epoch.DynamicResharding) *apply.SplitRule {
 		MemoryThreshold: r.MemoryUsageThreshold, MinChildMemory: r.MinChildMemoryUsage}
 }
 
-// stakes answers contracts' questions about validators.
+// stakes implements action's validator queries on an epoch.
 type stakes struct{ info *epoch.EpochInfo }
 
 func (s stakes) Stake(a primitives.AccountID) primitives.Balance {

@@ -7,25 +7,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// OutcomeMismatch is a new chunk whose header tells another outcome of what its shard did last than this node has, though validators with more than two thirds
-// forShard the stake that was drawn for the chunk have applied the same and signed what it tells. Either they are wrong, all of them, or this
-// node is: it is no fault of the sender's, and the node can't go on by itself.
+// OutcomeMismatch is a new chunk with a header that claims another result of the shard's previous
+// chunk than this node computed, although chunk validators with more than two thirds of the
+// assigned stake endorsed it. Either all of them are wrong or this node is. The sender is not at
+// fault, and this node cannot continue on its own.
 type OutcomeMismatch struct {
-	Block  primitives.Hash // in which the chunk is
+	Block  primitives.Hash // the block with the chunk
 	Height primitives.Height
 	Chunk  primitives.Hash
-	Err    error // what differs
+	Err    error // the difference
 	shard  primitives.ShardIndex
 	parent *BlockNode
 }
 
-// Error says what differs from whom. What it differs in does not make the block a bad one, and so is not unwrapped.
+// Error names the chunk and the difference. Err is not unwrapped: the difference does not make the
+// block invalid.
 func (d *OutcomeMismatch) Error() string {
 	return fmt.Sprintf("the chunk %v in block %d (%v), which more than two thirds of its validators endorse, tells another outcome than this node has: %v", d.Chunk, d.Height, d.Block, d.Err)
 }
 
-// chunkError judges a chunk that chain.ValidateChunk refuses. signed are the endorsements of those assigned; of a block of others they have been
-// checked.
+// chunkError classifies an error of chain.ValidateChunk: an *OutcomeMismatch if the claimed result
+// differs and enough validators endorsed it, else ErrChunk. assigned are the chunk's validators; a
+// peer's endorsements have been verified before.
 func chunkError(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chunk, assigned []chain.Assigned, err error) error {
 	signed := b.Body.ChunkEndorsements
 	if !chain.OfOutcome(err) || i >= len(signed) || len(signed[i]) != len(assigned) ||
@@ -35,8 +38,9 @@ func chunkError(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chu
 	return &OutcomeMismatch{Block: b.Hash(), Height: b.Header.Height, Chunk: c.Hash, Err: err, shard: primitives.ShardIndex(i), parent: parent}
 }
 
-// mismatchFailure makes a Fault of a doubt: the input is that by which this node came to what differs, the last block's. It has none where the state before is
-// not in memory any more. Release gives back what it holds.
+// mismatchFailure makes an ApplyFailure from a mismatch. Its input is that of the parent, the block
+// with the differing result. It has no input if the state before that block is not in memory.
+// Release releases the state.
 func (e *Engine) mismatchFailure(d *OutcomeMismatch, layout primitives.ShardLayout) *ApplyFailure {
 	parent, id := d.parent, layout.ShardIDs()[d.shard]
 	if !parent.Layout.Has(id) {

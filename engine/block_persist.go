@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// epochStore shows the store as the epoch manager wants it, with the rows of adopted blocks on top.
+// epochStore implements the epoch manager's store: the rows on disk, with those of in-flight blocks
+// on top.
 type epochStore struct{ e *Engine }
 
 func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err error) {
@@ -40,7 +41,8 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// bootstrapInfo is what the proof with which the folder began says of a block that is not here.
+// bootstrapInfo returns what the epoch sync proof with which the data folder began says of a block
+// that is not stored.
 func (s epochStore) bootstrapInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), bootstrapFirst)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s epochStore) EpochSummary(id primitives.EpochID) (sum *epoch.EpochSummary
 	return sum, borsh.Unmarshal(raw, sum)
 }
 
-// absent takes "not found" for an absent row.
+// absent turns "not found" and "collected" into nil: the row is absent.
 func absent(err error) error {
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
 		return nil
@@ -114,7 +116,7 @@ func absent(err error) error {
 	return err
 }
 
-// epochPuts turns what the epoch manager wants kept into writes.
+// epochPuts adds the epoch manager's rows to a batch.
 func epochPuts(b *storage.Batch, c *epoch.Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -135,8 +137,9 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 
 func ref(e *BlockNode) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
-// encodings makes many small encodings that live and die together: they share slabs of memory, which begin small and double, since most
-// blocks have a few. What is large has memory of its own, as much as it needs.
+// encodings allocates many small encodings that live and die together. They share slabs, which
+// start small and double because most blocks have few. A large encoding gets its own allocation of
+// the exact size.
 type encodings struct{ slab []byte }
 
 const (
@@ -162,7 +165,7 @@ func (e *encodings) copy(b []byte) []byte {
 	return e.slab[from:len(e.slab):len(e.slab)]
 }
 
-// onPersisted gathers a block's parts that do not depend on its parent.
+// encodeBlock encodes the parts of a block that do not depend on its parent.
 func encodeBlock(entry *BlockNode, c *epoch.Changes) *storage.Block {
 	h := entry.Header()
 	var whole encodings
@@ -175,7 +178,7 @@ func encodeBlock(entry *BlockNode, c *epoch.Changes) *storage.Block {
 	return b
 }
 
-// encodeShards gathers of shards what does not depend on the block's parent.
+// encodeShards encodes the parts of shards that do not depend on the block's parent.
 func encodeShards(shards []ShardState) []storage.Shard {
 	out := make([]storage.Shard, len(shards))
 	for i := range shards {
@@ -199,8 +202,9 @@ func encodeShards(shards []ShardState) []storage.Shard {
 	return out
 }
 
-// appendOrigin appends where a shard's outgoing receipts are: the block, and the shard if it is another. Behind that stands what chunks
-// have brought to a shard that came in later: the block's own record has no place for it.
+// appendOrigin appends the location of a shard's outgoing receipts: the block, and the shard if it
+// differs. After that come the receipts that chunks brought to a shard that was caught up later,
+// for which the block's own record has no place.
 func appendOrigin(b []byte, s *ShardState) []byte {
 	b = s.OutgoingAt.AppendBorsh(b)
 	if len(s.brought) > 0 {
@@ -212,7 +216,7 @@ func appendOrigin(b []byte, s *ShardState) []byte {
 	return b
 }
 
-// readOrigin is its opposite.
+// readOrigin is the inverse of appendOrigin.
 func (s *ShardState) readOrigin(raw []byte) error {
 	r := borsh.NewReader(raw)
 	s.OutgoingAt, s.OutgoingOf = primitives.ReadHash(r), s.ID
@@ -229,7 +233,7 @@ func (s *ShardState) readOrigin(raw []byte) error {
 	return r.Close()
 }
 
-// storeGenesis imports the first block with its states.
+// storeGenesis imports the genesis block with its states.
 func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *GenesisState, rows []frontierRows) error {
 	b := encodeBlock(entry, c)
 	b.Head = true
@@ -255,7 +259,8 @@ func (e *Engine) storeGenesis(entry *BlockNode, c *epoch.Changes, first *Genesis
 	})
 }
 
-// storeBlocks stores adopted blocks with one sync. The first n of them are stored; an error is that of the next.
+// storeBlocks persists imported blocks with one sync. The first n of them are on disk; an error is
+// that of the next one.
 func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	blocks := make([]*storage.Block, 0, len(list))
 	var bad error
@@ -275,14 +280,14 @@ func (e *Engine) storeBlocks(list []*inFlightBlock) (n int, err error) {
 	for _, u := range list[:n] {
 		for i := range u.imp.entry.Shards {
 			if r := u.imp.entry.Shards[i].Result; r != nil {
-				r.Olds = nil // nobody asks for them later
+				r.Olds = nil // not needed after this
 			}
 		}
 	}
 	return n, bad
 }
 
-// encodeImported gathers what is stored of an adopted block.
+// encodeImported encodes an imported block for the store.
 func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
 	entry, parent := u.imp.entry, u.imp.parent
 	b := encodeBlock(entry, &u.changes)
@@ -315,7 +320,7 @@ func (e *Engine) encodeImported(u *inFlightBlock) (*storage.Block, error) {
 	return b, nil
 }
 
-// encodeResult adds what applying a shard gave.
+// encodeResult adds the results of applying a shard.
 func encodeResult(out *storage.Shard, s, prev *ShardState, e *Engine, height primitives.Height) error {
 	r := s.Result
 	var buf encodings
@@ -365,8 +370,8 @@ func encodeResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 	return nil
 }
 
-// encodeOrigins gathers what made those receipts of a chunk that would not be found by its outcomes. Of a resume that is the yield, which the
-// state before the chunk has.
+// encodeOrigins collects the parents of receipts that cannot be found through outcomes. The parent
+// of a resume is the yield, which is in the state before the chunk.
 func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) {
 	var out []storage.Origin
 	for _, o := range r.Origins {
@@ -377,7 +382,7 @@ func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) 
 		if err != nil {
 			return nil, err
 		}
-		if raw == nil { // of a fork's base: the search finds it
+		if raw == nil { // on a fork the yield may be in the remote state: the search finds it
 			continue
 		}
 		yield := new(primitives.Receipt)

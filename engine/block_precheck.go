@@ -10,18 +10,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Prechecked is what could be told of a block at once.
+// Prechecked is the result of checking a block on arrival.
 type Prechecked struct {
 	Standing blockpool.Status
-	Producer primitives.AccountID // none for a stranger
-	Needs    []blockpool.Need     // of its new chunks, by shard index
+	Producer primitives.AccountID // empty for a block of an unknown epoch
+	Needs    []blockpool.Need     // by shard index, for its new chunks
 }
 
-// Admit judges what can be judged of a received block at once, whether its parent is known or not: its form, its height, that
-// the producer of that height made it, and that two thirds have voted for one of that height on that parent, by the parent's epoch or else by one of those that are under way, or that headers tell of (AddHeaders). Of
-// a block of another epoch nothing can be said: it is a stranger.
+// Precheck checks a received block as far as possible on arrival, whether its parent is known or
+// not: form, height, the producer's signature, and that approvals of two thirds of the stake exist
+// for that height on that parent. The validators are those of the parent's epoch, or else of a
+// current epoch or one that headers have announced (AddHeaders). Of a block of any other epoch
+// nothing can be checked: its Standing is Stranger.
 //
-// An error is about this copy alone and not to be remembered: what a hash covers may come again with the right signature and body.
+// An error is about this copy alone and must not be remembered: another copy with the same hash may
+// have the right signature and body.
 func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	h := b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -35,7 +38,7 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	defer e.epochMu.Unlock()
 	id, m := h.EpochID, e.epochs
 	switch {
-	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // a parent that is there no more, or never was
+	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // the parent was dropped, or never existed
 		return a, ErrOld
 	case parent == nil:
 		a.Standing = blockpool.Orphan
@@ -94,8 +97,8 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	return a, nil
 }
 
-// needs tells what is needed of the chunks of a block of this layout on parent. If that is not known (nil) it is what the tip's block
-// would need; what is wrong about that is seen when the block is judged.
+// needs returns what is needed of the chunks of a block of this layout on parent. If parent is nil
+// it is what a child of the tip would need; BeginImport corrects a wrong guess.
 func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]blockpool.Need, error) {
 	if parent == nil {
 		if parent = e.Tip(); !layout.Equal(parent.Layout) && !layoutDescends(layout, parent.Layout) {
@@ -113,7 +116,7 @@ func (e *Engine) needs(parent *BlockNode, layout primitives.ShardLayout) ([]bloc
 	return needsOf(layout, holds), nil
 }
 
-// layoutDescends tells whether each shard of a layout is one of another, or comes of one of those.
+// layoutDescends reports whether each shard of layout is, or was split from, a shard of from.
 func layoutDescends(layout, from primitives.ShardLayout) bool {
 	for _, id := range layout.ShardIDs() {
 		if parent, err := layout.Parent(id); err != nil || !from.Has(parent) {
@@ -133,8 +136,8 @@ func needsOf(layout primitives.ShardLayout, holds []bool) []blockpool.Need {
 	return out
 }
 
-// isCurrentEpoch tells whether an epoch is that of the final block, of the tip, of its child, or the one that follows. An older one's
-// validators have nothing to say any more. The caller holds epochMu.
+// isCurrentEpoch reports whether an epoch is that of the final block, of the tip, of the tip's
+// child, or the next one. Validators of older epochs no longer vote. The caller holds epochMu.
 func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	tip := e.Tip()
 	child, err := e.epochs.EpochIDFromPrev(tip.Hash)
@@ -159,8 +162,9 @@ func (e *Engine) isCurrentEpoch(id primitives.EpochID) (bool, error) {
 	return err == nil, err
 }
 
-// AdmitBody tells whether a chunk was signed by who had to make it, and what is needed of it then. That is known if the block before it
-// is part of the chain.
+// PrecheckBody reports whether a chunk was signed by its producer, and what is needed of it. It can
+// tell only if the chunk's previous block is part of the chain; otherwise signed is false without
+// an error.
 func (e *Engine) PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error) {
 	h := &c.Header
 	parent := e.Imported(h.PrevBlockHash)

@@ -9,13 +9,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// NewChunk makes a shard's next chunk on parent with these transactions, in their order.
+// NewChunk produces a shard's next chunk on parent with these transactions, in this order.
 func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error) {
 	c, _, err := e.NewCodedChunk(parent, shard, txs, key)
 	return c, err
 }
 
-// NewCodedChunk is NewChunk for who spreads it: with its coded body, and what proves its receipts.
+// NewCodedChunk is NewChunk for a caller that distributes the chunk: it also returns the coded body
+// and the receipt proofs.
 func (e *Engine) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	p := e.Imported(parent)
 	if p == nil || !p.Acquire() {
@@ -50,20 +51,21 @@ func (e *Engine) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInd
 	return c, coded, err
 }
 
-// Proposal is a block to be made.
+// Proposal describes a block to produce.
 type Proposal struct {
 	Parent       primitives.Hash
 	Height       primitives.Height
-	Timestamp    uint64                   // ns since 1970; raised to just above the parent's
+	Timestamp    uint64                   // ns since 1970; raised to just above the parent's if needed
 	Chunks       []*primitives.Chunk      // by shard index; nil: missed
-	Endorsements [][]primitives.Signature // by shard index, one a chunk validator; empty string: none
-	Approvals    []primitives.Signature   // one an approver; empty string: none
+	Endorsements [][]primitives.Signature // by shard index, one a chunk validator; empty string: no endorsement
+	Approvals    []primitives.Signature   // one an approver; empty string: no approval
 	Vote         primitives.ProtocolVersion
-	Patch        []genesis.Record  // of a sandbox: what is written into the state with the block, all of whose chunks are there
-	Mocks        *primitives.Mocks // of a sandbox: what contracts are told in it
+	// sandbox only: records written into the state with the block, which must have all its chunks
+	Patch []genesis.Record
+	Mocks *primitives.Mocks // sandbox only: overrides of contracts' signature checks in it
 }
 
-// NewBlock makes and signs a block.
+// NewBlock builds and signs a block. It does not import it.
 func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Block, error) {
 	parent := e.Imported(p.Parent)
 	if parent == nil {
@@ -93,7 +95,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 			headers[i] = parent.Block.Body.Chunks[index]
 			continue
 		}
-		h := c.Header // a copy: the same chunk may be in another block too
+		h := c.Header // a copy: another block may contain the same chunk
 		h.HeightIncluded = p.Height
 		headers[i], endorsements[i] = &h, p.Endorsements[i]
 	}

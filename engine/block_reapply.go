@@ -13,9 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Reapply applies a stored block's chunk of a shard once more, with another VM, and keeps nothing: to watch what it does. It is
-// as it was, but for the state root, the recorded size and a proposal to split where the state is older than the tries in
-// memory. ErrUnknown; storage.ErrGone if the state was collected; the context's error if that ends before. Safe from any goroutine.
+// Reapply applies a stored block's chunk of a shard again with another VM, to observe it, and keeps
+// nothing. The result equals the original, except for the state root, the recorded size and a
+// proposed split if the state is older than the tries in memory. Errors: ErrUnknown;
+// storage.ErrGone if the state was collected; the context's error. Safe for concurrent use.
 func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
 	entry, parent, err := e.blockForReapply(ctx.Err, block)
 	if err != nil {
@@ -43,7 +44,8 @@ func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primi
 	return r, nil
 }
 
-// blockForReapply returns a block that is to be applied again, and the states before it, which the caller releases. ask is that of StateUntil.
+// blockForReapply returns a block to apply again and the states before it, which the caller
+// releases. ask is that of StateUntil.
 func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*BlockNode, *State, error) {
 	entry, err := e.Block(block)
 	if err != nil {
@@ -53,7 +55,7 @@ func (e *Engine) blockForReapply(ask func() error, block primitives.Hash) (*Bloc
 	return entry, parent, err
 }
 
-// parentStates is what a block left to the next one, by the next one's shards.
+// parentStates is what a block left to its child, by the child's shards.
 type parentStates struct {
 	shards []ShardState
 	chunks []*primitives.ChunkHeader
@@ -103,7 +105,7 @@ func (e *Engine) parentStates(parent *State, layout primitives.ShardLayout) (b p
 	return b, nil
 }
 
-// childValues are what a new shard keeps of the values of the one that it came from.
+// childValues are the values of a split shard that one of its children keeps.
 type childValues struct {
 	storedValues
 	keep []trie.Interval

@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recentHashes remembers the hashes that were added last. Safe from any goroutine.
+// recentHashes is a set of the last maxRecentHashes hashes added. Safe for concurrent use.
 type recentHashes struct {
 	mu    sync.Mutex
 	known map[primitives.Hash]struct{}
 	order []primitives.Hash
 }
 
-// maxRecentHashes is some blocks' worth of chunks, with every shard this node's.
+// maxRecentHashes covers the chunks of some blocks with every shard produced by this node.
 const maxRecentHashes = 1024
 
 func (r *recentHashes) add(hash primitives.Hash) {

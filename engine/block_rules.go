@@ -5,13 +5,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// nextRules are what the children of a block go by. They differ from the block's own where an epoch ends.
+// nextRules are the layout and the runtime configuration of a block's children. They differ from
+// the block's own at the end of an epoch.
 type nextRules struct {
 	layout primitives.ShardLayout
 	config *parameters.RuntimeConfig
 }
 
-// rulesAfter returns the rules of a block's children. Safe from any goroutine that does not hold epochMu.
+// rulesAfter returns the rules of a block's children. Safe for concurrent use, but not while
+// epochMu is held.
 func (e *Engine) rulesAfter(parent *BlockNode) (*nextRules, error) {
 	if r := parent.rules.Load(); r != nil {
 		return r, nil

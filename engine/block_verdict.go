@@ -7,25 +7,29 @@ import (
 	"github.com/troupe-chain/troupe/chain/headerchain"
 )
 
-// ErrPartialBody says that a copy of a block that came without its body is wrong. Its hash does not cover all of such a copy, so another may be right.
+// ErrPartialBody reports that a copy of a block that came without its body is wrong. The hash does
+// not cover all of such a copy, so another copy may be right.
 var ErrPartialBody = errors.New("engine: a copy that was told is wrong")
 
-// ErrGossipCheck says that a block is wrong in what Vet looks at: who has its parent need not execute it to see that, and no neard hands it on.
+// ErrGossipCheck reports that a block fails the checks of ValidateForGossip. A node with its parent
+// sees that without executing it, and no neard relays it.
 var ErrGossipCheck = errors.New("engine: wrong by itself")
 
-// Verdict is what an error of Begin or Adopt means for the block, whoever made it.
+// Verdict says what an error of BeginImport or FinishImport means for the block.
 type Verdict byte
 
-// The verdicts. What is not known to be the block's fault is this node's: its disk, its state, its code.
+// The verdicts. An error that is not known to be the block's fault is this node's: its disk, its
+// state, its code.
 const (
-	VerdictLocalFault Verdict = iota // this node's fault: it cannot go on
-	VerdictInvalid                   // the block is bad, whoever judges it and whenever
-	VerdictEarly                     // it is ahead of the clock or of the tip, or its copy alone is wrong: it may be right later
-	VerdictWaiting                   // its parent or bodies of its chunks are missing
-	VerdictStale                     // it is known, or does not descend from the final block any more: nobody's fault
+	VerdictLocalFault Verdict = iota // this node is at fault and cannot continue
+	VerdictInvalid                   // the block is invalid, on every node and at any time
+	VerdictEarly                     // ahead of the clock or the tip, or only this copy is wrong: it may be valid later
+	VerdictWaiting                   // the parent, chunk bodies or contract code are missing
+	VerdictStale                     // already known, or no longer a descendant of the final block: no one is at fault
 )
 
-// VerdictOf tells what an error of Begin, Adopt, CheckWitness, AddHeaders or JumpHeaders means. Those of Admit are about a copy and never Bad.
+// VerdictOf classifies an error of BeginImport, FinishImport, CheckWitness, AddHeaders or
+// JumpHeaders. Errors of Precheck concern one copy and must not be treated as VerdictInvalid.
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {

@@ -6,27 +6,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChunkPartsView shows chain/chunkparts the chain as it is at each question. Safe from any goroutine.
+// ChunkPartsView shows package chain/chunkparts the current chain. Each call reads the chain as it
+// is then. Safe for concurrent use.
 type ChunkPartsView struct {
 	Validation
 	stored func(primitives.Hash) *primitives.Chunk
-	kept   func(primitives.Hash) *primitives.PartialChunk // nil: nothing is kept
+	kept   func(primitives.Hash) *primitives.PartialChunk // nil: partial chunks are not kept
 }
 
 var _ chunkparts.Chain = ChunkPartsView{}
 
-// ChunkPartsView returns it. stored finds whole chunks that are part of the chain, and gives nil where there is none.
+// ChunkPartsView returns a view. stored finds whole chunks of the chain and returns nil for an
+// unknown one.
 func (e *Engine) ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) ChunkPartsView {
 	return ChunkPartsView{Validation: e.Validation(), stored: stored}
 }
 
-// Keeping is the same where parts.Complete's partial chunks are kept, which kept finds.
+// Keeping returns a view that also finds partial chunks which were kept after chunkparts completed
+// them.
 func (d ChunkPartsView) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) ChunkPartsView {
 	d.kept = kept
 	return d
 }
 
-// Epoch is that of the block behind prev; known is false if prev is not part of the chain. The epochs know of a block before it is one of the chain's.
+// Epoch returns the epoch of a child of prev. known is false if prev is not part of the chain: the
+// epoch manager knows of a block a little earlier than that.
 func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
 	if d.e.Imported(prev) == nil {
 		if _, err := d.e.record(prev); err != nil {
@@ -40,7 +44,7 @@ func (d ChunkPartsView) Epoch(prev primitives.Hash) (id primitives.EpochID, know
 	return id, err == nil
 }
 
-// Height is that of a block that is part of the chain.
+// Height returns the height of a block of the chain.
 func (d ChunkPartsView) Height(hash primitives.Hash) (h primitives.Height, known bool) {
 	if at := d.e.Imported(hash); at != nil {
 		return at.Height(), true
@@ -49,7 +53,7 @@ func (d ChunkPartsView) Height(hash primitives.Hash) (h primitives.Height, known
 	return at.Height, err == nil
 }
 
-// NextEpoch is the one after that.
+// NextEpoch returns the epoch after that of a child of prev.
 func (d ChunkPartsView) NextEpoch(prev primitives.Hash) (id primitives.EpochID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.NextEpochIDFromPrev(prev)
@@ -58,7 +62,7 @@ func (d ChunkPartsView) NextEpoch(prev primitives.Hash) (id primitives.EpochID, 
 	return id, err
 }
 
-// Layout is that of an epoch.
+// Layout returns the shard layout of an epoch.
 func (d ChunkPartsView) Layout(id primitives.EpochID) (layout primitives.ShardLayout, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		layout, err = m.ShardLayout(id)
@@ -67,7 +71,7 @@ func (d ChunkPartsView) Layout(id primitives.EpochID) (layout primitives.ShardLa
 	return layout, err
 }
 
-// Owner is who owns a part of each chunk in an epoch.
+// Owner returns the block producer that owns a part of every chunk in an epoch.
 func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
 		owner, err = m.PartOwner(id, part)
@@ -76,17 +80,17 @@ func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primiti
 	return owner, err
 }
 
-// Producer is who makes a chunk.
+// Producer returns the producer of a chunk.
 func (d ChunkPartsView) Producer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
 	return d.Validation.Producer(primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: h})
 }
 
-// Maker is who makes a shard's chunk on a block.
+// Maker returns the producer of a shard's chunk on the block prev.
 func (d ChunkPartsView) Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error) {
 	return d.e.ChunkProducer(prev, shard)
 }
 
-// BlockProducers are those of an epoch, each once.
+// BlockProducers returns the block producers of an epoch, each once.
 func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) error {
 		list, err := m.BlockProducersOrdered(id)
@@ -98,9 +102,10 @@ func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.
 	return out, err
 }
 
-// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or in the next.
+// Cares reports whether a validator produces chunks of a shard in the epoch after prev or in the
+// next. It is false if prev is unknown.
 func (d ChunkPartsView) Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) (cares bool) {
-	_ = d.e.Epochs(func(m *epoch.Manager) error { // of an unknown block: of none
+	_ = d.e.Epochs(func(m *epoch.Manager) error { // an unknown block: the account cares about nothing
 		id, err := m.EpochIDFromPrev(prev)
 		if err != nil {
 			return err
@@ -114,7 +119,8 @@ func (d ChunkPartsView) Cares(account primitives.AccountID, prev primitives.Hash
 	return cares
 }
 
-// Holds tells whether this node holds a shard behind prev. ErrUnknown: prev is not part of the chain.
+// Holds reports whether this node holds a shard after prev. ErrUnknown: prev is not part of the
+// chain.
 func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
 	parent := d.e.Imported(prev)
 	if parent == nil {
@@ -138,7 +144,7 @@ func (d ChunkPartsView) Holds(prev primitives.Hash, shard primitives.ShardID) (b
 	return holds[i], nil
 }
 
-// StoredPartial finds what was kept of a chunk.
+// StoredPartial returns what was kept of a chunk, or nil.
 func (d ChunkPartsView) StoredPartial(hash primitives.Hash) *primitives.PartialChunk {
 	if d.kept == nil {
 		return nil
@@ -146,5 +152,5 @@ func (d ChunkPartsView) StoredPartial(hash primitives.Hash) *primitives.PartialC
 	return d.kept(hash)
 }
 
-// Stored finds a chunk of the chain.
+// Stored returns a chunk of the chain, or nil.
 func (d ChunkPartsView) Stored(hash primitives.Hash) *primitives.Chunk { return d.stored(hash) }

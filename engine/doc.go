@@ -1,17 +1,23 @@
-// Package engine is one node's chain without mailboxes: it binds the rules (chain), the execution (runtime) and what lasts
-// (storage) into a synchronous core. Actors, replay, benchmarks and simulation drive the same code.
+// Package engine is the chain of one node without actors: it combines the rules (chain), the
+// execution (runtime) and the persistence (storage) into a synchronous core. Actors, replay,
+// benchmarks and the simulator drive the same code.
 //
-//	in      a genesis, blocks with their chunks, keys to make new ones with
-//	out     accepted blocks (Entry), new chunks and blocks, snapshots for readers, what proves a chunk (Transition)
-//	state   the entries of blocks from the folded one up, a trie forest a shard, the epoch manager
+//	in      a genesis, blocks with their chunks, keys to produce new ones
+//	out     imported blocks (BlockNode), new chunks and blocks, views for readers,
+//	        state proofs of chunks (Transition)
+//	state   the block tree from the flat head up, one trie forest a shard, the epoch manager
 //	units   heights in blocks, times in ns since 1970
-//	bound   entries: blocks above the last folded one, on all branches; forests: what their roots share; MaxAhead blocks that
-//	        are not on disk, which the caller sees to; Options.Proofs bytes of proofs
-//	errors  VerdictOf says whose fault one is: chain.Invalid, ErrChunk for bad blocks; ErrOrphan, ErrMissing, ErrKnown, ErrOld for
-//	        those that are nobody's fault; everything else is fatal to the node
+//	bound   the block tree: blocks above the flat head, on all branches; forests: what their
+//	        roots share; MaxAhead blocks that are not on disk, checked by the caller;
+//	        Options.ProofBytes of proofs
+//	errors  VerdictOf says which side is at fault: chain.Invalid and ErrChunk for invalid
+//	        blocks; ErrOrphan, ErrMissing, ErrKnown and ErrOld for no one; every other error
+//	        is fatal to the node
 //	source  nearcore chain/chain/src/chain.rs, chain/client/src/client.rs
 //
-// One goroutine changes an Engine. Begin splits the work of a block into Jobs, one a shard, that may run anywhere. Commit joins
-// them and waits for the disk; Adopt joins them, and the next block may be begun on this one while another goroutine brings
-// it to the disk (block_commit_pipeline.go). Readers, who hold what they read (Entry.Acquire), see what is on disk.
+// One goroutine changes an Engine. BeginImport splits the work of a block into Jobs, one a shard,
+// that may run anywhere. FinishImport joins them and adds the block to the in-memory chain; the
+// next block may be begun on it while another goroutine persists it (block_commit_pipeline.go).
+// Commit is FinishImport that waits for the disk. Readers see only what is on disk and retain what
+// they read (BlockNode.Acquire).
 package engine

@@ -17,71 +17,92 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Options are what an Engine works with.
+// Options configure an Engine. Chain and Store are required. The zero value of every other field is
+// valid.
 type Options struct {
+	// Chain is the chain spec read from the genesis. Required.
 	Chain *ChainSpec
+	// Store is the open store. Required. The caller closes it after Engine.Close.
 	Store *storage.Store
-	VM    action.VM // nil: contracts do not run
-	// Par runs receipts of a chunk in parallel; nil: one by one.
+	// VM runs contracts. nil: contracts do not run.
+	VM action.VM
+	// Par runs receipts of a chunk in parallel. nil: one by one.
 	Par apply.Par
-	// Signature checks transactions in chunks; nil: every one is checked. A node passes one that remembers what its door has
-	// checked.
+	// Signature checks transactions in chunks. nil: every signature is verified. A node passes one
+	// that knows the transactions which its RPC and mempool have verified (signature.Checker).
 	Signature verify.SignatureFunc
-	// Verify checks signatures of blocks, votes and delegate actions; nil: primitives.Signature.Verify.
+	// Verify checks signatures of blocks, approvals and delegate actions. nil:
+	// primitives.Signature.Verify.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// VRF checks the random value of blocks; nil: primitives.VerifyVRF.
+	// VRF checks the random value of blocks. nil: primitives.VerifyVRF with a cache of decoded
+	// keys.
 	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
-	// MaxHeightJump bounds how far a block's height may lie above the head: 20 epochs by default; 0 in a sandbox, which may
-	// fast-forward: no bound.
+	// MaxHeightJump bounds how far a block's height may lie above the head, in blocks. 0: no bound,
+	// for a sandbox, which may fast-forward. Other nodes pass 20 epochs.
 	MaxHeightJump primitives.Height
-	// Tracks tells which shards this node holds; nil: all. What the store holds already is held on until its shard is split.
+	// Tracks reports which shards this node is to hold. nil: all. A shard that the store already
+	// holds is kept until it is split.
 	Tracks Track
-	// Scheduled: what is to be held and is not here comes in (Schedule).
+	// Scheduled allows shards to be caught up and untracked while the engine runs (Schedule).
+	// false: Open fails if the store lacks a tracked shard.
 	Scheduled bool
-	// Assigned are validators whose shards are held besides, with Scheduled: those of which they make chunks, in each epoch others.
+	// Assigned are validators for which shards are held too, if Scheduled: those of the chunks that
+	// they produce, which may differ in each epoch. nil: none.
 	Assigned []primitives.AccountID
-	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
+	// Snapshots keeps the states at the sync blocks of the last two epochs, so that peers can fetch
+	// parts of them (Part). false: stored snapshots are removed at Open, unless Inspect is set.
 	Snapshots bool
-	// SyncPointEpochs is for how many epochs without a sync block what belongs to the newest one stays, at the most; 0: DefaultSyncPointEpochs.
+	// SyncPointEpochs is for how many epochs without a sync block the data of the newest one is
+	// kept. 0: DefaultSyncPointEpochs.
 	SyncPointEpochs int
-	// Warn is told what the engine goes on without, by any goroutine: ErrFarBehind, ErrNoPoint. nil: nobody hears it.
+	// Warn receives what the engine continues without (ErrFarBehind, ErrNoPoint), on any goroutine.
+	// nil: such warnings are dropped.
 	Warn func(error)
-	// MainResults is how many results of main transitions of witnesses are kept for each shard; 0: DefaultMainResults, negative: none, as only tests want it.
+	// MainResults is how many results of witnesses' main transitions are cached for each shard. 0:
+	// DefaultMainResults. Negative: none, for tests.
 	MainResults int
-	// Inspect: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
+	// Inspect opens the engine without removing stored data that these options do not ask for, for
+	// tools that only read.
 	Inspect bool
-	// ProofBytes is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
+	// ProofBytes bounds the memory of state proofs that are kept for witnesses. 0: proofs are made
+	// only on demand.
 	ProofBytes int64
-	// ProofsFor is whose witnesses they are for: kept is what proves the chunks of shards of which that account makes chunks in the epoch or
-	// the next, if there are others to check them. Empty: every chunk.
+	// ProofsFor is the validator that needs the proofs for its witnesses: they are kept for shards
+	// with chunks that it produces in the epoch or the next, if there are other validators to check
+	// them. Empty: proofs of every chunk are kept.
 	ProofsFor primitives.AccountID
-	// StateBytes is what the nodes of all tries may take in memory, about; 0: no bound.
+	// StateBytes bounds, approximately, the memory of all trie nodes. 0: no bound.
 	StateBytes uint64
-	// Tries are how the forests are made, but for their sources. Tests make them small.
+	// Tries are the options of the forests, without their sources. The zero value has production
+	// sizes; tests make them small.
 	Tries trie.Options
-	// GapBlocks is how many blocks above the one that it refers to a transaction with a strict nonce waits for those before it;
-	// 0: DefaultGapBlocks.
+	// GapBlocks is how many blocks after its reference block a transaction with a strict nonce
+	// waits for the nonces before it. 0: DefaultGapBlocks.
 	GapBlocks primitives.Height
-	// ResidentBlocks are how many of the newest blocks have all they did in memory where finality stands still; 0: maxAboveFlatHead.
+	// ResidentBlocks is how many of the newest blocks stay complete in memory while finality stalls
+	// (block_evict.go). 0: maxAboveFlatHead.
 	ResidentBlocks int
-	// CorruptInput changes what a new chunk is applied to, so that the simulator sees its checks find that; nil: nobody does.
+	// CorruptInput changes the input of a new chunk, so that the simulator can test that its checks
+	// notice. nil: no change.
 	CorruptInput func(*apply.Input)
-	// RemoteState is the chain that this one is a fork of; nil: it is none.
+	// Base is the remote chain that this one is a fork of. nil: this chain is not a fork.
 	Base RemoteState
-	// PartialBodies: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateView).
+	// PartialBodies accepts blocks from feeds with bodies that contain only the chunk headers
+	// (chain.ValidateView). false: bodies are complete.
 	PartialBodies bool
-	// Now is the clock by which blocks and headers of peers may be from too far in the future, ns since 1970; nil: it is not asked.
+	// Now returns the time in ns since 1970, by which peers' blocks and headers may be too far in
+	// the future. nil: times are not checked.
 	Now func() uint64
 }
 
-// DefaultGapBlocks is neard's (transaction_pool_strict_nonce_ttl_blocks).
+// DefaultGapBlocks is neard's transaction_pool_strict_nonce_ttl_blocks.
 const DefaultGapBlocks primitives.Height = 64
 
-// Engine is the core. See the package comment for who may call what.
+// Engine is the core. The package comment says which goroutine may call what.
 type Engine struct {
 	o       Options
-	parent  *Engine     // of a child, see sandbox_child.go; nil: it is none
-	gone    atomic.Bool // a child that was discarded: its states are given back
+	parent  *Engine     // of a child engine, see sandbox_child.go; nil: not a child
+	gone    atomic.Bool // a child that was discarded: its states are released
 	chain   *ChainSpec
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
@@ -89,40 +110,45 @@ type Engine struct {
 	genesis *BlockNode
 
 	epochs  *epoch.Manager
-	epochMu sync.Mutex // the manager's caches: the writer and readers of validators
+	epochMu sync.Mutex // guards the manager's caches, which the writer and readers of validators use
 
-	mu      sync.RWMutex // entries
+	mu      sync.RWMutex // guards entries
 	entries map[primitives.Hash]*BlockNode
 
-	ancestry        ancestry
-	flatHead        *BlockNode // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
-	flatHeadUpdate  *flatHeadUpdate
-	flatHeadPause   atomic.Pointer[func() time.Duration] // how long one may wait; nil: not at all
-	resident        []*BlockNode                         // that are not light, as they came, and some that are gone
-	trimmedAt       primitives.Height                    // the last block whose tries were made smaller
-	evictedBytes    atomic.Uint64                        // bytes that have left
-	precompiler     precompiler                          // code that is compiled ahead
-	vrf             *vrfCache                            // its parent's, if it has one
-	patch           pendingPatch                         // for the block that was made last
-	mocks           atomic.Pointer[primitives.Mocks]     // what contracts are told that are called beside the chain; nil: the truth
-	ownChunks       recentHashes                         // chunks: they need not be checked when a block of this engine has them
-	validChunks     recentHashes                         // chunks whose bodies code to their headers, with the receipts that this engine has for them
-	validBlocks     recentHashes                         // blocks that were good but for the bodies that they lacked
+	ancestry ancestry
+	// the block of the flat state and frontier on disk, unless an update runs; held. Of a child:
+	// its first block
+	flatHead *BlockNode
+	// running update; nil: none
+	flatHeadUpdate *flatHeadUpdate
+	flatHeadPause  atomic.Pointer[func() time.Duration] // how long an update may wait before it starts; nil: not at all
+	resident       []*BlockNode                         // nodes that are not evicted, oldest first; some may have left the tree
+	trimmedAt      primitives.Height                    // the last block at which tries were reduced
+	evictedBytes   atomic.Uint64                        // trie bytes evicted so far
+	precompiler    precompiler                          // contract code being compiled
+	vrf            *vrfCache                            // shared with the parent engine, if any
+	patch          pendingPatch                         // for the block that was produced last
+	mocks          atomic.Pointer[primitives.Mocks]     // overrides for contracts called outside of a block; nil: none
+	ownChunks      recentHashes                         // chunks produced here: not checked again in an own block
+	// chunks with a body that codes to the header, and with the receipts that this engine has for
+	// them
+	validChunks     recentHashes
+	validBlocks     recentHashes // blocks that were valid except for missing bodies, or passed the gossip check
 	pipeline        commitPipeline
-	headerChain     headerChain // headers ahead of the blocks
+	headerChain     headerChain // headers above the blocks
 	proofs          witnessCache
 	mainResults     *mainResults
 	times           Times
 	stateSnapshots  stateSnapshots
 	revertPoints    []*RevertPoint              // that have not ended
-	removalsDone    sync.WaitGroup              // rows of shards that are let go
-	removalsRunning atomic.Int32                // of those that go on
-	view            atomic.Pointer[head]        // what is on disk
-	tip             atomic.Pointer[head]        // what is adopted: the same, or ahead of it
-	viewed          atomic.Pointer[viewedEpoch] // by CallView, last
+	removalsDone    sync.WaitGroup              // waits for removals of untracked shards
+	removalsRunning atomic.Int32                // number of running removals
+	view            atomic.Pointer[head]        // the persisted head
+	tip             atomic.Pointer[head]        // the in-memory head: the same block or a descendant
+	viewed          atomic.Pointer[viewedEpoch] // the epoch that CallView used last
 }
 
-// head is what readers begin with.
+// head is a head with its final block.
 type head struct {
 	entry *BlockNode
 	final storage.BlockRef
@@ -135,7 +161,8 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 	return sig.Verify(data, key)
 }
 
-// Open starts the engine on a store: a new chain from its genesis, or where the store left off.
+// Open starts the engine on a store: from the genesis if the store is empty, else where the store
+// left off.
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
 	if o.Base != nil {
@@ -164,23 +191,25 @@ func Open(o Options) (*Engine, error) {
 	return e, e.resume()
 }
 
-// ChainSpec returns what the genesis says.
+// Chain returns the chain spec.
 func (e *Engine) Chain() *ChainSpec { return e.chain }
 
-// Coding is how this chain's chunks are cut into parts.
+// Coding returns the Reed-Solomon coding of this chain's chunks.
 func (e *Engine) Coding() *primitives.ReedSolomon { return e.coding }
 
-// Pricing are the bounds of the gas price.
+// Pricing returns the bounds of the gas price.
 func (e *Engine) Pricing() epoch.GasPriceRules { return e.pricing }
 
-// Epochs runs f with the epoch manager, which nothing else uses meanwhile. f must not keep it.
+// Epochs calls f with the epoch manager, to which it has exclusive access meanwhile. f must not
+// keep it or call an Engine method that takes the same lock.
 func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	return f(e.epochs)
 }
 
-// BlockNode returns a recent block by hash, nil if it is unknown, not on disk yet, or folded away.
+// BlockNode returns a recent block by hash. It returns nil if the block is unknown, not on disk
+// yet, evicted or below the flat head.
 func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
 	if x := e.Imported(hash); x != nil && x.persisted.Load() && !x.evicted {
 		return x
@@ -188,7 +217,7 @@ func (e *Engine) BlockNode(hash primitives.Hash) *BlockNode {
 	return nil
 }
 
-// Head returns the canonical head.
+// Head returns the canonical persisted head.
 func (e *Engine) Head() *BlockNode { return e.view.Load().entry }
 
 // Final returns the last final block of the head's chain.
@@ -197,14 +226,14 @@ func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
 // Store returns the store, for readers.
 func (e *Engine) Store() *storage.Store { return e.store }
 
-// forest makes the forest of a shard whose state after a block is on disk.
+// forest returns an empty forest for a shard with its state after a block on disk.
 func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i int) *trie.Forest {
 	f := trie.New(e.o.Tries)
 	f.SetSource(e.source(at, layout, i))
 	return f
 }
 
-// source is where the forest of a shard finds what it does not have in memory: in the store, after a block.
+// source returns where a shard's forest loads what is not in memory: the store, as of a block.
 func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i int) trie.Source {
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
@@ -220,7 +249,7 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 	}}
 }
 
-// version returns the rules of an epoch. The caller holds epochMu.
+// version returns the runtime configuration of an epoch. The caller holds epochMu.
 func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, error) {
 	pv, err := e.epochs.ProtocolVersion(id)
 	if err != nil {
@@ -229,7 +258,7 @@ func (e *Engine) version(id primitives.EpochID) (*parameters.RuntimeConfig, erro
 	return parameters.Get(parameters.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
 }
 
-// begin makes the genesis block and its states, and stores them.
+// begin builds the genesis block with its states and stores them.
 func (e *Engine) begin() error {
 	c := e.chain
 	layout, err := e.epochs.ShardLayout(primitives.EpochID{})
@@ -309,7 +338,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 	return entry
 }
 
-// start sets the first view: head, and the block that is folded.
+// start initialises the tree: at is the flat head and the head.
 func (e *Engine) start(genesis, at *BlockNode) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at
@@ -317,11 +346,11 @@ func (e *Engine) start(genesis, at *BlockNode) {
 	e.show(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
 }
 
-// show sets the head, with nothing ahead of it.
+// show sets the head, with no block in flight.
 func (e *Engine) show(h *head) {
 	e.view.Store(h)
 	e.tip.Store(h)
 }
 
-// Genesis returns the first block. Its states are not held.
+// Genesis returns the first block. Its states are not retained.
 func (e *Engine) Genesis() *BlockNode { return e.genesis }

@@ -10,32 +10,34 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// RemoteState is another chain, of which this one is a fork: what its accounts are after a block of it. What it says of a block never changes. Where
-// it does not give what it is asked for, or what can't be believed, the error wraps state.ErrAway. Its methods may wait for the network, and
-// are safe from any goroutine.
+// RemoteState is the state of the remote chain that a fork is based on. What it returns for a block
+// never changes. If the remote does not answer, or its answer cannot be verified, the error wraps
+// state.ErrAway. Its methods may block on the network. Safe for concurrent use.
 type RemoteState interface {
-	// Pinned is the block that the fork was made of.
+	// Pinned returns the block that the fork is based on.
 	Pinned() primitives.Hash
 	// Get returns the value of a key (primitives.Inherited) after a block, nil if there is none.
 	Get(at primitives.Hash, key []byte) ([]byte, error)
-	// Scan returns the pairs under a prefix that belongs to one account, ascending.
+	// Scan returns the pairs under a prefix that belongs to one account, ascending by key.
 	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
-	// Forks tells of the path of a key as far as a proof did; false: nothing is proven of it.
+	// Forks returns the branching of a key's trie path as far as a proof showed it. false: nothing
+	// is proven of the path.
 	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
-	// Height returns the height of a block that is the pinned one or before it, false: there is none of that hash.
+	// Height returns the height of the pinned block or an ancestor of it. false: no such block has
+	// that hash.
 	Height(hash primitives.Hash) (primitives.Height, bool, error)
-	// Again waits a while before what failed is tried once more; false: the node stops.
+	// Again waits before a failed request is tried again. false: the node is stopping.
 	Again(err error) bool
 }
 
-// ForkOverlay are the values of a fork: its own, and where it has none those that show through.
+// ForkOverlay is the state of a fork: its own values, and below them those of the remote chain.
 type ForkOverlay struct {
 	Base RemoteState
-	Get  func(key []byte) ([]byte, error) // of its own; nil: absent
+	Get  func(key []byte) ([]byte, error) // the fork's own value; nil: absent
 	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
 }
 
-// replaces tells which block of the base shows through at a key; false: nothing does.
+// baseUnder returns the remote block that a key's value is visible from. false: none is.
 func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err error) {
 	if !primitives.Inherited(key) {
 		return at, false, nil
@@ -46,11 +48,11 @@ func (o *ForkOverlay) baseUnder(key []byte) (at primitives.Hash, ok bool, err er
 	return o.baseOf(key)
 }
 
-// baseOf is under for a key, or a prefix of keys, of which it is not known that it was taken away.
+// baseOf is baseUnder for a key, or a prefix of keys, without the check for a deletion by the fork.
 func (o *ForkOverlay) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
 	account, owned, err := primitives.TrieKeyAccount(key)
 	if err != nil {
-		return at, false, nil // not an account's, so nobody else has it
+		return at, false, nil // not an account's key, so the remote chain does not have it
 	}
 	at = o.Base.Pinned()
 	if owned {
@@ -73,7 +75,8 @@ func (o *ForkOverlay) Value(key []byte) ([]byte, error) {
 	return o.baseValue(key)
 }
 
-// baseValue is what shows through at a key that has no value of the fork's own.
+// baseValue returns the remote value of a key for which the fork has no own value, nil if there is
+// none.
 func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 	at, ok, err := o.baseUnder(key)
 	if !ok || err != nil {
@@ -82,7 +85,8 @@ func (o *ForkOverlay) baseValue(key []byte) ([]byte, error) {
 	return o.Base.Get(at, key)
 }
 
-// Each calls yield for the pairs behind after (nil: all) whose keys begin with prefix, ascending, until it says false.
+// Each calls yield for the pairs with the given prefix and keys above after (nil: all), ascending,
+// until yield returns false.
 func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
 	at, ok := primitives.Hash{}, false
 	if primitives.Inherited(prefix) {
@@ -132,13 +136,14 @@ func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) b
 	return nil
 }
 
-// forkTrie is the state of a fork: a trie of its own, and beneath it what the base has. What is recorded, and roots, are those of its own.
+// forkTrie is the state of a fork: an own trie above the remote state. Recordings and roots cover
+// the own trie only.
 type forkTrie struct {
 	local state.Trie
 	base  RemoteState
 }
 
-// overBase shows what lies beneath, where there is something.
+// overBase returns t above the remote state; t itself if base is nil.
 func overBase(t state.Trie, base RemoteState) state.Trie {
 	if base == nil {
 		return t
@@ -146,13 +151,13 @@ func overBase(t state.Trie, base RemoteState) state.Trie {
 	return forkTrie{t, base}
 }
 
-// rooted shows the runtime a root.
+// rooted wraps a root for the runtime.
 func rooted(r *trie.Root) state.Trie {
 	base, _ := r.Forest().Beneath().(RemoteState)
 	return overBase(stateTrie{r}, base)
 }
 
-// rootOf is the root that rooted was given, or that an update of that made.
+// rootOf returns the root of a trie from rooted, or from an update of one.
 func rootOf(t state.Trie) *trie.Root {
 	if f, ok := t.(forkTrie); ok {
 		t = f.local
@@ -170,7 +175,7 @@ func (t forkTrie) over() *ForkOverlay {
 	}
 }
 
-// Local is state.Forked's.
+// Local implements state.Forked.
 func (t forkTrie) Local() state.Trie             { return t.local }
 func (t forkTrie) Root() primitives.Hash         { return t.local.Root() }
 func (t forkTrie) NewRecording() state.Recording { return t.local.NewRecording() }
@@ -212,8 +217,9 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 	return t.over().Each(prefix, after, yield)
 }
 
-// Path gives as many nodes as the key's path has in a trie of both: contracts pay for them. They are made up as those of a historicalTrie. Where
-// nothing is proven of the base's path there are too few.
+// Path returns as many nodes as the key's path would have in one trie of both chains, because
+// contracts pay for them. The nodes are synthetic, like those of historicalTrie. If nothing is
+// proven of the remote path, there are too few.
 func (t forkTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
 	if !primitives.Inherited(key) {
 		return t.local.Path(key, rec, path)
@@ -233,7 +239,8 @@ func (t forkTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]s
 	return madeVisits(key, depths, alone, found, path), ref, found, nil
 }
 
-// forks are the depths at which other keys part from one, in the trie of both; alone as historicalTrie.forks has it.
+// forks returns the depths at which other keys branch off from key in the trie of both chains.
+// alone has the meaning of historicalTrie.forks' part.
 func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
 	local := &historicalTrie{base: ownValues{t.local}}
 	depths, alone, err = local.forks(key, own)
@@ -262,7 +269,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 		if err != nil {
 			return nil, false, err
 		}
-		alone = next == base.Next // else there is a branch of the two
+		alone = next == base.Next // else the two branch there
 	case mine == theirs:
 		alone = false
 	}
@@ -271,7 +278,7 @@ func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, 
 	return slices.Compact(depths), alone, nil
 }
 
-// nextNibble is how the first of the keys goes on that has so many nibbles in common with one.
+// nextNibble returns the nibble at depth of the first key that shares depth nibbles with key.
 func (t *historicalTrie) nextNibble(key []byte, depth int) (byte, error) {
 	from, to := nibbleRange(key, depth)
 	one, err := t.first(from, to)
@@ -284,7 +291,7 @@ func (t *historicalTrie) nextNibble(key []byte, depth int) (byte, error) {
 	return one[depth/2] & 15, nil
 }
 
-// ownValues are those of a fork's own trie that a trie of another chain could have too.
+// ownValues are the values of a fork's own trie, without the columns that only forks have.
 type ownValues struct{ t state.Trie }
 
 func (v ownValues) get(key []byte) ([]byte, error) { return v.t.Get(key, nil) }
@@ -310,7 +317,7 @@ type forkedValues struct{ over ForkOverlay }
 
 func (v forkedValues) get(key []byte) ([]byte, error) { return v.over.Value(key) }
 
-// scan shows what lies beneath only where a whole prefix of an account is asked for.
+// scan includes the remote chain only if the range is a whole prefix of an account.
 func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	if bytes.Equal(to, storage.PrefixEnd(from)) {
 		return v.over.Each(from, nil, yield)
@@ -318,7 +325,7 @@ func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) 
 	return v.over.Scan(from, nil, yield)
 }
 
-// overStored shows what lies beneath stored values, where there is something.
+// overStored returns stored values above the remote state; s itself if the chain is not a fork.
 func overStored(s storedValues) historicalValues {
 	base := s.e.o.Base
 	if base == nil {
@@ -333,7 +340,8 @@ func overStored(s storedValues) historicalValues {
 	}}}
 }
 
-// CutOff returns the accounts of a fork at which nothing of the other chain shows through behind the head, ascending.
+// CutOff returns the accounts that the fork has detached from the remote chain as of the head,
+// ascending.
 func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	if e.o.Base == nil {
 		return nil, nil
@@ -361,5 +369,5 @@ func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	return out, nil
 }
 
-// Fork returns the chain that this one is a fork of; nil: it is none.
+// Fork returns the remote chain that this one is a fork of, or nil.
 func (e *Engine) Fork() RemoteState { return e.o.Base }

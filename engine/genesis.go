@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// NewChain reads what the engine needs from a genesis. records opens the genesis document (or its records file), each time
-// from its beginning; it is read when the chain begins. epochConfigs are the files of <home>/epoch_configs by name.
+// NewChain reads the chain spec from a genesis. records opens the genesis document, or its records
+// file, from the beginning at each call; it is read when the chain starts. epochConfigs are the
+// files of <home>/epoch_configs by name.
 func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*ChainSpec, error) {
 	if ownParameters(g.ChainID) {
 		return nil, fmt.Errorf("%w: %q", ErrChainID, g.ChainID)
@@ -36,24 +37,25 @@ func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs ma
 	return c, nil
 }
 
-// ErrChainID says that neard gives chains of this name parameters of their own, which are not built: with the usual ones it
-// would be another chain.
+// ErrChainID reports a chain name for which neard uses special parameters that are not implemented
+// here. With the usual parameters it would be a different chain.
 var ErrChainID = errors.New("engine: neard has other parameters for chains of this name; choose another chain_id")
 
-// ownParameters tells whether the parameters of a chain depend on its name, which they do for two names of nearcore's tests
-// (core/parameters/src/config_store.rs:171). testnet's are by now those of all others.
+// ownParameters reports whether the parameters depend on the chain's name, as they do for two names
+// of nearcore's tests (core/parameters/src/config_store.rs:171). testnet no longer differs from the
+// others.
 func ownParameters(chainID string) bool {
 	return chainID == "benchmarknet" || chainID == "congestion_control_test"
 }
 
-// GenesisState is the first state of a chain.
+// GenesisState is the state of the genesis block.
 type GenesisState struct {
 	shards []*genesisstate.Shard
 	more   []iter.Seq2[[]byte, []byte] // by shard
 }
 
-// Add gives a shard further pairs, of other keys, which are made in ascending order each time that they are asked for: a state that is
-// greater than the memory. What they yield may be used again.
+// Add adds pairs with other keys to a shard, for a state larger than memory. pairs must yield
+// ascending keys, each time it is called. The yielded slices may be reused by the caller.
 func (s *GenesisState) Add(shard int, pairs iter.Seq2[[]byte, []byte]) {
 	if s.more == nil {
 		s.more = make([]iter.Seq2[[]byte, []byte], len(s.shards))
@@ -89,7 +91,7 @@ func (s *GenesisState) Pairs(shard int) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Congestion are the shards' infos, by index.
+// Congestion returns the congestion infos by shard index.
 func (s *GenesisState) Congestion() []primitives.CongestionInfo {
 	out := make([]primitives.CongestionInfo, len(s.shards))
 	for i, x := range s.shards {
@@ -124,10 +126,10 @@ func loadState(g *genesis.Config, configs *epoch.Configs, version parameters.Ver
 	return out, nil
 }
 
-// ratio converts; a genesis's parts are below 2^31.
+// ratio converts a ratio. A genesis's parts are below 2^31.
 func ratio(r genesis.Ratio) epoch.Ratio { return epoch.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }
 
-// EpochParams returns what the epochs take from a genesis.
+// EpochParams returns the parameters of the epoch manager from a genesis.
 func EpochParams(g *genesis.Config) *epoch.GenesisParams {
 	p := &epoch.GenesisParams{
 		ChainID: g.ChainID, ProtocolVersion: g.ProtocolVersion, ProtocolTreasuryAccount: g.ProtocolTreasuryAccount,

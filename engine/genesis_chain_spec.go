@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// ChainSpec is what a genesis says that the engine needs. It is read-only.
+// ChainSpec is what the engine needs from a genesis. It is read-only.
 type ChainSpec struct {
 	ID             string
 	Version        parameters.Version // of the genesis
@@ -21,6 +21,6 @@ type ChainSpec struct {
 	Treasury       primitives.AccountID
 	Params         *epoch.GenesisParams
 	Configs        *epoch.Configs
-	// Load reads the genesis state; it is called once, when the chain begins.
+	// Load reads the genesis state. It is called once, when the chain starts.
 	Load func() (*GenesisState, error)
 }

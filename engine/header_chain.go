@@ -12,19 +12,19 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headerChain is the chain of headers where it is ahead of the blocks. Its rows begin above the folded block: what they say of older ones is the
-// engine's own.
+// headerChain is the chain of headers where it is ahead of the blocks. Its rows start above the
+// flat head; those of older blocks are the engine's own.
 type headerChain struct {
 	adding    sync.Mutex // one list at a time; taken before mu
-	mu        sync.Mutex // taken behind epochMu, for one header's time
+	mu        sync.Mutex // taken after epochMu, for the time of one header
 	chain     *headerchain.Chain
 	rows      *headerRows
-	busy      bool // a list is being added, whose rows are not all written
-	offBranch bool // the highest header on disk is of a branch that does not lead on from the chain, and may again
+	busy      bool // a list is being added and not all of its rows are written
+	offBranch bool // the highest header on disk is on a branch that does not extend the chain, for now
 }
 
-// headersHead is the cell with the hash of the head by headers, headersFloor that with the hash of the first one behind a proof,
-// headersFirst what that says of the first block of the epoch before, headersProof that proof.
+// Cells of the header chain: the hash of the highest header, the hash of the first header after an
+// epoch sync proof, the proof's info of the first block of the epoch before, and that proof.
 const (
 	headersHead  = "head"
 	headersFloor = "floor"
@@ -32,12 +32,13 @@ const (
 	headersProof = "proof"
 )
 
-// pruneHeaders is how many headers one call of AddHeaders removes whose blocks are folded.
+// pruneHeaders bounds the headers below the flat head that one AddHeaders removes.
 const pruneHeaders = 4096
 
-// AddHeaders follows headers ahead of their blocks, parents first, as they come in one answer of a peer: each is judged as far as a header can be.
-// They are on disk, all that were taken, when it returns. It stops at the first that is not taken, for the reason that package chain/headerchain gives:
-// chain.Invalid is the sender's fault. Those that are known are passed over. From any goroutine.
+// AddHeaders adds headers above the blocks, parents first, as one peer's response contains them.
+// Each is validated as far as a header can be. The accepted ones are on disk when it returns; known
+// ones are skipped. It stops at the first bad header with an error of package chain/headerchain, of
+// which chain.Invalid is the sender's fault. Safe for concurrent use.
 func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -64,26 +65,27 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 			break
 		}
 		taken++
-		l.mu.Unlock() // who admits blocks waits for one header and not for all
+		l.mu.Unlock() // a Precheck waits for one header, not for all
 		l.mu.Lock()
 	}
 	if taken == 0 {
 		return 0, err
 	}
 	err = errors.Join(err, l.rows.prune(e.store.Tip().Folded.Height))
-	l.mu.Unlock() // nobody else writes to the batch
+	l.mu.Unlock() // adding excludes other writers of the batch
 	ferr := e.store.PutHeaders(&l.rows.batch)
 	l.mu.Lock()
 	l.rows.reset()
 	if ferr != nil {
-		l.chain = nil // it is ahead of its rows: the next call begins with those that are there
+		l.chain = nil // it is ahead of its rows: the next call starts from the disk
 		return 0, ferr
 	}
 	return taken, err
 }
 
-// JumpHeaders has the headers go on from the first block of an epoch that a proof leads to, far ahead of the blocks (nearcore's epoch sync).
-// following.ErrProof is the sender's fault, ErrOld nobody's: the headers are there already. From any goroutine.
+// JumpHeaders continues the header chain at the first block of an epoch that an epoch sync proof
+// leads to, far above the blocks (nearcore's epoch sync). headerchain.ErrProof is the sender's
+// fault. headerchain.ErrOld is no one's: the headers are known already. Safe for concurrent use.
 func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	l := &e.headerChain
 	l.adding.Lock()
@@ -96,12 +98,12 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	}
 	verify, err := l.chain.Proving(p)
 	if err == nil {
-		l.mu.Unlock() // who admits blocks does not wait for the signatures of a stranger's proof
+		l.mu.Unlock() // a Precheck does not wait for the signatures of a peer's proof
 		err = verify()
 		l.mu.Lock()
 	}
 	if err == nil {
-		err = e.ensureHeaderChain() // blocks may have come
+		err = e.ensureHeaderChain() // blocks may have arrived
 	}
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -119,7 +121,7 @@ func (e *Engine) JumpHeaders(p *headerchain.EpochProof) error {
 	return nil
 }
 
-// HeaderProof is the proof that headers came by last; nil: none.
+// HeaderProof returns the proof of the last JumpHeaders; nil: none.
 func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersProof)
 	if err != nil {
@@ -129,7 +131,8 @@ func (e *Engine) HeaderProof() (*headerchain.EpochProof, error) {
 	return p, borsh.Unmarshal(raw, p)
 }
 
-// HeadersApart tells whether headers begin, with a proof, above the chain: what is between is not known.
+// HeadersApart reports whether the headers start, with a proof, above the chain, with a gap
+// between.
 func (e *Engine) HeadersApart() (bool, error) {
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -139,11 +142,12 @@ func (e *Engine) HeadersApart() (bool, error) {
 	return height > e.Tip().Height(), err
 }
 
-// HeaderHead names the highest header that is known: the head's, if no other is above it.
+// HeaderHead returns the highest known header: that of the head if no other is above it.
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
-	if tip := e.Head(); e.headerChain.overtaken(tip) { // with every block of a node that makes them: the chain of headers is left as it is
+	// on a block producer it is so with each block: leave the header chain as it is
+	if tip := e.Head(); e.headerChain.overtaken(tip) {
 		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
 	}
 	if err := e.ensureHeaderChain(); err != nil {
@@ -153,19 +157,20 @@ func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
 }
 
-// repoint tells whether blocks have passed the highest header, so that theirs is the highest. The caller holds mu.
+// overtaken reports whether the blocks have passed the highest header. The caller holds mu.
 func (l *headerChain) overtaken(tip *BlockNode) bool {
 	return l.chain != nil && !l.busy && !l.offBranch && l.chain.Head().Info.Height < tip.Height()
 }
 
-// ensureHeaderChain makes the chain where there is none, or where blocks that are on disk have overtaken it. The caller holds mu.
+// ensureHeaderChain opens the header chain if there is none, or if persisted blocks have passed it.
+// The caller holds mu.
 func (e *Engine) ensureHeaderChain() error {
 	l, tip := &e.headerChain, e.Head()
 	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
 		return nil
 	}
 	l.rows = &headerRows{e: e}
-	l.rows.reset() // nothing of it is unwritten
+	l.rows.reset() // nothing is unwritten
 	head := tip.Hash
 	if raw, err := storage.HeaderCell.Get(e.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
 		if r, err := l.rows.Row(primitives.Hash(raw)); err != nil {
@@ -178,7 +183,8 @@ func (e *Engine) ensureHeaderChain() error {
 	}
 	var err error
 	l.offBranch = false
-	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash { // of a branch that lost
+	// of a branch that lost
+	if l.chain, err = e.openHeaderChain(head); errors.Is(err, headerchain.ErrOrphan) && head != tip.Hash {
 		l.offBranch = true
 		l.chain, err = e.openHeaderChain(tip.Hash)
 	}
@@ -197,21 +203,22 @@ func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, erro
 		if err != nil {
 			return nil, err
 		}
-		if height > 0 { // else blocks have come by
+		if height > 0 { // else the blocks have passed the floor
 			o.Floor = headerchain.Ref{Hash: primitives.Hash(raw), Height: height}
 		}
 	}
 	return headerchain.New(o)
 }
 
-// headerEpochs returns who knows an epoch that headers tell of, above the folded block; nil: they do not. The caller holds mu.
+// headerEpochs returns the epoch manager of the headers if they announce an epoch above the flat
+// head, else nil. The caller holds mu.
 func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	_, err := storage.HeaderEpochInfo.Get(e.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}
 	ref, err := e.headerAt(primitives.Hash(id))
-	if err != nil || ref <= e.store.Tip().Folded.Height { // of an epoch that may be over; Begin will know
+	if err != nil || ref <= e.store.Tip().Folded.Height { // of an epoch that may be over; BeginImport decides
 		return nil, err
 	}
 	if err := e.ensureHeaderChain(); err != nil {
@@ -220,7 +227,7 @@ func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 	return e.headerChain.chain.Epochs(), nil
 }
 
-// headerAt returns the height of a header that is kept; 0: it is not.
+// headerAt returns the height of a kept header; 0: it is not kept.
 func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	raw, err := storage.HeaderRow.Get(e.store.Reader(), hash)
 	if err != nil {
@@ -233,7 +240,8 @@ func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
 	return r.Info.Height, nil
 }
 
-// headerRows are the rows of headers: those that are yet to be written, those on disk, and the engine's own of blocks.
+// headerRows are the rows of headers: the unwritten ones, those on disk, and the engine's own for
+// blocks.
 type headerRows struct {
 	e     *Engine
 	batch storage.Batch
@@ -249,7 +257,7 @@ func (s *headerRows) reset() {
 	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
 }
 
-// Put gathers a header with what it adds.
+// Put adds a header and its epoch changes to the batch.
 func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error {
 	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
 	raw := storage.Raw(r.AppendBorsh(nil))
@@ -279,7 +287,7 @@ func (s *headerRows) Put(r *headerchain.Row, c *epoch.Changes, head bool) error 
 	return nil
 }
 
-// Begin gathers what a proof has shown.
+// Begin adds the rows that a proof starts with.
 func (s *headerRows) Begin(b *headerchain.Start) error {
 	head := b.Rows[len(b.Rows)-1]
 	for _, r := range b.Rows {
@@ -302,7 +310,7 @@ func (s *headerRows) Begin(b *headerchain.Start) error {
 	return nil
 }
 
-// Before is what a proof said of the first block of an epoch.
+// Before returns the proof's info of the first block of the epoch before the headers start.
 func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
 	if err != nil {
@@ -312,7 +320,7 @@ func (s *headerRows) Before() (*epoch.BlockInfo, error) {
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// prune removes headers up to a height: what they say the engine's blocks say too, or they have lost.
+// prune removes headers up to a height: blocks replace them, or their branch lost.
 func (s *headerRows) prune(height primitives.Height) error {
 	n, seen := 0, map[string]bool{}
 	var failed error
@@ -333,8 +341,8 @@ func (s *headerRows) prune(height primitives.Height) error {
 	return errors.Join(err, failed)
 }
 
-// begun tells whether headers say that an epoch has begun up to a height. On another branch than that of a header of it that lost it may
-// begin later, and then that is what they say.
+// begun reports whether the headers say that an epoch began at or below height. On another branch
+// the epoch may begin later; then the rows describe that.
 func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
 	if at, ok := s.first[id]; ok {
 		return at <= height
@@ -346,7 +354,7 @@ func (s *headerRows) begun(id primitives.EpochID, height primitives.Height, fail
 	return err != nil || primitives.Height(at) <= height
 }
 
-// Row is a header's row.
+// Row returns a header's row, or nil.
 func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	if r := s.new[hash]; r != nil {
 		return r, nil
@@ -362,13 +370,13 @@ func (s *headerRows) Row(hash primitives.Hash) (*headerchain.Row, error) {
 	return s.ofBlock(hash)
 }
 
-// ofBlock is the row of a header whose block is here.
+// ofBlock returns the row of a header that has its block here.
 func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	info, err := (epochStore{s.e}).BlockInfo(hash)
 	if err != nil || info == nil {
 		return nil, err
 	}
-	if at := s.e.BlockNode(hash); at != nil { // what is not on disk yet may be lost, and the headers on it are written
+	if at := s.e.BlockNode(hash); at != nil { // an in-flight block may be lost, while headers above it are written
 		return &headerchain.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)
@@ -391,7 +399,7 @@ func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	return r, nil
 }
 
-// EpochInfo is what blocks or headers say of an epoch. So are the others.
+// EpochInfo returns an epoch's info from blocks or headers, nil if unknown.
 func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
 	if v := s.infos[id]; v != nil {
 		return v, nil
@@ -407,7 +415,7 @@ func (s *headerRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) 
 	return v, borsh.Unmarshal(raw, v)
 }
 
-// EpochStart is the height of an epoch's first block.
+// EpochStart returns the height of an epoch's first block.
 func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
 	if h, ok := s.first[id]; ok {
 		return h, true, nil
@@ -419,7 +427,7 @@ func (s *headerRows) EpochStart(id primitives.EpochID) (primitives.Height, bool,
 	return primitives.Height(h), err == nil, absent(err)
 }
 
-// EpochSummary is what an epoch came to.
+// EpochSummary returns an epoch's summary, nil if unknown.
 func (s *headerRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
 	if v := s.sums[id]; v != nil {
 		return v, nil

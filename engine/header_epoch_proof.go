@@ -13,14 +13,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// An epoch sync proof has something of every epoch there ever was, and blocks of old epochs are collected. So what it has of one is put aside with the
-// first block of the second epoch behind it: the hash of its last block is that epoch's id, on whatever branch.
+// An epoch sync proof contains an entry for every past epoch, but blocks of old epochs are garbage
+// collected. So the entry of an epoch is stored with the first block of the second epoch after it.
+// The hash of an epoch's last block is the id of that second epoch, on every branch.
 
-// provenRow is where it stands what a proof has of an epoch.
+// provenRow names the row with an epoch's entry of a proof.
 func provenRow(id primitives.EpochID) string { return "proven " + string(id[:]) }
 
-// saveProvenEpoch puts aside what a proof has of the epoch two before that which begins with a block. What is not here any more, as
-// behind a folder's beginning, is not.
+// saveProvenEpoch stores the proof entry of the epoch two before the one that begins with a block.
+// It skips an epoch without its blocks here, as before the start of a bootstrapped folder.
 func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID {
 		return nil
@@ -33,11 +34,13 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *BlockNode) err
 	return e.saveProofEnd(b, primitives.Hash(entry.Header().EpochID), p.Final)
 }
 
-// proofEnd is where it stands what else a proof has: of the epoch that it leads to, and the one before. Who keeps three epochs, neard's least, has no block of the
-// latter any more as soon as the head's epoch has begun.
+// proofEnd names the row with the rest of a proof: the epoch that it leads to and the one before. A
+// node that keeps three epochs, neard's minimum, loses the blocks of the latter when the head's
+// epoch begins.
 const proofEnd = "proof end"
 
-// endOf makes what a proof has of the epoch that ends with a block, and of the one before. Final is the former's.
+// endOf fills the proof's data of the epoch that ends with a block and of the one before it. final
+// is the final block of the former.
 func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
 	end, err := e.Header(last)
 	if err == nil {
@@ -49,7 +52,7 @@ func (e *Engine) endOf(p *headerchain.EpochProof, last primitives.Hash, final *p
 	return err
 }
 
-// saveProofEnd puts that aside for EpochProof, if it is here.
+// saveProofEnd stores that data for EpochProof if its blocks are here.
 func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
 	p := new(headerchain.EpochProof)
 	if err := e.endOf(p, last, final); err != nil {
@@ -60,7 +63,7 @@ func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *pri
 	return nil
 }
 
-// savedProofEnd is what saveProofEnd put aside of the same block.
+// savedProofEnd reads what saveProofEnd stored for the same block.
 func (e *Engine) savedProofEnd(p *headerchain.EpochProof, last primitives.Hash) error {
 	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
 	if err != nil {
@@ -82,7 +85,7 @@ func putProven(b *storage.Batch, p *headerchain.ProvenEpoch) {
 	storage.Misc.Put(b, provenRow(p.Final.EpochID), &raw)
 }
 
-// gone hides that something is not here.
+// gone turns "not found", "collected" and "unknown" into nil.
 func gone(err error) error {
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) || errors.Is(err, ErrUnknown) {
 		return nil
@@ -90,7 +93,8 @@ func gone(err error) error {
 	return err
 }
 
-// provenEpoch makes what a proof has of the epoch of which this is the last block; nil: of the first there is nothing.
+// provenEpoch returns the proof entry of the epoch with this last block; nil for the first epoch,
+// which has no entry.
 func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, error) {
 	end, err := e.Header(last)
 	if err != nil || end.EpochID == (primitives.EpochID{}) {
@@ -100,7 +104,7 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 	if err != nil {
 		return nil, err
 	}
-	p := &headerchain.ProvenEpoch{Versioned: true} // of all versions that there are here
+	p := &headerchain.ProvenEpoch{Versioned: true} // proofs of all supported versions
 	if p.Final, err = e.Header(second.PrevHash); err != nil {
 		return nil, err
 	}
@@ -108,15 +112,15 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*headerchain.ProvenEpoch, er
 		p.Producers, err = m.BlockProducersOrdered(end.EpochID)
 		return err
 	})
-	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // they come first among the approvers
+	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // producers come first among the approvers
 	copy(p.Endorsements, second.Approvals)
 	return p, err
 }
 
-// provenEpochs lists what a proof has of each epoch up to that of which this is the last block.
+// provenEpochs returns the proof entries of all epochs up to the one with this last block.
 func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpoch, err error) {
 	place := map[primitives.EpochID]int{}
-	for id := primitives.EpochID(e.genesis.Hash); ; { // what was put aside
+	for id := primitives.EpochID(e.genesis.Hash); ; { // the stored entries
 		raw, err := storage.Misc.Get(e.store.Reader(), provenRow(id))
 		if err != nil {
 			if absent(err) != nil {
@@ -159,12 +163,14 @@ func (e *Engine) provenEpochs(last primitives.Hash) (out []headerchain.ProvenEpo
 	return append(out, rest...), nil
 }
 
-// ProofTarget names the last block of the epoch that EpochProof leads to the first block of: two before the head's.
+// ProofTarget returns the last block before the epoch that EpochProof leads to: that epoch is two
+// before the head's.
 func (e *Engine) ProofTarget() primitives.Hash { return primitives.Hash(e.Head().Header().EpochID) }
 
-// EpochProof makes the proof that leads to the first block of the epoch two before the head's, as neard has it at that time (nearcore
-// chain/epoch-manager/src/epoch_sync.rs). ErrNotYet: the chain is too young; ErrGone: this node does not know what came before. It is as large as the
-// chain is old: whoever asks keeps the answer, by ProofTarget. From any goroutine.
+// EpochProof builds the epoch sync proof for the first block of the epoch two before the head's, as
+// neard does (nearcore chain/epoch-manager/src/epoch_sync.rs). ErrNotYet: the chain is too young.
+// storage.ErrGone: this node does not know the older epochs. The proof grows with the chain, so
+// callers cache it by ProofTarget. Safe for concurrent use.
 func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	last := e.ProofTarget()
 	p := new(headerchain.EpochProof)
@@ -175,7 +181,7 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	if p.Epochs, err = e.provenEpochs(last); err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)
 	}
-	if len(p.Epochs) < 2 { // nobody takes those
+	if len(p.Epochs) < 2 { // no node accepts such a proof
 		return nil, fmt.Errorf("%w: %d epochs behind the first", ErrNotYet, len(p.Epochs))
 	}
 	if err = e.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
@@ -187,7 +193,7 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 	return p, nil
 }
 
-// lastEpoch tells of the epoch of which this is the last block.
+// lastEpoch describes the epoch with this last block.
 func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error {
 	s := epochStore{e}
 	for _, x := range []struct {
@@ -223,7 +229,8 @@ func (e *Engine) lastEpoch(l *headerchain.LastEpoch, last primitives.Hash) error
 	return nil
 }
 
-// currentEpoch tells of the first block of the epoch of which this is the last one, below the epoch's final block.
+// currentEpoch describes the first block of the epoch with this last block, and proves it in the
+// block Merkle tree of the epoch's final block.
 func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash, final *primitives.BlockHeader) error {
 	info, err := (epochStore{e}).BlockInfo(last)
 	if err == nil && info == nil {
@@ -249,7 +256,7 @@ func (e *Engine) currentEpoch(c *headerchain.CurrentEpoch, last primitives.Hash,
 	return err
 }
 
-// blockTrees finds the trees that proofs of blocks are made of.
+// blockTrees implements the tree lookup of block proofs.
 type blockTrees struct{ e *Engine }
 
 func (s blockTrees) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {

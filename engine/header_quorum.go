@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Voted tells whether more than two thirds of the stake of a header's epoch have voted for a block of its height on its parent, which need not be known. What
-// its producer alone says of the height that others are at is nothing. An epoch that is neither under way nor told of by headers has no votes.
+// Voted reports whether more than two thirds of the stake of a header's epoch approved a block of
+// its height on its parent, which need not be known. A height claimed by the producer alone proves
+// nothing. It is false for an epoch that is neither current nor announced by headers.
 func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	voters, err := e.voters(h.EpochID)
 	if err != nil || voters == nil {
@@ -16,7 +17,7 @@ func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
 	return chain.Voted(h, voters, e.verify), nil
 }
 
-// voters are whose votes the blocks of an epoch carry first, in the order of their headers; nil: it is not known.
+// voters returns the approvers of an epoch's blocks in the order of their headers; nil: unknown.
 func (e *Engine) voters(id primitives.EpochID) ([]chain.Approver, error) {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
@@ -47,8 +48,8 @@ func votersOf(m *epoch.Manager, id primitives.EpochID) ([]chain.Approver, error)
 	return out, nil
 }
 
-// LeadingHeader is the highest header that was judged, nil: none that is known without asking the disk. What it says of the height of others two thirds of
-// the stake have said.
+// HighestHeader returns the highest validated header, or nil if it is not known without reading the
+// disk. Two thirds of the stake approved its height.
 func (e *Engine) HighestHeader() *primitives.BlockHeader {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()

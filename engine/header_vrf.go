@@ -6,26 +6,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vrfCache has the random values that keys have given lately. One follows from the block before and the key alone, so it is computed while that
-// block is applied and synced: proving takes as long as the rest of making a small block. Chains that go on from the same block, as worlds do and
-// what comes behind a way back, have the same values, so an engine and its children have one oracle. Safe from any goroutine.
+// vrfCache caches the random values that keys recently produced. A value depends only on the
+// previous block and the key, so it is computed while that block is applied and synced: proving it
+// takes as long as the rest of producing a small block. An engine and its children share one cache,
+// since chains that continue from the same block (worlds, or after a revert) have the same values.
+// Safe for concurrent use.
 type vrfCache struct {
 	mu   sync.Mutex
 	of   map[vrfInput]*vrfOutput
-	last [maxVRFOutputs]vrfInput // of which it has the values, as a ring
+	last [maxVRFOutputs]vrfInput // keys of the map in insertion order, a ring
 	next int
 }
 
-// maxVRFOutputs is how many values are kept.
+// maxVRFOutputs is the number of cached values.
 const maxVRFOutputs = 128
 
-// vrfInput is what a value follows from.
+// vrfInput determines a value.
 type vrfInput struct {
 	random primitives.Hash // of the block before
 	key    primitives.SecretKey
 }
 
-// vrfOutput is the random value that a key is going to give the next block.
+// vrfOutput is the random value of a key's next block, computed once.
 type vrfOutput struct {
 	once  sync.Once
 	value [32]byte
@@ -37,7 +39,7 @@ func (f *vrfOutput) compute(q *vrfInput) {
 	f.once.Do(func() { f.value, f.proof, f.err = q.key.ProveVRF(q.random[:]) })
 }
 
-// find returns the place of a value; fresh: nobody has asked for it yet.
+// find returns the entry of a value; fresh: no caller has asked for it before.
 func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -54,8 +56,9 @@ func (o *vrfCache) find(q *vrfInput) (f *vrfOutput, fresh bool) {
 	return f, true
 }
 
-// precomputeVRF begins to compute the value after b, if the key that made b is to make the next block too. A wrong guess, as at
-// the end of an epoch, costs nothing but the work. The caller holds epochMu.
+// precomputeVRF starts to compute the value after b if the key that produced b is to produce the
+// next block too. A wrong guess, as at the end of an epoch, only wastes the work. The caller holds
+// epochMu.
 func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	next, err := e.epochs.BlockProducer(b.Header.EpochID, b.Header.Height+1)
 	if err != nil || next.PublicKey != key.PublicKey() {
@@ -67,7 +70,7 @@ func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 	}
 }
 
-// proveVRF returns the random value after a block and its proof.
+// proveVRF returns the random value after a block, and its proof.
 func (e *Engine) proveVRF(random primitives.Hash, key primitives.SecretKey) (value [32]byte, proof [64]byte, err error) {
 	q := vrfInput{random, key}
 	f, _ := e.vrf.find(&q)
@@ -75,17 +78,17 @@ func (e *Engine) proveVRF(random primitives.Hash, key primitives.SecretKey) (val
 	return f.value, f.proof, f.err
 }
 
-// vrfKeys are those of who has made blocks lately, as what verifies their random values needs them: to make one of them takes longer than that. Safe from any
-// goroutine.
+// vrfKeys caches the decoded keys of recent block producers: decoding takes longer than verifying a
+// value. Safe for concurrent use.
 type vrfKeys struct {
 	mu sync.Mutex
 	of map[primitives.PublicKey]*primitives.VRFPublicKey
 }
 
-// maxVRFKeys bounds them.
+// maxVRFKeys bounds the cache. When it is full, it is emptied.
 const maxVRFKeys = 512
 
-// verify is primitives.VerifyVRF.
+// verify is primitives.VerifyVRF with the cache.
 func (v *vrfKeys) verify(k primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
 	v.mu.Lock()
 	key := v.of[k]

@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Histogram counts values by bounds, from any goroutine.
+// Histogram counts values in buckets. Safe for concurrent use.
 type Histogram struct {
 	bounds []float64 // ascending
 	counts []atomic.Uint64
-	sum    atomic.Uint64 // in thousandths of a thousandth
+	sum    atomic.Uint64 // in millionths
 }
 
 func newHistogram(bounds []float64) *Histogram {
@@ -20,12 +20,13 @@ func newHistogram(bounds []float64) *Histogram {
 }
 
 func (h *Histogram) add(v float64) {
-	i, _ := slices.BinarySearch(h.bounds, v) // the first bound that is not below it
+	i, _ := slices.BinarySearch(h.bounds, v) // the first bound that is not below v
 	h.counts[i].Add(1)
 	h.sum.Add(uint64(v * 1e6))
 }
 
-// Read returns the upper bounds, how many values are up to each (not cumulated, the last: above all), and their sum.
+// Read returns the upper bounds of the buckets, the number of values in each (not cumulative; the
+// last: above all bounds), and the sum of the values.
 func (h *Histogram) Read() (bounds []float64, counts []uint64, sum float64) {
 	counts = make([]uint64, len(h.counts))
 	for i := range counts {
@@ -34,7 +35,7 @@ func (h *Histogram) Read() (bounds []float64, counts []uint64, sum float64) {
 	return h.bounds, counts, float64(h.sum.Load()) / 1e6
 }
 
-// Bounds are nearcore's (chain/chain/src/metrics.rs).
+// The bounds are nearcore's (chain/chain/src/metrics.rs).
 var (
 	blockBounds = func() (out []float64) {
 		for v, i := 0.001, 0; i < 20; v, i = v*1.6, i+1 {
@@ -51,19 +52,20 @@ var (
 	tgasBounds = []float64{50, 100, 300, 500, 700, 800, 900, 950, 1000, 1050, 1100, 1150, 1200, 1250, 1300}
 )
 
-// Times are how long blocks and chunks took since the engine began; no rule depends on them.
+// Times are durations of blocks and chunks since the engine started. No rule depends on them.
 type Times struct {
-	Blocks atomic.Pointer[Histogram]                         // seconds, from Begin to Adopt; nil: there was none
-	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]     // seconds of applying one, by gas burnt, in units of 100 Tgas, rounded up
-	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas of new chunks; the map is never written to
+	Blocks atomic.Pointer[Histogram] // seconds from BeginImport to FinishImport; nil: no block yet
+	// seconds to apply a chunk, by gas burnt in units of 100 Tgas, rounded up
+	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]
+	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas of new chunks; the map itself is immutable
 }
 
-// maxTgasCeiling is the last class of Chunks, which has all above it too.
+// maxTgasCeiling is the last class of Chunks; it includes everything above.
 const maxTgasCeiling = 13
 
 const teragas = 1_000_000_000_000
 
-// Times returns what the engine has measured.
+// Times returns the engine's measurements.
 func (e *Engine) Times() *Times { return &e.times }
 
 func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
@@ -74,7 +76,7 @@ func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
 	return p.Load()
 }
 
-// measure notes a block that is adopted. One goroutine calls it.
+// measure records an imported block. It is called by one goroutine.
 func (t *Times) measure(p *BlockImport) {
 	histogramAt(&t.Blocks, blockBounds).add(time.Since(p.began).Seconds())
 	for i := range p.jobs {

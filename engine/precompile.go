@@ -11,30 +11,53 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// The receipts of a chunk run in turn, so code that is compiled when it is called is compiled one after the other, while all wait. What is
-// going to be called is known before: from the parent's outgoing receipts as soon as that is applied, from the chunks when they are
-// there. So it is compiled ahead, as much at a time as the compiler takes. A receipt that is delayed or waits for data came once, and its
-// code was compiled then.
+// Precompilation of contracts.
+//
+// Problem. Receipts of a chunk run in order. Code that is compiled on its first call is compiled
+// serially, and every receipt after it waits. Compiling a contract takes far longer than running a
+// small receipt.
+//
+// Invariants. (1) Precompilation never changes a result: it only fills the VM's cache. (2) It never
+// delays the block that triggered it. (3) Bounded work: at most precompileWorkers compilations run,
+// and at most precompileBytes of code is queued. (4) Code is compiled ahead only if its deployment
+// or call is paid for, so that free transactions cannot keep the compiler busy.
+//
+// Outline. Most calls are known before they run: from the outgoing receipts of a block as soon as
+// it is applied (precompileNext), and from the receipts and local transactions of a block when its
+// chunks arrive (precompileBlock). Both fill a precompileScan, which reads the code of the called
+// accounts from the state on a goroutine of its own and queues what the VM has not compiled. Code
+// that validators announce for shards which this node does not hold enters through Precompile. A
+// receipt that is delayed or waits for data was seen when it arrived, and its code was compiled
+// then.
+//
+// A submitted transaction goes through PendingCompilation (precompile_pending.go) instead, before
+// it enters the mempool.
+//
+// Rejected. Compiling at deployment only: a new VM version, or a node that caught up the shard
+// later, has not compiled the code. Compiling all code of a state in advance: most of it is never
+// called.
 
-// What is compiled ahead at a time, and how many bytes of code wait for that or are looked at for a block: of all blocks, since who makes
-// many with receipts that are delayed would have what they call pile up. Code that does not fit is compiled when it is called.
+// Bounds of ahead-of-time compilation: code compiled at a time, and bytes of code queued or
+// examined for a block. The byte bound covers all blocks, because a producer of many blocks with
+// delayed receipts could otherwise pile up code. Code beyond the bound is compiled when it is
+// called.
 const (
 	precompileWorkers = 4
 	precompileBytes   = 32 << 20
 )
 
-// precompiler is what is being compiled ahead.
+// precompiler is the queue of code that is compiled ahead of its first call.
 type precompiler struct {
-	looks sync.WaitGroup // at states for code
+	looks sync.WaitGroup // running scans of states for code
 
 	mu      sync.Mutex
-	codes   map[codeKey]bool // that wait or are compiled
-	bytes   int              // of those
+	codes   map[codeKey]bool // queued or being compiled
+	bytes   int              // their total size
 	queue   []queuedCode
 	workers int
 }
 
-// codeKey names code and the rules that it is compiled by.
+// codeKey is the identity of compiled code: its hash and the rules that it is compiled for.
 type codeKey struct {
 	hash  primitives.Hash
 	rules *parameters.Wasm
@@ -45,14 +68,14 @@ type queuedCode struct {
 	code []byte
 }
 
-// accepts tells whether code is not on its way, and there is room for more.
+// accepts reports whether code is not queued and there is room for more.
 func (h *precompiler) accepts(c codeKey) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.codes[c] && h.bytes < precompileBytes
 }
 
-// push takes code in, which is copied, and has it compiled.
+// push queues a copy of code, unless it is queued or there is no room.
 func (h *precompiler) push(vm action.Hastener, c codeKey, code []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +90,7 @@ func (h *precompiler) push(vm action.Hastener, c codeKey, code []byte) {
 	h.queue = append(h.queue, queuedCode{c, bytes.Clone(code)})
 	if h.workers < precompileWorkers {
 		h.workers++
-		go h.work(vm) // nobody waits for it: the VM ends it when it is closed
+		go h.work(vm) // not waited for: closing the VM ends it
 	}
 }
 
@@ -87,15 +110,15 @@ func (h *precompiler) work(vm action.Hastener) {
 	h.workers--
 }
 
-// precompileScan is code that a block is going to need, to be looked at.
+// precompileScan collects code that a block is going to need.
 type precompileScan struct {
 	vm    action.Hastener
-	entry *BlockNode // whose states are looked at
+	entry *BlockNode // the node with the states to read
 	seen  map[contractKey]bool
 	list  []scanItem
 }
 
-// contractKey tells one contract of another.
+// contractKey identifies a contract within a scan.
 type contractKey struct {
 	account primitives.AccountID
 	global  primitives.GlobalContractID
@@ -104,10 +127,11 @@ type contractKey struct {
 type scanItem struct {
 	codeRef
 	trie state.Trie
-	paid func() bool // nil: it is
+	paid func() bool // reports whether the sender can pay; nil: it has paid
 }
 
-// newPrecompileScan begins to look at what is to be called by the states of an entry, which is held. nil: the VM compiles nothing.
+// newPrecompileScan starts a scan on the states of an entry, which the caller holds. nil: the VM
+// does not compile.
 func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	vm, ok := e.o.VM.(action.Hastener)
 	if !ok {
@@ -116,9 +140,10 @@ func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 	return &precompileScan{vm: vm, entry: entry}
 }
 
-// add takes up what actions for an account bring or call, by the state of its shard. paid tells whether somebody has paid for them; nil: yes.
-// Code that they bring is taken if its deployment is sure to be executed: one behind another action, which may fail, or of another account
-// costs a tenth of it, and is not called.
+// add records the code that actions for an account deploy or call, by the state t of its shard.
+// paid reports whether the actions are paid for; nil: they are. Deployed code is compiled only if
+// its deployment is certain to execute. A deployment after another action may fail, and one by
+// another account costs a tenth of the compilation and is not called.
 func (h *precompileScan) add(t state.Trie, from, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
 	if !runsCode(actions) {
 		return
@@ -130,7 +155,7 @@ func (h *precompileScan) add(t state.Trie, from, to primitives.AccountID, action
 			if !sure {
 				return
 			}
-			sure = false // of the next
+			sure = false // not of the next one
 		}
 		if x.code == nil && paid == nil {
 			key := contractKey{x.account, x.global}
@@ -146,7 +171,7 @@ func (h *precompileScan) add(t state.Trie, from, to primitives.AccountID, action
 	})
 }
 
-// runsCode tells whether there is a call among actions.
+// runsCode reports whether the actions contain a function call.
 func runsCode(actions []primitives.Action) bool {
 	for _, a := range actions {
 		if _, is := a.(*primitives.FunctionCall); is {
@@ -164,7 +189,8 @@ func (h *precompileScan) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	}
 }
 
-// precompileBlock has the code compiled that a block is about to run, whose jobs are made on the states of its parent.
+// precompileBlock compiles the code that a block is about to run. Its jobs have the states of its
+// parent.
 func (e *Engine) precompileBlock(p *BlockImport) {
 	h := e.newPrecompileScan(p.parent)
 	if h == nil {
@@ -181,8 +207,8 @@ func (e *Engine) precompileBlock(p *BlockImport) {
 	e.startPrecompile(h, p.entry)
 }
 
-// addLocal takes up the transactions that run in the chunk which has them: those that their signer receives. A chunk may have such as
-// are not valid, which cost nobody anything.
+// addLocal records transactions that run in their own chunk, because the signer is the receiver. A
+// chunk may contain invalid ones, which cost their signer nothing.
 func (h *precompileScan) addLocal(in *apply.Input) {
 	for i := range in.Transactions {
 		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
@@ -191,7 +217,8 @@ func (h *precompileScan) addLocal(in *apply.Input) {
 	}
 }
 
-// precompileNext has the code compiled that the receipts of an applied block are going to run in the next, in shards that are held.
+// precompileNext compiles the code that the outgoing receipts of an applied block will run in the
+// next one, for shards that are held.
 func (e *Engine) precompileNext(entry *BlockNode) {
 	h := e.newPrecompileScan(entry)
 	if h == nil {
@@ -214,7 +241,8 @@ func (e *Engine) precompileNext(entry *BlockNode) {
 	e.startPrecompile(h, entry)
 }
 
-// endPause looks at what was taken up, beside the caller, and compiles what is not. The states are held until it has looked.
+// startPrecompile reads the recorded code on another goroutine and queues what is not compiled. The
+// states are held until it ends.
 func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	if len(h.list) == 0 || !h.entry.Acquire() {
 		return
@@ -222,7 +250,7 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	rules := &entry.Config.Wasm
 	e.precompiler.looks.Go(func() {
 		defer h.entry.Release()
-		left := precompileBytes // to be looked at
+		left := precompileBytes // budget of code bytes to read
 		for i := range h.list {
 			x := &h.list[i]
 			take := func(hash primitives.Hash, code func() []byte) {
@@ -244,8 +272,9 @@ func (e *Engine) startPrecompile(h *precompileScan, entry *BlockNode) {
 	})
 }
 
-// Hasten has code compiled that validators say is deployed in a shard which is not held, by the rules of the head, so that its first call takes no longer
-// than others where a witness shows it. Safe from any goroutine.
+// Precompile compiles code that validators announced as deployed in a shard which this node does
+// not hold, by the rules of the head. The first call in a witness then needs no compilation. It
+// returns at once. Safe for concurrent use.
 func (e *Engine) Precompile(codes [][]byte) {
 	vm, ok := e.o.VM.(action.Hastener)
 	if !ok {

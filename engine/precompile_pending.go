@@ -9,28 +9,32 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// CompileWait is the longest that Unready.Compile takes. The compiler's own limits end each compilation before; this is for what
-// nobody thought of.
+// CompileWait is the maximum duration of PendingCompilation.Compile. The compiler's own limits end
+// each compilation earlier; this is a last resort.
 const CompileWait = 5 * time.Minute
 
-// compileRetry is the pause before code is given to a compiler once more that has too much to do.
+// compileRetry is the pause before code is offered again to a compiler that has a full queue.
 const compileRetry = 100 * time.Millisecond
 
-// maxCodeChanges is how often it may be found that an account has other code by the time that its code is compiled.
+// maxCodeChanges bounds how often Compile starts over because the account has other code when the
+// compilation ends.
 const maxCodeChanges = 4
 
-// PendingCompilation is code that a transaction deploys or calls and that was not compiled when it was looked at. Safe from any goroutine.
+// PendingCompilation is the code that one transaction deploys or calls and that was not compiled
+// when it was examined. The mempool holds the transaction back until the code is compiled, so that
+// no chunk waits for it. Safe for concurrent use.
 type PendingCompilation struct {
 	e    *Engine
 	vm   compilingVM
 	of   primitives.AccountID // the signer
 	list []codeRef
 
-	names []byte // hashes of the code
-	bytes int    // of the code that the transaction brings
+	names []byte // hashes of the code, concatenated
+	bytes int    // size of the code that the transaction itself contains
 }
 
-// Code names the code, in its order. bytes is how much of it the transaction brings.
+// Code returns a name for the set of code, and the size of the code that the transaction itself
+// contains.
 func (u *PendingCompilation) Code() (name primitives.Hash, bytes int) {
 	return primitives.HashBytes(u.names), u.bytes
 }
@@ -40,16 +44,20 @@ type compilingVM interface {
 	action.Preparer
 }
 
-// codeRef is code that is not compiled: what a transaction deploys, or where it stands at the head.
+// codeRef is code that is not compiled: the deployed bytes, or where to read them in the head's
+// state.
 type codeRef struct {
 	code    []byte
-	hash    primitives.Hash             // of code
-	account primitives.AccountID        // if code is nil: whose contract it is, or in whose shard
-	global  primitives.GlobalContractID // that the account is about to use; zero: what it has
+	hash    primitives.Hash      // of code
+	account primitives.AccountID // if code is nil: the account called
+	// if code is nil: the global contract that the account is about to use; zero: its current
+	// contract
+	global primitives.GlobalContractID
 }
 
-// PendingCompilation returns the code that a transaction deploys or calls and that is not compiled; nil: there is none. It looks into delegate
-// actions. What a contract deploys or calls is not seen from here. Safe from any goroutine.
+// PendingCompilation returns the code that a transaction deploys or calls and that is not compiled;
+// nil: there is none. It includes delegated actions. It cannot see what a contract deploys or
+// calls. Safe for concurrent use.
 func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCompilation {
 	vm, ok := e.o.VM.(compilingVM)
 	if !ok {
@@ -72,7 +80,8 @@ func (e *Engine) PendingCompilation(tx *primitives.SignedTransaction) *PendingCo
 	return u
 }
 
-// add looks at actions for an account. What a call runs is what stands at the head, unless an action before it brings other code.
+// add examines actions for an account. A call runs the account's code at the head, unless an
+// earlier action replaces it.
 func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
 	codesOf(to, actions, func(x codeRef) {
@@ -93,7 +102,8 @@ func (u *PendingCompilation) add(to primitives.AccountID, actions []primitives.A
 	})
 }
 
-// codesOf tells what code actions for an account bring, without its hash, and what they call.
+// codesOf calls tell with the code that actions for an account contain, without its hash, and with
+// the contracts that they call.
 func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(codeRef)) {
 	callable := []codeRef{{account: to}}
 	for _, a := range actions {
@@ -111,20 +121,21 @@ func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(cod
 			for _, x := range callable {
 				tell(x)
 			}
-			callable = nil // the same
+			callable = nil // further calls run the same
 		default: // brings no code
 		}
 	}
 }
 
-// Warm asks for the code to be compiled in the background, and waits for nothing.
+// Warm asks for compilation in the background and returns at once.
 func (u *PendingCompilation) Warm() {
 	rules := &u.e.Head().Config.Wasm
 	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(u.of, code, rules) })
 }
 
-// Compile has the code compiled in the background and returns when that is done, when it has failed, of which a block that needs the
-// code will say more, or when end is closed. It looks again at what accounts have then, since that may be another contract meanwhile.
+// Compile compiles the code in the background and returns when it is compiled, when that failed (a
+// block that needs the code reports why), after CompileWait, or when end is closed. It then reads
+// the accounts again, since they may have other code by now.
 func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	limit := time.NewTimer(CompileWait)
 	defer limit.Stop()
@@ -137,9 +148,9 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 			if tried[hash] {
 				return
 			}
-			done := u.vm.Warm(u.of, code, rules) // which keeps a copy
+			done := u.vm.Warm(u.of, code, rules) // the VM keeps a copy
 			select {
-			case <-done: // too many wait there: it was not taken
+			case <-done: // the queue was full: not accepted
 				full = !u.vm.Ready(hash, rules) || full
 			default:
 				tried[hash] = true
@@ -176,7 +187,7 @@ func (u *PendingCompilation) Compile(end <-chan struct{}) {
 	}
 }
 
-// each shows what is still not compiled. code is gone when do returns.
+// each calls do with the code that is still not compiled. code is valid only during the call.
 func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitives.Hash, code []byte)) {
 	for i := range u.list {
 		x := &u.list[i]
@@ -197,8 +208,9 @@ func (u *PendingCompilation) each(rules *parameters.Wasm, do func(hash primitive
 	}
 }
 
-// lookContract shows the hash of the code that a call of an account would run by the state of the head, and what reads it, which is
-// gone when look returns. What can't be read is not looked at: a block that calls it will say so.
+// lookContract calls look with the hash of the code that a call of an account would run in the
+// head's state, and with a function that reads the code, valid only during the call. It skips code
+// that cannot be read: a block that calls it reports that.
 func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -212,7 +224,7 @@ func (e *Engine) lookContract(x *codeRef, look func(hash primitives.Hash, code f
 	lookContractIn(head.trieOf(i), e.chain.ID, x, look)
 }
 
-// lookContractIn is lookContract by the state of a shard.
+// lookContractIn is lookContract on the state of a shard.
 func lookContractIn(t state.Trie, chainID string, x *codeRef, look func(hash primitives.Hash, code func() []byte)) {
 	u := state.NewUnrecorded(t)
 	var hash primitives.Hash

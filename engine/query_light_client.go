@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// headers finds headers for package chain, on the branch of tip.
+// headers implements package chain's header lookup on the branch of tip.
 type headers struct {
 	e   *Engine
 	tip *BlockNode
@@ -21,7 +21,8 @@ func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return h.e.header(h.e.Imported(hash), hash)
 }
 
-// branch returns the block of tip's branch at a height, or the one above it if there is none; exact tells which.
+// branch returns the block of tip's branch at a height, or the next one above if that height was
+// skipped. exact says which.
 func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, exact bool, err error) {
 	x := h.tip
 	for {
@@ -76,7 +77,7 @@ func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
 	return e.header(e.BlockNode(hash), hash)
 }
 
-// header returns the header of at, or if that is nil of the stored block.
+// header returns the header of at, or if at is nil that of the stored block.
 func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockHeader, error) {
 	if at != nil {
 		return at.Header(), nil
@@ -100,9 +101,10 @@ func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) 
 	})
 }
 
-// NextLightClientBlock answers a light client that knows the block last: the latest final block if last's epoch is the
-// head's or the one before, else the last one of the epoch after last's. nil without an error: nothing newer
-// (nearcore chain/client/src/view_client_actor.rs:1087).
+// NextLightClientBlock returns the next block for a light client that knows the block last: the
+// latest final block if last's epoch is the head's or the one before, else the last final block of
+// the epoch after last's. nil without an error: nothing newer (nearcore
+// chain/client/src/view_client_actor.rs:1087).
 func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
 	at, err := e.Header(last)
 	if err != nil {
@@ -116,7 +118,8 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 		}
 		return b, nil
 	}
-	for x := head; x != nil; { // while the next epoch's first block is not folded, rows of all branches are there
+	// while the next epoch's first block is above the flat head, the store has rows of all branches
+	for x := head; x != nil; {
 		parent := e.BlockNode(x.Header().PrevHash)
 		if parent != nil && parent.Header().EpochID == at.NextEpochID && x.Header().EpochID != at.NextEpochID {
 			b, err := e.lightClientBlock(parent, parent.Header())
@@ -135,16 +138,17 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// saveLightClientBlock keeps the view of an epoch's last final block with the first block of the next one, on any branch, the head's or
-// not: the row stands and falls with that block. With the block that makes a branch the head it would be lost where that is on another
-// branch above the same first block.
+// saveLightClientBlock stores the view of an epoch's last final block together with the first block
+// of the next epoch, on any branch: the row lives and dies with that block. If it were stored with
+// the block that makes a branch the head, it would be lost on another branch above the same first
+// block.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *BlockNode) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil
 	}
 	l, err := e.lightClientBlock(parent, parent.Header())
 	if errors.Is(err, ErrUnknown) || errors.Is(err, storage.ErrNotFound) {
-		return nil // heights were skipped where the view needs blocks
+		return nil // the view needs blocks of skipped heights
 	}
 	if err != nil {
 		return err

@@ -9,9 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// What other nodes ask for, and what is to be known to ask them. All of it is safe from any goroutine.
+// What peers request, and what this node needs to request from them. All of it is safe for
+// concurrent use.
 
-// WholeBlock returns a stored block with its body, of any branch. storage.ErrNotFound or ErrGone: there is none.
+// WholeBlock returns a stored block of any branch with its body. storage.ErrNotFound or
+// storage.ErrGone: there is none.
 func (e *Engine) WholeBlock(hash primitives.Hash) (*primitives.Block, error) {
 	if x := e.BlockNode(hash); x != nil {
 		return x.Block, nil
@@ -40,8 +42,8 @@ func headerOf(rec *storage.Record) (*primitives.BlockHeader, error) {
 	return h, borsh.Unmarshal(raw, h)
 }
 
-// HeadersBehind returns the headers of the head's chain behind the first of these blocks that is on it, at most max, by height; none, if
-// none of them is.
+// HeadersAfter returns the headers of the head's chain after the first block of locator that is on
+// it, at most max, by height. It returns none if no block of locator is on the chain.
 func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
 	for _, hash := range locator {
 		ref, err := e.Ref(hash)
@@ -76,7 +78,7 @@ func (e *Engine) HeadersAfter(locator []primitives.Hash, max int) (out []*primit
 	return nil, nil
 }
 
-// FindChunk returns a chunk of a stored block with its body, nil if there is none here.
+// FindChunk returns a stored chunk with its body, or nil.
 func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 	places, err := e.store.FindChunk(hash)
 	if err != nil {
@@ -90,8 +92,9 @@ func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
 	return nil
 }
 
-// HeaderPath names the headers above the chain's blocks up to the highest one, the lowest first: the first is a child of a block of the
-// chain. None: no header is above the blocks. It walks all of it.
+// HeaderPath returns the headers from above the chain's blocks up to the highest one, lowest first:
+// the first is a child of a block of the chain. It is empty if no header is above the blocks. Its
+// cost is proportional to its length.
 func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 	e.headerChain.mu.Lock()
 	defer e.headerChain.mu.Unlock()
@@ -110,8 +113,8 @@ func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 	return out, nil
 }
 
-// Locator names blocks from the highest of path, or of the chain, back to the genesis, in steps that double: what a peer needs to know to find
-// the last one that both have. At most max.
+// Locator returns block hashes from the top of path, or of the chain, back to the genesis, in steps
+// that double. A peer finds the last common block with it. It has at most max hashes.
 func (e *Engine) Locator(path []storage.BlockRef, max int) (out []primitives.Hash) {
 	step, genesis := primitives.Height(1), e.genesis
 	at := e.Tip().Height()

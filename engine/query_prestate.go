@@ -16,17 +16,21 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// MaxPrestate bounds the entries that Touched tells of.
+// MaxPrestate bounds the entries that Prestate returns.
 const MaxPrestate = 100_000
 
-// ErrPrestate says why what a transaction touches can't be told.
+// ErrPrestate reports why the prestate of a transaction cannot be computed.
 var ErrPrestate = errors.New("engine: what the transaction touches can't be told")
 
-// Touched returns what a transaction, which is in a block, reads and writes with all its receipts, as it was before that block, and what it
-// did. It is run again for that on the state of then, alone: what other transactions did in between is no part of it. Where it does something
-// else then, or needs what has no record, Alone says so. vm runs contracts in place of the engine's; nil: the engine's. ErrUnknown; ErrPrestate;
-// storage.ErrGone if the state of then was collected. On a fork what shows through of the other chain is told as what is here: state.ErrAway. Safe
-// from any goroutine.
+// Prestate returns the state entries that a transaction in a block reads and writes with all its
+// receipts, as they were before that block, together with its outcomes. It runs the transaction
+// again, alone, on the state before the block: other transactions' effects in between are not
+// included. If the transaction behaves differently then, or needs something that has no record,
+// Case.Alone says so.
+//
+// vm runs contracts in place of the engine's VM; nil: the engine's. On a fork, entries of the
+// remote chain are included. Errors: ErrUnknown; ErrPrestate; ErrUntracked; storage.ErrGone if the
+// state was collected; state.ErrAway. Safe for concurrent use.
 func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
 	was, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -83,7 +87,7 @@ func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.V
 	return c, nil
 }
 
-// deeds are what outcomes say beside ids and what they cost, without those of refunds.
+// deeds returns what outcomes say apart from ids and costs, without refunds.
 func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	refunds := map[primitives.Hash]bool{}
 	for _, r := range o.Receipts {
@@ -98,7 +102,7 @@ func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
 	return out
 }
 
-// Deeds are what the outcomes of a transaction say that is the same wherever it runs.
+// Deeds returns the part of a transaction's outcomes that is the same wherever it runs.
 func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 	o, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -107,16 +111,16 @@ func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 	return e.deeds(&o), nil
 }
 
-// notes are keys that were looked at.
+// notes is a set of keys that were read.
 type notes map[string]bool
 
-// notedTrie is a trie that notes which keys it is asked for, and not those that are looked at to count nodes.
+// notedTrie records the keys that it is asked for, except those read only to count nodes.
 type notedTrie struct {
 	state.Trie
 	notes notes
 }
 
-// notedFork is that of a fork, and notes what it is asked for of both chains.
+// notedFork is the notedTrie of a fork. It records what is asked of both chains.
 type notedFork struct{ notedTrie }
 
 func noted(t state.Trie, n notes) state.Trie {
@@ -126,28 +130,28 @@ func noted(t state.Trie, n notes) state.Trie {
 	return notedTrie{t, n}
 }
 
-// Local is state.Forked's.
+// Local implements state.Forked.
 func (t notedFork) Local() state.Trie { return t.Trie.(state.Forked).Local() }
 
-// Get is state.Trie's.
+// Get implements state.Trie.
 func (t notedTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	t.notes[string(key)] = true
 	return t.Trie.Get(key, rec)
 }
 
-// Lookup is state.Trie's.
+// Lookup implements state.Trie.
 func (t notedTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
 	t.notes[string(key)] = true
 	return t.Trie.Lookup(key, rec)
 }
 
-// Path is state.Trie's.
+// Path implements state.Trie.
 func (t notedTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
 	t.notes[string(key)] = true
 	return t.Trie.Path(key, rec, path)
 }
 
-// Scan is state.Trie's.
+// Scan implements state.Trie.
 func (t notedTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
 	return t.Trie.Scan(prefix, after, rec, func(key, value []byte) bool {
 		t.notes[string(key)] = true
@@ -155,7 +159,7 @@ func (t notedTrie) Scan(prefix, after []byte, rec state.Recording, yield func(ke
 	})
 }
 
-// Update is state.Trie's.
+// Update implements state.Trie.
 func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Trie, error) {
 	next, err := t.Trie.Update(changes, rec)
 	if err != nil {
@@ -164,10 +168,10 @@ func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Tr
 	return noted(next, t.notes), nil
 }
 
-// emptyQueueValues are those of a shard in whose queues nothing waits.
+// emptyQueueValues are a shard's values with all its queues empty.
 type emptyQueueValues struct{ of historicalValues }
 
-// queued tells whether a key is of what waits for its turn.
+// queued reports whether a key belongs to a queue.
 func queued(key []byte) bool {
 	switch primitives.TrieColumn(key[0]) {
 	case primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout, primitives.ColBufferedReceiptIndices,
@@ -188,7 +192,7 @@ func (v emptyQueueValues) scan(from, to []byte, yield func(key, value []byte) bo
 	return v.of.scan(from, to, func(key, value []byte) bool { return queued(key) || yield(key, value) })
 }
 
-// prestatePairs are the values of a shard that has few, by key.
+// prestatePairs are the few values of a prestate, ascending by key.
 type prestatePairs []state.Change
 
 func (p prestatePairs) at(key []byte) (int, bool) {
@@ -211,7 +215,7 @@ func (p prestatePairs) scan(from, to []byte, yield func(key, value []byte) bool)
 	return nil
 }
 
-// prestateShard makes records of the keys that were looked at in a shard, and the state that they make.
+// prestateShard builds records of the keys that were read in a shard, and the state made of them.
 type prestateShard struct {
 	values historicalValues
 	chain  string
@@ -219,7 +223,7 @@ type prestateShard struct {
 	pairs  prestatePairs
 }
 
-// all takes the keys, ascending.
+// all adds the keys, which ascend.
 func (t *prestateShard) all(keys []string) error {
 	for _, k := range keys {
 		if err := t.one([]byte(k)); err != nil {
@@ -243,7 +247,7 @@ func (t *prestateShard) one(key []byte) error {
 		return nil
 	}
 	switch col {
-	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // they follow from a postponed receipt
+	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // derived from a postponed receipt
 		t.pairs = append(t.pairs, state.Change{Key: key, Value: value})
 		return nil
 	}
@@ -270,7 +274,8 @@ func (t *prestateShard) one(key []byte) error {
 	return nil
 }
 
-// ownCode gives an account that runs global code that code as its own, since global code has no record; nil: it does not.
+// ownCode turns an account's global code into its own code, since global code has no record. It
+// returns nil if the account has no global code.
 func (t *prestateShard) ownCode(r *genesis.AccountRecord) ([]byte, error) {
 	c := &r.Account.Contract
 	if _, global := c.GlobalID(); !global {

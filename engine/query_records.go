@@ -13,19 +13,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// recordColumns are the columns of the state that become records, in the order of their keys; the queue of delayed receipts is another matter.
-// The others have no record (nearcore tools/state-viewer/src/state_dump.rs): global code, promise yields, what waits between shards.
+// recordColumns are the state columns that have records, in key order; the delayed receipts are
+// handled apart. Other columns have no record (nearcore tools/state-viewer/src/state_dump.rs):
+// global code, promise yields, and what waits between shards.
 var recordColumns = []primitives.TrieColumn{primitives.ColAccount, primitives.ColContractCode, primitives.ColAccessKey, primitives.ColReceivedData,
 	primitives.ColPostponedReceipt, primitives.ColContractData}
 
-// EachRecord calls yield for what a stored block left, as records: shard by shard in the order of keys, each shard's delayed receipts behind
-// all else and in theirs. accounts, if not nil, are whose records are wanted. It reads from the store as of one moment and holds nothing of
-// it up; an error of yield ends it, and so does the end of ctx, whose error it returns then. ErrUnknown; storage.ErrGone for a block whose state was collected. Safe from any goroutine.
+// EachRecord calls yield for the state after a stored block as records: shard by shard in key
+// order, each shard's delayed receipts last, in queue order. accounts selects the owners; nil: all.
+// It reads the store as of one moment and holds no lock. It ends with the first error of yield, or
+// with ctx's error. ErrUnknown; storage.ErrGone if the state was collected. Safe for concurrent
+// use.
 func (e *Engine) EachRecord(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, yield func(genesis.Record) error) error {
 	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns, queue: true, yield: yield})
 }
 
-// EachAccount is EachRecord for the accounts themselves alone.
+// EachAccount is EachRecord for account records only.
 func (e *Engine) EachAccount(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, yield func(*genesis.AccountRecord) error) error {
 	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns[:1], yield: func(r genesis.Record) error { return yield(r.(*genesis.AccountRecord)) }})
 }
@@ -57,7 +60,7 @@ func (e *Engine) eachRecord(ctx context.Context, hash primitives.Hash, accounts 
 	return nil
 }
 
-// valuesOf are the values of a shard after a stored block. ask is that of StateUntil.
+// valuesOf returns the values of a shard after a stored block. ask is that of StateUntil.
 func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardIndex) storedValues {
 	return storedValues{e, ref(at), at.Shards[i].ID, accounts(at.Layout, i), ask}
 }
@@ -66,7 +69,7 @@ func (e *Engine) valuesOf(ask func() error, at *BlockNode, i primitives.ShardInd
 type recordScan struct {
 	values   historicalValues
 	columns  []primitives.TrieColumn
-	queue    bool                   // the delayed receipts too
+	queue    bool                   // include the delayed receipts
 	accounts []primitives.AccountID // sorted; nil: all
 	yield    func(genesis.Record) error
 }
@@ -91,7 +94,7 @@ func (s *recordScan) all() error {
 	return s.delayed()
 }
 
-// ofAccount reads what one account has in a column.
+// ofAccount reads one account's entries in a column.
 func (s *recordScan) ofAccount(col primitives.TrieColumn, a primitives.AccountID) error {
 	var key []byte
 	switch col {
@@ -123,7 +126,7 @@ func (s *recordScan) scan(prefix []byte) error {
 	return errors.Join(inner, err)
 }
 
-// one yields a pair as a record, which takes over nothing of it.
+// one yields a pair as a record, which shares no memory with it.
 func (s *recordScan) one(key, value []byte) error {
 	r, err := recordOf(key, value)
 	if err != nil {
@@ -132,7 +135,7 @@ func (s *recordScan) one(key, value []byte) error {
 	return s.yield(r)
 }
 
-// recordOf reads a pair of one of recordColumns.
+// recordOf decodes a pair of one of recordColumns.
 func recordOf(key, value []byte) (genesis.Record, error) {
 	k, err := primitives.ParseTrieKey(slices.Clone(key))
 	if err != nil {

@@ -16,28 +16,31 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// MaxSimulatedBlocks bounds a simulation: a yield waits for 200 blocks, and what it leads to has some more.
+// MaxSimulatedBlocks bounds a simulation: a yield waits for 200 blocks, and its consequences take
+// some more.
 const MaxSimulatedBlocks = 250
 
-// simulatedBlockTime is what lies between the blocks of a simulation, in ns.
+// simulatedBlockTime is the time between the blocks of a simulation, in ns.
 const simulatedBlockTime = 1_000_000_000
 
-// SimulateOptions say how a transaction is tried.
+// SimulateOptions configure Simulate.
 type SimulateOptions struct {
-	// Signature checks the transaction; verify.Checked tries one that is not signed yet.
+	// Signature checks the transaction's signature. verify.Checked accepts an unsigned one.
 	Signature verify.SignatureFunc
-	// VM runs contracts in place of the engine's, to watch them; nil: the engine's.
+	// VM runs contracts in place of the engine's, to trace them. nil: the engine's.
 	VM action.VM
-	// Alone: the transaction has been in a block, and is not checked; nothing else is on its way. The states have nothing in their queues.
+	// Alone runs a transaction that was in a block before: it is not checked, and nothing else is
+	// pending. The states must have empty queues.
 	Alone bool
-	// Mocks, with Alone, are what contracts are told of signatures, as they were in that block.
+	// Mocks, with Alone, are the overrides of contracts' signature checks in that block. nil: none.
 	Mocks *primitives.Mocks
 }
 
-// Simulate runs a transaction with all its receipts on the state after a block, in blocks that nobody sees and in which every
-// shard has a chunk, and keeps nothing. Other transactions don't come; what is in the shards' queues does. Epochs don't
-// end. It returns *primitives.InvalidTxError for what the RPC would refuse, and the context's error when that ends
-// between two blocks. Safe from any goroutine.
+// Simulate runs a transaction with all its receipts on the state after a block and discards the
+// result. It uses imaginary blocks in which every shard has a chunk. Other transactions do not
+// arrive; what is in the shards' queues does. The epoch does not end. It returns
+// *primitives.InvalidTxError for a transaction that the RPC would refuse, and the context's error
+// if that ends between two blocks. Safe for concurrent use.
 func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*view.Simulation, error) {
 	if !o.Alone {
 		invalid, err := e.checkAt(at.BlockNode, at.Trie, tx, o.Signature)
@@ -62,7 +65,7 @@ func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedT
 			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
 		}
 		n++
-		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // by the first chunk: so will the next do
+		if _, refused := s.waiting[tx.Hash()]; refused && o.Alone { // refused by the first chunk, so by every next one
 			break
 		}
 	}
@@ -71,25 +74,25 @@ func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedT
 	}, nil
 }
 
-// simulation is a chain of blocks that only it knows.
+// simulation is a chain of imaginary blocks.
 type simulation struct {
 	at     *State
 	tx     *primitives.SignedTransaction
 	shards []simulatedShard
-	block  action.Block // of the last one, the next one's is made from it
+	block  action.Block // of the last block
 	hash   primitives.Hash
 	base   apply.Input
 
-	waiting  map[primitives.Hash]struct{} // the transaction, then receipts that come of it and have no outcome yet
+	waiting  map[primitives.Hash]struct{} // the transaction, then its receipts without an outcome yet
 	outcomes map[primitives.Hash]view.OutcomeProof
 	receipts map[primitives.Hash]*primitives.Receipt
 }
 
-// simulatedShard is what the last block left of a shard.
+// simulatedShard is the state of a shard after the last block.
 type simulatedShard struct {
 	id         primitives.ShardID
 	state      state.Trie
-	owned      bool // state is ours to release
+	owned      bool // the simulation releases state
 	gasLimit   primitives.Gas
 	congestion primitives.CongestionInfo
 	missed     uint64
@@ -114,7 +117,7 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	if err != nil {
 		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
-	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // it was checked by checkAt
+	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // checkAt has checked it
 	s.block = e.actionBlock(at.BlockNode, info)
 	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
 	s.block.GasPrice, s.block.MinimumStake, s.block.Beside = h.NextGasPrice, minimum, true
@@ -139,7 +142,7 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	return s, nil
 }
 
-// release gives up a state that applying a chunk made.
+// release releases a state that applying a chunk made.
 func release(t state.Trie) {
 	if f, ok := t.(forkTrie); ok {
 		t = f.local
@@ -184,7 +187,7 @@ func (s *simulation) step() error {
 	return nil
 }
 
-// apply runs a shard's chunk. The first one of the signer's shard has the transaction in it.
+// apply runs a shard's chunk. The first chunk of the signer's shard contains the transaction.
 func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt) error {
 	x := &s.shards[i]
 	in.Block.ShardID, in.Trie, in.GasLimit, in.Incoming = x.id, x.state, x.gasLimit, incoming
@@ -223,7 +226,7 @@ func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt
 	return nil
 }
 
-// look shows the outcomes as a status would.
+// look returns the outcomes as a transaction status.
 func (s *simulation) look() view.FinalOutcome {
 	out := txstatus.Look(s.tx, s)
 	for _, id := range txstatus.Receipts(&out) {
@@ -234,17 +237,17 @@ func (s *simulation) look() view.FinalOutcome {
 	return out
 }
 
-// Outcome is one of txstatus.Source.
+// Outcome implements txstatus.Source.
 func (s *simulation) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	o, ok := s.outcomes[id]
 	return o, ok
 }
 
-// IsRefund is one of txstatus.Source.
+// IsRefund implements txstatus.Source.
 func (s *simulation) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	x := s.receipts[id]
 	return x != nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// IsFinal is one of txstatus.Source: nothing can change any more.
+// IsFinal implements txstatus.Source. Nothing can change any more.
 func (s *simulation) IsFinal(primitives.Hash) bool { return true }

@@ -11,21 +11,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// What became of a transaction of a shard that is not held, other nodes are asked. They are believed what the headers of chunks bear out.
+// Status of transactions in shards that this node does not hold: it asks peers, and believes an
+// answer as far as chunk headers prove it.
 
-// ErrAnswer says that what another node tells of a transaction is not so, or can't be by this node's chain.
+// ErrAnswer reports that a peer's transaction status is wrong, or impossible on this node's chain.
 var ErrAnswer = errors.New("engine: told wrong")
 
-// maxBlocksToNextChunk is how many blocks behind an outcome's the shard's next chunk is looked for, whose header has the outcome's root.
+// maxBlocksToNextChunk bounds the blocks searched after an outcome's for the shard's next chunk.
+// Its header has the outcome root.
 const maxBlocksToNextChunk = 64
 
-// maxOutcomes is how many outcomes are told of a transaction at the most, and maxRemoteChunks in how many chunks: 300 Tgas make fewer.
+// Bounds of the outcomes of one transaction in an answer, and of the chunks that contain them. 300
+// Tgas produce fewer.
 const (
 	maxOutcomes     = 1 << 14
 	maxRemoteChunks = 1 << 10
 )
 
-// Tell returns what another node is told of a transaction; ErrUntracked where the signer's shard is not held, ErrUnknown if there is nothing to be told.
+// AnswerTxStatus returns the encoded status of a transaction for a peer. ErrUntracked: the signer's
+// shard is not held. ErrUnknown: there is nothing to tell.
 func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
@@ -46,11 +50,15 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	return view.AppendFinalOutcomeBorsh(nil, &view.FinalOutcome{Status: txstatus.Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:]})
 }
 
-// PartialBodies judges what another node has told of a transaction, and finds how far that has come. Only what the chain bears out is kept: outcomes that hang together, from the
-// transaction's on, each in the root that the shard's next chunk has of its block. What is in a block of this chain of which there is no such chunk yet is left away with all
-// behind it, and comes with the next answer: a client is told of nothing, not even optimistically, for which another node's word stands alone. Signer and receiver are
-// those for whom outcomes say that they were executed. What no root covers is believed: texts of failures, profiles, and of the transaction nonce, actions, key and signature.
-// ErrAnswer: the answer is of no use.
+// RemoteStatus validates a peer's status of a transaction and sets how far the transaction has
+// come. It keeps what this node's chain proves: outcomes that are connected, from the transaction's
+// on, each contained in the outcome root that the shard's next chunk declares. An outcome without
+// such a chunk yet is cut off together with everything after it and comes with the next answer, so
+// a client is never told, not even optimistically, what rests on a peer's word. Signer and receiver
+// are taken from the executors of the outcomes.
+//
+// What no root covers is believed: failure texts, gas profiles, and the transaction's nonce,
+// actions, key and signature. ErrAnswer: the answer is useless.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: of another transaction", ErrAnswer)
@@ -83,12 +91,13 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	return nil
 }
 
-// remoteSource shows what was told to txstatus, each outcome once: what was told may go around in a circle. With roots it shows what is borne out.
+// remoteSource shows a peer's outcomes to txstatus, each once, as they may form a cycle. With roots
+// it shows only proven outcomes.
 type remoteSource struct {
 	e     *Engine
 	final primitives.Height
 	left  map[primitives.Hash]*view.OutcomeProof
-	roots map[remotePlace]*primitives.Hash // that were looked for; nil: none of them matters
+	roots map[remotePlace]*primitives.Hash // outcome roots found so far; nil: do not prove
 	err   error
 }
 
@@ -107,7 +116,7 @@ func (s *remoteSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	return *o, true
 }
 
-// isProven tells whether the chain bears an outcome out; false without an error: it does not say yet.
+// isProven reports whether the chain proves an outcome. false without an error: not yet.
 func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	if o.Status.Kind == primitives.StatusUnknown {
 		return false, nil
@@ -132,7 +141,7 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 	return root != nil, nil
 }
 
-// IsRefund is false: whose receipt it is, its shard knows.
+// IsRefund is false: only the receipt's shard knows its predecessor.
 func (s *remoteSource) IsRefund(primitives.Hash, *view.OutcomeProof) bool { return false }
 
 func (s *remoteSource) IsFinal(block primitives.Hash) bool {
@@ -140,12 +149,13 @@ func (s *remoteSource) IsFinal(block primitives.Hash) bool {
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// remotePlace is the chunk in which an outcome is said to be.
+// remotePlace is the chunk that an outcome is claimed to be in.
 type remotePlace struct {
 	block primitives.Hash
 	shard primitives.ShardID
 }
 
+// remotePlace returns the chunk of an outcome. ErrAnswer if its block is not on the chain.
 func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	ref, err := e.Ref(o.BlockHash)
 	if err != nil || !e.Canonical(ref) {
@@ -159,8 +169,9 @@ func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	return remotePlace{o.BlockHash, layout.ShardOf(o.ExecutorID)}, err
 }
 
-// outcomeRoot looks for the next chunk behind a block of the shard that an account is in: its header has the root of the outcomes there, also where that is a child of the
-// shard, which inherits it. nil: it is not there yet.
+// outcomeRoot returns the outcome root in the header of the shard's next chunk after a block. If
+// the shard was split meanwhile, the header of the child that has the account is used, which
+// inherits the root. nil: there is no such chunk yet.
 func (e *Engine) outcomeRoot(at remotePlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
 	for range maxBlocksToNextChunk {

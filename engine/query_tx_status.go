@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrUnknown says that a transaction, receipt, block or chunk is not known on the canonical chain.
+// ErrUnknown reports that a transaction, receipt, block or chunk is not on the canonical chain.
 var ErrUnknown = errors.New("engine: unknown")
 
-// Outcome returns the canonical outcome of a transaction or receipt, with its proof and its place.
+// Outcome returns the canonical outcome of a transaction or receipt, with its proof and place.
 func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
 	return e.outcomeFrom(id, 0)
 }
 
-// outcomeFrom is Outcome of an id that no block below a height can have.
+// outcomeFrom is Outcome for an id that is in no block below the height from.
 func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
 	places, err := e.store.FindOutcomeFrom(id, from)
 	if err != nil {
@@ -35,12 +35,12 @@ func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.O
 	return view.OutcomeProof{}, storage.Place{}, fmt.Errorf("%w: outcome %v", ErrUnknown, id)
 }
 
-// Canonical tells whether a block is on the chain of the head.
+// Canonical reports whether a block is on the chain of the head.
 func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	at := e.Head()
 	for at != nil && at.Height() > ref.Height {
 		next := e.BlockNode(at.Header().PrevHash)
-		if next == nil { // below what is in memory the store keeps the canonical chain alone
+		if next == nil { // below the tree the store keeps only the canonical chain
 			ok, err := e.store.IsCanonical(ref)
 			return err == nil && ok
 		}
@@ -49,8 +49,8 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	return at != nil && at.Hash == ref.Hash
 }
 
-// outcomeAt reads an outcome and proves it in its chunk's outcome root. The chunk's tree is made once for many who ask: of those who have waited for
-// a block each has an outcome in it.
+// outcomeAt reads an outcome and proves it in its chunk's outcome root. The chunk's Merkle tree is
+// cached, because all clients that wait for a block ask for outcomes of it.
 func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
 	var out view.OutcomeProof
 	tree, err := p.Block.OutcomeTree(p.Shard, func(o *storage.Outcome) (primitives.Hash, error) {
@@ -79,7 +79,7 @@ func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
 	return x, nil
 }
 
-// Transaction returns a transaction that is in a canonical block, and where.
+// Transaction returns a transaction of a canonical block, and its place.
 func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
 	places, err := e.store.FindTransaction(hash)
 	if err != nil {
@@ -108,8 +108,8 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return e.receiptAt(id, places)
 }
 
-// receiptAt reads the receipt of the canonical chain that is at one of the places. The block that sent it may have been collected: the tail
-// processes receipts of the block before.
+// receiptAt reads the canonical receipt among the places. The block that sent it may have been
+// collected, because the oldest block processes receipts of the block before it.
 func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
 		if ref := p.Block.Ref(); !e.Canonical(ref) {
@@ -127,27 +127,27 @@ func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primiti
 	return nil, fmt.Errorf("%w: receipt %v", ErrUnknown, id)
 }
 
-// source shows the chain up to a head to txstatus; the first error that is no "unknown" sticks.
+// source shows the chain up to a head to txstatus. It keeps the first error other than ErrUnknown.
 type source struct {
 	e           *Engine
 	head, final primitives.Height
-	since       map[primitives.Hash]primitives.Height // ids that are in no block below
-	made        map[primitives.Hash]storage.Place     // of receipts: the outcome that names it
+	since       map[primitives.Hash]primitives.Height // lower bounds of the blocks with these ids
+	made        map[primitives.Hash]storage.Place     // for receipts: the outcome that lists the id
 	err         error
-	most, size  int // bytes of the reply: how many may be read, 0: any, and how many were
+	most, size  int // limit and sum of the reply's bytes; limit 0: none
 }
 
-// ErrLarge says that a transaction's status is more than was to be read.
+// ErrLarge reports that a transaction status exceeds the caller's limit.
 var ErrLarge = errors.New("engine: the status is large")
 
-// count counts what was read, as long as more may be.
+// count adds n bytes to the reply and fails when that exceeds the limit.
 func (s *source) count(n int) {
 	if s.size += n; s.most > 0 && s.size > s.most && s.err == nil {
 		s.err = ErrLarge
 	}
 }
 
-// outcomesOf is the source for a transaction, of whose outcomes none is in a block below that which has it.
+// outcomesOf returns the source for a transaction. Its outcomes are in no block below its own.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
 	return &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}, made: map[primitives.Hash]storage.Place{}}
 }
@@ -177,7 +177,7 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
 
-// receipt is Engine.Receipt, of those that outcomes have named.
+// receipt is Engine.Receipt with the hints of outcomes read before.
 func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	by, ok := s.made[id]
 	if !ok {
@@ -195,7 +195,7 @@ func (s *source) IsFinal(block primitives.Hash) bool {
 	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
-// Ref names a known block by hash.
+// Ref returns the height and hash of a known block.
 func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 	if x := e.BlockNode(hash); x != nil {
 		return ref(x), nil
@@ -207,21 +207,22 @@ func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 	return rec.Ref(), nil
 }
 
-// TransactionStatus returns how far a transaction has come; ErrUnknown if no canonical block has it. Receipts are those of
-// the outcomes (txstatus.Receipts).
+// TransactionStatus returns the status of a transaction with its receipts (txstatus.Receipts).
+// ErrUnknown: no canonical block contains it.
 func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.TransactionStatusAt(hash, at.entry.Height(), at.final.Height)
 }
 
-// TransactionStatusAt is TransactionStatus as it was when the block of the current chain with a height was the head, and that
-// with another the last final block.
+// TransactionStatusAt is TransactionStatus as of a time when the current chain's block at height
+// head was the head and the one at height final the last final block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
 	return e.StatusWithin(hash, head, final, true, 0)
 }
 
-// Status is TransactionStatus without the receipts. Most who ask show none, and a receipt that was executed in the next block is sought among all that its
-// block has sent.
+// Status is TransactionStatus without the receipts. Most callers do not show them, and finding a
+// receipt that was executed in the next block means a search among all receipts that its block
+// sent.
 func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
 	at := e.view.Load()
 	return e.StatusAt(hash, at.entry.Height(), at.final.Height)
@@ -232,8 +233,8 @@ func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (
 	return e.StatusWithin(hash, head, final, false, 0)
 }
 
-// StatusWithin is StatusAt, or with receipts TransactionStatusAt, of which no more is read than a reply of so many bytes is made of; 0: all of it. ErrLarge if
-// there is more: who asks for it then has none of it, and has read little.
+// StatusWithin is StatusAt, or with receipts TransactionStatusAt, limited to a reply of most bytes;
+// 0: no limit. ErrLarge: the reply is larger; then little was read.
 func (e *Engine) StatusWithin(hash primitives.Hash, head, final primitives.Height, receipts bool, most int) (out view.FinalOutcome, err error) {
 	tx, place, err := e.Transaction(hash)
 	if err != nil {

@@ -12,13 +12,14 @@ type ValidatorsQuery struct {
 	epoch  primitives.EpochID
 }
 
-// LatestValidators asks for the running epoch.
+// LatestValidators selects the running epoch.
 func LatestValidators() ValidatorsQuery { return ValidatorsQuery{latest: true} }
 
-// ValidatorsOfEpoch asks for an epoch by id; the running one's is as LatestValidators.
+// ValidatorsOfEpoch selects an epoch by id. The running epoch's id is equivalent to
+// LatestValidators.
 func ValidatorsOfEpoch(id primitives.EpochID) ValidatorsQuery { return ValidatorsQuery{epoch: id} }
 
-// Validators answers the validators query.
+// Validators answers the RPC's validators query.
 func (e *Engine) Validators(q ValidatorsQuery) (out *view.Validators, err error) {
 	head := e.Head()
 	err = e.Epochs(func(m *epoch.Manager) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// CallView runs a method of a contract as a read on the state after a block; found is false if there is no such account.
-// The method sees the block as if it ran in it. v.Gas of 0 is the most that a call may burn in a block. Safe from any
-// goroutine, while at is held.
+// CallView runs a contract method read-only on the state after a block. found is false if the
+// account does not exist. The method sees the block as if it ran in it. v.Gas of 0 means the
+// maximum of a chunk's call. Safe for concurrent use while at is held.
 func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, found bool, err error) {
 	h := at.Header()
 	shard := at.Layout.ShardOf(v.Account)
@@ -40,12 +40,12 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	out, found, err = v.Run(b, &w.update, &w.parts)
 	w.block, w.parts = action.Block{}, action.ViewParts{}
 	w.update.Reset(nil)
-	viewings.Put(w) // not if it panicked
+	viewings.Put(w) // not reached if it panicked
 	return out, found, err
 }
 
-// SetMocks says what contracts are told of signatures that are called as reads, or tried, from now on; nil: the truth. What they are told in a
-// block is said with that (Proposal). Safe from any goroutine.
+// SetMocks sets the overrides of signature checks for contracts that are called as views or
+// simulated from now on; nil: none. Those for a block are in its Proposal. Safe for concurrent use.
 func (e *Engine) SetMocks(m *primitives.Mocks) {
 	if !m.Any() {
 		m = nil
@@ -53,10 +53,11 @@ func (e *Engine) SetMocks(m *primitives.Mocks) {
 	e.mocks.Store(m)
 }
 
-// Mocks returns what SetMocks said. Safe from any goroutine.
+// Mocks returns the overrides of SetMocks. Safe for concurrent use.
 func (e *Engine) Mocks() *primitives.Mocks { return e.mocks.Load() }
 
-// viewing is the memory that a view runs in: most are short, and would leave a third of it as garbage.
+// viewing is reusable memory of a view call. Most calls are short, and this would be a third of
+// their garbage.
 type viewing struct {
 	block  action.Block
 	update state.TrieUpdate
@@ -65,7 +66,7 @@ type viewing struct {
 
 var viewings = sync.Pool{New: func() any { return new(viewing) }}
 
-// viewedEpoch spares readers the lock of the epoch manager.
+// viewedEpoch caches one epoch info so that readers avoid the epoch manager's lock.
 type viewedEpoch struct {
 	id   primitives.EpochID
 	info *epoch.EpochInfo

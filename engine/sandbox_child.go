@@ -9,14 +9,18 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// A child is an engine of a chain that goes on from a snapshot of another engine's, its parent, in its own way and in memory alone: a world.
-// It has a store of its own (storage.Store.Child) and the same forests: its states are further versions of the parent's tries, as those of a
-// branch are, so that making a child costs nothing of the state and what it changes is its own. It is never folded.
+// A child engine runs a chain that continues from a revert point of its parent engine independently
+// and in memory: a world of the sandbox.
 //
-// As long as it is there its snapshot is to stay: that keeps the parent's folds, and so the source of the forests, behind the child's
-// first block. A child may have children.
+// It has a store of its own (storage.Store.Child) and shares the forests: its states are further
+// versions of the parent's tries, like those of a branch. So creating a child copies no state, and
+// its changes are its own. The flat head of a child never advances.
+//
+// The parent's revert point must exist as long as the child: it keeps the parent's flat head, and
+// so the source of the forests, at or below the child's first block. A child may have children.
 
-// Child opens a child behind a snapshot. change may set other options than the parent's. Safe from any goroutine. ErrEnded.
+// Child opens a child engine that continues after a revert point. change may modify the inherited
+// options; nil: no change. ErrEnded. Safe for concurrent use.
 func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if s.Ended() || !s.at.Acquire() {
 		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
@@ -48,7 +52,7 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	return c, nil
 }
 
-// copyHeld is the same block with the same states, held by itself.
+// copyHeld returns a copy of the node that holds the same states on its own.
 func (e *BlockNode) copyHeld() *BlockNode {
 	t := &BlockNode{Block: e.Block, Hash: e.Hash, Layout: e.Layout, Config: e.Config, Tree: e.Tree, Shards: slices.Clone(e.Shards), finalHeight: e.finalHeight}
 	t.refs.Store(1)
@@ -62,7 +66,8 @@ func (e *BlockNode) copyHeld() *BlockNode {
 	return t
 }
 
-// Discard ends a child: its states are given back, and its store is closed. Nothing uses it any more, but for who holds an entry.
+// Discard ends a child: it releases the states and closes the store. No goroutine may use the child
+// any more, except for readers that hold a node. It panics on an engine that is not a child.
 func (e *Engine) Discard() error {
 	if e.parent == nil {
 		panic("engine: Discard of what is no child")
@@ -85,20 +90,21 @@ func (e *Engine) Discard() error {
 	return err
 }
 
-// Size is about what a child's blocks take in memory, in bytes: their records, what finds them, and what they have changed of the tries.
-// Safe from any goroutine.
+// Size estimates the memory of a child's blocks in bytes: records, indexes and trie changes. Safe
+// for concurrent use.
 func (e *Engine) Size() uint64 {
 	s := e.store.Stats()
 	return s.LogBytes + entryBytes*uint64(s.Pending) + trieFactor*uint64(s.PendingBytes)
 }
 
-// Of Size: what an entry and a pending block take beside their record, and how many bytes of nodes, values and history a byte of a change is.
+// Estimates of Size: bytes of a node and a pending block without its record, and bytes of trie
+// nodes, values and history for each byte of a change.
 const (
 	entryBytes = 8 << 10
 	trieFactor = 8
 )
 
-// ancestorEngine is the parent of a child that begins above a block, nil: it is the engine's own.
+// ancestorEngine returns the parent engine if a block is below a child's first block, else nil.
 func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
 	if e.parent != nil && at.Height < e.flatHead.Height() {
 		return e.parent
@@ -106,7 +112,7 @@ func (e *Engine) ancestorEngine(at storage.BlockRef) *Engine {
 	return nil
 }
 
-// Forests are those of the head's shards, for those who look how much they hold.
+// Forests returns the forests of the head's shards, for memory statistics.
 func (e *Engine) Forests() (out []*trie.Forest) {
 	head := e.Head()
 	if !head.Acquire() {

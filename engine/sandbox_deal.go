@@ -13,17 +13,18 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// ErrDeal says why a token's balance can't be set.
+// ErrDeal reports why a token balance cannot be set.
 var ErrDeal = errors.New("engine: the balance can't be set")
 
-// dealGas is what ft_balance_of may burn while a balance is looked for.
+// dealGas is the gas limit of one ft_balance_of call.
 const dealGas primitives.Gas = 100_000_000_000_000
 
-// maxDealKeys bounds the values that are tried: ft_balance_of runs once more for each.
+// maxDealKeys bounds the values that are tried: ft_balance_of runs once for each.
 const maxDealKeys = 64
 
-// Deal finds the value in the storage of a NEP-141 token that says what an account has of it: of those that ft_balance_of reads behind the
-// head the one that, set to the amount, makes it answer that. ErrDeal; the context's error when that ends. Safe from any goroutine.
+// Deal finds the storage value of a NEP-141 token that holds an account's balance: among the values
+// that ft_balance_of reads on the head's state, the one that makes it return amount when set to
+// amount. It returns the record to write. ErrDeal; the context's error. Safe for concurrent use.
 func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) (*genesis.DataRecord, error) {
 	at, err := e.StateUntil(ctx.Err, e.Head().Hash)
 	if err != nil {
@@ -82,7 +83,7 @@ func (e *Engine) balanceOf(ctx context.Context, at *State, i primitives.ShardInd
 	return sum, fmt.Errorf("%w: ft_balance_of of %s returns no balance", ErrDeal, token)
 }
 
-// failure says why a call failed: the VM's text, or if there is none what the chain keeps of it.
+// failure returns why a call failed: the VM's error if there is one, else the recorded one.
 func failure(out *action.CallOutcome) error {
 	if out.Cause != nil {
 		return out.Cause
@@ -90,11 +91,12 @@ func failure(out *action.CallOutcome) error {
 	return out.Err
 }
 
-// readKeys is a trie that notes which keys of an account's data are looked at, up to one more than are tried.
+// readKeys is a trie that records which keys of an account's data are read, at most one more than
+// maxDealKeys.
 type readKeys struct {
 	state.Trie
 	of   []byte
-	keys [][]byte // as they were first looked at
+	keys [][]byte // in the order of their first read
 }
 
 func (r *readKeys) note(key []byte) {
@@ -103,19 +105,19 @@ func (r *readKeys) note(key []byte) {
 	}
 }
 
-// Get is state.Trie's.
+// Get implements state.Trie.
 func (r *readKeys) Get(key []byte, rec state.Recording) ([]byte, error) {
 	r.note(key)
 	return r.Trie.Get(key, rec)
 }
 
-// Lookup is state.Trie's.
+// Lookup implements state.Trie.
 func (r *readKeys) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
 	r.note(key)
 	return r.Trie.Lookup(key, rec)
 }
 
-// Path is state.Trie's.
+// Path implements state.Trie.
 func (r *readKeys) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
 	r.note(key)
 	return r.Trie.Path(key, rec, path)

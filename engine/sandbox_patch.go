@@ -16,17 +16,18 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrPatch says why records can't be written into the state.
+// ErrPatch reports why records cannot be written into the state.
 var ErrPatch = errors.New("engine: the records can't be written")
 
-// pendingPatch is a patch that goes with a block, and what contracts are told in that.
+// pendingPatch is the patch and the mocks of a block that this engine produced and has not
+// imported.
 type pendingPatch struct {
 	block   primitives.Hash
 	records []genesis.Record
 	mocks   *primitives.Mocks
 }
 
-// takePatch returns the patch of a block that this engine has just made, once.
+// takePatch returns and removes the patch of a block that this engine has just produced.
 func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks) {
 	p := e.patch
 	if p.block != block {
@@ -36,13 +37,13 @@ func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives
 	return p.records, p.mocks
 }
 
-// mockedPatch is how a patch is stored of a block in which contracts are told something else; of others it is the records alone.
+// mockedPatch is the stored form of a patch with mocks. Without mocks the records alone are stored.
 type mockedPatch struct {
 	Mocks   *primitives.Mocks `json:"mocks"`
 	Records json.RawMessage   `json:"records"`
 }
 
-// appendPatch is what is stored of a patch; nil: there is none.
+// appendPatch encodes a patch for the store; nil: nothing to store.
 func appendPatch(records []genesis.Record, mocks *primitives.Mocks) ([]byte, error) {
 	switch {
 	case mocks.Any():
@@ -53,7 +54,7 @@ func appendPatch(records []genesis.Record, mocks *primitives.Mocks) ([]byte, err
 	return nil, nil
 }
 
-// parsePatch reads what appendPatch has made.
+// parsePatch decodes what appendPatch encoded.
 func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, err error) {
 	var m mockedPatch
 	if raw[0] == '{' {
@@ -66,17 +67,17 @@ func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, 
 	return records, m.Mocks, err
 }
 
-// patchedRow names the last block of its branch that was patched, or had contracts told something else.
+// patchedRow names the last block with a patch or mocks on its branch.
 const patchedRow = "last_patched_block"
 
-// savePatched notes that a block is such a one.
+// savePatched adds that row for a block.
 func savePatched(b *storage.Batch, ref storage.BlockRef) {
 	row := storage.Raw(borsh.AppendUint64(slices.Clone(ref.Hash[:]), uint64(ref.Height)))
 	storage.Misc.Put(b, patchedRow, &row)
 }
 
-// LastPatched returns the last block of the chain whose outcome follows from a patch, which no node can execute that has not made it; false:
-// there is none since this was noted.
+// LastPatched returns the last block of the chain with a result that depends on a patch, so that
+// only its producer can execute it. false: there is none since such blocks are recorded.
 func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 	row, err := storage.Misc.Get(e.store.Reader(), patchedRow)
 	if err != nil {
@@ -87,11 +88,11 @@ func (e *Engine) LastPatched() (ref storage.BlockRef, found bool, err error) {
 	return ref, true, r.Close()
 }
 
-// storedPatch returns the patch of a block on disk.
+// storedPatch returns the patch of a block on disk, nil if it has none.
 func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks, error) {
 	rec, err := e.store.BlockByHash(block)
 	if err != nil {
-		return nil, nil, absent(err) // not there yet: a block that is on its way has no patch that anybody asks for
+		return nil, nil, absent(err) // an in-flight block: none of the callers asks for its patch
 	}
 	raw, err := rec.Patch()
 	if err != nil || len(raw) == 0 {
@@ -100,7 +101,7 @@ func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitiv
 	return parsePatch(raw)
 }
 
-// patchFor returns what of a patch is for a shard.
+// patchFor returns the records of a patch that belong to a shard.
 func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primitives.ShardID) (out []genesis.Record) {
 	for _, r := range all {
 		if layout.ShardOf(r.Owner()) == shard {
@@ -110,9 +111,10 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 	return out
 }
 
-// CheckPatch judges records that a sandbox is to write into the state, by the state of the head and in their order: what would leave
-// a state that contradicts itself, or that a chunk could not be applied to, is refused. ErrPatch. coming returns whether a patch that is
-// not in a block yet makes an account; nil: none does. Safe from any goroutine.
+// CheckPatch checks records that a sandbox is to write into the state, in their order, against the
+// head's state. It refuses what would leave a state that contradicts itself, or to which a chunk
+// could not be applied (ErrPatch). coming reports whether an earlier patch that is not in a block
+// yet creates an account; nil: none does. Safe for concurrent use.
 func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.AccountID) bool) error {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -136,7 +138,8 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 	return nil
 }
 
-// initial tells whether an account is a validator of the genesis: in a fork it is nobody else's.
+// initial reports whether an account is a validator of the genesis. In a fork such an account
+// belongs to the fork alone.
 func (e *Engine) initial(id primitives.AccountID) bool {
 	return slices.ContainsFunc(e.chain.Params.Validators, func(v primitives.ValidatorStake) bool { return v.AccountID == id })
 }
@@ -145,15 +148,15 @@ var errRefused = errors.New("refused")
 
 func refused(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...)} }
 
-// refusal is an errRefused with a text of its own.
+// refusal is an errRefused with its own text.
 type refusal struct{ text string }
 
 func (r refusal) Error() string   { return r.text }
 func (r refusal) Is(e error) bool { return e == errRefused }
 
-// Bounds of what a patch may say. They are far above what there is on any chain, and so far below where figures overflow that thousands of
-// patches don't lead there: a chunk in which that happens can't be applied. The greatest number of a balance is no balance at all in an
-// account's encoding, but marks its version.
+// Limits of a patch. They are far above values on any real chain, and so far below the overflow
+// limits that thousands of patches do not reach them; a chunk with an overflow could not be
+// applied. The greatest balance is not usable: an account's encoding uses it as a version marker.
 var (
 	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, 83 billion NEAR
 	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
@@ -166,18 +169,18 @@ type dataOf struct {
 	id      primitives.Hash
 }
 
-// patchCheck is what the records so far have made of the head's state.
+// patchCheck tracks what the records so far make of the head's state.
 type patchCheck struct {
 	head       *BlockNode
 	rules      *nextRules
 	base       RemoteState
 	treasury   primitives.AccountID
-	validators func(primitives.AccountID) bool              // those of the genesis
-	accounts   map[primitives.AccountID]*primitives.Account // nil: gone
-	made       map[primitives.AccountID]made                // what all records make of accounts
-	coming     func(primitives.AccountID) bool              // an earlier patch makes it; nil: none does
-	data       map[dataOf]bool                              // that is there
-	waiting    map[dataOf]bool                              // ids of receipts that wait, and of the data that they wait for
+	validators func(primitives.AccountID) bool              // reports whether an account is a genesis validator
+	accounts   map[primitives.AccountID]*primitives.Account // nil value: removed
+	made       map[primitives.AccountID]made                // the effect of all records on accounts
+	coming     func(primitives.AccountID) bool              // an earlier patch creates it; nil: none does
+	data       map[dataOf]bool                              // received data that exists
+	waiting    map[dataOf]bool                              // ids of waiting receipts and of the data that they wait for
 }
 
 func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
@@ -188,7 +191,7 @@ func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
 	return state.NewUnrecorded(c.head.trieOf(i)), nil
 }
 
-// account returns an account as it is by now; nil: there is none.
+// account returns an account after the records so far; nil: it does not exist.
 func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, error) {
 	if a, known := c.accounts[id]; known {
 		return a, nil
@@ -204,9 +207,9 @@ func (c *patchCheck) account(id primitives.AccountID) (*primitives.Account, erro
 	return a, nil
 }
 
-// ownChunks is what the records of a patch make of an account.
+// made is the effect of a patch on an account.
 type made struct {
-	account bool // it is there at last, or is as on another chain
+	account bool // it exists in the end, or is taken from the remote chain
 	waits   bool // a receipt to it waits for data
 }
 
@@ -232,7 +235,8 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 	return out
 }
 
-// belongs refuses what an account has for one that is not there, and that the patch does not make, in whatever order.
+// belongs refuses a record of an account that does not exist and that the patch does not create, in
+// any order.
 func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	id := r.Owner()
 	if c.made[id].account {
@@ -240,7 +244,7 @@ func (c *patchCheck) belongs(r genesis.Record, what string) error {
 	}
 	a, err := c.account(id)
 	switch {
-	case err != nil && c.base != nil: // the other chain's node does not answer now; the block that has the patch waits for it
+	case err != nil && c.base != nil: // the remote chain does not answer now; the block with the patch waits for it
 		return nil
 	case err == nil && a == nil && c.coming != nil && c.coming(id):
 		return nil
@@ -284,7 +288,7 @@ func (c *patchCheck) record(r genesis.Record) error {
 		}
 	case *genesis.ReceivedDataRecord:
 		c.data[dataOf{r.AccountID, r.DataID}] = true
-		if !c.made[r.AccountID].waits { // a receipt may wait at an account that is not there yet
+		if !c.made[r.AccountID].waits { // a receipt may wait at an account that does not exist yet
 			return c.belongs(r, "data that came")
 		}
 	case *genesis.PostponedReceiptRecord:
@@ -327,7 +331,8 @@ func (c *patchCheck) record(r genesis.Record) error {
 	return nil
 }
 
-// fork judges another base of an account. What a validator has locked is looked for in each epoch, so that it stays what it is.
+// fork checks a change of an account's base. A validator's locked stake is needed in each epoch, so
+// its base must not change.
 func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	if c.base == nil {
 		return refused("this chain is a fork of no other")
@@ -339,7 +344,7 @@ func (c *patchCheck) fork(r *genesis.ForkRecord) error {
 	return nil
 }
 
-// receipt judges what a receipt says.
+// receipt checks what every receipt must satisfy.
 func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	if e := verify.Receipt(c.rules.config, r, verify.ExistingReceipt); e != nil {
 		return refused("the receipt is not valid: %v", e)
@@ -358,7 +363,8 @@ func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	return nil
 }
 
-// delayed judges a receipt that is to run. One with inputs could take what another waits for, whenever its turn comes.
+// delayed checks a receipt that is to run. One with inputs could consume data that another receipt
+// waits for.
 func (c *patchCheck) delayed(r *primitives.Receipt) error {
 	switch a := r.Body.(type) {
 	case *primitives.ActionReceipt:
@@ -367,12 +373,12 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 		}
 	case *primitives.GlobalContractDistribution:
 		return refused("code is distributed by the runtime alone")
-	case *primitives.DataReceipt: // its data waits for who asks for it
+	case *primitives.DataReceipt: // its data waits for the receipt that needs it
 	}
 	return c.receipt(r)
 }
 
-// postponed judges a receipt that is to wait.
+// postponed checks a receipt that is to wait for data.
 func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	if err := c.receipt(r); err != nil {
 		return err
@@ -388,7 +394,7 @@ func (c *patchCheck) postponed(r *primitives.Receipt) error {
 	if err != nil {
 		return err
 	}
-	if there, err := apply.Waits(u, r); there || err != nil { // it is sent once more
+	if there, err := apply.Waits(u, r); there || err != nil { // the same receipt is sent again
 		return err
 	}
 	may, err := apply.MayWait(u, r)

@@ -11,35 +11,39 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxRevertBlocks bounds the blocks behind a snapshot. No fold passes what was final at the oldest one, so what is behind that is in memory, as where finality
-// stands still, and a start after a crash applies it again. One that has more behind it is ended.
+// MaxRevertBlocks bounds the blocks after a revert point. The flat head does not pass the block
+// that was final at the oldest revert point, so later blocks stay in memory, as while finality
+// stalls, and a start after a crash applies them again. A revert point with more blocks after it
+// ends.
 const MaxRevertBlocks = 10_000
 
-// Refusals of what goes back.
+// Errors of revert points.
 var (
-	// ErrEnded: the snapshot has too many blocks behind it, or is behind one that the chain went back to.
+	// ErrEnded: the revert point has too many blocks after it, or the chain was reverted to before
+	// it.
 	ErrEnded = errors.New("engine: the snapshot has ended")
-	// ErrAhead: blocks are on their way to the disk.
+	// ErrAhead: imported blocks are not on disk yet.
 	ErrAhead = errors.New("engine: blocks are on their way to the disk")
 )
 
-// RevertPoint is a block to which the chain may go back. Its states stay at hand as long as it does.
+// RevertPoint is a block to which the chain can be reverted. Its states stay in memory until it
+// ends.
 type RevertPoint struct {
-	entry  *BlockNode // held; nil: it has ended
-	at     *BlockNode // the same, for good
+	entry  *BlockNode // retained; nil: ended
+	at     *BlockNode // the same, never nil
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef
 	epochs epoch.Mark
 }
 
-// Ref names the block.
+// Ref returns the block.
 func (s *RevertPoint) Ref() storage.BlockRef { return s.ref }
 
-// Ended tells whether there is no way back to it any more. Safe from any goroutine.
+// Ended reports whether the chain can no longer be reverted to it. Safe for concurrent use.
 func (s *RevertPoint) Ended() bool { return s.ended.Load() }
 
-// RevertPoint keeps the way back to the head, until EndSnapshot. Nothing is written. ErrAhead.
+// NewRevertPoint makes the head a revert point until EndRevertPoint. It writes nothing. ErrAhead.
 func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	if e.InFlight() > 0 {
 		return nil, ErrAhead
@@ -56,7 +60,8 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	return s, nil
 }
 
-// Share takes a snapshot of the block of another one, which ends by itself. ErrEnded.
+// ShareRevertPoint creates another revert point of the same block, which ends independently.
+// ErrEnded.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
 		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
@@ -66,7 +71,7 @@ func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	return t, nil
 }
 
-// EndSnapshot gives up a snapshot; one that has ended may be.
+// EndRevertPoint ends a revert point. It does nothing if that has ended.
 func (e *Engine) EndRevertPoint(s *RevertPoint) {
 	if s.entry == nil {
 		return
@@ -77,7 +82,7 @@ func (e *Engine) EndRevertPoint(s *RevertPoint) {
 	e.revertPoints = slices.DeleteFunc(e.revertPoints, func(x *RevertPoint) bool { return x == s })
 }
 
-// endOffBranch gives up the snapshots of blocks that are not of the chain of a new head.
+// endOffBranch ends the revert points that are not on the chain of a new head.
 func (e *Engine) endOffBranch(head *BlockNode) {
 	if len(e.revertPoints) == 0 {
 		return
@@ -93,15 +98,16 @@ func (e *Engine) endOffBranch(head *BlockNode) {
 	}
 }
 
-// EndSnapshots gives up all.
+// EndRevertPoints ends all revert points.
 func (e *Engine) EndRevertPoints() {
 	for len(e.revertPoints) > 0 {
 		e.EndRevertPoint(e.revertPoints[0])
 	}
 }
 
-// flatHeadLimit is the block up to which may be folded of those up to a final one: what was final at the oldest snapshot, as whatever is folded
-// is final. Snapshots with too much behind them end.
+// flatHeadLimit returns the block up to which the flat head may advance, at most upto: the block
+// that was final at the oldest revert point, since what the flat head passes cannot be reverted. It
+// ends revert points with too many blocks after them.
 func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	for _, s := range slices.Clone(e.revertPoints) {
 		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxRevertBlocks {
@@ -115,9 +121,11 @@ func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 	return upto
 }
 
-// Rewind makes a snapshot's block the head again. All blocks behind it, and all that are not its ancestors, are as if they had never been,
-// on the disk too, and their heights come again. Snapshots of such blocks end; the snapshot itself stays. A fold that runs is waited for.
-// ErrEnded; ErrAhead; other errors are fatal to the node, but for ErrFull of the store, after which nothing has changed.
+// Rewind makes a revert point's block the head again. All blocks after it, and all that are not its
+// ancestors, are removed from memory and disk, and their heights are used again. Revert points of
+// removed blocks end; s itself stays. It waits for a running update of the flat head. ErrEnded;
+// ErrAhead; other errors are fatal to the node, except for storage.ErrFull, after which nothing has
+// changed.
 func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
 		return fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
@@ -137,7 +145,7 @@ func (e *Engine) Rewind(s *RevertPoint) error {
 	return nil
 }
 
-// forgetAfter takes from the memory what Rewind has taken from the store.
+// forgetAfter removes from memory what Rewind removed from the store.
 func (e *Engine) forgetAfter(s *RevertPoint) {
 	keep := map[primitives.Hash]bool{s.ref.Hash: true}
 	for x := e.Imported(s.entry.Header().PrevHash); x != nil; x = e.Imported(x.Header().PrevHash) {
@@ -154,7 +162,7 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	at := e.entries[s.ref.Hash]
 	if at == nil || at.evicted {
 		at = s.entry
-		at.Acquire() // which the snapshot holds, so it is there
+		at.Acquire() // the revert point holds it, so this succeeds
 		e.entries[s.ref.Hash] = at
 		e.resident = append(e.resident, at)
 	}
@@ -177,7 +185,9 @@ func (e *Engine) forgetAfter(s *RevertPoint) {
 	e.viewed.Store(nil)
 	e.proofs.forget(hashes)
 	e.show(&head{entry: at, final: s.final})
-	for _, x := range gone { // behind the view: who reads by the old one has acquired it, or finds it gone and looks again
+	// After the view: a reader with the old view has acquired its node, or fails to and looks
+	// again.
+	for _, x := range gone {
 		if !x.evicted {
 			x.Release()
 		}

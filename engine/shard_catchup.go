@@ -13,30 +13,60 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrNotYet says that a shard that comes in can't take the next step: blocks have to be folded first, or parts to come.
+// ErrNotYet reports that a shard's catchup cannot take its next step: the flat head has to advance
+// first, or parts are missing.
 var ErrNotYet = errors.New("engine: the shard is not there yet")
 
-// ShardCatchup brings a shard into an engine that runs: its state after a block as parts, which are judged as they come, then what the blocks
-// behind did in it, one by one, while others are processed; at last it is held with the rest. A restart goes on where it was, with the
-// same Join. It belongs to the engine's goroutine, but for Part; while it lasts the layout must stay, and Finish wants no block between Begin
-// and Commit. What others have sent that is wrong is ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
+// ShardCatchup adds one shard to a running engine.
+//
+// Problem. A node starts to track a shard in the middle of a chain, because its validator is
+// assigned to it in the next epoch. It must obtain the shard's state and reach the head without
+// stopping the chain.
+//
+// Invariants. (1) All data comes from peers and is verified before it is stored: parts against the
+// state root in a chunk header that the chain contains, chunks against their hashes, receipts
+// against proofs. (2) While the engine runs, either every BlockNode of the tree holds the shard or
+// none does. (3) A restart continues where it stopped, with the same arguments of CatchUpShard. (4)
+// The shard layout does not change meanwhile; if it does, the catchup fails with ErrReshard and is
+// abandoned.
+//
+// Outline.
+//
+//	CatchUpShard  stages the shard at the block j.at: the sync point's chunk header names its state
+//	Part          verifies and stores one state part; any goroutine
+//	Enter         all parts are here: they become the shard's flat state at j.at
+//	CatchUp       applies one block below the flat head to the shard and persists the result
+//	Finish        applies the blocks above the flat head, on every branch, and installs the shard
+//
+// Finish runs with no block between BeginImport and FinishImport, and replaces all nodes of the
+// block tree at once. Everything else except Part also runs on the engine's goroutine, one block a
+// call, so that the chain's own blocks go on in between.
+//
+// Wrong data of a peer gives ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
+//
+// Rejected. Replaying the shard from the genesis, which needs blocks that peers have collected.
+// Waiting at the head for the shard, which stops the node's other shards for hours. Catching up
+// beside the engine in a second store, as the states of both share history, snapshots and garbage
+// collection.
 type ShardCatchup struct {
 	e      *Engine
 	id     primitives.ShardID
 	index  primitives.ShardIndex
 	layout primitives.ShardLayout
 	point  storage.BlockRef
-	at     storage.BlockRef // after which the state is that comes
+	at     storage.BlockRef // the state that is fetched is that after this block
 	next   *primitives.Chunk
-	before [][]*primitives.Receipt // that came to the shard after its last chunk up to at, oldest first
+	before [][]*primitives.Receipt // receipts that arrived after the shard's last chunk up to at, oldest first
 
-	block *BlockNode // where the shard is, which ours need not hold; nil: parts are awaited
+	block *BlockNode // the block that the shard has reached; nil: parts are missing
 	shard ShardState
 }
 
-// Join begins or goes on to bring in a shard. next is its last new chunk in the block before an epoch's sync block (SyncPoint), or in an older
-// one if it has missed that: its header says which state comes, its body what the shard had sent. before are the chunks of blocks behind the
-// shard's last chunk before that, as proofs to the shard: none where it has missed none.
+// CatchUpShard begins or resumes the catchup of a shard. next is the shard's last new chunk in the
+// block before an epoch's sync block (SyncPoint), or in an older block if it missed that one: its
+// header names the state to fetch, its body the receipts that the shard had sent. before are the
+// chunks of the blocks after the shard's previous chunk, as receipt proofs to the shard; empty if
+// it missed none.
 func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*ShardCatchup, error) {
 	j := &ShardCatchup{e: e, index: index, layout: point.Layout, point: ref(point), next: next}
 	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) || tip.Shards[index].Held() {
@@ -72,7 +102,8 @@ func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, nex
 	return j, j.resume(here)
 }
 
-// gather takes the receipts that came to the shard between its last chunk and the block after which its state comes.
+// gather collects the receipts that came to the shard between its last chunk and the block of the
+// fetched state.
 func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primitives.Chunk) error {
 	since := at.Block.Body.Chunks[j.index].HeightIncluded
 	for at.Height() > since {
@@ -88,7 +119,8 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 	return nil
 }
 
-// shardView is a block as one sees it who holds this shard alone: its new chunks with what they bring to it.
+// shardView returns a block as a node sees it that holds only this shard: its new chunks with the
+// receipts that they bring to the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
 	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)), finalHeight: x.finalHeight}
 	holds, held := make([]bool, len(x.Shards)), []primitives.ShardID{j.id}
@@ -122,11 +154,12 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 	return y, nil
 }
 
-// storedShardAt is the block at which the store has a shard that is on its way; entered: it has it.
+// storedShardAt returns the block at which the store has a shard that is being caught up. entered:
+// its state is complete.
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
 	folded := e.store.Tip().Folded
 	at, here := e.store.ShardAt(id)
-	for now := e.store.Tip().Folded; now != folded; now = e.store.Tip().Folded { // a fold runs beside this
+	for now := e.store.Tip().Folded; now != folded; now = e.store.Tip().Folded { // the flat head advances concurrently
 		folded = now
 		at, here = e.store.ShardAt(id)
 	}
@@ -145,14 +178,14 @@ func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) 
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 
-// extraFromHeader is what a chunk says of the state that it is on.
+// extraFromHeader returns what a chunk header says of the state before the chunk.
 func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	return &chain.ChunkExtra{StateRoot: h.PrevStateRoot, OutcomeRoot: h.PrevOutcomeRoot, Proposals: h.PrevValidatorProposals,
 		GasUsed: h.PrevGasUsed, GasLimit: h.GasLimit, BalanceBurnt: h.PrevBalanceBurnt, CongestionInfo: h.CongestionInfo,
 		BandwidthRequests: h.BandwidthRequests, ProposedSplit: h.ProposedSplit}
 }
 
-// resume takes up a shard that the store has at a block.
+// resume continues with a shard that the store has at a block.
 func (j *ShardCatchup) resume(x *BlockNode) error {
 	j.block, j.shard = x, x.Shards[j.index]
 	if ref(x) == j.at {
@@ -166,10 +199,10 @@ func (j *ShardCatchup) resume(x *BlockNode) error {
 	return err
 }
 
-// Root is the state root whose parts are awaited.
+// Root returns the root of the state to fetch.
 func (j *ShardCatchup) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
 
-// Has returns the parts that have come, before a restart too; nil once the shard has them all.
+// Has returns the parts that are stored, from before a restart too; nil once all are entered.
 func (j *ShardCatchup) Has() ([]uint64, error) {
 	if j.block != nil {
 		return nil, nil
@@ -177,12 +210,13 @@ func (j *ShardCatchup) Has() ([]uint64, error) {
 	return j.e.store.Stage(j.id, j.at, accounts(j.layout, j.index))
 }
 
-// Part judges a part of the shard's state and stores it. Any goroutine may call it.
+// Part verifies a part of the shard's state and stores it. Safe for concurrent use.
 func (j *ShardCatchup) Part(id trie.PartID, strings [][]byte) error {
 	return stagePart(&j.e.o, j.id, j.at, j.Root(), id, strings)
 }
 
-// Enter makes the parts the shard's state; total is how many there are. ErrNotYet: one is missing, or their block is not folded.
+// Enter makes the stored parts the shard's state. total is their number. ErrNotYet: a part is
+// missing, or the flat head has not reached the parts' block.
 func (j *ShardCatchup) Enter(total uint64) error {
 	if j.block != nil {
 		return nil
@@ -215,7 +249,8 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	return j.snapshot()
 }
 
-// makeSnapshots keeps the state with which the shard comes in as a snapshot, for who needs it next: later all that has changed since is to be taken back for that, which may be too much.
+// snapshot keeps the entered state as a state snapshot for peers. Later it would have to be
+// reconstructed by undoing changes, which may be too many.
 func (j *ShardCatchup) snapshot() error {
 	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
 		return nil
@@ -227,7 +262,7 @@ func (j *ShardCatchup) snapshot() error {
 	return j.e.readSnapshots()
 }
 
-// At is the block after which the shard's state is here.
+// At returns the block that the shard's state has reached, zero before Enter.
 func (j *ShardCatchup) At() storage.BlockRef {
 	if j.block == nil {
 		return storage.BlockRef{}
@@ -235,7 +270,8 @@ func (j *ShardCatchup) At() storage.BlockRef {
 	return ref(j.block)
 }
 
-// Next names the folded block whose new chunks CatchUp takes next; false: it is at the folded block, and Finish does the rest.
+// Next returns the block for which CatchUp needs the chunks next. false: the shard is at the flat
+// head, and Finish is next.
 func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
@@ -248,8 +284,9 @@ func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	return at, err == nil, err
 }
 
-// CatchUp does what the block that Next names did in the shard. chunks are the block's new ones, that of the shard with its transactions,
-// those of others that are not held with the proofs of what they bring to it.
+// CatchUp applies the block that Next names to the shard. chunks are the block's new chunks: the
+// shard's own with its transactions, the others, if not held, with their receipt proofs to the
+// shard.
 func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	at, more, err := j.Next()
 	if err != nil || !more {
@@ -282,18 +319,20 @@ func (j *ShardCatchup) CatchUp(chunks []*primitives.Chunk) error {
 	return nil
 }
 
-// commit stores what a block did in the shard.
+// commit stores the result of a block in the shard.
 func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []storage.FrontierChange) error {
 	out := encodeShards([]ShardState{*s})[0]
 	prev := *before
-	prev.OutgoingAt = primitives.Hash{} // the receipts that a chunk brings stand with it: who sent them may not be stored with them
+	// Store the chunk's receipts with it: the sender's may not be stored here.
+	prev.OutgoingAt = primitives.Hash{}
 	if err := encodeResult(&out, s, &prev, j.e, x.Height()); err != nil {
 		return err
 	}
 	return j.e.store.CommitShard(ref(x), &out, changes)
 }
 
-// step applies a block's part in the shard to what its parent left. made are steps that are not stored yet.
+// step applies a block to the shard's state after its parent. made are results that are not stored
+// yet.
 func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode, chunks []*primitives.Chunk, made map[primitives.Hash]*ShardState) (*ShardState, error) {
 	if !x.Layout.Equal(j.layout) {
 		return nil, fmt.Errorf("%w: behind block %d, while shard %d comes in", ErrReshard, parent.Height(), j.id)
@@ -340,8 +379,8 @@ func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode,
 	return s, nil
 }
 
-// incoming is what a new chunk of the shard applies: the receipts of its block, then those of the blocks before down to the shard's last
-// chunk.
+// incoming returns the receipts that a new chunk of the shard applies: those of its block, then
+// those of the blocks before, down to the shard's previous chunk.
 func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*ShardState) ([]*primitives.Receipt, error) {
 	out := append([]*primitives.Receipt{}, y.Shards[j.index].Incoming...)
 	since := parent.Block.Body.Chunks[j.index].HeightIncluded
@@ -359,7 +398,7 @@ func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*
 		s := &full.Shards[j.index]
 		if own := made[at.Hash]; own != nil && at.Hash != j.e.flatHead.Hash {
 			s = own
-		} else if !s.Held() { // brought in since it was made
+		} else if !s.Held() { // the shard was entered after the node was made
 			rec, err := j.e.store.Block(ref(at))
 			if err == nil {
 				full, err = j.e.load(rec)
@@ -377,8 +416,9 @@ func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*
 	return out, nil
 }
 
-// Finish brings the shard from the folded block to all above it, on every branch, and the engine holds it from then on. chunks gives
-// the new chunks of a block as CatchUp takes them. ErrNotYet: folded blocks are to be caught up with first.
+// Finish applies all blocks above the flat head, on every branch, and adds the shard to the engine.
+// chunks returns the new chunks of a block as CatchUp takes them. ErrNotYet: blocks up to the flat
+// head are not caught up yet.
 func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
 	e := j.e
 	if err := e.quiesce(); err != nil {
@@ -392,7 +432,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		return err
 	}
 	states := map[primitives.Hash]*ShardState{e.flatHead.Hash: &j.shard}
-	if s := &e.flatHead.Shards[j.index]; s.Held() { // a start has brought it back
+	if s := &e.flatHead.Shards[j.index]; s.Held() { // restored by a start
 		states[e.flatHead.Hash] = s
 	}
 	for _, x := range order {
@@ -406,7 +446,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 		}
 		states[x.Hash] = s
 	}
-	for _, x := range order { // now nothing is missing: a fold never comes upon a part of it
+	for _, x := range order { // nothing can be missing from here on: an update of the flat head never sees a part of it
 		if s := states[x.Hash]; !x.Shards[j.index].Held() {
 			if err := j.commit(x, s, states[x.Header().PrevHash], nil); err != nil {
 				j.release(states)
@@ -418,7 +458,7 @@ func (j *ShardCatchup) Finish(chunks func(primitives.Hash) []*primitives.Chunk) 
 	return nil
 }
 
-// quiesce waits for blocks on their way to the disk, and for a fold that runs.
+// quiesce waits for in-flight blocks and for a running update of the flat head.
 func (e *Engine) quiesce() error {
 	if _, err := e.Flush(); err != nil {
 		return err
@@ -429,7 +469,7 @@ func (e *Engine) quiesce() error {
 	return nil
 }
 
-// release gives up the states that were made in vain.
+// release releases states that are not going to be used.
 func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	for hash, s := range states {
 		if s != &j.shard && !j.e.entries[hash].Shards[j.index].Held() {
@@ -438,7 +478,7 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 	}
 }
 
-// descendsFrom are the blocks above the folded one, parents first.
+// nodesAboveFlatHead returns the nodes above the flat head, parents first.
 func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.evicted || !x.Layout.Equal(j.layout) {
@@ -452,7 +492,7 @@ func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	return order, nil
 }
 
-// install replaces the entries by such that hold the shard.
+// install replaces the nodes by ones that hold the shard.
 func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 	e := j.e
 	e.replaceNodes(func(x *BlockNode) *BlockNode {
@@ -465,10 +505,12 @@ func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 		j.shard.root.Release()
 	}
 	j.block = nil
-	e.stateSnapshots.begun = false // the next fold makes the shard's part of those that there are; none is under way
+	// the next update of the flat head adds the shard to existing snapshots; none is running
+	e.stateSnapshots.begun = false
 }
 
-// with is the same block with another state of a shard. Who reads the old one goes on with it: the new one holds it.
+// with returns a copy of the node with another state of a shard. Readers of the old node continue
+// with it: the copy holds it.
 func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
 		finalHeight: x.finalHeight, descendsFrom: x.descendsFrom, replaces: x}
@@ -483,9 +525,10 @@ func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
 	return y
 }
 
-// replaceNodes puts others in the place of entries; nil: that one stays. No block is on its way to the disk, and no fold runs.
+// replaceNodes replaces nodes of the tree; by returns nil to keep one. No block may be in flight
+// and no update of the flat head may run.
 func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
-	e.EndRevertPoints() // of entries as they were
+	e.EndRevertPoints() // they refer to the old nodes
 	now := map[*BlockNode]*BlockNode{}
 	e.mu.Lock()
 	for hash, x := range e.entries {
@@ -513,7 +556,7 @@ func (e *Engine) replaceNodes(by func(*BlockNode) *BlockNode) {
 	}
 }
 
-// drop gives up what is held of a shard that does not come in.
+// drop releases the state of a shard when its catchup is abandoned.
 func (j *ShardCatchup) drop() {
 	if j.block != nil && j.shard.root != nil {
 		j.shard.root.Release()

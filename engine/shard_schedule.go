@@ -17,95 +17,121 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Plan tells of a block's shard whether the node is to hold it in the block's epoch, and whether in the next one: it itself, or what it is
-// reshard into.
+// Plan reports whether the node is to hold a shard of the block at in that block's epoch (now), and
+// whether it is to hold the shard or its children in the next epoch (next).
 type Plan func(at *BlockNode, shard primitives.ShardID) (now, next bool)
 
-// PartSource is who has what a shard that comes in is made of: other nodes. Its methods may take their time. ErrNotYet: nothing has come,
-// it is asked again.
+// PartSource fetches the data of shard catchups from peers. Its methods may block. ErrNotYet: no
+// answer has arrived, and the request may be repeated.
 type PartSource interface {
-	// State asks for the header of a shard's state at the block before a sync block.
+	// State fetches the header of a shard's state at the block before a sync block.
 	State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error)
-	// Part asks for a part of that state, and gives it to take, which judges and stores it. Where that says that it is wrong, somebody else is asked. Parts
-	// are asked for at once, as many as Schedule.Parallel says.
+	// Part fetches a part of that state and passes it to take, which verifies and stores it. If
+	// take rejects the part, another peer is asked. Schedule.Parallel calls may run at once.
 	Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error
-	// Chunks asks for the new chunks of a block as one gets them who holds that shard alone (ChunksFor).
+	// Chunks fetches the new chunks of a block as a node needs them that holds only that shard
+	// (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
-	// Refused says that a header or chunks that it gave of a shard, last or lately, were wrong: somebody else is to be asked.
+	// Refused reports that the last header or recent chunks of a shard were wrong, so that other
+	// peers are asked.
 	Refused(point primitives.Hash, shard primitives.ShardID, err error)
 }
 
-// Bounds of a step.
+// Limits of one step.
 const (
-	catchUpBlocks  = 16 // that are asked for at once, and caught up with in one step
-	finishBlocks   = 64 // above the folded one that are asked for at once
-	maxSpareShards = 2  // shards without need that are held on to as long as a sync point is late
+	catchUpBlocks  = 16 // blocks fetched at once and caught up with in one step
+	finishBlocks   = 64 // blocks above the flat head fetched at once
+	maxSpareShards = 2  // unneeded shards that are kept while a sync point is late
 )
 
-// Schedule has an engine hold what a plan says: shards come in from a source at the first sync block there is, while the chain goes on, and
-// those of which neither this epoch nor the next has need are let go, but for a few as long as a newer sync block is late: who gave them may be asked again. Its methods belong to the engine's goroutine, as Join does; what it
-// wantsProof the source it asks from goroutines of its own, one for each shard that comes in. A shard that the layout loses before it is in is
-// executed up: what it is split into comes in at the next epoch's sync block. So is one whose state has not come when there is a newer sync block: at that it
-// startsWithShard anew.
+// Schedule makes an engine hold the shards that a plan selects.
+//
+// Problem. Validators are assigned to other shards in each epoch. A node must obtain the shards of
+// the next epoch in time, and drop old ones, while it produces and validates blocks.
+//
+// Invariants. (1) Step never waits, so that the engine's goroutine keeps importing blocks: requests
+// run on other goroutines, at most one for each shard, and their results are applied by a later
+// Step. (2) A shard that is needed in this epoch or the next is never dropped, nor is one that no
+// other node may have yet (handedOver). (3) After a restart every catchup continues at its sync
+// point, which is stored, or is abandoned and its data removed.
+//
+// Outline. For each shard that the plan wants and the tip does not hold, a catchup starts at the
+// newest sync point: fetch the state header, start a ShardCatchup, fetch the parts, catch up with
+// the blocks below the flat head, finish. A shard that neither this epoch nor the next needs is
+// untracked. While no newer sync point exists, up to maxSpareShards of them stay, since their next
+// holder may need this node's parts.
+//
+// A catchup is abandoned if its shard is split before it ends; the children start at the next
+// epoch's sync point. A catchup without its complete state when a newer sync point exists starts
+// over at that one, because peers drop the older state.
+//
+// Schedule's methods run on the engine's goroutine, like those of ShardCatchup.
+//
+// Rejected. Fetching on the engine's goroutine. Holding every shard for some epochs more, which
+// multiplies the disk.
 type Schedule struct {
-	// Go runs what may take its time; nil: on a goroutine.
+	// Go runs a function that may block. nil: on a new goroutine.
 	Go func(func())
-	// Parallel is how many parts of a shard are asked for at once, Blocks how many blocks a step catches up with; 0: one, and catchUpBlocks.
+	// Parallel is how many parts of a shard are fetched at once; 0: one. Blocks is how many blocks
+	// one step catches up with; 0: catchUpBlocks.
 	Parallel, Blocks int
-	// WaitRemovals: a step waits until the rows of a shard that was let go are removed, so that what it does follows from the chain alone.
+	// WaitRemovals makes Step wait until the rows of untracked shards are removed, so that its
+	// effects depend only on the chain. For the simulator.
 	WaitRemovals bool
 
 	e        *Engine
 	plan     Plan
 	source   PartSource
 	catchups map[primitives.ShardID]*catchup
-	failed   map[primitives.ShardID]primitives.Hash // tips at which a shard could not begin
+	failed   map[primitives.ShardID]primitives.Hash // the tip at which a shard could not start
 	scans    map[storage.EpochBegin]*pointScan      // of the newest epochs
 	asking   sync.WaitGroup
 	begun    bool
 	more     bool
 }
 
-// catchups is a shard on its way in.
+// catchup is one shard being caught up.
 type catchup struct {
 	id       primitives.ShardID
 	accounts storage.AccountRange
 	point    storage.BlockRef
 	header   *StateHeader
 	total    uint64
-	received atomic.Uint64 // parts that have come
+	received atomic.Uint64 // parts that are stored
 	session  *ShardCatchup
 	chunks   map[primitives.Hash][]*primitives.Chunk
-	reply    chan answer // nil: idle is
+	reply    chan answer // the result of the running request; nil: none runs
 	cancel   context.CancelFunc
 }
 
-// answer is what a question gave: what to do with it on the engine's goroutine.
+// answer is the result of a request: what to do on the engine's goroutine.
 type answer func()
 
-// NewSchedule makes a schedule of an engine that was opened with Options.Scheduled. What was on its way in before a restart goes on.
+// NewSchedule returns a schedule for an engine with Options.Scheduled. Catchups from before a
+// restart continue.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
 	return &Schedule{e: e, plan: plan, source: source, catchups: map[primitives.ShardID]*catchup{}, failed: map[primitives.ShardID]primitives.Hash{},
 		scans: map[storage.EpochBegin]*pointScan{}}
 }
 
-// PlanOf is the plan of a validator: the shards of which it makes chunks.
+// PlanOf returns the plan of a validator: the shards of the chunks that it produces.
 func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 	return func(at *BlockNode, shard primitives.ShardID) (now, next bool) {
 		e.epochMu.Lock()
 		defer e.epochMu.Unlock()
 		now, err := e.epochs.CaresAboutShard(at.Header().EpochID, account, shard)
-		now = now || err != nil // what can't be told is no reason to let go of it
+		now = now || err != nil // if unknown, keep the shard
 		next, err = e.epochs.CaresAboutShardNextEpoch(at.Header().PrevHash, account, shard)
 		return now, next || err != nil
 	}
 }
 
-// CatchingUp names the shards that are on their way in.
+// CatchingUp returns the shards that are being caught up, sorted.
 func (s *Schedule) CatchingUp() []primitives.ShardID { return slices.Sorted(maps.Keys(s.catchups)) }
 
-// Step does what can be done without waiting; it is called behind each block, and now and then without one. While the rows of a shard that was let go are
-// removed, that is nothing: no shard can come or go meanwhile. Errors are this node's.
+// Step does what is possible without waiting. The caller calls it after each block and from time to
+// time without one. While rows of an untracked shard are being removed it does nothing. An error is
+// this node's fault.
 func (s *Schedule) Step() error {
 	tip := s.e.Tip()
 	s.more = false
@@ -125,7 +151,8 @@ func (s *Schedule) Step() error {
 			return err
 		}
 	}
-	// While a point is late what was let go behind it can't come in again until there is a newer one: what has come rests where it is, and what was handed over stays.
+	// While the sync point is late, a shard that was dropped cannot be caught up again until there
+	// is a newer point. So stored parts and entered shards stay.
 	late, spare := s.e.stateSnapshots.last.Load().stale(), 0
 	for _, id := range s.CatchingUp() {
 		if s.removing() {
@@ -150,7 +177,7 @@ func (s *Schedule) Step() error {
 		switch {
 		case held && !wanted:
 			if at := s.e.flatHead; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
-				continue // a fork may still have need of it, or nobody else has it yet
+				continue // a branch may still need it, or no other node has it yet
 			}
 			if late && spare < maxSpareShards {
 				spare++
@@ -170,7 +197,7 @@ func (s *Schedule) Step() error {
 	return nil
 }
 
-// removing tells whether the rows of a shard that was let go are being removed.
+// removing reports whether rows of an untracked shard are being removed.
 func (s *Schedule) removing() bool {
 	if s.WaitRemovals {
 		s.e.removalsDone.Wait()
@@ -178,8 +205,9 @@ func (s *Schedule) removing() bool {
 	return s.e.removalsRunning.Load() > 0
 }
 
-// repoint deals with a shard that comes in at an older point than the newest. Others keep what belongs to the newest: nobody may ever give the rest, so what
-// has come is given up. A shard whose state is here, behind the newest point too, goes on where it is, by the header of that.
+// repoint handles a catchup at an older sync point than the newest. Peers keep the state of the
+// newest one, so the missing parts may never arrive, and what was fetched is dropped. A shard with
+// a complete state, at or after the newest point's, continues, with that point's header.
 func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	at, entered, err := s.e.storedShardAt(c.id)
 	if err != nil {
@@ -206,7 +234,8 @@ func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 	return s.abandon(c)
 }
 
-// dropUnwanted gives up what was on its way in before a restart and is not wanted any more, one shard with each step.
+// dropUnwanted abandons catchups from before a restart that are not wanted any more, one in each
+// step. all: none is left.
 func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	list, err := s.e.store.Incoming()
 	if err != nil {
@@ -227,7 +256,7 @@ func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
 	return true, nil
 }
 
-// childIntervals is the point at which a shard was coming in, if that can go on; zero: it can't, or there is none.
+// savedPoint returns the sync point at which a shard's catchup can continue; zero: there is none.
 func (s *Schedule) savedPoint(tip *BlockNode, id primitives.ShardID) (at storage.BlockRef, err error) {
 	raw, err := storage.Misc.Get(s.e.store.Reader(), catchupRow(id))
 	if err != nil || len(raw) != len(primitives.Hash{}) {
@@ -248,7 +277,7 @@ func (s *Schedule) wanted(at *BlockNode, id primitives.ShardID) bool {
 	return now || next
 }
 
-// Close ends what is being asked. The shards that are on their way go on with the next schedule.
+// Close cancels the running requests and waits for them. The next schedule continues the catchups.
 func (s *Schedule) Close() {
 	for _, c := range s.catchups {
 		c.cancel()
@@ -256,11 +285,11 @@ func (s *Schedule) Close() {
 	s.asking.Wait()
 }
 
-// advance takes a shard as far in as it goes now.
+// advance takes one shard's catchup as far as possible now.
 func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 	c := s.catchups[id]
 	if c == nil {
-		if s.failed[id] == tip.Hash { // or it would be asked for again and again, as fast as others answer
+		if s.failed[id] == tip.Hash { // else peers would be asked again at once
 			return nil
 		}
 		var err error
@@ -290,10 +319,10 @@ func (s *Schedule) advance(tip *BlockNode, id primitives.ShardID) error {
 	return s.catchUp(c)
 }
 
-// catchupRow is where it stands at which point a shard comes in: a restart goes on with that.
+// catchupRow names the row with a catchup's sync point, for a restart.
 func catchupRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
 
-// begin chooses the point at which a shard comes in; nil: there is none yet.
+// begin chooses the sync point of a new catchup; nil: there is none yet.
 func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error) {
 	r, err := Accounts(tip.Layout, id)
 	if err != nil {
@@ -311,7 +340,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 		if c.point.Height < newest.Height {
 			err = s.repoint(c, newest)
 		}
-		if err != nil || c.point.IsZero() { // given up: it begins anew when what has come of it is removed
+		if err != nil || c.point.IsZero() { // abandoned: it starts over when its data is removed
 			return nil, err
 		}
 		return c, nil
@@ -321,10 +350,12 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	}
 	x, err := s.e.Block(c.point.Hash)
 	if err != nil || !x.Layout.Equal(tip.Layout) {
-		return nil, err // of the epoch before
+		return nil, err // of an earlier epoch
 	}
-	// At the point of an epoch before begins who should hold the shard by now: perhaps it has no chunks without this node, and then there is no newer point. Who
-	// needs it in the next epoch has not to catch up with a whole one, unless half of this one has gone without a point: some shard has no chunks in it.
+	// A catchup may start at the point of an earlier epoch if the node should hold the shard by
+	// now: the shard may have no chunks without this node, and then no newer point comes. A node
+	// that needs the shard only in the next epoch waits for the next point, unless half of this
+	// epoch has passed without one.
 	if x.Header().EpochID != tip.Header().EpochID {
 		if now, _ := s.plan(tip, id); !now {
 			if half, err := s.epochHalfDone(tip); err != nil || !half {
@@ -332,7 +363,8 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 			}
 		}
 	}
-	if left, was := s.e.store.UntrackedAt(id); was { // at a block behind its state there: nothing of that would be taken
+	// At a block after the shard's state there, nothing of that would be accepted.
+	if left, was := s.e.store.UntrackedAt(id); was {
 		index, err := x.Layout.Index(id)
 		if err != nil {
 			return nil, err
@@ -344,6 +376,7 @@ func (s *Schedule) begin(tip *BlockNode, id primitives.ShardID) (*catchup, error
 	return c, s.savePoint(c)
 }
 
+// savePoint stores the sync point of a catchup.
 func (s *Schedule) savePoint(c *catchup) error {
 	var batch storage.Batch
 	row := storage.Raw(c.point.Hash[:])
@@ -351,17 +384,20 @@ func (s *Schedule) savePoint(c *catchup) error {
 	return s.e.store.Write(&batch)
 }
 
-// pointScan looks for the sync point of an epoch.
+// pointScan searches for the sync point of an epoch.
 type pointScan struct {
 	scan  syncScan
 	point storage.BlockRef // zero: not found
 }
 
-// maxScannedHeights is how many heights a step looks through for the sync point of an epoch: it is among the first ones, but for one in which a shard has no chunks.
+// maxScannedHeights bounds the heights that one step searches. The point is among an epoch's first
+// blocks, unless a shard has no chunks.
 const maxScannedHeights = 256
 
-// newest is the sync point of the newest folded epoch that has one, of as few as states are kept of, else the newest that is kept; zero: there is none, or that is not
-// known yet. An epoch has none as long as a shard has had no chunks in it. That one is to come in at the point before, wherever it is, or there would never be one again.
+// newest returns the sync point of the newest epoch below the flat head that has one, among the
+// epochs with kept states, else the newest kept one. Zero: there is none, or it is not known yet.
+// An epoch has none while a shard has no chunks in it; that shard must start at the previous point,
+// or no epoch would ever have one again.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
@@ -384,7 +420,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 			}
 			if p != nil {
 				x.point = p.at
-			} else if upTo < end { // the rest is for another step
+			} else if upTo < end { // a later step continues
 				x.scan.next = max(x.scan.next, upTo)
 				s.more = true
 				return storage.BlockRef{}, nil
@@ -401,7 +437,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 	return storage.BlockRef{}, nil
 }
 
-// epochHalfDone tells whether half of the tip's epoch is folded.
+// epochHalfDone reports whether the flat head has passed half of the tip's epoch.
 func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	err = s.e.Epochs(func(m *epoch.Manager) error {
 		first, length, _, err := m.EpochSpan(tip.Hash)
@@ -411,7 +447,7 @@ func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	return half, err
 }
 
-// abandonInFlight lets go of a shard that is not awaited any more.
+// abandon ends a catchup and removes its data.
 func (s *Schedule) abandon(c *catchup) error {
 	c.cancel()
 	if err := s.e.removeShard(c.id, c.accounts); err != nil {
@@ -430,7 +466,7 @@ func (s *Schedule) forgetPoint(id primitives.ShardID) error {
 	return s.e.store.Write(&batch)
 }
 
-// isSourceFault tells whether an error says that what the source gave is wrong.
+// isSourceFault reports whether an error means that data of the source is wrong.
 func isSourceFault(err error) bool {
 	var invalid chain.Invalid
 	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.As(err, &invalid)
@@ -452,7 +488,8 @@ func (s *Schedule) startSession(c *catchup) error {
 	case isSourceFault(err):
 		s.source.Refused(c.point.Hash, c.id, err)
 		c.header = nil
-	case errors.Is(err, ErrNotYet), errors.Is(err, ErrUnknown), errors.Is(err, ErrReshard): // the layout is another, or the shard was here at that block
+	// the layout changed, or the shard was held at that block
+	case errors.Is(err, ErrNotYet), errors.Is(err, ErrUnknown), errors.Is(err, ErrReshard):
 		delete(s.catchups, c.id)
 		s.failed[c.id] = s.e.Tip().Hash
 		return s.forgetPoint(c.id)
@@ -462,7 +499,8 @@ func (s *Schedule) startSession(c *catchup) error {
 	return nil
 }
 
-// catchUp does what the blocks behind the shard's state did in it, as far as they are folded; then it does the rest, and the shard is held.
+// catchUp applies the next blocks below the flat head to the shard, then those above it, after
+// which the engine holds the shard.
 func (s *Schedule) catchUp(c *catchup) error {
 	for range cmp.Or(s.Blocks, catchUpBlocks) {
 		next, more, err := c.session.Next()
@@ -492,7 +530,7 @@ func (s *Schedule) catchUp(c *catchup) error {
 	return nil
 }
 
-// refuse drops the chunks that the source has given.
+// refuse drops the chunks of the source.
 func (s *Schedule) refuse(c *catchup, err error) {
 	s.source.Refused(c.point.Hash, c.id, err)
 	clear(c.chunks)
@@ -516,7 +554,7 @@ func (s *Schedule) finish(c *catchup) error {
 		for _, x := range lack[:min(len(lack), finishBlocks)] {
 			list = append(list, x.Hash)
 		}
-		if len(list) == 0 { // what it gave is not all
+		if len(list) == 0 { // the source's chunks are incomplete
 			s.refuse(c, err)
 			return nil
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask runs a question beside the engine; what it returns is done in a later step.
+// ask runs a request on another goroutine. A later step applies its answer.
 func (s *Schedule) ask(c *catchup, question func(context.Context) answer) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -56,7 +56,7 @@ func (s *Schedule) askHeader(c *catchup) {
 	})
 }
 
-// fetchParts asks for those that are missing; with all of them the shard enters.
+// fetchParts requests the missing parts. When all are stored, the shard is entered.
 func (s *Schedule) fetchParts(c *catchup) error {
 	has, err := c.session.Has()
 	if err != nil {
@@ -82,12 +82,12 @@ func (s *Schedule) fetchParts(c *catchup) error {
 			c.received.Add(1)
 			return true
 		})
-		return doNothing // what has come is stored; the rest is asked for again
+		return doNothing // stored parts stay; the rest is requested again
 	})
 	return nil
 }
 
-// parallel does something for each number below n, with Parallel of them at once, until one fails.
+// parallel calls do for each number below n, Parallel at once, until one returns false.
 func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	var next atomic.Uint64
 	var failed atomic.Bool
@@ -106,7 +106,7 @@ func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 	group.Wait()
 }
 
-// askBelowFlatHead asks for the chunks of folded blocks from one on.
+// askBelowFlatHead requests the chunks of blocks from at up to the flat head.
 func (s *Schedule) askBelowFlatHead(c *catchup, at storage.BlockRef) error {
 	folded := s.e.store.Tip().Folded.Height
 	list := []primitives.Hash{at.Hash}

@@ -4,26 +4,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Stage is how far a shard on its way in has come.
+// Stage is the progress of a catchup.
 type Stage uint8
 
-// The stages, in their order.
+// The stages, in order.
 const (
-	StageHeader Stage = iota // it is asked what its state is
-	StageParts               // parts of that come
-	StageBlocks              // what the blocks behind did in it is done
+	StageHeader Stage = iota // the state header is requested
+	StageParts               // state parts are fetched
+	StageBlocks              // blocks after the state are applied
 )
 
-// CatchupProgress is a shard on its way in.
+// CatchupProgress describes a running catchup.
 type CatchupProgress struct {
 	Shard       primitives.ShardID
 	Stage       Stage
-	Point       primitives.Height // at whose state it comes in
-	Here, Total uint64            // parts
-	At          primitives.Height // the block after which its state is here; 0: none
+	Point       primitives.Height // height of the sync point
+	Here, Total uint64            // stored and existing parts
+	At          primitives.Height // the block that the state has reached; 0: no state yet
 }
 
-// Progress tells of each shard on its way in, by id. It belongs to the engine's goroutine.
+// Progress returns the running catchups, sorted by shard id. It belongs to the engine's goroutine.
 func (s *Schedule) Progress() (out []CatchupProgress) {
 	for _, id := range s.CatchingUp() {
 		c := s.catchups[id]
@@ -40,7 +40,7 @@ func (s *Schedule) Progress() (out []CatchupProgress) {
 	return out
 }
 
-// catchupPosition is what a step can change of a shard on its way in.
+// catchupPosition is what a step can change of a catchup.
 type catchupPosition struct {
 	coming, header, joined, asked bool
 	at                            primitives.Height
@@ -57,11 +57,13 @@ func (c *catchup) position() (p catchupPosition) {
 	return p
 }
 
-// More tells whether the last step has taken a shard further, so that the next one may do more without an answer or a block.
+// More reports whether the last step advanced a catchup, so that another step may do more without
+// an answer or a block.
 func (s *Schedule) More() bool { return s.more }
 
-// Settled tells whether a schedule may step without waiting: all adopted blocks are on disk and were told, and no fold runs. It takes over a fold that
-// has ended. It belongs to the engine's goroutine.
+// Settled reports whether a Schedule may step without waiting: all imported blocks are on disk and
+// returned by Stored, and no update of the flat head runs. It finishes an update that has ended. It
+// belongs to the engine's goroutine.
 func (e *Engine) Settled() (bool, error) {
 	if e.flatHeadUpdate != nil {
 		select {
@@ -76,10 +78,11 @@ func (e *Engine) Settled() (bool, error) {
 	return e.InFlight() == 0 && e.Tip() == e.Head(), nil
 }
 
-// Scheduled tells whether shards come in and go while the engine runs.
+// Scheduled returns Options.Scheduled.
 func (e *Engine) Scheduled() bool { return e.o.Scheduled }
 
-// PlanOwn is the plan of a node: the shards that Options.Tracks says, and those of which the accounts of Options.Assigned make chunks.
+// PlanOwn returns the node's plan: the shards of Options.Tracks, and those of the chunks that the
+// accounts of Options.Assigned produce.
 func (e *Engine) PlanOwn() Plan {
 	var plans []Plan
 	for _, a := range e.o.Assigned {
@@ -97,7 +100,7 @@ func (e *Engine) PlanOwn() Plan {
 	}
 }
 
-// startsWithShard tells whether a node begins with a shard of the genesis.
+// startsWithShard reports whether a node holds a shard of the genesis from the start.
 func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (bool, error) {
 	if e.tracks(genesis.Layout, id) {
 		return true, nil
@@ -118,8 +121,8 @@ func (e *Engine) startsWithShard(genesis *BlockNode, id primitives.ShardID) (boo
 	return false, nil
 }
 
-// handedOver tells whether a shard has a new chunk in the epoch of a block, so that who makes its chunks now has it: where this node does not, it may let go of it. Else
-// nobody might have it any more.
+// handedOver reports whether a shard has a new chunk in the epoch of a block. Then its current
+// producers have it, and this node may drop it. Otherwise this node may be the last with the shard.
 func (e *Engine) handedOver(at *BlockNode, id primitives.ShardID) bool {
 	index, err := at.Layout.Index(id)
 	if err != nil {

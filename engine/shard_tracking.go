@@ -12,14 +12,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrUntracked says that this node does not hold a shard.
+// ErrUntracked reports that this node does not hold a shard.
 var ErrUntracked = errors.New("engine: the shard is not held here")
 
-// Track tells whether a node is to hold a shard of a layout (nearcore TrackedShardsConfig).
+// Track reports whether a node is to hold a shard of a layout (nearcore TrackedShardsConfig).
 type Track func(primitives.ShardLayout, primitives.ShardID) bool
 
-// TrackShards holds shards and what they are split into: at any time later where the layouts know their history, which those of version
-// 3 do, else once.
+// TrackShards tracks shards and their descendants: at any time later if the layout records its
+// history, as version 3 does, else only their children.
 func TrackShards(ids ...primitives.ShardID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		if slices.Contains(ids, id) {
@@ -33,7 +33,8 @@ func TrackShards(ids ...primitives.ShardID) Track {
 	}
 }
 
-// TrackUIDs is TrackShards for shards that are named with the version of their layout (nearcore shard_tracker.rs).
+// TrackUIDs is TrackShards for shards named with their layout's version (nearcore
+// shard_tracker.rs).
 func TrackUIDs(uids ...primitives.ShardUID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		if slices.Contains(uids, layout.UID(id)) {
@@ -42,39 +43,39 @@ func TrackUIDs(uids ...primitives.ShardUID) Track {
 		if all, known := layout.Ancestors(id); known {
 			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(uids, layout.UID(a)) })
 		}
-		parent, err := layout.Parent(id) // which version its layout had is not known here
+		parent, err := layout.Parent(id) // the version of the parent's layout is unknown here
 		return err == nil && parent != id && slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
 	}
 }
 
-// TrackAccounts holds the shards of these accounts.
+// TrackAccounts tracks the shards of these accounts.
 func TrackAccounts(accounts ...primitives.AccountID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
 		return slices.ContainsFunc(accounts, func(a primitives.AccountID) bool { return layout.ShardOf(a) == id })
 	}
 }
 
-// tracks tells whether this node is to hold a shard.
+// tracks reports whether this node is to hold a shard.
 func (e *Engine) tracks(layout primitives.ShardLayout, id primitives.ShardID) bool {
 	return e.o.Tracks == nil || e.o.Tracks(layout, id)
 }
 
-// HoldsAll tells whether this node is to hold all shards, and so does. Safe from any goroutine.
+// HoldsAll reports whether this node tracks, and so holds, all shards. Safe for concurrent use.
 func (e *Engine) HoldsAll() bool { return e.o.Tracks == nil }
 
-// Holds tells whether the head has the state of a shard of its layout. Safe from any goroutine.
+// Holds reports whether the head has the state of a shard. Safe for concurrent use.
 func (e *Engine) Holds(id primitives.ShardID) bool {
 	at := e.Head()
 	i, err := at.Layout.Index(id)
 	return err == nil && at.Shards[i].Held()
 }
 
-// Held tells whether this node holds the shard's state. Of others it knows what chunk headers say, and the receipts that they bring to
-// the shards that it holds.
+// Held reports whether this node holds the shard's state. Of other shards it knows the chunk
+// headers and the receipts for the shards that it holds.
 func (s *ShardState) Held() bool { return s.Extra != nil }
 
-// holds tells which shards of a layout a node holds behind a block, by index: those that it holds already, and of a split one the
-// children that it is to hold.
+// holds returns by index which shards of a layout the node holds after a block: those that it holds
+// already, and of a split shard the tracked children.
 func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool, error) {
 	out := make([]bool, layout.NumShards())
 	if layout.Equal(parent.Layout) {
@@ -92,12 +93,13 @@ func (e *Engine) holds(parent *BlockNode, layout primitives.ShardLayout) ([]bool
 		if err != nil {
 			return nil, err
 		}
-		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id)) // a schedule lets go of what it has no need of
+		// a Schedule drops what it does not need
+		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id))
 	}
 	return out, nil
 }
 
-// heldIDs names those shards.
+// heldIDs returns the ids of the shards marked in holds.
 func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.ShardID) {
 	for i, id := range layout.ShardIDs() {
 		if holds[i] {
@@ -107,8 +109,8 @@ func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.Shar
 	return out
 }
 
-// missing returns the first shard index whose new chunk is not among those that came, -1 if there is none: of a shard that is held its
-// body, of others the proofs of its receipts to those that are.
+// missing returns the index of the first shard with an incomplete new chunk, -1 if there is none: a
+// held shard needs the body, another one the receipt proofs to the held shards.
 func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, holds []bool) int {
 	held := heldIDs(layout, holds)
 	for i, h := range b.Body.Chunks {
@@ -125,7 +127,8 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 	return -1
 }
 
-// untrackedChunk is the new chunk of a shard that is not held, with what is kept of it. came is nil if nothing of it is needed.
+// untrackedChunk returns the new chunk of a shard that is not held, with its receipt proofs to the
+// held shards. came may be nil if no shard is held.
 func untrackedChunk(came *primitives.Chunk, h *primitives.ChunkHeader, held []primitives.ShardID) (*primitives.Chunk, error) {
 	c := &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
 	for _, id := range held {
@@ -134,7 +137,7 @@ func untrackedChunk(came *primitives.Chunk, h *primitives.ChunkHeader, held []pr
 	return c, chain.ValidateProofs(c)
 }
 
-// encodeUntracked is what the store has of a shard that is not held.
+// encodeUntracked encodes a shard that is not held.
 func encodeUntracked(s *ShardState) storage.Shard {
 	out := storage.Shard{ID: s.ID}
 	if s.Chunk != nil {
@@ -143,7 +146,7 @@ func encodeUntracked(s *ShardState) storage.Shard {
 	return out
 }
 
-// loadUntracked reads a shard that is not held.
+// loadUntracked decodes a shard that is not held.
 func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader) error {
 	s.Extra = nil
 	if h.HeightIncluded != rec.Ref().Height {
@@ -151,7 +154,7 @@ func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader
 	}
 	s.Chunk = &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
 	raw, err := rec.Incoming(s.ID)
-	if errors.Is(err, storage.ErrNotFound) { // the genesis brings none
+	if errors.Is(err, storage.ErrNotFound) { // the genesis has none
 		return nil
 	}
 	if err != nil {
@@ -161,7 +164,8 @@ func loadUntracked(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader
 	return err
 }
 
-// readBroughtReceipts reads what a chunk of which no more is kept has brought. Where that is nothing it is not nil, as it would be for a chunk that is here as a whole.
+// readBroughtReceipts decodes receipt proofs of a chunk without a body. An empty list is not nil,
+// because nil marks a chunk with its body.
 func readBroughtReceipts(raw []byte) ([]primitives.ReceiptProof, error) {
 	r := borsh.NewReader(raw)
 	list := primitives.ReadReceiptProofs(r)
@@ -171,7 +175,8 @@ func readBroughtReceipts(raw []byte) ([]primitives.ReceiptProof, error) {
 	return list, r.Close()
 }
 
-// checkTracked tells whether a store has the shards that this node is to hold. With a schedule they may come in.
+// checkTracked returns an error if the store lacks a shard that this node is to hold. With
+// Options.Scheduled it may be caught up.
 func (e *Engine) checkTracked(at *BlockNode) error {
 	if e.o.Scheduled {
 		return nil
@@ -184,7 +189,7 @@ func (e *Engine) checkTracked(at *BlockNode) error {
 	return nil
 }
 
-// unheldTrie is the state of a shard that is not held: whoever asks is told so.
+// unheldTrie is the state of a shard that is not held. Every read fails with ErrUntracked.
 type unheldTrie struct{ shard primitives.ShardID }
 
 func (a unheldTrie) err() error { return fmt.Errorf("%w: shard %d", ErrUntracked, a.shard) }

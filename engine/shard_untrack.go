@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Leave lets a shard go: from here on the engine does not hold it, on no block that it has, and what it knew of its state is removed from
-// the disk beside what follows. ErrNotYet: while finality is far behind, or the shards change between the folded block and the tip. It
-// belongs to the engine's goroutine, with no block between Begin and Commit.
+// UntrackShard makes the engine drop a shard: no node of the block tree holds it any more, and its
+// state is removed from disk in the background. ErrNotYet: finality is far behind, or the layout
+// changes between the flat head and the tip. It belongs to the engine's goroutine, with no block
+// between BeginImport and FinishImport.
 func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	if err := e.quiesce(); err != nil {
 		return err
@@ -36,7 +37,7 @@ func (e *Engine) UntrackShard(id primitives.ShardID) error {
 	return nil
 }
 
-// removeShard has the store remove a shard, or what has come of one.
+// removeShard removes a shard's data from the store in the background.
 func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) error {
 	if err := e.store.BeginUntrack(id, r); err != nil {
 		return err
@@ -44,9 +45,9 @@ func (e *Engine) removeShard(id primitives.ShardID, r storage.AccountRange) erro
 	e.removalsRunning.Add(1)
 	e.removalsDone.Go(func() {
 		defer e.removalsRunning.Add(-1)
-		_ = e.store.FinishUntrack() // the store keeps its error for who writes next
+		_ = e.store.FinishUntrack() // the store returns the error to the next write
 		if e.o.Snapshots {
-			_ = e.readSnapshots() // of which those of the shard are gone
+			_ = e.readSnapshots() // the shard's snapshots are gone
 		}
 	})
 	return nil

@@ -9,20 +9,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// State is a block with the states of its shards after it. Those of recent blocks are tries; of older ones that the store
-// still has they are made of values: reading gives the same, and counts as many nodes, but roots are unknown.
+// State is a block with its shards' states. Recent blocks have tries. Older ones that the store
+// still has are made of values (historicalTrie): reads give the same values and node counts, but
+// roots are unknown.
 type State struct {
 	*BlockNode
-	historical []state.Trie // nil: the entry's roots, which are held
+	historical []state.Trie // nil: use the node's roots, which are retained
 	ask        func() error // of StateUntil
 }
 
-// StateAt returns the states after a block: ErrUnknown for a block that is not known, storage.ErrGone for one whose state
-// was collected. The caller calls Release.
+// StateAt returns the states after a block. The caller calls Release. ErrUnknown: unknown block.
+// storage.ErrGone: the state was collected.
 func (e *Engine) StateAt(hash primitives.Hash) (*State, error) { return e.StateUntil(nil, hash) }
 
-// StateUntil is StateAt for a reader that may have to stop: each read of a state that is not in memory asks first, and long scans ask in
-// between; an error of ask ends the read and is returned. nil asks nobody.
+// StateUntil is StateAt for a reader that may be cancelled: ask is called before each read of a
+// state that is not in memory and during long scans, and its error ends the read. nil: never
+// cancelled.
 func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, error) {
 	if at := e.BlockNode(hash); at != nil && at.Acquire() {
 		return &State{BlockNode: at}, nil
@@ -53,8 +55,8 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 	return s, nil
 }
 
-// Block returns a block: as it is in memory, else from the store, without states. ErrUnknown for one that is not known. Safe from any
-// goroutine.
+// Block returns a block from memory, else from the store without states. ErrUnknown. Safe for
+// concurrent use.
 func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
 	if at := e.BlockNode(hash); at != nil {
 		return at, nil
@@ -66,7 +68,7 @@ func (e *Engine) Block(hash primitives.Hash) (*BlockNode, error) {
 	return e.load(rec)
 }
 
-// record finds a block in the store, or ErrUnknown.
+// record returns a stored block, or ErrUnknown.
 func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
 	rec, err := e.store.BlockByHash(hash)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -83,14 +85,14 @@ func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
 	return s.historical[shard]
 }
 
-// Release ends the use of the states.
+// Release releases the states.
 func (s *State) Release() {
 	if s.historical == nil {
 		s.BlockNode.Release()
 	}
 }
 
-// trieOf shows the runtime a shard's state after a block that is held.
+// trieOf returns a shard's state for the runtime. The caller holds the node.
 func (e *BlockNode) trieOf(shard primitives.ShardIndex) state.Trie {
 	s := &e.Shards[shard]
 	if s.root == nil {
@@ -99,13 +101,13 @@ func (e *BlockNode) trieOf(shard primitives.ShardIndex) state.Trie {
 	return rooted(s.root)
 }
 
-// storedValues are the values of a shard after a block, from the store.
+// storedValues are the values of a shard after a block, read from the store.
 type storedValues struct {
 	e        *Engine
 	at       storage.BlockRef
 	shard    primitives.ShardID
 	accounts storage.AccountRange
-	ask      func() error // whether to stop; nil: nobody wants that
+	ask      func() error // returns an error to stop reading; nil: never stop
 }
 
 func (s storedValues) get(key []byte) ([]byte, error) {

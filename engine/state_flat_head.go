@@ -11,38 +11,64 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// flatHeadUpdate is a fold that runs beside the blocks: it writes the state of final blocks to disk, which takes longer than a block.
+// flatHeadUpdate is a running update of the flat head.
+//
+// Problem. The store keeps one full copy of the state, the flat state, as of one block: the flat
+// head (nearcore's flat storage head). Blocks above it exist as changes. Moving the flat head
+// rewrites many rows and takes longer than a block, and the chain must not wait for it.
+//
+// Invariants. (1) The flat head is a final block, so it never goes back. It does not pass the block
+// that was final when the oldest revert point was made. (2) Every block above it is in the block
+// tree; blocks that do not descend from it are dropped. (3) An update crosses at most one change of
+// the shard layout, and only as its first step. (4) At most maxAboveFlatHead final blocks or
+// maxAboveFlatHeadBytes of changes accumulate while an update runs; beyond that the next block
+// waits for it. (5) A crash at any time leaves the old flat head and the log of the blocks above
+// it, from which the next start rebuilds the tries (state_reopen.go).
+//
+// Outline. After each persisted block stepFlatHead checks whether the store wants an update. If so,
+// beginFlatHeadUpdate retains the states of both blocks and starts a goroutine. That goroutine
+// computes the changed frontier rows, saves the transitions that witnesses above still need
+// (witness_store.go), advances the store, and makes due state snapshots (statesync_snapshot.go). A
+// later stepFlatHead finishes the update on the engine's goroutine: forests read from the new flat
+// state, and the tree drops what is below.
+//
+// Rejected. Updating the flat state with each block: every final block would be written twice at
+// once, and a branch would have to be undone on disk. Updating on the engine's goroutine: blocks
+// would pause for the duration.
 type flatHeadUpdate struct {
 	from, to  *BlockNode
 	inherited []ShardState // what from left, by the shards of to
-	done      chan error   // one result
-	endPause  func()       // ends its rest
+	done      chan error   // receives one result
+	endPause  func()       // ends the pause before the update
 }
 
-// wait is for its result, which somebody needs now.
+// wait waits for the result, without the pause.
 func (f *flatHeadUpdate) wait() error {
 	f.endPause()
 	return <-f.done
 }
 
-// Bounds of what may wait while a fold runs, in final blocks and in bytes of changes, which with their outcomes take some
-// ten times that in memory. Beyond them the next block waits for the fold.
+// Limits of what accumulates while an update of the flat head runs: final blocks, and bytes of
+// changes, which take about ten times that in memory with their outcomes. Beyond them the next
+// block waits for the update.
 const (
 	maxAboveFlatHead      = 32 * storage.DefaultFoldBlocks
 	maxAboveFlatHeadBytes = 8 * storage.DefaultFoldBytes
 )
 
-// RestFolds has a fold that begins wait for as long as ask says, unless much waits for it: it takes a core for some milliseconds just when a block has been stored, of which
-// hasOtherValidators are being told. Safe from any goroutine.
+// PauseFlatHead makes each update of the flat head wait for the duration that ask returns, unless
+// many blocks wait for it. An update uses a core for some milliseconds just when a block has been
+// persisted and peers and clients are to receive it. Safe for concurrent use.
 func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store(&ask) }
 
-// flatHeadUrgent tells whether the next blocks would soon wait for a fold up to a block, were it to rest.
+// flatHeadUrgent reports whether blocks would soon wait for an update up to to if it paused.
 func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
 	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 || e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
-// stepFlatHead takes over what a fold has done, and begins the next one when enough final blocks wait. One that failed for want of room is not
-// tried again: the store is to be opened again, and a start has those blocks from the log.
+// stepFlatHead finishes an update that has ended, and starts the next one when enough final blocks
+// wait. It does not retry an update that failed for lack of disk space: the store has to be opened
+// again, and a start has the blocks in the log.
 func (e *Engine) stepFlatHead() error {
 	if err := e.tryStepFlatHead(); !errors.Is(err, storage.ErrFull) {
 		return err
@@ -110,13 +136,13 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 		err := e.writeFlatHeadUpdate(f)
 		from.Release()
 		to.Release()
-		f.done <- err // last: who waits for it finds nothing held
+		f.done <- err // last: the receiver finds nothing held
 	}()
 	return nil
 }
 
-// beforeSplit returns the oldest block, above the folded one and not above to, behind which the layout changes, else to: a
-// stepFlatHead goes from one layout to at most one other, and the change is its first step.
+// beforeSplit returns the oldest block above the flat head and not above to after which the layout
+// changes, else to. An update crosses at most one layout change, as its first step.
 func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	for x := to; x != nil && x != e.flatHead; {
 		parent := e.Imported(x.Header().PrevHash)
@@ -128,12 +154,13 @@ func (e *Engine) beforeSplit(to *BlockNode) *BlockNode {
 	return to
 }
 
-// writeFlatHeadUpdate stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's but the proofs.
+// writeFlatHeadUpdate stores what changed between two blocks. It runs beside the engine's goroutine
+// and uses none of its state except the proofs.
 func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // not held, or on one of the blocks between for the last time
+		if s.root == nil { // not held, or dropped by one of the blocks between
 			if s = e.lastHeldState(f, i); s == nil {
 				continue
 			}
@@ -149,7 +176,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.makeSnapshots(f.from); err != nil { // what a crash has left undone
+	if err := e.makeSnapshots(f.from); err != nil { // what a crash left undone
 		return err
 	}
 	e.stateSnapshots.updating.Store(true)
@@ -160,8 +187,9 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	return e.makeSnapshots(f.to)
 }
 
-// lastHeldState is the newest state of a shard between the two blocks of a fold if the first of them has it and the last one has not: a start
-// has found a shard that came in on some of the blocks. nil: it has none.
+// lastHeldState returns the newest state of a shard between the two blocks of an update if the
+// first block has it and the last does not. A start found a shard there that was caught up on some
+// of the blocks. nil: there is none.
 func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	if f.inherited[i].root == nil {
 		return nil
@@ -174,7 +202,7 @@ func (e *Engine) lastHeldState(f *flatHeadUpdate, i int) *ShardState {
 	return nil
 }
 
-// finishFlatHeadUpdate ends a fold.
+// finishFlatHeadUpdate ends an update on the engine's goroutine.
 func (e *Engine) finishFlatHeadUpdate(err error) error {
 	f := e.flatHeadUpdate
 	e.flatHeadUpdate = nil
@@ -186,8 +214,9 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 			s.root.Forest().Abandon()
 		}
 	}
-	// The flat state is of this block now. What is being loaded by the source before, and what a shard that was split off has not loaded,
-	// is read from the history; the forests of new shards need the old ones no more.
+	// The flat state is now that of this block. What the previous source still loads, and what a
+	// split shard has not loaded, is read from history. The forests of new shards no longer need
+	// the old ones.
 	for i := range f.to.Shards {
 		if r := f.to.Shards[i].root; r != nil {
 			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
@@ -197,11 +226,12 @@ func (e *Engine) finishFlatHeadUpdate(err error) error {
 	return nil
 }
 
-// Fold waits for a fold that runs and moves the stored state to the last final block. A clean stop calls it, so that the next
-// start has nothing to apply again.
+// AdvanceFlatHead waits for a running update and advances the flat head to the last final block. A
+// clean stop calls it, so that the next start has no changes to apply.
 func (e *Engine) AdvanceFlatHead() error { return e.AdvanceFlatHeadWithin(context.Background()) }
 
-// FoldWithin is Fold that begins no step more when ctx has ended: a start then applies more blocks from the log.
+// AdvanceFlatHeadWithin is AdvanceFlatHead that starts no further update after ctx has ended. A
+// start then applies more blocks from the log.
 func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	if _, err := e.Flush(); err != nil || e.parent != nil {
 		return err
@@ -221,9 +251,10 @@ func (e *Engine) AdvanceFlatHeadWithin(ctx context.Context) error {
 	}
 }
 
-// dropBelowFlatHead drops the entries that neither are nor descend from the folded block.
+// dropBelowFlatHead drops the nodes that are not the new flat head or a descendant of it.
 func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
-	defer func() { // after mu is given back: with them go their chunks, results and receipts
+	// Runs after mu is unlocked: it frees chunks, results and receipts.
+	defer func() {
 		e.resident = slices.DeleteFunc(e.resident, func(x *BlockNode) bool { return e.Imported(x.Hash) != x })
 	}()
 	e.mu.Lock()
@@ -242,7 +273,7 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if x.persisted.Load() && !descends(x) { // what is on its way to the disk goes once it is there
+		if x.persisted.Load() && !descends(x) { // an in-flight block is dropped after it is persisted
 			delete(e.entries, hash)
 			if !x.evicted {
 				x.Release()
@@ -252,8 +283,8 @@ func (e *Engine) dropBelowFlatHead(folded *BlockNode) {
 	e.flatHead = folded
 }
 
-// Close waits for adopted blocks to come to the disk, and for a fold that runs. The store is the caller's to close, after
-// this.
+// Close waits for in-flight blocks and for a running update of the flat head. The caller closes the
+// store afterwards.
 func (e *Engine) Close() error {
 	e.precompiler.looks.Wait()
 	e.removalsDone.Wait()

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// valueFlag marks a frontier entry of a single value in the stored memory usage.
+// valueFlag marks, in the stored memory usage, a frontier entry of a single value.
 const valueFlag = 1 << 63
 
-// stubOf is an entry of a level as it is stored.
+// stubOf converts a frontier entry of a level to its stored form.
 func stubOf(level int, f *trie.FrontierEntry) storage.Stub {
 	s := storage.Stub{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
 	if f.IsValue {
@@ -22,12 +22,12 @@ func stubOf(level int, f *trie.FrontierEntry) storage.Stub {
 	return s
 }
 
-// entryOf is its opposite.
+// entryOf is the inverse of stubOf.
 func entryOf(s storage.Stub) trie.FrontierEntry {
 	return trie.FrontierEntry{Path: s.Path, Hash: s.Hash, Size: s.MemoryUsage &^ valueFlag, IsValue: s.MemoryUsage&valueFlag != 0}
 }
 
-// appendFrontier appends how all levels of a shard's frontier differ between two roots.
+// appendFrontier appends the differences of all levels of a shard's frontier between two roots.
 func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old, root *trie.Root) ([]storage.FrontierChange, error) {
 	puts, removed, err := root.FrontiersSince(old)
 	if err != nil {
@@ -49,23 +49,24 @@ func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old,
 	return out, nil
 }
 
-// rows reads a shard's stored frontier, as it is now.
+// rows reads a shard's current stored frontier.
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
-// rowsOf reads them by a method of the store or of what it has of before.
+// rowsOf adapts a frontier reader of the store, or of a stale reader of it.
 func rowsOf(read func(primitives.ShardID, uint8, []byte, func(storage.Stub) bool) error, shard primitives.ShardID) trie.Rows {
 	return func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return read(shard, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
 	}
 }
 
-// frontierRows are the entries of a state that is being made, level by level: there may be tens of millions.
+// frontierRows are the entries of a state under construction, by level. There may be tens of
+// millions.
 type frontierRows [trie.Levels]levelRows
 
-// levelRows are entries of one level, one behind the other.
+// levelRows are the entries of one level, concatenated.
 type levelRows struct {
 	b    []byte
-	ends []uint64 // of each entry in b
+	ends []uint64 // the end of each entry in b
 }
 
 func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
@@ -75,13 +76,14 @@ func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
 	l.ends = append(l.ends, uint64(len(l.b)))
 }
 
-// entry is the one that ends there. It is valid as long as the rows.
+// entry decodes the entry in b[start:end]. The result aliases the rows.
 func (l *levelRows) entry(start, end uint64) (path []byte, hash primitives.Hash, usage uint64) {
 	b := l.b[start:end]
 	return b[32 : len(b)-8 : len(b)-8], primitives.Hash(b[:32]), binary.LittleEndian.Uint64(b[len(b)-8:])
 }
 
-// sorted returns where the entries are, in the order of their paths: they were made in that of their ends, above which come those beside.
+// sorted returns the positions of the entries in the order of their paths. They were added in the
+// order of their subtrees' ends.
 func (l *levelRows) sorted() [][2]uint64 {
 	at, start := make([][2]uint64, len(l.ends)), uint64(0)
 	for i, end := range l.ends {
@@ -96,7 +98,8 @@ func (l *levelRows) sorted() [][2]uint64 {
 	return at
 }
 
-// each yields them in the order of their keys until it is told to stop, and returns false then. What it yields is valid as long as the rows.
+// each yields the entries in key order and returns false if yield stopped it. What it yields
+// aliases the rows.
 func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.FrontierChange) bool) bool {
 	for level := range r {
 		l := &r[level]

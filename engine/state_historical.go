@@ -9,18 +9,19 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// historicalValues are the pairs of a shard's state after a block whose trie is not at hand any more.
+// historicalValues are the pairs of a shard's state after a block without its trie in memory.
 type historicalValues interface {
 	get(key []byte) ([]byte, error) // nil: absent
 	// scan yields the pairs with from <= key < to (to nil: no end), ascending, until yield returns false.
 	scan(from, to []byte, yield func(key, value []byte) bool) error
 }
 
-// historicalTrie is a state.Trie made of values alone, for looking at what was: paths have as many nodes as nearcore's trie has
-// there, which is what contracts pay for, but hashes and lengths of nodes are made up, and so are roots.
+// historicalTrie is a state.Trie made of values alone, for reading older states. A path has as many
+// nodes as in nearcore's trie, which contracts pay for, but hashes and lengths of nodes are
+// synthetic, and roots are unknown.
 type historicalTrie struct {
 	base historicalValues
-	over []state.Change // what was changed since, by key
+	over []state.Change // changes since, by key
 }
 
 func (t *historicalTrie) overlay(key []byte) (*state.Change, bool) {
@@ -69,7 +70,7 @@ func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) boo
 	return err
 }
 
-// first returns the first key of a range, nil if there is none.
+// first returns the first key of a range, nil if it is empty.
 func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	err = t.scan(from, to, func(k, _ []byte) bool {
 		key = bytes.Clone(k)
@@ -78,7 +79,8 @@ func (t *historicalTrie) first(from, to []byte) (key []byte, err error) {
 	return key, err
 }
 
-// nibbleRange is the range of keys that begin with n nibbles of key.
+// nibbleRange returns the range of keys that share the first n nibbles of key. to is nil if it has
+// no end.
 func nibbleRange(key []byte, n int) (from, to []byte) {
 	from = append([]byte{}, key[:(n+1)/2]...)
 	if n%2 == 1 {
@@ -98,7 +100,7 @@ func nibbleRange(key []byte, n int) (from, to []byte) {
 	return from, nil
 }
 
-// sharedNibbles is how many nibbles two keys have in common.
+// sharedNibbles returns the number of leading nibbles that two keys share.
 func sharedNibbles(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -112,10 +114,10 @@ func sharedNibbles(a, b []byte) int {
 	return 2 * n
 }
 
-// forks returns the depths, in nibbles, at which other keys part from key, ascending; at the last of them there is a branch
-// node, or, if part is true, the other keys go on together there.
+// forks returns the depths, in nibbles, at which other keys branch off from key, ascending. At the
+// last one is a branch node, unless part is true: then the other keys continue together there.
 func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
-	for n := 0; ; { // those before key
+	for n := 0; ; { // keys before key
 		from, to := nibbleRange(key, n)
 		f, err := t.first(from, to)
 		if err != nil {
@@ -128,7 +130,7 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 		depths = append(depths, d)
 		n = d + 1
 	}
-	for from := append(bytes.Clone(key), 0); from != nil; { // those behind it
+	for from := append(bytes.Clone(key), 0); from != nil; { // keys after key
 		f, err := t.first(from, nil)
 		if err != nil {
 			return nil, false, err
@@ -145,7 +147,7 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	if found || len(depths) == 0 {
 		return depths, false, nil
 	}
-	// All keys under the last fork part from key there; do they part from each other?
+	// All keys under the last fork differ from key there. Do they differ from each other?
 	from, to := nibbleRange(key, depths[len(depths)-1])
 	one, err := t.first(from, to)
 	if err != nil {
@@ -164,13 +166,14 @@ func (t *historicalTrie) forks(key []byte, found bool) (depths []int, part bool,
 	return depths, other == nil, nil
 }
 
-// Lengths of made-up nodes: of a branch with half of its children, and of the others without their key.
+// Lengths of synthetic nodes: a branch with half of its children, and other nodes without their
+// key.
 const (
 	historicalBranchLen = 1 + 2 + 8*32 + 8
 	historicalOtherLen  = 1 + 4 + 4 + 32 + 8
 )
 
-// visits returns a node for each that nearcore's trie has on the path of a key.
+// visits returns a node for each one that nearcore's trie has on the path of a key.
 func (t *historicalTrie) visits(key []byte, found bool, path []state.Visit) ([]state.Visit, error) {
 	depths, part, err := t.forks(key, found)
 	if err != nil {
@@ -179,7 +182,7 @@ func (t *historicalTrie) visits(key []byte, found bool, path []state.Visit) ([]s
 	return madeVisits(key, depths, part, found, path), nil
 }
 
-// madeVisits makes up the nodes of a path by what forks told.
+// madeVisits makes the synthetic nodes of a path from the result of forks.
 func madeVisits(key []byte, depths []int, part, found bool, path []state.Visit) []state.Visit {
 	visit := func(depth int, kind byte, n int) {
 		id := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(depth))
@@ -249,7 +252,7 @@ func (t *historicalTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	return t.get(key)
 }
 
-// Scan implements state.Trie. Of the nodes it passes only the values are recorded.
+// Scan implements state.Trie. It records values, not the nodes that it passes.
 func (t *historicalTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
 	from, to := nibbleRange(prefix, 2*len(prefix))
 	if after != nil {
@@ -279,10 +282,10 @@ func (t *historicalTrie) Update(changes []state.Change, _ state.Recording) (stat
 	return &historicalTrie{t.base, append(merged, old...)}, nil
 }
 
-// Root implements state.Trie; nobody compares it.
+// Root implements state.Trie. The caller does not compare it.
 func (t *historicalTrie) Root() primitives.Hash { return primitives.Hash{} }
 
-// MemoryUsage implements state.Trie; only proposals to split ask for it.
+// MemoryUsage implements state.Trie. Only split proposals read it.
 func (t *historicalTrie) MemoryUsage() uint64 { return 0 }
 
 // FindSplit implements state.Trie.
@@ -293,7 +296,7 @@ func (t *historicalTrie) FindSplit(state.Recording) (primitives.TrieSplit, error
 // NewRecording implements state.Trie.
 func (t *historicalTrie) NewRecording() state.Recording { return new(historicalRecording) }
 
-// historicalRecording counts what a historicalTrie is asked for.
+// historicalRecording sums the sizes of what a historicalTrie is asked for.
 type historicalRecording struct {
 	seen  map[primitives.Hash]uint64
 	order []primitives.Hash

@@ -6,10 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// maxForest is what one forest is let grow to, whatever the budget: a little less than its references reach.
+// maxForest bounds the size of one forest whatever the budget, slightly below the reach of its
+// references.
 const maxForest = 56 << 30
 
-// share is what the tries of one of these shards may take: an equal part for each that is held.
+// share returns the memory budget of one of these shards: equal parts for all that are held.
 func (e *Engine) share(shards []ShardState) uint64 {
 	n := uint64(0)
 	for i := range shards {
@@ -20,21 +21,22 @@ func (e *Engine) share(shards []ShardState) uint64 {
 	return min(e.o.StateBytes/max(n, 1), maxForest)
 }
 
-// bytesOfState estimates what the nodes of a state of some memory usage take.
+// bytesOfState estimates the memory of all nodes of a state from its memory usage.
 func bytesOfState(usage uint64) uint64 { return usage + usage/4 }
 
-// roomy tells whether a forest takes so little that it may be filled with what nobody has asked for yet.
+// roomy reports whether a forest is small enough to be filled ahead of demand.
 func (e *Engine) roomy(f *trie.Forest) bool {
 	return f.Bytes() < e.share(e.Head().Shards)/2
 }
 
-// Evicted returns how many bytes of tries have left the memory so far, about. Safe from any goroutine.
+// Evicted returns approximately how many bytes of tries were evicted so far. Safe for concurrent
+// use.
 func (e *Engine) Evicted() uint64 { return e.evictedBytes.Load() }
 
-// trim keeps the tries within the memory that they may take, an equal share for each shard: where the states that a block has left take
-// more, what was not used for the longest time is known by its hash only from this block on, and its memory comes back when the blocks
-// parentStates are folded. So it is done once between two folds. Beyond the budget goes what is loaded meanwhile, and what has changed
-// since the folded block.
+// trim keeps the tries within their memory budget. If the states after a block exceed it, the least
+// recently used nodes are replaced by their hashes from this block on; their memory is freed when
+// the flat head passes the earlier blocks. So it runs at most once between two updates of the flat
+// head. Nodes loaded meanwhile, and those changed since the flat head, come on top of the budget.
 func (e *Engine) trim(entry *BlockNode) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.flatHead.Height() {
 		return nil
@@ -44,7 +46,7 @@ func (e *Engine) trim(entry *BlockNode) error {
 		s := &entry.Shards[i]
 		at, err := e.flatHead.Layout.Index(s.ID)
 		if err != nil || !s.Held() {
-			continue // the disk does not have this shard, yet or at all
+			continue // the disk does not have this shard, or not yet
 		}
 		f, base := s.root.Forest(), e.flatHead.Shards[at].root
 		has := f.Bytes()

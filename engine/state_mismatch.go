@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// mismatch is a stored block whose changes do not lead to the root that it names.
+// mismatch is a stored block with changes that do not lead to the state root in it.
 type mismatch struct {
 	w     *waiting
 	shard int
@@ -24,7 +24,8 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return ErrInconsistent }
 
-// explained adds to the mismatches among errors which side has moved. Nothing is written: the folder stays as it is.
+// explained adds a diagnosis to a mismatch among errors: which side is wrong. It writes nothing:
+// the folder stays as it is.
 func (e *Engine) explained(err error) error {
 	var m *mismatch
 	if !errors.As(err, &m) {
@@ -38,14 +39,16 @@ func (e *Engine) explained(err error) error {
 	return fmt.Errorf("%w; %s; the data folder is as it was found: keep a copy of it", err, strings.Join(says, "; "))
 }
 
-// explain compares what is stored of a block with its parent's state, and applies the chunk again.
+// explain compares the stored changes of a block with its parent's state and applies the chunk
+// again.
 func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	s, prev := &m.w.entry.Shards[m.shard], &m.w.prev[m.shard]
 	stored, err := m.w.rec.Changes(s.ID)
 	if err != nil {
 		return nil, err
 	}
-	// The values that the changes replaced are those of the parent's state, unless one of the two is another than it was.
+	// The replaced values in the changes are those of the parent's state, unless one of the two has
+	// changed on disk.
 	moved := 0
 	for i := range stored {
 		old, err := prev.root.Get(stored[i].Key, nil)

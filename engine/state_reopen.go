@@ -13,11 +13,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrInconsistent says that the store contradicts itself: a stored block does not lead to the state root it names.
+// ErrInconsistent reports that the store contradicts itself: a stored block does not lead to the
+// state root in it.
 var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
 
-// resume continues a stored chain: the folded block with its frontier, then the blocks above it in order, whose changes are
-// applied to the trie and whose roots must come out.
+// resume continues a stored chain: the flat head with its frontier, then the blocks above it in
+// order. Their stored changes are applied to the tries and must give their state roots.
 func (e *Engine) resume() error {
 	tip := e.store.Tip()
 	genesis, err := e.store.BlockAt(e.chain.Height)
@@ -49,7 +50,7 @@ func (e *Engine) resume() error {
 			return err
 		}
 		back = append(back, w)
-		if len(back) >= e.residentBlocks() { // a start holds no more than a node that runs
+		if len(back) >= e.residentBlocks() { // a start needs no more memory than a running node
 			if err := e.restore(back); err != nil {
 				return err
 			}
@@ -73,14 +74,14 @@ func (e *Engine) resume() error {
 	return errors.Join(e.loadProofs(), e.loadSnapshots())
 }
 
-// queue is a block whose states are to be brought back: the folded one, which has no record here, or one above it.
+// waiting is a block with states to restore: the flat head, for which rec is nil, or one above it.
 type waiting struct {
 	rec           *storage.Record
 	entry, parent *BlockNode
-	prev          []ShardState // what the parent left, by the block's shards
+	prev          []ShardState // left by the parent, by the block's shards
 }
 
-// loadWaiting reads a block above the folded one, but for its states.
+// loadWaiting loads a block above the flat head without its states.
 func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	entry, err := e.load(rec)
 	if err != nil {
@@ -100,8 +101,9 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
-// restore brings the states of blocks back, parents before children, each shard on a goroutine of its own: a start is
-// waited for, and nothing else runs yet. Before a block whose layout is new come the shards that its parent left to it.
+// restore restores the states of blocks, parents before children, each shard on its own goroutine,
+// since nothing else runs during a start. Before a block with a new layout it makes the child
+// shards that its parent left.
 func (e *Engine) restore(back []*waiting) error {
 	from := 0
 	for i, w := range back {
@@ -118,7 +120,8 @@ func (e *Engine) restore(back []*waiting) error {
 	return e.restoreRun(back[from:])
 }
 
-// restoreRun restores blocks whose parents are restored already or, with the same layout, among them.
+// restoreRun restores blocks. Their parents are restored already or, with the same layout, among
+// them.
 func (e *Engine) restoreRun(back []*waiting) error {
 	shards := 0
 	for _, w := range back {
@@ -149,8 +152,8 @@ func (e *Engine) restoreRun(back []*waiting) error {
 	return e.explained(errors.Join(errs...))
 }
 
-// restoreShard makes one shard's trie: the folded block's of its frontier, another's of its parent's and the stored changes,
-// which must give the root that the block names.
+// restoreShard restores one shard's trie: the flat head's from its frontier, another block's from
+// its parent's and the stored changes. The root must be the one in the block.
 func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	s := &w.entry.Shards[i]
 	if !s.Held() {
@@ -180,7 +183,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	return nil
 }
 
-// importTrie makes a shard's trie after the block at which the store has it.
+// importTrie makes a shard's trie from the frontier in the store.
 func (e *Engine) importTrie(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
 	var list []trie.FrontierEntry
 	err := e.rows(layout.ShardIDs()[i])(trie.Top, nil, func(f trie.FrontierEntry) bool {
@@ -194,14 +197,14 @@ func (e *Engine) importTrie(at storage.BlockRef, layout primitives.ShardLayout, 
 	return e.forest(at, layout, i).Import(list, root)
 }
 
-// load reads a block from the store, without its state.
+// load decodes a block from the store, without its state.
 func (e *Engine) load(rec *storage.Record) (*BlockNode, error) {
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	return e.loadLocked(rec)
 }
 
-// loadLocked is load for callers that hold epochMu.
+// loadLocked is load for a caller that holds epochMu.
 func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	entry := &BlockNode{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Tree: new(primitives.PartialMerkleTree)}
 	for _, part := range []struct {
@@ -236,7 +239,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 		err := e.loadShard(rec, &entry.Shards[i], id)
 		if errors.Is(err, errNotHeld) {
 			err = loadUntracked(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
-		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // it was held then
+		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // the state was dropped since
 			entry.Shards[i] = ShardState{ID: id, Chunk: entry.Shards[i].Chunk}
 		}
 		holds[i] = entry.Shards[i].Held()
@@ -251,7 +254,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 			}
 		}
 	}
-	if !slices.Contains(holds, true) { // an ancestor that came without a state: what it brought is for whoever asks
+	if !slices.Contains(holds, true) { // an ancestor without states: keep its receipts for every shard
 		for i := range holds {
 			holds[i] = true
 		}
@@ -260,7 +263,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	return entry, nil
 }
 
-// errNotHeld says that the store has no state of a shard.
+// errNotHeld reports that the store has no state of a shard.
 var errNotHeld = errors.New("engine: no state of the shard is stored")
 
 func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID) error {
@@ -288,7 +291,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 		s.Chunk, err = LoadChunk(rec, s.ID)
 		return err
 	}
-	if raw, err = rec.Incoming(s.ID); err == nil { // the block with which the folder began
+	if raw, err = rec.Incoming(s.ID); err == nil { // the block with which the folder starts
 		s.Chunk = new(primitives.Chunk)
 		s.Chunk.Proofs, err = readBroughtReceipts(raw)
 		return err
@@ -296,7 +299,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	return nil
 }
 
-// loadOutgoing reads the receipts of a shard's last new chunk.
+// loadOutgoing decodes the receipts of a shard's last new chunk.
 func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState) (err error) {
 	if s.OutgoingAt.IsZero() {
 		return nil
@@ -320,7 +323,7 @@ func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState) (err error) {
 	return nil
 }
 
-// LoadChunk reads a block's new chunk of a shard from the store.
+// LoadChunk decodes a block's new chunk of a shard from the store.
 func LoadChunk(rec *storage.Record, id primitives.ShardID) (*primitives.Chunk, error) {
 	c := new(primitives.Chunk)
 	raw, err := rec.Chunk(id)

@@ -12,20 +12,22 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// reshardChildren are what a block leaves to the shards of its children when their layout is another: made once, at the first question.
+// reshardChildren are the states that a block leaves to its children's shards if their layout is
+// new. They are made once, on the first request.
 type reshardChildren struct {
 	shards []ShardState
 	shared []*sharedParent
 }
 
-// sharedParent is what a new shard keeps, in the split shard's forest: what its nodes are copied from. It is forgotten when the block is let go,
-// so that the sources of nodes that nobody has come by do not keep the old forest.
+// sharedParent is what a child shard keeps of the split shard, in that shard's forest, from which
+// the child's nodes are copied lazily. It is cleared when the block is released, so that nodes
+// which were never read do not keep the old forest alive.
 type sharedParent struct {
-	of    atomic.Pointer[BlockNode] // the last block before the split, which is to be held while whole is used; nil: gone
+	of    atomic.Pointer[BlockNode] // the last block before the split, retained while whole is used; nil: released
 	whole atomic.Pointer[trie.Root]
 }
 
-// use lends the root, and returns false if it is gone.
+// use calls f with the root, or returns false if it was released.
 func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	at := l.of.Load()
 	if at == nil || !at.Acquire() {
@@ -35,8 +37,8 @@ func (l *sharedParent) use(f func(*trie.Root) error) (bool, error) {
 	return true, f(l.whole.Load())
 }
 
-// inherited returns what parent left of each shard of its children, by their layout: parent's own shards unless the layout
-// changes behind it. The caller holds the parent's states. Safe from any goroutine.
+// inherited returns what parent left to its children's shards, by layout: its own shards unless the
+// layout changes. The caller holds the parent's states. Safe for concurrent use.
 func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]ShardState, error) {
 	if layout.Equal(parent.Layout) {
 		return parent.Shards, nil
@@ -54,7 +56,7 @@ func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]
 	return parent.children.shards, nil
 }
 
-// release gives up the states that are the heirs' own.
+// release releases the states that belong to the children only.
 func (h *reshardChildren) release(parent *BlockNode) {
 	for i := range h.shards {
 		if s := &h.shards[i]; s.root != nil && !parent.Layout.Has(s.ID) {
@@ -68,7 +70,8 @@ func (h *reshardChildren) release(parent *BlockNode) {
 	}
 }
 
-// reshard makes the states of the shards of the next layout (nearcore chain/chain/src/resharding/manager.rs:234).
+// reshard makes the states of the shards of the next layout (nearcore
+// chain/chain/src/resharding/manager.rs:234).
 func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*reshardChildren, error) {
 	h := &reshardChildren{shards: make([]ShardState, layout.NumShards())}
 	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
@@ -101,8 +104,9 @@ func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*res
 	return h, nil
 }
 
-// makeChild makes the state of one child of a split shard: what it keeps of the trie, in a forest of its own, and the chunk
-// extra with its share of the congestion. What the shard sent last goes with the child of the smallest id.
+// makeChild makes the state of one child of a split shard: what it keeps of the trie, in its own
+// forest, and the chunk extra with its part of the congestion. The shard's last outgoing receipts
+// go to the child with the smaller id.
 func (e *Engine) makeChild(h *reshardChildren, i int, parent *BlockNode, prev *ShardState, layout primitives.ShardLayout) error {
 	s := &h.shards[i]
 	keep, err := childIntervals(layout, prev.ID, s.ID)
@@ -138,13 +142,13 @@ func (e *Engine) makeChild(h *reshardChildren, i int, parent *BlockNode, prev *S
 	return nil
 }
 
-// childAllowedShard is the shard that a child of a split lets send to it at first. The height, which else takes part, is left out here: nearcore's seed
-// is the index alone.
+// childAllowedShard returns the shard that a child of a split allows to send to it at first.
+// nearcore's seed here is the index alone, without the height.
 func childAllowedShard(layout primitives.ShardLayout, i primitives.ShardIndex) uint16 {
 	return uint16(congestion.AllowedShard(0, i, layout.ShardIDs()))
 }
 
-// childIntervals returns the keys that one of the two children of a split shard keeps.
+// childIntervals returns the key ranges that one of the two children of a split shard keeps.
 func childIntervals(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
 	family, _ := layout.Children(parent)
 	if len(family) != 2 {
@@ -161,7 +165,7 @@ func childIntervals(layout primitives.ShardLayout, parent, child primitives.Shar
 	return trie.SplitIntervals(b[left], child == family[0]), nil
 }
 
-// dropBuffered takes what is buffered off a congestion info: buffers go to the left child.
+// dropBuffered subtracts the buffered receipts from a congestion info: they go to the left child.
 func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
 	u, account := state.NewUnrecorded(t), congestion.Account{Info: &x.CongestionInfo}
 	for _, to := range layout.ShardIDs() {
@@ -187,8 +191,9 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 	return nil
 }
 
-// childSource is where a new shard finds what is not copied yet: what it keeps of the shard that it came from, after the last block of
-// that. It is in memory as long as the block is held, which is until the disk has the new shard, and then in the store's history.
+// childSource returns where a child shard loads what is not copied yet: the split shard's state
+// after its last block. That is in memory while the block is retained, until the disk has the
+// child, and afterwards in the store's history.
 func (e *Engine) childSource(l *sharedParent, at storage.BlockRef, of primitives.ShardID, keep []trie.Interval, r storage.AccountRange) trie.Source {
 	lend := func(use func(*trie.Root) error) error {
 		_, err := l.use(use)
@@ -204,7 +209,7 @@ func (e *Engine) childSource(l *sharedParent, at storage.BlockRef, of primitives
 	}}
 }
 
-// accounts returns the range of a shard's accounts in a layout.
+// accounts returns the account range of a shard index in a layout.
 func accounts(layout primitives.ShardLayout, i primitives.ShardIndex) (r storage.AccountRange) {
 	b := layout.Boundaries()
 	if i > 0 && int(i) <= len(b) {
@@ -216,13 +221,13 @@ func accounts(layout primitives.ShardLayout, i primitives.ShardIndex) (r storage
 	return r
 }
 
-// Accounts returns the range of a shard's accounts in a layout, which has the shard.
+// Accounts returns the account range of a shard of a layout.
 func Accounts(layout primitives.ShardLayout, id primitives.ShardID) (storage.AccountRange, error) {
 	i, err := layout.Index(id)
 	return accounts(layout, i), err
 }
 
-// splits names the shards that are split between two layouts, for the store.
+// splits returns the shards that are split between two layouts, for the store.
 func splits(from, to primitives.ShardLayout) (out []storage.Split) {
 	if from.Equal(to) {
 		return nil

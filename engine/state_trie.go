@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// stateTrie shows a trie.Root as the runtime wants it.
+// stateTrie adapts a trie.Root to the runtime.
 type stateTrie struct{ root *trie.Root }
 
-// recording is trie.Recording as the runtime wants it.
+// recording adapts a trie.Recording to the runtime.
 type recording struct{ trie.Recording }
 
 func (r *recording) Merge(o state.Recording) { r.Recording.Merge(&o.(*recording).Recording) }
@@ -77,7 +77,7 @@ func trieChanges(changes []state.Change) []trie.Change {
 	return list
 }
 
-// noSplit says in the runtime's words that there is no split.
+// noSplit translates trie.ErrNoSplit to state.ErrNoSplit.
 func noSplit(err error) error {
 	if errors.Is(err, trie.ErrNoSplit) {
 		err = fmt.Errorf("%w: %w", state.ErrNoSplit, err)
@@ -85,8 +85,9 @@ func noSplit(err error) error {
 	return err
 }
 
-// StateTrie shows a root to the runtime, for those who apply chunks without an engine.
+// StateTrie adapts a root to the runtime, for callers that apply chunks without an engine.
 func StateTrie(r *trie.Root) state.Trie { return stateTrie{r} }
 
-// TrieRoot is the root behind what StateTrie made, or what applying a chunk to that gave; of a fork that of its own trie.
+// TrieRoot returns the root of a trie made by StateTrie, or of the result of applying a chunk to
+// one. For a fork it is the root of its own trie.
 func TrieRoot(t state.Trie) *trie.Root { return rootOf(t) }

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Verification checks the states of the folded block in steps, against the hashes that were stored with them.
+// Verification checks the states of the flat head step by step against the stored hashes.
 type Verification struct {
 	e     *Engine
 	entry *BlockNode
@@ -17,12 +17,12 @@ type Verification struct {
 	path  []byte
 }
 
-// preloadFrom is the memory usage from which subtrees are loaded ahead.
+// preloadFrom is the memory usage in bytes from which subtrees are preloaded.
 const preloadFrom = 64 << 10
 
-// Preload loads the upper levels of all tries, for a node that has just started, on as many goroutines as there are processors: a state
-// that is first touched then costs a page of entries and one of pairs. It ends early when stop says so or when half of the tries' memory is
-// used.
+// Preload loads the upper levels of all tries after a start, on as many goroutines as there are
+// processors. The first access of a key then costs one page of entries and one of pairs. It ends
+// early when stop returns true or half of the tries' budget is used.
 func (e *Engine) Preload(stop func() bool) error {
 	e.mu.RLock()
 	entry := e.flatHead
@@ -59,8 +59,8 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// Verify begins a check of all states, for a node that has just started and so far has loaded only what was touched. The
-// caller calls Step until it says done, or Stop.
+// Verify starts a check of all states, for a node that has just started and has loaded only what
+// was read. The caller calls Step until it is done, or Stop.
 func (e *Engine) Verify() *Verification {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -70,8 +70,9 @@ func (e *Engine) Verify() *Verification {
 	return &Verification{e: e, entry: e.flatHead}
 }
 
-// Step checks about n subtrees. What it has read stays in memory if there is room for all of it: blocks find it there. An error names the
-// shard and the path of what contradicts its hash: the folder is damaged.
+// Step checks about n subtrees. What it read stays in memory if there is room for all of it. An
+// error names the shard and the path of the data that contradicts its hash: the data folder is
+// damaged.
 func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
 		return true, nil
@@ -95,7 +96,7 @@ func (v *Verification) Step(n int) (done bool, err error) {
 	return false, nil
 }
 
-// Stop ends the check before its end.
+// Stop ends the check early.
 func (v *Verification) Stop() {
 	if v.entry != nil {
 		v.entry.Release()
@@ -103,7 +104,8 @@ func (v *Verification) Stop() {
 	}
 }
 
-// StateSize returns the memory usage of a shard's state at the head, in nearcore's units; 0 if it is not held.
+// StateSize returns the memory usage of a shard's state at the head, in nearcore's units; 0 if it
+// is not held.
 func (e *Engine) StateSize(shard primitives.ShardIndex) uint64 {
 	return e.Head().trieOf(shard).MemoryUsage()
 }

@@ -12,9 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BootstrapSync brings a chain into an empty folder in its middle: blocks without any state, then the state after the last of them, as parts
-// forShard each shard, which may come in any order and over restarts. Each part is judged as it comes. What others say is wrong where an
-// error wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt. It is for one goroutine, but for Part.
+// BootstrapSync starts a chain in an empty data folder in the middle of the chain: blocks without
+// state, then the state after the last of them as parts of each shard. Parts may arrive in any
+// order and across restarts, and each is verified on arrival. An error that wraps chain.Invalid,
+// trie.ErrMissing or trie.ErrCorrupt means that the data of a peer is wrong. Only Part may be
+// called concurrently.
 type BootstrapSync struct {
 	o      Options
 	blocks []*primitives.Block
@@ -27,23 +29,27 @@ type BootstrapSync struct {
 	proof  *headerchain.EpochProof
 }
 
-// BootstrapInput is what is known of a chain where a node begins to follow it.
+// BootstrapInput is the chain data that a bootstrap starts with.
 type BootstrapInput struct {
-	// Blocks are those from the genesis to the one after which the state is, in their order. Their headers were judged before. With a
-	// Proof they are the genesis, the three blocks whose headers it ends with, and those behind them. Blocks that are older than the oldest last chunk of
-	// a shard, or the oldest of Proofs, may be headers alone.
+	// Blocks are the blocks from the genesis to the one of the fetched state, in order, with
+	// validated headers. With Proof they are the genesis, the three blocks at the end of the proof,
+	// and those after them. Blocks older than every shard's last chunk, and than every block of
+	// Proofs, may consist of the header alone.
 	Blocks []*primitives.Block
-	// Proof is the epoch sync proof, which was judged before, by which the headers came; nil: from the genesis on.
+	// Proof is the validated epoch sync proof of the headers. nil: the headers go back to the
+	// genesis.
 	Proof *headerchain.EpochProof
-	// Next are the new chunks of all shards in the block behind those, with the receipts that they bring: their headers say what the last
-	// block left of its shards.
+	// Next are the new chunks of all shards in the block after the last one, with the receipts that
+	// they carry. Their headers name the states to fetch.
 	Next []*primitives.Chunk
-	// ProofBytes are the receipts that came to shards which have had no chunk since: for each block behind the oldest last chunk of a shard,
-	// by shard index its new chunks, as proofs. A block that is not here brought none.
+	// Proofs are the receipts for shards that have missed chunks: by block after the shard's last
+	// chunk, the block's new chunks by shard index, as receipt proofs. A block without an entry
+	// brought none.
 	Proofs map[primitives.Hash][]*primitives.Chunk
 }
 
-// BeginBootstrap begins or goes on with an arrival in the store of o. What Beginning says is compared with the blocks' hashes.
+// BeginBootstrap begins or resumes a bootstrap in the store of o. It checks the input against the
+// blocks' hashes.
 func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	a := &BootstrapSync{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newBootstrapEpochs(), proof: b.Proof}
 	var err error
@@ -56,10 +62,10 @@ func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
 	return a, a.stage()
 }
 
-// applyExecuted judges how the blocks hang together, and gathers what is stored of them.
+// checkBlocks checks that the blocks form a chain, and encodes them for the store.
 func (a *BootstrapSync) checkBlocks() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
-	begins := 1 // the first block of which more than its header is to be told
+	begins := 1 // the first block that is more than a header of the proof
 	if a.proof != nil {
 		if err := a.startAtProof(final); err != nil {
 			return err
@@ -115,13 +121,14 @@ func (a *BootstrapSync) checkBlocks() error {
 	return a.checkNext()
 }
 
-// headerOnly tells whether of a block no more is known than its header.
+// headerOnly reports whether only the header of a block is known.
 func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
 
-// bootstrapFirst is where it stands what a proof said of the first block of the epoch before it, of which there is no header.
+// bootstrapFirst names the row with the proof's info of the first block of the epoch before the
+// proof's. Its header is not known.
 const bootstrapFirst = "arrived first"
 
-// startAtProof has the epochs begin where a proof leads.
+// startAtProof makes the epoch manager start where the proof ends.
 func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height) error {
 	s, err := a.proof.Start()
 	if err != nil {
@@ -145,7 +152,7 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 	return nil
 }
 
-// collectProof gathers what is stored of a proof: its last three headers, and what it says of epochs.
+// collectProof encodes what is stored of the proof: its last three headers and its epochs.
 func (a *BootstrapSync) collectProof() error {
 	s, err := a.proof.Start()
 	if err != nil {
@@ -176,7 +183,7 @@ func (a *BootstrapSync) collectProof() error {
 	return nil
 }
 
-// collectBlock gathers what is stored of a block without its state.
+// collectBlock encodes a block without its state.
 func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) error {
 	chunks := a.proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
@@ -208,7 +215,7 @@ func (a *BootstrapSync) collectBlock(entry *BlockNode, c *epoch.Changes, i int) 
 	return nil
 }
 
-// checkNext compares the chunks behind the last block with it.
+// checkNext checks the chunks after the last block against it.
 func (a *BootstrapSync) checkNext() error {
 	at := a.last()
 	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
@@ -246,22 +253,22 @@ func (a *BootstrapSync) stage() error {
 	return nil
 }
 
-// Root returns the state root whose parts are to come.
+// Root returns the root of a shard's state to fetch.
 func (a *BootstrapSync) Root(shard primitives.ShardIndex) primitives.Hash {
 	return a.next[shard].Header.PrevStateRoot
 }
 
-// Has returns the parts of a shard that have come, before a restart too.
+// Has returns the parts of a shard that are stored, from before a restart too.
 func (a *BootstrapSync) Has(shard primitives.ShardIndex) ([]uint64, error) {
 	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.at(), accounts(a.layout, shard))
 }
 
-// Part judges a part of a shard's state and stores it. Any goroutine may call it.
+// Part verifies a part of a shard's state and stores it. Safe for concurrent use.
 func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
 	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }
 
-// stagePart judges a part of a state after a block and stores it.
+// stagePart verifies a part of a state after a block and stores it.
 func stagePart(o *Options, name primitives.ShardID, at storage.BlockRef, root primitives.Hash, id trie.PartID, strings [][]byte) error {
 	p, err := trie.OpenPart(strings, root, id, o.Tries.Frontier)
 	if err != nil {
@@ -286,7 +293,8 @@ func stagePart(o *Options, name primitives.ShardID, at storage.BlockRef, root pr
 	})
 }
 
-// Finish makes what has come the chain of the folder, which Open then goes on with. All parts must have come.
+// Finish makes what was fetched the chain of the folder, which Open then continues. All parts must
+// be stored.
 func (a *BootstrapSync) Finish() error {
 	last := a.stored[len(a.stored)-1]
 	last.Head = true
@@ -317,7 +325,7 @@ func (a *BootstrapSync) Finish() error {
 	return a.o.Store.ImportAt(a.stored, nil)
 }
 
-// bootstrapEpochs are the rows of epochs that blocks without a state have.
+// bootstrapEpochs is an in-memory store of the epoch manager for blocks without state.
 type bootstrapEpochs struct {
 	blocks    map[primitives.Hash]*epoch.BlockInfo
 	epochs    map[primitives.EpochID]*epoch.EpochInfo

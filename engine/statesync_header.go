@@ -8,17 +8,22 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// StateHeader is what a shard's coming in begins with: which state its parts are of, and how many they are.
+// StateHeader is the start of a shard's catchup: which state its parts belong to, and how many
+// there are.
 type StateHeader struct {
-	// Chunk is the shard's last new one in the block before the sync block, with the receipts that it carries.
+	// Chunk is the shard's last new chunk in the block before the sync block, with the receipts
+	// that it carries.
 	Chunk *primitives.Chunk
-	// Before are the new chunks of blocks behind the shard's last chunk before that, as proofs to the shard.
+	// Before are, by block after the shard's previous chunk, the block's new chunks as receipt
+	// proofs to the shard.
 	Before map[primitives.Hash][]*primitives.Chunk
-	// Root is the encoding of the state's top node, whose memory usage says how many parts there are; empty of an empty state.
+	// Root is the encoded root node of the state. Its memory usage determines the number of parts.
+	// Empty for an empty state.
 	Root []byte
 }
 
-// Parts returns how many parts the state of a header has, which shows it by its top node. Errors are the header's fault.
+// Parts returns the number of parts of the state. It verifies Root against the chunk header. An
+// error is the header's fault.
 func (h *StateHeader) Parts() (uint64, error) {
 	if h.Chunk.Header.PrevStateRoot.IsZero() {
 		return 0, nil
@@ -30,8 +35,8 @@ func (h *StateHeader) Parts() (uint64, error) {
 	return trie.NumParts(p.MemoryUsage()), nil
 }
 
-// StateHeader makes that of a shard at the block before an epoch's sync block (SyncPoint), of a state that Part gives parts of. Safe from any
-// goroutine.
+// StateHeader returns the header of a shard's state at the block before an epoch's sync block
+// (SyncPoint). Part serves the parts of that state. Safe for concurrent use.
 func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*StateHeader, error) {
 	if int(shard) >= len(point.Shards) {
 		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, point.Height())
@@ -44,7 +49,7 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 			return nil, err
 		}
 	}
-	if at, err = e.Block(x.Hash); err != nil { // an entry that is light has no chunks
+	if at, err = e.Block(x.Hash); err != nil { // an evicted node has no chunks
 		return nil, err
 	}
 	out := &StateHeader{Chunk: at.Shards[shard].Chunk, Before: map[primitives.Hash][]*primitives.Chunk{}}
@@ -76,8 +81,8 @@ func (e *Engine) StateHeader(point *BlockNode, shard primitives.ShardIndex) (*St
 	return out, err
 }
 
-// ChunksFor returns the new chunks of a block as a node gets them that holds one shard: that shard's own, and the others' proofs of what they
-// bring to it. Safe from any goroutine.
+// ChunksFor returns the new chunks of a block as a node needs them that holds one shard: the
+// shard's own chunk, and the receipt proofs of the others to it. Safe for concurrent use.
 func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*primitives.Chunk, error) {
 	at, err := e.Block(block)
 	if err != nil {
@@ -101,7 +106,7 @@ func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*pri
 			out[i].Proofs = append(out[i].Proofs, *p)
 		case at.Shards[i].ID == id:
 			whole := *c
-			whole.PrevOutgoingReceipts = nil // which follow from the state
+			whole.PrevOutgoingReceipts = nil // they follow from the state
 			out[i] = &whole
 		default:
 			out[i] = chain.CutChunk(c, at.Layout, []primitives.ShardID{id})

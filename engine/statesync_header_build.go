@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// chunkLeaves are what proofs of chunk headers stand over.
+// chunkLeaves returns the leaves of the Merkle tree of chunk headers.
 func chunkLeaves(chunks []*primitives.ChunkHeader) []primitives.Hash {
 	out := make([]primitives.Hash, len(chunks))
 	for i, c := range chunks {
@@ -22,8 +22,10 @@ func chunkLeaves(chunks []*primitives.ChunkHeader) []primitives.Hash {
 	return out
 }
 
-// StateSyncHeader makes what neards say of a shard's state before they give parts of it (nearcore chain/chain/src/state_sync/adapter.rs): sync is the
-// sync block, whose parent is a SyncPoint. Part gives parts of the state before its Chunk. Safe from any goroutine.
+// StateSyncHeader returns the header that neard sends before it sends parts of a shard's state
+// (nearcore chain/chain/src/state_sync/adapter.rs ShardStateSyncResponseHeader). sync is the sync
+// block, a child of a SyncPoint. Part serves the parts of the state before its Chunk. Safe for
+// concurrent use.
 func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*primitives.StateHeader, error) {
 	at, err := e.Block(sync)
 	if err != nil {
@@ -71,7 +73,7 @@ func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*
 	return h, err
 }
 
-// broughtTo adds what a block brings to a shard.
+// broughtTo adds the receipts that a block brings to a shard.
 func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitives.ShardID) error {
 	chunks, err := e.ChunksFor(x.Hash, id)
 	if err != nil {
@@ -83,7 +85,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	}
 	_, paths := primitives.Merklize(roots)
 	in, proofs := primitives.BlockReceipts{Block: x.Hash}, []primitives.RootProof{}
-	full, err := e.Block(x.Hash) // an entry that is light has no chunks
+	full, err := e.Block(x.Hash) // an evicted node has no chunks
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	primitives.Shuffle(primitives.NewChaCha20Rng(x.Header().PrevHash), order)
 	for _, i := range order {
 		c := chunks[i]
-		if c.Proofs == nil { // the shard's own, whose receipts to itself come like others
+		if c.Proofs == nil { // the shard's own: receipts to itself count as well
 			c = chain.CutChunk(full.Shards[i].Chunk, x.Layout, []primitives.ShardID{id})
 		}
 		p := chain.ProofTo(c, id)
@@ -110,10 +112,12 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 	return nil
 }
 
-// VerifyStateHeader tells of a state header that came from another node, for the block before its sync block, what it lets a node begin with: of each block above the
-// shard's chunk before the last its new chunks, by shard index, as proofs to the shard. blocks finds those blocks, whose headers were judged; nil: it
-// is not among them. That the header is about the last chunk of the shard in point, what its receipts are, and which state comes, is compared with point.
-// layout is that of the epoch. chain.Invalid is its sender's fault.
+// VerifyStateHeader verifies a peer's state header for point, the block before its sync block, and
+// returns the chunks of each block after the shard's previous chunk, by shard index, as receipt
+// proofs to the shard. It checks that the header concerns the shard's last chunk in point, its
+// outgoing receipts, and its state root. blocks returns a block with a validated header, or nil.
+// layout is that of the epoch. chain.Invalid is the sender's fault; ErrUnknown: a block is not
+// known.
 func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layout primitives.ShardLayout, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
 	wrong := func(what string) error {
 		return fmt.Errorf("%w: state header of shard %d: %s", chain.InvalidChunk, id, what)
@@ -173,19 +177,22 @@ func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layou
 	return out, nil
 }
 
-// SyncBlock is where a node that is far behind begins: an epoch's sync block with what leads there.
+// SyncBlock is where a node that is far behind starts: an epoch's sync block and the blocks before
+// it.
 type SyncBlock struct {
-	Sync, Point, Before storage.BlockRef // Before is the block after which the states are that come
+	// Point is Sync's parent. Before is its parent: the fetched states are those after it.
+	Sync, Point, Before storage.BlockRef
 	Epoch               primitives.EpochID
-	Length              primitives.Height // of an epoch
-	Complete            bool              // each shard has a new chunk in Point: only then is it the same block for all
+	Length              primitives.Height // epoch length in blocks
+	Complete            bool              // each shard has a new chunk in Point; only then all nodes agree on the block
 	Layout              primitives.ShardLayout
-	// Path are the headers from the first one behind the proof that headers began with, without that, up to Before.
+	// Path are the headers after the one that the epoch sync proof ends with, up to Before.
 	Path []*primitives.BlockHeader
 }
 
-// SyncBlockAhead finds the sync block of the epoch of the highest header, by headers alone, if it is final; nil: it is yet to come, or headers do not lead far ahead
-// forShard the blocks. It reads all headers behind a proof; who adds or asks for headers does not wait for that.
+// SyncBlockAhead finds, from headers alone, the sync block of the highest header's epoch if it is
+// final. nil: it does not exist yet, or the headers are not ahead of the blocks. It reads all
+// headers after the proof, without blocking AddHeaders or Precheck.
 func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	s, err := e.scanHeaders()
 	if err != nil || s.rows[0].Tree.Size() == 0 {
@@ -194,17 +201,17 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	return s.find()
 }
 
-// headerScan is where a look at the headers begins.
+// headerScan is the start of a scan of the headers.
 type headerScan struct {
-	disk   *headerRows        // those that are written
-	rows   []*headerchain.Row // the newest, which may not be; the newest first
+	disk   *headerRows        // written rows
+	rows   []*headerchain.Row // the newest rows, which may be unwritten, newest first
 	next   primitives.Hash    // the one before them
 	final  headerchain.Ref
 	layout primitives.ShardLayout
-	err    error // of the layout
+	err    error // of reading the layout
 }
 
-// scanHeaders takes what only memory may have.
+// scanHeaders takes the rows that may be only in memory.
 func (e *Engine) scanHeaders() (*headerScan, error) {
 	l := &e.headerChain
 	l.mu.Lock()
@@ -221,7 +228,7 @@ func (e *Engine) scanHeaders() (*headerScan, error) {
 	return s, nil
 }
 
-// find reads the others, and looks.
+// find reads the other rows and searches the sync block.
 func (s *headerScan) find() (*SyncBlock, error) {
 	rows := s.rows
 	head := rows[0]
@@ -236,7 +243,7 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	}
 	var had []int
 	found := -1
-	for i := len(rows) - 2; i > 0; i-- { // from the second of the epoch on
+	for i := len(rows) - 2; i > 0; i-- { // from the epoch's second block on
 		h := rows[i].Header
 		if h.EpochID != head.Header.EpochID || rows[i+1].Header.EpochID != h.EpochID {
 			continue
@@ -272,7 +279,7 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	return out, s.err
 }
 
-// MergeProofs adds to what blocks brought what they brought to one more shard.
+// MergeProofs adds the receipt proofs of more, which are to other shards, to those of to.
 func MergeProofs(to, more map[primitives.Hash][]*primitives.Chunk) {
 	for hash, list := range more {
 		if to[hash] == nil {

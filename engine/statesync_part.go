@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// SyncPoint returns the block whose child is the sync block of an epoch as a block of that knows it: the first one behind the epoch's
-// first at which each shard has had two new chunks or more (nearcore state_sync/utils.rs). nil: it is yet to come. at is of the epoch.
+// SyncPoint returns the parent of an epoch's sync block as seen from a block of that epoch: the
+// first block after the epoch's first one at which each shard has had at least two new chunks
+// (nearcore chain/chain/src/state_sync/utils.rs). nil: not reached yet.
 func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
-	var list []*BlockNode // of the epoch, newest first, without its first block
+	var list []*BlockNode // newest first, without the epoch's first block
 	for x := at; ; {
 		prev, err := e.Block(x.Header().PrevHash)
 		if err != nil {
@@ -39,8 +40,8 @@ func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
 	return nil, nil
 }
 
-// Part returns a part of a shard's state after a block: storage.ErrGone if the state is neither held nor that of a snapshot
-// (Options.Snapshots). Safe from any goroutine.
+// Part returns a part of a shard's state after a block. storage.ErrGone: the state is neither in
+// memory nor in a state snapshot (Options.Snapshots). Safe for concurrent use.
 func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) (part [][]byte, err error) {
 	err = e.lendState(block, shard, func(r *trie.Root) error {
 		part, err = r.Part(id)
@@ -49,7 +50,7 @@ func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id tri
 	return part, err
 }
 
-// lendState lends the state of a shard after a block, as it is in memory or as a snapshot has it.
+// lendState calls use with a shard's state after a block, from memory or from a snapshot.
 func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
 	at := e.Imported(block)
 	there := at != nil && at.Acquire()

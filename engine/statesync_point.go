@@ -11,29 +11,34 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// The newest sync point is where a shard comes in. An epoch has one once each shard has had two chunks in it: where the makers of a shard can't get it, no later epoch
-// has one, and where every node forgot the last one in time, nobody could ever get a shard again that is dealt anew each epoch. So what belongs to the newest one
-// stays as long as there is no newer one: the snapshots (statesync_snapshot.go), and all blocks from the beginning of its epoch on, which whoever comes in at it catches up
-// with. The price is disk, epoch by epoch, and Options.SyncPointEpochs bounds it. A chain of one shard keeps nothing for it: nothing changes hands there.
+// The newest sync point is where a shard can be caught up. An epoch has one only if each shard has
+// had two chunks in it. If the producers of a shard cannot obtain its state, no later epoch has a
+// sync point; and if every node then dropped the last one, a shard that is assigned anew in each
+// epoch would be lost for good. So the data of the newest point is kept until there is a newer one:
+// the state snapshots (statesync_snapshot.go) and all blocks since the start of its epoch, which a
+// catchup replays. That costs disk with each epoch, bounded by Options.SyncPointEpochs. A chain of
+// one shard keeps nothing for it, because its shard never changes hands.
 
-// DefaultSyncPointEpochs is how many epochs the newest sync point is kept without a newer one: four times as many as garbage collection leaves by default.
+// DefaultSyncPointEpochs is for how many epochs the newest sync point is kept without a newer one:
+// four times the epochs that garbage collection keeps by default.
 const DefaultSyncPointEpochs = 20
 
-// staleAge is the age from which on a sync point is late: of the epoch before is the newest in each one's beginning.
+// staleAge is the age in epochs from which a sync point is late. At the start of an epoch the
+// newest point is that of the epoch before.
 const staleAge = 2
 
-// ErrNoPoint says that shards can't change hands as they should, since epochs have had no sync point.
+// ErrNoPoint warns that shards cannot be reassigned properly because epochs had no sync point.
 var ErrNoPoint = errors.New("engine: no sync point")
 
-// lastPoint is the newest sync point of the folded blocks.
+// lastPoint is the newest sync point below the flat head.
 type lastPoint struct {
 	begin storage.EpochBegin // of its epoch
 	at    storage.BlockRef
-	age   int  // epochs that have begun since
-	keep  bool // what belongs to it stays
+	age   int  // epochs that began since
+	keep  bool // its data is kept
 }
 
-// pointRow is where it stands: who starts looks back no further than states are kept of in any case.
+// pointRow names the row with the point. A start looks back no further than states are kept anyway.
 const pointRow = "sync point"
 
 // AppendBorsh appends 80 bytes.
@@ -48,8 +53,9 @@ func (p *lastPoint) DecodeBorsh(r *borsh.Reader) {
 	p.at = storage.BlockRef{Height: primitives.Height(r.Uint64()), Hash: primitives.ReadHash(r)}
 }
 
-// aged is the point as it is with the epochs that are here, ascending; most are those that it is kept for, shards are those of the layout. Of a point that was given up the
-// epochs behind it go, too: that does not make it younger.
+// aged returns the point with its age and keep recomputed. epochs are those in the store,
+// ascending; most is the maximum age; shards the number of shards. The epochs after a point that
+// was given up are collected too, which must not make it younger.
 func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoint {
 	q := &lastPoint{begin: p.begin, at: p.at}
 	for _, b := range epochs {
@@ -62,10 +68,10 @@ func (p *lastPoint) aged(epochs []storage.EpochBegin, most, shards int) *lastPoi
 	return q
 }
 
-// stale tells whether shards wait for a newer point for longer than an epoch, and may still come in at this one.
+// stale reports whether the point is late and its data is still kept.
 func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAge }
 
-// warning is what the log is told when an epoch begins without a newer point.
+// warning returns the warning for an epoch that starts without a newer point.
 func (p *lastPoint) warning(most int) error {
 	if p.keep {
 		return fmt.Errorf("%w for %d epochs, since block %d: a shard has had no chunks. States and blocks since then are kept for up to %d epochs, so that it can come in where it is needed",
@@ -75,15 +81,16 @@ func (p *lastPoint) warning(most int) error {
 		ErrNoPoint, p.age, p.at.Height)
 }
 
-// pointEpochs is how many epochs the newest point is kept at the most.
+// pointEpochs returns for how many epochs the newest point is kept.
 func (e *Engine) pointEpochs() int {
 	return max(cmp.Or(e.o.SyncPointEpochs, DefaultSyncPointEpochs), keptSnapshotEpochs-1)
 }
 
-// watchesPoints tells whether sync points are anything to this node: it gives states, or shards come in.
+// watchesPoints reports whether this node needs sync points: it serves states or catches up shards.
 func (e *Engine) watchesPoints() bool { return e.o.Snapshots || e.o.Scheduled }
 
-// loadPoint reads the newest sync point that was known. One that the chain does not have is none: a folder can go back.
+// loadPoint reads the stored sync point. It ignores one that is not on the chain, as after a
+// revert.
 func (e *Engine) loadPoint() error {
 	if !e.watchesPoints() {
 		return nil
@@ -109,7 +116,7 @@ func (e *Engine) loadPoint() error {
 	return err
 }
 
-// notePoints takes up the points that were found lately, the newest last, with the epochs that there are by now.
+// notePoints records newly found points, the newest last, and ages the newest.
 func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, shards int) error {
 	p := e.stateSnapshots.last.Load()
 	if n := len(found); n > 0 && (p == nil || found[n-1].at.Height > p.at.Height) {
@@ -133,7 +140,7 @@ func (e *Engine) notePoints(found []*syncPoint, epochs []storage.EpochBegin, sha
 	return nil
 }
 
-// pointOf is the newest point as a scan finds it.
+// pointOf returns a stored point in the form of a scan's result.
 func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 	rec, err := e.store.Block(p.at)
 	if err != nil {
@@ -143,7 +150,7 @@ func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 	return &syncPoint{p.at, p.begin, chunks}, err
 }
 
-// lastKept is the newest point if what belongs to it is kept; nil: there is none.
+// lastKept returns the newest point if its data is kept, else nil.
 func (e *Engine) lastKept() *lastPoint {
 	if p := e.stateSnapshots.last.Load(); p != nil && p.keep {
 		return p
@@ -151,9 +158,10 @@ func (e *Engine) lastKept() *lastPoint {
 	return nil
 }
 
-// KeepFrom is the height from which on all blocks are to stay, whatever garbage collection would take: of the newest sync point's epoch and as far before it as
-// transactions of that may refer to, which are valid only where that block is known; and from the last chunk of each shard that is held here, since its receipts, and those
-// that came to the shard behind it, are what the next one goes on from. Safe from any goroutine.
+// KeepFrom returns the height from which garbage collection must keep all blocks: that of the
+// newest kept sync point's epoch, minus the transaction validity period, because such transactions
+// are valid only if their reference block is known; and at most the last chunk of each held shard,
+// since the next chunk needs its receipts and those that came after it. Safe for concurrent use.
 func (e *Engine) KeepFrom() (primitives.Height, error) {
 	at, err := e.Block(e.store.Tip().Folded.Hash)
 	if err != nil {
@@ -168,18 +176,19 @@ func (e *Engine) KeepFrom() (primitives.Height, error) {
 	if p := e.lastKept(); p != nil {
 		from = min(from, p.begin.Height-min(p.begin.Height, e.chain.ValidityPeriod))
 	}
-	return max(from, e.genesis.Height()+1), nil // that stays in any case
+	return max(from, e.genesis.Height()+1), nil // the genesis stays in any case
 }
 
-// LastPoint is the newest sync point, as others are told of it.
+// LastPoint describes the newest sync point.
 type LastPoint struct {
 	At    storage.BlockRef
 	Epoch primitives.EpochID
-	Age   int  // epochs that have begun since; 0 or 1 where all is well
-	Kept  bool // what belongs to it stays
+	Age   int  // epochs that began since; 0 or 1 normally
+	Kept  bool // its data is kept
 }
 
-// SyncPointNow returns the newest sync point; known is false where there is none, or nobody looks for one. Safe from any goroutine.
+// SyncPointNow returns the newest sync point. known is false if there is none or this node does not
+// need one. Safe for concurrent use.
 func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 	p := e.stateSnapshots.last.Load()
 	if p == nil {

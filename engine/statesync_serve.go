@@ -9,36 +9,39 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ServedSnapshot is a sync block of which this node gives the states.
+// ServedSnapshot is a sync block of which this node serves the states.
 type ServedSnapshot struct {
 	Sync        primitives.Hash
-	Announced   primitives.Hash // by which hosts name it: the block two before
+	Announced   primitives.Hash // the hash that hosts announce: the block two before Sync
 	Epoch       primitives.EpochID
 	EpochHeight uint64
 	Shards      []primitives.ShardID
 }
 
-// ServedSnapshots finds the sync blocks of the newest epochs that have one, as far as they are final. It is used by one goroutine.
+// ServedSnapshots finds the final sync blocks of the newest epochs. It is not safe for concurrent
+// use.
 type ServedSnapshots struct {
 	e     *Engine
-	scans map[storage.EpochBegin]*servedScan // of the newest epochs, and of the one of an older point that is kept
+	scans map[storage.EpochBegin]*servedScan // of the newest epochs, and of an older kept point's epoch
 }
 
+// servedScan is the search for the sync block of one epoch.
 type servedScan struct {
 	scan     syncScan
 	point    storage.BlockRef
 	snapshot *ServedSnapshot
-	changes  uint64 // of the snapshots, when they were looked at
+	changes  uint64 // stateSnapshots.changes when the shards were checked
 }
 
-// ServedSnapshots begins to look for sync blocks.
+// ServedSnapshots returns an empty search.
 func (e *Engine) ServedSnapshots() *ServedSnapshots {
 	return &ServedSnapshots{e: e, scans: map[storage.EpochBegin]*servedScan{}}
 }
 
-// List returns the newest two, the older first, of no older epochs than states are kept of: where a shard has no chunks in an epoch that has no sync block, and
-// whoever is to make them needs the state of the one before. Where none of these epochs has one it is the last that there was, as long as that is kept. It looks at each
-// block once.
+// List returns the newest two sync blocks, the older first, among the epochs with kept states. If a
+// shard has no chunks in an epoch, that epoch has no sync block, and the shard's producers need the
+// state of the epoch before. If none of these epochs has a sync block, it returns the last one as
+// long as it is kept. Each block is examined once.
 func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 	e := o.e
 	if !e.o.Snapshots {
@@ -56,7 +59,7 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 		}
 	}
 	end := e.store.Tip().Folded.Height + 1
-	if e.stateSnapshots.updating.Load() { // of what is folded not all is kept yet; afterwards it is
+	if e.stateSnapshots.updating.Load() { // some of it has no snapshot yet; it has after the update
 		end = 0
 	}
 	for i, begin := range epochs {
@@ -93,7 +96,8 @@ func (o *ServedSnapshots) scanOf(begin storage.EpochBegin) *servedScan {
 	return s
 }
 
-// look finds the sync block of an epoch, and the shards whose states there are of it: more, when others have come in at it.
+// look finds the sync block of an epoch and the shards with available states. Later there may be
+// more, when shards were caught up at it.
 func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error {
 	e := o.e
 	changes := e.stateSnapshots.changes.Load()
@@ -139,7 +143,7 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 		}
 	}
 	s.changes, s.snapshot = changes, nil
-	if len(x.Shards) > 0 { // else they came behind it
+	if len(x.Shards) > 0 { // else the shards were caught up after it
 		s.snapshot = x
 	}
 	return nil

@@ -15,63 +15,89 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// A snapshot is what parts of the states at an epoch's sync block are made of once these have left the memory: of each shard a pin in the
-// store. It has the upper levels of the frontier, some thousandths of the state; what is below is made of values as the history has them. It is made
-// behind the fold that passes the block before the sync block: of the tries that are in memory, or else of the folded ones, of which the
-// changes since are taken back. So a crash at any time has it made by the next fold. The newest two stay, for three epochs at the most; the newest as long as there is no
-// newer one (statesync_point.go).
+// State snapshots for state sync.
+//
+// Problem. A peer that catches up fetches the state at an epoch's sync block in parts, for hours.
+// Meanwhile the chain goes on: tries in memory and the flat state move past that block.
+//
+// Invariants. (1) A snapshot is made only of a block at or below the flat head, so it never has to
+// be undone. (2) It is consistent: its frontier hashes to the state root in the chunk header,
+// checked when it is made and when it is read. (3) A crash at any time costs at most the work: the
+// next update of the flat head makes what is missing. (4) At most keptSnapshots sync points have
+// snapshots, of at most keptSnapshotEpochs epochs, plus the newest point while none follows
+// (statesync_point.go). (5) A snapshot holds back garbage collection of the state history since its
+// block.
+//
+// Outline. After each update of the flat head makeSnapshots continues the scan for the epoch's sync
+// point. At the point it stores, for each held shard, the upper levels of the trie's frontier: some
+// thousandths of the state. The values below come from the store's state history when a part is
+// requested (lendSnapshot). The trie is the one in memory, or that of the flat head with the
+// changes since undone (undoTo). If too much has changed since, the snapshot is skipped with
+// ErrFarBehind and the next epoch has one again.
+//
+// Rejected. A copy of the flat state, as nearcore makes with hard links of its database files: our
+// store has one log for all data. Keeping the trie in memory, which holds every node replaced
+// since.
 
-// snapshotLevel is the lowest level of the frontier that a snapshot has: subtrees of 1 MiB, of which a part has some dozens.
+// snapshotLevel is the lowest frontier level in a snapshot: subtrees of 1 MiB. A part covers some
+// dozens of them.
 const snapshotLevel = 2
 
-// keptSnapshots is how many stay, keptSnapshotEpochs how old they get: no older than what garbage collection leaves at the least.
+// keptSnapshots is how many sync points keep snapshots. keptSnapshotEpochs is their maximum age:
+// the least that garbage collection leaves.
 const (
 	keptSnapshots      = 2
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
-// maxUndoBytes is how many bytes of keys and values are taken back for a snapshot. A crash has lost it some blocks ago; but a folder that has kept none before, or of another
-// configuration, is epochs behind, of which a busy shard changes more than the memory has. What is more is not made: the next epoch has its snapshot.
+// maxUndoBytes bounds the keys and values that are undone to make a snapshot. After a crash that is
+// the work of some blocks. A folder that kept no snapshots before, or had another configuration,
+// may be epochs behind, and a busy shard changes more in an epoch than fits in memory. Such a
+// snapshot is skipped; the next epoch has one.
 const maxUndoBytes = 256 << 20
 
-// undoBytesPerKey is what each key takes besides, measured: a place in a map and in a list of changes, and two copies of it. Of 700,000 keys of 40 bytes with values of 16,
-// 38 MB, it made 154 MB.
+// undoBytesPerKey is the measured overhead of a key: an entry in a map and in a list, and two
+// copies. 700,000 keys of 40 bytes with values of 16, 38 MB, took 154 MB.
 const undoBytesPerKey = 192
 
-// ErrFarBehind says that a snapshot is not made, as too much has changed since the block that it is of.
+// ErrFarBehind warns that a snapshot is skipped because too much has changed since its block.
 var ErrFarBehind = errors.New("engine: a snapshot is given up")
 
-// stateSnapshots are the states that are kept for parts, and how far sync blocks have been looked for.
+// stateSnapshots are the state snapshots in the store, and the scan for sync points.
 type stateSnapshots struct {
 	mu        sync.Mutex
 	byBlock   map[primitives.Hash][]storage.StateSnapshot
-	undoLimit int // bytes that are taken back; 0: maxUndoBytes
+	undoLimit int // limit of undone bytes; 0: maxUndoBytes
 	givenUp   atomic.Uint64
-	updating  atomic.Bool // a fold runs: what it passes may have neither its states in memory nor a pin
-	last      atomic.Pointer[lastPoint]
-	changes   atomic.Uint64 // of byBlock
+	// The flat head is being updated. States of blocks that it passes may be neither in memory nor
+	// in a snapshot yet.
+	updating atomic.Bool
+	last     atomic.Pointer[lastPoint]
+	changes  atomic.Uint64 // version of byBlock
 
-	// Of whoever folds:
+	// Owned by the goroutine that updates the flat head:
 	begun bool
 	scan  syncScan
 }
 
-// syncScan looks for the sync point of an epoch among folded blocks.
+// syncScan searches the sync point of an epoch among the blocks below the flat head.
 type syncScan struct {
 	epoch storage.EpochBegin
-	next  primitives.Height // the first that it has not looked at
-	had   []int             // new chunks, by shard index
+	next  primitives.Height // the next height to examine
+	had   []int             // new chunks so far, by shard index
 	found bool
 }
 
-// syncPoint is the block before a sync block: each chunk header there says which state is given in parts.
+// syncPoint is the block before a sync block. Each of its chunk headers names the state that is
+// served in parts.
 type syncPoint struct {
 	at     storage.BlockRef
 	begin  storage.EpochBegin // of its epoch
 	chunks []*primitives.ChunkHeader
 }
 
-// loadSnapshots reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection, unless this is only to look.
+// loadSnapshots reads the stored snapshots. If Options.Snapshots is off it removes them, as they
+// hold back garbage collection, unless Options.Inspect is set.
 func (e *Engine) loadSnapshots() error {
 	if err := e.loadPoint(); err != nil {
 		return err
@@ -80,7 +106,8 @@ func (e *Engine) loadSnapshots() error {
 		if list, err := e.store.StateSnapshots(); err != nil || len(list) == 0 {
 			return err
 		}
-		if err := e.store.DropStateSnapshot(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) { // else a later start removes them
+		// else a later start removes them
+		if err := e.store.DropStateSnapshot(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
 			return err
 		}
 		return nil
@@ -89,7 +116,7 @@ func (e *Engine) loadSnapshots() error {
 }
 
 func (e *Engine) readSnapshots() error {
-	e.stateSnapshots.mu.Lock() // over the reading, too: who reads later has what is newer
+	e.stateSnapshots.mu.Lock() // held while reading, so that a later reader has the newer list
 	defer e.stateSnapshots.mu.Unlock()
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -104,7 +131,7 @@ func (e *Engine) readSnapshots() error {
 	return nil
 }
 
-// snapshotOf finds the pin of a shard's state after a block.
+// snapshotOf returns the snapshot of a shard's state after a block.
 func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) (storage.StateSnapshot, bool) {
 	e.stateSnapshots.mu.Lock()
 	defer e.stateSnapshots.mu.Unlock()
@@ -116,7 +143,8 @@ func (e *Engine) snapshotOf(block primitives.Hash, shard primitives.ShardIndex) 
 	return list[i], true
 }
 
-// makeSnapshots looks for sync points, makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
+// makeSnapshots continues the scan for sync points up to at, makes the snapshots that are due and
+// drops old ones. at is the flat head, and its states are held.
 func (e *Engine) makeSnapshots(at *BlockNode) error {
 	x := &e.stateSnapshots
 	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
@@ -126,7 +154,9 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
-	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1) // a crash may have come between a fold and its snapshot, and the newest epoch's point is yet to come
+	// A crash may have come between an update and its snapshot, and the newest epoch's point may be
+	// yet to come.
+	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1)
 	if x.begun {
 		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= x.scan.epoch.Height })
 	}
@@ -159,7 +189,7 @@ func (e *Engine) makeSnapshots(at *BlockNode) error {
 	return e.dropOldSnapshots(epochs)
 }
 
-// pointIn goes on with the scan of one of the epochs.
+// pointIn continues the scan of one of the epochs.
 func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *BlockNode) (*syncPoint, error) {
 	end := at.Height() + 1
 	if i+1 < len(epochs) {
@@ -172,8 +202,8 @@ func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at 
 	return point, err
 }
 
-// olderPoint is the newest point of epochs of which no states would be kept any more, if that is kept: as it is known, or else by a look at all that there is, which only
-// a folder of before can need.
+// olderPoint returns the newest point of epochs without kept states, if its data is kept. It is
+// known from the store; only a folder of an older version has to be searched.
 func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) ([]*syncPoint, error) {
 	if p := e.stateSnapshots.last.Load(); p != nil {
 		if !p.keep {
@@ -191,8 +221,9 @@ func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *BlockNode) (
 	return nil, nil
 }
 
-// findPoint goes on with a scan, up to a height or the epoch's end; nil: the point has been found before, is yet to come, or the epoch has none. It counts as
-// SyncPoint does. The end may be of a fold behind the one that the list of epochs is of.
+// findPoint continues a scan up to a height or the epoch's end. nil: the point was found before, is
+// not reached, or the epoch has none. It counts chunks as SyncPoint does. end may belong to a later
+// flat head than the list of epochs.
 func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
 		at, err := e.store.NextBlock(s.next)
@@ -213,7 +244,9 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 		if rec.Prev() == ref(e.genesis) {
 			continue
 		}
-		var h primitives.BlockHeader // which tells of new chunks: where the folder begins there are blocks without a body
+		// The header's mask tells of new chunks: a bootstrapped folder starts with blocks without a
+		// body.
+		var h primitives.BlockHeader
 		raw, err := rec.Header()
 		if err == nil {
 			err = borsh.Unmarshal(raw, &h)
@@ -235,7 +268,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 			continue
 		}
 		chunks, err := chunksIn(rec)
-		if err != nil || len(chunks) == 0 { // here there is no state of it, and nothing that leads to it
+		if err != nil || len(chunks) == 0 { // this node has no state of it
 			return nil, err
 		}
 		return &syncPoint{at, s.epoch, chunks}, nil
@@ -243,7 +276,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 	return nil, nil
 }
 
-// chunksIn are the chunk headers of a block; none: its header alone is here.
+// chunksIn returns the chunk headers of a stored block; none if only its header is stored.
 func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	var body primitives.BlockBody
 	raw, err := rec.Body()
@@ -253,13 +286,14 @@ func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
 	return body.Chunks, err
 }
 
-// snapshotPoint stores the states of a snapshot that are not stored yet, of the shards that are held; base is folded and held.
+// snapshotPoint stores the missing states of a sync point's snapshot for the held shards. base is
+// the flat head, held.
 func (e *Engine) snapshotPoint(p *syncPoint, base *BlockNode) error {
 	made := false
 	for i, h := range p.chunks {
 		rec, err := e.store.BlockByHash(h.PrevBlockHash)
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-			continue // before the blocks that the folder began with
+			continue // before the first block of the folder
 		}
 		if err != nil {
 			return err
@@ -294,10 +328,12 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 	return Accounts(layout, shard)
 }
 
-// SnapshotsGivenUp counts the shards of snapshots that were not made since too much had changed: others get no parts of these states here.
+// SnapshotsGivenUp returns the number of shard snapshots that were skipped because too much had
+// changed. Peers cannot fetch those states here.
 func (e *Engine) SnapshotsGivenUp() uint64 { return e.stateSnapshots.givenUp.Load() }
 
-// snapshotShard stores one state; false: it is not held, or was not then, or is given up.
+// snapshotShard stores the state of one shard. false: it is or was not held, or the snapshot is
+// skipped.
 func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (bool, error) {
 	root, err := e.stateAfter(pin, base)
 	if errors.Is(err, ErrFarBehind) {
@@ -314,7 +350,7 @@ func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (boo
 	return e.storeSnapshot(pin, root)
 }
 
-// storeSnapshot stores a state as a snapshot; false: the store does not have it.
+// storeSnapshot stores a state as a snapshot. false: the store does not have the state.
 func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: it has root %v, the chunk behind it says %v", ErrInconsistent, root.Hash(), pin.Root)
@@ -330,14 +366,15 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 		}
 	}
 	err := e.store.SnapshotState(*pin, slices.Values(stubs))
-	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) { // the shard has come in, or left, since
+	// the shard was caught up or dropped since
+	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// stateAfter is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
-// changes since are taken back. nil: it is not held. ErrFarBehind: too much has changed.
+// stateAfter returns a shard's state after a block, from memory or by undoing changes of the flat
+// head. The caller releases it. nil: the shard is not held. ErrFarBehind: too much has changed.
 func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.Root, error) {
 	if x := e.Imported(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -346,18 +383,19 @@ func (e *Engine) stateAfter(pin *storage.StateSnapshot, base *BlockNode) (*trie.
 		}
 		return nil, nil
 	}
-	if e.store.LacksState(pin.At, pin.Shard) { // before all that has changed is read
+	if e.store.LacksState(pin.At, pin.Shard) { // checked before all changes are read
 		return nil, nil
 	}
 	return e.undoTo(pin.At, pin.Shard, base, cmp.Or(e.stateSnapshots.undoLimit, maxUndoBytes))
 }
 
-// undoTo is a shard's state after a block before base, which is held, for the caller to release: that of base without what has changed since. nil: the shard
-// is not held there, or not since then. ErrFarBehind: more bytes have changed than most.
+// undoTo returns a shard's state after the block to, by undoing the changes of later blocks in the
+// state of base, which the caller holds. The caller releases the result. nil: the shard is not held
+// at base, or was caught up later. ErrFarBehind: more than most bytes have changed.
 func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *BlockNode, most int) (*trie.Root, error) {
 	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
-		return nil, nil // it was split since, and a fold passed that without this one
+		return nil, nil // split since; the flat head passed the split without this shard
 	}
 	then, size := map[string][]byte{}, 0
 	for at := ref(base); at != to; {
@@ -366,7 +404,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			_, err = rec.Extra(shard)
 		}
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
-			return nil, nil // the shard came in later
+			return nil, nil // the shard was caught up later
 		}
 		if err != nil {
 			return nil, err
@@ -381,7 +419,7 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			if size += len(c.Old) - len(newer); !there {
 				size += len(c.Key) + undoBytesPerKey
 			}
-			then[string(c.Key)] = bytes.Clone(c.Old) // or it keeps all that was read with it
+			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, or it would keep the whole record in memory
 		}
 		if size > most {
 			return nil, fmt.Errorf("%w: of shard %d after block %d more than %d MiB have changed up to block %d; the next epoch has its snapshot again",
@@ -400,7 +438,8 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 	return root.Forest().Update(root, back, nil)
 }
 
-// dropOldSnapshots gives up all but the newest snapshots: those of three epochs, and of an older point if there is no newer one.
+// dropOldSnapshots drops all but the newest snapshots: those of the last epochs, and of an older
+// sync point if there is no newer one.
 func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	list, err := e.store.StateSnapshots()
 	if err != nil {
@@ -419,7 +458,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 		below = min(below, p.begin.Height)
 	}
 	for i := range list {
-		if p := &list[i]; !slices.Contains(oldest, p.Of) { // an epoch's states are all above those of the one before
+		if p := &list[i]; !slices.Contains(oldest, p.Of) { // an epoch's states are all above those of the epoch before
 			below = max(below, p.At.Height+1)
 		}
 	}
@@ -432,13 +471,13 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	return e.readSnapshots()
 }
 
-// lendSnapshot lends a state that a snapshot has. What is loaded for it does not stay in memory.
+// lendSnapshot calls use with the state of a snapshot. What it loads does not stay in memory.
 func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
 	}
-	o.Frontier <<= 4 * snapshotLevel // what is its lowest level is the lowest that there is
+	o.Frontier <<= 4 * snapshotLevel // the snapshot's lowest level becomes the forest's lowest
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
 	}

@@ -16,9 +16,10 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// Check judges a submitted transaction by the state of the head, in the order of the RPC (rpc.md 5.3): its block, congestion
-// forShard the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
-// goroutine.
+// Check validates a submitted transaction against the head's state in nearcore's order
+// (chain/client/src/rpc_handler.rs process_tx_internal): reference block, congestion of the
+// receiver's shard, stateless checks, and what the signer can pay. nil, nil: it may enter the
+// mempool. Safe for concurrent use.
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	head, err := e.acquireHead()
 	if err != nil {
@@ -28,9 +29,10 @@ func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.Signat
 	return e.checkAt(head, head.trieOf, tx, signature)
 }
 
-// checkAt is Check by the state after a block.
+// checkAt is Check on the state after a block.
 func (e *Engine) checkAt(head *BlockNode, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
-	if e.o.Base != nil { // known to who looks at it next, or why not
+	// Ask the remote chain once: the checks below find the answer in its cache.
+	if e.o.Base != nil {
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
 			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
 				return nil, err
@@ -64,8 +66,8 @@ func (e *Engine) checkAt(head *BlockNode, tries func(primitives.ShardIndex) stat
 	return nil, warmReceiver(head.Layout, tries, tx.ReceiverID)
 }
 
-// warmReceiver has the account loaded that a good transaction goes to, as reading its signer did that one's: a block that has it will not
-// wait for that. Nothing else is read.
+// warmReceiver loads the receiver's account of a valid transaction, as checking loaded the
+// signer's, so that the block with it does not wait for the disk. It reads nothing else.
 func warmReceiver(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, id primitives.AccountID) error {
 	i, err := layout.Index(layout.ShardOf(id))
 	if err != nil {
@@ -79,18 +81,18 @@ func warmReceiver(layout primitives.ShardLayout, tries func(primitives.ShardInde
 	return err
 }
 
-// ErrDiscarded says that a child has ended, whose states nobody can read any more.
+// ErrDiscarded reports that a child engine was discarded: its states can no longer be read.
 var ErrDiscarded = errors.New("engine: this chain has ended")
 
-// acquireHead returns the head with its states held. ErrDiscarded.
+// acquireHead returns the head with its states retained. ErrDiscarded.
 func (e *Engine) acquireHead() (*BlockNode, error) { return e.acquire(e.Head) }
 
-// acquireTip returns the tip with its states held. ErrDiscarded.
+// acquireTip returns the tip with its states retained. ErrDiscarded.
 func (e *Engine) acquireTip() (*BlockNode, error) { return e.acquire(e.Tip) }
 
 func (e *Engine) acquire(which func() *BlockNode) (*BlockNode, error) {
 	for {
-		if x := which(); x.Acquire() { // else another has come since
+		if x := which(); x.Acquire() { // else there is a newer one
 			return x, nil
 		}
 		if e.gone.Load() {
@@ -112,8 +114,8 @@ func (e *Engine) checkBlock(head *BlockNode, base primitives.Hash) *primitives.I
 	return verify.Validity(known, height, head.Height(), e.chain.ValidityPeriod, func() bool { return false })
 }
 
-// congested tells whether the receiver's shard takes no transactions. A shard that a split has just made takes them: no chunk
-// header says anything of it yet.
+// congested returns an error if the receiver's shard refuses transactions because of congestion. A
+// shard that a split has just made accepts them: no chunk header describes it yet.
 func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) *primitives.InvalidTxError {
 	id := next.layout.ShardOf(receiver)
 	i, err := head.Layout.Index(id)
@@ -121,7 +123,7 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 		return nil
 	}
 	c := head.Block.Body.Chunks[i]
-	if c.ShardID != id { // the header of the shard that was split, repeated
+	if c.ShardID != id { // the repeated header of the shard that was split
 		return nil
 	}
 	control := congestion.Control{Config: &next.config.CongestionControl, Info: c.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
@@ -139,8 +141,9 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	return &primitives.InvalidTxError{Tag: primitives.TxShardCongested, ShardID: uint32(c.ShardID), CongestionLevel: json.Number(level)}
 }
 
-// KeyNonce returns the nonce of a transaction's key, or of its gas-key index, at the tip; false: there is no such key. It is for
-// ordering what waits, and not to be told.
+// KeyNonce returns the nonce of a transaction's key, or of its gas key index, at the tip; false: no
+// such key. It is meant for ordering pending transactions and must not be shown to clients, because
+// the tip may not be on disk.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	return e.keyNonce(e.acquireTip, tx)
 }
@@ -165,28 +168,28 @@ func (e *Engine) keyNonce(acquire func() (*BlockNode, error), tx *primitives.Sig
 	return key.Nonce, ok, err
 }
 
-// Unused tells whether a transaction's nonce is above that of its key at the tip: then no block of the tip's chain has executed it, and nobody need
-// look among all that the chain has. false says nothing.
+// Unused reports whether a transaction's nonce is above that of its key at the tip. Then no block
+// of the tip's chain contains it, and a search is unnecessary. false says nothing.
 func (e *Engine) Unused(tx *primitives.SignedTransaction) bool { return e.unused(e.acquireTip, tx) }
 
-// UnusedAtHead tells whether a transaction's nonce is above that of its key at the head: a block that has used it up at the tip is in none that
-// readers see yet. false says nothing.
+// UnusedAtHead is Unused at the head: a block that used the nonce and is not persisted is not
+// visible to readers yet.
 func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
 	return e.unused(e.acquireHead, tx)
 }
 
 func (e *Engine) unused(acquire func() (*BlockNode, error), tx *primitives.SignedTransaction) bool {
-	if tx.PublicKey.IsZero() { // nobody has looked at it yet
+	if tx.PublicKey.IsZero() { // not parsed yet
 		return false
 	}
 	nonce, ok, err := e.keyNonce(acquire, tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce
 }
 
-// readers is memory for reading a few values of a state, used again: each transaction at the door does it.
+// readers pools memory for reading a few values of a state, which each submitted transaction needs.
 var readers = sync.Pool{New: func() any { return new(state.TrieUpdate) }}
 
-// readerOf returns an update that is only read from, until doneReading.
+// readerOf returns an update for reading only, until doneReading.
 func readerOf(t state.Trie) *state.TrieUpdate {
 	u := readers.Get().(*state.TrieUpdate)
 	u.Reset(t)
@@ -198,7 +201,7 @@ func doneReading(u *state.TrieUpdate) {
 	readers.Put(u)
 }
 
-// readSigner reads what a transaction's signer has.
+// readSigner reads the account and key of a transaction's signer.
 func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
 	i, err := layout.Index(layout.ShardOf(tx.SignerID))
 	if err != nil {
@@ -231,7 +234,8 @@ func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex)
 	return s, nil
 }
 
-// Prepare chooses the transactions of a shard's next chunk on parent from what waits, until stop says that time is up.
+// Prepare chooses the transactions of a shard's next chunk on parent from waiting, until stop
+// returns true. ErrOrphan: parent is unknown or was dropped. ErrUntracked: the shard is not held.
 func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error) {
 	p := e.Imported(parent)
 	if p == nil || !p.Acquire() {
@@ -239,7 +243,7 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 	}
 	defer p.Release()
 	next, err := e.rulesAfter(p)
-	if err != nil && e.Imported(parent) == nil { // it has gone meanwhile
+	if err != nil && e.Imported(parent) == nil { // the parent was dropped meanwhile
 		err = ErrOrphan
 	}
 	if err != nil {

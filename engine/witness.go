@@ -10,16 +10,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Witness is what the validators of a chunk get, but for the code that they have not.
+// Witness is a chunk state witness together with the contracts that go separately to the chunk's
+// validators.
 type Witness struct {
 	*primitives.ChunkStateWitness
-	Transition primitives.TransitionKey // of the main one
-	Accesses   []primitives.Hash        // of contracts that it has called, in no order
-	Deploys    [][]byte                 // code that it has deployed, as far as that is still in memory
+	Transition primitives.TransitionKey // of the main transition
+	Accesses   []primitives.Hash        // hashes of the called contracts, in no order
+	Deploys    [][]byte                 // deployed code, if it is still in memory
 }
 
-// Witness makes the witness of a chunk on a known block, whose shard must be held (nearcore chain/chain/src/stateless_validation/state_witness.rs
-// create_state_witness). Errors are those of Transition. Safe from any goroutine.
+// Witness builds the witness of a chunk on a known block (nearcore
+// chain/chain/src/stateless_validation/state_witness.rs create_state_witness). The chunk's shard
+// must be held. Errors are those of Transition. Safe for concurrent use.
 func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	h := &c.Header
 	main, implicit, err := e.Transitions(h.PrevBlockHash, h.ShardID)
@@ -59,12 +61,13 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 	return out, nil
 }
 
-// toStateTransition is a transition as a witness shows it.
+// toStateTransition returns a transition in the form of a witness.
 func toStateTransition(t *Transition) primitives.StateTransition {
 	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
 }
 
-// deployed are the contracts of accounts among changes. Nobody tells of global ones, which come to each shard (nearcore actions.rs:295).
+// deployed returns the accounts' contracts among changes. Global contracts are not announced: every
+// shard receives them (nearcore runtime/runtime/src/actions.rs:295).
 func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	for i := range changes {
 		key := changes[i].Key
@@ -80,27 +83,28 @@ func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	return out
 }
 
-// span are the blocks that a chunk's witness is about.
+// span is the range of blocks that a chunk's witness covers.
 type span struct {
 	epoch  primitives.EpochID     // of the chunk
 	layout primitives.ShardLayout // of the chunk
-	prev   *BlockNode             // the block on which the chunk is
+	prev   *BlockNode             // the chunk's parent
 	steps  []spanStep             // implicit transitions, oldest first
 	last   *BlockNode             // the block with the shard's last new chunk
-	shard  primitives.ShardID     // that the chunk's was then
+	shard  primitives.ShardID     // the shard's id in last
 	index  primitives.ShardIndex
-	// sources are the blocks whose new chunks have brought the receipts of that last chunk, newest first, beginning with last.
+	// sources are the blocks with the new chunks that brought the receipts of that last chunk,
+	// newest first, starting with last.
 	sources []receiptSource
 }
 
-// spanStep is one implicit transition: of a block without a new chunk, or a split behind a block.
+// spanStep is one implicit transition: a block without a new chunk, or a split after a block.
 type spanStep struct {
 	split bool
 	at    *BlockNode
-	shard primitives.ShardID // of a split the child
+	shard primitives.ShardID // for a split: the child
 }
 
-// receiptSource is a block with what the target was called in its layout.
+// receiptSource is a block and the id of the witness's shard in its layout.
 type receiptSource struct {
 	at *BlockNode
 	to primitives.ShardID
@@ -108,8 +112,9 @@ type receiptSource struct {
 
 func (s *span) genesis() bool { return s.last.Header().PrevHash.IsZero() }
 
-// span walks back from the block on which a chunk is, over the last new chunk of the shard to the one before (nearcore
-// chain/chain/src/stateless_validation/chunk_validation.rs get_state_witness_block_range). It needs no state.
+// span walks from a chunk's parent back over the shard's last new chunk to the one before (nearcore
+// chain/chain/src/stateless_validation/chunk_validation.rs get_state_witness_block_range). It needs
+// no state.
 func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, error) {
 	at, err := e.Block(prev)
 	if err != nil {
@@ -164,7 +169,7 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 	}
 }
 
-// shardIn is what a shard of a layout was called in a block before, and its place there.
+// shardIn returns the id and index in block at of the shard that later became shard of layout.
 func shardIn(at *BlockNode, layout primitives.ShardLayout, shard primitives.ShardID) (primitives.ShardID, primitives.ShardIndex, error) {
 	if !at.Layout.Equal(layout) {
 		var err error
@@ -176,7 +181,7 @@ func shardIn(at *BlockNode, layout primitives.ShardLayout, shard primitives.Shar
 	return shard, index, err
 }
 
-// proveVRF adds the proofs of what a block's new chunks bring.
+// prove adds the receipt proofs of a block's new chunks to a witness.
 func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 	for i := range src.at.Shards {
 		s := &src.at.Shards[i]

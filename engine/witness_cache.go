@@ -8,16 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// witnessCache keeps transitions until the witnesses that show them are made. What it drops is made again if somebody asks: it is bounded
-// in bytes, and what no block that may still come needs goes first. Safe from any goroutine.
+// witnessCache keeps transitions until their witnesses are made. A dropped one is computed again on
+// demand. It is bounded in bytes and drops first what no future block needs. Safe for concurrent
+// use.
 type witnessCache struct {
-	limit  int64 // bytes; 0: nobody asks
+	limit  int64 // bytes; 0: keep nothing
 	mu     sync.Mutex
 	kept   map[proofKey]*Transition
 	order  []proofKey // oldest first
 	size   int64
-	saved  atomic.Bool // there is a row of them, see witness_store.go
-	wanted atomic.Bool // of the block that was begun last somebody asks for some
+	saved  atomic.Bool // the store has a row of transitions, see witness_store.go
+	wanted atomic.Bool // some proof of the last begun block is wanted
 }
 
 type proofKey struct {
@@ -31,7 +32,7 @@ func (p *witnessCache) get(block primitives.Hash, shard primitives.ShardID) *Tra
 	return p.kept[proofKey{block, shard}]
 }
 
-// collectBlock takes a transition, unless nobody asks or it alone is too large.
+// keep adds a transition unless it alone exceeds the limit.
 func (p *witnessCache) keep(t *Transition) {
 	key, n := proofKey{t.Block, t.Shard}, t.size()
 	p.mu.Lock()
@@ -56,7 +57,7 @@ func (p *witnessCache) drop(key proofKey) {
 	delete(p.kept, key)
 }
 
-// dropBelowFlatHead drops what blocks have that are gone.
+// forget drops the transitions of removed blocks.
 func (p *witnessCache) forget(blocks []primitives.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +76,8 @@ func (p *witnessCache) forget(blocks []primitives.Hash) {
 	})
 }
 
-// prune drops what no descendant of a final block needs: of each shard what came before its last new chunk there.
+// prune drops what no descendant of a final block needs: for each shard, what precedes its last new
+// chunk there.
 func (p *witnessCache) prune(final *BlockNode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +91,7 @@ func (p *witnessCache) prune(final *BlockNode) {
 	}
 	p.order = slices.DeleteFunc(p.order, func(key proofKey) bool {
 		from, known := needed[key.shard]
-		if !known { // of another layout
+		if !known { // a shard of another layout
 			from = least
 		}
 		old := p.kept[key].Height < from

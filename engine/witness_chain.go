@@ -10,21 +10,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Validation shows chain/partialwitness the chain as it is at each question. Safe from any goroutine.
+// Validation shows package chain/partialwitness the current chain. Safe for concurrent use.
 type Validation struct{ e *Engine }
 
 var _ partialwitness.Chain = Validation{}
 
-// Validation returns it.
+// Validation returns the view.
 func (e *Engine) Validation() Validation { return Validation{e} }
 
-// Relevant tells whether a chunk may still come to be (nearcore chain/client/src/stateless_validation/validate.rs:260).
+// Relevant reports whether a chunk with this key may still be included (nearcore
+// chain/client/src/stateless_validation/validate.rs:260).
 func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	tip, final := v.e.Tip(), v.e.TipFinal()
 	if k.HeightCreated <= final.Height || k.HeightCreated > tip.Height()+partialwitness.MaxAhead {
 		return false
 	}
-	_ = v.e.Epochs(func(m *epoch.Manager) error { // an epoch that is not known is none
+	_ = v.e.Epochs(func(m *epoch.Manager) error { // an unknown epoch has no chunks
 		layout, err := m.ShardLayout(k.EpochID)
 		if err != nil || !layout.Has(k.ShardID) {
 			return err
@@ -36,7 +37,8 @@ func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
 	return ok
 }
 
-// possibleEpochs are those in which a chunk of a height around the tip may be (nearcore chain/epoch-manager/src/adapter.rs:728).
+// possibleEpochs returns the epochs that a chunk of a height near the tip may belong to (nearcore
+// chain/epoch-manager/src/adapter.rs:728).
 func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]primitives.EpochID, error) {
 	if tip.Header().PrevHash.IsZero() {
 		id, err := m.EpochIDFromPrev(tip.Hash)
@@ -48,7 +50,7 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	}
 	header := tip.Header()
 	switch end := first + primitives.Height(length); {
-	case h >= end: // missing blocks make an epoch longer
+	case h >= end: // an epoch may be longer than planned
 		return []primitives.EpochID{header.EpochID, header.NextEpochID}, nil
 	case h >= first:
 		return []primitives.EpochID{header.EpochID}, nil
@@ -66,7 +68,7 @@ func possibleEpochs(m *epoch.Manager, tip *BlockNode, h primitives.Height) ([]pr
 	return []primitives.EpochID{info.EpochID}, nil
 }
 
-// Producer is who makes a chunk.
+// Producer returns the producer of a chunk.
 func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorStake, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.ChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
@@ -78,7 +80,7 @@ func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorSta
 	return out, err
 }
 
-// Validators are who judges a chunk, in the order of assignment.
+// Validators returns the validators of a chunk, in the order of assignment.
 func (v Validation) Validators(k primitives.ChunkKey) (out []chain.Assigned, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) (err error) {
 		out, err = assigned(m, k.EpochID, k.ShardID, k.HeightCreated)
@@ -87,7 +89,7 @@ func (v Validation) Validators(k primitives.ChunkKey) (out []chain.Assigned, err
 	return out, err
 }
 
-// Producers are who makes chunks of a shard in an epoch.
+// Producers returns the chunk producers of a shard in an epoch.
 func (v Validation) Producers(id primitives.EpochID, shard primitives.ShardID) (out []primitives.AccountID, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) (err error) {
 		out, err = m.ChunkProducersForShard(id, shard)
@@ -96,7 +98,7 @@ func (v Validation) Producers(id primitives.EpochID, shard primitives.ShardID) (
 	return out, err
 }
 
-// AllValidators are the validators of an epoch.
+// AllValidators returns the validators of an epoch.
 func (v Validation) AllValidators(id primitives.EpochID) (out []primitives.AccountID, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		info, err := m.EpochInfo(id)
@@ -111,7 +113,7 @@ func (v Validation) AllValidators(id primitives.EpochID) (out []primitives.Accou
 	return out, err
 }
 
-// Key is a validator's key in an epoch.
+// Key returns a validator's key in an epoch.
 func (v Validation) Key(id primitives.EpochID, account primitives.AccountID) (out primitives.PublicKey, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.Validator(id, account)
@@ -123,7 +125,7 @@ func (v Validation) Key(id primitives.EpochID, account primitives.AccountID) (ou
 	return out, err
 }
 
-// BlockProducer is who makes the block of a height in an epoch.
+// BlockProducer returns the producer of a height in an epoch.
 func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (out primitives.AccountID, err error) {
 	err = v.e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.BlockProducer(id, h)
@@ -135,9 +137,13 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 	return out, err
 }
 
-// CodeOf is the code that the main transition of a chunk has called, for its validators: of the chunk on the head's chain, whichever block that is in
-// (nearcore partial_witness_actor.rs:787). witness.ErrIrrelevant of a chunk that is no validator's question any more, witness.ErrContracts if the transition
-// is not at, witness.ErrEarly if its block is not there yet, ErrUnknown if it is not on that chain. Only one that is right costs more than a look at a few blocks.
+// CodeOf returns, for the validators of a chunk, the contract code that its main transition at
+// called. The chunk's parent is looked up on the head's chain, whichever block contains the chunk
+// (nearcore chain/client/src/stateless_validation/partial_witness/partial_witness_actor.rs:787).
+// Errors: partialwitness.ErrIrrelevant for a chunk that can no longer be included,
+// partialwitness.ErrContracts if at is not its main transition, partialwitness.ErrEarly if its
+// parent is not known yet, ErrUnknown if it is not on the head's chain. A wrong request costs only
+// a look at a few blocks.
 func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (codes map[primitives.Hash][]byte, err error) {
 	if !e.Validation().Relevant(k) {
 		return nil, fmt.Errorf("%w: shard %d at %d", partialwitness.ErrIrrelevant, k.ShardID, k.HeightCreated)
@@ -146,7 +152,7 @@ func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (cod
 	if prev.Height()+1 < k.HeightCreated {
 		return nil, fmt.Errorf("%w: of height %d", partialwitness.ErrEarly, k.HeightCreated-1)
 	}
-	for prev.Height()+1 > k.HeightCreated { // which is above the final block
+	for prev.Height()+1 > k.HeightCreated { // that block is above the final one
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
 			return nil, err
 		}

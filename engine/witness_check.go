@@ -14,22 +14,26 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrWitness says that a witness does not prove its chunk: its maker, who has signed its parts, is at fault.
+// ErrWitness reports that a witness does not prove its chunk. Its producer, which signed its parts,
+// is at fault.
 var ErrWitness = errors.New("engine: the witness does not prove its chunk")
 
-// ErrNoCode says that a witness can't be judged, since it calls a contract whose code was not given with it: nobody's fault that is known.
+// ErrNoCode reports that a witness cannot be checked because the code of a called contract is
+// missing. No one is known to be at fault.
 var ErrNoCode = errors.New("engine: code that a witness calls is missing")
 
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrWitness}, args...)...)
 }
 
-// CheckWitness judges a witness as a validator that holds no state: by the blocks up to the one on which the chunk is, which must be known, and by
-// the code of contracts, as much as is given with it (nearcore chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness).
-// nil: the chunk's header says of the state what follows from the chain. Whether the validator is assigned is for the caller.
+// CheckWitness checks a witness as a validator without state does: with the blocks up to the
+// chunk's parent, which must be known, and the contract code in codes (nearcore chunk_validation.rs
+// pre_validate_chunk_state_witness, validate_chunk_state_witness). nil: the chunk header is what
+// follows from the chain. The caller checks that the validator is assigned.
 //
-// VerdictOf tells what an error means: Bad, the witness's maker is at fault; Waits, the block or code is not here; Own, this node is. Safe from any
-// goroutine.
+// VerdictOf classifies an error: VerdictInvalid, the witness's producer is at fault;
+// VerdictWaiting, a block or code is missing; VerdictLocalFault, this node is at fault. Safe for
+// concurrent use.
 func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error {
 	s, receipts, err := e.checkForm(w)
 	if err != nil {
@@ -43,23 +47,25 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 	return err
 }
 
-// CheckHeld is CheckWitness for a validator that holds the shard: the state that the header tells of is compared with its own, and what the witness
-// shows of it is not looked at (nearcore chunk_validation_actor.rs:420). held is false if it does not hold it, and nothing was judged. whole is the chunk, if
-// it is here; nil: it is not.
+// CheckHeld is CheckWitness for a validator that holds the shard: it compares the header with its
+// own state and ignores the state in the witness (nearcore chunk_validation_actor.rs:420). held is
+// false if the shard is not held; then nothing was checked. whole is the chunk if it is known, else
+// nil.
 func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	s, _, err := e.checkForm(w)
 	if err != nil {
 		return true, err
 	}
 	c := chunkOf(w)
-	if whole != nil && whole.Hash == c.Hash { // what came in parts is known to code to its header
+	if whole != nil && whole.Hash == c.Hash { // a chunk assembled from parts has been compared with its header
 		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
 	}
 	return e.checkByState(s.prev, s.layout, c)
 }
 
-// CheckChunk is CheckHeld for who has the chunk itself, and no witness of it: what that would show of the state is known by applying the blocks before. The
-// caller knows that the header is signed by the chunk's producer. held is false if the shard is not held, or only the proofs of its receipts are.
+// CheckChunk is CheckHeld for the chunk itself, without a witness: what the witness would show
+// follows from the blocks applied here. The caller has checked the producer's signature on the
+// header. held is false if the shard is not held, or c has only receipt proofs.
 func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if c.Proofs != nil {
 		return false, nil
@@ -69,7 +75,9 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 		return true, err
 	}
 	switch h := &c.Header; {
-	case h.HeightCreated != prev.Height()+1: // who was to make it there has not signed that it is his, as he does with a witness
+	// Another height means another producer, which has not signed it; with a witness the signature
+	// covers the height.
+	case h.HeightCreated != prev.Height()+1:
 		return true, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	case h.HeightIncluded != 0:
 		return true, bad("included at %d before it was", h.HeightIncluded)
@@ -82,7 +90,7 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	return e.checkByState(prev, rules.layout, c)
 }
 
-// checkByState holds a chunk on a block to the state behind that, if it is here.
+// checkByState checks a chunk against the state after its parent, if that is held.
 func (e *Engine) checkByState(prev *BlockNode, layout primitives.ShardLayout, c *primitives.Chunk) (held bool, err error) {
 	if !prev.Acquire() {
 		return false, nil
@@ -106,12 +114,12 @@ func (e *Engine) checkByState(prev *BlockNode, layout primitives.ShardLayout, c 
 	return true, nil
 }
 
-// chunkOf is the chunk of a witness, but for its receipts.
+// chunkOf returns the chunk of a witness without its receipts.
 func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 	return &primitives.Chunk{Hash: w.Header.ChunkHash(), Header: w.Header, ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions}}
 }
 
-// checkPlace finds the block on which a chunk is that is in none yet, and what holds behind that.
+// checkPlace finds the parent of a chunk that is not in a block, and the rules after it.
 func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *nextRules, err error) {
 	prev, err = e.Block(h.PrevBlockHash)
 	switch {
@@ -119,7 +127,8 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 		return nil, nil, fmt.Errorf("%w: %v of the chunk of shard %d at %d", ErrOrphan, h.PrevBlockHash, h.ShardID, h.HeightCreated)
 	case err != nil:
 		return nil, nil, err
-	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height: // before anything else is looked up: on an old block that may have been collected
+	// Checked first, because data of an old block may have been collected.
+	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height:
 		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	}
 	if next, err = e.rulesAfter(prev); err != nil {
@@ -131,8 +140,10 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 	return prev, next, nil
 }
 
-// checkForm judges all that needs no application, and returns what was applied. What neard reads nowhere is held to nothing: of the header its signature, which
-// a block is asked for, and the height at which it is included, and the blocks of the transitions. Else a maker could have its good chunks not endorsed here alone.
+// checkForm checks everything that needs no application and returns the receipts that were applied.
+// It must not check what neard ignores: the header's signature (part of the block's checks), its
+// included height, and the transitions' block hashes. Otherwise a producer could make valid chunks
+// that only this node does not endorse.
 func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
 	h := &w.Header
 	prev, next, err := e.checkPlace(h)
@@ -164,8 +175,8 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	return s, receipts, nil
 }
 
-// receipts checks the proofs of what chunks have brought, one for each, and returns it in the order of application: the newest block first, in a
-// block as apply.OrderIncoming says.
+// receipts verifies the receipt proofs, one for each chunk, and returns the receipts in application
+// order: the newest block first, within a block as in apply.OrderIncoming.
 func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
 	if s.genesis() {
 		if len(proofs) > 0 {
@@ -209,7 +220,7 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 	return out, nil
 }
 
-// replay does all that the witness shows, and compares what comes of it with the chunk's header.
+// replay applies all transitions of the witness and compares the result with the chunk header.
 func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *missingCode) error {
 	key := mainKey{s.layout.UID(w.Header.ShardID), s.last.Hash}
 	extra, outgoing, known := e.mainResults.get(key)
@@ -246,7 +257,7 @@ func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*pr
 	return e.compare(w, s, extra, outgoing)
 }
 
-// compare is what a chunk's header is judged by in the end.
+// compare checks the chunk header against the result.
 func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) error {
 	if err := chain.ValidateChunk(chunkOf(w), extra, outgoing, s.layout, e.coding); err != nil {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
@@ -254,8 +265,8 @@ func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.
 	return nil
 }
 
-// replayMain applies the shard's last new chunk. The genesis's is not applied, and what the witness shows of the state before it is not read
-// (nearcore chunk_validation.rs MainTransition::Genesis).
+// replayMain applies the shard's last new chunk. A genesis chunk is not applied, and the witness's
+// state for it is ignored (nearcore chunk_validation.rs MainTransition::Genesis).
 func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *missingCode) (*chain.ChunkExtra, []*primitives.Receipt, error) {
 	header := s.last.Block.Body.Chunks[s.index]
 	if s.genesis() {
@@ -285,7 +296,7 @@ func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts [
 	}, r.Outgoing, nil
 }
 
-// replayMissing does what a block without a new chunk does to the shard.
+// replayMissing applies a block without a new chunk.
 func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.ChunkExtra) error {
 	index, err := step.at.Layout.Index(step.shard)
 	if err != nil {
@@ -305,10 +316,11 @@ func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.Chunk
 	return err
 }
 
-// replaySplit does what a split behind a block leaves to one of the two shards, as inherit does with the state at hand.
+// replaySplit computes the state and chunk extra of one child of a split, as makeChild does with
+// the state itself.
 func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) ([]*primitives.Receipt, error) {
 	layout := s.layout
-	if !last { // blocks of the new layout have come since
+	if !last { // the new layout's blocks have begun
 		var err error
 		if layout, err = e.layoutAfter(step.at); err != nil {
 			return nil, err
@@ -337,13 +349,13 @@ func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, 
 		return nil, witnessFault(unproven(err))
 	}
 	extra.StateRoot = p.Root()
-	if step.shard != min(family[0], family[1]) { // what the shard sent last goes with the other one
+	if step.shard != min(family[0], family[1]) { // the other child has the outgoing receipts
 		outgoing = nil
 	}
 	return outgoing, nil
 }
 
-// layoutAfter is that of a block's children.
+// layoutAfter returns the layout of a block's children.
 func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 	next, err := e.rulesAfter(at)
 	if err != nil {
@@ -352,9 +364,9 @@ func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 	return next.layout, nil
 }
 
-// inputOf is the input of one shard of a block, and the block's parent.
+// inputOf returns the input of one shard of a block without state, and the block's parent.
 func (e *Engine) inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (*BlockNode, *apply.Input, error) {
-	parent := e.Imported(entry.Header().PrevHash) // as ancestry knows it, if it is in memory
+	parent := e.Imported(entry.Header().PrevHash) // the node that ancestry knows, if it is in memory
 	if parent == nil {
 		var err error
 		if parent, err = e.Block(entry.Header().PrevHash); err != nil {
@@ -371,7 +383,7 @@ func (e *Engine) inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bo
 	return parent, &in, nil
 }
 
-// applyOnProof applies a part of a block on a state that is shown.
+// applyOnProof applies a shard's part of a block on a proven state.
 func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	err = Catch(func() (err error) {
 		r, err = apply.Apply(in)
@@ -380,8 +392,9 @@ func applyOnProof(in *apply.Input) (r *apply.Result, err error) {
 	return r, witnessFault(err)
 }
 
-// witnessFault says whose fault an error on a state that is shown is: its maker's, if the strings do not go where application does, or are no nodes. What
-// is shown was hashed, and stands below the root that the chain knows, so what contradicts itself in it is this node's own trouble, or the chain's.
+// witnessFault adds ErrWitness to errors for which the producer is at fault: nodes that application
+// needs are missing, or a string is not a node. Other contradictions are in hashed data below a
+// root that the chain knows, so they are a fault of this node, or of the chain.
 func witnessFault(err error) error {
 	if errors.Is(err, state.ErrMissing) || errors.Is(err, trie.ErrCorrupt) {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
@@ -389,7 +402,7 @@ func witnessFault(err error) error {
 	return err
 }
 
-// missingCode collects the hashes of code that was called and not given. Application may ask from several goroutines.
+// missingCode collects the hashes of called code that was not given. Safe for concurrent use.
 type missingCode struct {
 	mu   sync.Mutex
 	list []primitives.Hash
@@ -401,7 +414,7 @@ func (l *missingCode) any() ([]primitives.Hash, bool) {
 	return l.list, len(l.list) > 0
 }
 
-// proof is ProofTrie whose code is asked for so.
+// proof returns a ProofTrie that records missing code.
 func (l *missingCode) proof(strings [][]byte, root primitives.Hash) (state.Trie, error) {
 	t, err := ProofTrie(strings, root)
 	if err != nil {
@@ -410,7 +423,7 @@ func (l *missingCode) proof(strings [][]byte, root primitives.Hash) (state.Trie,
 	return &codeTrie{t, l}, nil
 }
 
-// codeTrie notes what code is not there.
+// codeTrie records which code is missing.
 type codeTrie struct {
 	state.Proven
 	lacks *missingCode

@@ -8,31 +8,36 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// DefaultMainResults is how many results of main transitions are kept for each shard (nearcore chunk_validation.rs NUM_WITNESS_RESULT_CACHE_ENTRIES).
+// DefaultMainResults is nearcore's NUM_WITNESS_RESULT_CACHE_ENTRIES (chunk_validation.rs): cached
+// results a shard.
 const DefaultMainResults = 20
 
-// mainKey names a main transition: the shard of the chunk that a witness proves, and the block with the shard's last new chunk.
+// mainKey identifies a main transition: the shard of the witness's chunk, and the block with the
+// shard's last new chunk.
 type mainKey struct {
 	shard primitives.ShardUID
 	block primitives.Hash
 }
 
-// mainResults caches what main transitions of witnesses lead to, under the keys and with the size of nearcore's MainStateTransitionCache. A chunk behind a
-// block in which the shard's chunk was missing has the main transition of the missing chunk's witness. nearcore reads neither the state nor the code that
-// the second witness shows for it, so this node must not either: else it would refuse chunks that each nearcore endorses.
+// mainResults caches the results of witnesses' main transitions, with the keys and the size of
+// nearcore's MainStateTransitionCache. If a chunk is missing from a block, the next chunk's witness
+// has the same main transition as the missing one's. nearcore then ignores the state and code in
+// the second witness, so this node must too: otherwise it would refuse chunks that every nearcore
+// node endorses.
 //
-// Only a transition that was applied on a proven state and led to the state that its witness names is put, so a hit never accepts what applying would
-// refuse but for the proof itself. All that nearcore checks on a hit is checked: see replay and checkForm. Safe for concurrent use.
+// Only a result that was applied on a proven state and matches its witness is stored, so a hit
+// accepts nothing that applying would refuse, except for the proof itself. Everything that nearcore
+// checks on a hit is checked (replay, checkForm). Safe for concurrent use.
 type mainResults struct {
-	most   int // of each shard; at most 0: none is kept
+	most   int // for each shard; negative: none
 	mu     sync.Mutex
 	shards map[primitives.ShardUID]*shardMains
 }
 
-// shardMains are the results of a shard, the least recently used first.
+// shardMains are the results of one shard, the least recently used first.
 type shardMains struct {
 	list []mainResult
-	used primitives.Height // the last final height when one was put
+	used primitives.Height // the final height at the last put
 }
 
 type mainResult struct {
@@ -48,7 +53,7 @@ func newMainResults(most int) *mainResults {
 	return &mainResults{most: most, shards: map[primitives.ShardUID]*shardMains{}}
 }
 
-// get returns a copy of the extra and the receipts that were put under a key.
+// get returns copies of the extra and the receipts of a key.
 func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primitives.Receipt, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,8 +70,9 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 	return &r.extra, slices.Clip(r.outgoing), true
 }
 
-// put keeps a result and drops the least recently used one of the shard if there are too many. It drops shards that are not in the layout and have not been
-// used since the block that is final now became so: they were split, and no chunk of theirs can come any more.
+// put stores a result and evicts the shard's least recently used one beyond the limit. It drops
+// shards that are not in the layout and were not used since the current final block: they were
+// split and get no more chunks.
 func (m *mainResults) put(k mainKey, extra *chain.ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, final primitives.Height) {
 	if m.most < 0 {
 		return

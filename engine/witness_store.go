@@ -10,19 +10,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// A fold takes away what the transitions up to its block could be made of again. Those that a chunk behind it still has to show are
-// those of shards without a chunk in the block behind the folded one: as many as are kept of them stand in one row, which each fold
-// writes anew, or removes, before it happens. So what a fold has passed comes back with a start, and what it has not is made again.
+// After an update of the flat head the transitions up to it can no longer be computed again. A
+// later chunk may still need those of shards that have no chunk in the block after the flat head.
+// Each update writes these transitions to one row before it advances, or removes the row. So a
+// restart finds what the flat head has passed, and the rest can be computed again.
 
 // transitionsRow names the row.
 const transitionsRow = "transitions"
 
-// maxSavedTransitions is what the row takes at the most, whatever the bound of those in memory: a record of the log is no larger than 1 GiB, and a fold that
-// could not write its row would be the node's end.
+// maxSavedTransitions bounds the row whatever the bound in memory: a record of the log is at most 1
+// GiB, and an update that could not write its row would stop the node.
 const maxSavedTransitions = 512 << 20
 
-// wantsProof tells whether somebody asks what proves a shard's part of a block of an epoch on parent: all of it, or with Options.ProofsFor
-// the other validators of that epoch or the next, in which the account makes the shard's chunks. The caller holds epochMu.
+// wantsProof reports whether a proof of a shard's part of a block on parent in an epoch is to be
+// kept: always, or with Options.ProofsFor if that account produces the shard's chunks in the epoch
+// or the next and there are other validators. The caller holds epochMu.
 func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
 	if e.proofs.limit == 0 {
 		return false
@@ -44,14 +46,16 @@ func (e *Engine) wantsProof(id primitives.EpochID, parent primitives.Hash, shard
 	return err == nil && cares
 }
 
-// hasOtherValidators tells whether an epoch has validators to whom chunks are to be proven. The caller holds epochMu.
+// hasOtherValidators reports whether an epoch has more than one validator. The caller holds
+// epochMu.
 func (e *Engine) hasOtherValidators(id primitives.EpochID) bool {
 	info, err := e.epochs.EpochInfo(id)
 	return err == nil && len(info.Validators) > 1
 }
 
-// saveProofs writes what a fold would lose. It runs beside the writer, before the fold. What can't be made again is not kept, and what is
-// beyond the bound neither: who asks for it later is told so.
+// saveProofs writes the transitions that an update of the flat head would lose. It runs beside the
+// engine's goroutine, before the update. Transitions beyond the limit or that cannot be computed
+// are not saved: a later request for them fails.
 func (e *Engine) saveProofs(to *BlockNode) error {
 	list := e.transitionsToSave(to)
 	if len(list) == 0 && !e.proofs.saved.Load() {
@@ -71,7 +75,7 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 	return nil
 }
 
-// transitionsToSave are the transitions up to a block, which is about to be folded, that chunks behind it have to show.
+// transitionsToSave returns the transitions up to the next flat head that later chunks need.
 func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil
@@ -83,7 +87,7 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 			continue
 		}
 		for _, t := range append([]*Transition{main}, implicit...) {
-			if seen[t] || t.Proof == nil || size+t.size() > limit { // of the genesis there is no proof
+			if seen[t] || t.Proof == nil || size+t.size() > limit { // the genesis has no proof
 				continue
 			}
 			seen[t] = true
@@ -94,8 +98,8 @@ func (e *Engine) transitionsToSave(to *BlockNode) (list []*Transition) {
 	return list
 }
 
-// shardsWithoutChunk are the shards that have no new chunk in some child of a block, and whose proofs somebody asks for; all of them if there is no
-// child.
+// shardsWithoutChunk returns the shards that have no new chunk in some child of a block, if their
+// proofs are wanted; all such shards if there is no child.
 func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	var children []*BlockNode
 	e.mu.RLock()
@@ -127,7 +131,7 @@ func (e *Engine) shardsWithoutChunk(to *BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// loadProofs reads what folds have kept.
+// loadProofs reads the saved transitions.
 func (e *Engine) loadProofs() error {
 	raw, err := storage.Misc.Get(e.store.Reader(), transitionsRow)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -12,31 +12,31 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TransitionKind tells what a transition does to the state.
+// TransitionKind is the kind of a state transition.
 type TransitionKind byte
 
-// The kinds.
+// The kinds of transitions.
 const (
 	TransitionChunk   TransitionKind = iota // the block's new chunk
-	TransitionMissing                       // what a block does to a shard without a new chunk
-	TransitionSplit                         // what a child keeps of the shard that is split behind the block
+	TransitionMissing                       // a block without a new chunk of the shard
+	TransitionSplit                         // a child of the shard that is split after the block
 )
 
-// Transition is one step of a shard's state and what proves it: nearcore's ChunkStateTransition, of which a state witness has one
-// for the last new chunk and one for each step since. All of it is read only.
+// Transition is one step of a shard's state with its proof: nearcore's ChunkStateTransition. A
+// state witness has one for the last new chunk and one for each step since. It is read-only.
 type Transition struct {
 	Kind   TransitionKind
-	Block  primitives.Hash // of a split the last one of the layout before
+	Block  primitives.Hash // for a split: the last block of the old layout
 	Height primitives.Height
-	Shard  primitives.ShardID // of a split the child
+	Shard  primitives.ShardID // for a split: the child
 
 	Pre, Post primitives.Hash    // state roots
-	Proof     [][]byte           // the nodes and values that were read, distinct, ascending; code of contracts is not among them
-	Codes     []state.CodeAccess // contracts that were called and had been there before
-	Receipts  primitives.Hash    // H(borsh) of the receipts that a new chunk applied, in their order
+	Proof     [][]byte           // nodes and values read, distinct, ascending; without contract code
+	Codes     []state.CodeAccess // called contracts that existed before
+	Receipts  primitives.Hash    // H(borsh) of the receipts that a new chunk applied, in order
 }
 
-// size is about what a transition takes in memory.
+// size estimates the transition's memory.
 func (t *Transition) size() int64 {
 	n := int64(256)
 	for _, s := range t.Proof {
@@ -48,10 +48,11 @@ func (t *Transition) size() int64 {
 	return n
 }
 
-// Proof returns the strings of a recording that the engine's tries or ProofTrie's made, ascending.
+// Proof returns the strings of a recording made by the engine's tries or a ProofTrie, ascending.
 func Proof(rec state.Recording) [][]byte { return inner(rec).Proof() }
 
-// makeTransition makes the transition of a job that has run, but for the block, which the job does not know.
+// makeTransition returns the transition of a finished job, without the block, which the job does
+// not know.
 func (j *Job) makeTransition() *Transition {
 	t := &Transition{Kind: TransitionMissing, Shard: j.ID, Pre: j.input.Trie.Root(), Post: j.result.Trie.Root(),
 		Proof: Proof(j.result.Recording), Codes: j.result.Accesses}
@@ -61,14 +62,15 @@ func (j *Job) makeTransition() *Transition {
 	return t
 }
 
-// receiptsHash is H(borsh(receipts)).
+// receiptsHash returns H(borsh(receipts)).
 func receiptsHash(list []*primitives.Receipt) primitives.Hash {
 	return primitives.HashBytes(primitives.AppendReceipts(nil, list))
 }
 
-// Transition returns what a block did to a shard of its layout, or, if the shard is not of that, what the shard gets in the split
-// behind the block. It is made again if it was not kept: of states in memory, or else of the folded one, of which what has changed since is
-// taken back. ErrUnknown; storage.ErrGone if that is too much, or of another layout. Safe from any goroutine.
+// Transition returns the transition of a shard by a block. If the shard is not in the block's
+// layout, it is the transition by the split after the block. If it was not kept it is computed
+// again, on states in memory or by undoing changes of the flat head. ErrUnknown; storage.ErrGone if
+// too much has changed, or the layout. Safe for concurrent use.
 func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*Transition, error) {
 	if t := e.proofs.get(block, shard); t != nil {
 		return t, nil
@@ -90,7 +92,7 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 	return t, nil
 }
 
-// proveBlock applies a shard's part of a block again.
+// proveBlock applies a shard's part of a block again and records the proof.
 func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transition, error) {
 	if entry.Header().PrevHash.IsZero() {
 		return nil, fmt.Errorf("%w: the genesis", ErrUnknown)
@@ -130,11 +132,13 @@ func (e *Engine) proveBlock(entry *BlockNode, shard primitives.ShardID) (*Transi
 	return t, nil
 }
 
-// maxProveUndoBytes is how many bytes of a shard are taken back to prove a chunk: what a block or two have changed of it, as it has had no chunk since.
+// maxProveUndoBytes bounds the changes of a shard that are undone to prove a chunk: those of one or
+// two blocks, as the shard has had no chunk since.
 const maxProveUndoBytes = 64 << 20
 
-// stateFromFlatHead makes the state of a shard before a block that a fold has passed, for the caller to release, of that of the folded block, and puts it in its place. Who has
-// got a shard when that had no chunk for a while has to prove the last one, or nobody could make the next. storage.ErrGone: it can't be made.
+// stateFromFlatHead computes the state of a shard before a block that the flat head has passed, by
+// undoing changes, and puts it into b. The caller releases it. A producer that caught up a shard
+// without recent chunks has to prove the last one to produce the next. storage.ErrGone: impossible.
 func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.ShardID, b *parentStates) (*trie.Root, error) {
 	e.mu.RLock()
 	base := e.flatHead
@@ -149,7 +153,8 @@ func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.Sh
 		return nil, err
 	}
 	x := &b.shards[index]
-	if !x.Held() { // the shard came in with the state after parent, of which the block's chunk tells
+	// The shard was caught up with the state after parent, which the block's chunk describes.
+	if !x.Held() {
 		c := entry.Shards[index].Chunk
 		if c == nil || parent.Block.Body.Chunks[index].HeightIncluded != parent.Height() {
 			return nil, gone
@@ -171,7 +176,7 @@ func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.Sh
 	return root, nil
 }
 
-// jobForReapply makes the job of a shard of a known block once more, on the states of its parent.
+// jobForReapply returns the job of a shard of a known block, on the states of its parent.
 func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives.ShardID) (*Job, error) {
 	before, err := e.parentStates(parent, entry.Layout)
 	if err != nil {
@@ -180,7 +185,7 @@ func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives
 	return e.jobOnParent(entry, parent, &before, shard)
 }
 
-// jobOnParent makes it on what the parent left.
+// jobOnParent is jobForReapply on given parent states.
 func (e *Engine) jobOnParent(entry *BlockNode, parent *State, before *parentStates, shard primitives.ShardID) (*Job, error) {
 	index, err := entry.Layout.Index(shard)
 	if err != nil {
@@ -198,7 +203,7 @@ func (e *Engine) jobOnParent(entry *BlockNode, parent *State, before *parentStat
 	return &p.jobs[index], nil
 }
 
-// proveSplit restricts the state of the shard that a child comes from again.
+// proveSplit computes a child's state from the split shard's again and records the proof.
 func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transition, error) {
 	e.epochMu.Lock()
 	layout, err := e.epochs.ShardLayoutFromPrev(entry.Hash)
@@ -222,7 +227,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	if err != nil {
 		return nil, err
 	}
-	if entry.Shards[index].root == nil { // it is from the store
+	if entry.Shards[index].root == nil { // loaded from the store
 		return nil, fmt.Errorf("its trie: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
@@ -233,7 +238,8 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 	return t, nil
 }
 
-// parentAndIntervals returns the shard that a child comes from, and the keys that it keeps of that.
+// parentAndIntervals returns the shard that a child was split from, and the key ranges that the
+// child keeps.
 func parentAndIntervals(layout primitives.ShardLayout, child primitives.ShardID) (primitives.ShardID, []trie.Interval, error) {
 	from, err := layout.Parent(child)
 	if err != nil {
@@ -243,8 +249,9 @@ func parentAndIntervals(layout primitives.ShardLayout, child primitives.ShardID)
 	return from, keep, err
 }
 
-// restrict derives what a child keeps of a split shard, with what proves it. The caller holds the parent's states. Of the right child it is
-// makeTransition too what is buffered, which its congestion info is without (nearcore chain/chain/src/resharding/manager.rs:220).
+// restrict computes the state of a child of a split shard, with its proof. The caller holds the
+// parent's states. The right child's proof includes the buffered receipts, which are subtracted
+// from its congestion info (nearcore chain/chain/src/resharding/manager.rs:220).
 func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, *Transition, error) {
 	var rec trie.Recording
 	if !left {
@@ -262,7 +269,7 @@ func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, lef
 		Pre: prev.root.Hash(), Post: whole.Hash(), Proof: rec.Proof()}, nil
 }
 
-// splitOff derives what a child keeps of a split shard, and keeps the proof if somebody asks.
+// splitOff computes the state of a child of a split shard, and keeps the proof if one is wanted.
 func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
 	if !e.proofs.wanted.Load() {
 		return prev.root.Forest().Restrict(prev.root, keep, nil)
@@ -274,9 +281,11 @@ func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.
 	return whole, err
 }
 
-// Transitions returns what the witness of a chunk on a block proves: what the shard's last new chunk did, and every step since,
-// oldest first: one for each block without a new chunk, and one for a split (nearcore state_witness.rs
-// collect_state_transition_data). The main one has no proof if it is the genesis. Errors are those of Transition.
+// Transitions returns what the witness of a chunk on the block prev proves: the transition of the
+// shard's last new chunk, and the steps since, oldest first: one for each block without a new
+// chunk, and one for a split (nearcore chain/chain/src/stateless_validation/state_witness.rs
+// collect_state_transition_data). main has no proof if it is the genesis. Errors are those of
+// Transition.
 func (e *Engine) Transitions(prev primitives.Hash, shard primitives.ShardID) (main *Transition, implicit []*Transition, err error) {
 	e.epochMu.Lock()
 	layout, err := e.epochs.ShardLayoutFromPrev(prev)
@@ -334,8 +343,8 @@ func (e *Engine) Transitions(prev primitives.Hash, shard primitives.ShardID) (ma
 	}
 }
 
-// Codes returns the code of the contracts that a transition names: what others may ask for to check it. storage.ErrGone if the state
-// was collected.
+// Codes returns the code of the contracts in a transition, which validators may request.
+// storage.ErrGone: the state was collected.
 func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	if len(t.Codes) == 0 {
 		return nil, nil
@@ -367,10 +376,11 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	return out, nil
 }
 
-// ApplyTransition does what a transition does, on nothing of the state but its proof and the contracts' code that is given with it,
-// as one who checks a witness. The result's Trie is of the proof; of a split there is nothing else. An error that wraps
-// state.ErrMissing or trie.ErrCorrupt, and another root than Post, mean that the transition proves nothing. What else a chunk needs is
-// taken from the block, which must be known, and its parent. Safe from any goroutine.
+// ApplyTransition applies a transition on its proof and the given contract code alone, as a
+// validator checks a witness. The result's Trie is the proof's; for a split it is the whole result.
+// An error that wraps state.ErrMissing or trie.ErrCorrupt, or another root than Post, means that
+// the transition proves nothing. Other inputs come from the block, which must be known, and its
+// parent. Safe for concurrent use.
 func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, error) {
 	if t.Kind == TransitionSplit {
 		return e.applySplit(t)

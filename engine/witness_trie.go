@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// proofTrie shows a trie.Partial as the runtime wants it; it records as stateTrie does.
+// proofTrie adapts a trie.Partial to the runtime. It records like stateTrie.
 type proofTrie struct{ p *trie.Partial }
 
-// ProofTrie shows the runtime the state of a root as far as the strings of a proof do, in any order. Contracts' code may be among
-// them. Where the proof does not go errors wrap state.ErrMissing, and trie.ErrCorrupt where it contradicts itself.
+// ProofTrie returns the state below root as far as the strings of a proof contain it, in any order.
+// Contract code may be among them. Reads beyond the proof fail with state.ErrMissing,
+// contradictions in it with trie.ErrCorrupt.
 func ProofTrie(proof [][]byte, root primitives.Hash) (state.Proven, error) {
 	p, err := trie.NewPartial(proof, root)
 	if err != nil {
@@ -22,7 +23,7 @@ func ProofTrie(proof [][]byte, root primitives.Hash) (state.Proven, error) {
 	return proofTrie{p}, nil
 }
 
-// unproven says in the runtime's words that a proof lacks something.
+// unproven adds state.ErrMissing to trie.ErrMissing.
 func unproven(err error) error {
 	if errors.Is(err, trie.ErrMissing) {
 		err = fmt.Errorf("%w: %w", state.ErrMissing, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Capture makes the file of a failed chunk: it runs the chunk once more, on a trie of its own, to see what it reads. The fault's
-// block is held meanwhile. Build and Time are left to the caller.
+// Capture builds the file of a failed chunk: it runs the chunk again on a trie of its own to see
+// what it reads. The failure's block must be held meanwhile. The caller sets Build and Time.
 func Capture(f *engine.ApplyFailure) (*File, error) {
 	in := f.Input()
 	out := describe(&in, f.Stakes())
@@ -27,7 +27,7 @@ func Capture(f *engine.ApplyFailure) (*File, error) {
 	return out, out.capture(&in)
 }
 
-// describe puts an input into a file, but for the state.
+// describe encodes an input without its state.
 func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	c := &in.Block
 	out := &File{
@@ -56,12 +56,12 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	return out
 }
 
-// capture runs the input again and keeps what that loads.
+// capture runs the input again and keeps the state that it loads.
 func (f *File) capture(in *apply.Input) error {
 	root := engine.TrieRoot(in.Trie)
 	level := 0
 	if root.MemoryUsage() >= 1<<20 {
-		level = 1 // of a great state the frontier is to be small as well
+		level = 1 // keep the frontier of a large state small as well
 	}
 	list, err := root.Frontier(level)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *File) capture(in *apply.Input) error {
 		}
 		return err
 	}})
-	if size > MaxState { // the frontier alone is too much; the rest of the file tells, and can't be run
+	if size > MaxState { // the frontier alone is too large; the file describes the chunk but cannot be run
 		f.State.Frontier, f.State.Whole, f.Again = nil, false, "not run"
 		return nil
 	}

@@ -13,28 +13,28 @@ import (
 // format is the version of File.
 const format = 1
 
-// File is a failed chunk. Fields of bytes are borsh, in base64.
+// File is a failed chunk. Byte fields are borsh in base64.
 type File struct {
 	Format int       `json:"failed_chunk"`
 	Time   time.Time `json:"time"`
 	Chain  string    `json:"chain_id"`
-	Build  string    `json:"build"` // of the program that failed
+	Build  string    `json:"build"` // version of the program that failed
 	Reason string    `json:"reason"`
 	Stack  string    `json:"stack,omitempty"`
-	Again  string    `json:"again"` // how the second run ended, from which the state in the file is; empty: it ended well
+	Again  string    `json:"again"` // how the second run ended, which produced State; empty: without an error
 
 	Block    primitives.Hash    `json:"block"`
 	Height   primitives.Height  `json:"height"`
 	Shard    primitives.ShardID `json:"shard"`
 	Context  Context            `json:"context"`
 	Txs      []Transaction      `json:"transactions"`
-	Incoming [][]byte           `json:"incoming"`        // receipts, as they are applied
-	Patch    json.RawMessage    `json:"patch,omitempty"` // records, as sandbox_patch_state has them
-	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // what contracts were told of signatures, of a sandbox
+	Incoming [][]byte           `json:"incoming"`        // receipts in application order
+	Patch    json.RawMessage    `json:"patch,omitempty"` // records as in sandbox_patch_state
+	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // overrides of contracts' signature checks, in a sandbox
 	State    State              `json:"state"`
 }
 
-// Context is what holds for the whole chunk; see apply.Input and action.Block.
+// Context is what the whole chunk shares; see apply.Input and action.Block.
 type Context struct {
 	Protocol     primitives.ProtocolVersion `json:"protocol_version"`
 	Numbering    primitives.Numbering       `json:"numbering"`
@@ -55,7 +55,7 @@ type Context struct {
 	Update       *Update                    `json:"validators,omitempty"`
 }
 
-// Transaction is one of the chunk's, and what the chain says of the block that it refers to.
+// Transaction is one transaction of the chunk, and whether its reference block is valid.
 type Transaction struct {
 	Bytes []byte `json:"bytes"`
 	Valid bool   `json:"valid"`
@@ -69,17 +69,17 @@ type Update struct {
 	Treasury  primitives.AccountID  `json:"treasury"`
 }
 
-// State is what the file has of the shard's state before the chunk.
+// State is the part of the shard's state before the chunk that the file contains.
 type State struct {
 	Root     primitives.Hash      `json:"root"`
 	Frontier []trie.FrontierEntry `json:"frontier"`
 	Subtrees []Subtree            `json:"subtrees"`
-	Whole    bool                 `json:"whole"` // the subtrees are all that the second run loaded
+	Whole    bool                 `json:"whole"` // Subtrees has everything that the second run loaded
 }
 
-// Subtree are the pairs with From <= key < To, or to the end if To is nil.
+// Subtree contains the pairs with From <= key < To. To nil: to the end.
 type Subtree struct {
 	From  []byte   `json:"from"`
 	To    []byte   `json:"to"`
-	Pairs [][]byte `json:"pairs"` // key, value, key, value …
+	Pairs [][]byte `json:"pairs"` // key, value, key, value, ...
 }

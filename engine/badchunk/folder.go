@@ -14,14 +14,14 @@ import (
 	"slices"
 )
 
-// Bounds.
+// Bounds of files and folders. MaxState and MaxFile are in bytes.
 const (
 	MaxFiles = 8
 	MaxState = 64 << 20
-	MaxFile  = 1 << 30 // unpacked
+	MaxFile  = 1 << 30 // uncompressed
 )
 
-// ErrFormat says that something is no file of a failed chunk, or one of another version.
+// ErrFormat reports that a file is not that of a failed chunk, or has another version.
 var ErrFormat = errors.New("failed: not the file of a failed chunk")
 
 const (
@@ -29,12 +29,13 @@ const (
 	half    = "new-*"
 )
 
-// Write puts f into a folder, which it makes if need be, and returns the path. Beyond MaxFiles the oldest are removed, never f.
+// Write writes f into a folder, which it creates if needed, and returns the path. Beyond MaxFiles
+// it removes the oldest files, never f.
 func Write(dir string, f *File) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	halves, _ := filepath.Glob(filepath.Join(dir, half)) // of a process that ended while it wrote
+	halves, _ := filepath.Glob(filepath.Join(dir, half)) // left by a process that ended while writing
 	for _, name := range halves {
 		_ = os.Remove(name)
 	}
@@ -43,7 +44,7 @@ func Write(dir string, f *File) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // unless it was renamed
+	defer func() { _ = os.Remove(tmp.Name()) }() // no effect after the rename
 	z := gzip.NewWriter(tmp)
 	err = errors.Join(json.NewEncoder(z).Encode(f), z.Close(), tmp.Sync(), tmp.Close())
 	if err == nil {
@@ -56,7 +57,8 @@ func Write(dir string, f *File) (path string, err error) {
 	return path, nil
 }
 
-// Prune removes the oldest files of a pattern in a folder beyond most, but not keep: the clock may have gone back.
+// Prune removes the oldest files that match pattern in a folder beyond most. It never removes keep,
+// even if the clock went back.
 func Prune(dir, pattern, keep string, most int) {
 	names, _ := filepath.Glob(filepath.Join(dir, pattern))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == keep })
@@ -73,7 +75,7 @@ func Prune(dir, pattern, keep string, most int) {
 	}
 }
 
-// Is tells whether a file begins as those of this package do.
+// Is reports whether a file starts like those of this package.
 func Is(path string) bool {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -90,7 +92,7 @@ func Is(path string) bool {
 	return err == nil && bytes.Equal(got, want)
 }
 
-// Read reads a file.
+// Read reads a file. ErrFormat.
 func Read(path string) (*File, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {

@@ -15,10 +15,12 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ErrState says that a run read what the file does not hold: it went beyond where the first one failed.
+// ErrState reports that a run read state that the file does not contain: it went past the point of
+// the failure.
 var ErrState = errors.New("failed: the file does not hold this part of the state")
 
-// Run applies the chunk with vm. An error is how that ended, *engine.Panic if it panicked.
+// Run applies the chunk with vm. The error is that of the application, *engine.Panic if it
+// panicked. ErrState; ErrFormat.
 func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	in, err := f.input()
 	if err != nil {
@@ -39,7 +41,7 @@ func (f *File) Run(vm action.VM) (*apply.Result, error) {
 	return r, err
 }
 
-// load is a trie.Loader.
+// load implements trie.Loader.
 func (s *State) load(from, to []byte, yield func(key, value []byte) bool) error {
 	for i := range s.Subtrees {
 		t := &s.Subtrees[i]
@@ -56,7 +58,7 @@ func (s *State) load(from, to []byte, yield func(key, value []byte) bool) error 
 	return ErrState
 }
 
-// input is what the file was made of, but for the state and the VM.
+// input decodes the file's input without state and VM.
 func (f *File) input() (*apply.Input, error) {
 	c := &f.Context
 	cfg, err := parameters.Get(parameters.Version{Protocol: c.Protocol, Numbering: c.Numbering})
@@ -103,7 +105,7 @@ func (f *File) input() (*apply.Input, error) {
 	return in, err
 }
 
-// stakes are the validators of an epoch.
+// stakes implements action's validator queries on a list.
 type stakes []apply.AccountAmount
 
 func (s stakes) Stake(a primitives.AccountID) primitives.Balance {

@@ -11,19 +11,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// work is the block whose chunks are being applied.
+// work is the block with running jobs.
 type work struct {
 	pending *engine.BlockImport
 	from    Peer
-	left    int // jobs
+	left    int // unfinished jobs
 }
 
-// block takes a block: judged as far as that goes at once, it waits for its turn.
+// block handles a received block: it prechecks it, adds it to the pool and starts the next import.
 func (n *Node) block(from Peer, b *primitives.Block) {
 	n.takeBlock(from, b)
 	n.importNext()
 }
 
+// takeBlock prechecks a block and adds it to the pool of received blocks.
 func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 	hash := b.Hash()
 	delete(n.missing, hash)
@@ -32,7 +33,7 @@ func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 		return
 	}
 	x := blockpool.Block{Block: b, From: string(from), Standing: blockpool.Orphan}
-	if !n.blocks.Has(hash) { // else this copy says nothing new
+	if !n.blocks.Has(hash) { // else this copy has nothing new
 		as, err := n.e.Precheck(b)
 		if err != nil {
 			n.precheckFailed(from, b, err)
@@ -56,10 +57,11 @@ func (n *Node) takeBlock(from Peer, b *primitives.Block) {
 	n.requestMissing(b, from, &out)
 }
 
-// noteHigherBlock notes that others are ahead, where the votes that a block carries say so: its producer alone says nothing.
+// noteHigherBlock remembers that the network is ahead if the block's approvals prove it. The
+// producer's word alone proves nothing.
 func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	if h.Height <= n.tip+1 || n.highestVoted != nil && h.Height <= n.highestVoted.Height {
-		return // who gets that far sees it by himself
+		return // this node gets there by itself
 	}
 	switch voted, err := n.e.Voted(h); {
 	case err != nil:
@@ -69,7 +71,7 @@ func (n *Node) noteHigherBlock(h *primitives.BlockHeader) {
 	}
 }
 
-// highestKnown is the highest block or header that others are known to be at, nil: none.
+// highestKnown returns the highest header known to have approvals of two thirds, or nil.
 func (n *Node) highestKnown() *primitives.BlockHeader {
 	if h := n.e.HighestHeader(); h != nil && (n.highestVoted == nil || h.Height > n.highestVoted.Height) {
 		return h
@@ -77,7 +79,8 @@ func (n *Node) highestKnown() *primitives.BlockHeader {
 	return n.highestVoted
 }
 
-// precheckFailed judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
+// precheckFailed handles an error of Precheck. It remembers nothing, because another copy may be
+// valid.
 func (n *Node) precheckFailed(from Peer, b *primitives.Block, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.VerdictLocalFault:
@@ -90,7 +93,8 @@ func (n *Node) precheckFailed(from Peer, b *primitives.Block, err error) {
 	}
 }
 
-// requestMissing asks for what a block lacks. Bodies are asked for behind blocks that are known; those of orphans come later, or by themselves.
+// requestMissing requests what a block lacks. Bodies are requested only if the parent is known.
+// Those of orphans are requested later, or arrive unasked.
 func (n *Node) requestMissing(b *primitives.Block, from Peer, out *blockpool.Out) {
 	if !out.Parent.IsZero() {
 		n.requestBlock(out.Parent, from)
@@ -119,7 +123,7 @@ func (n *Node) requestMissing(b *primitives.Block, from Peer, out *blockpool.Out
 	}
 }
 
-// addBody gives the intake a chunk of which all is here that this node needs.
+// addBody adds a chunk, complete as far as this node needs it, to the block pool.
 func (n *Node) addBody(c *primitives.Chunk) {
 	signed, need := false, blockpool.Need{}
 	if !n.blocks.Wants(c.Hash) {
@@ -136,7 +140,7 @@ func (n *Node) addBody(c *primitives.Chunk) {
 	}
 }
 
-// importNext begins with blocks until one has jobs under way, or too many are on their way to the disk.
+// importNext begins imports until one has running jobs or too many blocks are in flight.
 func (n *Node) importNext() {
 	for n.work == nil && n.fatal == nil && n.inFlight() < engine.MaxAhead {
 		b := n.blocks.Next()
@@ -147,7 +151,7 @@ func (n *Node) importNext() {
 	}
 }
 
-// inFlight counts the adopted blocks that are not on disk.
+// inFlight counts the imported blocks that are not on disk.
 func (n *Node) inFlight() (count int) {
 	for at := n.e.Tip(); at != nil && at.Hash != n.e.Head().Hash && count < engine.MaxAhead; at = n.e.Imported(at.Header().PrevHash) {
 		count++
@@ -155,7 +159,8 @@ func (n *Node) inFlight() (count int) {
 	return count
 }
 
-// beginImport judges a block whose parent is there. One that is good and lacks bodies waits for them.
+// beginImport validates a block with an imported parent. A valid block that lacks bodies waits for
+// them.
 func (n *Node) beginImport(b *blockpool.Block) {
 	hash := b.Hash()
 	p, err := n.e.BeginImport(b.Block, b.Chunks, false)
@@ -165,7 +170,7 @@ func (n *Node) beginImport(b *blockpool.Block) {
 	}
 	if errors.Is(err, engine.ErrMissing) {
 		out, ok := n.blocks.Lacking(hash, uint64(n.now))
-		if !ok { // it has what was needed when it came
+		if !ok { // it had what was needed when it arrived; the needs have changed
 			if as, err := n.e.Precheck(b.Block); err == nil {
 				n.blocks.Renew(hash, as.Needs, uint64(n.now))
 				out, ok = n.blocks.Lacking(hash, uint64(n.now))
@@ -179,12 +184,12 @@ func (n *Node) beginImport(b *blockpool.Block) {
 	n.importFailed(Peer(b.From), b.Block, err)
 }
 
-// renewNeeds has what waits need what it does now that other shards are held.
+// renewNeeds recomputes what waiting blocks need after the held shards have changed.
 func (n *Node) renewNeeds() {
 	for _, b := range n.blocks.Blocks() {
 		as, err := n.e.Precheck(b.Block)
 		if err != nil {
-			continue // it was admitted when it came; what is so now is seen when it is judged
+			continue // it passed when it arrived; the import reports what is wrong now
 		}
 		out := n.blocks.Renew(b.Hash(), as.Needs, uint64(n.now))
 		n.requestMissing(b.Block, Peer(b.From), &out)
@@ -192,7 +197,7 @@ func (n *Node) renewNeeds() {
 	n.importNext()
 }
 
-// startJobs hands out the jobs of a block.
+// startJobs starts the jobs of a block. Trivial ones run at once.
 func (n *Node) startJobs(from Peer, p *engine.BlockImport) {
 	jobs := p.Jobs()
 	w := &work{pending: p, from: from, left: len(jobs)}
@@ -214,7 +219,7 @@ func (n *Node) startJobs(from Peer, p *engine.BlockImport) {
 	}
 }
 
-// finishImport makes an applied block part of the chain.
+// finishImport adds an applied block to the chain.
 func (n *Node) finishImport(w *work) {
 	n.work = nil
 	acc, err := n.e.FinishImport(w.pending, n.o.OnPersisted)
@@ -228,7 +233,7 @@ func (n *Node) finishImport(w *work) {
 	n.out.Imported = append(n.out.Imported, acc)
 	b, hash := acc.Entry.Block, acc.Entry.Hash
 	if _, own := n.produced[hash]; !own && acc.IsHead {
-		n.sendPeer("", b) // those who have it drop it
+		n.sendPeer("", b) // peers that have it drop it
 	}
 	changed := false
 	if acc.IsHead {
@@ -250,7 +255,7 @@ func (n *Node) finishImport(w *work) {
 	n.importNext()
 }
 
-// persisted goes on behind the blocks that have come to the disk.
+// persisted handles the blocks that have reached the disk.
 func (n *Node) persisted() {
 	list, err := n.e.Stored()
 	for _, acc := range list {
@@ -276,7 +281,7 @@ func (n *Node) persisted() {
 	n.importNext()
 }
 
-// importFailed judges why a block was not adopted.
+// importFailed handles a block that was not imported.
 func (n *Node) importFailed(from Peer, b *primitives.Block, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
@@ -294,8 +299,8 @@ func (n *Node) importFailed(from Peer, b *primitives.Block, err error) {
 	}
 }
 
-// partsHead is the head for the parts of chunks. Those that are on a block far below the highest one nobody passes on any more: they are asked for
-// at once.
+// partsHead returns the head for package chunkparts. Parts of chunks on a block far below the
+// highest known one are no longer forwarded by peers, so they are requested at once.
 func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) chunkparts.Head {
 	out := chunkparts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
 	if at := n.highestKnown(); at != nil && at.Height > h.Height+1 {

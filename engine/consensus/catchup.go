@@ -7,30 +7,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds and times of nearcore (chain/client/src/sync/{header,block}.rs, view_client_actor.rs).
+// Bounds and intervals of nearcore (chain/client/src/sync/{header,block}.rs, view_client_actor.rs),
+// in ns.
 const (
-	MaxHeaders          = 512 // in one answer
-	maxRouteAhead       = 16  // blocks that are asked for beyond the tip
+	MaxHeaders          = 512 // in one response
+	maxRouteAhead       = 16  // blocks requested beyond the tip
 	headersRetry  int64 = 2_000_000_000
-	blockRetry    int64 = 800_000_000 // ns after which a block is asked of all neighbours
+	blockRetry    int64 = 800_000_000 // after which a block is requested from all neighbours
 	maxTries            = 20
-	maxBehind           = 4 // heights: who is farther behind what it has seen makes no chunks, which nobody waits for
+	maxBehind           = 4 // heights; a node further behind produces no chunks, since they would come too late
 )
 
-// isBehind tells whether others are known to be far ahead of the head.
+// isBehind reports whether the network is known to be far ahead of the head.
 func (n *Node) isBehind() bool {
 	at := n.highestKnown()
 	return n.head != nil && at != nil && at.Height > n.head.height+maxBehind
 }
 
-// missing is a block that others build on, and that has not come.
+// missing is a requested block that has not arrived.
 type missing struct {
 	from  Peer
 	last  int64
 	tries int
 }
 
-// requestBlock asks for a block, first of who knows of it.
+// requestBlock requests a block, first from the peer that knows of it; from empty: from all
+// neighbours.
 func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	if n.missing[hash] != nil || n.e.Imported(hash) != nil || n.blocks.Has(hash) || len(n.missing) >= MaxMissing {
 		return
@@ -39,7 +41,7 @@ func (n *Node) requestBlock(hash primitives.Hash, from Peer) {
 	n.sendPeer(from, BlockRequest{hash})
 }
 
-// retryRequests asks for blocks that have not come, of everybody.
+// retryRequests requests overdue blocks from all neighbours.
 func (n *Node) retryRequests() {
 	var due []primitives.Hash
 	for hash, m := range n.missing {
@@ -62,7 +64,8 @@ func (n *Node) retryRequests() {
 	}
 }
 
-// requestHeaders asks who is far ahead for the headers in between: without them nobody can tell who had to make its blocks.
+// requestHeaders requests the headers between the head and a peer that is far ahead. Without them
+// the producers of its blocks are unknown.
 func (n *Node) requestHeaders(from Peer) {
 	if n.headersAskedAt != 0 && n.now-n.headersAskedAt < headersRetry {
 		return
@@ -77,7 +80,8 @@ func (n *Node) requestHeaders(from Peer) {
 	n.sendPeer(from, q)
 }
 
-// answerHeaders answers with what is behind the first of the hashes that is on this node's chain.
+// answerHeaders answers with the headers after the first of the hashes that is on this node's
+// chain.
 func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 	s := n.e.Store()
 	for _, hash := range hashes {
@@ -107,7 +111,7 @@ func (n *Node) answerHeaders(from Peer, hashes []primitives.Hash) {
 	}
 }
 
-// headers follows them, and asks for their blocks.
+// headers adds received headers and requests their blocks.
 func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	if _, err := n.e.AddHeaders(list); err != nil {
 		if engine.VerdictOf(err) == engine.VerdictLocalFault {
@@ -124,7 +128,7 @@ func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	n.importNext()
 }
 
-// requestRoute asks for the blocks of known headers next to the tip.
+// requestRoute requests the blocks of known headers next to the tip.
 func (n *Node) requestRoute() {
 	for len(n.route) > 0 && n.e.Imported(n.route[0]) != nil {
 		n.route = n.route[1:]

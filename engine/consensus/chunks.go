@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// makeChunks makes the chunks on the head that are this validator's, and spreads them with their witnesses.
+// makeChunks produces this validator's chunks on the head and distributes them with their
+// witnesses.
 func (n *Node) makeChunks() {
 	h := n.head
 	if n.me == "" || n.isBehind() {
@@ -34,7 +35,7 @@ func (n *Node) makeChunks() {
 	}
 }
 
-// makeChunk makes one of them.
+// makeChunk produces one chunk.
 func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	h := n.head
 	txs, err := n.choose(i, id)
@@ -52,14 +53,15 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
 	n.stepParts(chunkparts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
-	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) { // a restart has lost what it would show, or the shard has come in since
+	// A restart has lost what the witness would show, or the shard was caught up since.
+	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) {
 		n.note(err, "shows no witness of shard %d on %d", id, h.height)
 		return nil
 	}
 	return err
 }
 
-// forgeChunk makes a chunk say of its state what is not so.
+// forgeChunk makes a chunk claim wrong gas, for PlantedEndorse.
 func (n *Node) forgeChunk(c *primitives.Chunk) *primitives.Chunk {
 	x := *c
 	x.Header.PrevGasUsed++
@@ -68,7 +70,7 @@ func (n *Node) forgeChunk(c *primitives.Chunk) *primitives.Chunk {
 	return &x
 }
 
-// stepParts has the parts do something, and does what comes of it.
+// stepParts steps the chunk parts' state machine and carries out its effects.
 func (n *Node) stepParts(ev chunkparts.Event) {
 	if n.o.planted(PlantedNoForward) {
 		switch ev.(type) {
@@ -88,7 +90,8 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})
 	}
 	for _, a := range out.Answer {
-		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 { // silence says as much as nothing
+		// an empty answer says no more than none
+		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 {
 			n.sendPeer(to, a.Body)
 		}
 	}
@@ -108,13 +111,14 @@ func (n *Node) stepParts(ev chunkparts.Event) {
 	}
 }
 
-// readyChunk notes a chunk whose own parts are here: the first of its place may go into a block.
+// readyChunk records a chunk of which this node has its own parts. The first one of a shard on a
+// block may go into the next block.
 func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
 	if at := n.e.Imported(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
-		return // it would take the place of the right one; another producer may take it
+		return // it would displace the valid chunk; another producer may include it
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.noteActivity(h.HeightCreated)
@@ -129,7 +133,7 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	}
 }
 
-// storedChunk finds a chunk that is part of the chain.
+// storedChunk returns a chunk of the chain, or nil.
 func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
 	if c := n.complete[hash]; c != nil {
 		return c

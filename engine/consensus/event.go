@@ -8,31 +8,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Peer names a neighbour, as the network does.
+// Peer names a neighbour in the network.
 type Peer string
 
-// Message is what nodes say to each other. Between neighbours: *primitives.Block, BlockRequest, HeadersRequest, Headers; to validators:
-// *primitives.Approval, PartialChunk, ChunkForward, ChunkRequest, ChunkResponse, PartialWitness and Forwarded, WitnessAck,
-// ChunkEndorsement, ContractAccesses, ContractCodeRequest, ContractCodeResponse, PartialContractDeploys, SignedTransaction. They are
-// shared by their receivers, so read only.
+// Message is a message between nodes. Between neighbours: *primitives.Block, BlockRequest,
+// HeadersRequest, Headers. To validators: *primitives.Approval, PartialChunk, ChunkForward,
+// ChunkRequest, ChunkResponse, PartialWitness and Forwarded, WitnessAck, ChunkEndorsement,
+// ContractAccesses, ContractCodeRequest, ContractCodeResponse, PartialContractDeploys,
+// SignedTransaction. Receivers share a message, so it is read-only.
 type Message any
 
-// BlockRequest asks for a block; it is answered with the block, or not at all.
+// BlockRequest requests a block. The answer is the block, or none.
 type BlockRequest struct{ Hash primitives.Hash }
 
-// HeadersRequest asks for the headers behind the first of these blocks that is on the other's chain.
+// HeadersRequest requests the headers after the first of these blocks that is on the peer's chain.
 type HeadersRequest struct{ Hashes []primitives.Hash }
 
-// Headers answers it, parents first.
+// Headers answers a HeadersRequest, parents first.
 type Headers struct{ List []*primitives.BlockHeader }
 
-// Forwarded is a part of a witness that a validator passes on.
+// Forwarded is a witness part forwarded by a validator.
 type Forwarded struct{ *primitives.PartialWitness }
 
-// Event is one of the types below.
+// Event is an input of Node.Step: one of the types below.
 type Event interface{ event() }
 
-// Received is a message of another node.
+// Received is a message of a peer.
 type Received struct {
 	From    Peer
 	Message Message
@@ -41,19 +42,21 @@ type Received struct {
 // Submitted is a client's transaction.
 type Submitted struct{ Tx *primitives.SignedTransaction }
 
-// Tick comes when the time is there that Out.Wake named; more of them do no harm.
+// Tick reports that the time Out.Wake has come. An early or additional Tick is harmless.
 type Tick struct{}
 
-// Done says that a job has run.
+// Done reports that a job has run.
 type Done struct{ Job uint64 }
 
-// OnPersisted says that adopted blocks may have come to the disk (Options.Written).
+// Persisted reports that imported blocks may have reached the disk (Options.OnPersisted).
 type Persisted struct{}
 
-// ShardsChanged says that the engine holds other shards than before: other things are needed of chunks.
+// ShardsChanged reports that the engine holds other shards than before, so waiting blocks need
+// other chunk bodies.
 type ShardsChanged struct{}
 
-// KeyChanged says that the account signs with another key from here on; none: it signs nothing. What it has signed with the one before counts as before.
+// KeyChanged changes the key with which the account signs; the zero key: it signs nothing. What was
+// signed with the previous key still counts.
 type KeyChanged struct{ Key primitives.SecretKey }
 
 func (KeyChanged) event()    {}
@@ -64,33 +67,34 @@ func (Done) event()          {}
 func (Persisted) event()     {}
 func (ShardsChanged) event() {}
 
-// Send is a message on its way out: to a validator, else to a neighbour, else to all of them.
+// Send is an outgoing message: to the validator To, else to the neighbour Peer, else to all
+// neighbours.
 type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
 	Message Message
-	Again   bool // a block that all neighbours were told of before, and nothing has come of it
-	// Ask says of a ChunkRequest who else may be asked; nil: nobody.
+	Again   bool // a block that was broadcast before without effect
+	// Ask names further peers that can answer a ChunkRequest; nil: none.
 	Ask *chunkparts.Ask
 }
 
-// Job is work that may run on any goroutine, once; then Done is to be said.
+// Job is work to run once, on any goroutine. Then the shell sends Done.
 type Job struct {
 	ID  uint64
 	Run func()
 }
 
-// Note is something that happened, for logs and traces.
+// Note describes an event for logs and traces.
 type Note struct {
 	What string
 	Err  error
 }
 
-// Refusal is why a block is bad.
+// Refusal reports an invalid block.
 type Refusal struct {
 	Block  primitives.Hash
 	Height primitives.Height
-	From   Peer // who has sent it; none: this node has it from itself
+	From   Peer // the sender; empty: this node
 	Err    error
 }
 
@@ -101,7 +105,7 @@ func (r *Refusal) Error() string {
 // Unwrap returns the reason.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// ChunkRefusal is why a chunk, or its witness, is bad.
+// ChunkRefusal reports an invalid chunk or witness.
 type ChunkRefusal struct {
 	Chunk  primitives.Hash
 	Shard  primitives.ShardID
@@ -116,15 +120,15 @@ func (r *ChunkRefusal) Error() string {
 // Unwrap returns the reason.
 func (r *ChunkRefusal) Unwrap() error { return r.Err }
 
-// Out is what is to be done, in this order.
+// Out is the effects of a step, to be carried out in this order.
 type Out struct {
-	Save      []byte             // Signatures; on disk before anything of Send leaves. nil: as they were
+	Save      []byte             // encoded Signatures, to be on disk before any of Send leaves; nil: unchanged
 	Send      []Send             //
 	Jobs      []Job              //
-	Imported  []*engine.Accepted // blocks that are part of the chain now; they may not be on disk
+	Imported  []*engine.Accepted // blocks added to the chain; they may not be on disk
 	Persisted []*engine.Accepted // blocks that are on disk now
-	Wake      int64              // when a Tick is due; 0: not by time
+	Wake      int64              // when a Tick is due, ns since 1970; 0: at no time
 	Notes     []Note             //
-	Refused   []error            // why what others have made is bad, whoever judges it: a *Refusal or *ChunkRefusal
-	Fatal     error              // why this node cannot go on
+	Refused   []error            // invalid blocks and chunks of peers: *Refusal or *ChunkRefusal
+	Fatal     error              // why this node cannot continue
 }

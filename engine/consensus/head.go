@@ -12,28 +12,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// head is the block that is built on, which is on disk, with who is to do what behind it.
+// head is the persisted block that the node builds on, with the assignments after it.
 type head struct {
 	block      *primitives.Block
 	hash       primitives.Hash
 	height     primitives.Height
 	final      primitives.Height
-	epoch      primitives.EpochID // of the child
+	epoch      primitives.EpochID // of the head's children
 	layout     primitives.ShardLayout
 	approvers  []chain.Approver
-	approves   bool              // this validator is among them
-	next       []chain.Approver  // of the epoch behind that; nil: nobody has asked
-	made       primitives.Height // the child that was made
-	endorsedAt int64             // when a child could have been made first, with endorsements of some but not all; 0: it could not
+	approves   bool              // this validator is an approver
+	next       []chain.Approver  // approvers of the epoch after that; nil: not computed
+	made       primitives.Height // height of the child that was produced; 0: none
+	endorsedAt int64             // when a child could first be produced with some but not all endorsements; 0: not yet
 }
 
-// endorsementWait is how long a block that could be made waits for those who have not endorsed its chunks, from the last endorsement that came on, and twice that at
-// most: a neard looks every so often whether it may make a block (block_production_tracking_delay), so that those who are as fast as the others but for
-// that are in it. It is an eighth of the time to a vote at the most, so that a block of any pace is late by no more than a quarter of that, whoever endorses
-// when. Where votes come later than endorsements, as at neard's pace, nothing is waited for, and neither is where all hurry.
+// endorsementWait is how long a block that could be produced waits for missing endorsements of its
+// chunks, counted from the last endorsement, and at most twice that in total. A neard checks only
+// periodically whether it can produce a block (block_production_tracking_delay), so endorsements
+// that are only slightly later are included there. It is at most an eighth of the time to a vote,
+// so that a block is at most a quarter of that late. If votes come later than endorsements, as at
+// neard's pace, nothing is waited for, nor in eager mode.
 const endorsementWait = 10 * ms
 
-// setHead begins anew on a block. Chunks on it are made as well, if it is on disk.
+// setHead starts over on a block. If the block is on disk, it also produces the chunks on it.
 func (n *Node) setHead(at *engine.BlockNode) {
 	h := &head{block: at.Block, hash: at.Hash, height: at.Height(), final: n.e.Final().Height}
 	err := n.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -53,7 +55,8 @@ func (n *Node) setHead(at *engine.BlockNode) {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
 	n.head, n.headAt = h, n.now
-	n.deferred = slices.DeleteFunc(n.deferred, func(s partialwitness.Send) bool { // of chunks on it there may be some: they were here before it
+	// chunks on the new head may exist already
+	n.deferred = slices.DeleteFunc(n.deferred, func(s partialwitness.Send) bool {
 		e, ok := s.Body.(*primitives.ChunkEndorsement)
 		return !ok || e.Metadata.HeightCreated <= h.height
 	})
@@ -68,12 +71,12 @@ func (n *Node) setHead(at *engine.BlockNode) {
 	}
 }
 
-// isMe tells whether a validator is this one, with the key that it has.
+// isMe reports whether a validator with this key is this node.
 func (n *Node) isMe(account primitives.AccountID, key primitives.PublicKey) bool {
 	return account == n.me && n.public != "" && n.public == key
 }
 
-// setKey has the account sign with a key; none: with nothing.
+// setKey sets the signing key; the zero key: the account signs nothing.
 func (n *Node) setKey(key primitives.SecretKey) {
 	n.o.Key, n.public = key, ""
 	if !key.IsZero() {
@@ -81,13 +84,14 @@ func (n *Node) setKey(key primitives.SecretKey) {
 	}
 }
 
-// candidate is a chunk that may go into the child of the head.
+// candidate is a chunk that may go into the head's child.
 type candidate struct {
 	chunk      *primitives.Chunk
 	signatures []primitives.Signature
 }
 
-// candidates are the chunks on the head with enough endorsements, by shard index, whether all are there, and whether everybody has endorsed them.
+// candidates returns the chunks on the head with enough endorsements, by shard index. all: every
+// shard has one. full: every validator endorsed each of them.
 func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	h := n.head
 	out, all, full = make([]candidate, h.layout.NumShards()), true, true
@@ -113,10 +117,10 @@ func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	return out, all, full, nil
 }
 
-// isEager tells whether votes are given at once.
+// isEager reports whether the node votes at once.
 func (n *Node) isEager() bool { return n.o.Eager && n.head.height < n.activeUntil }
 
-// endorsementDeadline tells when a block whose chunks are endorsed by enough waits for nobody any more.
+// endorsementDeadline returns when a block with enough endorsements stops waiting for more.
 func (n *Node) endorsementDeadline() int64 {
 	h := n.head
 	if h.endorsedAt == 0 {
@@ -126,7 +130,8 @@ func (n *Node) endorsementDeadline() int64 {
 	return min(n.endorsed, h.endorsedAt+each) + each
 }
 
-// makeBlock makes the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by time.
+// makeBlock produces the next block if this node is its producer and it is ready. It returns when
+// to try again, 0: not by time.
 func (n *Node) makeBlock() (wait int64) {
 	h := n.head
 	if h.made != 0 || n.me == "" {
@@ -147,7 +152,7 @@ func (n *Node) makeBlock() (wait int64) {
 		if !n.isMe(p.AccountID, p.PublicKey) {
 			continue
 		}
-		if height <= n.signed.Block { // that height has a block of this validator
+		if height <= n.signed.Block { // this validator has signed a block of that height
 			continue
 		}
 		if !known {
@@ -177,7 +182,7 @@ func (n *Node) makeBlock() (wait int64) {
 	return wait
 }
 
-// propose makes a block of a height on the head, tells everybody, and has it judged as others' are.
+// propose produces a block on the head, broadcasts it and imports it like a peer's.
 func (n *Node) propose(height primitives.Height, list []candidate) {
 	h := n.head
 	h.made = height
@@ -211,10 +216,11 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 	}
 }
 
-// short is the beginning of a hash, for notes.
+// short returns the start of a hash, for notes.
 func short(h primitives.Hash) string { return h.String()[:8] }
 
-// rekey has the account sign with another key: of an epoch whose validators have it with the one before, nothing any more.
+// rekey changes the signing key. In an epoch that has the account with the previous key, the node
+// signs nothing any more.
 func (n *Node) rekey(key primitives.SecretKey) {
 	if n.me == "" {
 		return

@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Chain is the engine as a Node drives it; *engine.Engine is it.
+// Chain is the engine as a Node uses it. *engine.Engine implements it. Its methods have the
+// contracts of the engine's.
 type Chain interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
@@ -59,109 +60,132 @@ type Chain interface {
 	ChunkPartsView(stored func(primitives.Hash) *primitives.Chunk) engine.ChunkPartsView
 }
 
-// Bounds.
+// Bounds of a Node.
 const (
-	MaxParked    = 16          // votes of an account for blocks that have not come
-	MaxMissing   = 256         // blocks that are asked for at once
-	MaxWaiting   = 4096        // transactions of a shard
-	maxPoolBytes = 100_000_000 // of those
+	MaxParked    = 16          // votes of one account for unknown blocks
+	MaxMissing   = 256         // requested blocks
+	MaxWaiting   = 4096        // transactions of one shard's pool
+	maxPoolBytes = 100_000_000 // their total size
 )
 
-// housekeeping is the time between two looks at what was asked for and has not come (nearcore chunk_request_retry_period).
+// housekeeping is the interval between checks for unanswered requests, in ns (nearcore
+// chunk_request_retry_period).
 const housekeeping int64 = 400_000_000
 
-// ms is a millisecond.
+// ms is a millisecond in ns.
 const ms = 1_000_000
 
-// Options are what a Node works with.
+// Options configure a Node. Engine, Delays, Verify and Random are required.
 type Options struct {
-	Engine  Chain
-	Account primitives.AccountID // of the validator; none: it only follows
-	Key     primitives.SecretKey
-	Delays  doomslug.Delays
-	Vote    primitives.ProtocolVersion // latest_protocol_version of its blocks
-	Signed  []byte                     // what Out.Save said last; nil: nothing
-	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
-	// OnSigned is told of signatures that this validator has made, so that Verify need not look at them; nil: nobody is.
+	// Engine is the engine that the node drives. Required. The node does not close it.
+	Engine Chain
+	// Account is the validator's account. Empty: the node only follows the chain.
+	Account primitives.AccountID
+	// Key is the account's signing key. Zero: the account signs nothing, until KeyChanged.
+	Key primitives.SecretKey
+	// Delays are the doomslug timers, in ns. Required.
+	Delays doomslug.Delays
+	// Vote is the latest_protocol_version of its blocks. 0 is written as is.
+	Vote primitives.ProtocolVersion
+	// Signed is the last Out.Save that was persisted. nil: the account has never signed. Passing
+	// nil for an account that has signed permits double signing.
+	Signed []byte
+	// Verify verifies a signature. Required.
+	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// OnSigned is called with each signature that this validator makes, so that a cache behind
+	// Verify can add it. nil: not called.
 	OnSigned func(primitives.Signature, []byte, primitives.PublicKey)
-	// Known tells whether a transaction's signature was found right before; nil: nobody knows, and Verify is asked.
-	Known  func(*primitives.SignedTransaction) bool
-	Random func(n int) int // below n, for whom to ask
-	Seed   primitives.Hash // of the pools' order
-	// Eager has it vote at once, and not after Delays.Endorsement, while there is something to do.
+	// Known reports whether a transaction's signature was verified before. nil: Verify is called
+	// for each.
+	Known func(*primitives.SignedTransaction) bool
+	// Random returns a number below n, to choose peers. Required. It must be deterministic in the
+	// simulator.
+	Random func(n int) int
+	// Seed determines the order of the pools. The zero value is valid.
+	Seed primitives.Hash
+	// Eager makes the node vote at once instead of after Delays.Endorsement, while there are
+	// transactions or receipts to process. false: neard's pace.
 	Eager bool
-	// Holds tells whether an account is known to hold a shard's state, so that it judges chunks by that; nil: of nobody is it known.
-	Holds       func(primitives.AccountID, primitives.ShardID) bool
-	OnPersisted func() // called from any goroutine when adopted blocks have come to the disk
-	// Wall is the time that blocks say, ns since 1970; nil: it is that of steps. That one never goes back, whatever a clock is set to.
-	Wall    func() uint64
-	Planted Planted // for tests of the simulator
+	// Holds reports whether an account is known to hold a shard's state and so needs no witness.
+	// nil: unknown for all accounts.
+	Holds func(primitives.AccountID, primitives.ShardID) bool
+	// OnPersisted is called on any goroutine when imported blocks have reached the disk; the shell
+	// then steps Persisted. nil: the shell finds out otherwise.
+	OnPersisted func()
+	// Wall returns the timestamp of new blocks, ns since 1970. nil: the time of the step, which
+	// never goes back whatever the system clock does.
+	Wall func() uint64
+	// Planted are bugs for tests of the simulator. 0: none.
+	Planted Planted
 }
 
-// Planted are bugs that tests of the simulator put into a node. None: there are none.
+// Planted is a set of bugs that the simulator's tests put into a node.
 type Planted uint32
 
 // The bugs.
 const (
-	PlantedThreshold  Planted = 1 << iota // a block is made with too few approvals
-	PlantedForget                         // what was signed is forgotten by a restart
-	PlantedEndorse                        // witnesses are endorsed unseen, and a chunk producer lies
-	PlantedUnendorsed                     // chunks go into blocks without endorsements
-	PlantedEarly                          // it votes for a block before that is on disk
-	PlantedStaleHead                      // what was asked for is not asked for again
-	PlantedDropReady                      // chunks are forgotten when their block comes late
-	PlantedSkip                           // it endorses a height that it has skipped
-	PlantedOrphans                        // orphans are dropped and their parents not asked for
-	PlantedNoForward                      // own parts are not passed on, nor asked for
+	PlantedThreshold  Planted = 1 << iota // produces a block with too few approvals
+	PlantedForget                         // forgets after a restart what was signed
+	PlantedEndorse                        // endorses witnesses unchecked, and produces wrong chunks
+	PlantedUnendorsed                     // includes chunks without endorsements
+	PlantedEarly                          // votes for a block before it is on disk
+	PlantedStaleHead                      // does not repeat requests
+	PlantedDropReady                      // forgets chunks if their block arrives late
+	PlantedSkip                           // endorses a height that it has skipped
+	PlantedOrphans                        // drops orphans and does not request their parents
+	PlantedNoForward                      // neither forwards nor requests chunk parts
 )
 
 func (o *Options) planted(p Planted) bool { return o.Planted&p != 0 }
 
-// Node is the state machine. It is not safe for concurrent use.
+// Node is the state machine of one validator or follower. It is not safe for concurrent use.
 type Node struct {
 	o           Options
 	e           Chain
 	me          primitives.AccountID
-	public      primitives.PublicKey // of the key with which it signs; none: it signs nothing
+	public      primitives.PublicKey // of the signing key; empty: signs nothing
 	now         int64
 	out         *Out
-	ownMessages []Send // to this validator itself
+	ownMessages []Send // messages to this validator itself
 	signed      *Signatures
-	unsaved     bool // the step has signed something
+	unsaved     bool // this step has signed something
 	tracker     *doomslug.Tracker
 	head        *head
-	parked      map[primitives.AccountID][]parked // by target
+	parked      map[primitives.AccountID][]parked // votes for unknown blocks, by target
 	again       repeatedVote
 
-	blocks         *blockpool.Pool
-	tip            primitives.Height
-	highestVoted   *primitives.BlockHeader // the highest one of a block that two thirds have voted for, nil: none above the tip
+	blocks *blockpool.Pool
+	tip    primitives.Height
+	// the highest block known to have approvals of two thirds; nil: none above the tip
+	highestVoted   *primitives.BlockHeader
 	work           *work
-	produced       map[primitives.Hash]primitives.Height // blocks of this node, above the final one
+	produced       map[primitives.Hash]primitives.Height // blocks of this node above the final one
 	missing        map[primitives.Hash]*missing
-	route          []primitives.Hash // of headers ahead of the blocks
-	headersAskedAt int64             // when headers were asked for
+	route          []primitives.Hash // hashes of headers above the blocks
+	headersAskedAt int64             // when headers were requested
 
-	parts         *chunkparts.Pool
-	complete      map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
-	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
-	waitingChunks map[primitives.Hash][]*primitives.Chunk                            // complete chunks on blocks that are not here yet, by those
+	parts    *chunkparts.Pool
+	complete map[primitives.Hash]*primitives.Chunk // complete chunks above the final block
+	// chunks that may go into a block, by parent
+	ready         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader
+	waitingChunks map[primitives.Hash][]*primitives.Chunk // complete chunks with an unknown parent, by parent
 	assigned      *assignments
-	witnesses     *partialwitness.Tracker // nil: no validator
+	witnesses     *partialwitness.Tracker // nil: not a validator
 	votes         *partialwitness.Endorsements
-	deferred      []partialwitness.Send // endorsements of chunks on the head, to who may need them if a height is skipped
-	endorsed      int64                 // when an endorsement came last
-	pools         map[primitives.ShardID]*txpool.Pool
+	// endorsements of chunks on the head, for validators that need them only if a height is skipped
+	deferred []partialwitness.Send
+	endorsed int64 // when the last endorsement arrived
+	pools    map[primitives.ShardID]*txpool.Pool
 
 	jobs        map[uint64]func()
 	lastJob     uint64
 	sweep       int64             // when housekeeping is due
-	activeUntil primitives.Height // up to which there is something to do
-	headAt      int64             // when the head came, or was told again
+	activeUntil primitives.Height // up to this height there is something to process
+	headAt      int64             // when the head was set or broadcast again
 	fatal       error
 }
 
-// New returns the node; it is at the engine's head.
+// New returns a node at the engine's head. now is in ns since 1970.
 func New(o Options, now int64) (*Node, error) {
 	signed, err := ReadSignatures(o.Signed)
 	if err != nil {
@@ -187,7 +211,7 @@ func New(o Options, now int64) (*Node, error) {
 	return n, nil
 }
 
-// Start is the first step: on the engine's head.
+// Start is the first step, on the engine's head. It must be called once, before Step.
 func (n *Node) Start(now int64) Out {
 	return n.step(now, func() {
 		at := n.e.Head()
@@ -196,7 +220,7 @@ func (n *Node) Start(now int64) Out {
 	})
 }
 
-// Step takes an event at a time that is never before the last one.
+// Step handles an event. now is in ns since 1970 and must not be less than in the step before.
 func (n *Node) Step(now int64, ev Event) Out {
 	return n.step(now, func() {
 		switch ev := ev.(type) {
@@ -236,10 +260,11 @@ func (n *Node) step(now int64, what func()) Out {
 	return out
 }
 
-// Idle tells that no block is between Begin and Adopt: then shards may come in and go.
+// Idle reports whether no block is between BeginImport and FinishImport. Then shards may be added
+// and removed.
 func (n *Node) Idle() bool { return n.work == nil }
 
-// advance does what time brings, and what this node has said to itself.
+// advance does what is due by time and handles the messages to this node itself.
 func (n *Node) advance() {
 	for n.deliverOwn(); n.fatal == nil; n.deliverOwn() {
 		if n.now >= n.sweep {
@@ -273,7 +298,7 @@ func (n *Node) advance() {
 	}
 }
 
-// partsDue is when parts are to be asked for that nobody passes on; 0: there are none.
+// partsDue returns when missing chunk parts are to be requested, in ns; 0: none are.
 func (n *Node) partsDue() int64 {
 	if n.o.planted(PlantedStaleHead) {
 		return 0
@@ -281,7 +306,7 @@ func (n *Node) partsDue() int64 {
 	return n.parts.Due() * ms
 }
 
-// deliverOwn hears what this node has said to itself.
+// deliverOwn handles the messages to this node itself.
 func (n *Node) deliverOwn() {
 	for len(n.ownMessages) > 0 && n.fatal == nil {
 		s := n.ownMessages[0]
@@ -290,24 +315,27 @@ func (n *Node) deliverOwn() {
 	}
 }
 
-// noteActivity notes that there is something to do at a height: what it brings is executed one block later, and final two blocks behind that.
+// noteActivity records that there is something to process at a height. Its receipts execute one
+// block later, and that is final after two more.
 func (n *Node) noteActivity(h primitives.Height) { n.activeUntil = max(n.activeUntil, h+4) }
 
-// add says that something happened.
+// note adds a note to the output.
 func (n *Node) note(err error, format string, args ...any) {
 	n.out.Notes = append(n.out.Notes, Note{fmt.Sprintf(format, args...), err})
 }
 
-// refuseChunk says that a chunk or its witness is bad, whoever judges it.
+// refuseChunk reports an invalid chunk or witness.
 func (n *Node) refuseChunk(h *primitives.ChunkHeader, err error) {
 	n.out.Refused = append(n.out.Refused, &ChunkRefusal{h.ChunkHash(), h.ShardID, h.HeightCreated, err})
 }
 
+// refuseBlock reports an invalid block.
 func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
 	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), b.Header.Height, from, err})
 }
 
-// Abandon gives back what the block in work holds, of a node that is not stepped any more and whose jobs have ended.
+// Abandon releases the block being imported. The node must not be stepped again, and its jobs must
+// have ended.
 func (n *Node) Abandon() {
 	if n.work != nil {
 		n.work.pending.Drop()
@@ -315,7 +343,7 @@ func (n *Node) Abandon() {
 	}
 }
 
-// fail ends all work.
+// fail stops the node with an error.
 func (n *Node) fail(err error) {
 	if n.fatal == nil {
 		n.fatal = err
@@ -331,15 +359,16 @@ func (n *Node) sendTo(to primitives.AccountID, m Message) {
 	n.out.Send = append(n.out.Send, Send{To: to, Message: m})
 }
 
-// sendPeer sends a message to a neighbour; none: to all.
+// sendPeer sends a message to a neighbour; empty: to all.
 func (n *Node) sendPeer(to Peer, m Message) {
 	n.out.Send = append(n.out.Send, Send{Peer: to, Message: m})
 }
 
-// save has what was signed written before anything is sent: with all that the step signs besides.
+// save requests that Signatures are persisted before this step's messages are sent. All signatures
+// of a step share one write.
 func (n *Node) save() { n.unsaved = true }
 
-// run hands out work; then comes behind it.
+// run hands out a job and calls then after it.
 func (n *Node) run(work, then func()) {
 	n.lastJob++
 	n.jobs[n.lastJob] = then
@@ -356,7 +385,7 @@ func (n *Node) done(id uint64) {
 	then()
 }
 
-// receive takes a message of another node, or of this one.
+// receive handles a message of a peer, or of this node.
 func (n *Node) receive(from Peer, m Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
@@ -388,13 +417,13 @@ func (n *Node) receive(from Peer, m Message) {
 		case !errors.Is(err, partialwitness.ErrKnown):
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
-	case *primitives.WitnessAck: // the producer's meters
+	case *primitives.WitnessAck: // only the producer's metrics use it
 	default:
 		n.witnessMessage(m)
 	}
 }
 
-// housekeep asks again for what has not come, and tells the head again where nothing moves.
+// housekeep repeats requests and broadcasts the head again if it has not moved.
 func (n *Node) housekeep() {
 	if !n.o.planted(PlantedStaleHead) {
 		n.stepParts(chunkparts.Tick{})
@@ -430,17 +459,17 @@ func (n *Node) housekeep() {
 	}
 }
 
-// assignments remembers who judges which chunk: that is drawn for each shard and height.
+// assignments caches the validators of chunks, which are drawn for each shard and height.
 type assignments struct {
 	engine.Validation
 	of    map[primitives.ChunkKey][]chain.Assigned
 	order []primitives.ChunkKey
 }
 
-// maxAssignments bounds them.
+// maxAssignments bounds the cache.
 const maxAssignments = 256
 
-// Validators is witness.Chain's.
+// Validators implements partialwitness.Chain.
 func (a *assignments) Validators(k primitives.ChunkKey) ([]chain.Assigned, error) {
 	if list, ok := a.of[k]; ok {
 		return list, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// submit takes a client's transaction: into this node's pool, and to those who make the chunks of its signer's shard (nearcore
-// rpc_handler.rs forward_tx).
+// submit handles a client's transaction: it enters this node's pool and is sent to the chunk
+// producers of its signer's shard (nearcore chain/client/src/rpc_handler.rs forward_tx).
 func (n *Node) submit(tx *primitives.SignedTransaction) {
 	if n.head == nil {
 		return
@@ -29,7 +29,8 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 	}
 }
 
-// transaction puts a transaction into the pool of its signer's shard, if this validator makes chunks of that, now or in the next epoch: nobody asks it for others.
+// transaction adds a transaction to the pool of its signer's shard if this validator produces
+// chunks of it, now or in the next epoch. Other transactions are not kept.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return
@@ -43,7 +44,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	cares := d.Cares(n.me, n.head.hash, shard)
 	if !cares {
 		if held, err := d.Holds(n.head.hash, shard); err != nil || !held {
-			return // nobody here has looked at it
+			return // no peer or client relies on this node to check it
 		}
 	}
 	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
@@ -69,7 +70,7 @@ func (n *Node) poolOf(id primitives.ShardID) *txpool.Pool {
 	return p
 }
 
-// redistributePools moves what waits for shards that are no more to those that they are split into.
+// redistributePools moves the transactions of split shards to the child shards.
 func (n *Node) redistributePools(at *engine.BlockNode) {
 	for _, id := range slices.Sorted(maps.Keys(n.pools)) {
 		if n.head.layout.Has(id) {
@@ -78,7 +79,8 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 		p := n.pools[id]
 		delete(n.pools, id)
 		p.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
-			_, _ = n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base) // what finds no room is sent again by its client
+			// without room it is lost, and its client sends it again
+			_, _ = n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base)
 		})
 	}
 	for _, p := range n.pools {
@@ -86,7 +88,8 @@ func (n *Node) redistributePools(at *engine.BlockNode) {
 	}
 }
 
-// updatePools takes out of the pools what a block has, and puts back what only the branch before had.
+// updatePools removes the transactions of a persisted block and adds back those that only the
+// previous branch had.
 func (n *Node) updatePools(acc *engine.Accepted) {
 	if !acc.IsHead {
 		return
@@ -107,7 +110,7 @@ func (n *Node) updatePools(acc *engine.Accepted) {
 	}
 }
 
-// choose chooses the transactions of a chunk on the head.
+// choose returns the transactions of a chunk on the head.
 func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primitives.SignedTransaction, error) {
 	p := n.pools[id]
 	if p == nil || p.Len() == 0 {
@@ -125,10 +128,10 @@ func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primit
 	return out.Transactions, nil
 }
 
-// requestRoute shows a round to the runtime.
+// roundCandidates adapts a round of a pool to the runtime.
 type roundCandidates struct{ round *txpool.Round }
 
-// NextGroup is part of apply.Candidates.
+// NextGroup implements apply.Candidates.
 func (w *roundCandidates) NextGroup() apply.Group {
 	if !w.round.Next() {
 		return nil
@@ -136,8 +139,8 @@ func (w *roundCandidates) NextGroup() apply.Group {
 	return w
 }
 
-// Peek is part of apply.Group.
+// Peek implements apply.Group.
 func (w *roundCandidates) Peek() *primitives.SignedTransaction { return w.round.Peek() }
 
-// Pop is part of apply.Group.
+// Pop implements apply.Group.
 func (w *roundCandidates) Pop() { w.round.Keep(w.round.Peek()) }

@@ -9,24 +9,28 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// SignaturesRow is the name under which Signatures are kept.
+// SignaturesRow names the row in which Signatures are persisted.
 const SignaturesRow = "validator_signatures"
 
-// endorsedAhead is for how many heights a network that hurries endorses chunks behind one write to the disk. A crash costs it the endorsements of so many.
+// endorsedAhead is for how many heights one write permits endorsements in eager mode. A crash costs
+// the endorsements of these heights.
 const endorsedAhead = 8
 
-// maxEndorsed is of how many chunks of a shard it is known which were endorsed.
+// maxEndorsed is how many endorsed chunks of a shard are recorded.
 const maxEndorsed = 64
 
-// Signatures is what a validator has signed, as much of it as tells whether another signature would contradict: it is on disk before the
-// signature leaves the node, so that no restart makes it say otherwise.
+// Signatures records what a validator has signed, as far as needed to refuse a contradicting
+// signature (slashing protection). It is persisted before the signature leaves the node, so that no
+// restart can lead to double signing. It is not safe for concurrent use.
 type Signatures struct {
-	Target   primitives.Height // the greatest height voted for
-	Block    primitives.Height // of the last block made
-	Ahead    primitives.Height // chunks up to there may be endorsed before it is on disk which
-	floor    primitives.Height // what Ahead was when this was read, or the tip's height: of chunks up to there nobody knows, unless they are among endorsed
-	chunks   []made            // the last one made of each shard
-	endorsed []endorsed        // of each shard the last ones, by height
+	Target primitives.Height // the highest height voted for
+	Block  primitives.Height // height of the last produced block
+	Ahead  primitives.Height // chunks up to this height may have been endorsed without a record on disk
+	// Ahead when this was read, or the tip's height if higher. Of chunks up to it only the recorded
+	// ones may be endorsed.
+	floor    primitives.Height
+	chunks   []made     // the last one produced of each shard
+	endorsed []endorsed // the last ones of each shard, by height
 }
 
 type made struct {
@@ -41,7 +45,8 @@ type endorsed struct {
 	chunk  primitives.Hash
 }
 
-// ReadSignatures reads what AppendBorsh wrote; nothing: of a validator that has signed nothing.
+// ReadSignatures decodes what AppendBorsh encoded. An empty row is that of a validator that has
+// signed nothing.
 func ReadSignatures(row []byte) (*Signatures, error) {
 	s := new(Signatures)
 	if len(row) == 0 {
@@ -54,7 +59,8 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
-// MergeSignatures joins what AppendBorsh wrote at two places, one of which may know what the other does not: it forgets nothing of both.
+// MergeSignatures merges two encoded Signatures of one validator, either of which may have entries
+// that the other lacks. The result permits only what both permit.
 func MergeSignatures(a, b []byte) ([]byte, error) {
 	s, err := ReadSignatures(a)
 	if err != nil {
@@ -66,20 +72,22 @@ func MergeSignatures(a, b []byte) ([]byte, error) {
 	}
 	s.Target, s.Block, s.Ahead = max(s.Target, o.Target), max(s.Block, o.Block), max(s.Ahead, o.Ahead)
 	for _, m := range o.chunks {
-		_ = s.chunk(m.shard, m.height) // it raises only
+		_ = s.chunk(m.shard, m.height) // it only raises the height
 	}
-	// The highest first, so that of each shard those are kept: of what is below them nothing is endorsed.
+	// Highest first, so that the highest of each shard are kept: nothing below them may be
+	// endorsed.
 	all := slices.Concat(s.endorsed, o.endorsed)
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
 	for _, e := range all {
 		_ = s.add(e)
 	}
-	slices.Reverse(s.endorsed) // as they were signed
+	slices.Reverse(s.endorsed) // in signing order
 	return s.AppendBorsh(nil), nil
 }
 
-// size is how many bytes AppendBorsh appends: 20 KiB of four shards, with each signature.
+// size returns the length of AppendBorsh's encoding: 20 KiB for four shards. It is written with
+// each signature.
 func (s *Signatures) size() (n int) {
 	if s.Ahead > 0 {
 		n = 8
@@ -87,7 +95,7 @@ func (s *Signatures) size() (n int) {
 	return n + 1 + 8 + 8 + 4 + 16*len(s.chunks) + 4 + 80*len(s.endorsed)
 }
 
-// AppendBorsh appends our storage form.
+// AppendBorsh appends the stored form.
 func (s *Signatures) AppendBorsh(b []byte) []byte {
 	if s.Ahead > 0 {
 		b = borsh.AppendUint64(append(b, 1), uint64(s.Ahead))
@@ -107,11 +115,11 @@ func (s *Signatures) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads our storage form.
+// DecodeBorsh reads the stored form.
 func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	switch tag := r.Byte(); tag {
 	case 0:
-	case 1: // of a network that hurries
+	case 1: // of a node in eager mode
 		s.Ahead = primitives.Height(r.Uint64())
 	default:
 		r.BadTag("Signatures", tag)
@@ -126,13 +134,14 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// beginImport has a node go on at a tip. A block of its own may have come to the disk with its endorsements before these did, and is told as others' are.
+// begin sets the tip at which a node continues. Its own block may have been persisted with its
+// endorsements before these were, and is then broadcast like a peer's.
 func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
-// vote notes an approval for a height.
+// vote records an approval for a height.
 func (s *Signatures) vote(target primitives.Height) { s.Target = max(s.Target, target) }
 
-// block tells whether a block of a height may be signed, and notes it.
+// block reports whether a block of a height may be signed, and records it.
 func (s *Signatures) block(h primitives.Height) bool {
 	if h <= s.Block {
 		return false
@@ -141,7 +150,7 @@ func (s *Signatures) block(h primitives.Height) bool {
 	return true
 }
 
-// chunk tells whether a chunk may be signed, and notes it.
+// chunk reports whether a chunk may be signed, and records it.
 func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	i := slices.IndexFunc(s.chunks, func(m made) bool { return m.shard == shard })
 	switch {
@@ -155,9 +164,10 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 	return true
 }
 
-// endorse tells whether a chunk may be endorsed, and notes it: no other of its shard and height was, as far as that is still known. The same one may
-// be endorsed again; fresh: it is to be on disk before. With ahead that is asked of one chunk in so many heights: of those between a restart knows only that some
-// may have been endorsed, and endorses none.
+// endorse reports whether a chunk may be endorsed, and records it: no other chunk of its shard and
+// height has been, as far as is known. The same chunk may be endorsed again. fresh: the record must
+// be on disk first. With ahead that is so for only one chunk in so many heights; a restart endorses
+// none of those between, as it cannot know which were.
 func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash, ahead primitives.Height) (fresh, may bool) {
 	for i := range s.endorsed {
 		if e := &s.endorsed[i]; e.shard == key.ShardID && e.height == key.HeightCreated && e.epoch == key.EpochID {
@@ -176,7 +186,8 @@ func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash, ahe
 	return true, true
 }
 
-// add keeps an endorsement among the last of its shard, unless there is one of its place. It is false for one that is below all that are kept.
+// add records an endorsement among the last ones of its shard. It returns false if one of its place
+// is recorded, or all recorded ones are higher.
 func (s *Signatures) add(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {

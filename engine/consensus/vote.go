@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vote signs an approval, and sends it to who makes the block of its height: in the epoch behind the head, and, if heights are skipped, also in that
-// of the final block, where that is another one (nearcore client.rs:1779).
+// vote signs an approval and sends it to the producer of its height: in the epoch after the head
+// and, if heights were skipped, also in the final block's epoch if that differs (nearcore
+// chain/client/src/client.rs:1779).
 func (n *Node) vote(p doomslug.Proposal) {
 	h := n.head
 	if p.Inner.Skip {
@@ -49,8 +50,10 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 }
 
-// repeatedVote is a vote for the head that is said once more at a time if nothing has come of it: a neard that has made two heights in a row forgets the votes for the
-// second that come before it has executed its first (client.rs:1852, provenance), and that height would be nobody's.
+// repeatedVote is an approval of the head that is sent again at a time if nothing happened. A neard
+// that produces two heights in a row drops the approvals for the second that arrive before it has
+// executed the first (chain/client/src/client.rs:1852, provenance). Without a repetition that
+// height would stay without a block.
 type repeatedVote struct {
 	vote *primitives.Approval
 	to   primitives.AccountID
@@ -73,7 +76,8 @@ func (n *Node) voteAgain() {
 	n.again = repeatedVote{}
 }
 
-// finalProducer is who makes a height in the epoch of the final block.
+// finalProducer returns the producer of a height in the epoch of the final block, if that differs
+// from the head's.
 func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID, ok bool) {
 	at, err := n.e.Header(n.e.Final().Hash)
 	if err != nil || at.PrevHash.IsZero() || at.EpochID == n.head.epoch {
@@ -89,8 +93,9 @@ func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID
 	return who, err == nil
 }
 
-// approval takes a validator's vote: one on the head counts, one on a block that has not come waits for it. verified is the key that its signature was
-// found right by before, none: it was not looked at.
+// approval handles a validator's approval. One for a known block is counted, one for an unknown
+// block waits. verified is the key with which the signature was verified before; empty: not
+// verified.
 func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	h := n.head
 	if h == nil {
@@ -107,7 +112,7 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	if !a.Inner.Skip && a.Inner.Endorsement != h.hash {
 		list, err := n.e.Approvers(a.Inner.Endorsement)
 		if err != nil {
-			return // of a branch that is being forgotten
+			return // of a branch that is being dropped
 		}
 		approvers = list
 	}
@@ -119,20 +124,21 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	n.tracker.Vote(a, approvers, n.now)
 }
 
-// parked is a vote on a block that has not come, whose signature is right by a key.
+// parked is an approval for an unknown block, and the key that verifies it.
 type parked struct {
 	*primitives.Approval
 	key primitives.PublicKey
 }
 
-// park keeps a vote of who has one on the head, or may have one on what is to come: the last one for each height, and the highest few of each account.
+// park keeps an approval of a validator that is an approver on the head or in the next epoch: the
+// last one for each height, and the highest MaxParked of each account.
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
 		key, ok := approverKey(list, a.AccountID)
 		return key, ok && (key == verified || n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key))
 	}
 	key, ok := signed(n.head.approvers)
-	if !ok { // the block may be of the next epoch, for which its account has another key
+	if !ok { // the block may be of the next epoch, in which the account may have another key
 		if next, _ := approverKey(n.nextApprovers(), a.AccountID); next != key {
 			key, ok = signed(n.nextApprovers())
 		}
@@ -148,14 +154,14 @@ func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 		list[i] = parked{a, key}
 	case len(list) < MaxParked:
 		list = slices.Insert(list, i, parked{a, key})
-	case i > 0: // the lowest one makes room
+	case i > 0: // drops the lowest one
 		copy(list, list[1:i])
 		list[i-1] = parked{a, key}
 	}
 	n.parked[a.AccountID] = list
 }
 
-// unpark looks again at the votes that have waited.
+// unpark handles the parked approvals again.
 func (n *Node) unpark() {
 	waited := n.parked
 	n.parked = map[primitives.AccountID][]parked{}
@@ -166,7 +172,8 @@ func (n *Node) unpark() {
 	}
 }
 
-// nextApprovers are the block producers of the epoch behind the child's, which may be that of a block that has not come.
+// nextApprovers returns the block producers of the epoch after that of the head's children, to
+// which an unknown block may belong.
 func (n *Node) nextApprovers() []chain.Approver {
 	h := n.head
 	if h.next == nil {

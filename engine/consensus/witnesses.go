@@ -13,19 +13,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxInlineCheck is how many bytes of a witness, not packed, are checked without a job where the state is here: each receipt in them has a proof.
+// maxInlineCheck is the size in bytes up to which a witness or chunk is checked against the held
+// state without a job: each receipt in it has a proof.
 const maxInlineCheck = 256 << 10
 
-// maxWaitingChunks is how many chunks on a block wait for it to be endorsed, and on how many blocks.
+// maxWaitingChunks bounds the chunks that wait for one parent, and the number of such parents.
 const maxWaitingChunks = 64
 
-// isUnknown tells whether something is not here, and may never have been: what others' witnesses name is no reason to end.
+// isUnknown reports whether an error means that something is not known here. A peer's witness may
+// name anything, so that is not fatal.
 func isUnknown(err error) bool {
 	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) || errors.Is(err, epoch.ErrEpochOutOfBounds)
 }
 
-// showWitness makes the witness of a chunk of this validator, and spreads it. Where nobody else judges it, it is endorsed at once, and nobody has asked
-// for what would prove it.
+// showWitness builds the witness of an own chunk and distributes it. If this node is the chunk's
+// only validator, it endorses the chunk at once, and no witness is built.
 func (n *Node) showWitness(c *primitives.Chunk) error {
 	key := primitives.ChunkKey{ShardID: c.Header.ShardID, EpochID: n.head.epoch, HeightCreated: c.Header.HeightCreated}
 	list, err := n.assigned.Validators(key)
@@ -59,7 +61,7 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	return nil
 }
 
-// accountsOf are those of validators.
+// accountsOf returns the accounts of validators.
 func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	out := make([]primitives.AccountID, len(list))
 	for i := range list {
@@ -68,8 +70,9 @@ func accountsOf(list []chain.Assigned) []primitives.AccountID {
 	return out
 }
 
-// needsNoWitness tells whether a chunk needs no witness, if its body comes to all who judge it (parts.Pool.Brings): a network hurries, and they all, this validator among them,
-// hold the shard's state. Where the last block lacks a chunk somebody may not have told so in time, and witnesses are shown.
+// needsNoWitness reports whether a chunk needs no witness once its body reaches all its validators
+// (chunkparts.Pool.Brings): in eager mode, if all of them, including this one, hold the shard's
+// state. If the last block lacks a chunk, some validator may be late, and witnesses are sent.
 func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.isEager() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false
@@ -85,7 +88,7 @@ func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) b
 	return mine
 }
 
-// witnessMessage takes what others say about witnesses.
+// witnessMessage handles a message about witnesses.
 func (n *Node) witnessMessage(m Message) {
 	if n.witnesses == nil {
 		n.note(nil, "%T to who is no validator", m)
@@ -113,7 +116,7 @@ func (n *Node) witnessMessage(m Message) {
 	n.applyWitnessOut(out, err)
 }
 
-// applyWitnessOut does what the tracker of witnesses wants done.
+// applyWitnessOut carries out the effects of the witness tracker.
 func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	if err != nil && !errors.Is(err, partialwitness.ErrKnown) {
 		n.note(err, "witnesses")
@@ -158,7 +161,8 @@ func (n *Node) applyWitnessOut(out partialwitness.Out, err error) {
 	}
 }
 
-// sendDeferred sends endorsements to who makes the heights behind the next two, of whom a hurried network has nothing unless it comes to that.
+// sendDeferred sends the deferred endorsements to the producers of later heights. In eager mode
+// they get them only if heights are skipped.
 func (n *Node) sendDeferred() {
 	for _, s := range n.deferred {
 		for _, to := range s.To {
@@ -168,7 +172,8 @@ func (n *Node) sendDeferred() {
 	n.deferred = nil
 }
 
-// mayEndorse holds back an endorsement beside which another one of that shard and height was made.
+// mayEndorse reports whether an endorsement may be sent, and records it. It refuses a second chunk
+// of one shard and height.
 func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
@@ -187,8 +192,9 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	return true
 }
 
-// endorseHeld endorses a chunk of another by the state that is here, if this validator is to judge it: its witness could show no more, and comes later. What
-// is not good, or can't be told yet, its witness is judged for. Who is behind has chunks of blocks that are made: nobody waits for what it says of them.
+// endorseHeld endorses a peer's chunk by the held state if this validator is assigned to it. The
+// witness, which comes later, could show no more. If the check fails or is not possible yet, the
+// witness decides. A node that is behind skips this, as its endorsement would come too late.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
 	if n.witnesses == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.isBehind() {
@@ -212,7 +218,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		return
 	}
 	if p, err := n.e.Validation().Producer(key); err != nil || n.isMe(p.AccountID, p.PublicKey) {
-		return // its own, which it has endorsed when it was made
+		return // an own chunk was endorsed when it was produced
 	}
 	var held bool
 	var err error
@@ -234,7 +240,7 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 	n.run(func() { held, err = n.e.CheckChunk(c) }, then)
 }
 
-// waitForBlock keeps a chunk until its block is here: some of each block, of some blocks.
+// waitForBlock keeps a chunk until its parent is known, within bounds.
 func (n *Node) waitForBlock(c *primitives.Chunk) {
 	on := c.Header.PrevBlockHash
 	if list := n.waitingChunks[on]; len(list) < maxWaitingChunks && (list != nil || len(n.waitingChunks) < maxWaitingChunks) {
@@ -242,19 +248,20 @@ func (n *Node) waitForBlock(c *primitives.Chunk) {
 	}
 }
 
-// checkWitness judges a witness: by the state, if that is here, else by what the witness shows, which is a job.
+// checkWitness checks a witness by the held state if possible, else by the state in the witness, in
+// a job.
 func (n *Node) checkWitness(j partialwitness.Judgement) {
 	if n.o.planted(PlantedEndorse) {
 		n.witnessChecked(j, nil)
 		return
 	}
 	if p, err := n.e.Validation().Producer(j.Key); err == nil && n.isMe(p.AccountID, p.PublicKey) {
-		return // its own, which it has endorsed when it was made
+		return // an own chunk was endorsed when it was produced
 	}
 	n.runWitnessCheck(j)
 }
 
-// runWitnessCheck does so, in a job where that takes long.
+// runWitnessCheck checks a witness, in a job if it is large.
 func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 	var held bool
 	var err error
@@ -275,10 +282,10 @@ func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 	}, func() { n.witnessChecked(j, err) })
 }
 
-// witnessChecked says what became of a judgement.
+// witnessChecked handles the result of a check.
 func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
 	ev := partialwitness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
-	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
+	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent has arrived meanwhile
 		n.checkWitness(j)
 		return
 	}

@@ -2,14 +2,15 @@ package signature
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// allowlist are accounts whose transactions need no signature.
+// allowlist are the accounts that need not sign.
 type allowlist struct {
 	accounts map[primitives.AccountID]bool
 	all      bool
 }
 
-// AllowUnsigned has transactions of accounts, or of all, found good whose signature is zero. It replaces what was said before. What has been found
-// good meanwhile stays so for Check, as a block may have it, and not for CheckNew.
+// AllowUnsigned accepts transactions of accounts, or of all accounts, with a zero signature. It
+// replaces the previous setting; no accounts and false end it. A transaction accepted so stays
+// accepted by Check, because a block may contain it, but not by CheckNew.
 func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 	if len(accounts) == 0 && !all {
 		c.allowed.Store(nil)
@@ -22,10 +23,10 @@ func (c *Checker) AllowUnsigned(accounts []primitives.AccountID, all bool) {
 	c.allowed.Store(x)
 }
 
-// AllowOnce has one transaction found good whose signature is zero, beside what Exempt says; nil: none.
+// AllowOnce accepts one transaction with a zero signature, in addition to AllowUnsigned; nil: none.
 func (c *Checker) AllowOnce(hash *primitives.Hash) { c.allowedOnce.Store(hash) }
 
-// unsigned tells whether a transaction may be unsigned, and is.
+// unsigned reports whether a transaction may be unsigned, and is.
 func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	if one := c.allowedOnce.Load(); one != nil && tx.Signature == primitives.ZeroED25519Signature && tx.Hash() == *one {
 		return true
@@ -34,7 +35,8 @@ func (c *Checker) unsigned(tx *primitives.SignedTransaction) bool {
 	return x != nil && tx.Signature == primitives.ZeroED25519Signature && (x.all || x.accounts[tx.SignerID])
 }
 
-// CheckNew is Check for what comes to the door: a zero signature that was good because nobody had to sign is so no longer than that holds.
+// CheckNew is Check for newly submitted transactions: it accepts a zero signature only while it is
+// allowed.
 func (c *Checker) CheckNew(tx *primitives.SignedTransaction) bool {
 	if tx.Signature == primitives.ZeroED25519Signature && !c.unsigned(tx) {
 		hash := tx.Hash()

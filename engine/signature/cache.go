@@ -8,24 +8,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cacheSlots is of how many signatures Remember remembers that they were good, 32 bytes each: those of a block of 20 shards and 100 validators.
+// cacheSlots is the number of slots of a CachedVerifier, 32 bytes each: enough for a block with 20
+// shards and 100 validators.
 const cacheSlots = 1 << 12
 
-// CachedVerifier is a verifier with a memory of what it has found good: what a validator has signed comes by itself, then in a block, then in that block again. The place
-// of a signature is that of a hash of key, data and signature, and the last one is in it; what was not good is looked at again. Safe for concurrent use, if what it
-// asks is.
+// CachedVerifier is a verifier that remembers valid signatures: a validator's signature arrives
+// alone first, then in a block, then with that block again. A slot is chosen by the hash of key,
+// data and signature, and holds the hash of its last valid signature. Invalid signatures are not
+// remembered. Safe for concurrent use if verify is.
 type CachedVerifier struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	mu     sync.Mutex
 	slots  [][sha256.Size]byte
 }
 
-// NewCachedVerifier returns one that asks verify.
+// NewCachedVerifier returns a cache of the results of verify.
 func NewCachedVerifier(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *CachedVerifier {
 	return &CachedVerifier{verify: verify, slots: make([][sha256.Size]byte, cacheSlots)}
 }
 
-// slot is where a signature stands, and what stands there if it is good.
+// slot returns the slot of a signature, and the value that it has if the signature is known.
 func (r *CachedVerifier) slot(s primitives.Signature, data []byte, key primitives.PublicKey) (at *[sha256.Size]byte, sum [sha256.Size]byte) {
 	var room [512]byte
 	b := binary.LittleEndian.AppendUint32(room[:0], uint32(len(s)))
@@ -34,7 +36,7 @@ func (r *CachedVerifier) slot(s primitives.Signature, data []byte, key primitive
 	return &r.slots[binary.LittleEndian.Uint32(sum[:])%cacheSlots], sum
 }
 
-// Verify tells whether s is key's signature of data.
+// Verify reports whether s is key's signature of data.
 func (r *CachedVerifier) Verify(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
 	at, sum := r.slot(s, data, key)
 	r.mu.Lock()
@@ -52,7 +54,7 @@ func (r *CachedVerifier) Verify(s primitives.Signature, data []byte, key primiti
 	return good
 }
 
-// Add notes a signature that was made here.
+// Add adds a signature that was made by this node, without verifying it.
 func (r *CachedVerifier) Add(s primitives.Signature, data []byte, key primitives.PublicKey) {
 	at, sum := r.slot(s, data, key)
 	r.mu.Lock()

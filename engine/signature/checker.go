@@ -1,13 +1,15 @@
-// Package signature checks transactions' signatures once: a few goroutines do the work in batches, and what was found good
-// is remembered, so that applying a chunk does not do it again.
+// Package signature verifies signatures of transactions once: a few goroutines work in batches, and
+// valid ones are remembered, so that applying a chunk does not verify them again. It also caches
+// validators' signatures.
 //
 //	in      signed transactions, from any goroutine
 //	out     whether the signature is the key's
-//	state   Checker: a queue, workers, and the good ones of late
+//	state   Checker: a queue, workers, recent valid transactions; CachedVerifier: a table of hashes
 //	units   none
-//	bound   one goroutine a core, and those who ask; a queue of QueueLen, beyond which callers wait; Memory transactions remembered
-//	errors  none: a signature is good or not; a panic of the verifier is that of the caller whose check it was
-//	source  our own; an ed25519 check takes 45 µs, a thousand times what asking a mailbox takes
+//	bound   one goroutine a core, and the callers'; a queue of QueueLen, beyond which callers
+//	        wait; Memory transactions
+//	errors  none: a signature is valid or not; a panic of the verifier is raised in its caller
+//	source  our own; an ed25519 check takes 45 µs, a thousand times a message to a mailbox
 package signature
 
 import (
@@ -18,15 +20,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds.
+// Bounds of a Checker.
 const (
 	QueueLen = 4096
-	MaxBatch = 64      // signatures a worker takes at a time
-	Memory   = 1 << 18 // good transactions remembered, at the most
-	keys     = 8192    // public keys whose tables are kept
+	MaxBatch = 64      // signatures that a worker takes at a time
+	Memory   = 1 << 18 // valid transactions remembered at most
+	keys     = 8192    // public keys with cached tables
 )
 
-// Checker is safe for concurrent use.
+// Checker verifies and remembers signatures of transactions. Safe for concurrent use.
 type Checker struct {
 	verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	queue   chan *job
@@ -34,16 +36,18 @@ type Checker struct {
 	done    sync.WaitGroup
 	closing sync.Once
 
-	allowed     atomic.Pointer[allowlist]       // nil: nobody is
-	allowedOnce atomic.Pointer[primitives.Hash] // of Excuse
+	allowed     atomic.Pointer[allowlist]       // nil: every transaction must be signed
+	allowedOnce atomic.Pointer[primitives.Hash] // of AllowOnce; nil: none
 	mu          sync.RWMutex
-	young, old  map[primitives.Hash]primitives.Signature // by transaction hash, which does not cover the signature
+	// By transaction hash, which does not cover the signature. When young is half of Memory, it
+	// becomes old.
+	young, old map[primitives.Hash]primitives.Signature
 }
 
 type job struct {
 	tx    *primitives.SignedTransaction
 	ok    bool
-	panic any // of the verifier: it is whose check this is who shall fail, not the worker
+	panic any // of the verifier: raised in the caller, not in the worker
 	wg    *sync.WaitGroup
 }
 
@@ -54,7 +58,7 @@ func (c *Checker) check(j *job) {
 	j.ok = c.unsigned(j.tx) || c.verify(j.tx.Signature, hash[:], j.tx.PublicKey)
 }
 
-// New starts a checker with a goroutine for each core.
+// New starts a checker with one worker goroutine for each core. The caller calls Close.
 func New() *Checker {
 	c := &Checker{
 		verify: primitives.NewVerifier(keys).Verify, queue: make(chan *job, QueueLen), stop: make(chan struct{}),
@@ -67,7 +71,8 @@ func New() *Checker {
 	return c
 }
 
-// Close ends the goroutines. Checks go on, on their callers' goroutines.
+// Close ends the workers. Later checks run on their callers' goroutines. It may be called more than
+// once.
 func (c *Checker) Close() {
 	c.closing.Do(func() { close(c.stop) })
 	c.done.Wait()
@@ -81,7 +86,7 @@ func (c *Checker) work() {
 		case j := <-c.queue:
 			batch = append(batch[:0], j)
 		case <-c.stop:
-			for { // nobody is left waiting
+			for { // finish what is queued
 				select {
 				case j := <-c.queue:
 					c.run([]*job{j})
@@ -90,7 +95,7 @@ func (c *Checker) work() {
 				}
 			}
 		}
-		share := len(c.queue)/runtime.GOMAXPROCS(0) + 1 // leaves the other workers theirs
+		share := len(c.queue)/runtime.GOMAXPROCS(0) + 1 // leave the other workers their share
 	more:
 		for len(batch) < min(share, MaxBatch) {
 			select {
@@ -127,7 +132,7 @@ func (c *Checker) remember(batch []*job) {
 	}
 }
 
-// Known tells whether this signature of this transaction was found good before.
+// Known reports whether this signature of this transaction was verified before.
 func (c *Checker) Known(tx *primitives.SignedTransaction) bool {
 	hash := tx.Hash()
 	c.mu.RLock()
@@ -139,8 +144,8 @@ func (c *Checker) Known(tx *primitives.SignedTransaction) bool {
 	return ok && s == tx.Signature
 }
 
-// Check tells whether the signature is good; who asks does the work, as he would only wait for a worker. It is the
-// verify.SignatureFunc of the door and of the engine.
+// Check reports whether the signature is valid. It verifies on the caller's goroutine, which would
+// otherwise only wait for a worker. It is the verify.SignatureFunc of the RPC and the engine.
 func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	if c.Known(tx) {
 		return true
@@ -155,8 +160,9 @@ func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	return j.ok
 }
 
-// CheckAll checks many at once and reports for each whether it is good. Who asks does one by himself: of one transaction, as they come where a node is not busy, a
-// worker would cost two changes of goroutines beside.
+// CheckAll verifies many transactions and reports for each whether its signature is valid. The
+// caller verifies one of them itself: for a single transaction, the usual case on an idle node, a
+// worker would cost two goroutine switches.
 func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	var wg sync.WaitGroup
 	jobs := make([]job, len(txs))
@@ -186,7 +192,7 @@ func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	return out
 }
 
-// put queues j; false if the workers are gone.
+// put queues j and returns false if the workers have ended.
 func (c *Checker) put(j *job) bool {
 	select {
 	case <-c.stop:
@@ -210,8 +216,8 @@ func (c *Checker) put(j *job) bool {
 	return true
 }
 
-// Child returns a checker without workers or a queue: who asks checks. It has the same keys ready, exempts whom c does
-// at first, and remembers and exempts by itself. There is nothing to close.
+// Child returns a checker without workers or queue: callers verify. It shares the verifier's key
+// tables, starts with c's allowlist, and has its own memory and allowlist. It needs no Close.
 func (c *Checker) Child() *Checker {
 	k := &Checker{verify: c.verify, stop: make(chan struct{}), young: map[primitives.Hash]primitives.Signature{}}
 	k.Close()
