@@ -83,7 +83,7 @@ func (e *Engine) restoreEvicted(x *BlockNode) (*BlockNode, error) {
 		}
 	}
 	if !at.Acquire() {
-		return nil, fmt.Errorf("engine: the states of block %d are gone", at.Height())
+		return nil, fmt.Errorf("engine: the states of block %d were released", at.Height())
 	}
 	for _, p := range slices.Backward(path) {
 		next, err := e.reapplyStored(at, p, p == x)

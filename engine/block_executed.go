@@ -15,7 +15,7 @@ import (
 )
 
 // ErrExecutedBlock reports that an ExecutedBlock contradicts its block, or is not a block at all.
-var ErrExecutedBlock = errors.New("engine: what was given of a block is wrong")
+var ErrExecutedBlock = errors.New("engine: the executed block is inconsistent")
 
 // ExecutedBlock is a block together with the results of applying it, from another engine of the
 // same chain that holds all shards. An engine that imports it executes nothing: it writes the
@@ -56,11 +56,11 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	h := g.Block.Header
 	switch {
 	case g.Block.Hash() != b.Ref.Hash || h.Height != b.Ref.Height:
-		return nil, errors.New("its header is another block's")
+		return nil, errors.New("its header does not match its reference")
 	case h.PrevHash != b.Prev.Hash:
-		return nil, errors.New("its parent is another one than it says")
+		return nil, errors.New("its parent does not match its header")
 	case len(b.Shards) != len(g.Block.Body.Chunks):
-		return nil, fmt.Errorf("%d shards of %d", len(b.Shards), len(g.Block.Body.Chunks))
+		return nil, fmt.Errorf("%d shards for %d chunks", len(b.Shards), len(g.Block.Body.Chunks))
 	}
 	if len(b.Patch) > 0 {
 		if g.patch, g.mocks, err = parsePatch(b.Patch); err != nil {
@@ -70,7 +70,7 @@ func readExecuted(b *storage.Block) (g *ExecutedBlock, err error) {
 	g.chunks, g.shards = make([]*primitives.Chunk, len(b.Shards)), make([]executedShard, len(b.Shards))
 	for i := range b.Shards {
 		if b.Shards[i].Extra == nil {
-			return nil, fmt.Errorf("whoever gave it does not hold shard %d", b.Shards[i].ID)
+			return nil, fmt.Errorf("its writer does not hold shard %d", b.Shards[i].ID)
 		}
 		if g.chunks[i], err = executedChunk(&b.Shards[i]); err == nil {
 			err = g.shards[i].read(&b.Shards[i])
@@ -120,7 +120,7 @@ func (g *executedShard) read(s *storage.Shard) error {
 		return fmt.Errorf("%d outcomes without a chunk", len(s.Outcomes))
 	}
 	if s.Chunk != nil && apply.OutcomeRoot(r.Outcomes) != x.OutcomeRoot {
-		return fmt.Errorf("the outcomes do not give their root %v", x.OutcomeRoot)
+		return fmt.Errorf("the outcomes do not have the root %v", x.OutcomeRoot)
 	}
 	var err error
 	if r.Outgoing, err = executedReceipts(s.Outgoing); err != nil {
@@ -204,7 +204,7 @@ func (p *BlockImport) Err() error {
 func (j *Job) applyExecuted() error {
 	g := j.executed
 	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
-		return fmt.Errorf("%w: a gas limit of %d, the chunk's is %d", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
+		return fmt.Errorf("%w: gas limit %d, but the chunk's is %d", ErrExecutedBlock, g.extra.GasLimit, j.input.GasLimit)
 	}
 	before := rootOf(j.input.Trie)
 	r := g.result
@@ -215,7 +215,7 @@ func (j *Job) applyExecuted() error {
 	}
 	if after.Hash() != g.extra.StateRoot {
 		after.Release()
-		return fmt.Errorf("%w: the state's root is %v, the changes lead to %v", ErrExecutedBlock, g.extra.StateRoot, after.Hash())
+		return fmt.Errorf("%w: the state root is %v, but the changes lead to %v", ErrExecutedBlock, g.extra.StateRoot, after.Hash())
 	}
 	r.Trie = rooted(after)
 	j.result = &r

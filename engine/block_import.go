@@ -225,7 +225,7 @@ func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 		}
 	}
 	if !parent.Acquire() {
-		return nil, layout, fmt.Errorf("engine: the states of block %d are gone", parent.Height())
+		return nil, layout, fmt.Errorf("engine: the states of block %d were released", parent.Height())
 	}
 	defer func() {
 		if err != nil && !errors.As(err, new(*OutcomeMismatch)) {

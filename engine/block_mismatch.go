@@ -23,7 +23,7 @@ type OutcomeMismatch struct {
 // Error names the chunk and the difference. Err is not unwrapped: the difference does not make the
 // block invalid.
 func (d *OutcomeMismatch) Error() string {
-	return fmt.Sprintf("the chunk %v in block %d (%v), which more than two thirds of its validators endorse, tells another outcome than this node has: %v", d.Chunk, d.Height, d.Block, d.Err)
+	return fmt.Sprintf("chunk %v of block %d (%v), endorsed by more than two thirds of its validators, claims another result than this node computed: %v", d.Chunk, d.Height, d.Block, d.Err)
 }
 
 // chunkError classifies an error of chain.ValidateChunk: an *OutcomeMismatch if the claimed result

@@ -31,13 +31,13 @@ func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primi
 	}
 	job, err := e.jobForReapply(entry, parent, entry.Shards[shard].ID)
 	if err != nil {
-		return nil, fmt.Errorf("engine: block %d again: %w", entry.Height(), err)
+		return nil, fmt.Errorf("engine: apply block %d again: %w", entry.Height(), err)
 	}
 	in := job.input
 	in.Block.VM, in.Par, in.Split = vm, nil, nil
 	r, err := apply.Apply(&in)
 	if err != nil {
-		return nil, fmt.Errorf("engine: shard %d of block %d again: %w", shard, entry.Height(), err)
+		return nil, fmt.Errorf("engine: apply shard %d of block %d again: %w", shard, entry.Height(), err)
 	}
 	release(r.Trie)
 	r.Trie = nil

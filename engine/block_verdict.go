@@ -9,11 +9,11 @@ import (
 
 // ErrPartialBody reports that a copy of a block that came without its body is wrong. The hash does
 // not cover all of such a copy, so another copy may be right.
-var ErrPartialBody = errors.New("engine: a copy that was told is wrong")
+var ErrPartialBody = errors.New("engine: this copy of the block has a wrong body")
 
 // ErrGossipCheck reports that a block fails the checks of ValidateForGossip. A node with its parent
 // sees that without executing it, and no neard relays it.
-var ErrGossipCheck = errors.New("engine: wrong by itself")
+var ErrGossipCheck = errors.New("engine: the block fails the checks before execution")
 
 // Verdict says what an error of BeginImport or FinishImport means for the block.
 type Verdict byte

@@ -182,7 +182,7 @@ func (e *Engine) EpochProof() (*headerchain.EpochProof, error) {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)
 	}
 	if len(p.Epochs) < 2 { // no node accepts such a proof
-		return nil, fmt.Errorf("%w: %d epochs behind the first", ErrNotYet, len(p.Epochs))
+		return nil, fmt.Errorf("%w: %d epochs after the first", ErrNotYet, len(p.Epochs))
 	}
 	if err = e.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
 		err = e.savedProofEnd(p, last)

@@ -20,7 +20,7 @@ import (
 const MaxPrestate = 100_000
 
 // ErrPrestate reports why the prestate of a transaction cannot be computed.
-var ErrPrestate = errors.New("engine: what the transaction touches can't be told")
+var ErrPrestate = errors.New("engine: the prestate cannot be computed")
 
 // Prestate returns the state entries that a transaction in a block reads and writes with all its
 // receipts, as they were before that block, together with its outcomes. It runs the transaction
@@ -70,7 +70,7 @@ func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.V
 	sum := 0
 	for i := range notes {
 		if sum += len(notes[i]); sum > MaxPrestate {
-			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrPrestate, hash, MaxPrestate)
+			return nil, fmt.Errorf("%w: transaction %v reads or writes more than %d entries", ErrPrestate, hash, MaxPrestate)
 		}
 		of := prestateShard{values: overStored(e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
 		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {

@@ -15,7 +15,7 @@ import (
 // answer as far as chunk headers prove it.
 
 // ErrAnswer reports that a peer's transaction status is wrong, or impossible on this node's chain.
-var ErrAnswer = errors.New("engine: told wrong")
+var ErrAnswer = errors.New("engine: wrong transaction status from a peer")
 
 // maxBlocksToNextChunk bounds the blocks searched after an outcome's for the shard's next chunk.
 // Its header has the outcome root.
@@ -33,7 +33,7 @@ const (
 func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountID) ([]byte, error) {
 	at := e.Head()
 	if !e.Holds(at.Layout.ShardOf(signer)) {
-		return nil, fmt.Errorf("%w: that of %s", ErrUntracked, signer)
+		return nil, fmt.Errorf("%w: the shard of %s", ErrUntracked, signer)
 	}
 	tx, place, err := e.Transaction(hash)
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 // actions, key and signature. ErrAnswer: the answer is useless.
 func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error {
 	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
-		return fmt.Errorf("%w: of another transaction", ErrAnswer)
+		return fmt.Errorf("%w: it is about another transaction", ErrAnswer)
 	}
 	told := map[primitives.Hash]*view.OutcomeProof{hash: &o.Outcome}
 	for i := range o.Outcomes {
@@ -73,7 +73,7 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	}
 	whole := remoteSource{e: e, left: maps.Clone(told)}
 	if n := len(txstatus.Outcomes(hash, &whole)); n != len(told) {
-		return fmt.Errorf("%w: %d outcomes that are not of transaction %v", ErrAnswer, len(told)-n, hash)
+		return fmt.Errorf("%w: %d outcomes do not belong to transaction %v", ErrAnswer, len(told)-n, hash)
 	}
 	src := &remoteSource{e: e, final: e.view.Load().final.Height, left: told, roots: map[remotePlace]*primitives.Hash{}}
 	all := txstatus.Outcomes(hash, src)
@@ -81,9 +81,9 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 	case src.err != nil:
 		return src.err
 	case len(all) == 0:
-		return fmt.Errorf("%w: transaction %v, of which no chunk bears out anything yet", ErrAnswer, hash)
+		return fmt.Errorf("%w: no chunk proves anything of transaction %v yet", ErrAnswer, hash)
 	case all[0].ExecutorID != o.Told.Signer:
-		return fmt.Errorf("%w: transaction %v is of %s, not of %s", ErrAnswer, hash, all[0].ExecutorID, o.Told.Signer)
+		return fmt.Errorf("%w: transaction %v was signed by %s, not by %s", ErrAnswer, hash, all[0].ExecutorID, o.Told.Signer)
 	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID && all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Told.Receiver:
 		return fmt.Errorf("%w: transaction %v is for %s, not for %s", ErrAnswer, hash, all[1].ExecutorID, o.Told.Receiver)
 	}
@@ -136,7 +136,7 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 		s.roots[at] = root
 	}
 	if root != nil && *root != o.Proof.Root(o.LeafHash()) {
-		return false, fmt.Errorf("%w: outcome %v is not in what the chain says of shard %d behind block %v", ErrAnswer, o.ID, at.shard, at.block)
+		return false, fmt.Errorf("%w: outcome %v is not in the outcome root of shard %d after block %v", ErrAnswer, o.ID, at.shard, at.block)
 	}
 	return root != nil, nil
 }
@@ -159,7 +159,7 @@ type remotePlace struct {
 func (e *Engine) remotePlace(o *view.OutcomeProof) (at remotePlace, err error) {
 	ref, err := e.Ref(o.BlockHash)
 	if err != nil || !e.Canonical(ref) {
-		return at, fmt.Errorf("%w: outcome %v is in block %v, which is not on the chain here", ErrAnswer, o.ID, o.BlockHash)
+		return at, fmt.Errorf("%w: outcome %v is in block %v, which is not on this chain", ErrAnswer, o.ID, o.BlockHash)
 	}
 	h, err := e.Header(o.BlockHash)
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 // options; nil: no change. ErrEnded. Safe for concurrent use.
 func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 	if s.Ended() || !s.at.Acquire() {
-		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
+		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
 	}
 	at := s.at.copyHeld()
 	s.at.Release()
 	store, err := e.store.Child(s.ref, s.final)
 	if err != nil {
 		at.Release()
-		return nil, fmt.Errorf("engine: a child behind block %v: %w", s.ref, err)
+		return nil, fmt.Errorf("engine: child engine after block %v: %w", s.ref, err)
 	}
 	o := e.o
 	o.ProofBytes, o.Snapshots, o.Scheduled, o.StateBytes = 0, false, false, 0
@@ -70,7 +70,7 @@ func (e *BlockNode) copyHeld() *BlockNode {
 // any more, except for readers that hold a node. It panics on an engine that is not a child.
 func (e *Engine) Discard() error {
 	if e.parent == nil {
-		panic("engine: Discard of what is no child")
+		panic("engine: Discard of an engine that is not a child")
 	}
 	e.gone.Store(true)
 	err := e.Close()

@@ -23,7 +23,7 @@ var (
 	// it.
 	ErrEnded = errors.New("engine: the snapshot has ended")
 	// ErrAhead: imported blocks are not on disk yet.
-	ErrAhead = errors.New("engine: blocks are on their way to the disk")
+	ErrAhead = errors.New("engine: imported blocks are not on disk yet")
 )
 
 // RevertPoint is a block to which the chain can be reverted. Its states stay in memory until it
@@ -50,7 +50,7 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 	}
 	h := e.view.Load()
 	if !h.entry.Acquire() {
-		return nil, fmt.Errorf("engine: the states of block %d are gone", h.entry.Height())
+		return nil, fmt.Errorf("engine: the states of block %d were released", h.entry.Height())
 	}
 	s := &RevertPoint{entry: h.entry, at: h.entry, ref: ref(h.entry), final: h.final}
 	e.epochMu.Lock()
@@ -64,7 +64,7 @@ func (e *Engine) NewRevertPoint() (*RevertPoint, error) {
 // ErrEnded.
 func (e *Engine) ShareRevertPoint(s *RevertPoint) (*RevertPoint, error) {
 	if s.entry == nil || !s.entry.Acquire() {
-		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
+		return nil, fmt.Errorf("%w: block %v", ErrEnded, s.ref)
 	}
 	t := &RevertPoint{entry: s.entry, at: s.entry, ref: s.ref, final: s.final, epochs: s.epochs}
 	e.revertPoints = append(e.revertPoints, t)
@@ -128,7 +128,7 @@ func (e *Engine) flatHeadLimit(upto storage.BlockRef) storage.BlockRef {
 // changed.
 func (e *Engine) Rewind(s *RevertPoint) error {
 	if s.entry == nil {
-		return fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
+		return fmt.Errorf("%w: block %v", ErrEnded, s.ref)
 	}
 	if e.InFlight() > 0 {
 		return ErrAhead
@@ -139,7 +139,7 @@ func (e *Engine) Rewind(s *RevertPoint) error {
 		}
 	}
 	if err := e.store.Rewind(s.ref); err != nil {
-		return fmt.Errorf("engine: back to block %v: %w", s.ref, err)
+		return fmt.Errorf("engine: revert to block %v: %w", s.ref, err)
 	}
 	e.forgetAfter(s)
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // ErrNotYet reports that a shard's catchup cannot take its next step: the flat head has to advance
 // first, or parts are missing.
-var ErrNotYet = errors.New("engine: the shard is not there yet")
+var ErrNotYet = errors.New("engine: not ready yet")
 
 // ShardCatchup adds one shard to a running engine.
 //
@@ -70,7 +70,7 @@ type ShardCatchup struct {
 func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*ShardCatchup, error) {
 	j := &ShardCatchup{e: e, index: index, layout: point.Layout, point: ref(point), next: next}
 	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) || tip.Shards[index].Held() {
-		return nil, fmt.Errorf("%w: shard index %d of block %d is not one to bring in", ErrUnknown, index, point.Height())
+		return nil, fmt.Errorf("%w: shard index %d of block %d cannot be caught up: unknown, held already, or the layout differs", ErrUnknown, index, point.Height())
 	}
 	j.id = point.Layout.ShardIDs()[index]
 	root, _ := chain.OutgoingReceiptsRoot(next.PrevOutgoingReceipts, j.layout)
@@ -82,11 +82,11 @@ func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, nex
 		return nil, err
 	}
 	if !at.Layout.Equal(j.layout) {
-		return nil, fmt.Errorf("%w: behind block %d", ErrReshard, at.Height())
+		return nil, fmt.Errorf("%w: after block %d", ErrReshard, at.Height())
 	}
 	j.at = ref(at)
 	if left, ok := e.store.UntrackedAt(j.id); ok && j.at.Height <= left {
-		return nil, fmt.Errorf("%w: shard %d was here up to block %d", ErrNotYet, j.id, left)
+		return nil, fmt.Errorf("%w: shard %d was held up to block %d", ErrNotYet, j.id, left)
 	}
 	if err := j.gather(at, before); err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (j *ShardCatchup) Enter(total uint64) error {
 		return errors.Join(err, fmt.Errorf("%w: %d of %d parts of shard %d", ErrNotYet, len(parts), total, j.id))
 	}
 	if j.e.store.Tip().Folded.Height <= j.at.Height {
-		return fmt.Errorf("%w: block %d is not folded", ErrNotYet, j.at.Height)
+		return fmt.Errorf("%w: the flat head has not passed block %d", ErrNotYet, j.at.Height)
 	}
 	root, err := j.e.importTrie(j.at, j.layout, int(j.index), j.Root())
 	if err != nil {
@@ -335,7 +335,7 @@ func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []sto
 // yet.
 func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode, chunks []*primitives.Chunk, made map[primitives.Hash]*ShardState) (*ShardState, error) {
 	if !x.Layout.Equal(j.layout) {
-		return nil, fmt.Errorf("%w: behind block %d, while shard %d comes in", ErrReshard, parent.Height(), j.id)
+		return nil, fmt.Errorf("%w: after block %d, during the catchup of shard %d", ErrReshard, parent.Height(), j.id)
 	}
 	y, err := j.shardView(x, chunks)
 	if err != nil {
@@ -482,7 +482,7 @@ func (j *ShardCatchup) release(states map[primitives.Hash]*ShardState) {
 func (j *ShardCatchup) nodesAboveFlatHead() (order []*BlockNode, err error) {
 	for _, x := range j.e.entries {
 		if x.evicted || !x.Layout.Equal(j.layout) {
-			return nil, fmt.Errorf("%w: finality is far behind, or the shards change", ErrNotYet)
+			return nil, fmt.Errorf("%w: finality is far behind, or the shard layout changes", ErrNotYet)
 		}
 		if x != j.e.flatHead {
 			order = append(order, x)

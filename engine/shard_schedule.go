@@ -189,7 +189,7 @@ func (s *Schedule) Step() error {
 		case wanted && !held:
 			before := s.catchups[id].position()
 			if err := s.advance(tip, id); err != nil {
-				return fmt.Errorf("engine: shard %d comes in: %w", id, err)
+				return fmt.Errorf("engine: catchup of shard %d: %w", id, err)
 			}
 			s.more = s.more || s.catchups[id].position() != before
 		}

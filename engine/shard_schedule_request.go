@@ -44,7 +44,7 @@ func (s *Schedule) askHeader(c *catchup) {
 		}
 		total := uint64(0)
 		if h.Chunk == nil {
-			err = fmt.Errorf("%w: none in the header of shard %d", ErrChunk, c.id)
+			err = fmt.Errorf("%w: no chunk in the state header of shard %d", ErrChunk, c.id)
 		} else {
 			total, err = h.Parts()
 		}

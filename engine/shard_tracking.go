@@ -183,7 +183,7 @@ func (e *Engine) checkTracked(at *BlockNode) error {
 	}
 	for i := range at.Shards {
 		if s := &at.Shards[i]; e.tracks(at.Layout, s.ID) && !s.Held() {
-			return fmt.Errorf("%w: shard %d is to be held, and the data folder has nothing of it at block %d", ErrUntracked, s.ID, at.Height())
+			return fmt.Errorf("%w: shard %d is tracked, but the data folder does not have it at block %d: start with another data folder or other tracked shards", ErrUntracked, s.ID, at.Height())
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 		return err
 	}
 	if !to.Acquire() || !from.Acquire() {
-		return fmt.Errorf("engine: the states of blocks %d and %d are gone before they were folded", from.Height(), to.Height())
+		return fmt.Errorf("engine: the states of blocks %d and %d were released before the flat head reached them", from.Height(), to.Height())
 	}
 	e.flatHeadUpdate = f
 	var rested context.Context
@@ -182,7 +182,7 @@ func (e *Engine) writeFlatHeadUpdate(f *flatHeadUpdate) error {
 	e.stateSnapshots.updating.Store(true)
 	defer e.stateSnapshots.updating.Store(false)
 	if err := e.store.AdvanceFlatHead(ref(f.to), changes); err != nil {
-		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
+		return fmt.Errorf("engine: advance the flat head to block %d: %w", f.to.Height(), err)
 	}
 	return e.makeSnapshots(f.to)
 }

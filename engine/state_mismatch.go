@@ -34,7 +34,7 @@ func (e *Engine) explained(err error) error {
 	var says []string
 	cerr := Catch(func() (err error) { says, err = e.explain(m); return err })
 	if cerr != nil {
-		says = append(says, fmt.Sprintf("it can't be applied again: %v", cerr))
+		says = append(says, fmt.Sprintf("it cannot be applied again: %v", cerr))
 	}
 	return fmt.Errorf("%w; %s; the data folder is as it was found: keep a copy of it", err, strings.Join(says, "; "))
 }
@@ -57,14 +57,14 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 		}
 		if !bytes.Equal(old, stored[i].Old) || (old == nil) != (stored[i].Old == nil) {
 			if moved == 0 {
-				says = append(says, fmt.Sprintf("key %x had %x when the block was applied, its parent's state has %x", stored[i].Key, stored[i].Old, old))
+				says = append(says, fmt.Sprintf("key %x had the value %x when the block was applied; in its parent's state it has %x", stored[i].Key, stored[i].Old, old))
 			}
 			moved++
 		}
 	}
 	says = append(says, fmt.Sprintf("%d of %d changes replace another value than the parent's state has", moved, len(stored)))
 	if !m.w.parent.Acquire() {
-		return says, errors.New("the parent's state is gone")
+		return says, errors.New("the parent's state was released")
 	}
 	parent := &State{BlockNode: m.w.parent}
 	defer parent.Release()
@@ -79,11 +79,11 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	defer release(r.Trie)
 	switch root := r.Trie.Root(); root {
 	case s.Extra.StateRoot:
-		says = append(says, "applied again the chunk gives the block's root: what moved is the stored changes")
+		says = append(says, "applying the chunk again gives the block's root: the stored changes are wrong")
 	case m.got:
-		says = append(says, "applied again the chunk gives the root of the stored changes: what moved is the block's root, or what it was computed with")
+		says = append(says, "applying the chunk again gives the root of the stored changes: the block's root, or an input of its computation, is wrong")
 	default:
-		says = append(says, fmt.Sprintf("applied again the chunk gives a third root, %v: what moved is the parent's state", root))
+		says = append(says, fmt.Sprintf("applying the chunk again gives a third root, %v: the parent's state is wrong", root))
 	}
 	differ := 0
 	for i, n := 0, max(len(stored), len(r.Changes)); i < n; i++ {

@@ -31,7 +31,7 @@ func (e *Engine) resume() error {
 	}
 	rec, err := e.store.Block(tip.Folded)
 	if err != nil {
-		return fmt.Errorf("engine: folded block: %w", err)
+		return fmt.Errorf("engine: flat head: %w", err)
 	}
 	folded := first
 	if tip.Folded.Hash != first.Hash {
@@ -64,7 +64,7 @@ func (e *Engine) resume() error {
 	e.evictBlocks()
 	at := e.BlockNode(tip.Head.Hash)
 	if at == nil {
-		return fmt.Errorf("%w: head %v is not above the folded block", ErrInconsistent, tip.Head)
+		return fmt.Errorf("%w: head %v is not above the flat head", ErrInconsistent, tip.Head)
 	}
 	final := tip.Final
 	if final.IsZero() {

@@ -49,7 +49,7 @@ func (e *Engine) inherited(parent *BlockNode, layout primitives.ShardLayout) ([]
 		h, err := e.reshard(parent, layout)
 		if err != nil {
 			h.release(parent)
-			return nil, fmt.Errorf("engine: shards behind block %d: %w", parent.Height(), err)
+			return nil, fmt.Errorf("engine: shards after block %d: %w", parent.Height(), err)
 		}
 		parent.children = h
 	}

@@ -81,9 +81,9 @@ func (a *BootstrapSync) checkBlocks() error {
 		entry := &BlockNode{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
 		switch {
 		case i == 0 && !h.PrevHash.IsZero():
-			return fmt.Errorf("%w: the first block is no genesis", chain.InvalidBlockHeight)
+			return fmt.Errorf("%w: the first block is not a genesis", chain.InvalidBlockHeight)
 		case i > 0 && (h.PrevHash != a.blocks[i-1].Hash() || h.Height <= a.blocks[i-1].Header.Height):
-			return fmt.Errorf("%w: block %d is not behind the one before", chain.InvalidBlockHeight, h.Height)
+			return fmt.Errorf("%w: block %d is not a child of the one before", chain.InvalidBlockHeight, h.Height)
 		case i > 0 && h.BlockMerkleRoot != tree.Root():
 			return chain.InvalidBlockMerkleRoot
 		}
@@ -135,11 +135,11 @@ func (a *BootstrapSync) startAtProof(final map[primitives.Hash]primitives.Height
 		return err
 	}
 	if len(a.blocks) < 5 {
-		return fmt.Errorf("%w: %d blocks behind a proof", chain.InvalidBlockHeight, len(a.blocks))
+		return fmt.Errorf("%w: %d blocks with a proof", chain.InvalidBlockHeight, len(a.blocks))
 	}
 	for i, r := range s.Rows {
 		if a.blocks[1+i].Hash() != r.Info.Hash {
-			return fmt.Errorf("%w: block %d is not that of the proof", chain.InvalidBlockHeight, a.blocks[1+i].Header.Height)
+			return fmt.Errorf("%w: block %d is not the one in the proof", chain.InvalidBlockHeight, a.blocks[1+i].Header.Height)
 		}
 		a.infos.add(&epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
 		final[r.Info.Hash] = r.Info.Height
@@ -223,7 +223,7 @@ func (a *BootstrapSync) checkNext() error {
 		return err
 	}
 	if !layout.Equal(a.layout) {
-		return fmt.Errorf("%w: behind block %d", ErrReshard, at.Header.Height)
+		return fmt.Errorf("%w: after block %d", ErrReshard, at.Header.Height)
 	}
 	if len(a.next) != layout.NumShards() {
 		return fmt.Errorf("%w: %d chunks of %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())
@@ -232,7 +232,7 @@ func (a *BootstrapSync) checkNext() error {
 		c := a.next[i]
 		root, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
 		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() || c.Header.PrevOutgoingReceiptsRoot != root {
-			return fmt.Errorf("%w: of shard %d behind block %d", chain.InvalidChunk, id, at.Header.Height)
+			return fmt.Errorf("%w: of shard %d after block %d", chain.InvalidChunk, id, at.Header.Height)
 		}
 	}
 	return nil

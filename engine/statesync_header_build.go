@@ -103,7 +103,7 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 		}
 		p := chain.ProofTo(c, id)
 		if p == nil {
-			return fmt.Errorf("%w: what block %d brings to shard %d", ErrUntracked, x.Height(), id)
+			return fmt.Errorf("%w: receipts of block %d for shard %d", ErrUntracked, x.Height(), id)
 		}
 		in.Proofs = append(in.Proofs, *p)
 		proofs = append(proofs, primitives.RootProof{Root: x.Block.Body.Chunks[i].PrevOutgoingReceiptsRoot, Path: paths[i]})
@@ -124,10 +124,10 @@ func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layou
 	}
 	last := point.Body.Chunks[index]
 	if h.Chunk.Hash != h.Chunk.Header.ChunkHash() || h.Chunk.Hash != last.ChunkHash() || h.Chunk.Header.HeightIncluded != last.HeightIncluded {
-		return nil, wrong("it is not about the last chunk")
+		return nil, wrong("it is not for the last chunk")
 	}
 	if root, _ := chain.OutgoingReceiptsRoot(h.Chunk.PrevOutgoingReceipts, layout); root != h.Chunk.Header.PrevOutgoingReceiptsRoot {
-		return nil, wrong("other receipts that go out")
+		return nil, wrong("its outgoing receipts have another root")
 	}
 	before := blocks(last.PrevBlockHash)
 	if before == nil || int(index) >= len(before.Body.Chunks) {
@@ -149,7 +149,7 @@ func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layou
 				}
 			}
 			if k < 0 || list[k] != nil || p.To != id {
-				return nil, wrong("receipts of a chunk that is not there")
+				return nil, wrong("receipts of a chunk that is not in the block")
 			}
 			c := b.Body.Chunks[k]
 			list[k] = &primitives.Chunk{Hash: c.ChunkHash(), Header: *c, Proofs: []primitives.ReceiptProof{p}}
@@ -171,7 +171,7 @@ func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layou
 	if !last.PrevStateRoot.IsZero() {
 		p, err := trie.NewPartial([][]byte{h.Root.Data}, last.PrevStateRoot)
 		if err != nil || p.MemoryUsage() != h.Root.MemoryUsage {
-			return nil, wrong("another root")
+			return nil, wrong("its root node has another hash or size")
 		}
 	}
 	return out, nil

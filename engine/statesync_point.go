@@ -74,10 +74,10 @@ func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAg
 // warning returns the warning for an epoch that starts without a newer point.
 func (p *lastPoint) warning(most int) error {
 	if p.keep {
-		return fmt.Errorf("%w for %d epochs, since block %d: a shard has had no chunks. States and blocks since then are kept for up to %d epochs, so that it can come in where it is needed",
+		return fmt.Errorf("%w for %d epochs, since block %d: a shard has had no chunks. States and blocks since then are kept for up to %d epochs, so that its next producers can fetch it",
 			ErrNoPoint, p.age, p.at.Height, most)
 	}
-	return fmt.Errorf("%w for %d epochs, since block %d: what was kept for its sake is given up. Who is to make the chunks of a shard and has not got it needs a copy of a folder with it",
+	return fmt.Errorf("%w for %d epochs, since block %d: what was kept for it is dropped. A producer that lacks its shard now needs a copy of a data folder with that shard",
 		ErrNoPoint, p.age, p.at.Height)
 }
 
@@ -101,7 +101,7 @@ func (e *Engine) loadPoint() error {
 	}
 	p := new(lastPoint)
 	if err := borsh.Unmarshal(raw, p); err != nil {
-		return fmt.Errorf("engine: the newest sync point: %w", err)
+		return fmt.Errorf("engine: newest sync point: %w", err)
 	}
 	if is, err := e.store.IsCanonical(p.at); err != nil || !is || p.at.Height > e.store.Tip().Folded.Height {
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {

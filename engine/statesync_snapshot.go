@@ -61,7 +61,7 @@ const maxUndoBytes = 256 << 20
 const undoBytesPerKey = 192
 
 // ErrFarBehind warns that a snapshot is skipped because too much has changed since its block.
-var ErrFarBehind = errors.New("engine: a snapshot is given up")
+var ErrFarBehind = errors.New("engine: state snapshot skipped")
 
 // stateSnapshots are the state snapshots in the store, and the scan for sync points.
 type stateSnapshots struct {
@@ -353,7 +353,7 @@ func (e *Engine) snapshotShard(pin *storage.StateSnapshot, base *BlockNode) (boo
 // storeSnapshot stores a state as a snapshot. false: the store does not have the state.
 func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
-		return false, fmt.Errorf("%w: it has root %v, the chunk behind it says %v", ErrInconsistent, root.Hash(), pin.Root)
+		return false, fmt.Errorf("%w: its root is %v, the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
 	var stubs []storage.Stub
 	for level := snapshotLevel; level < trie.Levels; level++ {
@@ -422,11 +422,11 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, or it would keep the whole record in memory
 		}
 		if size > most {
-			return nil, fmt.Errorf("%w: of shard %d after block %d more than %d MiB have changed up to block %d; the next epoch has its snapshot again",
+			return nil, fmt.Errorf("%w: shard %d after block %d: more than %d MiB changed up to block %d; the next epoch has a snapshot again",
 				ErrFarBehind, shard, to.Height, most>>20, base.Height())
 		}
 		if at = rec.Prev(); at.Height < to.Height {
-			return nil, fmt.Errorf("%w: block %v is not behind block %v", ErrInconsistent, ref(base), to)
+			return nil, fmt.Errorf("%w: block %v is not after block %v", ErrInconsistent, ref(base), to)
 		}
 	}
 	back := make([]trie.Change, 0, len(then))

@@ -132,7 +132,7 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 		return nil, err
 	}
 	if !s.layout.Has(shard) {
-		return nil, fmt.Errorf("%w: shard %d behind block %d", chain.InvalidShardID, shard, at.Height())
+		return nil, fmt.Errorf("%w: shard %d after block %d", chain.InvalidShardID, shard, at.Height())
 	}
 	for layout, seen := s.layout, 0; ; {
 		before, index, err := shardIn(at, layout, shard)
@@ -197,7 +197,7 @@ func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 			p = &chain.ProveReceipts(s.ID, s.Chunk.PrevOutgoingReceipts, src.at.Layout)[to]
 		}
 		if p == nil {
-			return fmt.Errorf("%w: what the chunk of shard %d of block %d brings to shard %d", ErrMissing, s.ID, src.at.Height(), src.to)
+			return fmt.Errorf("%w: receipts of the chunk of shard %d of block %d for shard %d", ErrMissing, s.ID, src.at.Height(), src.to)
 		}
 		w.Sources = append(w.Sources, primitives.SourceProof{Chunk: s.Chunk.Hash, ReceiptProof: *p})
 	}

@@ -69,7 +69,7 @@ func (e *Engine) saveProofs(to *BlockNode) error {
 		storage.Misc.Put(&batch, transitionsRow, &row)
 	}
 	if err := e.store.Write(&batch); err != nil {
-		return fmt.Errorf("engine: what proves chunks up to block %d: %w", to.Height(), err)
+		return fmt.Errorf("engine: save transitions up to block %d: %w", to.Height(), err)
 	}
 	e.proofs.saved.Store(len(list) > 0)
 	return nil
@@ -142,7 +142,7 @@ func (e *Engine) loadProofs() error {
 	}
 	list, err := readTransitions(raw)
 	if err != nil {
-		return fmt.Errorf("engine: transitions that were kept: %w", err)
+		return fmt.Errorf("engine: saved transitions: %w", err)
 	}
 	e.proofs.saved.Store(true)
 	for _, t := range list {

@@ -86,7 +86,7 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 		t, err = e.proveSplit(entry, shard)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("engine: what block %d does to shard %d: %w", entry.Height(), shard, err)
+		return nil, fmt.Errorf("engine: transition of block %d in shard %d: %w", entry.Height(), shard, err)
 	}
 	e.proofs.keep(t)
 	return t, nil
@@ -143,7 +143,7 @@ func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.Sh
 	e.mu.RLock()
 	base := e.flatHead
 	e.mu.RUnlock()
-	gone := fmt.Errorf("its trie: %w", storage.ErrGone)
+	gone := fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
 	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) || !base.Acquire() {
 		return nil, gone
 	}
@@ -215,7 +215,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 		return nil, fmt.Errorf("%w: shard %d", ErrUnknown, child)
 	}
 	if !entry.Acquire() {
-		return nil, fmt.Errorf("its trie: %w", storage.ErrGone)
+		return nil, fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
 	}
 	defer entry.Release()
 	from, keep, err := parentAndIntervals(layout, child)
@@ -228,7 +228,7 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 		return nil, err
 	}
 	if entry.Shards[index].root == nil { // loaded from the store
-		return nil, fmt.Errorf("its trie: %w", storage.ErrGone)
+		return nil, fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
 	}
 	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
 	if err != nil {

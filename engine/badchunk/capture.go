@@ -65,7 +65,7 @@ func (f *File) capture(in *apply.Input) error {
 	}
 	list, err := root.Frontier(level)
 	if err != nil {
-		return fmt.Errorf("failed: frontier of the state: %w", err)
+		return fmt.Errorf("badchunk: frontier of the state: %w", err)
 	}
 	f.State = State{Root: root.Hash(), Frontier: list, Whole: true}
 	size := 0

@@ -17,7 +17,7 @@ import (
 
 // ErrState reports that a run read state that the file does not contain: it went past the point of
 // the failure.
-var ErrState = errors.New("failed: the file does not hold this part of the state")
+var ErrState = errors.New("badchunk: the file does not contain this part of the state")
 
 // Run applies the chunk with vm. The error is that of the application, *engine.Panic if it
 // panicked. ErrState; ErrFormat.

@@ -136,7 +136,7 @@ func (n *Node) addBody(c *primitives.Chunk) {
 	switch err := n.blocks.AddBody(c, signed, need); {
 	case err == nil, errors.Is(err, blockpool.ErrUnwanted), errors.Is(err, blockpool.ErrStale):
 	default:
-		n.note(err, "body of shard %d at %d not kept", c.Header.ShardID, c.Header.HeightCreated)
+		n.note(err, "chunk body of shard %d at %d not kept", c.Header.ShardID, c.Header.HeightCreated)
 	}
 }
 

@@ -76,7 +76,7 @@ func (n *Node) requestHeaders(from Peer) {
 		q.Hashes = append(q.Hashes, h.Hash)
 	}
 	q.Hashes = append(q.Hashes, n.e.Head().Hash, n.e.Final().Hash)
-	n.note(nil, "is behind, asks %s for headers", from)
+	n.note(nil, "requests headers from %s", from)
 	n.sendPeer(from, q)
 }
 

@@ -55,7 +55,7 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	err = n.showWitness(c)
 	// A restart has lost what the witness would show, or the shard was caught up since.
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) {
-		n.note(err, "shows no witness of shard %d on %d", id, h.height)
+		n.note(err, "sends no witness of shard %d on %d", id, h.height)
 		return nil
 	}
 	return err

@@ -378,7 +378,7 @@ func (n *Node) run(work, then func()) {
 func (n *Node) done(id uint64) {
 	then := n.jobs[id]
 	if then == nil {
-		n.note(nil, "job %d, which is not under way", id)
+		n.note(nil, "unknown job %d is done", id)
 		return
 	}
 	delete(n.jobs, id)

@@ -48,7 +48,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 		}
 	}
 	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
-		n.note(nil, "transaction %v is not signed", short(hash))
+		n.note(nil, "transaction %v has a wrong signature", short(hash))
 		return
 	}
 	if cares {

@@ -118,7 +118,7 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	}
 	key, ok := approverKey(approvers, a.AccountID)
 	if !ok || key != verified && !n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
-		n.note(nil, "vote of %s for %d is not its own", a.AccountID, a.Target)
+		n.note(nil, "vote of %s for %d has a wrong signature", a.AccountID, a.Target)
 		return
 	}
 	n.tracker.Vote(a, approvers, n.now)
@@ -144,7 +144,7 @@ func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 		}
 	}
 	if !ok {
-		n.note(nil, "vote of %s for %d, on a block that is not known, is not its own", a.AccountID, a.Target)
+		n.note(nil, "vote of %s for %d on an unknown block has a wrong signature", a.AccountID, a.Target)
 		return
 	}
 	list := n.parked[a.AccountID]
@@ -190,7 +190,7 @@ func (n *Node) nextApprovers() []chain.Approver {
 			return err
 		})
 		if err != nil {
-			n.note(err, "who votes in the next epoch")
+			n.note(err, "approvers of the next epoch")
 		}
 	}
 	return h.next

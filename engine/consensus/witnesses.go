@@ -91,7 +91,7 @@ func (n *Node) needsNoWitness(list []chain.Assigned, shard primitives.ShardID) b
 // witnessMessage handles a message about witnesses.
 func (n *Node) witnessMessage(m Message) {
 	if n.witnesses == nil {
-		n.note(nil, "%T to who is no validator", m)
+		n.note(nil, "%T ignored: this node is not a validator", m)
 		return
 	}
 	var ev partialwitness.Event
@@ -109,7 +109,7 @@ func (n *Node) witnessMessage(m Message) {
 	case *primitives.PartialContractDeploys:
 		ev = partialwitness.Deploys{Part: m}
 	default:
-		n.note(nil, "a message of type %T dropped", m)
+		n.note(nil, "unknown message %T dropped", m)
 		return
 	}
 	out, err := n.witnesses.Step(ev)
@@ -183,7 +183,7 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	}
 	fresh, may := n.signed.endorse(key, e.ChunkHash, ahead)
 	if !may {
-		n.note(nil, "endorses no other chunk of shard %d at %d", key.ShardID, key.HeightCreated)
+		n.note(nil, "refuses to endorse a second chunk of shard %d at %d", key.ShardID, key.HeightCreated)
 		return false
 	}
 	if fresh {
@@ -292,14 +292,14 @@ func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
 	switch {
 	case err == nil, ev.Early:
 	case isUnknown(err):
-		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
+		n.note(err, "witness of shard %d at %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
 	case engine.VerdictOf(err) == engine.VerdictLocalFault:
 		n.fail(err)
 		return
 	case engine.VerdictOf(err) == engine.VerdictInvalid:
 		n.refuseChunk(&j.Witness.Header, fmt.Errorf("witness: %w", err))
 	default:
-		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
+		n.note(err, "witness of shard %d at %d cannot be checked", j.Key.ShardID, j.Key.HeightCreated)
 	}
 	out, err := n.witnesses.Step(ev)
 	n.applyWitnessOut(out, err)
