@@ -120,14 +120,14 @@ func (b *Block) check() error {
 }
 
 // encode turns the block into a record. Shards come in the block's order, sections in that of their kinds.
-func (b *Block) encode() *recordWriter { return b.encodeAs(false) }
+func (b *Block) encode() *recordWriter { return b.encodeWith(false) }
 
-// encodeAs is encode; asIs: nothing is compressed.
-func (b *Block) encodeAs(asIs bool) *recordWriter { return b.encodeInto(new(recordBuffers), asIs) }
+// encodeWith is encode; noCompression: nothing is compressed.
+func (b *Block) encodeWith(asIs bool) *recordWriter { return b.encodeInto(new(recordBuffers), asIs) }
 
-// encodeInto is encodeAs, in memory that was used before.
+// encodeInto is encodeWith, in memory that was used before.
 func (b *Block) encodeInto(by *recordBuffers, asIs bool) *recordWriter {
-	w := &recordWriter{asIs: asIs, data: by.data[:0], raw: by.raw[:0], head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
+	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0], head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
 		Final: b.Final, IsHead: b.Head, Splits: b.Splits}}
 	w.one(kindHeader, 0, b.Header)
 	w.one(kindBody, 0, b.Body)

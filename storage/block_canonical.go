@@ -10,8 +10,8 @@ import (
 // view is where the chain stands, for readers; it is replaced, never changed.
 type view struct {
 	head, final BlockRef
-	folded      BlockRef
-	begun       BlockRef // what was final when a child began; zero: it is none
+	flatHead      BlockRef
+	overlayFinal       BlockRef // what was final when a child began; zero: it is none
 	tail        primitives.Height
 	empty       bool                             // no genesis yet
 	shards      map[primitives.ShardID]shardCell // that are not, or were not always, where the store is; never changed
@@ -68,7 +68,7 @@ func (v *view) branchOf(p *pendingBlock) (b branch, whole bool) {
 	return b, true
 }
 
-// has returns whether a block above the folded one is of the branch.
+// hasShard returns whether a block above the folded one is of the branch.
 func (b *branch) has(q *pendingBlock) bool {
 	if q.ref.Height <= b.from {
 		return b.v.canonicalAt(q.ref.Height) == q

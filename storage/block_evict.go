@@ -18,48 +18,48 @@ const (
 	DefaultWarmBytes  = 32 << 20 // of changes
 )
 
-// coldIndex finds the cold blocks that may have an id. Rows are hashes under a seed that nobody knows, with the number of a
+// evictedIndex finds the cold blocks that may have an id. Rows are hashes under a seed that nobody knows, with the number of a
 // block in their lower bits, in sorted runs that are merged eight by eight: a block costs the logarithm of all.
-type coldIndex struct {
+type evictedIndex struct {
 	seed   maphash.Seed
 	blocks map[uint32]*pendingBlock
 	next   uint32
-	runs   []coldRun // the greatest first
+	runs   []evictedRun // the greatest first
 }
 
-type coldRun struct {
+type evictedRun struct {
 	rows []uint64
 	tier int
 	last uint32 // the highest block
 }
 
 const (
-	coldBits  = 28 // of the number of a block: eight years of one each second
-	coldMerge = 8
+	evictedBits  = 28 // of the number of a block: eight years of one each second
+	evictedMerge = 8
 )
 
-func (c *coldIndex) init() { c.seed, c.blocks = maphash.MakeSeed(), map[uint32]*pendingBlock{} }
+func (c *evictedIndex) init() { c.seed, c.blocks = maphash.MakeSeed(), map[uint32]*pendingBlock{} }
 
-func (c *coldIndex) id(id primitives.Hash) uint64 {
-	return maphash.Bytes(c.seed, id[:]) >> coldBits << coldBits
+func (c *evictedIndex) id(id primitives.Hash) uint64 {
+	return maphash.Bytes(c.seed, id[:]) >> evictedBits << evictedBits
 }
 
 // add takes up a block.
-func (c *coldIndex) add(p *pendingBlock, d *body) {
-	c.next = (c.next + 1) % (1 << coldBits)
-	p.cold = c.next
-	c.blocks[p.cold] = p
+func (c *evictedIndex) add(p *pendingBlock, d *body) {
+	c.next = (c.next + 1) % (1 << evictedBits)
+	p.evictedNum = c.next
+	c.blocks[p.evictedNum] = p
 	var rows []uint64
-	d.eachID(func(id *primitives.Hash, _ place) { rows = append(rows, c.id(*id)|uint64(p.cold)) })
+	d.eachID(func(id *primitives.Hash, _ place) { rows = append(rows, c.id(*id)|uint64(p.evictedNum)) })
 	slices.Sort(rows)
-	c.runs = append(c.runs, coldRun{slices.Clip(slices.Compact(rows)), 0, p.cold})
+	c.runs = append(c.runs, evictedRun{slices.Clip(slices.Compact(rows)), 0, p.evictedNum})
 	for c.merge() {
 	}
 }
 
 // merge makes one run of the last eight, if they are of one tier.
-func (c *coldIndex) merge() bool {
-	n := len(c.runs) - coldMerge
+func (c *evictedIndex) merge() bool {
+	n := len(c.runs) - evictedMerge
 	if n < 0 || c.runs[n].tier != c.runs[len(c.runs)-1].tier {
 		return false
 	}
@@ -73,33 +73,33 @@ func (c *coldIndex) merge() bool {
 	}
 	slices.Sort(all)
 	last := c.runs[len(c.runs)-1]
-	c.runs = append(c.runs[:n], coldRun{all, last.tier + 1, last.last})
+	c.runs = append(c.runs[:n], evictedRun{all, last.tier + 1, last.last})
 	return true
 }
 
 // drop forgets a block. Its rows stay until all of their run are of none.
-func (c *coldIndex) drop(p *pendingBlock) {
-	if c.blocks[p.cold] == p {
-		delete(c.blocks, p.cold)
+func (c *evictedIndex) drop(p *pendingBlock) {
+	if c.blocks[p.evictedNum] == p {
+		delete(c.blocks, p.evictedNum)
 	}
 }
 
 // sweep drops runs of which no block is left.
-func (c *coldIndex) sweep() {
+func (c *evictedIndex) sweep() {
 	least := c.next + 1
 	for n := range c.blocks {
 		least = min(least, n)
 	}
-	c.runs = slices.DeleteFunc(c.runs, func(r coldRun) bool { return r.last < least })
+	c.runs = slices.DeleteFunc(c.runs, func(r evictedRun) bool { return r.last < least })
 }
 
 // find returns the blocks that may have a hash.
-func (c *coldIndex) find(hash uint64) (out []*pendingBlock) {
+func (c *evictedIndex) find(hash uint64) (out []*pendingBlock) {
 	for i := range c.runs {
 		rows := c.runs[i].rows
 		n, _ := slices.BinarySearch(rows, hash)
-		for ; n < len(rows) && rows[n]>>coldBits == hash>>coldBits; n++ {
-			if p := c.blocks[uint32(rows[n]&(1<<coldBits-1))]; p != nil {
+		for ; n < len(rows) && rows[n]>>evictedBits == hash>>evictedBits; n++ {
+			if p := c.blocks[uint32(rows[n]&(1<<evictedBits-1))]; p != nil {
 				out = append(out, p)
 			}
 		}
@@ -107,8 +107,8 @@ func (c *coldIndex) find(hash uint64) (out []*pendingBlock) {
 	return out
 }
 
-// cool leaves the body of a block to the log.
-func (t *tree) cool(p *pendingBlock) {
+// evict leaves the body of a block to the log.
+func (t *tree) evict(p *pendingBlock) {
 	t.keys.all() // before the lock: it may make a run of many
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,37 +117,37 @@ func (t *tree) cool(p *pendingBlock) {
 		return // folded, or lost
 	}
 	t.dropIDs(p)
-	t.cold.add(p, d)
+	t.evicted.add(p, d)
 	t.bytes -= p.bytes
 	p.body.Store(nil) // last: who finds none finds it in the index
 }
 
-// warmth is the bodies in memory, the oldest first; under commitMu.
-type warmth struct {
+// residentBodies is the bodies in memory, the oldest first; under commitMu.
+type residentBodies struct {
 	list  []*pendingBlock
 	bytes int
 }
 
-// warm notes a new block, and leaves the bodies of the oldest to the log. What is being folded stays: see Fold.
-func (s *Store) warm(p *pendingBlock) {
-	w := &s.warmth
+// trackResident notes a new block, and leaves the bodies of the oldest to the log. What is being folded stays: see Fold.
+func (s *Store) trackResident(p *pendingBlock) {
+	w := &s.resident
 	w.list = append(w.list, p)
 	w.bytes += p.bytes
 	for len(w.list) > 1 && (len(w.list) > s.o.WarmBlocks || w.bytes > s.o.WarmBytes) {
 		q := w.list[0]
-		if q.ref.Height <= s.folding {
+		if q.ref.Height <= s.pinnedUpTo {
 			break
 		}
 		w.list[0] = nil
 		w.list = w.list[1:]
 		w.bytes -= q.bytes
-		s.tree.cool(q)
+		s.tree.evict(q)
 	}
 }
 
 // forgetBodies gives up the bodies of blocks that have left the tree: folded ones, and those that lost.
 func (s *Store) forgetBodies() {
-	w := &s.warmth
+	w := &s.resident
 	w.bytes = 0
 	w.list = slices.DeleteFunc(w.list, func(p *pendingBlock) bool {
 		gone := s.tree.get(p.ref.Hash) != p
@@ -156,11 +156,11 @@ func (s *Store) forgetBodies() {
 		}
 		return gone
 	})
-	s.bodies.sweep(s.tree)
+	s.bodyCache.sweep(s.tree)
 }
 
-// bodies are those that were read last.
-type bodies struct {
+// bodyCache are those that were read last.
+type bodyCache struct {
 	mu    sync.Mutex
 	ring  [8]readBody
 	next  int
@@ -177,7 +177,7 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if d := p.body.Load(); d != nil {
 		return d, nil
 	}
-	c := &s.bodies
+	c := &s.bodyCache
 	c.mu.Lock()
 	for i := range c.ring {
 		if c.ring[i].p == p {
@@ -196,8 +196,8 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range s.lateEntries(p.ref) {
-		if err := s.addLate(d, e); err != nil {
+	for _, e := range s.catchupEntries(p.ref) {
+		if err := s.addCatchup(d, e); err != nil {
 			return nil, err
 		}
 	}
@@ -211,14 +211,14 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 }
 
 // count returns how many records were read whole.
-func (c *bodies) count() uint64 {
+func (c *bodyCache) count() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return uint64(c.reads)
 }
 
 // forget drops what was read of a block.
-func (c *bodies) forget(p *pendingBlock) {
+func (c *bodyCache) forget(p *pendingBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.ring {
@@ -229,7 +229,7 @@ func (c *bodies) forget(p *pendingBlock) {
 }
 
 // sweep drops what was read of blocks that are not in the tree.
-func (c *bodies) sweep(t *tree) {
+func (c *bodyCache) sweep(t *tree) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.ring {

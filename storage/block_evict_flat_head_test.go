@@ -9,7 +9,7 @@ import (
 )
 
 // TestFoldedBodiesGo: of what a block is committed with the store keeps the changes alone, and these until it is folded. Else a thousand blocks
-// of large transactions stay, long after they are in the log and the index.
+// index large transactions stay, long after they are in the log and the index.
 func TestFoldedBodiesGo(t *testing.T) {
 	const blocks, size = 12, 300 << 10
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity, NoSync: true})
@@ -66,8 +66,8 @@ func TestFoldedBodiesGo(t *testing.T) {
 	for _, p := range s.tree.sorted() {
 		want += p.bytes
 	}
-	if n := len(s.warmth.list); n != blocks-folded || s.warmth.bytes != want {
-		t.Errorf("%d bodies with %d bytes in memory, want %d with %d", n, s.warmth.bytes, blocks-folded, want)
+	if n := len(s.resident.list); n != blocks-folded || s.resident.bytes != want {
+		t.Errorf("%d bodies with %d bytes in memory, want %d with %d", n, s.resident.bytes, blocks-folded, want)
 	}
 	runtime.KeepAlive(s)
 }

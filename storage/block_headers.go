@@ -12,8 +12,8 @@ import (
 
 // PutHeaders writes rows of the header columns, synced. It waits for a fold that is under way.
 func (s *Store) PutHeaders(b *Batch) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ func (e *entry) size() int64 {
 	return int64(n)
 }
 
-// has tells whether a shard's results are in the record.
-func (e *entry) has(shard primitives.ShardID) bool {
+// hasShard tells whether a shard's results are in the record.
+func (e *entry) hasShard(shard primitives.ShardID) bool {
 	for i := range e.head.Sections {
 		if s := &e.head.Sections[i]; s.Kind == kindExtra && s.Shard == shard {
 			return true
@@ -46,7 +46,7 @@ func (e *entry) has(shard primitives.ShardID) bool {
 // start is where the record begins in the log.
 func (e *entry) start() position { return position{e.at.Segment, e.at.Offset - recordHeader} }
 
-// end is where the record ends in the log.
+// cancelWaits is where the record ends in the log.
 func (e *entry) end() position { return position{e.at.Segment, e.at.Offset + e.size()} }
 
 // segmentInfo is what a segment of the log holds.

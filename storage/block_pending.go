@@ -16,7 +16,7 @@ type pendingBlock struct {
 	children []*pendingBlock // under commitMu
 	entry    *entry
 	body     atomic.Pointer[body] // nil: it is in the log alone, see block_evict.go
-	cold     uint32               // its number in the cold index; under the tree's mu
+	evictedNum     uint32               // its number in the cold index; under the tree's mu
 	split    *pendingBlock        // the block or its next ancestor that splits shards; nil: none
 	puts     *Batch               // rows of the engine's; nil: none
 	bytes    int                  // of keys and values
@@ -85,7 +85,7 @@ func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	return kindOrigins, n - from
 }
 
-// place is where an id stands in a pending block: the position in a list of the shard with that number. list is kindChunk,
+// canonicalBlock is where an id stands in a pending block: the position in a list of the shard with that number. list is kindChunk,
 // kindOutcomes, kindTransactions (those without an outcome) or kindOutgoing (all of pendingShard.receipts).
 type place struct {
 	list  kind
@@ -93,7 +93,7 @@ type place struct {
 	index int32
 }
 
-// found is the same as others know it.
+// endFull is the same as others know it.
 type found struct {
 	kind  kind
 	shard primitives.ShardID
@@ -171,7 +171,7 @@ func (d *body) sortKeys() (bytes int) {
 	return bytes
 }
 
-// change returns what the block did to a flat key.
+// read returns what the block did to a flat key.
 func (d *body) change(flat string) *Change {
 	i, ok := slices.BinarySearchFunc(d.keys, flat, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
 	if !ok {

@@ -30,7 +30,7 @@ import (
 // buildEvery blocks wait. With frequent folds blocks leave before that.
 type pendingKeys struct {
 	mu   sync.Mutex // of todo
-	todo []keyedBlock
+	queued []keyedBlock
 
 	building sync.Mutex
 	runs     atomic.Pointer[[]*keyRun] // the largest first
@@ -68,14 +68,14 @@ func (k *pendingKeys) init() { k.runs.Store(new([]*keyRun)) }
 // add notes a block with its body.
 func (k *pendingKeys) add(p *pendingBlock, d *body) {
 	k.mu.Lock()
-	k.todo = append(k.todo, keyedBlock{p, d})
+	k.queued = append(k.queued, keyedBlock{p, d})
 	k.mu.Unlock()
 }
 
 // build makes runs if many blocks wait. The caller does not hold the tree's lock.
 func (k *pendingKeys) build() {
 	k.mu.Lock()
-	n := len(k.todo)
+	n := len(k.queued)
 	k.mu.Unlock()
 	if n >= buildEvery {
 		k.all()
@@ -87,8 +87,8 @@ func (k *pendingKeys) all() []*keyRun {
 	k.building.Lock()
 	defer k.building.Unlock()
 	k.mu.Lock()
-	todo := k.todo
-	k.todo = nil
+	todo := k.queued
+	k.queued = nil
 	k.mu.Unlock()
 	runs := *k.runs.Load()
 	if len(todo) == 0 {
@@ -111,9 +111,9 @@ func withRun(runs []*keyRun, r *keyRun) []*keyRun {
 	return runs
 }
 
-// leave drops the blocks of which gone says so. Their rows stay until the run is merged, or all its blocks have left. The caller does not hold
+// drop drops the blocks of which gone says so. Their rows stay until the run is merged, or all its blocks have left. The caller does not hold
 // the tree's lock, which gone may take.
-func (k *pendingKeys) leave(gone func(*pendingBlock) bool) {
+func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.building.Lock()
 	defer k.building.Unlock()
 	runs := k.without(gone)
@@ -123,7 +123,7 @@ func (k *pendingKeys) leave(gone func(*pendingBlock) bool) {
 // without returns the runs without some blocks, and takes these from todo. The caller holds building.
 func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	k.mu.Lock()
-	k.todo = slices.DeleteFunc(k.todo, func(b keyedBlock) bool { return gone(b.p) })
+	k.queued = slices.DeleteFunc(k.queued, func(b keyedBlock) bool { return gone(b.p) })
 	k.mu.Unlock()
 	for _, r := range *k.runs.Load() {
 		left, has := r.blocks, false
@@ -145,8 +145,8 @@ func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	return runs
 }
 
-// again replaces the changes of a block by those of a body.
-func (k *pendingKeys) again(p *pendingBlock, d *body) {
+// seenBefore replaces the changes of a block by those of a body.
+func (k *pendingKeys) replace(p *pendingBlock, d *body) {
 	k.all() // a reader that has all of before may see it as it was, or as it is
 	k.building.Lock()
 	defer k.building.Unlock()
@@ -291,7 +291,7 @@ func (c *keyCursor) from(key string) {
 	}
 }
 
-// has tells whether a run has the present key.
+// hasShard tells whether a run has the present key.
 func (c *keyCursor) has(n int) bool {
 	return c.at[n] < len(c.runs[n].ends) && bytes.Equal(c.runs[n].key(c.at[n]), c.key)
 }
@@ -318,7 +318,7 @@ func (c *keyCursor) next() bool {
 type branchKeys struct {
 	s         *Store
 	branch    branch
-	low, high primitives.Height
+	lo, hi primitives.Height
 	runs      []*keyRun
 }
 
@@ -330,10 +330,10 @@ func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (f
 			continue
 		}
 		versions := r.of(place)
-		i := sort.Search(len(versions), func(i int) bool { return r.heights[versions[i].block] <= b.high })
+		i := sort.Search(len(versions), func(i int) bool { return r.heights[versions[i].block] <= b.hi })
 		for ; i < len(versions); i++ {
 			height := r.heights[versions[i].block]
-			if height < b.low || found.p != nil && height <= found.p.ref.Height {
+			if height < b.lo || found.p != nil && height <= found.p.ref.Height {
 				break
 			}
 			if q := r.blocks[versions[i].block]; q != nil && b.branch.has(q) {
@@ -362,8 +362,8 @@ type foundChange struct {
 	item  int
 }
 
-// change reads it: from memory, or one item of the log.
-func (f *foundChange) change() (*Change, error) {
+// read reads it: from memory, or one item of the log.
+func (f *foundChange) read() (*Change, error) {
 	if d := f.p.body.Load(); d != nil {
 		if c := d.change(f.flat); c != nil {
 			return c, nil
@@ -388,7 +388,7 @@ type keyLayer struct {
 type layerScan struct {
 	*keyLayer
 	cur   keyCursor
-	ask   func() error // as of asked
+	stop   func() error // as of asked
 	ok    bool
 	key   string // as in the lowest layer
 	found foundChange
@@ -396,7 +396,7 @@ type layerScan struct {
 
 // scan begins before the first change. prefix is that of the lowest layer.
 func (l *keyLayer) scan(prefix string, ask func() error) (*layerScan, error) {
-	s := &layerScan{keyLayer: l, cur: keyCursor{runs: l.runs}, ask: ask}
+	s := &layerScan{keyLayer: l, cur: keyCursor{runs: l.runs}, stop: ask}
 	s.cur.from(l.lo)
 	return s, s.next(prefix)
 }
@@ -405,8 +405,8 @@ func (l *keyLayer) scan(prefix string, ask func() error) (*layerScan, error) {
 func (s *layerScan) next(prefix string) error {
 	s.ok = false
 	for n := 1; s.cur.next(); n++ {
-		if s.ask != nil && n%askEvery == 0 {
-			if err := s.ask(); err != nil {
+		if s.stop != nil && n%stopCheckEvery == 0 {
+			if err := s.stop(); err != nil {
 				return err
 			}
 		}

@@ -75,8 +75,8 @@ func scanned(t *testing.T, s *Store, all []*Block) {
 		asked := 0
 		ask := func() error { asked++; return ended }
 		n := 0
-		if err := s.ScanUntil(ask, b.Ref, 0, AccountRange{}, nil, nil, func(_, _ []byte) bool { n++; return true }); len(last) > 2*askEvery && (!errors.Is(err, ended) || n > askEvery) || asked > 1 {
-			t.Errorf("a scan that is told to end after %d pairs: %v, %d pairs, asked %d times", askEvery, err, n, asked)
+		if err := s.ScanUntil(ask, b.Ref, 0, AccountRange{}, nil, nil, func(_, _ []byte) bool { n++; return true }); len(last) > 2*stopCheckEvery && (!errors.Is(err, ended) || n > stopCheckEvery) || asked > 1 {
+			t.Errorf("a scan that is told to end after %d pairs: %v, %d pairs, asked %d times", stopCheckEvery, err, n, asked)
 		}
 	}
 }
@@ -102,8 +102,8 @@ func TestStalledFinality(t *testing.T) {
 		if st := s.Stats(); st.Pending != blocks || st.PendingBytes > warm*transfers*2000 {
 			t.Fatalf("%s: %d blocks with %d bytes", what, st.Pending, st.PendingBytes)
 		}
-		rows, runs, has := 0, len(s.tree.cold.runs), 0
-		for _, r := range s.tree.cold.runs {
+		rows, runs, has := 0, len(s.tree.evicted.runs), 0
+		for _, r := range s.tree.evicted.runs {
 			rows += len(r.rows)
 		}
 		for _, b := range all[:blocks-warm] {
@@ -112,7 +112,7 @@ func TestStalledFinality(t *testing.T) {
 		if rows > has || runs > 7*5 {
 			t.Fatalf("%s: %d rows in %d runs, for %d ids and keys", what, rows, runs, has)
 		}
-		before, asked := s.bodies.reads, 0
+		before, asked := s.bodyCache.reads, 0
 		for n := 0; n < blocks; n += 37 {
 			sh := &all[n].Shards[0]
 			ch := sh.Changes[n%len(sh.Changes)]
@@ -130,7 +130,7 @@ func TestStalledFinality(t *testing.T) {
 			}
 			asked += 3
 		}
-		if n := s.bodies.reads - before; n > asked+asked/10 {
+		if n := s.bodyCache.reads - before; n > asked+asked/10 {
 			t.Fatalf("%s: %d questions, %d records read", what, asked, n)
 		}
 	}
@@ -143,15 +143,15 @@ func TestStalledFinality(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("after a start")
-	before := s.bodies.reads
+	before := s.bodyCache.reads
 	if err := s.AdvanceFlatHead(s.Tip().Final, nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.bodies.reads - before; n > blocks {
+	if n := s.bodyCache.reads - before; n > blocks {
 		t.Fatalf("the fold read %d records of %d blocks", n, blocks)
 	}
-	if len(s.tree.cold.blocks) != 0 {
-		t.Fatalf("%d cold blocks are left", len(s.tree.cold.blocks))
+	if len(s.tree.evicted.blocks) != 0 {
+		t.Fatalf("%d cold blocks are left", len(s.tree.evicted.blocks))
 	}
 	for n := 0; n < blocks; n += 101 {
 		sh := &all[n].Shards[0]

@@ -24,9 +24,9 @@ type tree struct {
 	free    int32 // a list through next; noSlot: none
 	puts    map[string][]putVersion
 	bytes   int // of the changes in memory
-	cold    coldIndex
+	evicted    evictedIndex
 	keys    pendingKeys
-	lates   map[primitives.Hash][]*entry // records of shards that came in later, by block
+	catchup   map[primitives.Hash][]*entry // records of shards that came in later, by block
 }
 
 // idSlot says that a block has an id.
@@ -46,8 +46,8 @@ type putVersion struct {
 
 func newTree() *tree {
 	t := &tree{blocks: map[primitives.Hash]*pendingBlock{}, heights: map[primitives.Height][]*pendingBlock{},
-		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}, lates: map[primitives.Hash][]*entry{}}
-	t.cold.init()
+		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}, catchup: map[primitives.Hash][]*entry{}}
+	t.evicted.init()
 	t.keys.init()
 	return t
 }
@@ -98,12 +98,12 @@ func (t *tree) write(b *Batch) {
 	t.addPuts(nil, b)
 }
 
-// remove drops a block that was folded or lost. The ids of the new base stay: see forgetIDs.
+// remove drops a block that was folded or lost. The ids of the new base stay: see dropBaseIDs.
 func (t *tree) remove(p *pendingBlock, ids bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.blocks, p.ref.Hash)
-	delete(t.lates, p.ref.Hash)
+	delete(t.catchup, p.ref.Hash)
 	same := slices.DeleteFunc(t.heights[p.ref.Height], func(q *pendingBlock) bool { return q == p })
 	if len(same) == 0 {
 		delete(t.heights, p.ref.Height)
@@ -121,8 +121,8 @@ func (t *tree) remove(p *pendingBlock, ids bool) {
 	}
 }
 
-// forgetIDs drops what remove kept.
-func (t *tree) forgetIDs(p *pendingBlock) {
+// dropBaseIDs drops what remove kept.
+func (t *tree) dropBaseIDs(p *pendingBlock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dropIDs(p)
@@ -131,9 +131,9 @@ func (t *tree) forgetIDs(p *pendingBlock) {
 // sweep drops what the indexes have of blocks that are gone. It comes after all of them were removed: see keysAt.
 func (t *tree) sweep() {
 	t.mu.Lock()
-	t.cold.sweep()
+	t.evicted.sweep()
 	t.mu.Unlock()
-	t.keys.leave(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
+	t.keys.drop(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
 }
 
 // keysAt returns the changes between the folded block of a view and p, or the next ancestor of p that splits shards, which is split if there is
@@ -141,18 +141,18 @@ func (t *tree) sweep() {
 // view before both and before it cuts the branch: so where p and the view are still there after the runs and the branch were taken, nothing
 // between them had left.
 func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {
-	b = branchKeys{s: s, low: v.folded.Height + 1, high: p.ref.Height, runs: s.tree.keys.all()}
+	b = branchKeys{s: s, lo: v.flatHead.Height + 1, hi: p.ref.Height, runs: s.tree.keys.all()}
 	b.branch, ok = v.branchOf(p)
 	if split = p.splitAbove(v); split != nil {
-		b.low = split.ref.Height
+		b.lo = split.ref.Height
 	}
-	return b, split, ok && s.tree.get(p.ref.Hash) == p && s.view.Load().folded == v.folded
+	return b, split, ok && s.tree.get(p.ref.Hash) == p && s.view.Load().flatHead == v.flatHead
 }
 
 func (t *tree) dropIDs(p *pendingBlock) {
 	d := p.body.Load()
 	if d == nil {
-		t.cold.drop(p)
+		t.evicted.drop(p)
 		return
 	}
 	d.eachID(func(id *primitives.Hash, at place) {
@@ -239,7 +239,7 @@ func (t *tree) find(id primitives.Hash) (out []hit, cold []*pendingBlock) {
 		slices.Reverse(out) // as they were added
 		sortHits(out)
 	}
-	return out, t.cold.find(t.cold.id(id))
+	return out, t.evicted.find(t.evicted.id(id))
 }
 
 func sortHits(list []hit) {

@@ -23,7 +23,7 @@ var (
 	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes it as new, shard -> nothing.
 	chunkPlaces = column[pointer, Nothing](0x06, "ChunkPlace", Insert, appendPointer)
 	// places: era, first 8 bytes of an outcome id (transaction hash or receipt id), height, shard, index -> nothing. Canonical and
-	// folded blocks only; younger ones are in memory.
+	// flatHead blocks only; younger ones are in memory.
 	places = column[placeKey, Nothing](0x07, "OutcomePlace", Insert, appendPlaceKey)
 	// receiptPlaces: the same for receipts, where they were created; txPlaces for transactions without an outcome.
 	receiptPlaces = column[placeKey, Nothing](0x08, "ReceiptPlace", Insert, appendPlaceKey)
@@ -33,7 +33,7 @@ var (
 	// undo: era, escaped flat key, height of the block that changed it -> which change of that block holds the value before.
 	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
 	// frontier: shard, level, path -> hash and memory usage of the subtree there, at the folded block.
-	frontier = column[frontierKey, stub](0x0c, "Frontier", Replace, appendFrontierKey)
+	frontier = column[frontierKey, frontierValue](0x0c, "Frontier", Replace, appendFrontierKey)
 	// segments: number of a segment of the log -> heights it holds.
 	segments = column[uint32, segmentInfo](0x0d, "Segment", Replace, binary.BigEndian.AppendUint32)
 	// epochFirst: height of an epoch's first canonical, folded block -> epoch id.
@@ -52,13 +52,13 @@ var (
 	stagedParts = column[partKey, Nothing](0x13, "StagedPart", Insert, appendPartKey)
 	// shardCells: shard that is not, or was not always, where the store is -> where it is.
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
-	// lates: block, shard that came in after it -> where the record of what it did there is.
-	lates = column[lateKey, entry](0x15, "Late", Insert, appendLateKey)
-	// eras: first height of a run of heights whose history stands together -> nothing. See history_bucket.go.
-	eras = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
-	// pins: height of a block, shard -> the state there that stays (state_snapshot.go). pinRows: those, level, path -> as in frontier.
-	pins    = column[pinKey, pinCell](0x17, "Pin", Replace, appendPinKey)
-	pinRows = column[pinRowKey, stub](0x18, "PinRow", Replace, appendPinRowKey)
+	// catchupRecords: block, shard that came in after it -> where the record of what it did there is.
+	catchupRecords = column[catchupKey, entry](0x15, "Late", Insert, appendCatchupKey)
+	// buckets: first height of a run of heights whose history stands together -> nothing. See history_bucket.go.
+	historyBuckets = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
+	// stateSnapshots: height of a block, shard -> the state there that stays (state_snapshot.go). snapshotNodes: those, level, path -> as in frontier.
+	stateSnapshots    = column[snapshotKey, snapshotCell](0x17, "Pin", Replace, appendSnapshotKey)
+	snapshotNodes = column[snapshotNodeKey, frontierValue](0x18, "PinRow", Replace, appendSnapshotNodeKey)
 
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

@@ -75,7 +75,7 @@ func (s *Store) enter(p *pendingBlock) {
 	parent.children = append(parent.children, p)
 	s.tree.add(p)
 	s.tree.keys.build()
-	s.warm(p)
+	s.trackResident(p)
 	s.noteSegment(p.entry)
 }
 
@@ -104,17 +104,17 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 	switch {
 	case v.empty:
 		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
-	case b.Ref == v.folded || named(b.Ref) != nil:
+	case b.Ref == v.flatHead || named(b.Ref) != nil:
 		return nil, fmt.Errorf("%w: block %v is stored already", ErrOrder, b.Ref)
-	case b.Prev == v.folded:
+	case b.Prev == v.flatHead:
 		parent = v.base
 	default:
 		parent = named(b.Prev)
 	}
 	if parent == nil {
-		return nil, fmt.Errorf("%w: parent %v of block %v is not stored, or is older than %v", ErrOrder, b.Prev, b.Ref, v.folded)
+		return nil, fmt.Errorf("%w: parent %v of block %v is not stored, or is older than %v", ErrOrder, b.Prev, b.Ref, v.flatHead)
 	}
-	if b.Final.IsZero() || b.Final == b.Ref || b.Final.Height <= v.folded.Height || v.ancestor(b.Final, parent) {
+	if b.Final.IsZero() || b.Final == b.Ref || b.Final.Height <= v.flatHead.Height || v.ancestor(b.Final, parent) {
 		return parent, nil
 	}
 	return nil, fmt.Errorf("%w: final block %v is no ancestor of %v", ErrOrder, b.Final, b.Ref)
@@ -122,7 +122,7 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 
 // append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.
 func (s *Store) append(b *Block) (*entry, error) {
-	by := recordings.Get().(*recordBuffers)
+	by := recordBufs.Get().(*recordBuffers)
 	w := b.encodeInto(by, s.o.AsIs)
 	payload, headLen := w.appendTo(by.payload[:0])
 	defer by.done(w, payload)
@@ -139,7 +139,7 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 	case errors.Is(err, ErrFailed):
 		_ = s.fail(err)
 	case IsFull(err):
-		s.space.refused(err, int64(len(payload)), false)
+		s.space.noteFull(err, int64(len(payload)), false)
 	}
 	return at, err
 }
@@ -148,7 +148,7 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 func (s *Store) flushLog() error {
 	err := s.log.flush()
 	if IsFull(err) && !errors.Is(err, ErrFailed) {
-		s.space.refused(err, 0, false)
+		s.space.noteFull(err, 0, false)
 		return err
 	}
 	return s.fail(err)
@@ -195,7 +195,7 @@ func (r rows) get(key []byte) ([]byte, error) {
 	}
 	v := r.s.view.Load() // behind the tree: see there
 	for _, x := range slices.Backward(list) {
-		if x.owner == nil || x.owner.ref.Height > v.folded.Height && v.canonical(x.owner) {
+		if x.owner == nil || x.owner.ref.Height > v.flatHead.Height && v.canonical(x.owner) {
 			return valueOf(x.value)
 		}
 	}
@@ -209,7 +209,7 @@ func (r rows) get(key []byte) ([]byte, error) {
 // stored is what the index has, or of a child the parent.
 func (r rows) stored(key []byte) ([]byte, error) {
 	if p := r.s.parent; p != nil {
-		return p.rowBelow(r.s.view.Load().folded, key)
+		return p.rowBelow(r.s.view.Load().flatHead, key)
 	}
 	return r.s.db.get(key)
 }

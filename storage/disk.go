@@ -26,7 +26,7 @@ type disk interface {
 	syncNames() error             // of files that were created
 	readMark() ([]byte, error)    // the format marker; fs.ErrNotExist
 	writeMark(b []byte) error     // atomic and synced
-	strangers() ([]string, error) // names in the folder that are not ours
+	foreignNames() ([]string, error) // names in the folder that are not ours
 	probe(n int64) error          // whether it takes a file of so many bytes, which does not stay
 	path() string                 // for messages
 }
@@ -166,7 +166,7 @@ func (d osDisk) writeMark(b []byte) error {
 	return err
 }
 
-func (d osDisk) strangers() ([]string, error) {
+func (d osDisk) foreignNames() ([]string, error) {
 	entries, err := os.ReadDir(d.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -192,7 +192,7 @@ func (d *MemDisk) writeMark(b []byte) error {
 	return nil
 }
 
-func (d *MemDisk) strangers() ([]string, error) { return nil, nil }
+func (d *MemDisk) foreignNames() ([]string, error) { return nil, nil }
 
 // probe asks for a fault of a write.
 func (d *MemDisk) probe(n int64) error { return d.fault(int(n)) }

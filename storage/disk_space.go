@@ -10,7 +10,7 @@ import (
 )
 
 // A full disk ends nothing. A record of the log that finds no room is undone, and its writer gets ErrFull and tries again later. The
-// index cannot undo what it began to write, so its files wait inside the write until there is room (patientFiles). Meanwhile a
+// index cannot undo what it began to write, so its files wait inside the write until there is room (waitingFiles). Meanwhile a
 // goroutine tries once a period whether the disk takes a file again; that ends the state for all writers. Rejected: to close and
 // open the index in a store that runs, since readers hold cursors and snapshots of it.
 //
@@ -23,8 +23,8 @@ const DefaultRoomPeriod = time.Second
 
 // Bounds of the file by which the disk is tried, beyond what did not fit.
 const (
-	spareRoom = 128 << 10
-	mostRoom  = 256 << 20
+	probeExtra = 128 << 10
+	probeMax  = 256 << 20
 )
 
 // Full says that the disk has no room, and nothing is written.
@@ -35,28 +35,28 @@ type Full struct {
 	Reopen bool
 }
 
-// space is what a store knows of its disk's room.
-type space struct {
+// diskSpace is what a store knows of its disk's room.
+type diskSpace struct {
 	disk   disk
 	period time.Duration
 
 	mu       sync.Mutex
-	now      *Full         // nil: nothing was refused
+	full      *Full         // nil: nothing was refused
 	need     int64         // bytes of the largest write that was
-	shut     bool          // room is not enough: the store is to be opened again
-	hasty    bool          // nobody waits any more, or yet
-	over     bool          // nor will anybody
-	doubt    error         // of a sync of the index: nothing more is written there
+	needReopen     bool          // room is not enough: the store is to be opened again
+	noWait    bool          // nobody waits any more, or yet
+	canceled     bool          // nor will anybody
+	syncErr    error         // of a sync of the index: nothing more is written there
 	room     chan struct{} // closed where now ends, and where hasty begins
 	released bool          // room is closed
 	closed   chan struct{}
-	tries    sync.WaitGroup
+	probes    sync.WaitGroup
 	watch    func(*Full)
-	telling  sync.Mutex // watch is called in the order of what happened
+	watchMu  sync.Mutex // watch is called in the order of what happened
 }
 
-func newSpace(d disk, period time.Duration) *space {
-	return &space{disk: d, period: period, hasty: true, closed: make(chan struct{})}
+func newDiskSpace(d disk, period time.Duration) *diskSpace {
+	return &diskSpace{disk: d, period: period, noWait: true, closed: make(chan struct{})}
 }
 
 // IsFull returns whether an error is that of a disk without room: ENOSPC, EDQUOT or ErrFull.
@@ -64,50 +64,50 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFull)
 }
 
-// patient has writers wait from here on.
-func (s *space) patient() {
+// allowWaits has writers wait from here on.
+func (s *diskSpace) allowWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hasty = s.over
-	if !s.hasty && s.now != nil && s.released {
+	s.noWait = s.canceled
+	if !s.noWait && s.full != nil && s.released {
 		s.room, s.released = make(chan struct{}), false
 	}
 }
 
 // release lets go on all that waits for room, once for each time that the disk was full. The caller holds mu.
-func (s *space) release() {
+func (s *diskSpace) release() {
 	if !s.released {
 		s.released = true
 		close(s.room)
 	}
 }
 
-// refused notes that a write of some bytes found no room. shut: what was written before is in doubt.
-func (s *space) refused(err error, need int64, shut bool) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
+// noteFull notes that a write of some bytes found no room. shut: what was written before is in doubt.
+func (s *diskSpace) noteFull(err error, need int64, shut bool) {
+	s.watchMu.Lock()
+	defer s.watchMu.Unlock()
 	s.mu.Lock()
-	s.need, s.shut = max(s.need, min(need, mostRoom)), s.shut || shut
-	first := s.now == nil
+	s.need, s.needReopen = max(s.need, min(need, probeMax)), s.needReopen || shut
+	first := s.full == nil
 	if first {
 		if !errors.Is(err, ErrFull) {
 			err = wrapWrite("index write", err)
 		}
-		s.now, s.room, s.released = &Full{Since: time.Now(), Err: err}, make(chan struct{}), false
-		if s.hasty {
+		s.full, s.room, s.released = &Full{Since: time.Now(), Err: err}, make(chan struct{}), false
+		if s.noWait {
 			s.release()
 		}
-		s.tries.Go(s.try)
+		s.probes.Go(s.probeLoop)
 	}
-	now, watch := s.now, s.watch
+	now, watch := s.full, s.watch
 	s.mu.Unlock()
 	if first && watch != nil {
 		watch(now)
 	}
 }
 
-// try looks for room until there is some.
-func (s *space) try() {
+// probeLoop looks for room until there is some.
+func (s *diskSpace) probeLoop() {
 	tick := time.NewTicker(s.period)
 	defer tick.Stop()
 	for {
@@ -117,28 +117,28 @@ func (s *space) try() {
 		case <-tick.C:
 		}
 		s.mu.Lock()
-		need := s.need + spareRoom
+		need := s.need + probeExtra
 		s.mu.Unlock()
-		if s.disk.probe(need) == nil && s.found() {
+		if s.disk.probe(need) == nil && s.endFull() {
 			return
 		}
 	}
 }
 
-// found ends the state, or says that the store is to be opened again. It returns whether there is nothing more to look for.
-func (s *space) found() bool {
-	s.telling.Lock()
-	defer s.telling.Unlock()
+// endFull ends the state, or says that the store is to be opened again. It returns whether there is nothing more to look for.
+func (s *diskSpace) endFull() bool {
+	s.watchMu.Lock()
+	defer s.watchMu.Unlock()
 	s.mu.Lock()
-	if s.shut {
-		reopen := *s.now
+	if s.needReopen {
+		reopen := *s.full
 		reopen.Reopen = true
-		s.now = &reopen
+		s.full = &reopen
 	} else {
-		s.now, s.need = nil, 0
+		s.full, s.need = nil, 0
 		s.release()
 	}
-	now, watch := s.now, s.watch
+	now, watch := s.full, s.watch
 	s.mu.Unlock()
 	if watch != nil {
 		watch(now)
@@ -147,23 +147,23 @@ func (s *space) found() bool {
 }
 
 // wait returns once there is room. false: there is none, and nobody is to wait for it.
-func (s *space) wait() bool {
+func (s *diskSpace) wait() bool {
 	s.mu.Lock()
-	now, room := s.now, s.room
+	now, room := s.full, s.room
 	s.mu.Unlock()
 	if now != nil {
 		<-room
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now == nil || !s.hasty
+	return s.full == nil || !s.noWait
 }
 
 // retry calls f again for as long as it fails for want of room. f is of something that can be done twice.
-func (s *space) retry(need int64, f func() error) error {
+func (s *diskSpace) retry(need int64, f func() error) error {
 	for {
 		s.mu.Lock()
-		hasty, err := s.hasty, s.doubt
+		hasty, err := s.noWait, s.syncErr
 		s.mu.Unlock()
 		if err != nil {
 			return err
@@ -171,25 +171,25 @@ func (s *space) retry(need int64, f func() error) error {
 		if err = f(); err == nil || !IsFull(err) || hasty {
 			return err
 		}
-		if s.refused(err, need, false); !s.wait() {
+		if s.noteFull(err, need, false); !s.wait() {
 			return err
 		}
 	}
 }
 
-// end has nobody wait any more: who does gets the error.
-func (s *space) end() {
+// cancelWaits has nobody wait any more: who does gets the error.
+func (s *diskSpace) cancelWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over, s.hasty = true, true
-	if s.now != nil {
+	s.canceled, s.noWait = true, true
+	if s.full != nil {
 		s.release()
 	}
 }
 
 // close ends the tries too.
-func (s *space) close() {
-	s.end()
+func (s *diskSpace) close() {
+	s.cancelWaits()
 	s.mu.Lock()
 	select {
 	case <-s.closed:
@@ -197,7 +197,7 @@ func (s *space) close() {
 		close(s.closed)
 	}
 	s.mu.Unlock()
-	s.tries.Wait()
+	s.probes.Wait()
 }
 
 // Full returns since when the disk has no room for what is to be written, and why; false: it has, as far as anybody has tried. Safe
@@ -205,20 +205,20 @@ func (s *space) close() {
 func (s *Store) Full() (Full, bool) {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
-	if s.space.now == nil {
+	if s.space.full == nil {
 		return Full{}, false
 	}
-	return *s.space.now, true
+	return *s.space.full, true
 }
 
 // WatchRoom has f called when the disk is full, when there is room again (nil), and where Full.Reopen comes true; at once if it is
 // full now. f must not block, and there is one of it.
 func (s *Store) WatchRoom(f func(*Full)) {
-	s.space.telling.Lock()
-	defer s.space.telling.Unlock()
+	s.space.watchMu.Lock()
+	defer s.space.watchMu.Unlock()
 	s.space.mu.Lock()
 	s.space.watch = f
-	now := s.space.now
+	now := s.space.full
 	s.space.mu.Unlock()
 	if now != nil {
 		f(now)
@@ -230,16 +230,16 @@ func (s *Store) WatchRoom(f func(*Full)) {
 func (s *Store) AwaitRoom() bool { return s.space.wait() }
 
 // EndWaits has all that waits for room end with ErrFull, now and from here on: the node stops. With room it changes nothing.
-func (s *Store) EndWaits() { s.space.end() }
+func (s *Store) EndWaits() { s.space.cancelWaits() }
 
-// patientFiles are the files of an index. Writes that find no room wait for it.
-type patientFiles struct {
+// waitingFiles are the files of an index. Writes that find no room wait for it.
+type waitingFiles struct {
 	lstorage.Storage
-	space *space
+	space *diskSpace
 }
 
 // Create makes a file. goleveldb holds no lock that reads need while it does, or while it writes.
-func (p patientFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error) {
+func (p waitingFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error) {
 	err = p.space.retry(0, func() error {
 		w, err = p.Storage.Create(fd)
 		return err
@@ -247,26 +247,26 @@ func (p patientFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error
 	if err != nil {
 		return nil, err
 	}
-	return patientWriter{w, p.space}, nil
+	return waitingWriter{w, p.space}, nil
 }
 
 // SetMeta names the manifest.
-func (p patientFiles) SetMeta(fd lstorage.FileDesc) error {
+func (p waitingFiles) SetMeta(fd lstorage.FileDesc) error {
 	return p.space.retry(0, func() error { return p.Storage.SetMeta(fd) })
 }
 
 // Rename renames a file.
-func (p patientFiles) Rename(from, to lstorage.FileDesc) error {
+func (p waitingFiles) Rename(from, to lstorage.FileDesc) error {
 	return p.space.retry(0, func() error { return p.Storage.Rename(from, to) })
 }
 
-type patientWriter struct {
+type waitingWriter struct {
 	lstorage.Writer
-	space *space
+	space *diskSpace
 }
 
 // Write goes on behind what of it found room.
-func (w patientWriter) Write(b []byte) (n int, err error) {
+func (w waitingWriter) Write(b []byte) (n int, err error) {
 	err = w.space.retry(int64(len(b)), func() error {
 		done, err := w.Writer.Write(b[n:])
 		n += done
@@ -277,9 +277,9 @@ func (w patientWriter) Write(b []byte) (n int, err error) {
 
 // Sync has what was written be on disk. What a failed one left there is unknown, and a second one would lie: so for want of room nothing
 // more is written before the index is opened again, which makes new files of all that counts.
-func (w patientWriter) Sync() error {
+func (w waitingWriter) Sync() error {
 	w.space.mu.Lock()
-	err := w.space.doubt
+	err := w.space.syncErr
 	w.space.mu.Unlock()
 	if err != nil {
 		return err
@@ -288,8 +288,8 @@ func (w patientWriter) Sync() error {
 		return err
 	}
 	w.space.mu.Lock()
-	w.space.doubt = err
+	w.space.syncErr = err
 	w.space.mu.Unlock()
-	w.space.refused(err, 0, true)
+	w.space.noteFull(err, 0, true)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // stepDisk counts what changes a folder, and has each step from one on fail until it is given room. What fails in the middle of a write
-// has written half of it.
+// hasShard written half of it.
 type stepDisk struct {
 	disk
 	errno syscall.Errno
@@ -432,19 +432,19 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 // TestFullWhileOpeningEndsOnce: a disk that was full before anything waited is waited for once the store is open, and an end after that lets
 // go on what waits, once.
 func TestFullWhileOpeningEndsOnce(t *testing.T) {
-	s := newSpace(NewMemDisk(), time.Hour)
-	s.refused(ErrFull, 1, false)
+	s := newDiskSpace(NewMemDisk(), time.Hour)
+	s.noteFull(ErrFull, 1, false)
 	if s.wait() {
 		t.Error("there is something to wait for while the store is opened")
 	}
-	s.patient()
+	s.allowWaits()
 	select {
 	case <-s.room:
 		t.Error("nothing waits for room")
 	default:
 	}
-	s.end()
-	s.end()
+	s.cancelWaits()
+	s.cancelWaits()
 	if s.wait() {
 		t.Error("there is room after the end")
 	}

@@ -96,7 +96,7 @@ func (d *strictDisk) crash() *strictDisk {
 	return out
 }
 
-// left is what a power cut leaves of a file; nil: not even its name.
+// finishDeletion is what a power cut leaves of a file; nil: not even its name.
 func (f *strictFile) left(d *strictDisk) *strictFile {
 	if !f.there && d.rng.IntN(2) == 0 {
 		return nil
@@ -340,7 +340,7 @@ func (d *strictDisk) writeMark(b []byte) error {
 	return err
 }
 
-func (d *strictDisk) strangers() ([]string, error) { return nil, nil }
+func (d *strictDisk) foreignNames() ([]string, error) { return nil, nil }
 func (d *strictDisk) probe(int64) error            { return nil }
 func (d *strictDisk) indexSize() int64             { return 0 }
 func (d *strictDisk) removeCurrent() error         { return nil }

@@ -19,7 +19,7 @@ type FrontierChange struct {
 }
 
 // FoldDue tells whether enough final blocks wait to be folded, and up to which block Fold should go. Folding more at once
-// writes a key that changes often less often; folding less leaves less for a restart.
+// writeBufs a key that changes often less often; folding less leaves less for a restart.
 func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	v := s.view.Load()
 	p := v.canonicalAt(v.final.Height)
@@ -35,8 +35,8 @@ func (s *Store) FlatHeadDue() (BlockRef, bool) {
 // are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile. A block that splits shards may
 // only be the first of a fold.
 func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
@@ -53,29 +53,29 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 			return fmt.Errorf("%w: block %v splits shards in the middle of a fold", ErrOrder, p.ref)
 		}
 	}
-	s.hold(upto.Height)
-	defer s.hold(0)
-	if err := s.beginEra(chain[0].ref.Height); err != nil {
+	s.pinBodies(upto.Height)
+	defer s.pinBodies(0)
+	if err := s.beginBucket(chain[0].ref.Height); err != nil {
 		return s.fail(err)
 	}
-	last, err := s.foldAhead(v, chain, changes)
+	last, err := s.writeHistory(v, chain, changes)
 	if err != nil {
 		return s.fail(err)
 	}
-	batch := &s.folded
+	batch := &s.flatHeadRows
 	batch.begin()
-	foldNames(batch, chain)
-	foldEpochs(batch, v.base, chain)
+	putBlockNames(batch, chain)
+	putEpochStarts(batch, v.base, chain)
 	for _, x := range chain[0].entry.head.Splits {
 		splitParents.Put(batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
 	}
-	foldState(batch, last)
+	putFlatState(batch, last)
 	putFrontier(batch, changes, chain[0].entry.head.Splits)
-	shards, err := s.foldShards(batch, v, chain)
+	shards, err := s.advanceShards(batch, v, chain)
 	if err != nil {
 		return s.fail(err)
 	}
-	cell, touched, written := s.foldPoint(chain[len(chain)-1])
+	cell, touched, written := s.takeLogPoint(chain[len(chain)-1])
 	for _, p := range chain {
 		if p.puts != nil {
 			batch.add(p.puts)
@@ -87,27 +87,27 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	if err := s.putSegments(batch, touched); err != nil {
 		return s.fail(err)
 	}
-	putCell(batch, cellFold, &cell)
+	putCell(batch, cellFlatHead, &cell)
 	if err := s.step(batch); err != nil {
 		return s.fail(err)
 	}
-	s.fold = cell
-	s.publishFold(chain, v, written, shards)
+	s.flatHead = cell
+	s.publishFlatHead(chain, v, written, shards)
 	return nil
 }
 
-// hold keeps bodies that are in memory there.
-func (s *Store) hold(upto primitives.Height) {
+// pinBodies keeps bodies that are in memory there.
+func (s *Store) pinBodies(upto primitives.Height) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
-	s.folding = upto
+	s.pinnedUpTo = upto
 }
 
-// foldPoint says where the log stands for a fold to a block, and takes what is yet to be written of segments and rows.
-func (s *Store) foldPoint(last *pendingBlock) (cell foldCell, touched map[uint32]primitives.Height, written []*Batch) {
+// takeLogPoint says where the log stands for a fold to a block, and takes what is yet to be written of segments and rows.
+func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height, written []*Batch) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
-	cell = foldCell{Folded: last.ref, From: s.log.end, To: s.log.end}
+	cell = flatHeadCell{Block: last.ref, From: s.log.end, To: s.log.end}
 	for _, p := range last.children { // their descendants come behind them
 		if at := p.entry.start(); at.before(cell.From) {
 			cell.From = at
@@ -131,20 +131,20 @@ func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) 
 	return nil
 }
 
-// publishFold replaces the readers' view, and takes from the tree what is in the index now, or lost.
-func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batch, shards map[primitives.ShardID]shardCell) {
+// publishFlatHead replaces the readers' view, and takes from the tree what is in the index now, or lost.
+func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*Batch, shards map[primitives.ShardID]shardCell) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	next := *s.view.Load()
 	last := chain[len(chain)-1]
-	next.folded, next.base, next.shards = last.ref, last, shards
+	next.flatHead, next.base, next.shards = last.ref, last, shards
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	next.canon = slices.Clone(next.canon[n:]) // or the old memory keeps what is folded
 	for _, p := range chain {                 // before the view: who sees by that what is folded passes over what the tree has of it
 		if d := p.body.Load(); d != nil {
-			s.lately.add(p.ref.Height, d)
+			s.recent.add(p.ref.Height, d)
 		} else { // it is in the log alone: nobody has waited for it
-			s.lately.clear()
+			s.recent.clear()
 		}
 	}
 	s.view.Store(&next)
@@ -158,7 +158,7 @@ func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batc
 		s.tree.remove(p, p != last)
 		parent.children, parent = nil, p
 	}
-	s.tree.forgetIDs(before.base)
+	s.tree.dropBaseIDs(before.base)
 	s.tree.sweep()
 	for _, b := range written {
 		s.tree.mu.Lock()
@@ -180,13 +180,13 @@ func (s *Store) dropBranch(p *pendingBlock) {
 
 // finalChain returns the blocks from the folded one, which is not among them, to upto.
 func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
-	if upto == v.folded {
+	if upto == v.flatHead {
 		return nil, nil
 	}
 	last := v.canonicalAt(upto.Height)
 	if last == nil || last.ref != upto || upto.Height > v.final.Height {
 		return nil, fmt.Errorf("%w: fold up to %v, which is not between the folded block %v and the final one %v", ErrOrder,
-			upto, v.folded, v.final)
+			upto, v.flatHead, v.final)
 	}
 	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil
 }
@@ -194,15 +194,15 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 // historyBatch is how many bytes of history are written at once: Commit waits for no more.
 const historyBatch = 256 << 10
 
-// foldAhead writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, where their
+// writeHistory writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, where their
 // ids stand, and the rows of shards that a split makes. It goes in pieces, and is synced before the fold is written.
 //
 // Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
 // (view.base holds it until then), and those of the base come now.
 //
 // It returns the last value of each key: cold blocks are read once.
-func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
-	batch := &s.ahead
+func (s *Store) writeHistory(v *view, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
+	batch := &s.historyRows
 	batch.begin()
 	base := v.base
 	flush := func(least int) {
@@ -212,7 +212,7 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 		}
 	}
 	put := func(c *Column[placeKey, Nothing], k pointer) {
-		c.Put(batch, placeKey{s.eraOf(k.height), k}, &Nothing{})
+		c.Put(batch, placeKey{s.bucketOf(k.height), k}, &Nothing{})
 		flush(historyBatch)
 	}
 	before, err := s.bodyOf(base, false)
@@ -225,7 +225,7 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 		if derr != nil {
 			return nil, derr
 		}
-		warm, era := p.body.Load() != nil, s.eraOf(p.ref.Height)
+		warm, era := p.body.Load() != nil, s.bucketOf(p.ref.Height)
 		for j := range d.keys {
 			k := &d.keys[j]
 			if v.skips(k.shard, p.ref.Height) {
@@ -257,8 +257,8 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 	return last, s.step(batch) // which syncs all of it
 }
 
-// foldNames writes where blocks are and what they are called.
-func foldNames(batch *Batch, chain []*pendingBlock) {
+// putBlockNames writes where blocks are and what they are called.
+func putBlockNames(batch *Batch, chain []*pendingBlock) {
 	for _, p := range chain {
 		h := &p.entry.head
 		entries.Put(batch, h.Ref, p.entry)
@@ -274,8 +274,8 @@ func foldNames(batch *Batch, chain []*pendingBlock) {
 	}
 }
 
-// foldState writes the last value of each key to Flat.
-func foldState(batch *Batch, last map[string][]byte) {
+// putFlatState writes the last value of each key to Flat.
+func putFlatState(batch *Batch, last map[string][]byte) {
 	for _, k := range slices.Sorted(maps.Keys(last)) {
 		putFlat(batch, k, last[k])
 	}
@@ -346,8 +346,8 @@ func executedBy(p, child *body) func(primitives.Hash) bool {
 	return func(id primitives.Hash) bool { return set[id] }
 }
 
-// foldEpochs notes where epochs begin.
-func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
+// putEpochStarts notes where epochs begin.
+func putEpochStarts(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	epoch := base.entry.head.Epoch
 	for _, p := range chain {
 		if h := &p.entry.head; h.Epoch != epoch {
@@ -357,10 +357,10 @@ func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	}
 }
 
-// putStub writes an entry of the frontier: frontier.Put, but a fold has some eight for each transfer, and here nothing of one is allocated.
-func putStub(batch *Batch, shard primitives.ShardID, s *Stub) {
+// putFrontierNode writes an entry of the frontier: frontier.Put, but a fold has some eight for each transfer, and here nothing of one is allocated.
+func putFrontierNode(batch *Batch, shard primitives.ShardID, s *Stub) {
 	batch.key = appendFrontierKey(append(batch.key[:0], frontier.id), frontierKey{shard, s.Level, string(s.Path)})
-	batch.value = stub{s.Hash, s.MemoryUsage}.AppendBorsh(batch.value[:0])
+	batch.value = frontierValue{s.Hash, s.MemoryUsage}.AppendBorsh(batch.value[:0])
 	batch.put(batch.key, batch.value)
 }
 
@@ -374,7 +374,7 @@ func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 		if c.Gone {
 			frontier.Delete(batch, frontierKey{c.Shard, c.Level, string(c.Path)})
 		} else {
-			putStub(batch, c.Shard, &c.Stub)
+			putFrontierNode(batch, c.Shard, &c.Stub)
 		}
 	}
 }

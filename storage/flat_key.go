@@ -44,7 +44,7 @@ func trieKey(flat []byte) []byte {
 
 // undoKey names a change of a flat key by the block at height, which is of the era.
 type undoKey struct {
-	era    primitives.Height
+	bucket    primitives.Height
 	flat   string
 	height primitives.Height
 }
@@ -54,7 +54,7 @@ func (k undoKey) String() string { return fmt.Sprintf("%x %d", k.flat, k.height)
 // appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01: flat keys may be prefixes of each other, and their
 // entries must neither mix nor lose the order that a prefix scan needs.
 func appendUndoKey(b []byte, k undoKey) []byte {
-	return appendHeight(append(escape(appendHeight(b, k.era), k.flat), 0, 1), k.height)
+	return appendHeight(append(escape(appendHeight(b, k.bucket), k.flat), 0, 1), k.height)
 }
 
 func escape(b []byte, s string) []byte {
@@ -67,7 +67,7 @@ func escape(b []byte, s string) []byte {
 }
 
 func parseUndoKey(key []byte) (undoKey, bool) {
-	era, key, ok := cutEra(key)
+	era, key, ok := cutBucket(key)
 	if !ok || len(key) < 10 {
 		return undoKey{}, false
 	}
@@ -122,18 +122,18 @@ type Stub struct {
 	MemoryUsage uint64
 }
 
-// stub is what a row has of it: stubSize bytes.
-type stub struct {
+// frontierValue is what a row has of it: frontierValueSize bytes.
+type frontierValue struct {
 	hash  primitives.Hash
 	usage uint64
 }
 
-const stubSize = 40
+const frontierValueSize = 40
 
 // AppendBorsh appends hash and memory usage.
-func (s stub) AppendBorsh(b []byte) []byte {
+func (s frontierValue) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint64(append(b, s.hash[:]...), s.usage)
 }
 
 // DecodeBorsh reads hash and memory usage.
-func (s *stub) DecodeBorsh(r *borsh.Reader) { *s = stub{primitives.ReadHash(r), r.Uint64()} }
+func (s *frontierValue) DecodeBorsh(r *borsh.Reader) { *s = frontierValue{primitives.ReadHash(r), r.Uint64()} }

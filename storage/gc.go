@@ -39,24 +39,24 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.FinishUntrack(); err != nil {
 		return GCResult{}, err
 	}
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return GCResult{}, err
 	}
-	if err := s.endAllLeaving(); err != nil { // what began to leave just now
+	if err := s.deleteUntracked(); err != nil { // what began to leave just now
 		return GCResult{}, s.fail(err)
 	}
 	v := s.view.Load()
 	done := GCResult{Tail: v.tail}
-	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs), o.From)
+	stop, err := s.gcLimit(max(o.KeepEpochs, MinKeptEpochs), o.From)
 	if err != nil || v.empty {
 		return done, err
 	}
 	if err := s.collectBlocks(&done, stop, o); err != nil {
 		return done, err
 	}
-	more, err := s.dropEras(receiptsTail(done.Tail))
+	more, err := s.dropBuckets(receiptsTail(done.Tail))
 	done.More = done.More || more
 	return done, err
 }
@@ -99,13 +99,13 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 	}
 	done.Tail, done.More = height, height < stop
 	s.cache.clear()
-	s.lately.clear()
+	s.recent.clear()
 	return s.dropSegments(height)
 }
 
-// collectStop returns the first height that must stay: that of the last block before the oldest epoch that is kept (nearcore
+// gcLimit returns the first height that must stay: that of the last block before the oldest epoch that is kept (nearcore
 // chain/chain/src/garbage_collection.rs:239), or one below for whose sake that is. 0: nothing may go.
-func (s *Store) collectStop(keep int, from primitives.Height) (primitives.Height, error) {
+func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
 		first = append(first, heightOf(key))
@@ -118,16 +118,16 @@ func (s *Store) collectStop(keep int, from primitives.Height) (primitives.Height
 	if err != nil {
 		return 0, err
 	}
-	stop := min(before, s.fold.Folded.Height)
+	stop := min(before, s.flatHead.Block.Height)
 	if from > 0 {
 		stop = min(stop, from)
 	}
 	for _, c := range s.view.Load().shards { // what a shard that came in has yet to take over stays
-		if !c.Left && !c.With {
+		if !c.Untracked && !c.InSync {
 			stop = min(stop, c.At.Height)
 		}
 	}
-	err = pins.Scan(s.db, nil, nil, func(key []byte, _ pinCell) bool { // the lowest comes first
+	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, _ snapshotCell) bool { // the lowest comes first
 		stop = min(stop, heightOf(key))
 		return false
 	})
@@ -174,7 +174,7 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 		}
 		n++
 		if e.head.Ref.Hash == canonical {
-			if err := s.uncount(batch, &e.head); err != nil {
+			if err := s.dropCanonicalNames(batch, &e.head); err != nil {
 				return n, false, err
 			}
 		}
@@ -193,9 +193,9 @@ func dropNames(batch *Batch, h *head) {
 	}
 }
 
-// uncount removes the names that folding a canonical block gave it, and what else stands there by its height. Its rows in Undo and the
+// dropCanonicalNames removes the names that folding a canonical block gave it, and what else stands there by its height. Its rows in Undo and the
 // pointers to what is in it go with their era.
-func (s *Store) uncount(batch *Batch, h *head) error {
+func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	blockHeight.Delete(batch, h.Ref.Height)
 	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
 	blockOrdinal.Delete(batch, h.Ordinal)
@@ -207,13 +207,13 @@ func (s *Store) uncount(batch *Batch, h *head) error {
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	if !s.hasLates.Load() {
+	if !s.hasCatchup.Load() {
 		return nil
 	}
-	for _, e := range s.lateEntries(h.Ref) {
+	for _, e := range s.catchupEntries(h.Ref) {
 		dropNames(batch, &head{Ref: h.Ref, Shards: e.head.Shards})
 	}
-	lo := append([]byte{lates.id}, appendRef(nil, h.Ref)...)
+	lo := append([]byte{catchupRecords.id}, appendRef(nil, h.Ref)...)
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
@@ -249,13 +249,13 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 
 // dropSegments removes the segments of the log that hold nothing above the tail, but the first, which is genesis's own.
 func (s *Store) dropSegments(tail primitives.Height) error {
-	if s.holds > 0 {
+	if s.segmentHolds > 0 {
 		return nil // a backup has yet to copy them; the next call removes them
 	}
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
 		n := segmentNumber(key)
-		if n >= s.fold.From.Segment {
+		if n >= s.flatHead.From.Segment {
 			return false
 		}
 		if n > 0 && info.Highest+ReceiptsReach < tail {

@@ -103,7 +103,7 @@ func historyRows(t testing.TB, s *Store) (by [4]map[primitives.Height]int) {
 }
 
 // TestCollectReadsNoRecords: garbage collection goes on where no byte of the log can be read, leaves no row of history below the era
-// of the tail, and all of what is above it.
+// index the tail, and all of what is above it.
 func TestCollectReadsNoRecords(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
 	o.EraBlocks = 7
@@ -111,7 +111,7 @@ func TestCollectReadsNoRecords(t *testing.T) {
 	s, refs := longStore(t, o, disk, blocks, 12)
 	for i, by := range historyRows(t, s) {
 		if len(by) < blocks-10 {
-			t.Fatalf("column %x has rows of %d heights", eraRows()[i], len(by))
+			t.Fatalf("column %x has rows of %d heights", bucketColumns()[i], len(by))
 		}
 	}
 	saved := map[string][]byte{}
@@ -136,19 +136,19 @@ func TestCollectReadsNoRecords(t *testing.T) {
 	if tail < blocks-40 {
 		t.Fatalf("tail %d", tail)
 	}
-	first := (*s.eras.Load())[0]
+	first := (*s.buckets.Load())[0]
 	if low := receiptsTail(tail); first > low || low-first > blocks/3+10 {
 		t.Errorf("the first era begins at %d, the tail is %d", first, tail)
 	}
 	for i, by := range historyRows(t, s) {
 		for h := range by {
 			if h < first {
-				t.Errorf("column %x has %d rows of height %d, the first era begins at %d", eraRows()[i], by[h], h, first)
+				t.Errorf("column %x has %d rows of height %d, the first era begins at %d", bucketColumns()[i], by[h], h, first)
 			}
 		}
 		for h := tail; h < blocks-4; h++ {
 			if by[h] == 0 {
-				t.Errorf("column %x has no rows of height %d", eraRows()[i], h)
+				t.Errorf("column %x has no rows of height %d", bucketColumns()[i], h)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func TestErasAreFew(t *testing.T) {
 	o.EraBlocks = 4
 	s, _ := longStore(t, o, NewMemDisk(), 900, 1)
 	defer func() { _ = s.Close() }()
-	if n := len(*s.eras.Load()); n < 8 || n > 30 {
+	if n := len(*s.buckets.Load()); n < 8 || n > 30 {
 		t.Errorf("%d eras of 900 heights", n)
 	}
 }

@@ -16,35 +16,35 @@ import (
 // DefaultEraBlocks is how many heights an era has at least.
 const DefaultEraBlocks = 1024
 
-// eraShare is the part of the kept heights that an era is.
-const eraShare = 3
+// bucketShare is the part of the kept heights that an era is.
+const bucketShare = 3
 
-// eraRows are the columns whose keys begin with an era.
-func eraRows() [4]byte { return [...]byte{undo.id, places.id, receiptPlaces.id, txPlaces.id} }
+// bucketColumns are the columns whose keys begin with an era.
+func bucketColumns() [4]byte { return [...]byte{undo.id, places.id, receiptPlaces.id, txPlaces.id} }
 
 // placeKey is a pointer in its era.
 type placeKey struct {
-	era primitives.Height
+	bucket primitives.Height
 	pointer
 }
 
 func appendPlaceKey(b []byte, k placeKey) []byte {
-	return appendPointer(appendHeight(b, k.era), k.pointer)
+	return appendPointer(appendHeight(b, k.bucket), k.pointer)
 }
 
-// eraOf returns the era of a height.
-func (s *Store) eraOf(height primitives.Height) primitives.Height {
-	all := s.erasAbove(height)
+// bucketOf returns the era of a height.
+func (s *Store) bucketOf(height primitives.Height) primitives.Height {
+	all := s.bucketsFrom(height)
 	if len(all) == 0 {
 		return 0
 	}
 	return all[0]
 }
 
-// erasAbove returns the eras of a height and above it, ascending. A reader asks behind his snapshot and before he looks at the tail: an era is told
+// bucketsFrom returns the eras of a height and above it, ascending. A reader asks behind his snapshot and before he looks at the tail: an era is told
 // before it has rows, and forgotten when the tail has passed it.
-func (s *Store) erasAbove(height primitives.Height) []primitives.Height {
-	all := *s.eras.Load()
+func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
+	all := *s.buckets.Load()
 	n, found := slices.BinarySearch(all, height)
 	if !found && n > 0 {
 		n--
@@ -52,45 +52,45 @@ func (s *Store) erasAbove(height primitives.Height) []primitives.Height {
 	return all[n:]
 }
 
-// readEras reads them when a store opens.
-func (s *Store) readEras() error {
+// readBuckets reads them when a store opens.
+func (s *Store) readBuckets() error {
 	var all []primitives.Height
-	err := eras.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+	err := historyBuckets.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
 		all = append(all, heightOf(key))
 		return true
 	})
-	s.eras.Store(&all)
+	s.buckets.Store(&all)
 	return err
 }
 
-// beginEra begins a new era with the next block to be folded, if the last one is long enough. Its row is synced before any row stands
+// beginBucket begins a new era with the next block to be folded, if the last one is long enough. Its row is synced before any row stands
 // in it: what a crash leaves behind is in an era that is known.
-func (s *Store) beginEra(first primitives.Height) error {
-	all := *s.eras.Load()
+func (s *Store) beginBucket(first primitives.Height) error {
+	all := *s.buckets.Load()
 	last, tail := all[len(all)-1], s.view.Load().tail
-	least := max(s.o.EraBlocks, (first-min(first, tail))/eraShare)
+	least := max(s.o.EraBlocks, (first-min(first, tail))/bucketShare)
 	if first-last < least {
 		return nil
 	}
 	var batch Batch
-	eras.Put(&batch, first, &Nothing{})
+	historyBuckets.Put(&batch, first, &Nothing{})
 	if err := s.step(&batch); err != nil {
 		return err
 	}
 	all = append(slices.Clone(all), first)
-	s.eras.Store(&all)
+	s.buckets.Store(&all)
 	return nil
 }
 
-// eraPieces is how many pieces of old eras one call of Collect removes.
-const eraPieces = 16
+// bucketPieces is how many pieces of old eras one call of Collect removes.
+const bucketPieces = 16
 
-// dropEras removes the rows of eras that end at or below a height, in pieces that are bounded for one call. more: there are others.
-func (s *Store) dropEras(below primitives.Height) (more bool, err error) {
-	all := *s.eras.Load()
-	pieces := eraPieces
+// dropBuckets removes the rows of eras that end at or below a height, in pieces that are bounded for one call. more: there are others.
+func (s *Store) dropBuckets(below primitives.Height) (more bool, err error) {
+	all := *s.buckets.Load()
+	pieces := bucketPieces
 	for len(all) > 1 && all[1] <= below {
-		for _, id := range eraRows() {
+		for _, id := range bucketColumns() {
 			lo := appendHeight([]byte{id}, all[0])
 			n, err := s.dropPieces(lo, PrefixEnd(lo), pieces)
 			if err != nil {
@@ -101,18 +101,18 @@ func (s *Store) dropEras(below primitives.Height) (more bool, err error) {
 			}
 		}
 		var batch Batch
-		eras.Delete(&batch, all[0])
+		historyBuckets.Delete(&batch, all[0])
 		if err := s.step(&batch); err != nil {
 			return false, s.fail(err)
 		}
 		all = slices.Clone(all[1:])
-		s.eras.Store(&all)
+		s.buckets.Store(&all)
 	}
 	return false, nil
 }
 
-// cutEra takes the era off a key.
-func cutEra(key []byte) (era primitives.Height, rest []byte, ok bool) {
+// cutBucket takes the era off a key.
+func cutBucket(key []byte) (era primitives.Height, rest []byte, ok bool) {
 	if len(key) < 8 {
 		return 0, nil, false
 	}

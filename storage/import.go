@@ -20,7 +20,7 @@ type Pair struct {
 
 // Import stores the genesis block and its state in an empty folder. pairs calls its argument for every key of the state, in
 // any order, and returns the argument's error. frontierStubs (nil: none) are the whole frontier of that state, in any order; they are
-// asked for when pairs has returned.
+// scanSink for when pairs has returned.
 //
 // A state is larger than what one batch may hold, so it is cut; a marker, removed by the last batch, makes an interrupted
 // import begin again: until then the folder is empty (Tip.Empty) and the next Import clears it.
@@ -36,8 +36,8 @@ func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 }
 
 func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -76,7 +76,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 		return s.fail(err)
 	}
 	base := all[len(all)-1]
-	foldNames(&batch, all)
+	putBlockNames(&batch, all)
 	base.body.Load().eachPointer(base.ref.Height, func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) })
 	for i, p := range all {
 		if p.puts != nil {
@@ -89,9 +89,9 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if err := s.putSegments(&batch, touched); err != nil {
 		return s.fail(err)
 	}
-	cell := foldCell{Folded: last.Ref, From: s.log.end, To: s.log.end}
-	eras.Put(&batch, 0, &Nothing{})
-	putCell(&batch, cellFold, &cell)
+	cell := flatHeadCell{Block: last.Ref, From: s.log.end, To: s.log.end}
+	historyBuckets.Put(&batch, 0, &Nothing{})
+	putCell(&batch, cellFlatHead, &cell)
 	putCell(&batch, cellTail, Uint64(last.Ref.Height))
 	if len(all) > 1 {
 		putCell(&batch, cellBegin, Uint64(last.Ref.Height))
@@ -103,26 +103,26 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if err := s.settle(); err != nil {
 		return s.fail(err)
 	}
-	s.space.patient()
-	s.fold = cell
-	s.eras.Store(&[]primitives.Height{0})
+	s.space.allowWaits()
+	s.flatHead = cell
+	s.buckets.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
 	final := last.Final
 	if len(all) > 1 { // as a start has it
 		final = last.Ref
 	}
-	s.view.Store(&view{head: last.Ref, final: final, folded: last.Ref, tail: last.Ref.Height, base: base})
+	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: last.Ref.Height, base: base})
 	return nil
 }
 
-// settle ends an import with an index that is at rest, unless it was so small that it has made no table.
+// trimEnd ends an import with an index that is at rest, unless it was so small that it has made no table.
 func (s *Store) settle() error {
 	var now Stats
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
 		return nil
 	}
-	s.dropStill() // a snapshot holds what the merging replaces
-	s.dropEarly()
+	s.dropSnapshot() // a snapshot holds what the merging replaces
+	s.dropStale()
 	return s.db.settle()
 }
 

@@ -18,8 +18,8 @@ type index interface {
 	write(b *Batch, synced bool) error
 	// rotate lets what was written so far leave the journal for a table.
 	rotate() error
-	// settle merges all that is there, so that reads look in one place and nothing is left to be merged. It takes its time; reads and
-	// writes go on.
+	// trimEnd merges all that is there, so that reads look in one place and nothing is left to be merged. It takes its time; reads and
+	// writeBufs go on.
 	settle() error
 	// frozen returns cursors over the map as it is now, which need not see what was written last, nor notice damage: for who knows by a hash
 	// whether it is what he wants.

@@ -16,7 +16,7 @@ func TestBatchInPlace(t *testing.T) {
 	value := packed(bytes.Repeat([]byte("value "), 20))
 	key := string(s.Path)
 	n := testing.AllocsPerRun(100, func() {
-		putStub(&batch, 3, &s)
+		putFrontierNode(&batch, 3, &s)
 		flat.Put(&batch, key, &value)
 		flat.Delete(&batch, key)
 	})
@@ -24,11 +24,11 @@ func TestBatchInPlace(t *testing.T) {
 		t.Errorf("%v allocations for three writes", n)
 	}
 	batch.Reset()
-	putStub(&batch, 3, &s)
+	putFrontierNode(&batch, 3, &s)
 	flat.Put(&batch, key, &value)
 	flat.Delete(&batch, key)
 	var other Batch
-	frontier.Put(&other, frontierKey{3, s.Level, key}, &stub{s.Hash, s.MemoryUsage})
+	frontier.Put(&other, frontierKey{3, s.Level, key}, &frontierValue{s.Hash, s.MemoryUsage})
 	if want := flat.dbKey(key); !bytes.HasPrefix(batch.b, other.b) || !bytes.HasSuffix(batch.b, want) {
 		t.Errorf("%x begins not with the frontier's %x, or does not end with %x", batch.b, other.b, want)
 	}
@@ -44,7 +44,7 @@ func TestBatchInPlace(t *testing.T) {
 
 // BenchmarkFoldBatch writes 10,000 rows as a fold does.
 func BenchmarkFoldBatch(b *testing.B) {
-	d, err := openLevel(lstorage.NewMemStorage(), &Options{WriteBuffer: DefaultWriteBuffer, BlockCache: DefaultBlockCache}, newSpace(nil, 0))
+	d, err := openLevel(lstorage.NewMemStorage(), &Options{WriteBuffer: DefaultWriteBuffer, BlockCache: DefaultBlockCache}, newDiskSpace(nil, 0))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func BenchmarkFoldBatch(b *testing.B) {
 		for range 10_000 {
 			n += 0x9e3779b97f4a7c15
 			binary.BigEndian.PutUint64(path, n)
-			putStub(&batch, 1, &Stub{Level: 0, Path: path, MemoryUsage: n})
+			putFrontierNode(&batch, 1, &Stub{Level: 0, Path: path, MemoryUsage: n})
 		}
 		if err := d.write(&batch, false); err != nil {
 			b.Fatal(err)

@@ -14,7 +14,7 @@ func (b freedBlock) Release() { *b.freed++ }
 // TestSecondLook: a block stays from its second read on, an index at once, and what is read once pushes out neither.
 func TestSecondLook(t *testing.T) {
 	freed := 0
-	c := lcache.NewCache(newSecondLook(1 << 20))
+	c := lcache.NewCache(newSecondReadCache(1 << 20))
 	read := func(table, offset uint64, size int) {
 		h := c.Get(table, offset, func() (int, lcache.Value) { return size, freedBlock{&freed} })
 		h.Release()
@@ -27,11 +27,11 @@ func TestSecondLook(t *testing.T) {
 		h.Release()
 		return true
 	}
-	read(1, 0, usualBlock)
+	read(1, 0, typicalBlock)
 	if has(1, 0) || freed != 1 {
 		t.Error("kept after one read")
 	}
-	read(1, 0, usualBlock)
+	read(1, 0, typicalBlock)
 	if !has(1, 0) || freed != 1 {
 		t.Error("gone after two reads")
 	}
@@ -40,7 +40,7 @@ func TestSecondLook(t *testing.T) {
 		t.Error("an index is not kept")
 	}
 	for i := range uint64(100_000) {
-		read(2+i%7, i*usualBlock, usualBlock)
+		read(2+i%7, i*typicalBlock, typicalBlock)
 	}
 	if !has(1, 0) || !has(1, 1<<20) {
 		t.Error("pushed out by what was read once")

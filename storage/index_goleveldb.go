@@ -29,36 +29,36 @@ type levelIndex struct {
 // blocks are read.
 const (
 	DefaultWriteBuffer = 16 << 20 // and more for an index that is large: see writeBuffer
-	mostWriteBuffer    = 64 << 20
-	mostGathered       = 12
+	maxWriteBuffer    = 64 << 20
+	maxLevel0Flushes       = 12
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
 	levelOneSize       = 256 << 20 // or eight write buffers
 	largeTable         = 4         // times tableSize below level one, where nearly all of a large index is
-	mostTables         = 4096
-	leastTables        = 200
+	maxOpenTables         = 4096
+	minOpenTables        = 200
 )
 
 // writeBuffer is how much of an index on disk of some size waits in memory before it becomes a table. What is written is scattered over
 // all of it, so each merge rewrites most of what it falls on: the more comes at once the less often.
 func writeBuffer(size int64) int {
-	return int(min(max(size/32, DefaultWriteBuffer), mostWriteBuffer))
+	return int(min(max(size/32, DefaultWriteBuffer), maxWriteBuffer))
 }
 
-// gathered is how many flushes of a write buffer gather before they are merged. Each covers the whole key space, so a merge rewrites level
+// level0Flushes is how many flushes of a write buffer gather before they are merged. Each covers the whole key space, so a merge rewrites level
 // one; but a load of what is cold looks into each of them, some 4 us.
-func gathered(buffer int) int {
-	return min(max(mostGathered*DefaultWriteBuffer/buffer, 4), mostGathered)
+func level0Flushes(buffer int) int {
+	return min(max(maxLevel0Flushes*DefaultWriteBuffer/buffer, 4), maxLevel0Flushes)
 }
 
 // levelOne is how much level one may have before it goes down: all of it is rewritten by each merge of level 0.
 func levelOne(buffer int) int { return max(levelOneSize, 8*buffer) }
 
 func levelOptions(o *Options) *opt.Options {
-	gather := gathered(o.WriteBuffer)
+	gather := level0Flushes(o.WriteBuffer)
 	return &opt.Options{
 		WriteBuffer:                           o.WriteBuffer,
-		BlockCacher:                           secondLooks,
+		BlockCacher:                           secondReadCacher,
 		BlockCacheCapacity:                    o.BlockCache,
 		OpenFilesCacheCapacity:                openTables(),
 		Filter:                                filter.NewBloomFilter(10),
@@ -75,12 +75,12 @@ func levelOptions(o *Options) *opt.Options {
 	}
 }
 
-func openLevel(stor lstorage.Storage, o *Options, room *space) (*levelIndex, error) {
+func openLevel(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex, error) {
 	return openLevelWith(stor, o, levelOptions(o), room)
 }
 
 // openLevelReads opens an index of which nothing can be written: what its journals have is in memory.
-func openLevelReads(stor lstorage.Storage, o *Options, room *space) (*levelIndex, error) {
+func openLevelReads(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex, error) {
 	lo := levelOptions(o)
 	lo.ReadOnly = true
 	return openLevelWith(stor, o, lo, room)
@@ -102,9 +102,9 @@ func journalBytes(stor lstorage.Storage) (sum int64) {
 	return sum
 }
 
-func openLevelWith(stor lstorage.Storage, o *Options, lo *opt.Options, room *space) (*levelIndex, error) {
+func openLevelWith(stor lstorage.Storage, o *Options, lo *opt.Options, room *diskSpace) (*levelIndex, error) {
 	_, shared := stor.(sharedFiles)
-	stor = &journalSyncer{Storage: patientFiles{stor, room}}
+	stor = &journalSyncer{Storage: waitingFiles{stor, room}}
 	ldb, err := leveldb.Open(stor, lo)
 	if err != nil {
 		return nil, wrapWrite("open index", err)
@@ -156,7 +156,7 @@ func (d *levelIndex) tables() *tableSet {
 			return nil
 		}
 		runs, size, count := parseTables(list)
-		if count == 0 || count > openTables()/2 || size/coldIndexes > int64(d.cache) {
+		if count == 0 || count > openTables()/2 || size/tableIndexRatio > int64(d.cache) {
 			return nil
 		}
 		pin := d.ldb.NewIterator(nil, nil)
@@ -212,7 +212,7 @@ func (d *levelIndex) unlock() {
 	}
 }
 
-// settle brings all rows to the deepest level that there is.
+// trimEnd brings all rows to the deepest level that there is.
 func (d *levelIndex) settle() error {
 	return wrapWrite("index settle", d.ldb.CompactRange(util.Range{}))
 }

@@ -88,13 +88,13 @@ func TestWriteBuffer(t *testing.T) {
 			t.Errorf("%d bytes: write buffer %d, want %d", size, got, want)
 		}
 	}
-	for buffer, want := range map[int]int{8 << 10: 12, DefaultWriteBuffer: 12, 32 << 20: 6, mostWriteBuffer: 4, 1 << 30: 4} {
-		if got := gathered(buffer); got != want {
+	for buffer, want := range map[int]int{8 << 10: 12, DefaultWriteBuffer: 12, 32 << 20: 6, maxWriteBuffer: 4, 1 << 30: 4} {
+		if got := level0Flushes(buffer); got != want {
 			t.Errorf("flushes of %d bytes: %d gather, want %d", buffer, got, want)
 		}
 	}
 	// Level one is small beside an index of gigabytes, which lies below it: else each merge of level 0 rewrites all of the index.
-	for buffer, want := range map[int]int64{DefaultWriteBuffer: 256 << 20, mostWriteBuffer: 512 << 20} {
+	for buffer, want := range map[int]int64{DefaultWriteBuffer: 256 << 20, maxWriteBuffer: 512 << 20} {
 		o := levelOptions(&Options{WriteBuffer: buffer})
 		if one, two := o.GetCompactionTotalSize(1), o.GetCompactionTotalSize(2); one > want || one < want-10 || two < 9*one {
 			t.Errorf("levels of %d and %d bytes, want %d and ten times that", one, two, want)

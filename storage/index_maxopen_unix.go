@@ -9,7 +9,7 @@ import "syscall"
 func openTables() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return leastTables
+		return minOpenTables
 	}
-	return int(min(max(uint64(limit.Cur)/4, leastTables), mostTables))
+	return int(min(max(uint64(limit.Cur)/4, minOpenTables), maxOpenTables))
 }

@@ -15,7 +15,7 @@ const keptSteps = 2 * journalSteps
 // journalSteps is how many steps a journal may have, however small they are.
 const journalSteps = 2048
 
-// step writes a batch, synced, behind all that was written before. Under foldMu.
+// step writes a batch, synced, behind all that was written before. Under indexMu.
 func (s *Store) step(b *Batch) error {
 	n := s.steps + 1
 	steps.Put(b, n, &Nothing{})
@@ -26,11 +26,11 @@ func (s *Store) step(b *Batch) error {
 		return err
 	}
 	s.steps = n
-	s.dropStill()
+	s.dropSnapshot()
 	if n%journalSteps == 0 {
 		return s.db.rotate()
 	}
-	return s.tendEarly(n)
+	return s.maintainStale(n)
 }
 
 // readSteps looks whether all steps are there that should be.

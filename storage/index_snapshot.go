@@ -27,9 +27,9 @@ type snapshotPool struct {
 	steps int
 }
 
-// readStill returns the index at a moment that is not before the last step; done gives it back.
-func (s *Store) readStill() (*pooledSnapshot, error) {
-	x := &s.stills
+// currentSnapshot returns the index at a moment that is not before the last step; done gives it back.
+func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
+	x := &s.snapshots
 	x.mu.Lock()
 	r, steps := x.now, x.steps
 	if r != nil {
@@ -43,12 +43,12 @@ func (s *Store) readStill() (*pooledSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	var cell foldCell
-	if _, err := getCell(snap, cellFold, &cell); err != nil {
+	var cell flatHeadCell
+	if _, err := getCell(snap, cellFlatHead, &cell); err != nil {
 		snap.release()
 		return nil, err
 	}
-	r = &pooledSnapshot{snap: snap, at: cell.Folded, uses: 1}
+	r = &pooledSnapshot{snap: snap, at: cell.Block, uses: 1}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.now == nil && x.steps == steps {
@@ -58,9 +58,9 @@ func (s *Store) readStill() (*pooledSnapshot, error) {
 	return r, nil
 }
 
-// dropStill says that the index has moved on.
-func (s *Store) dropStill() {
-	x := &s.stills
+// dropSnapshot says that the index has moved on.
+func (s *Store) dropSnapshot() {
+	x := &s.snapshots
 	x.mu.Lock()
 	old := x.now
 	x.now, x.steps = nil, x.steps+1

@@ -8,48 +8,48 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// staleReader is the index as it was at a step some time ago, by cursors that were made then. A cursor keeps the tables of its moment, so what has
+// staleIndex is the index as it was at a step some time ago, by cursors that were made then. A cursor keeps the tables of its moment, so what has
 // been flushed since is not looked into: one block is read in place of one for each flush. Who can tell by a hash whether what he reads is
 // what he wants reads here first: nearly all of a large state has not changed for long.
-type staleReader struct {
+type staleIndex struct {
 	mu    sync.Mutex
 	free  []cursor
-	out   int // cursors that are in use
-	gone  bool
-	right int // of the last reads, how many found what they wanted
-	wrong int
+	inUse   int // cursors that are in use
+	closed  bool
+	hits int // of the last reads, how many found what they wanted
+	misses int
 }
 
 // Of an early index.
 const (
-	earlyCursors = 8    // and as many readers at once; more of them read the index as it is
-	earlyReads   = 1024 // after so many reads, if a quarter of them are in vain, it is made anew
-	earlyPause   = 64   // steps between two of them at least
+	staleCursors = 8    // and as many readers at once; more of them read the index as it is
+	staleSample   = 1024 // after so many reads, if a quarter of them are in vain, it is made anew
+	staleMinSteps   = 64   // steps between two of them at least
 )
 
 // DefaultEarlyFrom is the size of an index that has more than a few flushes.
 const DefaultEarlyFrom = 64 << 20
 
-// earlies is what a store has of it. All but now is under foldMu.
-type earlies struct {
+// staleState is what a store has of it. All but now is under indexMu.
+type staleState struct {
 	mu    sync.Mutex
-	now   *staleReader // nil: there is none
+	now   *staleIndex // nil: there is none
 	step  uint64       // by which it was made
-	young bool         // nothing was written since: the journal's memory is its own too
-	most  int          // flushes that lay above the levels since
+	fresh bool         // nothing was written since: the journal's memory is its own too
+	maxFlushes  int          // flushes that lay above the levels since
 }
 
 // StaleReader reads an index that may be older than the folded block; one goroutine uses it, and gives it back by Done.
 type StaleReader struct {
-	of  *staleReader
+	index  *staleIndex
 	cur cursor
 }
 
 // Early returns a reader; nil: there is none just now.
 func (s *Store) StaleReader() *StaleReader {
-	s.earlies.mu.Lock()
-	x := s.earlies.now
-	s.earlies.mu.Unlock()
+	s.stale.mu.Lock()
+	x := s.stale.now
+	s.stale.mu.Unlock()
 	if x == nil {
 		return nil
 	}
@@ -61,25 +61,25 @@ func (s *Store) StaleReader() *StaleReader {
 	}
 	cur := x.free[n-1]
 	x.free = x.free[:n-1]
-	x.out++
+	x.inUse++
 	return &StaleReader{x, cur}
 }
 
 // Done gives the reader back. right tells whether it has found what was wanted.
 func (r *StaleReader) Done(right bool) {
-	x := r.of
+	x := r.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.out--
+	x.inUse--
 	if right {
-		x.right++
+		x.hits++
 	} else {
-		x.wrong++
+		x.misses++
 	}
 	if r.cur == nil {
 		return
 	}
-	if x.gone {
+	if x.closed {
 		_ = r.cur.done() // it had no error when it was last used
 		return
 	}
@@ -112,15 +112,15 @@ func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bo
 	return more, err
 }
 
-// tendEarly makes an early index anew where that pays: when what was flushed since the last one has been merged, or when much of what is
-// read there has changed. Under foldMu, behind a step.
-func (s *Store) tendEarly(n uint64) error {
-	e := &s.earlies
-	if e.now == nil && n%earlyPause != 0 {
+// maintainStale makes an early index anew where that pays: when what was flushed since the last one has been merged, or when much of what is
+// read there has changed. Under indexMu, behind a step.
+func (s *Store) maintainStale(n uint64) error {
+	e := &s.stale
+	if e.now == nil && n%staleMinSteps != 0 {
 		return nil
 	}
-	if e.young { // what is written from now on is to lie in another piece of memory
-		e.young = false
+	if e.fresh { // what is written from now on is to lie in another piece of memory
+		e.fresh = false
 		return s.db.rotate()
 	}
 	flushes, size := s.db.flushes()
@@ -128,41 +128,41 @@ func (s *Store) tendEarly(n uint64) error {
 	case size < s.o.EarlyFrom:
 		return nil
 	case e.now == nil:
-	case n < e.step+earlyPause:
-		e.most = max(e.most, flushes)
+	case n < e.step+staleMinSteps:
+		e.maxFlushes = max(e.maxFlushes, flushes)
 		return nil
-	case flushes >= e.most && !e.now.poor():
-		e.most = flushes
+	case flushes >= e.maxFlushes && !e.now.outdated():
+		e.maxFlushes = flushes
 		return nil
 	}
 	if err := s.db.rotate(); err != nil {
 		return err
 	}
-	s.makeEarly(n)
+	s.renewStale(n)
 	return nil
 }
 
-// openEarly makes the first one of a store that has just been opened, if it is large.
-func (s *Store) openEarly() {
+// openStale makes the first one of a store that has just been opened, if it is large.
+func (s *Store) openStale() {
 	if _, size := s.db.flushes(); size >= s.o.EarlyFrom {
-		s.makeEarly(s.steps)
+		s.renewStale(s.steps)
 	}
 }
 
-func (s *Store) makeEarly(n uint64) {
-	x := &staleReader{free: s.db.frozen(earlyCursors)}
+func (s *Store) renewStale(n uint64) {
+	x := &staleIndex{free: s.db.frozen(staleCursors)}
 	flushes, _ := s.db.flushes()
-	s.dropEarly()
-	e := &s.earlies
+	s.dropStale()
+	e := &s.stale
 	e.mu.Lock()
 	e.now = x
 	e.mu.Unlock()
-	e.step, e.young, e.most = n, true, flushes
+	e.step, e.fresh, e.maxFlushes = n, true, flushes
 }
 
-// dropEarly gives up what an early index keeps: tables that have been merged since.
-func (s *Store) dropEarly() {
-	e := &s.earlies
+// dropStale gives up what an early index keeps: tables that have been merged since.
+func (s *Store) dropStale() {
+	e := &s.stale
 	e.mu.Lock()
 	x := e.now
 	e.now = nil
@@ -172,25 +172,25 @@ func (s *Store) dropEarly() {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.gone = true
+	x.closed = true
 	for _, cur := range x.free {
 		_ = cur.done()
 	}
 	x.free = nil
 }
 
-// poor tells whether too much of what is looked for has changed since, or no cursor is left.
-func (x *staleReader) poor() bool {
+// outdated tells whether too much of what is looked for has changed since, or no cursor is left.
+func (x *staleIndex) outdated() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.free)+x.out == 0 {
+	if len(x.free)+x.inUse == 0 {
 		return true
 	}
-	if x.right+x.wrong < earlyReads {
+	if x.hits+x.misses < staleSample {
 		return false
 	}
-	poor := x.wrong > x.right/3
-	x.right, x.wrong = 0, 0
+	poor := x.misses > x.hits/3
+	x.hits, x.misses = 0, 0
 	return poor
 }
 
@@ -198,7 +198,7 @@ func (x *staleReader) poor() bool {
 func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
 	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
 	_, err := scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
-		if len(value) != stubSize {
+		if len(value) != frontierValueSize {
 			return false, fmt.Errorf("%s %x: %w", frontier.name, key, damaged("%d bytes", len(value)))
 		}
 		return yield(Stub{level, key[10:], primitives.Hash(value[:32]), binary.LittleEndian.Uint64(value[32:])}), nil

@@ -29,7 +29,7 @@ func BenchmarkEarly(b *testing.B) {
 		}); err != nil {
 			b.Fatal(err)
 		}
-		s.openEarly()
+		s.openStale()
 		rng := rand.New(rand.NewPCG(1, 2))
 		prev := g.Ref
 		for s.dbFlushes() < flushes || prev == g.Ref {

@@ -41,7 +41,7 @@ func TestEarly(t *testing.T) {
 	}
 	count := &heldIndex{index: s.db}
 	s.db = count
-	s.makeEarly(s.steps) // with cursors that are counted
+	s.renewStale(s.steps) // with cursors that are counted
 	read := func(i int) (got string, ok bool) {
 		x := s.StaleReader()
 		if x == nil {
@@ -90,19 +90,19 @@ func TestEarly(t *testing.T) {
 	for x := s.StaleReader(); x != nil; x = s.StaleReader() {
 		held = append(held, x)
 	}
-	if len(held) != earlyCursors {
-		t.Errorf("%d readers at once, want %d", len(held), earlyCursors)
+	if len(held) != staleCursors {
+		t.Errorf("%d readers at once, want %d", len(held), staleCursors)
 	}
-	made := s.earlies.step
-	for i := range earlyReads { // in vain
-		held[i%len(held)].of.mu.Lock()
-		held[i%len(held)].of.wrong++
-		held[i%len(held)].of.mu.Unlock()
+	made := s.stale.step
+	for i := range staleSample { // in vain
+		held[i%len(held)].index.mu.Lock()
+		held[i%len(held)].index.misses++
+		held[i%len(held)].index.mu.Unlock()
 	}
-	for i := range earlyPause + 1 {
+	for i := range staleMinSteps + 1 {
 		fold(100+i, "newer")
 	}
-	if s.earlies.step == made {
+	if s.stale.step == made {
 		t.Fatal("it stays as it is, though all that is read there has changed")
 	}
 	for _, x := range held {
@@ -120,14 +120,14 @@ func TestEarly(t *testing.T) {
 		t.Errorf("the entry of row 7 is not there, %v", err)
 	}
 	x.Done(true)
-	if made = s.earlies.step; s.earlies.now.poor() {
+	if made = s.stale.step; s.stale.now.outdated() {
 		t.Error("poor behind its first reads")
 	}
-	s.earlies.most = 1 << 10 // as if as many flushes had been merged
-	for i := range earlyPause + 1 {
+	s.stale.maxFlushes = 1 << 10 // as if as many flushes had been merged
+	for i := range staleMinSteps + 1 {
 		fold(300+i, "newest")
 	}
-	if s.earlies.step == made {
+	if s.stale.step == made {
 		t.Error("it stays as it is, though what was flushed has been merged")
 	}
 	if err := s.Close(); err != nil {
@@ -172,7 +172,7 @@ func TestEarlySmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	for range 3 * earlyPause {
+	for range 3 * staleMinSteps {
 		var batch Batch
 		if err := s.step(&batch); err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ type blockLog struct {
 	cur      file
 	end      position      // behind the last whole record
 	synced   int64         // where in the current segment the last one that is on disk ends
-	lost     error         // records that were not synced yet are gone again, for want of room; flush says so
+	dropErr     error         // records that were not synced yet are gone again, for want of room; flush says so
 	reserved int64         // bytes of the current segment that are allocated
 	written  atomic.Uint64 // bytes since opening
 	dirty    bool          // there are records that are not synced
@@ -115,7 +115,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 			return f(position{seg, off}, payload)
 		})
 		if err == nil && seg <= end.Segment && (seg < end.Segment || got < end.Offset) {
-			err = l.short(fl, seg, got, end)
+			err = l.checkShort(fl, seg, got, end)
 		}
 		if err != nil {
 			_ = fl.Close()
@@ -125,7 +125,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 			_ = fl.Close()
 			continue
 		}
-		if err := l.settle(fl, got); err != nil {
+		if err := l.trimEnd(fl, got); err != nil {
 			_ = fl.Close()
 			return wrapWrite("cut log", err)
 		}
@@ -134,9 +134,9 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	}
 }
 
-// settle cuts the last segment off behind its whole records, and syncs them: a process that was killed, or whose sync failed, leaves
+// trimEnd cuts the last segment off behind its whole records, and syncs them: a process that was killed, or whose sync failed, leaves
 // records that are there to read and not on the disk, and from now on others are told of them.
-func (l *blockLog) settle(fl file, end int64) error {
+func (l *blockLog) trimEnd(fl file, end int64) error {
 	size, err := fl.Size()
 	if err == nil && size > end {
 		err = fl.Truncate(end)
@@ -150,9 +150,9 @@ func (l *blockLog) settle(fl file, end int64) error {
 	return err
 }
 
-// short says it if segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last
+// checkShort says it if segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last
 // and has bytes behind got.
-func (l *blockLog) short(fl file, seg uint32, got int64, end position) error {
+func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) error {
 	size, err := fl.Size()
 	switch {
 	case err != nil:
@@ -164,7 +164,7 @@ func (l *blockLog) short(fl file, seg uint32, got int64, end position) error {
 }
 
 // scanSegment calls f for each whole record from offset from on and returns where they end. Zeros or a torn record at the
-// end are no error; a broken record with a whole one behind it is.
+// cancelWaits are no error; a broken record with a whole one behind it is.
 func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
 	size, err := fl.Size()
 	if err != nil {
@@ -212,7 +212,7 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 }
 
 // probe looks for whole records behind a broken one at off, where its length says the next begins. A torn write at the end
-// of the log, which nobody was told of, has none, or only such as were written before it was synced.
+// index the log, which nobody was told of, has none, or only such as were written before it was synced.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {
@@ -226,15 +226,15 @@ func probe(fl file, off, size int64) error {
 		if err != nil || payload == nil {
 			return err
 		}
-		if !behind(payload) {
+		if !afterUnsynced(payload) {
 			return damaged("record at byte %d is broken, with a whole one behind it", off)
 		}
 		next += recordHeader + int64(len(payload))
 	}
 }
 
-// writes is memory in which records are put behind their headers: of all logs together, since a process may have a thousand that rest.
-var writes = sync.Pool{New: func() any { return new([]byte) }}
+// writeBufs is memory in which records are put behind their headers: of all logs together, since a process may have a thousand that rest.
+var writeBufs = sync.Pool{New: func() any { return new([]byte) }}
 
 // append writes one record, in one write; it lasts once flush has come back. It returns where the payload begins, of which
 // it sets the first byte if the record before is not synced. After an error the log is as it was, or broken for good.
@@ -257,15 +257,15 @@ func (l *blockLog) append(payload []byte) (position, error) {
 		l.cur.Reserve(l.reserved)
 	}
 	if l.dirty {
-		payload[0] += recordBehind
+		payload[0] += recordAfterUnsynced
 	}
-	lent := writes.Get().(*[]byte)
+	lent := writeBufs.Get().(*[]byte)
 	buf := slices.Grow((*lent)[:0], recordHeader+len(payload))
 	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))
 	buf = append(buf, payload...)
 	_, err := l.cur.WriteAt(buf, l.end.Offset)
-	if *lent = buf; cap(buf) <= mostBuffered {
-		writes.Put(lent)
+	if *lent = buf; cap(buf) <= maxBuffered {
+		writeBufs.Put(lent)
 	}
 	if err != nil {
 		err = wrapWrite("log write", err)
@@ -286,8 +286,8 @@ func (l *blockLog) append(payload []byte) (position, error) {
 //
 // On ErrFull none of them is there: the log is as it was when it was synced last.
 func (l *blockLog) flush() error {
-	if err := l.lost; err != nil {
-		l.lost = nil
+	if err := l.dropErr; err != nil {
+		l.dropErr = nil
 		return err
 	}
 	if l.broken != nil || !l.dirty {
@@ -328,7 +328,7 @@ func (l *blockLog) rotate() error {
 		if err != nil {
 			dirty := l.dirty
 			if err = l.unsynced(err); dirty && l.broken == nil {
-				l.lost = err
+				l.dropErr = err
 			}
 			return err
 		}

@@ -12,10 +12,10 @@ func (s *Store) recover() error {
 	if err := s.readSteps(); err != nil {
 		return err
 	}
-	if err := s.readEras(); err != nil {
+	if err := s.readBuckets(); err != nil {
 		return err
 	}
-	genesis, err := getCell(s.db, cellFold, &s.fold)
+	genesis, err := getCell(s.db, cellFlatHead, &s.flatHead)
 	if err != nil {
 		return err
 	}
@@ -30,29 +30,29 @@ func (s *Store) recover() error {
 	if err := s.checkSegments(primitives.Height(tail)); err != nil {
 		return err
 	}
-	e, err := entries.Get(s.db, s.fold.Folded)
+	e, err := entries.Get(s.db, s.flatHead.Block)
 	if err != nil {
 		return err
 	}
 	base, err := s.loadPending(&e)
 	if err != nil {
-		return fmt.Errorf("block %v: %w", s.fold.Folded, err)
+		return fmt.Errorf("block %v: %w", s.flatHead.Block, err)
 	}
-	v := &view{head: s.fold.Folded, final: e.head.Final, folded: s.fold.Folded, tail: primitives.Height(tail), base: base}
+	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block, tail: primitives.Height(tail), base: base}
 	if !e.head.Prev.IsZero() { // whatever is folded was final
-		v.final = laterRef(v.final, v.folded)
+		v.final = laterRef(v.final, v.flatHead)
 	}
 	s.tree.addIDs(base, base.body.Load())
 	if err := s.readShards(v); err != nil {
 		return err
 	}
-	err = s.log.recover(s.fold.From, s.fold.To, func(at position, payload []byte) error { return s.reread(v, at, payload) })
+	err = s.log.recover(s.flatHead.From, s.flatHead.To, func(at position, payload []byte) error { return s.recoverRecord(v, at, payload) })
 	s.view.Store(v)
 	return err
 }
 
-// reread takes up a record of the log, while the store opens.
-func (s *Store) reread(v *view, at position, payload []byte) error {
+// recoverRecord takes up a record of the log, while the store opens.
+func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	if isRows(payload) {
 		b, err := rowsOf(payload)
 		if err == nil {
@@ -61,11 +61,11 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 		}
 		return err
 	}
-	if isLate(payload) {
-		return s.rereadLate(at, payload)
+	if isCatchup(payload) {
+		return s.recoverCatchup(at, payload)
 	}
 	if isRewind(payload) {
-		return s.rereadRewind(v, at, payload)
+		return s.recoverRewind(v, at, payload)
 	}
 	h, raw, data, err := parseRecord(payload)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
 	s.noteSegment(e)
 	parent := v.base
-	if h.Prev != v.folded {
+	if h.Prev != v.flatHead {
 		if parent = s.tree.get(h.Prev.Hash); parent == nil || parent.ref != h.Prev {
 			return nil // folded already, or of a branch that lost
 		}
@@ -87,12 +87,12 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 	parent.children = append(parent.children, p)
 	s.tree.add(p)
 	v.add(p)
-	s.warm(p)
+	s.trackResident(p)
 	return nil
 }
 
-// rereadLate takes up what a pending block did in a shard that came in later. That of a folded one is in the index.
-func (s *Store) rereadLate(at position, payload []byte) error {
+// recoverCatchup takes up what a pending block did in a shard that came in later. That of a folded one is in the index.
+func (s *Store) recoverCatchup(at position, payload []byte) error {
 	h, raw, _, err := parseRecord(payload)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Store) rereadLate(at position, payload []byte) error {
 	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
 	s.noteSegment(e)
 	if p := s.tree.get(h.Ref.Hash); p != nil && p.ref == h.Ref {
-		return s.join(p, e)
+		return s.mergeCatchup(p, e)
 	}
 	return nil
 }

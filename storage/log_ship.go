@@ -91,7 +91,7 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecords) bool) (next LogPlac
 			at = position{at.Segment + 1, 0}
 			continue
 		}
-		x, ok, err := shipmentOf(payload)
+		x, ok, err := logRecordOf(payload)
 		if err != nil {
 			return placeOf(at), err
 		}
@@ -106,11 +106,11 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecords) bool) (next LogPlac
 
 func placeOf(p position) LogPlace { return LogPlace{p.Segment, uint64(p.Offset)} }
 
-// shipmentOf tells what a record is; ok is false for those that are about this store alone.
-func shipmentOf(payload []byte) (x LogRecords, ok bool, err error) {
-	if behind(payload) {
+// logRecordOf tells what a record is; ok is false for those that are about this store alone.
+func logRecordOf(payload []byte) (x LogRecords, ok bool, err error) {
+	if afterUnsynced(payload) {
 		payload = bytes.Clone(payload)
-		payload[0] -= recordBehind
+		payload[0] -= recordAfterUnsynced
 	}
 	x.Payload = payload
 	switch payload[0] {
@@ -173,9 +173,9 @@ func (s *Store) Beginning() (at LogPlace, size int64, err error) {
 
 // Unfolded is where in the log that begins which is above the folded block.
 func (s *Store) AboveFlatHead() LogPlace {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
-	return placeOf(s.fold.From)
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	return placeOf(s.flatHead.From)
 }
 
 // End is where the log ends.

@@ -79,7 +79,7 @@ func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
 // HashAt returns the canonical block of a height: ErrNotFound if the height was skipped or is to come, ErrGone below the
 // tail.
 func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
-	if v := s.view.Load(); height > v.folded.Height {
+	if v := s.view.Load(); height > v.flatHead.Height {
 		if p := v.canonicalAt(height); p != nil {
 			return p.ref.Hash, nil
 		}
@@ -119,7 +119,7 @@ func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 		if out, err := s.nextBelow(from); err != nil || !out.IsZero() {
 			return out, err
 		}
-	} else if from <= v.folded.Height {
+	} else if from <= v.flatHead.Height {
 		err := blockHeight.Scan(s.db, appendHeight(nil, from), nil, func(key []byte, hash primitives.Hash) bool {
 			out = BlockRef{heightOf(key), hash}
 			return false
@@ -209,7 +209,7 @@ func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]P
 	if err != nil {
 		return nil, err
 	}
-	return s.andBelow(own, true, func(p *Store) ([]Place, error) { return p.FindOutcomeFrom(id, from) })
+	return s.withParentPlaces(own, true, func(p *Store) ([]Place, error) { return p.FindOutcomeFrom(id, from) })
 }
 
 // outcomes is FindOutcomeFrom without the parent's.
@@ -234,17 +234,17 @@ func (s *Store) FindSent(id primitives.Hash) ([]Place, error) {
 
 // FindOrigin returns where it is stored what made a receipt, which is in the block that made it.
 func (s *Store) FindOrigin(id primitives.Hash) ([]Place, error) {
-	out, err := s.receipts(id, s.inEras(receiptPlaces), kindOrigins)
+	out, err := s.receipts(id, s.inBuckets(receiptPlaces), kindOrigins)
 	if err != nil {
 		return nil, err
 	}
-	return s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.FindOrigin(id) })
+	return s.withParentPlaces(out, true, func(p *Store) ([]Place, error) { return p.FindOrigin(id) })
 }
 
 func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
-	out, err := s.receipts(id, s.inEras(receiptPlaces), in...)
+	out, err := s.receipts(id, s.inBuckets(receiptPlaces), in...)
 	if err == nil {
-		out, err = s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.findReceipt(id, in...) })
+		out, err = s.withParentPlaces(out, true, func(p *Store) ([]Place, error) { return p.findReceipt(id, in...) })
 	}
 	if err != nil || len(out) > 0 {
 		return out, err
@@ -322,7 +322,7 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	if err != nil || len(out) > 0 && out[0].Canonical {
 		return out, err
 	}
-	if by.Block.size(kindOutgoing, by.Shard)+by.Block.size(kindLocal, by.Shard) > mostGoneThrough {
+	if by.Block.size(kindOutgoing, by.Shard)+by.Block.size(kindLocal, by.Shard) > maxScannedReceipts {
 		return s.FindReceipt(id)
 	}
 	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical, []kind{kindOutgoing, kindLocal}); err != nil || len(out) > 0 {
@@ -331,8 +331,8 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	return s.FindReceipt(id)
 }
 
-// mostGoneThrough is how many bytes of receipts are gone through to find one: those of some two thousand transfers, a small part of what is kept in memory.
-const mostGoneThrough = 16 * frameSize
+// maxScannedReceipts is how many bytes of receipts are gone through to find one: those of some two thousand transfers, a small part of what is kept in memory.
+const maxScannedReceipts = 16 * frameSize
 
 // size is how many bytes a section has, unpacked.
 func (r *Record) size(k kind, shard primitives.ShardID) (n int) {
@@ -398,7 +398,7 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	if len(out) > 0 && out[0].Canonical {
 		return out, nil
 	}
-	loose, err := s.find(hash, s.inEras(txPlaces), false, func(k kind) bool { return k == kindTransactions },
+	loose, err := s.find(hash, s.inBuckets(txPlaces), false, func(k kind) bool { return k == kindTransactions },
 		func(p *Place) (primitives.Hash, error) {
 			t, err := p.Block.Transaction(p.Shard, p.Index)
 			return t.Hash, err
@@ -406,7 +406,7 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.andBelow(append(out, loose...), false, func(p *Store) ([]Place, error) { return p.FindTransaction(hash) })
+	return s.withParentPlaces(append(out, loose...), false, func(p *Store) ([]Place, error) { return p.FindTransaction(hash) })
 }
 
 // FindChunk returns the blocks that include a chunk as new.
@@ -418,7 +418,7 @@ func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.andBelow(own, false, func(p *Store) ([]Place, error) { return p.FindChunk(hash) })
+	return s.withParentPlaces(own, false, func(p *Store) ([]Place, error) { return p.FindChunk(hash) })
 }
 
 // Receipt reads the receipt of a place that FindReceipt or FindSent returned.
@@ -443,7 +443,7 @@ func (p *Place) Origin() (Origin, error) {
 }
 
 // find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt. once: on one branch it stands in one
-// place only, behind which nobody looks for another.
+// canonicalBlock only, behind which nobody looks for another.
 func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	hits, err := s.findPending(id)
@@ -456,7 +456,7 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	for _, h := range hits {
 		p := h.block
 		// Of the folded block the index has all but the receipts, of older ones all.
-		if !wanted(h.kind) || p.ref.Height <= v.folded.Height && (p != v.base || !receipts) {
+		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}
 		place := Place{Block: &Record{s: s, e: p.entry}, Shard: h.shard, Index: h.index, Local: h.kind == kindLocal,
@@ -477,12 +477,12 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 // pointerRows yields the pointers in the index whose prefix is an id's, while there are to be more.
 type pointerRows func(id primitives.Hash, yield func(pointer) (more bool, err error)) error
 
-// inEras looks in each era, the newest first.
-func (s *Store) inEras(c *Column[placeKey, Nothing]) pointerRows {
+// inBuckets looks in each era, the newest first.
+func (s *Store) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) (err error) {
 		cur := s.db.iterate([]byte{c.id}, []byte{c.id + 1})
 		defer func() { err = errors.Join(err, cur.done()) }()
-		for _, era := range slices.Backward(*s.eras.Load()) {
+		for _, era := range slices.Backward(*s.buckets.Load()) {
 			prefix := append(appendHeight([]byte{c.id}, era), id[:shortLen]...)
 			for ok := cur.seek(prefix); ok && bytes.HasPrefix(cur.key(), prefix); ok = cur.next() {
 				p, sound := parsePointer(cur.key()[1+8:])
@@ -517,7 +517,7 @@ func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, 
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	var out []Place
 	err := rows(id, func(p pointer) (more bool, err error) {
-		if p.height > v.folded.Height || p.height < v.tail || receipts && p.height == v.folded.Height {
+		if p.height > v.flatHead.Height || p.height < v.tail || receipts && p.height == v.flatHead.Height {
 			return true, nil // in memory; or below the tail
 		}
 		rec, err := s.BlockAt(p.height)

@@ -23,7 +23,7 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 // waited since, in the queue, for data, or for a missing chunk. Records at most ReceiptsReach heights below the tail are read.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
-	err = s.inEras(receiptPlaces)(id, func(p pointer) (more bool, err error) {
+	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
 		if p.height >= tail || p.height < receiptsTail(tail) {
 			return true, nil
 		}

@@ -10,28 +10,28 @@ import (
 
 // Cells of the column Meta.
 const (
-	cellFold   = "fold"   // by folds
+	cellFlatHead   = "fold"   // by folds
 	cellTail   = "tail"   // by collection
 	cellBegin  = "begin"  // by ImportAt: the height at which the store begins; blocks below it are there without their state
 	cellImport = "import" // by Import: present while one is unfinished
 )
 
-// foldCell says what the index holds: everything of the canonical blocks up to one.
-type foldCell struct {
-	Folded BlockRef // the block whose state Flat holds
+// flatHeadCell says what the index holds: everything of the canonical blocks up to one.
+type flatHeadCell struct {
+	Block BlockRef // the block whose state Flat holds
 	// From is where in the log the first record begins that this fold left: Open reads from here on. To is the end of the log at this
-	// fold, which was synced.
+	// flatHead, which was synced.
 	From, To position
 }
 
 // AppendBorsh appends 64 bytes.
-func (c *foldCell) AppendBorsh(b []byte) []byte {
-	return c.To.AppendBorsh(c.From.AppendBorsh(appendRef(b, c.Folded)))
+func (c *flatHeadCell) AppendBorsh(b []byte) []byte {
+	return c.To.AppendBorsh(c.From.AppendBorsh(appendRef(b, c.Block)))
 }
 
 // DecodeBorsh reads 64 bytes.
-func (c *foldCell) DecodeBorsh(r *borsh.Reader) {
-	*c = foldCell{Folded: readRef(r)}
+func (c *flatHeadCell) DecodeBorsh(r *borsh.Reader) {
+	*c = flatHeadCell{Block: readRef(r)}
 	c.From.DecodeBorsh(r)
 	c.To.DecodeBorsh(r)
 }

@@ -69,17 +69,17 @@ func TestLately(t *testing.T) {
 	absent(b.Ref.Height, 0)
 	// Another id begins alike: its place is not taken for this one's.
 	id := hashOf("id", primitives.Height(7), 3)
-	p, ok := s.lately.find(id)
+	p, ok := s.recent.find(id)
 	if !ok {
 		t.Fatal("it is not remembered")
 	}
-	for key, at := range s.lately.at {
+	for key, at := range s.recent.at {
 		if at.height == p.height && int(at.index) == p.index {
-			s.lately.at[key] = latePlace{height: 9, shard: p.shard, index: 1}
+			s.recent.at[key] = recentPlace{height: 9, shard: p.shard, index: 1}
 		}
 	}
 	find(s.FindOutcome, id, refs[6], 3, 1)
-	s.lately.clear()
+	s.recent.clear()
 	find(s.FindOutcome, id, refs[6], 3, 1)
 	find(s.FindTransaction, hashOf("tx", 2), b.Ref, 2, 1)
 	absent(b.Ref.Height, 1)
@@ -92,8 +92,8 @@ func TestLately(t *testing.T) {
 		}
 		l.add(h, d)
 	}
-	if len(l.at) != latelyIDs || len(l.ids) != latelyIDs {
-		t.Errorf("%d and %d are remembered, want %d", len(l.at), len(l.ids), latelyIDs)
+	if len(l.at) != recentIDs || len(l.ids) != recentIDs {
+		t.Errorf("%d and %d are remembered, want %d", len(l.at), len(l.ids), recentIDs)
 	}
 	if _, ok := l.find(hashOf(primitives.Height(199), 999)); !ok {
 		t.Error("the newest is not among them")

@@ -31,24 +31,24 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	}
 	o := s.o
 	o.NoSync = true
-	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newSpace(nil, o.RoomPeriod), db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
+	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newDiskSpace(nil, o.RoomPeriod), db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
 	c.log = newLog(c.disk, &c.o)
 	c.log.end.Segment = 1 // the first is for a genesis alone
-	c.eras.Store(new([]primitives.Height))
+	c.buckets.Store(new([]primitives.Height))
 	base := &pendingBlock{ref: at, prev: rec.Prev(), entry: rec.e}
 	base.body.Store(new(body))
-	c.view.Store(&view{head: at, final: final, begun: final, folded: at, tail: v.tail, base: base})
+	c.view.Store(&view{head: at, final: final, overlayFinal: final, flatHead: at, tail: v.tail, base: base})
 	return c, nil
 }
 
 // below tells whether a height is one of the parent's.
 func (s *Store) below(h primitives.Height) bool {
-	return s.parent != nil && h <= s.view.Load().folded.Height
+	return s.parent != nil && h <= s.view.Load().flatHead.Height
 }
 
 // ancestor is Block for a child that begins at or above a block: it has what leads to it, and nothing of other branches.
 func (s *Store) ancestor(ref BlockRef) (*Record, error) {
-	if v := s.view.Load(); ref.Height > v.folded.Height {
+	if v := s.view.Load(); ref.Height > v.flatHead.Height {
 		if p := v.canonicalAt(ref.Height); p == nil || p.ref != ref {
 			return nil, fmt.Errorf("block %v: %w", ref, ErrNotFound)
 		}
@@ -77,9 +77,9 @@ func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	return ref, err
 }
 
-// andBelow adds to places in a child's blocks those in its parent's, unless it has a canonical one and once says that there is no other on
+// withParentPlaces adds to places in a child's blocks those in its parent's, unless it has a canonical one and once says that there is no other on
 // a branch.
-func (s *Store) andBelow(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
+func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
 	main := 0
 	for main < len(own) && own[main].Canonical {
 		main++
@@ -101,7 +101,7 @@ func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	list := s.tree.put(key)
 	v := s.view.Load() // behind the tree: see there
 	for _, x := range slices.Backward(list) {
-		if p := x.owner; p != nil && p.ref.Height > v.folded.Height && p.ref.Height <= at.Height && v.canonical(p) {
+		if p := x.owner; p != nil && p.ref.Height > v.flatHead.Height && p.ref.Height <= at.Height && v.canonical(p) {
 			return valueOf(x.value)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	case key[0] == Misc.id:
 		return nil, ErrNotFound
 	case s.parent != nil:
-		return s.parent.rowBelow(v.folded, key)
+		return s.parent.rowBelow(v.flatHead, key)
 	}
 	return s.db.get(key)
 }

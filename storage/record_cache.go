@@ -12,13 +12,13 @@ import (
 type cache struct {
 	mu      sync.Mutex
 	frames  ring[position, [][]byte]
-	reading map[position]*fetching
+	reading map[position]*frameRead
 	entries ring[BlockRef, *entry]
 	trees   ring[treeKey, *outcomeTree]
 }
 
-// fetching is a frame that is on its way from the log.
-type fetching struct {
+// frameRead is a frame that is on its way from the log.
+type frameRead struct {
 	done  chan struct{}
 	items [][]byte
 	err   error
@@ -84,9 +84,9 @@ func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([]
 		<-r.done
 		return r.items, r.err
 	}
-	r := &fetching{done: make(chan struct{}), err: errNotRead}
+	r := &frameRead{done: make(chan struct{}), err: errNotRead}
 	if c.reading == nil {
-		c.reading = map[position]*fetching{}
+		c.reading = map[position]*frameRead{}
 	}
 	c.reading[at] = r
 	c.mu.Unlock()

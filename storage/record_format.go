@@ -223,23 +223,23 @@ func appendVarBytes(b, v []byte) []byte {
 const (
 	recordBlock  = 1
 	recordRows   = 3
-	recordLate   = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
+	recordCatchup   = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
 	recordRewind = 7 // see rewind.go
-	// recordBehind is added to a type when the record before was not synced yet: a power cut may leave it without that one.
-	recordBehind = 1
+	// recordAfterUnsynced is added to a type when the record before was not synced yet: a power cut may leave it without that one.
+	recordAfterUnsynced = 1
 )
 
-// behind tells whether a record was written so.
-func behind(payload []byte) bool { return payload[0]%2 == 0 }
+// afterUnsynced tells whether a record was written so.
+func afterUnsynced(payload []byte) bool { return payload[0]%2 == 0 }
 
 // isRows tells whether a record is one of rows.
 func isRows(payload []byte) bool {
-	return payload[0] == recordRows || payload[0] == recordRows+recordBehind
+	return payload[0] == recordRows || payload[0] == recordRows+recordAfterUnsynced
 }
 
-// isLate tells whether a record is one of a shard that came in later.
-func isLate(payload []byte) bool {
-	return payload[0] == recordLate || payload[0] == recordLate+recordBehind
+// isCatchup tells whether a record is one of a shard that came in later.
+func isCatchup(payload []byte) bool {
+	return payload[0] == recordCatchup || payload[0] == recordCatchup+recordAfterUnsynced
 }
 
 // recordWriter gathers the sections of a record.
@@ -247,7 +247,7 @@ type recordWriter struct {
 	head head
 	data []byte // frames
 	raw  []byte // the frame being filled
-	asIs bool   // no frame is compressed
+	noCompression bool   // no frame is compressed
 	n    int    // its items
 	cur  section
 }
@@ -269,7 +269,7 @@ func (w *recordWriter) flush() {
 	}
 	start := len(w.data)
 	var method byte
-	if w.asIs || w.cur.Kind.dense(len(w.raw)) {
+	if w.noCompression || w.cur.Kind.dense(len(w.raw)) {
 		w.data = append(w.data, w.raw...)
 	} else {
 		w.data, method = compress(w.data, w.raw)
@@ -283,7 +283,7 @@ func (w *recordWriter) flush() {
 	w.raw, w.n = w.raw[:0], 0
 }
 
-// end closes the section; an empty one leaves no trace.
+// cancelWaits closes the section; an empty one leaves no trace.
 func (w *recordWriter) end() {
 	w.flush()
 	if len(w.cur.Frames) > 0 {
@@ -317,22 +317,22 @@ const recordPrefix = 1 + 4
 // recordBuffers is memory in which records are made. They are gone with the write.
 type recordBuffers struct{ data, raw, payload []byte }
 
-var recordings = sync.Pool{New: func() any { return new(recordBuffers) }}
+var recordBufs = sync.Pool{New: func() any { return new(recordBuffers) }}
 
-// mostBuffered is how much of a record's memory is kept for the next one.
-const mostBuffered = 4 << 20
+// maxBuffered is how much of a record's memory is kept for the next one.
+const maxBuffered = 4 << 20
 
 // done gives the memory up; nothing of what was made in it is used any more.
 func (b *recordBuffers) done(w *recordWriter, payload []byte) {
-	if b.data, b.raw, b.payload = w.data, w.raw, payload; cap(b.data)+cap(b.raw)+cap(b.payload) <= mostBuffered {
-		recordings.Put(b)
+	if b.data, b.raw, b.payload = w.data, w.raw, payload; cap(b.data)+cap(b.raw)+cap(b.payload) <= maxBuffered {
+		recordBufs.Put(b)
 	}
 }
 
 // parseRecord returns the head of a payload, its encoding, and the frames behind it.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
-	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordBehind && tag != recordLate && tag != recordLate+recordBehind {
+	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordAfterUnsynced && tag != recordCatchup && tag != recordCatchup+recordAfterUnsynced {
 		return h, nil, nil, damaged("record of type %d", tag)
 	}
 	raw = r.Take(int(r.Uint32()))

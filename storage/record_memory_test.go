@@ -60,10 +60,10 @@ func TestRecordsInUsedMemory(t *testing.T) {
 				case i%13 == 5:
 					sizes = []int{frameSize - 3, frameSize, frameSize + 1, pageSize, 3 * pageSize}
 				case i == 20:
-					sizes = []int{mostBuffered / 8}
+					sizes = []int{maxBuffered / 8}
 				}
 				b := sizedBlock(rng, last, sizes)
-				alone, _ := b.encodeAs(g == 1).bytes() // in memory of its own
+				alone, _ := b.encodeWith(g == 1).bytes() // in memory of its own
 				if err := s.Commit(b); err != nil {
 					t.Error(err)
 					return
@@ -94,10 +94,10 @@ func TestRecordsInUsedMemory(t *testing.T) {
 	}
 	all.Wait()
 	for range 100 {
-		if b := writes.Get().(*[]byte); cap(*b) > mostBuffered {
+		if b := writeBufs.Get().(*[]byte); cap(*b) > maxBuffered {
 			t.Fatalf("%d bytes are kept", cap(*b))
 		}
-		if b := recordings.Get().(*recordBuffers); cap(b.data)+cap(b.raw)+cap(b.payload) > mostBuffered {
+		if b := recordBufs.Get().(*recordBuffers); cap(b.data)+cap(b.raw)+cap(b.payload) > maxBuffered {
 			t.Fatalf("%d, %d and %d bytes are kept", cap(b.data), cap(b.raw), cap(b.payload))
 		}
 	}

@@ -63,7 +63,7 @@ func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok b
 			return sh.Chunk, true
 		}
 	}
-	for _, e := range r.s.lateEntries(r.e.head.Ref) {
+	for _, e := range r.s.catchupEntries(r.e.head.Ref) {
 		if sh := &e.head.Shards[0]; sh.ID == shard && sh.HasChunk {
 			return sh.Chunk, true
 		}
@@ -312,7 +312,7 @@ func (r *Record) Changes(shard primitives.ShardID) ([]Change, error) {
 	return out, err
 }
 
-// change returns change i of a shard.
+// read returns change i of a shard.
 func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 	item, err := r.item(kindChanges, shard, i)
 	if err != nil {
@@ -332,7 +332,7 @@ func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section) {
 			return r, s
 		}
 	}
-	for _, e := range r.s.lateEntries(r.e.head.Ref) {
+	for _, e := range r.s.catchupEntries(r.e.head.Ref) {
 		for i := range e.head.Sections {
 			if s := &e.head.Sections[i]; s.Kind == k && s.Shard == shard {
 				return &Record{s: r.s, e: e}, s

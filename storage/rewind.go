@@ -11,7 +11,7 @@ import (
 
 // isRewind tells whether a record is one of a rewind.
 func isRewind(payload []byte) bool {
-	return payload[0] == recordRewind || payload[0] == recordRewind+recordBehind
+	return payload[0] == recordRewind || payload[0] == recordRewind+recordAfterUnsynced
 }
 
 // rewindOf reads a record of a rewind.
@@ -26,15 +26,15 @@ func rewindOf(payload []byte) (BlockRef, error) {
 // branch, and all other branches, are gone when it returns nil, for good; their heights may come again. Rows of Write stay. On ErrFull and
 // ErrOrder nothing has changed.
 func (s *Store) Rewind(to BlockRef) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
 	next := *s.view.Load()
-	p, err := next.place(to)
+	p, err := next.canonicalBlock(to)
 	if err != nil {
 		return err
 	}
@@ -51,34 +51,34 @@ func (s *Store) Rewind(to BlockRef) error {
 	s.segments[at.Segment] = max(s.segments[at.Segment], next.head.Height)
 	next.rewind(p)
 	s.view.Store(&next)
-	s.forgetBehind(p)
+	s.dropDescendants(p)
 	return nil
 }
 
-// rereadRewind does it again, while the store opens.
-func (s *Store) rereadRewind(v *view, at position, payload []byte) error {
+// recoverRewind does it again, while the store opens.
+func (s *Store) recoverRewind(v *view, at position, payload []byte) error {
 	to, err := rewindOf(payload)
 	if err != nil {
 		return err
 	}
-	p, err := v.place(to)
+	p, err := v.canonicalBlock(to)
 	if err != nil {
 		return damaged("the log goes back to a block that it does not have: %w", err)
 	}
 	s.segments[at.Segment] = max(s.segments[at.Segment], v.head.Height)
 	v.rewind(p)
-	s.forgetBehind(p)
+	s.dropDescendants(p)
 	return nil
 }
 
-// place finds a block of the head's branch, from the folded one on.
-func (v *view) place(ref BlockRef) (*pendingBlock, error) {
+// canonicalBlock finds a block of the head's branch, from the folded one on.
+func (v *view) canonicalBlock(ref BlockRef) (*pendingBlock, error) {
 	p := v.canonicalAt(ref.Height)
-	if ref.Height == v.folded.Height {
+	if ref.Height == v.flatHead.Height {
 		p = v.base
 	}
 	if v.empty || p == nil || p.ref != ref {
-		return nil, fmt.Errorf("%w: back to %v, which is not between the folded block %v and the head %v", ErrOrder, ref, v.folded, v.head)
+		return nil, fmt.Errorf("%w: back to %v, which is not between the folded block %v and the head %v", ErrOrder, ref, v.flatHead, v.head)
 	}
 	return p, nil
 }
@@ -88,10 +88,10 @@ func (v *view) rewind(p *pendingBlock) {
 	v.head = p.ref
 	v.final = v.base.entry.head.Final
 	switch {
-	case !v.begun.IsZero():
-		v.final = v.begun
+	case !v.overlayFinal.IsZero():
+		v.final = v.overlayFinal
 	case !v.base.entry.head.Prev.IsZero(): // whatever is folded was final
-		v.final = laterRef(v.final, v.folded)
+		v.final = laterRef(v.final, v.flatHead)
 	}
 	n := 0
 	for n < len(v.canon) && v.canon[n].ref.Height <= p.ref.Height {
@@ -103,8 +103,8 @@ func (v *view) rewind(p *pendingBlock) {
 	v.canon = append([]*pendingBlock(nil), v.canon[:n]...) // fresh memory: readers have the old one
 }
 
-// forgetBehind takes from the tree what is neither p nor one of its ancestors.
-func (s *Store) forgetBehind(p *pendingBlock) {
+// dropDescendants takes from the tree what is neither p nor one of its ancestors.
+func (s *Store) dropDescendants(p *pendingBlock) {
 	for _, q := range p.children {
 		s.dropBranch(q)
 	}

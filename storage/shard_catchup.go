@@ -7,25 +7,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lateKey names what a block did in a shard that came in after it.
-type lateKey struct {
+// catchupKey names what a block did in a shard that came in after it.
+type catchupKey struct {
 	ref   BlockRef
 	shard primitives.ShardID
 }
 
-func appendLateKey(b []byte, k lateKey) []byte { return appendShard(appendRef(b, k.ref), k.shard) }
+func appendCatchupKey(b []byte, k catchupKey) []byte { return appendShard(appendRef(b, k.ref), k.shard) }
 
 // CommitShard stores what a block, which is stored, did in a shard that came in after it. The shard's blocks come in their order, on every
 // branch. changes is what changed in the frontier with it, if the block is folded; else a fold brings it.
 func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
 	v := s.view.Load()
 	cell, ok := v.shards[sh.ID]
-	if !ok || cell.Left {
+	if !ok || cell.Untracked {
 		return fmt.Errorf("%w: shard %d did not come in later", ErrOrder, sh.ID)
 	}
 	rec, err := s.Block(ref)
@@ -37,13 +37,13 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	}
 	p := s.tree.get(ref.Hash)
 	if p == nil {
-		if cell.With || rec.Prev() != cell.At {
+		if cell.InSync || rec.Prev() != cell.At {
 			return fmt.Errorf("%w: block %v in shard %d, which is at %v", ErrOrder, ref, sh.ID, cell.At)
 		}
-		return s.commitFolded(rec, sh, cell, changes)
+		return s.commitBelowFlatHead(rec, sh, cell, changes)
 	}
-	if rec.Prev() == v.folded {
-		ok = cell.With
+	if rec.Prev() == v.flatHead {
+		ok = cell.InSync
 	} else {
 		ok = s.hasShard(rec.Prev(), sh.ID)
 	}
@@ -52,11 +52,11 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	}
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
-	e, err := s.appendLate(rec, sh)
+	e, err := s.appendCatchup(rec, sh)
 	if err != nil {
 		return err
 	}
-	return s.join(p, e)
+	return s.mergeCatchup(p, e)
 }
 
 // hasShard tells whether a block's results in a shard are stored.
@@ -69,13 +69,13 @@ func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) bool {
 	return sec != nil
 }
 
-// appendLate writes the record, synced.
-func (s *Store) appendLate(rec *Record, sh *Shard) (*entry, error) {
+// appendCatchup writes the record, synced.
+func (s *Store) appendCatchup(rec *Record, sh *Shard) (*entry, error) {
 	h := &rec.e.head
 	w := &recordWriter{head: head{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal, Epoch: h.Epoch, Final: h.Final}}
 	sh.encode(w)
 	payload, headLen := w.bytes()
-	payload[0] = recordLate
+	payload[0] = recordCatchup
 	at, err := s.appendRecord(payload)
 	if err != nil {
 		return nil, err
@@ -88,25 +88,25 @@ func (s *Store) appendLate(rec *Record, sh *Shard) (*entry, error) {
 	return e, nil
 }
 
-// join makes a late record part of a pending block. Under commitMu.
-func (s *Store) join(p *pendingBlock, e *entry) error {
+// replaceBody makes a late record part of a pending block. Under commitMu.
+func (s *Store) mergeCatchup(p *pendingBlock, e *entry) error {
 	old, err := s.bodyOf(p, false)
 	if err != nil {
 		return err
 	}
 	d := &body{shards: slices.Clone(old.shards)}
-	if err := s.addLate(d, e); err != nil {
+	if err := s.addCatchup(d, e); err != nil {
 		return err
 	}
-	s.tree.join(p, d, e)
-	s.tree.keys.again(p, d)
-	s.hasLates.Store(true)
-	s.bodies.forget(p)
+	s.tree.replaceBody(p, d, e)
+	s.tree.keys.replace(p, d)
+	s.hasCatchup.Store(true)
+	s.bodyCache.forget(p)
 	return nil
 }
 
-// addLate adds what a late record has to a body, but for the order of the keys.
-func (s *Store) addLate(d *body, e *entry) error {
+// addCatchup adds what a late record has to a body, but for the order of the keys.
+func (s *Store) addCatchup(d *body, e *entry) error {
 	r, err := s.whole(e)
 	if err != nil {
 		return err
@@ -120,8 +120,8 @@ func (s *Store) addLate(d *body, e *entry) error {
 	return nil
 }
 
-// join replaces the body of a block.
-func (t *tree) join(p *pendingBlock, d *body, e *entry) {
+// replaceBody replaces the body of a block.
+func (t *tree) replaceBody(p *pendingBlock, d *body, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	cold := p.body.Load() == nil
@@ -130,9 +130,9 @@ func (t *tree) join(p *pendingBlock, d *body, e *entry) {
 		t.bytes -= p.bytes
 	}
 	p.bytes = d.sortKeys()
-	t.lates[p.ref.Hash] = append(t.lates[p.ref.Hash], e)
+	t.catchup[p.ref.Hash] = append(t.catchup[p.ref.Hash], e)
 	if cold {
-		t.cold.add(p, d)
+		t.evicted.add(p, d)
 		return
 	}
 	t.bytes += p.bytes
@@ -140,29 +140,29 @@ func (t *tree) join(p *pendingBlock, d *body, e *entry) {
 	p.body.Store(d)
 }
 
-// lateEntries returns the records of a block that came after its own.
-func (s *Store) lateEntries(ref BlockRef) (list []*entry) {
-	if !s.hasLates.Load() {
+// catchupEntries returns the records of a block that came after its own.
+func (s *Store) catchupEntries(ref BlockRef) (list []*entry) {
+	if !s.hasCatchup.Load() {
 		return nil
 	}
 	s.tree.mu.RLock()
-	list = s.tree.lates[ref.Hash]
+	list = s.tree.catchup[ref.Hash]
 	s.tree.mu.RUnlock()
 	if len(list) > 0 {
 		return list
 	}
 	lo := appendRef(nil, ref)
-	_ = lates.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
+	_ = catchupRecords.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
 		list = append(list, &e)
 		return true
 	})
 	return list
 }
 
-// commitFolded stores what a folded block did in a shard that is behind the others.
-func (s *Store) commitFolded(rec *Record, sh *Shard, cell shardCell, changes []FrontierChange) error {
+// commitBelowFlatHead stores what a folded block did in a shard that is behind the others.
+func (s *Store) commitBelowFlatHead(rec *Record, sh *Shard, cell shardCell, changes []FrontierChange) error {
 	s.commitMu.Lock()
-	e, err := s.appendLate(rec, sh)
+	e, err := s.appendCatchup(rec, sh)
 	touched := s.segments
 	if err == nil {
 		s.segments = map[uint32]primitives.Height{}
@@ -183,29 +183,29 @@ func (s *Store) commitFolded(rec *Record, sh *Shard, cell shardCell, changes []F
 	var batch Batch
 	for i := range d.keys {
 		k := &d.keys[i]
-		undo.Put(&batch, undoKey{s.eraOf(rec.Ref().Height), k.flat, rec.Ref().Height}, &undoValue{k.shard, k.item})
+		undo.Put(&batch, undoKey{s.bucketOf(rec.Ref().Height), k.flat, rec.Ref().Height}, &undoValue{k.shard, k.item})
 		putFlat(&batch, k.flat, k.change.Last())
 	}
 	put := func(c *Column[placeKey, Nothing], k pointer) {
-		c.Put(&batch, placeKey{s.eraOf(k.height), k}, &Nothing{})
+		c.Put(&batch, placeKey{s.bucketOf(k.height), k}, &Nothing{})
 	}
 	d.eachPointer(rec.Ref().Height, put)
 	d.eachReceipt(rec.Ref().Height, func(primitives.Hash) bool { return false }, put)
 	if c := sh.Chunk; c != nil {
 		chunkPlaces.Put(&batch, pointer{c.Hash, rec.Ref().Height, sh.ID, 0}, &Nothing{})
 	}
-	lates.Put(&batch, lateKey{rec.Ref(), sh.ID}, e)
+	catchupRecords.Put(&batch, catchupKey{rec.Ref(), sh.ID}, e)
 	putFrontier(&batch, changes, nil)
 	if err := s.putSegments(&batch, touched); err != nil {
 		return s.fail(err)
 	}
-	cell.At, cell.With = rec.Ref(), rec.Ref() == s.view.Load().folded
+	cell.At, cell.InSync = rec.Ref(), rec.Ref() == s.view.Load().flatHead
 	shardCells.Put(&batch, sh.ID, &cell)
 	if err := s.step(&batch); err != nil {
 		return s.fail(err)
 	}
-	s.hasLates.Store(true)
+	s.hasCatchup.Store(true)
 	s.setShard(sh.ID, &cell)
-	s.lately.clear() // it lacks what the folded block has now
+	s.recent.clear() // it lacks what the folded block has now
 	return nil
 }

@@ -7,36 +7,36 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// removal is what is still to be removed of a shard that leaves: ranges of rows, of which the first is under way.
-type removal struct {
+// shardDeletion is what is still to be removed of a shard that leaves: ranges of rows, of which the first is under way.
+type shardDeletion struct {
 	shard  primitives.ShardID
 	cell   shardCell
-	left   uint64 // Store.leavings when it began: behind another leaving or entering it begins anew
+	seq   uint64 // Store.leavings when it began: behind another leaving or entering it begins anew
 	ranges [][2][]byte
 }
 
 // EndLeaving removes the rows of all shards that leave. It takes its time, in which all else goes on: what writes to the index waits for one piece
 // at the most.
 func (s *Store) FinishUntrack() error {
-	var r *removal
+	var r *shardDeletion
 	for {
-		more, err := s.leavePiece(&r)
+		more, err := s.deletePiece(&r)
 		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-// leavePiece removes a piece of a shard that leaves: r's, which it finds if there is none; false: no shard leaves any more.
-func (s *Store) leavePiece(r **removal) (more bool, err error) {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+// deletePiece removes a piece of a shard that leaves: r's, which it finds if there is none; false: no shard leaves any more.
+func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return false, err
 	}
 	x := *r
-	if x == nil || x.left != s.leavings || !s.view.Load().shards[x.shard].Leaving {
-		if x, err = s.nextRemoval(); x == nil || err != nil {
+	if x == nil || x.seq != s.untrackSeq || !s.view.Load().shards[x.shard].Deleting {
+		if x, err = s.nextDeletion(); x == nil || err != nil {
 			return false, s.fail(err)
 		}
 		*r = x
@@ -53,16 +53,16 @@ func (s *Store) leavePiece(r **removal) (more bool, err error) {
 		return true, nil
 	}
 	*r = nil
-	return true, s.fail(s.left(x.shard, x.cell))
+	return true, s.fail(s.finishDeletion(x.shard, x.cell))
 }
 
-// nextRemoval begins with one of the shards that leave; nil: none does.
-func (s *Store) nextRemoval() (*removal, error) {
+// nextDeletion begins with one of the shards that leave; nil: none does.
+func (s *Store) nextDeletion() (*shardDeletion, error) {
 	v := s.view.Load()
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {
-		if c := v.shards[id]; c.Leaving {
-			ranges, err := s.unpinAccounts(id, c.Accounts)
-			return &removal{shard: id, cell: c, left: s.leavings, ranges: append(ranges, s.rowsOf(id, c.Accounts)...)}, err
+		if c := v.shards[id]; c.Deleting {
+			ranges, err := s.dropSnapshotsOf(id, c.Accounts)
+			return &shardDeletion{shard: id, cell: c, seq: s.untrackSeq, ranges: append(ranges, s.rowsOf(id, c.Accounts)...)}, err
 		}
 	}
 	return nil, nil
@@ -77,7 +77,7 @@ func (s *Store) rowsOf(shard primitives.ShardID, accounts AccountRange) (out [][
 			hi = append([]byte{flat.id}, r.hi...)
 		}
 		add(append([]byte{flat.id}, r.lo...), hi)
-		for _, era := range *s.eras.Load() {
+		for _, era := range *s.buckets.Load() {
 			add(undoRange(era, r))
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Store) rowsOf(shard primitives.ShardID, accounts AccountRange) (out [][
 
 // removeShard removes the rows of a shard, in pieces, with the lock held all the time.
 func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) error {
-	ranges, err := s.unpinAccounts(shard, accounts)
+	ranges, err := s.dropSnapshotsOf(shard, accounts)
 	if err != nil {
 		return err
 	}
@@ -101,15 +101,15 @@ func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) err
 	return nil
 }
 
-// left notes that nothing is there any more of a shard that has left.
-func (s *Store) left(shard primitives.ShardID, cell shardCell) error {
-	cell.Leaving = false
+// finishDeletion notes that nothing is there any more of a shard that has left.
+func (s *Store) finishDeletion(shard primitives.ShardID, cell shardCell) error {
+	cell.Deleting = false
 	var batch Batch
 	shardCells.Put(&batch, shard, &cell)
 	if err := s.step(&batch); err != nil {
 		return err
 	}
 	s.setShard(shard, &cell)
-	s.leavings++
+	s.untrackSeq++
 	return nil
 }

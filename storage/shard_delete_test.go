@@ -84,13 +84,13 @@ func TestHeadersBesideLeave(t *testing.T) {
 // TestStageWithinLeave: what comes in between two pieces of a removal is not removed by the next.
 func TestStageWithinLeave(t *testing.T) {
 	s := leavingStore(t)
-	var r *removal
+	var r *shardDeletion
 	for range 3 {
-		if more, err := s.leavePiece(&r); err != nil || !more {
+		if more, err := s.deletePiece(&r); err != nil || !more {
 			t.Fatal(more, err)
 		}
 	}
-	at, key := s.view.Load().folded, []byte("\x00x")
+	at, key := s.view.Load().flatHead, []byte("\x00x")
 	if _, err := s.Stage(1, at, AccountRange{Lo: "m"}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestStageWithinLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for more, err := true, error(nil); more; {
-		if more, err = s.leavePiece(&r); err != nil {
+		if more, err = s.deletePiece(&r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -145,7 +145,7 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 		if splitOf(splits, c.Shard) == nil || c.Gone {
 			continue
 		}
-		putStub(&batch, c.Shard, &c.Stub)
+		putFrontierNode(&batch, c.Shard, &c.Stub)
 		if err := flush(historyBatch); err != nil {
 			return err
 		}

@@ -22,16 +22,16 @@ import (
 type shardCell struct {
 	At       BlockRef          // where its state is; of no meaning if it goes with the others
 	Since    primitives.Height // the first block after which its state is known; of one that left: the last block that could have it
-	With     bool              // it goes with the others
-	Left     bool              // it is not here
-	Leaving  bool              // and not all that it had is removed
+	InSync     bool              // it goes with the others
+	Untracked     bool              // it is not here
+	Deleting  bool              // and not all that it had is removed
 	Accounts AccountRange      // of one that leaves
 }
 
 // AppendBorsh appends 51 bytes and the two names.
 func (c *shardCell) AppendBorsh(b []byte) []byte {
 	b = appendHeight(appendRef(b, c.At), c.Since)
-	for _, f := range [...]bool{c.With, c.Left, c.Leaving} {
+	for _, f := range [...]bool{c.InSync, c.Untracked, c.Deleting} {
 		b = borsh.AppendBool(b, f)
 	}
 	return appendVarBytes(appendVarBytes(b, []byte(c.Accounts.Lo)), []byte(c.Accounts.Hi))
@@ -43,7 +43,7 @@ func (c *shardCell) DecodeBorsh(r *borsh.Reader) {
 	if h := r.Take(8); len(h) == 8 {
 		c.Since = primitives.Height(binary.BigEndian.Uint64(h))
 	}
-	c.With, c.Left, c.Leaving = r.Bool(), r.Bool(), r.Bool()
+	c.InSync, c.Untracked, c.Deleting = r.Bool(), r.Bool(), r.Bool()
 	c.Accounts.Lo = primitives.AccountID(readVarBytes(r))
 	c.Accounts.Hi = primitives.AccountID(readVarBytes(r))
 }
@@ -86,19 +86,19 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	if err := s.FinishUntrack(); err != nil {
 		return nil, err
 	}
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
 	v := s.view.Load()
 	c, ok := v.shards[shard]
-	if !v.empty && !(ok && c.Left) && v.base.entry.has(shard) {
+	if !v.empty && !(ok && c.Untracked) && v.base.entry.hasShard(shard) {
 		return nil, fmt.Errorf("%w: shard %d is here", ErrOrder, shard)
 	}
 	for id, c := range v.shards { // of this or another shard: who removes that later would take what comes in for it
-		if c.Leaving && (id == shard || c.Accounts.meets(accounts)) {
-			if err := s.endLeaving(id, c); err != nil {
+		if c.Deleting && (id == shard || c.Accounts.overlaps(accounts)) {
+			if err := s.deleteShard(id, c); err != nil {
 				return nil, s.fail(err)
 			}
 		}
@@ -122,7 +122,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	if err := s.step(&batch); err != nil {
 		return nil, s.fail(err)
 	}
-	if err := s.endParents(shard); err != nil {
+	if err := s.untrackParents(shard); err != nil {
 		return nil, s.fail(err)
 	}
 	if err := s.removeShard(shard, accounts); err != nil {
@@ -169,8 +169,8 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pa
 		return err // what was written of it is written again, or goes with the shard
 	}
 	stagedParts.Put(&batch, partKey{shard, part}, &Nothing{})
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if _, err := s.stagedShard(shard, at); err != nil {
 		return err
 	}
@@ -179,15 +179,15 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pa
 
 // stagedWrite writes rows of a shard that is coming in, unless another state of it is awaited meanwhile.
 func (s *Store) stagedWrite(shard primitives.ShardID, at BlockRef, batch *Batch) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if _, err := s.stagedShard(shard, at); err != nil {
 		return err
 	}
 	return s.db.write(batch, false)
 }
 
-// has tells whether a trie key can be of a shard of that range.
+// hasShard tells whether a trie key can be of a shard of that range.
 func (r *AccountRange) has(key []byte) bool {
 	if shardBound(key[0]) {
 		return true
@@ -199,8 +199,8 @@ func (r *AccountRange) has(key []byte) bool {
 // EnterShard makes what was staged the state of the shard after its block, which is canonical and folded. frontier is the whole of its
 // frontier, all levels.
 func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
@@ -209,17 +209,17 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 		return err
 	}
 	v := s.view.Load()
-	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.folded.Height || cell.At.Height < v.tail {
+	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.flatHead.Height || cell.At.Height < v.tail {
 		return errors.Join(err, fmt.Errorf("%w: shard %d comes in at block %v, which is not folded", ErrOrder, shard, cell.At))
 	}
-	if err := s.writeFrontier(entering(shard, frontierStubs)); err != nil {
+	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
 		return s.fail(err)
 	}
 	var batch Batch
 	if err := s.unstage(&batch, shard); err != nil {
 		return s.fail(err)
 	}
-	at := shardCell{At: cell.At, Since: cell.At.Height, With: cell.At == v.folded, Accounts: cell.Accounts}
+	at := shardCell{At: cell.At, Since: cell.At.Height, InSync: cell.At == v.flatHead, Accounts: cell.Accounts}
 	shardCells.Put(&batch, shard, &at)
 	if err := s.step(&batch); err != nil {
 		return s.fail(err)
@@ -228,8 +228,8 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 	return nil
 }
 
-// entering are the changes of the frontier that bring a shard's entries.
-func entering(shard primitives.ShardID, stubs []Stub) iter.Seq[FrontierChange] {
+// insertFrontier are the changes of the frontier that bring a shard's entries.
+func insertFrontier(shard primitives.ShardID, stubs []Stub) iter.Seq[FrontierChange] {
 	return func(yield func(FrontierChange) bool) {
 		for i := range stubs {
 			if !yield(FrontierChange{Shard: shard, Stub: stubs[i]}) {
@@ -246,7 +246,7 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	}
 	var batch Batch
 	for c := range changes {
-		putStub(&batch, c.Shard, &c.Stub)
+		putFrontierNode(&batch, c.Shard, &c.Stub)
 		if batch.Size() < historyBatch {
 			continue
 		}
@@ -313,8 +313,8 @@ func (s *Store) readShards(v *view) error {
 		return err
 	}
 	any := false
-	err = lates.Scan(s.db, nil, nil, func([]byte, entry) bool { any = true; return false })
-	s.hasLates.Store(any)
+	err = catchupRecords.Scan(s.db, nil, nil, func([]byte, entry) bool { any = true; return false })
+	s.hasCatchup.Store(any)
 	return err
 }
 
@@ -324,12 +324,12 @@ func (s *Store) ShardAt(shard primitives.ShardID) (at BlockRef, here bool) {
 	v := s.view.Load()
 	c, ok := v.shards[shard]
 	switch {
-	case ok && c.Left:
+	case ok && c.Untracked:
 		return BlockRef{}, false
-	case ok && !c.With:
+	case ok && !c.InSync:
 		return c.At, true
 	}
-	return v.folded, true
+	return v.flatHead, true
 }
 
 // readable says why the state of a shard after a block can't be read.
@@ -338,18 +338,18 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 	switch {
 	case !ok:
 		return nil
-	case c.Left:
+	case c.Untracked:
 		return fmt.Errorf("shard %d at block %v: %w, it has left", shard, at, ErrGone)
 	case at.Height < c.Since:
 		return fmt.Errorf("shard %d at block %v: %w, it came in at height %d", shard, at, ErrGone, c.Since)
-	case !c.With && at.Height > c.At.Height:
+	case !c.InSync && at.Height > c.At.Height:
 		return fmt.Errorf("shard %d at block %v: %w, it is at height %d", shard, at, ErrNotFound, c.At.Height)
 	}
 	return nil
 }
 
-// foldShards says where shards are after a fold that do not all go with it, and writes the late records of its blocks.
-func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) (map[primitives.ShardID]shardCell, error) {
+// advanceShards says where shards are after a fold that do not all go with it, and writes the late records of its blocks.
+func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map[primitives.ShardID]shardCell, error) {
 	if len(v.shards) == 0 {
 		return v.shards, nil
 	}
@@ -362,9 +362,9 @@ func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) (map[pr
 		if slices.ContainsFunc(split, func(p splitParent) bool { return p.id == id }) {
 			continue // no block behind has it
 		}
-		at := v.folded
+		at := v.flatHead
 		for _, p := range chain {
-			if !c.With {
+			if !c.InSync {
 				break
 			}
 			if s.hasShard(p.ref, id) {
@@ -374,7 +374,7 @@ func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) (map[pr
 			if s.splitsAway(p, id) {
 				break
 			}
-			c.With, c.At = false, at
+			c.InSync, c.At = false, at
 		}
 		if c != next[id] {
 			next[id] = c
@@ -382,9 +382,9 @@ func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) (map[pr
 		}
 	}
 	for _, p := range chain {
-		for _, e := range s.lateEntries(p.ref) {
+		for _, e := range s.catchupEntries(p.ref) {
 			sh := &e.head.Shards[0]
-			lates.Put(batch, lateKey{p.ref, sh.ID}, e)
+			catchupRecords.Put(batch, catchupKey{p.ref, sh.ID}, e)
 			if sh.HasChunk {
 				chunkPlaces.Put(batch, pointer{sh.Chunk, p.ref.Height, sh.ID, 0}, &Nothing{})
 			}
@@ -401,5 +401,5 @@ func (s *Store) splitsAway(p *pendingBlock, id primitives.ShardID) bool {
 // skips tells whether a change is not to come to Flat: its shard has left since, or is not there yet.
 func (v *view) skips(id primitives.ShardID, height primitives.Height) bool {
 	c, ok := v.shards[id]
-	return ok && (c.Left && height <= c.Since || !c.Left && !c.With)
+	return ok && (c.Untracked && height <= c.Since || !c.Untracked && !c.InSync)
 }

@@ -118,7 +118,7 @@ func (c *strictChain) latePart(s *Store, n int) error {
 // checkLate holds the shard to what it must be wherever it is.
 func (c *strictChain) checkLate(s *Store) {
 	cell, known := s.view.Load().shards[lateShard]
-	if !known || cell.Left {
+	if !known || cell.Untracked {
 		if c.came {
 			c.t.Fatal("a shard that came in is not here")
 		}
@@ -192,11 +192,11 @@ func TestStageAfterLeaving(t *testing.T) {
 		}
 		again()
 		cell := s.view.Load().shards[lateShard]
-		if !cell.Left {
+		if !cell.Untracked {
 			_ = s.Close()
 			continue
 		}
-		if cell.Leaving {
+		if cell.Deleting {
 			left++
 		}
 		if c.stageAt = s.Tip().Folded; seed%2 == 0 { // all parts, and a collection before it enters

@@ -23,8 +23,8 @@ func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) er
 
 // BeginLeave is the part of LeaveShard that takes no time: from here on the shard is gone for everybody.
 func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
@@ -32,16 +32,16 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	if v.empty {
 		return fmt.Errorf("%w: no genesis yet", ErrOrder)
 	}
-	if err := s.endParents(shard); err != nil {
+	if err := s.untrackParents(shard); err != nil {
 		return s.fail(err)
 	}
-	cell := shardCell{Left: true, Leaving: true, Accounts: accounts}
+	cell := shardCell{Untracked: true, Deleting: true, Accounts: accounts}
 	switch was, ok := v.shards[shard]; {
-	case ok && was.Left:
+	case ok && was.Untracked:
 		cell.Since = was.Since
-	case ok && !was.With:
+	case ok && !was.InSync:
 		cell.Since = was.At.Height
-	case ok || v.base.entry.has(shard):
+	case ok || v.base.entry.hasShard(shard):
 		cell.Since = v.head.Height
 		for _, p := range s.tree.sorted() {
 			cell.Since = max(cell.Since, p.ref.Height)
@@ -53,7 +53,7 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 		return s.fail(err)
 	}
 	s.setShard(shard, &cell) // readers learn first
-	s.leavings++
+	s.untrackSeq++
 	return s.fail(s.step(&batch))
 }
 
@@ -71,9 +71,9 @@ func (s *Store) splitParents() (list []splitParent, err error) {
 	return list, err
 }
 
-// endParents says that the states of a shard from which a split made this one are not here any more: rows of accounts name no shard, so that
+// untrackParents says that the states of a shard from which a split made this one are not here any more: rows of accounts name no shard, so that
 // what this one loses that one loses, too.
-func (s *Store) endParents(shard primitives.ShardID) error {
+func (s *Store) untrackParents(shard primitives.ShardID) error {
 	list, err := s.splitParents()
 	if err != nil {
 		return err
@@ -84,17 +84,17 @@ func (s *Store) endParents(shard primitives.ShardID) error {
 			return err
 		}
 		x := splitOf(rec.e.head.Splits, shard)
-		if c := s.view.Load().shards[p.id]; x == nil || x.Parent != p.id || c.Left {
+		if c := s.view.Load().shards[p.id]; x == nil || x.Parent != p.id || c.Untracked {
 			continue
 		}
-		cell := shardCell{Since: rec.Prev().Height, Left: true}
+		cell := shardCell{Since: rec.Prev().Height, Untracked: true}
 		var batch Batch
 		shardCells.Put(&batch, p.id, &cell)
 		s.setShard(p.id, &cell)
 		if err := s.step(&batch); err != nil {
 			return err
 		}
-		if err := s.endParents(p.id); err != nil { // which may have been split off itself, not long ago
+		if err := s.untrackParents(p.id); err != nil { // which may have been split off itself, not long ago
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Store) Incoming() (map[primitives.ShardID]AccountRange, error) {
 		return true
 	})
 	for id, c := range s.view.Load().shards {
-		if !c.Left && !c.With {
+		if !c.Untracked && !c.InSync {
 			out[id] = c.Accounts
 		}
 	}
@@ -119,7 +119,7 @@ func (s *Store) Incoming() (map[primitives.ShardID]AccountRange, error) {
 // LeftAt returns up to which block a shard that is not here may have been; false: it has not left.
 func (s *Store) UntrackedAt(shard primitives.ShardID) (primitives.Height, bool) {
 	c, ok := s.view.Load().shards[shard]
-	return c.Since, ok && c.Left
+	return c.Since, ok && c.Untracked
 }
 
 // Without tells whether the state of a shard after a block is not here any more, or never was, though the block's record says what it did
@@ -128,19 +128,19 @@ func (s *Store) LacksState(at BlockRef, shard primitives.ShardID) bool {
 	return errors.Is(s.view.Load().readable(at, shard), ErrGone)
 }
 
-func (s *Store) endLeaving(shard primitives.ShardID, cell shardCell) error {
+func (s *Store) deleteShard(shard primitives.ShardID, cell shardCell) error {
 	if err := s.removeShard(shard, cell.Accounts); err != nil {
 		return err
 	}
-	return s.left(shard, cell)
+	return s.finishDeletion(shard, cell)
 }
 
-// endAllLeaving removes what a crash has left of shards that leave.
-func (s *Store) endAllLeaving() error {
+// deleteUntracked removes what a crash has left of shards that leave.
+func (s *Store) deleteUntracked() error {
 	v := s.view.Load()
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {
-		if c := v.shards[id]; c.Leaving {
-			if err := s.endLeaving(id, c); err != nil {
+		if c := v.shards[id]; c.Deleting {
+			if err := s.deleteShard(id, c); err != nil {
 				return err
 			}
 		}

@@ -63,7 +63,7 @@ func TestReadBesideLeave(t *testing.T) {
 }
 
 // TestReadBehindShard: a shard that came in is behind the folded block. Its state after blocks to come is not known, also where they are not
-// folded.
+// flatHead.
 func TestReadBehindShard(t *testing.T) {
 	key := []byte("\x00z")
 	s, err := OpenMemory(NewMemDisk(), testOptions())

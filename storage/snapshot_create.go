@@ -67,8 +67,8 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, e
 	return m.tip, wrapWrite("backup", to.finish(s.o.Identity))
 }
 
-// moment is a store as it was at one time.
-type moment struct {
+// frozenStore is a store as it was at one time.
+type frozenStore struct {
 	s     *Store
 	index snapshot
 	names []string // of segments
@@ -77,12 +77,12 @@ type moment struct {
 }
 
 // freeze takes the moment, and has segments stay until it is released.
-func (s *Store) freeze() (*moment, error) {
+func (s *Store) freeze() (*frozenStore, error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: a store beside another has no folder to copy", ErrOrder)
 	}
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -99,15 +99,15 @@ func (s *Store) freeze() (*moment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.holds++
-	return &moment{s: s, index: index, names: names, end: s.log.end, tip: s.Tip()}, nil
+	s.segmentHolds++
+	return &frozenStore{s: s, index: index, names: names, end: s.log.end, tip: s.Tip()}, nil
 }
 
-func (m *moment) release() {
+func (m *frozenStore) release() {
 	m.index.release()
-	m.s.foldMu.Lock()
-	defer m.s.foldMu.Unlock()
-	m.s.holds--
+	m.s.indexMu.Lock()
+	defer m.s.indexMu.Unlock()
+	m.s.segmentHolds--
 }
 
 // segmentSize is how much of a segment a backup has.
@@ -188,7 +188,7 @@ func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 		return wrapWrite("backup", err)
 	}
 	o := b.s.o
-	db, err := openLevel(stor, &o, newSpace(nil, 0))
+	db, err := openLevel(stor, &o, newDiskSpace(nil, 0))
 	if err != nil {
 		return errors.Join(err, stor.Close())
 	}

@@ -268,7 +268,7 @@ func TestBackupUnfinished(t *testing.T) {
 	}
 }
 
-// refused wants a folder not to open, and to stay as it is.
+// noteFull wants a folder not to open, and to stay as it is.
 func refused(t *testing.T, dir string) {
 	t.Helper()
 	before := readDir(t, dir)

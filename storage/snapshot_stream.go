@@ -19,34 +19,34 @@ import (
 // A clone of a folder is its marker, the rows of its index, its log, and a hash of all that. It is made beside a node that runs: the index is a snapshot, the
 // log only grows, and what garbage collection removes meanwhile stays open.
 
-// cloneMagic begins a clone.
-const cloneMagic = "troupe clone 1\n"
+// streamMagic begins a clone.
+const streamMagic = "troupe clone 1\n"
 
 // SnapshotStream is a folder as it was at one moment.
 type SnapshotStream struct {
 	s     *Store
 	index snapshot
-	files []cloneFile
+	files []streamFile
 	// End is where the log ends in it: what comes behind is not there.
 	End LogPlace
 }
 
-type cloneFile struct {
+type streamFile struct {
 	f      file
 	number uint32
 	size   int64
 }
 
-// maxCloneFiles bounds the segments that are held open: 128 GiB of log.
-const maxCloneFiles = 4096
+// maxStreamFiles bounds the segments that are held open: 128 GiB of log.
+const maxStreamFiles = 4096
 
 // SnapshotStream takes a clone, which WriteTo gives; close it. No fold runs meanwhile, and no commit: it takes as long as opening the files.
 func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: a child has no folder", ErrOrder)
 	}
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -68,11 +68,11 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if err != nil {
 		return nil, wrapIndex("list log", err)
 	}
-	if len(names) > maxCloneFiles {
-		return nil, fmt.Errorf("the log has %d segments, a clone has %d at most", len(names), maxCloneFiles)
+	if len(names) > maxStreamFiles {
+		return nil, fmt.Errorf("the log has %d segments, a clone has %d at most", len(names), maxStreamFiles)
 	}
 	for _, name := range names {
-		x := cloneFile{}
+		x := streamFile{}
 		if _, err := fmt.Sscanf(name, "%010d"+segmentSufix, &x.number); err != nil || segmentName(x.number) != name {
 			return nil, damaged("log/%s: not a segment", name)
 		}
@@ -104,8 +104,8 @@ func (c *SnapshotStream) Close() {
 
 // WriteTo writes the clone.
 func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
-	w := &summed{w: bufio.NewWriterSize(to, 256<<10), h: sha256.New()}
-	w.bytes([]byte(cloneMagic))
+	w := &hashWriter{w: bufio.NewWriterSize(to, 256<<10), h: sha256.New()}
+	w.bytes([]byte(streamMagic))
 	w.part(c.s.o.Identity.mark())
 	cur := c.index.iterate(nil, nil)
 	for w.err == nil && cur.next() {
@@ -141,15 +141,15 @@ func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
 	return w.n, w.err
 }
 
-// summed writes and hashes until something fails.
-type summed struct {
+// hashWriter writes and hashes until something fails.
+type hashWriter struct {
 	w   *bufio.Writer
 	h   hash.Hash
 	n   int64
 	err error
 }
 
-func (w *summed) bytes(b []byte) {
+func (w *hashWriter) bytes(b []byte) {
 	if w.err == nil {
 		_, _ = w.h.Write(b) // never fails
 		_, w.err = w.w.Write(b)
@@ -157,13 +157,13 @@ func (w *summed) bytes(b []byte) {
 	}
 }
 
-func (w *summed) part(b []byte) {
+func (w *hashWriter) part(b []byte) {
 	w.bytes(binary.AppendUvarint(nil, uint64(len(b))))
 	w.bytes(b)
 }
 
-// maxClonePart bounds a key or value of a clone.
-const maxClonePart = 1 << 30
+// maxStreamPart bounds a key or value of a clone.
+const maxStreamPart = 1 << 30
 
 // Receive makes a folder of a clone that came, of the chain that identity names; dir must not be one. If it returns an error dir is to be removed.
 func Receive(dir string, id Identity, from io.Reader) error {
@@ -171,8 +171,8 @@ func Receive(dir string, id Identity, from io.Reader) error {
 		return fmt.Errorf("%w: %s has a store already", ErrForeign, dir)
 	}
 	d := osDisk{dir}
-	r := &reading{r: bufio.NewReaderSize(from, 256<<10), h: sha256.New()}
-	if string(r.take(len(cloneMagic))) != cloneMagic {
+	r := &hashReader{r: bufio.NewReaderSize(from, 256<<10), h: sha256.New()}
+	if string(r.take(len(streamMagic))) != streamMagic {
 		return errors.Join(damaged("no clone"), r.err)
 	}
 	got, format, err := parseMark(r.part())
@@ -203,14 +203,14 @@ func Receive(dir string, id Identity, from io.Reader) error {
 	return wrapWrite("write "+markName, d.writeMark(id.mark()))
 }
 
-func receiveIndex(d osDisk, r *reading) (err error) {
+func receiveIndex(d osDisk, r *hashReader) (err error) {
 	stor, err := d.openIndex()
 	if err != nil {
 		return wrapWrite("open index", err)
 	}
-	o := Options{WriteBuffer: mostWriteBuffer}
+	o := Options{WriteBuffer: maxWriteBuffer}
 	o.fill()
-	db, err := openLevel(stor, &o, newSpace(nil, 0))
+	db, err := openLevel(stor, &o, newDiskSpace(nil, 0))
 	if err != nil {
 		_ = stor.Close()
 		return err
@@ -235,7 +235,7 @@ func receiveIndex(d osDisk, r *reading) (err error) {
 	}
 }
 
-func receiveLog(d osDisk, r *reading) error {
+func receiveLog(d osDisk, r *hashReader) error {
 	for {
 		head := borsh.NewReader(r.take(4))
 		number := head.Uint32()
@@ -272,14 +272,14 @@ func receiveLog(d osDisk, r *reading) error {
 	}
 }
 
-// reading reads and hashes until something fails.
-type reading struct {
+// hashReader reads and hashes until something fails.
+type hashReader struct {
 	r   *bufio.Reader
 	h   hash.Hash
 	err error
 }
 
-func (r *reading) into(b []byte) {
+func (r *hashReader) into(b []byte) {
 	if r.err != nil {
 		return
 	}
@@ -290,14 +290,14 @@ func (r *reading) into(b []byte) {
 	_, _ = r.h.Write(b) // never fails
 }
 
-func (r *reading) take(n int) []byte {
+func (r *hashReader) take(n int) []byte {
 	b := make([]byte, n)
 	r.into(b)
 	return b
 }
 
 // part reads bytes behind their length. Memory grows as they come.
-func (r *reading) part() []byte {
+func (r *hashReader) part() []byte {
 	var b [1]byte
 	var raw []byte
 	for r.err == nil {
@@ -309,7 +309,7 @@ func (r *reading) part() []byte {
 		}
 	}
 	n, _ := binary.Uvarint(raw)
-	if r.err == nil && n > maxClonePart {
+	if r.err == nil && n > maxStreamPart {
 		r.err = damaged("a part of %d bytes", n)
 	}
 	if r.err != nil {

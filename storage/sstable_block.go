@@ -24,7 +24,7 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 		return b[:p.length], nil
 	case 1:
 		size, err := snappy.DecodedLen(b[:p.length])
-		if err != nil || size > maxColdBlock {
+		if err != nil || size > maxTableBlock {
 			return nil, errTable
 		}
 		out, err := snappy.Decode((*block)[:cap(*block)], b[:p.length])

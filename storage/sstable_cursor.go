@@ -15,12 +15,12 @@ type tableCursor struct {
 
 // runCursor stands in one run.
 type runCursor struct {
-	tables     []*coldTable
+	tables     []*tableFile
 	set        *tableSet
 	table      int // of tables
 	block      int // of the table
 	raw, data  []byte
-	read       *coldTable // whose block data is; nil: it is none
+	read       *tableFile // whose block data is; nil: it is none
 	readAt     int
 	at         blockCursor
 	some       bool // there is an entry

@@ -18,13 +18,13 @@ import (
 // block of each run of tables into memory of their own. They see no row that was in no table then.
 type tableSet struct {
 	stor lstorage.Storage
-	runs [][]*coldTable // of each the tables do not overlap, and ascend
+	runs [][]*tableFile // of each the tables do not overlap, and ascend
 	pin  func()         // lets goleveldb remove the tables
 	uses atomic.Int32
 }
 
-// coldTable is one table: what its index says, read when somebody first comes to it.
-type coldTable struct {
+// tableFile is one table: what its index says, read when somebody first comes to it.
+type tableFile struct {
 	num  int64
 	once sync.Once
 	err  error
@@ -47,14 +47,14 @@ const (
 	tableMagic   = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
 	blockTrailer = 5
 	keyTrailer   = 8       // behind each key: a number of the write and, first, whether it put or deleted
-	maxColdBlock = 8 << 20 // bytes; blocks have some 4 KiB, but that of a table's index
-	coldIndexes  = 40      // about how many bytes of tables have one byte of index in memory
+	maxTableBlock = 8 << 20 // bytes; blocks have some 4 KiB, but that of a table's index
+	tableIndexRatio  = 40      // about how many bytes of tables have one byte of index in memory
 )
 
 var errTable = errors.New("a table of the index does not have the form of one")
 
 // parseTables reads goleveldb's list of tables by level.
-func parseTables(list string) (runs [][]*coldTable, size int64, count int) {
+func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
 	level := 0
 	for line := range strings.Lines(list) {
 		if n, err := fmt.Sscanf(line, "--- level %d ---", &level); err == nil && n == 1 {
@@ -67,14 +67,14 @@ func parseTables(list string) (runs [][]*coldTable, size int64, count int) {
 		if n, err := fmt.Sscanf(line, "%d:%d", &num, &bytes); err != nil || n != 2 {
 			continue
 		}
-		if t := (&coldTable{num: num}); level == 0 { // these overlap
-			runs = append(runs, []*coldTable{t})
+		if t := (&tableFile{num: num}); level == 0 { // these overlap
+			runs = append(runs, []*tableFile{t})
 		} else {
 			runs[len(runs)-1] = append(runs[len(runs)-1], t)
 		}
 		size, count = size+bytes, count+1
 	}
-	return slices.DeleteFunc(runs, func(r []*coldTable) bool { return len(r) == 0 }), size, count
+	return slices.DeleteFunc(runs, func(r []*tableFile) bool { return len(r) == 0 }), size, count
 }
 
 // use counts a cursor.
@@ -99,12 +99,12 @@ func (s *tableSet) done() {
 }
 
 // open reads a table's index, once.
-func (s *tableSet) open(t *coldTable) error {
+func (s *tableSet) open(t *tableFile) error {
 	t.once.Do(func() { t.err = t.open(s.stor) })
 	return t.err
 }
 
-func (t *coldTable) open(stor lstorage.Storage) (err error) {
+func (t *tableFile) open(stor lstorage.Storage) (err error) {
 	if t.file, err = stor.Open(lstorage.FileDesc{Type: lstorage.TypeTable, Num: t.num}); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (t *coldTable) open(stor lstorage.Storage) (err error) {
 
 // bound puts the last key of a table in the place of what its index has for its last block: that is above it by as little as one byte tells, and
 // may be above the keys of many tables behind.
-func (t *coldTable) bound(raw, unpacked *[]byte) error {
+func (t *tableFile) bound(raw, unpacked *[]byte) error {
 	n := len(t.blocks)
 	if n == 0 {
 		return nil
@@ -166,7 +166,7 @@ func (t *coldTable) bound(raw, unpacked *[]byte) error {
 }
 
 // readIndex takes keys and places of the blocks.
-func (t *coldTable) readIndex(block []byte) error {
+func (t *tableFile) readIndex(block []byte) error {
 	var it blockCursor
 	if err := it.reset(block); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (t *coldTable) readIndex(block []byte) error {
 		if !ok {
 			return errTable
 		}
-		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxColdBlock { // keys of an index share nothing: in a damaged one they may
+		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxTableBlock { // keys of an index share nothing: in a damaged one they may
 			return errTable
 		}
 		t.ends = append(t.ends, uint32(len(t.keys)))
@@ -189,7 +189,7 @@ func (t *coldTable) readIndex(block []byte) error {
 }
 
 // boundary is a key not below the last one of a block.
-func (t *coldTable) boundary(block int) []byte {
+func (t *tableFile) boundary(block int) []byte {
 	from := uint32(0)
 	if block > 0 {
 		from = t.ends[block-1]
@@ -198,7 +198,7 @@ func (t *coldTable) boundary(block int) []byte {
 }
 
 // find returns the first block that may have a key at or above this one, or the number of blocks.
-func (t *coldTable) find(key []byte) int {
+func (t *tableFile) find(key []byte) int {
 	lo, hi := 0, len(t.blocks)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -218,7 +218,7 @@ func cutPlace(b []byte) (p blockPlace, rest []byte, ok bool) {
 		return p, nil, false
 	}
 	length, m := binary.Uvarint(b[n:])
-	if m <= 0 || length > maxColdBlock {
+	if m <= 0 || length > maxTableBlock {
 		return p, nil, false
 	}
 	return blockPlace{at, uint32(length)}, b[n+m:], true

@@ -302,11 +302,11 @@ func TestTableKeys(t *testing.T) {
 	footer := binary.AppendUvarint([]byte{0, 0, 0}, uint64(len(block)))
 	file := append(block, make([]byte, blockTrailer)...)
 	file = append(append(file, append(footer, make([]byte, tableFooter-len(tableMagic)-len(footer))...)...), tableMagic...)
-	x := &coldTable{num: 1}
+	x := &tableFile{num: 1}
 	if err := x.open(oneTable{b: file}); !errors.Is(err, errTable) {
 		t.Error(err)
 	}
-	if n := cap(x.keys); n > 4*maxColdBlock {
+	if n := cap(x.keys); n > 4*maxTableBlock {
 		t.Errorf("%d bytes of keys of a block of %d", n, len(block))
 	}
 }
@@ -329,7 +329,7 @@ func FuzzTable(f *testing.F) {
 	}
 	f.Add(raw, []byte("b"))
 	f.Fuzz(func(t *testing.T, file, key []byte) {
-		set := &tableSet{stor: oneTable{b: file}, runs: [][]*coldTable{{{num: 1}}}, pin: func() {}}
+		set := &tableSet{stor: oneTable{b: file}, runs: [][]*tableFile{{{num: 1}}}, pin: func() {}}
 		c := set.cursor()
 		for range 1000 {
 			if !c.next() {

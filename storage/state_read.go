@@ -24,7 +24,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		case err != nil:
 			return nil, err
 		case !whole: // a fold has come between
-			if s.view.Load().folded == v.folded {
+			if s.view.Load().flatHead == v.flatHead {
 				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // and this block lost
 			}
 			continue
@@ -34,11 +34,11 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 			return c.Last(), nil
 		}
 		if s.parent != nil {
-			return s.parent.ValueAt(v.folded, shardOfFlat(k, shard), trieKey([]byte(k)))
+			return s.parent.ValueAt(v.flatHead, shardOfFlat(k, shard), trieKey([]byte(k)))
 		}
-		value, err := s.storedValue(v.folded.Height, k)
+		value, err := s.storedValue(v.flatHead.Height, k)
 		now := s.view.Load()
-		if now.tail > v.folded.Height { // garbage collection has come by
+		if now.tail > v.flatHead.Height { // garbage collection has come by
 			continue
 		}
 		if gone := now.readable(at, shard); gone != nil { // and this shard may have left
@@ -49,7 +49,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	if s.below(at.Height) {
 		return s.parent.ValueAt(at, shard, key)
 	}
-	r, err := s.readStill()
+	r, err := s.currentSnapshot()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	if err := s.view.Load().readable(at, shard); err != nil { // a shard that left since: readers are told before a row goes
 		return nil, err
 	}
-	all := s.erasAbove(at.Height + 1)
+	all := s.bucketsFrom(at.Height + 1)
 	height := r.at.Height
 	if r.at != at {
 		if height, err = s.stateHeight(v, r.snap, at); err != nil {
@@ -74,19 +74,19 @@ func (s *Store) LookUp(shard primitives.ShardID, key []byte) error {
 }
 
 func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error) {
-	r, err := s.readStill()
+	r, err := s.currentSnapshot()
 	if err != nil {
 		return nil, err
 	}
 	defer r.done()
-	return s.flatAt(r, s.erasAbove(height+1), height, key)
+	return s.flatAt(r, s.bucketsFrom(height+1), height, key)
 }
 
 // branch returns a block above the folded one, and a view that has it so; nil: it is none, in that view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
 	v := s.view.Load() // behind the tree: see there
-	if p != nil && (p.ref != at || p.ref.Height <= v.folded.Height) {
+	if p != nil && (p.ref != at || p.ref.Height <= v.flatHead.Height) {
 		p = nil
 	}
 	return p, v
@@ -121,7 +121,7 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 				return flat, nil, false, false, nil
 			}
 			if found := b.get(flat); found.p != nil {
-				c, err = found.change()
+				c, err = found.read()
 				return flat, c, true, true, err
 			}
 			if split == nil {
@@ -149,7 +149,7 @@ const maxWalked = 32
 
 // splitAbove returns the block or its next ancestor above the folded one that splits shards; nil: there is none.
 func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
-	if p.split != nil && p.split.ref.Height > v.folded.Height {
+	if p.split != nil && p.split.ref.Height > v.flatHead.Height {
 		return p.split
 	}
 	return nil
@@ -208,7 +208,7 @@ func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded 
 		if k, v, err = parseUndo(cur); err != nil {
 			break
 		}
-		if found = k.era == era && k.flat == key && k.height <= folded; found {
+		if found = k.bucket == era && k.flat == key && k.height <= folded; found {
 			break
 		}
 	}
@@ -218,11 +218,11 @@ func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded 
 	return k, v, found && err == nil, err
 }
 
-// foldedAt returns the height that Flat has in a snapshot. Rows of Undo above it are of a fold that has not come to its end.
-func foldedAt(r snapshot) (primitives.Height, error) {
-	var cell foldCell
-	_, err := getCell(r, cellFold, &cell)
-	return cell.Folded.Height, err
+// flatHeadHeight returns the height that Flat has in a snapshot. Rows of Undo above it are of a fold that has not come to its end.
+func flatHeadHeight(r snapshot) (primitives.Height, error) {
+	var cell flatHeadCell
+	_, err := getCell(r, cellFlatHead, &cell)
+	return cell.Block.Height, err
 }
 
 func parseUndo(cur cursor) (undoKey, undoValue, error) {
@@ -267,10 +267,10 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	yield func(key, value []byte) bool) error {
 	with := func() bool { // the others
 		c, ok := s.view.Load().shards[shard]
-		return !ok || !c.Left && c.With
+		return !ok || !c.Untracked && c.InSync
 	}
 	was := with()
-	r, err := s.readStill()
+	r, err := s.currentSnapshot()
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 // Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block. The path is
 // valid during the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
-	r, err := s.readStill()
+	r, err := s.currentSnapshot()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)
 }
 
-// ScanUntil is Scan that asks every askEvery keys, yielded or not, whether to stop: an error ends the scan and is returned. nil asks nobody.
+// ScanUntil is Scan that asks every stopCheckEvery keys, yielded or not, whether to stop: an error ends the scan and is returned. nil asks nobody.
 func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.scanParts(at, shard, func() (parts []scanPart) {
@@ -29,15 +29,15 @@ func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardI
 			parts = append(parts, part)
 		}
 		return parts
-	}, asked{ask: ask, yield: yield})
+	}, scanSink{stop: ask, yield: yield})
 }
 
-// askEvery is after how many keys a scan asks whether to stop.
-const askEvery = 64
+// stopCheckEvery is after how many keys a scan asks whether to stop.
+const stopCheckEvery = 64
 
-// asked is who a scan tells of pairs, and who is asked whether it is to go on.
-type asked struct {
-	ask   func() error // nil: nobody
+// scanSink is who a scan tells of pairs, and who is asked whether it is to go on.
+type scanSink struct {
+	stop   func() error // nil: nobody
 	yield func(key, value []byte) bool
 }
 
@@ -58,7 +58,7 @@ func cloneParts(parts []scanPart) []scanPart {
 }
 
 // scanParts is Scan of ranges, which are made anew when it has to begin again.
-func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, to asked) error {
+func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, to scanSink) error {
 	list := parts()
 	p, v := s.branch(at)
 	if err := v.readable(at, shard); err != nil {
@@ -69,7 +69,7 @@ again:
 		if s.overlay(v, p, &list[i]) {
 			continue
 		}
-		if s.view.Load().folded == v.folded && s.tree.get(p.ref.Hash) == p {
+		if s.view.Load().flatHead == v.flatHead && s.tree.get(p.ref.Hash) == p {
 			return fmt.Errorf("block %v: %w", at, ErrNotFound) // it lost
 		}
 		list = parts()
@@ -79,7 +79,7 @@ again:
 	if s.parent != nil {
 		switch {
 		case p != nil:
-			at = v.folded
+			at = v.flatHead
 		case !s.below(at.Height):
 			return fmt.Errorf("block %v: %w", at, ErrNotFound)
 		}
@@ -93,11 +93,11 @@ again:
 	if err := s.view.Load().readable(at, shard); err != nil { // as in ValueAt
 		return err
 	}
-	height := v.folded.Height
+	height := v.flatHead.Height
 	if p == nil {
 		height = at.Height
 	}
-	all := s.erasAbove(height + 1)
+	all := s.bucketsFrom(height + 1)
 	if p == nil {
 		if height, err = s.stateHeight(v, snap, at); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 			return false
 		}
 		if r.prefix == "" { // such keys have the same name before and after a split
-			split, keys.low = nil, v.folded.Height+1
+			split, keys.lo = nil, v.flatHead.Height+1
 		}
 		r.over = append(r.over, keyLayer{keys, r.flatRange, len(r.prefix)})
 		if split == nil {
@@ -155,11 +155,11 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 }
 
 // scanRange merges sorted lists: Flat, the values that Undo has in each era for keys changed above height, and the layers.
-func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, part *scanPart, to asked) (more bool, err error) {
+func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, part *scanPart, to scanSink) (more bool, err error) {
 	rg := part.flatRange
 	var layers []*layerScan
 	for i := range part.over {
-		l, err := part.over[i].scan(part.prefix, to.ask)
+		l, err := part.over[i].scan(part.prefix, to.stop)
 		if err != nil {
 			return false, err
 		}
@@ -171,7 +171,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 	}
 	flats := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
 	defer func() { err = errors.Join(err, flats.done()) }()
-	folded, err := foldedAt(r)
+	folded, err := flatHeadHeight(r)
 	if err != nil {
 		return false, err
 	}
@@ -188,8 +188,8 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 	}
 	flats.next()
 	for n := 1; ; n++ {
-		if to.ask != nil && n%askEvery == 0 {
-			if err := to.ask(); err != nil {
+		if to.stop != nil && n%stopCheckEvery == 0 {
+			if err := to.stop(); err != nil {
 				return false, err
 			}
 		}
@@ -250,7 +250,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 				continue
 			}
 			if first {
-				c, err := l.found.change()
+				c, err := l.found.read()
 				if err != nil {
 					return false, err
 				}
@@ -289,7 +289,7 @@ type undoScan struct {
 }
 
 // upTo goes on to the first such change of a key that is not above limit, or without bounded of any; ok tells whether there is one. A
-// change that was found stays until pass.
+// read that was found stays until pass.
 func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	if !u.begun {
 		u.begun, u.valid = true, u.cur.next()
@@ -320,7 +320,7 @@ func (u *undoScan) pass() { u.seek(1<<64 - 1) }
 
 // seek goes to the present key's first change at or above a height, or to the next key.
 func (u *undoScan) seek(h primitives.Height) {
-	u.valid = u.cur.seek(undo.dbKey(undoKey{u.key.era, u.key.flat, h}))
+	u.valid = u.cur.seek(undo.dbKey(undoKey{u.key.bucket, u.key.flat, h}))
 	u.read, u.ok = false, false
 }
 

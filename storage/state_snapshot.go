@@ -21,27 +21,27 @@ type StateSnapshot struct {
 	Accounts AccountRange
 }
 
-// pinKey names a pin: heights come first, so that what is below one goes at once.
-type pinKey struct {
+// snapshotKey names a pin: heights come first, so that what is below one goes at once.
+type snapshotKey struct {
 	height primitives.Height
 	shard  primitives.ShardID
 }
 
-func appendPinKey(b []byte, k pinKey) []byte { return appendShard(appendHeight(b, k.height), k.shard) }
+func appendSnapshotKey(b []byte, k snapshotKey) []byte { return appendShard(appendHeight(b, k.height), k.shard) }
 
-// pinRowKey names a row of a pin.
-type pinRowKey struct {
-	pinKey
+// snapshotNodeKey names a row of a pin.
+type snapshotNodeKey struct {
+	snapshotKey
 	level uint8
 	path  string
 }
 
-func appendPinRowKey(b []byte, k pinRowKey) []byte {
-	return append(append(appendPinKey(b, k.pinKey), k.level), k.path...)
+func appendSnapshotNodeKey(b []byte, k snapshotNodeKey) []byte {
+	return append(append(appendSnapshotKey(b, k.snapshotKey), k.level), k.path...)
 }
 
-// pinCell is what else is stored of a pin.
-type pinCell struct {
+// snapshotCell is what else is stored of a pin.
+type snapshotCell struct {
 	hash, root primitives.Hash
 	of         BlockRef
 	index      uint64
@@ -49,14 +49,14 @@ type pinCell struct {
 }
 
 // AppendBorsh appends 112 bytes and two names.
-func (c *pinCell) AppendBorsh(b []byte) []byte {
+func (c *snapshotCell) AppendBorsh(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(appendRef(appendHash(appendHash(b, c.hash), c.root), c.of), c.index)
 	return appendVarBytes(appendVarBytes(b, []byte(c.accounts.Lo)), []byte(c.accounts.Hi))
 }
 
 // DecodeBorsh reads a cell.
-func (c *pinCell) DecodeBorsh(r *borsh.Reader) {
-	*c = pinCell{hash: primitives.ReadHash(r), root: primitives.ReadHash(r), of: readRef(r)}
+func (c *snapshotCell) DecodeBorsh(r *borsh.Reader) {
+	*c = snapshotCell{hash: primitives.ReadHash(r), root: primitives.ReadHash(r), of: readRef(r)}
 	if n := r.Take(8); len(n) == 8 {
 		c.index = binary.BigEndian.Uint64(n)
 	}
@@ -64,13 +64,13 @@ func (c *pinCell) DecodeBorsh(r *borsh.Reader) {
 	c.accounts.Hi = primitives.AccountID(readVarBytes(r))
 }
 
-func (p *StateSnapshot) key() pinKey { return pinKey{p.At.Height, p.Shard} }
+func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Shard} }
 
 // StateSnapshot stores one. stubs are what is kept of its frontier, on any levels. Its rows go in pieces, and it is there once the last of them is.
 // ErrGone, ErrNotFound: the state is not here, no more or not yet.
 func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[Stub]) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
@@ -78,19 +78,19 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[Stub]) error {
 	if p.At.Height < v.tail {
 		return fmt.Errorf("state of block %v: %w, the earliest is of height %d", p.At, ErrGone, v.tail)
 	}
-	if ok, err := s.IsCanonical(p.At); err != nil || !ok || p.At.Height > v.folded.Height {
+	if ok, err := s.IsCanonical(p.At); err != nil || !ok || p.At.Height > v.flatHead.Height {
 		return errors.Join(err, fmt.Errorf("%w: block %v, whose state is to stay, is not folded", ErrOrder, p.At))
 	}
 	if err := v.readable(p.At, p.Shard); err != nil {
 		return err
 	}
-	lo := append([]byte{pinRows.id}, appendPinKey(nil, p.key())...)
+	lo := append([]byte{snapshotNodes.id}, appendSnapshotKey(nil, p.key())...)
 	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // of one that was broken off
 		return s.fail(err)
 	}
 	var batch Batch
 	for x := range stubs {
-		pinRows.Put(&batch, pinRowKey{p.key(), x.Level, string(x.Path)}, &stub{x.Hash, x.MemoryUsage})
+		snapshotNodes.Put(&batch, snapshotNodeKey{p.key(), x.Level, string(x.Path)}, &frontierValue{x.Hash, x.MemoryUsage})
 		if batch.Size() < historyBatch {
 			continue
 		}
@@ -99,13 +99,13 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[Stub]) error {
 		}
 		batch.Reset()
 	}
-	pins.Put(&batch, p.key(), &pinCell{p.At.Hash, p.Root, p.Of, uint64(p.Index), p.Accounts})
+	stateSnapshots.Put(&batch, p.key(), &snapshotCell{p.At.Hash, p.Root, p.Of, uint64(p.Index), p.Accounts})
 	return s.fail(s.step(&batch))
 }
 
 // Pins returns all pins, ascending by height and shard.
 func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
-	err = pins.Scan(s.db, nil, nil, func(key []byte, c pinCell) bool {
+	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, c snapshotCell) bool {
 		if len(key) == 16 {
 			list = append(list, StateSnapshot{primitives.ShardID(binary.BigEndian.Uint64(key[8:])), primitives.ShardIndex(c.index),
 				BlockRef{heightOf(key), c.hash}, c.of, c.root, c.accounts})
@@ -117,8 +117,8 @@ func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
 
 // Unpin gives up the pins of blocks below a height.
 func (s *Store) DropStateSnapshot(below primitives.Height) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *Store) DropStateSnapshot(below primitives.Height) error {
 	var batch Batch
 	for i := range list {
 		if p := &list[i]; p.At.Height < below {
-			pins.Delete(&batch, p.key())
+			stateSnapshots.Delete(&batch, p.key())
 		}
 	}
 	if batch.Len() > 0 {
@@ -137,43 +137,43 @@ func (s *Store) DropStateSnapshot(below primitives.Height) error {
 			return s.fail(err)
 		}
 	}
-	return s.fail(s.dropRange([]byte{pinRows.id}, appendHeight([]byte{pinRows.id}, below)))
+	return s.fail(s.dropRange([]byte{snapshotNodes.id}, appendHeight([]byte{snapshotNodes.id}, below)))
 }
 
-// unpinAccounts gives up the pins of a shard that leaves, and those of shards that it came from or was split into: they share its rows.
+// dropSnapshotsOf gives up the pins of a shard that leaves, and those of shards that it came from or was split into: they share its rows.
 // It returns the ranges of what is still there of them.
-func (s *Store) unpinAccounts(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
+func (s *Store) dropSnapshotsOf(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
 	list, err := s.StateSnapshots()
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(p StateSnapshot) bool { return p.Shard != shard && !p.Accounts.meets(accounts) })
+	list = slices.DeleteFunc(list, func(p StateSnapshot) bool { return p.Shard != shard && !p.Accounts.overlaps(accounts) })
 	if len(list) == 0 {
 		return nil, nil
 	}
 	var batch Batch
 	for i := range list {
-		pins.Delete(&batch, list[i].key())
+		stateSnapshots.Delete(&batch, list[i].key())
 	}
 	if err := s.step(&batch); err != nil {
 		return nil, err
 	}
 	for i := range list {
-		lo := append([]byte{pinRows.id}, appendPinKey(nil, list[i].key())...)
+		lo := append([]byte{snapshotNodes.id}, appendSnapshotKey(nil, list[i].key())...)
 		ranges = append(ranges, [2][]byte{lo, PrefixEnd(lo)})
 	}
 	return ranges, nil
 }
 
-// meets tells whether two ranges share a name.
-func (r AccountRange) meets(o AccountRange) bool {
+// overlaps tells whether two ranges share a name.
+func (r AccountRange) overlaps(o AccountRange) bool {
 	return (r.Hi == "" || o.Lo < r.Hi) && (o.Hi == "" || r.Lo < o.Hi)
 }
 
 // PinnedFrontier calls yield for the rows of a pin on a level that lie below a path, ascending.
 func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(Stub) bool) error {
-	lo := appendPinRowKey(nil, pinRowKey{p.key(), level, string(below)})
-	return pinRows.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v stub) bool {
+	lo := appendSnapshotNodeKey(nil, snapshotNodeKey{p.key(), level, string(below)})
+	return snapshotNodes.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v frontierValue) bool {
 		return yield(Stub{level, slices.Clone(key[17:]), v.hash, v.usage})
 	})
 }

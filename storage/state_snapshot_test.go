@@ -84,7 +84,7 @@ func (c *pinChain) pin(shard primitives.ShardID, at BlockRef, stubs ...Stub) Sta
 
 func (c *pinChain) rows() (n int) {
 	c.t.Helper()
-	c.must(pinRows.Scan(c.s.db, nil, nil, func([]byte, stub) bool { n++; return true }))
+	c.must(snapshotNodes.Scan(c.s.db, nil, nil, func([]byte, frontierValue) bool { n++; return true }))
 	return n
 }
 
@@ -94,7 +94,7 @@ func TestPin(t *testing.T) {
 	c.grow(9)
 	at := c.at[5]
 	var broken Batch
-	pinRows.Put(&broken, pinRowKey{pinKey{at.Height, 1}, 3, "\x09"}, &stub{})
+	snapshotNodes.Put(&broken, snapshotNodeKey{snapshotKey{at.Height, 1}, 3, "\x09"}, &frontierValue{})
 	c.must(c.s.db.write(&broken, false)) // what a pin that was broken off has left
 	stubs := []Stub{{Level: 2, Path: []byte{1}, Hash: hashOf("a"), MemoryUsage: 7}, {Level: 2, Path: []byte{1, 2}, Hash: hashOf("b"), MemoryUsage: 8}, {Level: 7, Path: []byte{}, Hash: hashOf("c"), MemoryUsage: 9}}
 	p := c.pin(1, at, stubs...)

@@ -64,31 +64,31 @@ type Store struct {
 	disk   disk
 	db     index
 	log    *blockLog
-	space  *space
+	space  *diskSpace
 
 	commitMu sync.Mutex // log, tree, segments, rows
-	foldMu   sync.Mutex // the index: fold, steps; taken before commitMu
+	indexMu   sync.Mutex // the index: fold, steps; taken before commitMu
 	view     atomic.Pointer[view]
 	failed   atomic.Pointer[error]
-	eras     atomic.Pointer[[]primitives.Height] // ascending; written under foldMu
-	hasLates atomic.Bool                         // there is a record of a shard that came in later
+	buckets     atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
+	hasCatchup atomic.Bool                         // there is a record of a shard that came in later
 	tree     *tree
 	cache    cache
-	bodies   bodies
-	stills   snapshotPool
-	earlies  earlies
-	lately   recentOutcomes
+	bodyCache   bodyCache
+	snapshots   snapshotPool
+	stale  staleState
+	recent   recentOutcomes
 
-	fold     foldCell                     // under foldMu
-	steps    uint64                       // written to the index; under foldMu
-	ahead    Batch                        // what is written before a fold; its memory is used again; under foldMu
-	folded   Batch                        // what a fold writes; the same
-	leavings uint64                       // shards that began to leave, or have left; under foldMu
-	holds    int                          // backups on their way, for which segments stay; under foldMu
+	flatHead     flatHeadCell                     // under indexMu
+	steps    uint64                       // written to the index; under indexMu
+	historyRows    Batch                        // what is written before a fold; its memory is used again; under indexMu
+	flatHeadRows   Batch                        // what a fold writes; the same
+	untrackSeq uint64                       // shards that began to leave, or have left; under indexMu
+	segmentHolds    int                          // backups on their way, for which segments stay; under indexMu
 	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
 	rows     []*Batch                     // by Write, since the last fold; under commitMu
-	warmth   warmth                       // under commitMu
-	folding  primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
+	resident   residentBodies                       // under commitMu
+	pinnedUpTo  primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
 
 	pendingReads atomic.Uint64 // changes of blocks above the folded one that were read from the log, one item each
 	pendingSteps atomic.Uint64 // keys of such blocks that scans have passed
@@ -113,7 +113,7 @@ func open(d disk, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
-	s := &Store{o: o, disk: d, space: newSpace(d, o.RoomPeriod), log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
+	s := &Store{o: o, disk: d, space: newDiskSpace(d, o.RoomPeriod), log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
 	if err := s.open(fresh); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
@@ -124,7 +124,7 @@ func open(d disk, o Options) (*Store, error) {
 func checkMark(d disk, id Identity) (fresh bool, err error) {
 	raw, err := d.readMark()
 	if errors.Is(err, fs.ErrNotExist) {
-		names, err := d.strangers()
+		names, err := d.foreignNames()
 		if err != nil {
 			return false, wrapIndex("list", err)
 		}
@@ -202,9 +202,9 @@ func (s *Store) open(fresh bool) (err error) {
 	if err := s.recover(); err != nil {
 		return err
 	}
-	s.openEarly()
+	s.openStale()
 	if !s.view.Load().empty {
-		s.space.patient()
+		s.space.allowWaits()
 	}
 	if fresh { // last, so that a folder with a marker has an index
 		return wrapWrite("write "+markName, s.disk.writeMark(s.o.Identity.mark()))
@@ -235,14 +235,14 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 		return fmt.Errorf("%w: it has a log but no %s file", ErrForeign, markName)
 	}
 	if fresh {
-		return s.removeBeginning(stor)
+		return s.removePartialIndex(stor)
 	}
 	return nil
 }
 
-// removeBeginning removes what a crash in the middle of making an index leaves: a manifest, and a CURRENT that is not there or
+// removePartialIndex removes what a crash in the middle of making an index leaves: a manifest, and a CURRENT that is not there or
 // not whole, which goleveldb refuses. It makes a journal, where data could be, only behind them.
-func (s *Store) removeBeginning(stor lstorage.Storage) error {
+func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 	_, missing := stor.GetMeta()
 	journals, err := stor.List(lstorage.TypeJournal)
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *Store) fail(err error) error {
 		if !errors.Is(err, ErrFull) {
 			failed = wrapWrite("write", err)
 		}
-		s.space.refused(err, 0, true)
+		s.space.noteFull(err, 0, true)
 	}
 	s.failed.CompareAndSwap(nil, &failed)
 	return err
@@ -286,8 +286,8 @@ func (s *Store) readOnly(err *error, why error, journals int64) {
 	if *err != nil {
 		return
 	}
-	s.space.patient()
-	s.space.refused(why, 2*journals, true)
+	s.space.allowWaits()
+	s.space.noteFull(why, 2*journals, true)
 	s.failed.Store(&why)
 }
 
@@ -301,15 +301,15 @@ func (s *Store) writable() error {
 // Close ends the store. Nothing is lost without it; with it the next Open knows how far the log went.
 func (s *Store) Close() error {
 	s.space.close()
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	err := s.noteEnd()
 	closed := fmt.Errorf("%w", ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
-	s.dropStill()
-	s.dropEarly()
+	s.dropSnapshot()
+	s.dropStale()
 	err = errors.Join(err, s.log.close())
 	if cerr := s.db.close(); !IsFull(cerr) { // else what the index did not write, the next start writes from the log
 		err = errors.Join(err, cerr)
@@ -319,13 +319,13 @@ func (s *Store) Close() error {
 
 // noteEnd tells the index where the log ends: without that a last record that the disk lost looks like one that was never whole.
 func (s *Store) noteEnd() error {
-	if s.parent != nil || s.writable() != nil || s.view.Load().empty || s.fold.To == s.log.end {
+	if s.parent != nil || s.writable() != nil || s.view.Load().empty || s.flatHead.To == s.log.end {
 		return nil
 	}
-	cell := s.fold
+	cell := s.flatHead
 	cell.To = s.log.end
 	var batch Batch
-	putCell(&batch, cellFold, &cell)
+	putCell(&batch, cellFlatHead, &cell)
 	return s.step(&batch)
 }
 
@@ -344,5 +344,5 @@ func (s *Store) Tip() Tip {
 	if s.parent != nil {
 		tail = s.parent.Tip().Tail
 	}
-	return Tip{v.head, v.final, v.folded, tail, v.empty}
+	return Tip{v.head, v.final, v.flatHead, tail, v.empty}
 }

@@ -95,8 +95,8 @@ func FuzzItems(f *testing.F) {
 // FuzzCells feeds bytes to the decoders of the index's values and keys.
 func FuzzCells(f *testing.F) {
 	e := entry{at: position{1, 2}, head: fuzzBlock().encode().head}
-	for kind, v := range []borsh.Appender{&e, packed(make([]byte, 80)), undoValue{3, 4}, stub{hashOf("x"), 5}, segmentInfo{6},
-		&foldCell{Folded: BlockRef{1, hashOf(1)}, From: position{2, 3}, To: position{4, 5}}, Uint64(7), &Split{1, 2, 3}} {
+	for kind, v := range []borsh.Appender{&e, packed(make([]byte, 80)), undoValue{3, 4}, frontierValue{hashOf("x"), 5}, segmentInfo{6},
+		&flatHeadCell{Block: BlockRef{1, hashOf(1)}, From: position{2, 3}, To: position{4, 5}}, Uint64(7), &Split{1, 2, 3}} {
 		f.Add(byte(kind), v.AppendBorsh(nil))
 	}
 	f.Add(byte(8), appendUndoKey(nil, undoKey{7, "a\x00b", 9}))
@@ -141,7 +141,7 @@ func FuzzCells(f *testing.F) {
 			}
 			return
 		}
-		values := []value{&entry{}, new(packed), &undoValue{}, &stub{}, &segmentInfo{}, &foldCell{}, new(Uint64), new(Split)}
+		values := []value{&entry{}, new(packed), &undoValue{}, &frontierValue{}, &segmentInfo{}, &flatHeadCell{}, new(Uint64), new(Split)}
 		v := values[int(which)%len(values)]
 		if borsh.Unmarshal(in, v) != nil {
 			return

@@ -40,7 +40,7 @@ type modelShard struct {
 	accounts AccountRange
 }
 
-// has tells whether the shard has a key: queues and the like are of every shard, accounts of one.
+// hasShard tells whether the shard has a key: queues and the like are of every shard, accounts of one.
 func (s *modelShard) has(key string) bool {
 	if shardBound(key[0]) {
 		return true

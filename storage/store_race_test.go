@@ -11,7 +11,7 @@ import (
 )
 
 // TestReadersSeeOneState reads while blocks are committed, folded and collected: a value is that of its block, whichever
-// of memory, Flat and the log holds it at the moment.
+// index memory, Flat and the log holds it at the moment.
 func TestReadersSeeOneState(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 32 << 10

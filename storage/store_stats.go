@@ -26,7 +26,7 @@ func (s *Store) Stats() (out Stats) {
 	out.LogBytes = s.log.written.Load()
 	s.db.stats(&out)
 	out.Pending, out.PendingBytes = s.tree.stats()
-	out.PendingRecords, out.PendingChanges, out.PendingKeys = s.bodies.count(), s.pendingReads.Load(), s.pendingSteps.Load()
+	out.PendingRecords, out.PendingChanges, out.PendingKeys = s.bodyCache.count(), s.pendingReads.Load(), s.pendingSteps.Load()
 	return out
 }
 
