@@ -169,7 +169,7 @@ func (e *Engine) abandonInFlight() []*inFlightBlock {
 func (e *Engine) runPipeline() {
 	q := &e.pipeline
 	for {
-		room := e.store.AwaitRoom()
+		room := e.store.AwaitDiskSpace()
 		q.mu.Lock()
 		next := slices.Clone(q.list[q.done:])
 		if len(next) == 0 || q.err != nil {

@@ -218,7 +218,7 @@ func TestFullAndAgain(t *testing.T) {
 func TestFullAhead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
-	n.store.EndWaits() // as where the node is being stopped
+	n.store.CancelSpaceWaits() // as where the node is being stopped
 	for round := range 12 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 		nodes := n.nodes()
@@ -276,7 +276,7 @@ func TestFullWaits(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
 	full, free := make(chan struct{}), make(chan struct{})
-	n.store.WatchRoom(func(f *storage.Full) {
+	n.store.WatchDiskSpace(func(f *storage.Full) {
 		if f != nil {
 			close(full)
 		} else {
@@ -446,7 +446,7 @@ func TestTornStop(t *testing.T) {
 	told := storage.BlockRef{}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
-		n := openOn(t, g, disk, storage.Options{FoldBlocks: 1 + round%5})
+		n := openOn(t, g, disk, storage.Options{FlatHeadBlocks: 1 + round%5})
 		if told.Height > 0 {
 			if rec, err := n.store.BlockAt(told.Height); err != nil || rec.Ref() != told {
 				t.Fatalf("round %d: block %v was told: %v", round, told, err)

@@ -27,7 +27,7 @@ func TestOtherForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, disk := testGenesis(t, "aa", "bb", "cc"), storage.NewMemDisk()
-			maker := openOn(t, g, disk, storage.Options{FoldBlocks: 2})
+			maker := openOn(t, g, disk, storage.Options{FlatHeadBlocks: 2})
 			b, chunks := maker.make(maker.Head().Hash, 1, false)
 			h := *b.Header
 			made := &primitives.Block{Header: &h, Body: b.Body}

@@ -30,7 +30,7 @@ func TestStalled(t *testing.T) {
 	disk := storage.NewMemDisk()
 	const warm = 6
 	open := func() *node {
-		n, err := openChanged(t, g, disk, storage.Options{WarmBlocks: 3}, func(o *Options) { o.Tries, o.ResidentBlocks = trie.Options{Poison: true}, warm })
+		n, err := openChanged(t, g, disk, storage.Options{ResidentBlocks: 3}, func(o *Options) { o.Tries, o.ResidentBlocks = trie.Options{Poison: true}, warm })
 		if err != nil {
 			t.Fatal(err)
 		}

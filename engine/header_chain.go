@@ -71,7 +71,7 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	if taken == 0 {
 		return 0, err
 	}
-	err = errors.Join(err, l.rows.prune(e.store.Tip().Folded.Height))
+	err = errors.Join(err, l.rows.prune(e.store.Tip().FlatHead.Height))
 	l.mu.Unlock() // adding excludes other writers of the batch
 	ferr := e.store.PutHeaders(&l.rows.batch)
 	l.mu.Lock()
@@ -218,7 +218,7 @@ func (e *Engine) headerEpochs(id primitives.EpochID) (*epoch.Manager, error) {
 		return nil, absent(err)
 	}
 	ref, err := e.headerAt(primitives.Hash(id))
-	if err != nil || ref <= e.store.Tip().Folded.Height { // of an epoch that may be over; BeginImport decides
+	if err != nil || ref <= e.store.Tip().FlatHead.Height { // of an epoch that may be over; BeginImport decides
 		return nil, err
 	}
 	if err := e.ensureHeaderChain(); err != nil {

@@ -93,7 +93,7 @@ func TestLeadingHeaders(t *testing.T) {
 		}
 	}
 	add(51, 58, 8)
-	if got, folded := rows(), n.store.Tip().Folded.Height; folded < 40 || len(got) == 0 || got[0] <= folded {
+	if got, folded := rows(), n.store.Tip().FlatHead.Height; folded < 40 || len(got) == 0 || got[0] <= folded {
 		t.Errorf("headers %v are kept, the folded block is %d", got, folded)
 	}
 	reopen()

@@ -102,7 +102,7 @@ func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
 		return nil, err
 	}
 	at := e.headerChain.chain.Head()
-	folded := e.store.Tip().Folded.Height
+	folded := e.store.Tip().FlatHead.Height
 	for at != nil && at.Info.Height > folded && e.Imported(at.Info.Hash) == nil {
 		out = append(out, storage.BlockRef{Height: at.Info.Height, Hash: at.Info.Hash})
 		if at, err = e.headerChain.rows.Row(at.Info.PrevHash); err != nil {

@@ -31,7 +31,7 @@ func TestOthers(t *testing.T) {
 			}
 		}
 	}
-	if folded := maker.store.Tip().Folded.Height; folded < 20 {
+	if folded := maker.store.Tip().FlatHead.Height; folded < 20 {
 		t.Fatalf("folded up to %d", folded)
 	}
 	for i, b := range list {

@@ -108,7 +108,7 @@ func TestChild(t *testing.T) {
 			k.story, k.nonce = kept, primitives.Nonce(len(kept))
 		}
 	}
-	if at := n.store.Tip().Folded; at.Height > s.final.Height {
+	if at := n.store.Tip().FlatHead; at.Height > s.final.Height {
 		t.Errorf("the parent is folded to %v, and what was final at the snapshot is %v", at, s.final)
 	}
 	for i, k := range family {

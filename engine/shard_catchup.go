@@ -157,9 +157,9 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 // storedShardAt returns the block at which the store has a shard that is being caught up. entered:
 // its state is complete.
 func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) {
-	folded := e.store.Tip().Folded
+	folded := e.store.Tip().FlatHead
 	at, here := e.store.ShardAt(id)
-	for now := e.store.Tip().Folded; now != folded; now = e.store.Tip().Folded { // the flat head advances concurrently
+	for now := e.store.Tip().FlatHead; now != folded; now = e.store.Tip().FlatHead { // the flat head advances concurrently
 		folded = now
 		at, here = e.store.ShardAt(id)
 	}
@@ -224,7 +224,7 @@ func (j *ShardCatchup) Enter(total uint64) error {
 	if parts, err := j.Has(); err != nil || uint64(len(parts)) != total {
 		return errors.Join(err, fmt.Errorf("%w: %d of %d parts of shard %d", ErrNotYet, len(parts), total, j.id))
 	}
-	if j.e.store.Tip().Folded.Height <= j.at.Height {
+	if j.e.store.Tip().FlatHead.Height <= j.at.Height {
 		return fmt.Errorf("%w: the flat head has not passed block %d", ErrNotYet, j.at.Height)
 	}
 	root, err := j.e.importTrie(j.at, j.layout, int(j.index), j.Root())
@@ -232,7 +232,7 @@ func (j *ShardCatchup) Enter(total uint64) error {
 		return fmt.Errorf("engine: parts of shard %d: %w", j.id, err)
 	}
 	root.Release()
-	if err := j.e.store.EnterShard(j.id, nil); err != nil {
+	if err := j.e.store.InstallShard(j.id, nil); err != nil {
 		return err
 	}
 	rec, err := j.e.store.Block(j.at)
@@ -276,7 +276,7 @@ func (j *ShardCatchup) Next() (storage.BlockRef, bool, error) {
 	if j.block == nil {
 		return storage.BlockRef{}, false, ErrNotYet
 	}
-	folded := j.e.store.Tip().Folded
+	folded := j.e.store.Tip().FlatHead
 	if j.block.Height() >= folded.Height {
 		return storage.BlockRef{}, false, nil
 	}

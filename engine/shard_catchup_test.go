@@ -34,7 +34,7 @@ func newJoinPair(t *testing.T) *joinPair {
 func (p *joinPair) open(ids ...primitives.ShardID) {
 	p.t.Helper()
 	var err error
-	if p.n, err = openChanged(p.t, testGenesis(p.t, "aa", "bb"), p.disk, storage.Options{FoldBlocks: 2}, func(o *Options) {
+	if p.n, err = openChanged(p.t, testGenesis(p.t, "aa", "bb"), p.disk, storage.Options{FlatHeadBlocks: 2}, func(o *Options) {
 		o.Tries, o.Tracks = trie.Options{Poison: true}, TrackShards(ids...)
 	}); err != nil {
 		p.t.Fatal(err)
@@ -262,7 +262,7 @@ func TestJoinMissed(t *testing.T) {
 func TestJoinProves(t *testing.T) {
 	for _, more := range []int{0, 1, 5} { // chunks behind the one that the sync point has
 		p := newJoinPair(t)
-		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		p.to = "zz"
 		p.blocks(8, func(int) bool { return false })
 		point := p.maker.Head()

@@ -237,7 +237,7 @@ func (s *Schedule) repoint(c *catchup, newest storage.BlockRef) error {
 // dropUnwanted abandons catchups from before a restart that are not wanted any more, one in each
 // step. all: none is left.
 func (s *Schedule) dropUnwanted(tip *BlockNode) (all bool, err error) {
-	list, err := s.e.store.Incoming()
+	list, err := s.e.store.IncomingShards()
 	if err != nil {
 		return false, err
 	}
@@ -405,7 +405,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 	}
 	epochs = epochs[max(0, len(epochs)-keptSnapshotEpochs):]
 	maps.DeleteFunc(s.scans, func(b storage.EpochBegin, _ *pointScan) bool { return b.Height < epochs[0].Height })
-	end := s.e.store.Tip().Folded.Height + 1
+	end := s.e.store.Tip().FlatHead.Height + 1
 	for _, begin := range slices.Backward(epochs) {
 		x := s.scans[begin]
 		if x == nil {
@@ -441,7 +441,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 func (s *Schedule) epochHalfDone(tip *BlockNode) (half bool, err error) {
 	err = s.e.Epochs(func(m *epoch.Manager) error {
 		first, length, _, err := m.EpochSpan(tip.Hash)
-		half = s.e.store.Tip().Folded.Height >= first+primitives.Height(length)/2
+		half = s.e.store.Tip().FlatHead.Height >= first+primitives.Height(length)/2
 		return err
 	})
 	return half, err

@@ -108,7 +108,7 @@ func (s *Schedule) parallel(n uint64, do func(k uint64) bool) {
 
 // askBelowFlatHead requests the chunks of blocks from at up to the flat head.
 func (s *Schedule) askBelowFlatHead(c *catchup, at storage.BlockRef) error {
-	folded := s.e.store.Tip().Folded.Height
+	folded := s.e.store.Tip().FlatHead.Height
 	list := []primitives.Hash{at.Hash}
 	for h := at.Height + 1; h <= folded && len(list) < catchUpBlocks; h = at.Height + 1 {
 		var err error

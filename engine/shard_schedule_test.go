@@ -127,7 +127,7 @@ func TestScheduleMovesOn(t *testing.T) {
 	}
 	open := func(t *testing.T) (*world, storage.BlockRef) {
 		w := &world{joinPair: newJoinPair(t)}
-		w.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+		w.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		w.src = &newestSource{p: w.joinPair}
 		begin(t, w)
 		first := forward(t, w)
@@ -199,7 +199,7 @@ func TestScheduleMovesOn(t *testing.T) {
 // that should be here does, since it may have no chunks without this node, and then there is no newer point.
 func TestScheduleWaits(t *testing.T) {
 	p := newJoinPair(t)
-	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 	src, now := &newestSource{p: p}, false
 	s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return now, true }, src)
 	s.Go = func(f func()) { f() }
@@ -269,7 +269,7 @@ func pointed(t *testing.T, p *joinPair, s *Schedule) storage.BlockRef {
 func TestScheduleNoPoint(t *testing.T) {
 	for _, now := range []bool{true, false} {
 		p := newJoinPair(t)
-		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		src, wanted := &newestSource{p: p}, false
 		s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return now && wanted, wanted }, src)
 		s.Go = func(f func()) { f() }
@@ -324,7 +324,7 @@ func TestScheduleLeft(t *testing.T) {
 	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	p.maker, p.disk = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000}), storage.NewMemDisk()
+	p.maker, p.disk = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000}), storage.NewMemDisk()
 	p.open(p.ids...)
 	src := &newestSource{p: p}
 	s := NewSchedule(p.n.Engine, func(*BlockNode, primitives.ShardID) (bool, bool) { return true, true }, src)

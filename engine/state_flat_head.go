@@ -52,8 +52,8 @@ func (f *flatHeadUpdate) wait() error {
 // changes, which take about ten times that in memory with their outcomes. Beyond them the next
 // block waits for the update.
 const (
-	maxAboveFlatHead      = 32 * storage.DefaultFoldBlocks
-	maxAboveFlatHeadBytes = 8 * storage.DefaultFoldBytes
+	maxAboveFlatHead      = 32 * storage.DefaultFlatHeadBlocks
+	maxAboveFlatHeadBytes = 8 * storage.DefaultFlatHeadBytes
 )
 
 // PauseFlatHead makes each update of the flat head wait for the duration that ask returns, unless

@@ -16,7 +16,7 @@ func TestFoldRests(t *testing.T) {
 		asked++
 		return time.Minute
 	})
-	for range 2 * storage.DefaultFoldBlocks {
+	for range 2 * storage.DefaultFlatHeadBlocks {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 	}
 	f := n.flatHeadUpdate
@@ -28,13 +28,13 @@ func TestFoldRests(t *testing.T) {
 		t.Fatalf("a fold that rests has ended: %v", err)
 	default:
 	}
-	if is := n.store.Tip().Folded.Height; is != f.from.Height() {
+	if is := n.store.Tip().FlatHead.Height; is != f.from.Height() {
 		t.Errorf("block %d is folded, want %d", is, f.from.Height())
 	}
 	if err := n.AdvanceFlatHead(); err != nil { // does not wait for its rest to end
 		t.Fatal(err)
 	}
-	if is := n.store.Tip().Folded.Height; is < f.to.Height() {
+	if is := n.store.Tip().FlatHead.Height; is < f.to.Height() {
 		t.Errorf("block %d is folded, want %d at least", is, f.to.Height())
 	}
 	for behind, presses := range map[primitives.Height]bool{maxAboveFlatHead/2 - 1: false, maxAboveFlatHead / 2: true} {

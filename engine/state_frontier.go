@@ -14,8 +14,8 @@ import (
 const valueFlag = 1 << 63
 
 // stubOf converts a frontier entry of a level to its stored form.
-func stubOf(level int, f *trie.FrontierEntry) storage.Stub {
-	s := storage.Stub{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
+func stubOf(level int, f *trie.FrontierEntry) storage.FrontierNode {
+	s := storage.FrontierNode{Level: uint8(level), Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
 	if f.IsValue {
 		s.MemoryUsage |= valueFlag
 	}
@@ -23,7 +23,7 @@ func stubOf(level int, f *trie.FrontierEntry) storage.Stub {
 }
 
 // entryOf is the inverse of stubOf.
-func entryOf(s storage.Stub) trie.FrontierEntry {
+func entryOf(s storage.FrontierNode) trie.FrontierEntry {
 	return trie.FrontierEntry{Path: s.Path, Hash: s.Hash, Size: s.MemoryUsage &^ valueFlag, IsValue: s.MemoryUsage&valueFlag != 0}
 }
 
@@ -40,10 +40,10 @@ func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old,
 	out = slices.Grow(out, n)
 	for level := range trie.Levels {
 		for _, p := range removed[level] {
-			out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Level: uint8(level), Path: p}, Gone: true})
+			out = append(out, storage.FrontierChange{Shard: shard, FrontierNode: storage.FrontierNode{Level: uint8(level), Path: p}, Removed: true})
 		}
 		for i := range puts[level] {
-			out = append(out, storage.FrontierChange{Shard: shard, Stub: stubOf(level, &puts[level][i])})
+			out = append(out, storage.FrontierChange{Shard: shard, FrontierNode: stubOf(level, &puts[level][i])})
 		}
 	}
 	return out, nil
@@ -53,9 +53,9 @@ func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old,
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
 // rowsOf adapts a frontier reader of the store, or of a stale reader of it.
-func rowsOf(read func(primitives.ShardID, uint8, []byte, func(storage.Stub) bool) error, shard primitives.ShardID) trie.Rows {
+func rowsOf(read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error, shard primitives.ShardID) trie.Rows {
 	return func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
-		return read(shard, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
+		return read(shard, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.Frontie
 	for level := range r {
 		l := &r[level]
 		for _, at := range l.sorted() {
-			c := storage.FrontierChange{Shard: shard, Stub: storage.Stub{Level: uint8(level)}}
+			c := storage.FrontierChange{Shard: shard, FrontierNode: storage.FrontierNode{Level: uint8(level)}}
 			c.Path, c.Hash, c.MemoryUsage = l.entry(at[0], at[1])
 			if !yield(c) {
 				return false

@@ -29,7 +29,7 @@ func TestFrontierRows(t *testing.T) {
 		}
 	}
 	var rows frontierRows
-	want := map[string]storage.Stub{}
+	want := map[string]storage.FrontierNode{}
 	_, err := trie.New(trie.Options{}).BuildFrontier(pairs, 0, func(level int, e *trie.FrontierEntry) {
 		rows.add(level, e)
 		s := stubOf(level, e)
@@ -39,16 +39,16 @@ func TestFrontierRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, n := storage.Stub{}, 0
+	last, n := storage.FrontierNode{}, 0
 	rows.each(7, func(c storage.FrontierChange) bool {
 		if n > 0 && (c.Level < last.Level || c.Level == last.Level && bytes.Compare(c.Path, last.Path) <= 0) {
 			t.Fatalf("entry %d %x behind %d %x", c.Level, c.Path, last.Level, last.Path)
 		}
 		w := want[fmt.Sprint(c.Level, c.Path)]
-		if c.Shard != 7 || c.Gone || c.Hash != w.Hash || c.MemoryUsage != w.MemoryUsage || c.Level != w.Level || w.Hash == (primitives.Hash{}) {
+		if c.Shard != 7 || c.Removed || c.Hash != w.Hash || c.MemoryUsage != w.MemoryUsage || c.Level != w.Level || w.Hash == (primitives.Hash{}) {
 			t.Fatalf("entry %+v, want %+v", c, w)
 		}
-		last, n = c.Stub, n+1
+		last, n = c.FrontierNode, n+1
 		return true
 	})
 	if n != len(want) || n < 1000 {

@@ -29,12 +29,12 @@ func (e *Engine) resume() error {
 	if err != nil {
 		return err
 	}
-	rec, err := e.store.Block(tip.Folded)
+	rec, err := e.store.Block(tip.FlatHead)
 	if err != nil {
 		return fmt.Errorf("engine: flat head: %w", err)
 	}
 	folded := first
-	if tip.Folded.Hash != first.Hash {
+	if tip.FlatHead.Hash != first.Hash {
 		if folded, err = e.load(rec); err != nil {
 			return err
 		}

@@ -274,7 +274,7 @@ func stagePart(o *Options, name primitives.ShardID, at storage.BlockRef, root pr
 	if err != nil {
 		return err
 	}
-	var stubs []storage.Stub
+	var stubs []storage.FrontierNode
 	for level, entries := range p.Frontier {
 		for i := range entries {
 			stubs = append(stubs, stubOf(level, &entries[i]))

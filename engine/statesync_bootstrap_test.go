@@ -14,7 +14,7 @@ import (
 // blocks: it goes on with the chain to equal roots over epochs, a restart too, and makes a proof itself, the same one.
 func TestArriveByProof(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
-	maker, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{FoldBlocks: 4}, func(o *Options) { o.Snapshots = true })
+	maker, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 4}, func(o *Options) { o.Snapshots = true })
 	if err != nil {
 		t.Fatal(err)
 	}

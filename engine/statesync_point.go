@@ -103,7 +103,7 @@ func (e *Engine) loadPoint() error {
 	if err := borsh.Unmarshal(raw, p); err != nil {
 		return fmt.Errorf("engine: newest sync point: %w", err)
 	}
-	if is, err := e.store.IsCanonical(p.at); err != nil || !is || p.at.Height > e.store.Tip().Folded.Height {
+	if is, err := e.store.IsCanonical(p.at); err != nil || !is || p.at.Height > e.store.Tip().FlatHead.Height {
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
 			err = nil
 		}
@@ -163,7 +163,7 @@ func (e *Engine) lastKept() *lastPoint {
 // are valid only if their reference block is known; and at most the last chunk of each held shard,
 // since the next chunk needs its receipts and those that came after it. Safe for concurrent use.
 func (e *Engine) KeepFrom() (primitives.Height, error) {
-	at, err := e.Block(e.store.Tip().Folded.Hash)
+	at, err := e.Block(e.store.Tip().FlatHead.Hash)
 	if err != nil {
 		return 0, err
 	}

@@ -68,7 +68,7 @@ type lonely struct {
 func (l *lonely) openMaker() {
 	l.t.Helper()
 	var err error
-	l.maker, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.mdisk, storage.Options{FoldBlocks: 1000}, func(o *Options) {
+	l.maker, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.mdisk, storage.Options{FlatHeadBlocks: 1000}, func(o *Options) {
 		o.Snapshots, o.SyncPointEpochs, o.Warn = true, l.most, func(err error) { l.said = append(l.said, err) }
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *lonely) openMaker() {
 func (l *lonely) openOther() {
 	l.t.Helper()
 	var err error
-	l.n, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.disk, storage.Options{FoldBlocks: 1000}, func(o *Options) {
+	l.n, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.disk, storage.Options{FlatHeadBlocks: 1000}, func(o *Options) {
 		o.Tracks, o.Snapshots, o.Scheduled, o.SyncPointEpochs = TrackShards(l.ids[0]), true, true, l.most
 	})
 	if err != nil {

@@ -58,7 +58,7 @@ func (o *ServedSnapshots) List() (out []*ServedSnapshot, err error) {
 			delete(o.scans, begin)
 		}
 	}
-	end := e.store.Tip().Folded.Height + 1
+	end := e.store.Tip().FlatHead.Height + 1
 	if e.stateSnapshots.updating.Load() { // some of it has no snapshot yet; it has after the update
 		end = 0
 	}

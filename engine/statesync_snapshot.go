@@ -107,7 +107,7 @@ func (e *Engine) loadSnapshots() error {
 			return err
 		}
 		// else a later start removes them
-		if err := e.store.DropStateSnapshot(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
+		if err := e.store.DropStateSnapshots(^primitives.Height(0)); !errors.Is(err, storage.ErrFull) {
 			return err
 		}
 		return nil
@@ -355,7 +355,7 @@ func (e *Engine) storeSnapshot(pin *storage.StateSnapshot, root *trie.Root) (boo
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: its root is %v, the next chunk header has %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
-	var stubs []storage.Stub
+	var stubs []storage.FrontierNode
 	for level := snapshotLevel; level < trie.Levels; level++ {
 		entries, err := root.Frontier(level)
 		if err != nil {
@@ -465,7 +465,7 @@ func (e *Engine) dropOldSnapshots(epochs []storage.EpochBegin) error {
 	if len(list) == 0 || list[0].At.Height >= below {
 		return nil
 	}
-	if err := e.store.DropStateSnapshot(below); err != nil {
+	if err := e.store.DropStateSnapshots(below); err != nil {
 		return err
 	}
 	return e.readSnapshots()
@@ -479,7 +479,7 @@ func (e *Engine) lendSnapshot(p *storage.StateSnapshot, use func(*trie.Root) err
 	}
 	o.Frontier <<= 4 * snapshotLevel // the snapshot's lowest level becomes the forest's lowest
 	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
-		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
+		return e.store.SnapshotFrontier(p, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}
 	forest := trie.New(o)
 	forest.SetSource(trie.Source{

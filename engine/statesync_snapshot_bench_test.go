@@ -45,7 +45,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 		rows := 0
 		for level := range uint8(trie.Levels) {
-			if err := e.store.SnapshotFrontier(&pin, level, nil, func(storage.Stub) bool { rows++; return true }); err != nil {
+			if err := e.store.SnapshotFrontier(&pin, level, nil, func(storage.FrontierNode) bool { rows++; return true }); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -55,7 +55,7 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 	with, without := 0, 0
 	for _, begin := range epochs {
 		scan := syncScan{epoch: begin, next: begin.Height + 1}
-		p, err := n.findPoint(&scan, n.store.Tip().Folded.Height+1)
+		p, err := n.findPoint(&scan, n.store.Tip().FlatHead.Height+1)
 		if err != nil {
 			t.Fatal(err)
 		}

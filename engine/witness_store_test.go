@@ -15,7 +15,7 @@ import (
 // openKeeping opens a node that keeps proofs, of an account's chunks or of all.
 func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, validators ...primitives.AccountID) *node {
 	t.Helper()
-	n, err := openChanged(t, testGenesis(t, validators...), disk, storage.Options{FoldBlocks: 2}, func(o *Options) {
+	n, err := openChanged(t, testGenesis(t, validators...), disk, storage.Options{FlatHeadBlocks: 2}, func(o *Options) {
 		o.Tries, o.ProofBytes, o.ProofsFor = trie.Options{Poison: true}, 1<<30, of
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 func sideStore(t *testing.T) (s *Store, side []*Block) {
 	t.Helper()
 	o := testOptions()
-	o.WarmBlocks = 1
+	o.ResidentBlocks = 1
 	s, err := OpenMemory(NewMemDisk(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +187,8 @@ func TestBranchesBesideWriter(t *testing.T) {
 
 func branchesBesideWriter(t *testing.T, seed uint64, blocks int) {
 	o := testOptions()
-	o.WarmBlocks = []int{1, 3, 1000}[seed%3]
-	o.EraBlocks = 7
+	o.ResidentBlocks = []int{1, 3, 1000}[seed%3]
+	o.BucketHeights = 7
 	s, err := OpenMemory(NewMemDisk(), o)
 	if err != nil {
 		t.Fatal(err)

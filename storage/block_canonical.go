@@ -9,12 +9,12 @@ import (
 
 // view is where the chain stands, for readers; it is replaced, never changed.
 type view struct {
-	head, final BlockRef
-	flatHead      BlockRef
-	overlayFinal       BlockRef // what was final when a child began; zero: it is none
-	tail        primitives.Height
-	empty       bool                             // no genesis yet
-	shards      map[primitives.ShardID]shardCell // that are not, or were not always, where the store is; never changed
+	head, final  BlockRef
+	flatHead     BlockRef
+	overlayFinal BlockRef // what was final when a child began; zero: it is none
+	tail         primitives.Height
+	empty        bool                             // no genesis yet
+	shards       map[primitives.ShardID]shardCell // that are not, or were not always, where the store is; never changed
 
 	base  *pendingBlock   // the folded block
 	canon []*pendingBlock // the head's branch above it, ascending; never written again below its length

@@ -14,8 +14,8 @@ import (
 
 // Bounds of the bodies in memory: the newest blocks, as they came.
 const (
-	DefaultWarmBlocks = 1024
-	DefaultWarmBytes  = 32 << 20 // of changes
+	DefaultResidentBlocks = 1024
+	DefaultResidentBytes  = 32 << 20 // of changes
 )
 
 // evictedIndex finds the cold blocks that may have an id. Rows are hashes under a seed that nobody knows, with the number of a
@@ -133,7 +133,7 @@ func (s *Store) trackResident(p *pendingBlock) {
 	w := &s.resident
 	w.list = append(w.list, p)
 	w.bytes += p.bytes
-	for len(w.list) > 1 && (len(w.list) > s.o.WarmBlocks || w.bytes > s.o.WarmBytes) {
+	for len(w.list) > 1 && (len(w.list) > s.o.ResidentBlocks || w.bytes > s.o.ResidentBytes) {
 		q := w.list[0]
 		if q.ref.Height <= s.pinnedUpTo {
 			break

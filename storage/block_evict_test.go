@@ -48,7 +48,7 @@ func BenchmarkColdTouch(b *testing.B) {
 				}
 			}
 		}, 0, func(level int, e *trie.FrontierEntry) {
-			stubs = append(stubs, FrontierChange{Stub: Stub{uint8(level), bytes.Clone(e.Path), e.Hash, e.Size}})
+			stubs = append(stubs, FrontierChange{FrontierNode: FrontierNode{uint8(level), bytes.Clone(e.Path), e.Hash, e.Size}})
 		})
 		if err != nil {
 			b.Fatal(err)
@@ -81,7 +81,7 @@ func BenchmarkColdTouch(b *testing.B) {
 					at := time.Now()
 					defer func() { page += time.Since(at) }()
 					pages++
-					return s.Frontier(0, uint8(level), path, func(f Stub) bool {
+					return s.Frontier(0, uint8(level), path, func(f FrontierNode) bool {
 						rows++
 						return yield(trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage})
 					})

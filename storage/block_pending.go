@@ -12,14 +12,14 @@ import (
 type pendingBlock struct {
 	ref, prev BlockRef
 	// parent is nil behind the folded block: a fold cuts it, so that what is folded goes.
-	parent   atomic.Pointer[pendingBlock]
-	children []*pendingBlock // under commitMu
-	entry    *entry
-	body     atomic.Pointer[body] // nil: it is in the log alone, see block_evict.go
-	evictedNum     uint32               // its number in the cold index; under the tree's mu
-	split    *pendingBlock        // the block or its next ancestor that splits shards; nil: none
-	puts     *Batch               // rows of the engine's; nil: none
-	bytes    int                  // of keys and values
+	parent     atomic.Pointer[pendingBlock]
+	children   []*pendingBlock // under commitMu
+	entry      *entry
+	body       atomic.Pointer[body] // nil: it is in the log alone, see block_evict.go
+	evictedNum uint32               // its number in the cold index; under the tree's mu
+	split      *pendingBlock        // the block or its next ancestor that splits shards; nil: none
+	puts       *Batch               // rows of the engine's; nil: none
+	bytes      int                  // of keys and values
 	// count and sum are the number of blocks and their bytes from some block on, which is the same for all: what lies between two of one
 	// branch is a difference.
 	count, sum int

@@ -29,7 +29,7 @@ import (
 // A block costs nothing when it is committed: it waits in todo, with its body, until a reader wants the runs, its body leaves the memory, or
 // buildEvery blocks wait. With frequent folds blocks leave before that.
 type pendingKeys struct {
-	mu   sync.Mutex // of todo
+	mu     sync.Mutex // of todo
 	queued []keyedBlock
 
 	building sync.Mutex
@@ -318,7 +318,7 @@ func (c *keyCursor) next() bool {
 type branchKeys struct {
 	s         *Store
 	branch    branch
-	lo, hi primitives.Height
+	low, high primitives.Height
 	runs      []*keyRun
 }
 
@@ -330,10 +330,10 @@ func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (f
 			continue
 		}
 		versions := r.of(place)
-		i := sort.Search(len(versions), func(i int) bool { return r.heights[versions[i].block] <= b.hi })
+		i := sort.Search(len(versions), func(i int) bool { return r.heights[versions[i].block] <= b.high })
 		for ; i < len(versions); i++ {
 			height := r.heights[versions[i].block]
-			if height < b.lo || found.p != nil && height <= found.p.ref.Height {
+			if height < b.low || found.p != nil && height <= found.p.ref.Height {
 				break
 			}
 			if q := r.blocks[versions[i].block]; q != nil && b.branch.has(q) {
@@ -388,7 +388,7 @@ type keyLayer struct {
 type layerScan struct {
 	*keyLayer
 	cur   keyCursor
-	stop   func() error // as of asked
+	stop  func() error // as of asked
 	ok    bool
 	key   string // as in the lowest layer
 	found foundChange

@@ -33,15 +33,15 @@ func TestLateBodiesKeepRunsFew(t *testing.T) {
 	if runs, keys, versions := k.stats(); runs > 3*(runMerge-1)+3 || keys > blocks+2*runs || versions > 3*blocks {
 		t.Errorf("%d runs with %d keys and %d versions, of %d blocks", runs, keys, versions, blocks)
 	}
-	b := branchKeys{branch: branch{v: &view{canon: all}, from: blocks}, lo: 1, hi: blocks, runs: k.all()}
+	b := branchKeys{branch: branch{v: &view{canon: all}, from: blocks}, low: 1, high: blocks, runs: k.all()}
 	for n, p := range all {
 		if got := b.get(flatKey(0, fmt.Appendf([]byte{0}, "late%04d", n))); got.p != p {
 			t.Fatalf("the late key of block %d is of %+v", n, got.p)
 		}
-		b.hi = p.ref.Height
+		b.high = p.ref.Height
 		if got := b.get(flatKey(0, []byte("\x00key"))); got.p != p {
 			t.Fatalf("the key of all, at block %d, is of %+v", n, got.p)
 		}
-		b.hi = blocks
+		b.high = blocks
 	}
 }

@@ -86,7 +86,7 @@ func scanned(t *testing.T, s *Store, all []*Block) {
 func TestStalledFinality(t *testing.T) {
 	const blocks, transfers, warm = 1500, 4, 32
 	dir := t.TempDir()
-	o := Options{Identity: testIdentity, NoSync: true, WarmBlocks: warm}
+	o := Options{Identity: testIdentity, NoSync: true, ResidentBlocks: warm}
 	s, err := Open(dir, o)
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,9 @@ type tree struct {
 	free    int32 // a list through next; noSlot: none
 	puts    map[string][]putVersion
 	bytes   int // of the changes in memory
-	evicted    evictedIndex
+	evicted evictedIndex
 	keys    pendingKeys
-	catchup   map[primitives.Hash][]*entry // records of shards that came in later, by block
+	catchup map[primitives.Hash][]*entry // records of shards that came in later, by block
 }
 
 // idSlot says that a block has an id.
@@ -141,10 +141,10 @@ func (t *tree) sweep() {
 // view before both and before it cuts the branch: so where p and the view are still there after the runs and the branch were taken, nothing
 // between them had left.
 func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {
-	b = branchKeys{s: s, lo: v.flatHead.Height + 1, hi: p.ref.Height, runs: s.tree.keys.all()}
+	b = branchKeys{s: s, low: v.flatHead.Height + 1, high: p.ref.Height, runs: s.tree.keys.all()}
 	b.branch, ok = v.branchOf(p)
 	if split = p.splitAbove(v); split != nil {
-		b.lo = split.ref.Height
+		b.low = split.ref.Height
 	}
 	return b, split, ok && s.tree.get(p.ref.Hash) == p && s.view.Load().flatHead == v.flatHead
 }

@@ -57,8 +57,8 @@ var (
 	// buckets: first height of a run of heights whose history stands together -> nothing. See history_bucket.go.
 	historyBuckets = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
 	// stateSnapshots: height of a block, shard -> the state there that stays (state_snapshot.go). snapshotNodes: those, level, path -> as in frontier.
-	stateSnapshots    = column[snapshotKey, snapshotCell](0x17, "Pin", Replace, appendSnapshotKey)
-	snapshotNodes = column[snapshotNodeKey, frontierValue](0x18, "PinRow", Replace, appendSnapshotNodeKey)
+	stateSnapshots = column[snapshotKey, snapshotCell](0x17, "Pin", Replace, appendSnapshotKey)
+	snapshotNodes  = column[snapshotNodeKey, frontierValue](0x18, "PinRow", Replace, appendSnapshotNodeKey)
 
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

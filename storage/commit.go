@@ -123,7 +123,7 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 // append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.
 func (s *Store) append(b *Block) (*entry, error) {
 	by := recordBufs.Get().(*recordBuffers)
-	w := b.encodeInto(by, s.o.AsIs)
+	w := b.encodeInto(by, s.o.NoCompression)
 	payload, headLen := w.appendTo(by.payload[:0])
 	defer by.done(w, payload)
 	at, err := s.appendRecord(payload)

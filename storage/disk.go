@@ -22,13 +22,13 @@ type disk interface {
 	createFile(name string) (file, error) // must not exist
 	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
 	removeFile(name string) error
-	listFiles() ([]string, error) // names of segments, sorted
-	syncNames() error             // of files that were created
-	readMark() ([]byte, error)    // the format marker; fs.ErrNotExist
-	writeMark(b []byte) error     // atomic and synced
+	listFiles() ([]string, error)    // names of segments, sorted
+	syncNames() error                // of files that were created
+	readMark() ([]byte, error)       // the format marker; fs.ErrNotExist
+	writeMark(b []byte) error        // atomic and synced
 	foreignNames() ([]string, error) // names in the folder that are not ours
-	probe(n int64) error          // whether it takes a file of so many bytes, which does not stay
-	path() string                 // for messages
+	probe(n int64) error             // whether it takes a file of so many bytes, which does not stay
+	path() string                    // for messages
 }
 
 // file is one segment of the log.

@@ -14,17 +14,17 @@ import (
 // goroutine tries once a period whether the disk takes a file again; that ends the state for all writers. Rejected: to close and
 // open the index in a store that runs, since readers hold cursors and snapshots of it.
 //
-// Two cases need the folder to be opened again: a start that found no room to open the index for writing (Options.ReadsOnFull), and
+// Two cases need the folder to be opened again: a start that found no room to open the index for writing (Options.ReadOnlyIfFull), and
 // a sync of the index that failed for want of room, behind which nobody knows what is on the disk. Then Full.Reopen says so once
 // there is room.
 
-// DefaultRoomPeriod is how often a full disk is tried.
-const DefaultRoomPeriod = time.Second
+// DefaultSpaceProbePeriod is how often a full disk is tried.
+const DefaultSpaceProbePeriod = time.Second
 
 // Bounds of the file by which the disk is tried, beyond what did not fit.
 const (
 	probeExtra = 128 << 10
-	probeMax  = 256 << 20
+	probeMax   = 256 << 20
 )
 
 // Full says that the disk has no room, and nothing is written.
@@ -40,19 +40,19 @@ type diskSpace struct {
 	disk   disk
 	period time.Duration
 
-	mu       sync.Mutex
-	full      *Full         // nil: nothing was refused
-	need     int64         // bytes of the largest write that was
-	needReopen     bool          // room is not enough: the store is to be opened again
-	noWait    bool          // nobody waits any more, or yet
-	canceled     bool          // nor will anybody
+	mu         sync.Mutex
+	full       *Full         // nil: nothing was refused
+	need       int64         // bytes of the largest write that was
+	needReopen bool          // room is not enough: the store is to be opened again
+	noWait     bool          // nobody waits any more, or yet
+	canceled   bool          // nor will anybody
 	syncErr    error         // of a sync of the index: nothing more is written there
-	room     chan struct{} // closed where now ends, and where hasty begins
-	released bool          // room is closed
-	closed   chan struct{}
-	probes    sync.WaitGroup
-	watch    func(*Full)
-	watchMu  sync.Mutex // watch is called in the order of what happened
+	room       chan struct{} // closed where now ends, and where hasty begins
+	released   bool          // room is closed
+	closed     chan struct{}
+	probes     sync.WaitGroup
+	watch      func(*Full)
+	watchMu    sync.Mutex // watch is called in the order of what happened
 }
 
 func newDiskSpace(d disk, period time.Duration) *diskSpace {
@@ -211,9 +211,9 @@ func (s *Store) Full() (Full, bool) {
 	return *s.space.full, true
 }
 
-// WatchRoom has f called when the disk is full, when there is room again (nil), and where Full.Reopen comes true; at once if it is
+// WatchDiskSpace has f called when the disk is full, when there is room again (nil), and where Full.Reopen comes true; at once if it is
 // full now. f must not block, and there is one of it.
-func (s *Store) WatchRoom(f func(*Full)) {
+func (s *Store) WatchDiskSpace(f func(*Full)) {
 	s.space.watchMu.Lock()
 	defer s.space.watchMu.Unlock()
 	s.space.mu.Lock()
@@ -225,12 +225,12 @@ func (s *Store) WatchRoom(f func(*Full)) {
 	}
 }
 
-// AwaitRoom returns once the disk has room, which is at once where nobody has found that it has none. false: nobody is to wait
-// (EndWaits, Close), or the store is to be opened again. Safe from any goroutine.
-func (s *Store) AwaitRoom() bool { return s.space.wait() }
+// AwaitDiskSpace returns once the disk has room, which is at once where nobody has found that it has none. false: nobody is to wait
+// (CancelSpaceWaits, Close), or the store is to be opened again. Safe from any goroutine.
+func (s *Store) AwaitDiskSpace() bool { return s.space.wait() }
 
-// EndWaits has all that waits for room end with ErrFull, now and from here on: the node stops. With room it changes nothing.
-func (s *Store) EndWaits() { s.space.cancelWaits() }
+// CancelSpaceWaits has all that waits for room end with ErrFull, now and from here on: the node stops. With room it changes nothing.
+func (s *Store) CancelSpaceWaits() { s.space.cancelWaits() }
 
 // waitingFiles are the files of an index. Writes that find no room wait for it.
 type waitingFiles struct {

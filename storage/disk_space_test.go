@@ -169,7 +169,7 @@ type fullChain struct {
 
 func fullOptions() Options {
 	o := testOptions()
-	o.WriteBuffer, o.NoSync, o.SegmentSize, o.RoomPeriod, o.ReadsOnFull = 16<<10, false, 12<<10, time.Millisecond, true
+	o.WriteBuffer, o.NoSync, o.SegmentSize, o.SpaceProbePeriod, o.ReadOnlyIfFull = 16<<10, false, 12<<10, time.Millisecond, true
 	return o
 }
 
@@ -179,7 +179,7 @@ func (c *fullChain) open() (*Store, chan *Full) {
 		c.t.Fatal(err)
 	}
 	events := make(chan *Full, 1024)
-	s.WatchRoom(func(f *Full) { events <- f })
+	s.WatchDiskSpace(func(f *Full) { events <- f })
 	return s, events
 }
 
@@ -203,7 +203,7 @@ func (c *fullChain) grow(upto primitives.Height) {
 					c.full = nil
 				}
 				if e != nil && e.Reopen {
-					s.EndWaits()
+					s.CancelSpaceWaits()
 				}
 			}
 		}
@@ -243,13 +243,13 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 			case !errors.Is(err, ErrFull):
 				c.t.Errorf("commit: %v, want ErrFull", err)
 				return false
-			case !s.AwaitRoom():
+			case !s.AwaitDiskSpace():
 				return true
 			}
 		}
 		if due, ok := s.FlatHeadDue(); ok {
 			if err := s.AdvanceFlatHead(due, nil); errors.Is(err, ErrFull) {
-				for s.AwaitRoom() { // EndWaits comes when there is room
+				for s.AwaitDiskSpace() { // CancelSpaceWaits comes when there is room
 					time.Sleep(time.Millisecond)
 				}
 				return true
@@ -350,7 +350,7 @@ func readFull(t *testing.T, files map[string]string, what string, told primitive
 		t.Errorf("%s: commit to a folder that is read: %v, want ErrFull", what, err)
 	}
 	reopen := make(chan struct{})
-	s.WatchRoom(func(f *Full) {
+	s.WatchDiskSpace(func(f *Full) {
 		if f != nil && f.Reopen {
 			close(reopen)
 		}

@@ -341,9 +341,9 @@ func (d *strictDisk) writeMark(b []byte) error {
 }
 
 func (d *strictDisk) foreignNames() ([]string, error) { return nil, nil }
-func (d *strictDisk) probe(int64) error            { return nil }
-func (d *strictDisk) indexSize() int64             { return 0 }
-func (d *strictDisk) removeCurrent() error         { return nil }
+func (d *strictDisk) probe(int64) error               { return nil }
+func (d *strictDisk) indexSize() int64                { return 0 }
+func (d *strictDisk) removeCurrent() error            { return nil }
 
 func (d *strictDisk) openIndex() (lstorage.Storage, error) {
 	d.mu.Lock()

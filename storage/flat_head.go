@@ -14,8 +14,8 @@ import (
 // FrontierChange is a new, changed or removed entry of a shard's frontier.
 type FrontierChange struct {
 	Shard primitives.ShardID
-	Stub
-	Gone bool
+	FrontierNode
+	Removed bool
 }
 
 // FoldDue tells whether enough final blocks wait to be folded, and up to which block Fold should go. Folding more at once
@@ -26,7 +26,7 @@ func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	if p == nil || s.parent != nil {
 		return v.final, false
 	}
-	return v.final, p.sum-v.base.sum >= s.o.FoldBytes || p.count-v.base.count >= s.o.FoldBlocks
+	return v.final, p.sum-v.base.sum >= s.o.FlatHeadBytes || p.count-v.base.count >= s.o.FlatHeadBlocks
 }
 
 // Fold moves all that the index knows to the final block upto: it must be an ancestor of the last final block, or that block.
@@ -358,7 +358,7 @@ func putEpochStarts(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 }
 
 // putFrontierNode writes an entry of the frontier: frontier.Put, but a fold has some eight for each transfer, and here nothing of one is allocated.
-func putFrontierNode(batch *Batch, shard primitives.ShardID, s *Stub) {
+func putFrontierNode(batch *Batch, shard primitives.ShardID, s *FrontierNode) {
 	batch.key = appendFrontierKey(append(batch.key[:0], frontier.id), frontierKey{shard, s.Level, string(s.Path)})
 	batch.value = frontierValue{s.Hash, s.MemoryUsage}.AppendBorsh(batch.value[:0])
 	batch.put(batch.key, batch.value)
@@ -371,10 +371,10 @@ func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 		if splitOf(splits, c.Shard) != nil {
 			continue
 		}
-		if c.Gone {
+		if c.Removed {
 			frontier.Delete(batch, frontierKey{c.Shard, c.Level, string(c.Path)})
 		} else {
-			putFrontierNode(batch, c.Shard, &c.Stub)
+			putFrontierNode(batch, c.Shard, &c.FrontierNode)
 		}
 	}
 }

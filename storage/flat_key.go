@@ -44,7 +44,7 @@ func trieKey(flat []byte) []byte {
 
 // undoKey names a change of a flat key by the block at height, which is of the era.
 type undoKey struct {
-	bucket    primitives.Height
+	bucket primitives.Height
 	flat   string
 	height primitives.Height
 }
@@ -114,8 +114,8 @@ func appendFrontierKey(b []byte, k frontierKey) []byte {
 	return append(append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.level), k.path...)
 }
 
-// Stub is a subtree that is known by its hash only, on a level of the frontier.
-type Stub struct {
+// FrontierNode is a subtree that is known by its hash only, on a level of the frontier.
+type FrontierNode struct {
 	Level       uint8
 	Path        []byte // nibbles, one a byte
 	Hash        primitives.Hash
@@ -136,4 +136,6 @@ func (s frontierValue) AppendBorsh(b []byte) []byte {
 }
 
 // DecodeBorsh reads hash and memory usage.
-func (s *frontierValue) DecodeBorsh(r *borsh.Reader) { *s = frontierValue{primitives.ReadHash(r), r.Uint64()} }
+func (s *frontierValue) DecodeBorsh(r *borsh.Reader) {
+	*s = frontierValue{primitives.ReadHash(r), r.Uint64()}
+}

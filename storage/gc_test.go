@@ -106,7 +106,7 @@ func historyRows(t testing.TB, s *Store) (by [4]map[primitives.Height]int) {
 // index the tail, and all of what is above it.
 func TestCollectReadsNoRecords(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
-	o.EraBlocks = 7
+	o.BucketHeights = 7
 	const blocks = 201
 	s, refs := longStore(t, o, disk, blocks, 12)
 	for i, by := range historyRows(t, s) {
@@ -199,7 +199,7 @@ func TestCollectReadsNoRecords(t *testing.T) {
 // TestErasAreFew: where nothing is collected the number of eras grows with the logarithm of the length.
 func TestErasAreFew(t *testing.T) {
 	o := testOptions()
-	o.EraBlocks = 4
+	o.BucketHeights = 4
 	s, _ := longStore(t, o, NewMemDisk(), 900, 1)
 	defer func() { _ = s.Close() }()
 	if n := len(*s.buckets.Load()); n < 8 || n > 30 {
@@ -212,7 +212,7 @@ func BenchmarkCollect(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		o := testOptions()
-		o.WriteBuffer, o.SegmentSize, o.EraBlocks = 1<<20, 1<<20, 200
+		o.WriteBuffer, o.SegmentSize, o.BucketHeights = 1<<20, 1<<20, 200
 		s, _ := longStore(b, o, NewMemDisk(), 2000, 100)
 		before := cpuTime(b)
 		b.StartTimer()
@@ -227,7 +227,7 @@ func BenchmarkCollect(b *testing.B) {
 // BenchmarkFindOutcome looks an id up in a folder with four eras.
 func BenchmarkFindOutcome(b *testing.B) {
 	o := testOptions()
-	o.EraBlocks, o.WriteBuffer, o.SegmentSize = 2000/4, 1<<20, 1<<20
+	o.BucketHeights, o.WriteBuffer, o.SegmentSize = 2000/4, 1<<20, 1<<20
 	s, _ := longStore(b, o, NewMemDisk(), 2000, 100)
 	defer func() { _ = s.Close() }()
 	i, before := 0, cpuTime(b)

@@ -10,11 +10,11 @@ import (
 // History (Undo, and the pointers from ids) is kept by eras: runs of heights, whose first height stands before the keys. So all that
 // garbage collection has to know of an era to remove it is where its rows begin and end, and no merge of the index moves rows of one era
 // for the sake of another. Who looks for a key looks once in each era that may have it: an era is a third of what is kept, or
-// DefaultEraBlocks, so that there are some four of them, and in a folder of which nothing is collected their number grows with the
+// DefaultBucketHeights, so that there are some four of them, and in a folder of which nothing is collected their number grows with the
 // logarithm of its length.
 
-// DefaultEraBlocks is how many heights an era has at least.
-const DefaultEraBlocks = 1024
+// DefaultBucketHeights is how many heights an era has at least.
+const DefaultBucketHeights = 1024
 
 // bucketShare is the part of the kept heights that an era is.
 const bucketShare = 3
@@ -68,7 +68,7 @@ func (s *Store) readBuckets() error {
 func (s *Store) beginBucket(first primitives.Height) error {
 	all := *s.buckets.Load()
 	last, tail := all[len(all)-1], s.view.Load().tail
-	least := max(s.o.EraBlocks, (first-min(first, tail))/bucketShare)
+	least := max(s.o.BucketHeights, (first-min(first, tail))/bucketShare)
 	if first-last < least {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // TestBatchInPlace: columns make keys and values in the batch's own memory, and what they write there is theirs.
 func TestBatchInPlace(t *testing.T) {
 	batch := Batch{b: make([]byte, 0, 1<<20)}
-	s := Stub{Level: 1, Path: []byte("a path of nibbles"), Hash: hashOf("x"), MemoryUsage: 7}
+	s := FrontierNode{Level: 1, Path: []byte("a path of nibbles"), Hash: hashOf("x"), MemoryUsage: 7}
 	value := packed(bytes.Repeat([]byte("value "), 20))
 	key := string(s.Path)
 	n := testing.AllocsPerRun(100, func() {
@@ -56,7 +56,7 @@ func BenchmarkFoldBatch(b *testing.B) {
 		for range 10_000 {
 			n += 0x9e3779b97f4a7c15
 			binary.BigEndian.PutUint64(path, n)
-			putFrontierNode(&batch, 1, &Stub{Level: 0, Path: path, MemoryUsage: n})
+			putFrontierNode(&batch, 1, &FrontierNode{Level: 0, Path: path, MemoryUsage: n})
 		}
 		if err := d.write(&batch, false); err != nil {
 			b.Fatal(err)

@@ -18,8 +18,8 @@ type secondReadCache struct {
 // Of what is read.
 const (
 	typicalBlock = 4 << 10  // bytes, unpacked
-	largeBlock = 32 << 10 // from here on it is a table's index or filter, which each read of the table wants: kept at once
-	minSeen  = 1 << 10
+	largeBlock   = 32 << 10 // from here on it is a table's index or filter, which each read of the table wants: kept at once
+	minSeen      = 1 << 10
 )
 
 var secondReadCacher = &opt.CacherFunc{NewFunc: newSecondReadCache}

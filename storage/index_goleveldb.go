@@ -29,14 +29,14 @@ type levelIndex struct {
 // blocks are read.
 const (
 	DefaultWriteBuffer = 16 << 20 // and more for an index that is large: see writeBuffer
-	maxWriteBuffer    = 64 << 20
-	maxLevel0Flushes       = 12
+	maxWriteBuffer     = 64 << 20
+	maxLevel0Flushes   = 12
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
 	levelOneSize       = 256 << 20 // or eight write buffers
 	largeTable         = 4         // times tableSize below level one, where nearly all of a large index is
-	maxOpenTables         = 4096
-	minOpenTables        = 200
+	maxOpenTables      = 4096
+	minOpenTables      = 200
 )
 
 // writeBuffer is how much of an index on disk of some size waits in memory before it becomes a table. What is written is scattered over

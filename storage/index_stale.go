@@ -12,37 +12,37 @@ import (
 // been flushed since is not looked into: one block is read in place of one for each flush. Who can tell by a hash whether what he reads is
 // what he wants reads here first: nearly all of a large state has not changed for long.
 type staleIndex struct {
-	mu    sync.Mutex
-	free  []cursor
-	inUse   int // cursors that are in use
-	closed  bool
-	hits int // of the last reads, how many found what they wanted
+	mu     sync.Mutex
+	free   []cursor
+	inUse  int // cursors that are in use
+	closed bool
+	hits   int // of the last reads, how many found what they wanted
 	misses int
 }
 
 // Of an early index.
 const (
-	staleCursors = 8    // and as many readers at once; more of them read the index as it is
+	staleCursors  = 8    // and as many readers at once; more of them read the index as it is
 	staleSample   = 1024 // after so many reads, if a quarter of them are in vain, it is made anew
-	staleMinSteps   = 64   // steps between two of them at least
+	staleMinSteps = 64   // steps between two of them at least
 )
 
-// DefaultEarlyFrom is the size of an index that has more than a few flushes.
-const DefaultEarlyFrom = 64 << 20
+// DefaultStaleReadSize is the size of an index that has more than a few flushes.
+const DefaultStaleReadSize = 64 << 20
 
 // staleState is what a store has of it. All but now is under indexMu.
 type staleState struct {
-	mu    sync.Mutex
-	now   *staleIndex // nil: there is none
-	step  uint64       // by which it was made
-	fresh bool         // nothing was written since: the journal's memory is its own too
-	maxFlushes  int          // flushes that lay above the levels since
+	mu         sync.Mutex
+	now        *staleIndex // nil: there is none
+	step       uint64      // by which it was made
+	fresh      bool        // nothing was written since: the journal's memory is its own too
+	maxFlushes int         // flushes that lay above the levels since
 }
 
 // StaleReader reads an index that may be older than the folded block; one goroutine uses it, and gives it back by Done.
 type StaleReader struct {
-	index  *staleIndex
-	cur cursor
+	index *staleIndex
+	cur   cursor
 }
 
 // Early returns a reader; nil: there is none just now.
@@ -97,7 +97,7 @@ func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from
 }
 
 // Frontier yields entries as Store.Frontier does.
-func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
+func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	return scanFrontier(r.scan, shard, level, below, yield)
 }
 
@@ -125,7 +125,7 @@ func (s *Store) maintainStale(n uint64) error {
 	}
 	flushes, size := s.db.flushes()
 	switch {
-	case size < s.o.EarlyFrom:
+	case size < s.o.StaleReadSize:
 		return nil
 	case e.now == nil:
 	case n < e.step+staleMinSteps:
@@ -144,7 +144,7 @@ func (s *Store) maintainStale(n uint64) error {
 
 // openStale makes the first one of a store that has just been opened, if it is large.
 func (s *Store) openStale() {
-	if _, size := s.db.flushes(); size >= s.o.EarlyFrom {
+	if _, size := s.db.flushes(); size >= s.o.StaleReadSize {
 		s.renewStale(s.steps)
 	}
 }
@@ -195,13 +195,13 @@ func (x *staleIndex) outdated() bool {
 }
 
 // scanFrontier yields the rows of a level of a shard's frontier below a path.
-func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
+func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
 	_, err := scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
 		if len(value) != frontierValueSize {
 			return false, fmt.Errorf("%s %x: %w", frontier.name, key, damaged("%d bytes", len(value)))
 		}
-		return yield(Stub{level, key[10:], primitives.Hash(value[:32]), binary.LittleEndian.Uint64(value[32:])}), nil
+		return yield(FrontierNode{level, key[10:], primitives.Hash(value[:32]), binary.LittleEndian.Uint64(value[32:])}), nil
 	})
 	return err
 }

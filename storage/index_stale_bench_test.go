@@ -12,7 +12,7 @@ import (
 func BenchmarkEarly(b *testing.B) {
 	const rows, changes = 1_000_000, 5000
 	for _, flushes := range []int{0, 1, 3} {
-		s, err := Open(b.TempDir(), Options{Identity: testIdentity, NoSync: true, EarlyFrom: 1, WriteBuffer: 16 << 20})
+		s, err := Open(b.TempDir(), Options{Identity: testIdentity, NoSync: true, StaleReadSize: 1, WriteBuffer: 16 << 20})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // been merged or when too much of what is read there has changed, and its cursors end with it and with the store.
 func TestEarly(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
-	o.EarlyFrom = 1
+	o.StaleReadSize = 1
 	s, err := OpenMemory(disk, o)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestEarly(t *testing.T) {
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.AdvanceFlatHead(b.Ref, []FrontierChange{{Stub: Stub{0, key(i), hashOf(v), 7}}}); err != nil {
+		if err := s.AdvanceFlatHead(b.Ref, []FrontierChange{{FrontierNode: FrontierNode{0, key(i), hashOf(v), 7}}}); err != nil {
 			t.Fatal(err)
 		}
 		prev = b.Ref
@@ -106,7 +106,7 @@ func TestEarly(t *testing.T) {
 		t.Fatal("it stays as it is, though all that is read there has changed")
 	}
 	for _, x := range held {
-		if err := x.Frontier(0, 0, key(7), func(Stub) bool { t.Error("an entry that was not there then"); return true }); err != nil {
+		if err := x.Frontier(0, 0, key(7), func(FrontierNode) bool { t.Error("an entry that was not there then"); return true }); err != nil {
 			t.Error(err)
 		}
 		x.Done(true)
@@ -116,7 +116,7 @@ func TestEarly(t *testing.T) {
 	}
 	found := false
 	x := s.StaleReader()
-	if err := x.Frontier(0, 0, key(7), func(e Stub) bool { found = e.Hash == hashOf("new"); return true }); err != nil || !found {
+	if err := x.Frontier(0, 0, key(7), func(e FrontierNode) bool { found = e.Hash == hashOf("new"); return true }); err != nil || !found {
 		t.Errorf("the entry of row 7 is not there, %v", err)
 	}
 	x.Done(true)

@@ -59,7 +59,7 @@ type blockLog struct {
 	cur      file
 	end      position      // behind the last whole record
 	synced   int64         // where in the current segment the last one that is on disk ends
-	dropErr     error         // records that were not synced yet are gone again, for want of room; flush says so
+	dropErr  error         // records that were not synced yet are gone again, for want of room; flush says so
 	reserved int64         // bytes of the current segment that are allocated
 	written  atomic.Uint64 // bytes since opening
 	dirty    bool          // there are records that are not synced

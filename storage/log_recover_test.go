@@ -154,7 +154,7 @@ func (m *model) check2(s *Store) {
 	m.t.Helper()
 	was := *m
 	m.blocks = maps.Clone(m.blocks)
-	m.folded = s.Tip().Folded
+	m.folded = s.Tip().FlatHead
 	for ref := range m.blocks {
 		if !m.isAncestor(ref, m.folded) && !m.isAncestor(m.folded, ref) {
 			delete(m.blocks, ref)

@@ -46,13 +46,13 @@ func (p LogPlace) AppendBorsh(b []byte) []byte {
 // DecodeBorsh reads 12 bytes.
 func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Uint64()} }
 
-// LogRecords is a record of the log.
-type LogRecords struct {
-	At   LogPlace // where it begins
-	Next LogPlace // where it ends
-	Ref  BlockRef // the block; of a way back the one that became the head again
-	Prev BlockRef // its parent; zero where it went back
-	Back bool     // the head went back, and what was stored behind Ref is gone
+// LogRecord is a record of the log.
+type LogRecord struct {
+	At     LogPlace // where it begins
+	Next   LogPlace // where it ends
+	Ref    BlockRef // the block; of a way back the one that became the head again
+	Prev   BlockRef // its parent; zero where it went back
+	Rewind bool     // the head went back, and what was stored behind Ref is gone
 	// Payload is the record, the same at each reading.
 	Payload []byte
 }
@@ -70,7 +70,7 @@ func (s *Store) logEnd() (position, error) {
 // Shipments calls f for what is on disk of the log behind a place: blocks but for the first one, and ways back; until f returns false or there is
 // no more. next is where to go on. ErrGone: garbage collection has taken that part of the log; Beginning says from where on it is there. ErrDamaged: no
 // record begins at from.
-func (s *Store) LogRecords(from LogPlace, f func(LogRecords) bool) (next LogPlace, err error) {
+func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
 	if s.parent != nil {
 		return from, fmt.Errorf("%w: a child has no log", ErrOrder)
 	}
@@ -107,7 +107,7 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecords) bool) (next LogPlac
 func placeOf(p position) LogPlace { return LogPlace{p.Segment, uint64(p.Offset)} }
 
 // logRecordOf tells what a record is; ok is false for those that are about this store alone.
-func logRecordOf(payload []byte) (x LogRecords, ok bool, err error) {
+func logRecordOf(payload []byte) (x LogRecord, ok bool, err error) {
 	if afterUnsynced(payload) {
 		payload = bytes.Clone(payload)
 		payload[0] -= recordAfterUnsynced
@@ -115,7 +115,7 @@ func logRecordOf(payload []byte) (x LogRecords, ok bool, err error) {
 	x.Payload = payload
 	switch payload[0] {
 	case recordRewind:
-		x.Back = true
+		x.Rewind = true
 		x.Ref, err = rewindOf(payload)
 		return x, err == nil, err
 	case recordBlock:
@@ -150,8 +150,8 @@ func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	return payload, position{at.Segment, at.Offset + recordHeader + int64(len(payload))}, nil
 }
 
-// Beginning is from where on the log is whole, and how many bytes that is, about.
-func (s *Store) Beginning() (at LogPlace, size int64, err error) {
+// LogStart is from where on the log is whole, and how many bytes that is, about.
+func (s *Store) LogStart() (at LogPlace, size int64, err error) {
 	end, err := s.logEnd()
 	if err != nil {
 		return at, 0, err
@@ -178,8 +178,8 @@ func (s *Store) AboveFlatHead() LogPlace {
 	return placeOf(s.flatHead.From)
 }
 
-// End is where the log ends.
-func (s *Store) End() (LogPlace, error) {
+// LogEnd is where the log ends.
+func (s *Store) LogEnd() (LogPlace, error) {
 	end, err := s.logEnd()
 	return placeOf(end), err
 }
@@ -271,8 +271,8 @@ func Pack(b *Block) []byte {
 	return payload
 }
 
-// BackTo reads the record of a way back that came from elsewhere.
-func BackTo(payload []byte) (BlockRef, error) {
+// RewindTarget reads the record of a way back that came from elsewhere.
+func RewindTarget(payload []byte) (BlockRef, error) {
 	if len(payload) == 0 || payload[0] != recordRewind {
 		return BlockRef{}, damaged("no record of a way back")
 	}

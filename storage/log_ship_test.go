@@ -23,18 +23,18 @@ func TestShipments(t *testing.T) {
 		}
 		importGenesis(t, follower, m)
 		var at LogPlace
-		var all []LogRecords
+		var all []LogRecord
 		follow := func(most int) {
 			t.Helper()
 			n := 0
-			next, err := s.LogRecords(at, func(x LogRecords) bool {
+			next, err := s.LogRecords(at, func(x LogRecord) bool {
 				if x.At.Compare(at) < 0 || x.Next.Compare(x.At) <= 0 {
 					t.Fatalf("a record from %v to %v behind %v", x.At, x.Next, at)
 				}
 				all = append(all, x)
 				n++
-				if x.Back {
-					to, err := BackTo(x.Payload)
+				if x.Rewind {
+					to, err := RewindTarget(x.Payload)
 					if err != nil || to != x.Ref {
 						t.Fatalf("a way back to %v, want %v: %v", to, x.Ref, err)
 					}
@@ -71,7 +71,7 @@ func TestShipments(t *testing.T) {
 				}
 				m.add(b)
 				if m.rng.IntN(4) == 0 {
-					if side := m.child(b.Prev, false); side.Ref.Height > s.Tip().Folded.Height {
+					if side := m.child(b.Prev, false); side.Ref.Height > s.Tip().FlatHead.Height {
 						_ = s.Commit(side)
 					}
 				}
@@ -93,7 +93,7 @@ func TestShipments(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if tip.Head != tip.Folded && s.Rewind(back.Prev()) == nil {
+				if tip.Head != tip.FlatHead && s.Rewind(back.Prev()) == nil {
 					m.head, m.final = back.Prev(), s.Tip().Final
 				}
 			}
@@ -102,12 +102,12 @@ func TestShipments(t *testing.T) {
 		if got, want := follower.Tip(), s.Tip(); got.Head != want.Head || got.Final != want.Final {
 			t.Fatalf("seed %d: the follower stands at %v, final %v; want %v, %v", seed, got.Head, got.Final, want.Head, want.Final)
 		}
-		if end, err := s.End(); err != nil || end != at {
+		if end, err := s.LogEnd(); err != nil || end != at {
 			t.Fatalf("the log ends at %v, followed to %v: %v", end, at, err)
 		}
 		for i := range all { // from each place on the same comes
-			var got []LogRecords
-			if _, err := s.LogRecords(all[i].At, func(x LogRecords) bool { got = append(got, x); return len(got) < 3 }); err != nil {
+			var got []LogRecord
+			if _, err := s.LogRecords(all[i].At, func(x LogRecord) bool { got = append(got, x); return len(got) < 3 }); err != nil {
 				t.Fatal(err)
 			}
 			if want := all[i:min(i+3, len(all))]; !reflect.DeepEqual(got, want) {
@@ -117,13 +117,13 @@ func TestShipments(t *testing.T) {
 				t.Fatalf("%v is read as %v: %v", all[i].At, p, err)
 			}
 		}
-		if _, err := s.LogRecords(LogPlace{at.Segment, at.Offset + 8}, func(LogRecords) bool { return true }); !errors.Is(err, ErrDamaged) {
+		if _, err := s.LogRecords(LogPlace{at.Segment, at.Offset + 8}, func(LogRecord) bool { return true }); !errors.Is(err, ErrDamaged) {
 			t.Errorf("behind the end: %v", err)
 		}
 		if len(all) > 0 {
 			p := all[0].At
 			p.Offset++
-			if _, err := s.LogRecords(p, func(LogRecords) bool { return true }); !errors.Is(err, ErrDamaged) {
+			if _, err := s.LogRecords(p, func(LogRecord) bool { return true }); !errors.Is(err, ErrDamaged) {
 				t.Errorf("in the middle of a record: %v", err)
 			}
 		}

@@ -10,10 +10,10 @@ import (
 
 // Cells of the column Meta.
 const (
-	cellFlatHead   = "fold"   // by folds
-	cellTail   = "tail"   // by collection
-	cellBegin  = "begin"  // by ImportAt: the height at which the store begins; blocks below it are there without their state
-	cellImport = "import" // by Import: present while one is unfinished
+	cellFlatHead = "fold"   // by folds
+	cellTail     = "tail"   // by collection
+	cellBegin    = "begin"  // by ImportAt: the height at which the store begins; blocks below it are there without their state
+	cellImport   = "import" // by Import: present while one is unfinished
 )
 
 // flatHeadCell says what the index holds: everything of the canonical blocks up to one.

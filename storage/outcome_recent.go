@@ -14,7 +14,7 @@ import (
 type recentOutcomes struct {
 	mu   sync.Mutex
 	at   map[uint64]recentPlace // by first bytes of an id
-	ids  []uint64             // of at, the oldest at next once it is full
+	ids  []uint64               // of at, the oldest at next once it is full
 	next int
 	from primitives.Height // all is here from this height on; of no meaning where at is nil
 }

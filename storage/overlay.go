@@ -31,7 +31,7 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	}
 	o := s.o
 	o.NoSync = true
-	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newDiskSpace(nil, o.RoomPeriod), db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
+	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newDiskSpace(nil, o.SpaceProbePeriod), db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
 	c.log = newLog(c.disk, &c.o)
 	c.log.end.Segment = 1 // the first is for a genesis alone
 	c.buckets.Store(new([]primitives.Height))

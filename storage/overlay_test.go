@@ -57,9 +57,9 @@ func (k *kin) foldBehind(t *testing.T) {
 func TestChild(t *testing.T) {
 	for seed := uint64(0); seed < 2; seed++ {
 		o := testOptions()
-		o.EraBlocks = 5
+		o.BucketHeights = 5
 		if seed%2 > 0 {
-			o.WarmBlocks = 2
+			o.ResidentBlocks = 2
 		}
 		s, err := OpenMemory(NewMemDisk(), o)
 		if err != nil {

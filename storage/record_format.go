@@ -221,10 +221,10 @@ func appendVarBytes(b, v []byte) []byte {
 //
 // A record of rows is a type and a batch: rows of the engine's that came by themselves.
 const (
-	recordBlock  = 1
-	recordRows   = 3
-	recordCatchup   = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
-	recordRewind = 7 // see rewind.go
+	recordBlock   = 1
+	recordRows    = 3
+	recordCatchup = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
+	recordRewind  = 7 // see rewind.go
 	// recordAfterUnsynced is added to a type when the record before was not synced yet: a power cut may leave it without that one.
 	recordAfterUnsynced = 1
 )
@@ -244,12 +244,12 @@ func isCatchup(payload []byte) bool {
 
 // recordWriter gathers the sections of a record.
 type recordWriter struct {
-	head head
-	data []byte // frames
-	raw  []byte // the frame being filled
+	head          head
+	data          []byte // frames
+	raw           []byte // the frame being filled
 	noCompression bool   // no frame is compressed
-	n    int    // its items
-	cur  section
+	n             int    // its items
+	cur           section
 }
 
 func (w *recordWriter) begin(k kind, shard primitives.ShardID) {

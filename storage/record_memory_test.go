@@ -43,7 +43,7 @@ func TestRecordsInUsedMemory(t *testing.T) {
 	for g := range 3 {
 		all.Go(func() {
 			disk, rng := NewMemDisk(), rand.New(rand.NewPCG(uint64(g), 1))
-			s, err := OpenMemory(disk, Options{Identity: testIdentity, AsIs: g == 1})
+			s, err := OpenMemory(disk, Options{Identity: testIdentity, NoCompression: g == 1})
 			if err != nil {
 				t.Error(err)
 				return
@@ -148,7 +148,7 @@ func TestRestingStores(t *testing.T) {
 	}
 	var all []*Store
 	open := func() *Store {
-		s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity, AsIs: true})
+		s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity, NoCompression: true})
 		if err != nil {
 			t.Fatal(err)
 		}

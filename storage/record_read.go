@@ -97,7 +97,7 @@ func (r *Record) Chunk(shard primitives.ShardID) ([]byte, error) { return r.one(
 // Extra returns the ChunkExtra.
 func (r *Record) Extra(shard primitives.ShardID) ([]byte, error) { return r.one(kindExtra, shard) }
 
-// Incoming returns Shard.Incoming.
+// IncomingShards returns Shard.Incoming.
 func (r *Record) Incoming(shard primitives.ShardID) ([]byte, error) {
 	return r.one(kindIncoming, shard)
 }

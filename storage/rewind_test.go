@@ -29,7 +29,7 @@ func TestRewind(t *testing.T) {
 				m.add(b)
 				if m.rng.IntN(4) == 0 { // one beside it
 					side := m.child(b.Prev, false)
-					if side.Ref.Height > s.Tip().Folded.Height && s.Commit(side) == nil {
+					if side.Ref.Height > s.Tip().FlatHead.Height && s.Commit(side) == nil {
 						gone = append(gone, side.Ref)
 					}
 				}
@@ -43,7 +43,7 @@ func TestRewind(t *testing.T) {
 			tip = s.Tip()
 			back := tip.Head
 			for range m.rng.IntN(10) {
-				if back == tip.Folded {
+				if back == tip.FlatHead {
 					break
 				}
 				rec, err := s.Block(back)
@@ -80,7 +80,7 @@ func TestRewind(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if ref == s.Tip().Folded {
+				if ref == s.Tip().FlatHead {
 					break
 				}
 				ref = rec.Prev()

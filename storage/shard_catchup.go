@@ -13,7 +13,9 @@ type catchupKey struct {
 	shard primitives.ShardID
 }
 
-func appendCatchupKey(b []byte, k catchupKey) []byte { return appendShard(appendRef(b, k.ref), k.shard) }
+func appendCatchupKey(b []byte, k catchupKey) []byte {
+	return appendShard(appendRef(b, k.ref), k.shard)
+}
 
 // CommitShard stores what a block, which is stored, did in a shard that came in after it. The shard's blocks come in their order, on every
 // branch. changes is what changed in the frontier with it, if the block is folded; else a fold brings it.

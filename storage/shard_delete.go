@@ -11,7 +11,7 @@ import (
 type shardDeletion struct {
 	shard  primitives.ShardID
 	cell   shardCell
-	seq   uint64 // Store.leavings when it began: behind another leaving or entering it begins anew
+	seq    uint64 // Store.leavings when it began: behind another leaving or entering it begins anew
 	ranges [][2][]byte
 }
 

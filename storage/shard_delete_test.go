@@ -102,7 +102,7 @@ func TestStageWithinLeave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.EnterShard(1, nil); err != nil {
+	if err := s.InstallShard(1, nil); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := s.ValueAt(at, 1, key); err != nil || string(v) != "1" {

@@ -142,10 +142,10 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	}
 	for i := range changes {
 		c := &changes[i]
-		if splitOf(splits, c.Shard) == nil || c.Gone {
+		if splitOf(splits, c.Shard) == nil || c.Removed {
 			continue
 		}
-		putFrontierNode(&batch, c.Shard, &c.Stub)
+		putFrontierNode(&batch, c.Shard, &c.FrontierNode)
 		if err := flush(historyBatch); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func TestSplitOfLateShard(t *testing.T) {
 	must(s.StagePart(1, BlockRef{1, hashOf(1)}, 0, func(put func(key, value []byte) error) error {
 		return errors.Join(put(left, []byte("1")), put(right, []byte("2")))
 	}))
-	must(s.EnterShard(1, nil))
+	must(s.InstallShard(1, nil))
 	late := held(1)[0] // of the block behind the folded one
 	late.Chunk = &Chunk{Hash: hashOf("chunk"), Header: []byte{1}}
 	must(s.CommitShard(at, &late, nil))
@@ -55,7 +55,7 @@ func TestSplitOfLateShard(t *testing.T) {
 	for range 3 {
 		next(held(0, 2, 3))
 	}
-	if list, err := s.Incoming(); err != nil || len(list) > 0 {
+	if list, err := s.IncomingShards(); err != nil || len(list) > 0 {
 		t.Fatalf("shards %v are on their way in, %v", list, err)
 	}
 	for key, want := range map[string]string{string(left): "1", string(right): "2"} {
@@ -105,7 +105,7 @@ func TestStageBesideLeaving(t *testing.T) {
 	c.must(err)
 	c.must(c.s.StagePart(2, at, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }))
 	c.must(c.s.FinishUntrack())
-	c.must(c.s.EnterShard(2, nil))
+	c.must(c.s.InstallShard(2, nil))
 	if v, err := c.s.ValueAt(at, 2, key); err != nil || string(v) != "1" {
 		t.Errorf("%q is %q, %v", key, v, err)
 	}

@@ -15,17 +15,17 @@ import (
 // Most shards are where the store is: their state is that of the folded block, and has been since genesis or the split that made them.
 // A shardCell is the row of any other.
 //
-// A shard comes in as pairs at some block (Stage, StagePart), which may take hours and outlast restarts. EnterShard makes them its
+// A shard comes in as pairs at some block (Stage, StagePart), which may take hours and outlast restarts. InstallShard makes them its
 // state at that block, and it stands there while the others go on. CommitShard then stores what the blocks behind it did in that
 // shard, one by one, in records of their own; when it has come to the folded block it goes with the others from there on.
 // LeaveShard removes all that is of it but the records.
 type shardCell struct {
-	At       BlockRef          // where its state is; of no meaning if it goes with the others
-	Since    primitives.Height // the first block after which its state is known; of one that left: the last block that could have it
-	InSync     bool              // it goes with the others
-	Untracked     bool              // it is not here
+	At        BlockRef          // where its state is; of no meaning if it goes with the others
+	Since     primitives.Height // the first block after which its state is known; of one that left: the last block that could have it
+	InSync    bool              // it goes with the others
+	Untracked bool              // it is not here
 	Deleting  bool              // and not all that it had is removed
-	Accounts AccountRange      // of one that leaves
+	Accounts  AccountRange      // of one that leaves
 }
 
 // AppendBorsh appends 51 bytes and the two names.
@@ -196,9 +196,9 @@ func (r *AccountRange) has(key []byte) bool {
 	return name >= string(r.Lo) && (r.Hi == "" || name < string(r.Hi))
 }
 
-// EnterShard makes what was staged the state of the shard after its block, which is canonical and folded. frontier is the whole of its
+// InstallShard makes what was staged the state of the shard after its block, which is canonical and folded. frontier is the whole of its
 // frontier, all levels.
-func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error {
+func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -229,10 +229,10 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 }
 
 // insertFrontier are the changes of the frontier that bring a shard's entries.
-func insertFrontier(shard primitives.ShardID, stubs []Stub) iter.Seq[FrontierChange] {
+func insertFrontier(shard primitives.ShardID, stubs []FrontierNode) iter.Seq[FrontierChange] {
 	return func(yield func(FrontierChange) bool) {
 		for i := range stubs {
-			if !yield(FrontierChange{Shard: shard, Stub: stubs[i]}) {
+			if !yield(FrontierChange{Shard: shard, FrontierNode: stubs[i]}) {
 				return
 			}
 		}
@@ -246,7 +246,7 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	}
 	var batch Batch
 	for c := range changes {
-		putFrontierNode(&batch, c.Shard, &c.Stub)
+		putFrontierNode(&batch, c.Shard, &c.FrontierNode)
 		if batch.Size() < historyBatch {
 			continue
 		}

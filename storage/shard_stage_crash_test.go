@@ -71,7 +71,7 @@ func (c *strictChain) nextLate(s *Store) (next, prev BlockRef, ok bool) {
 		if err != nil {
 			return next, prev, false
 		}
-		if ref.Height <= s.Tip().Folded.Height || !s.hasShard(ref, lateShard) {
+		if ref.Height <= s.Tip().FlatHead.Height || !s.hasShard(ref, lateShard) {
 			return ref, at, true
 		}
 		at = ref
@@ -80,11 +80,11 @@ func (c *strictChain) nextLate(s *Store) (next, prev BlockRef, ok bool) {
 
 func (c *strictChain) comesIn(s *Store) error {
 	tip := s.Tip()
-	if c.stageAt.Height < tip.Tail || c.stageAt.Height > tip.Folded.Height || c.rng.IntN(6) == 0 {
-		c.stageAt = tip.Folded
+	if c.stageAt.Height < tip.Tail || c.stageAt.Height > tip.FlatHead.Height || c.rng.IntN(6) == 0 {
+		c.stageAt = tip.FlatHead
 	}
 	if hash, err := s.HashAt(c.stageAt.Height); err != nil || hash != c.stageAt.Hash {
-		c.stageAt = tip.Folded
+		c.stageAt = tip.FlatHead
 	}
 	done, err := s.Stage(lateShard, c.stageAt, lateAccounts)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *strictChain) comesIn(s *Store) error {
 			return nil
 		}
 	}
-	if err := s.EnterShard(lateShard, []Stub{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}}); err != nil {
+	if err := s.InstallShard(lateShard, []FrontierNode{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}}); err != nil {
 		return err
 	}
 	c.came = true
@@ -138,7 +138,7 @@ func (c *strictChain) checkLate(s *Store) {
 			}
 		}
 		next, err := s.NextBlock(ref.Height + 1)
-		if err != nil || next.Height <= tip.Folded.Height || !s.hasShard(next, lateShard) {
+		if err != nil || next.Height <= tip.FlatHead.Height || !s.hasShard(next, lateShard) {
 			break
 		}
 		ref = next
@@ -199,7 +199,7 @@ func TestStageAfterLeaving(t *testing.T) {
 		if cell.Deleting {
 			left++
 		}
-		if c.stageAt = s.Tip().Folded; seed%2 == 0 { // all parts, and a collection before it enters
+		if c.stageAt = s.Tip().FlatHead; seed%2 == 0 { // all parts, and a collection before it enters
 			_, err := s.Stage(lateShard, c.stageAt, lateAccounts)
 			for n := 0; n < lateKeys && err == nil; n++ {
 				err = c.latePart(s, n)
@@ -208,7 +208,7 @@ func TestStageAfterLeaving(t *testing.T) {
 				_, err = s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
 			}
 			if err == nil {
-				err = s.EnterShard(lateShard, []Stub{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}})
+				err = s.InstallShard(lateShard, []FrontierNode{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}})
 			}
 			if c.came = true; err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

@@ -26,7 +26,7 @@ const coming = primitives.ShardID(1)
 
 func (c *comer) open() {
 	o := testOptions()
-	o.WarmBlocks, o.EraBlocks = 4, 5
+	o.ResidentBlocks, o.BucketHeights = 4, 5
 	var err error
 	if c.s, err = Open(c.dir, o); err != nil {
 		c.t.Fatal(err)
@@ -104,9 +104,9 @@ func (c *comer) enter() {
 		c.commit(c.m.head, true)
 		c.fold()
 	}
-	staged := Stub{Level: 2, Path: []byte{1, 2}, Hash: hashOf(at), MemoryUsage: 8}
-	c.must(c.s.StageFrontier(coming, at, []Stub{staged}))
-	c.must(c.s.EnterShard(coming, []Stub{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
+	staged := FrontierNode{Level: 2, Path: []byte{1, 2}, Hash: hashOf(at), MemoryUsage: 8}
+	c.must(c.s.StageFrontier(coming, at, []FrontierNode{staged}))
+	c.must(c.s.InstallShard(coming, []FrontierNode{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
 	if stubs := c.frontier(); len(stubs) != 2 || stubs[0].Level != 0 || stubs[0].Hash != hashOf(at) || !reflect.DeepEqual(stubs[1], staged) {
 		c.t.Fatalf("frontier %v", stubs)
 	}
@@ -114,9 +114,9 @@ func (c *comer) enter() {
 }
 
 // frontier returns what the store has of all levels of the coming shard.
-func (c *comer) frontier() (stubs []Stub) {
+func (c *comer) frontier() (stubs []FrontierNode) {
 	for level := range uint8(4) {
-		c.must(c.s.Frontier(coming, level, nil, func(s Stub) bool {
+		c.must(c.s.Frontier(coming, level, nil, func(s FrontierNode) bool {
 			s.Path = slices.Clone(s.Path)
 			stubs = append(stubs, s)
 			return true
@@ -345,7 +345,7 @@ func TestImportAt(t *testing.T) {
 			}
 		}
 	}
-	if err := s.ImportAt(blocks, slices.Values([]FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}})); err != nil {
+	if err := s.ImportAt(blocks, slices.Values([]FrontierChange{{Shard: 1, FrontierNode: FrontierNode{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}})); err != nil {
 		t.Fatal(err)
 	}
 	same := func(what string) {

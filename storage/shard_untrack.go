@@ -101,8 +101,8 @@ func (s *Store) untrackParents(shard primitives.ShardID) error {
 	return nil
 }
 
-// Incoming returns the shards that are on their way in: staged, or behind the others.
-func (s *Store) Incoming() (map[primitives.ShardID]AccountRange, error) {
+// IncomingShards returns the shards that are on their way in: staged, or behind the others.
+func (s *Store) IncomingShards() (map[primitives.ShardID]AccountRange, error) {
 	out := map[primitives.ShardID]AccountRange{}
 	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
 		out[primitives.ShardID(heightOf(key))] = c.Accounts

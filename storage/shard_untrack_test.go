@@ -95,7 +95,7 @@ func TestReadBehindShard(t *testing.T) {
 	if err := s.StagePart(1, g.Ref, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.EnterShard(1, nil); err != nil {
+	if err := s.InstallShard(1, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.ValueAt(g.Ref, 1, key); err != nil || string(got) != "1" {
@@ -141,7 +141,7 @@ func TestStageBesidePart(t *testing.T) {
 	if !errors.Is(err, ErrOrder) {
 		t.Errorf("a part of a state that is not awaited any more: %v", err)
 	}
-	stub := []Stub{{Path: []byte{1}, Hash: hashOf("stub"), MemoryUsage: 5}}
+	stub := []FrontierNode{{Path: []byte{1}, Hash: hashOf("stub"), MemoryUsage: 5}}
 	if err := s.StageFrontier(0, before, stub); !errors.Is(err, ErrOrder) {
 		t.Errorf("the frontier of a state that is not awaited any more: %v", err)
 	}

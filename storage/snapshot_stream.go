@@ -27,7 +27,7 @@ type SnapshotStream struct {
 	s     *Store
 	index snapshot
 	files []streamFile
-	// End is where the log ends in it: what comes behind is not there.
+	// LogEnd is where the log ends in it: what comes behind is not there.
 	End LogPlace
 }
 

@@ -43,12 +43,12 @@ type blockPlace struct {
 
 // Of goleveldb's tables.
 const (
-	tableFooter  = 48
-	tableMagic   = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
-	blockTrailer = 5
-	keyTrailer   = 8       // behind each key: a number of the write and, first, whether it put or deleted
-	maxTableBlock = 8 << 20 // bytes; blocks have some 4 KiB, but that of a table's index
-	tableIndexRatio  = 40      // about how many bytes of tables have one byte of index in memory
+	tableFooter     = 48
+	tableMagic      = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
+	blockTrailer    = 5
+	keyTrailer      = 8       // behind each key: a number of the write and, first, whether it put or deleted
+	maxTableBlock   = 8 << 20 // bytes; blocks have some 4 KiB, but that of a table's index
+	tableIndexRatio = 40      // about how many bytes of tables have one byte of index in memory
 )
 
 var errTable = errors.New("a table of the index does not have the form of one")

@@ -288,7 +288,7 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 
 // Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block. The path is
 // valid during the call only.
-func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
+func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	r, err := s.currentSnapshot()
 	if err != nil {
 		return err

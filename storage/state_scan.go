@@ -37,7 +37,7 @@ const stopCheckEvery = 64
 
 // scanSink is who a scan tells of pairs, and who is asked whether it is to go on.
 type scanSink struct {
-	stop   func() error // nil: nobody
+	stop  func() error // nil: nobody
 	yield func(key, value []byte) bool
 }
 
@@ -126,7 +126,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 			return false
 		}
 		if r.prefix == "" { // such keys have the same name before and after a split
-			split, keys.lo = nil, v.flatHead.Height+1
+			split, keys.low = nil, v.flatHead.Height+1
 		}
 		r.over = append(r.over, keyLayer{keys, r.flatRange, len(r.prefix)})
 		if split == nil {

@@ -249,7 +249,7 @@ func TestSplitFold(t *testing.T) {
 	frontierOf := func(shard primitives.ShardID, from, to int) (out []FrontierChange) {
 		for i := from; i < to; i++ {
 			path := []byte{byte(i >> 16 & 15), byte(i >> 12 & 15), byte(i >> 8 & 15), byte(i >> 4 & 15), byte(i & 15)}
-			out = append(out, FrontierChange{Shard: shard, Stub: Stub{uint8(i * 3 / rows), path, hashOf(shard, i), uint64(i)}})
+			out = append(out, FrontierChange{Shard: shard, FrontierNode: FrontierNode{uint8(i * 3 / rows), path, hashOf(shard, i), uint64(i)}})
 		}
 		return out
 	}
@@ -257,8 +257,8 @@ func TestSplitFold(t *testing.T) {
 		t.Helper()
 		n := 0
 		for level := range uint8(4) {
-			if err := s.Frontier(shard, level, nil, func(x Stub) bool {
-				if n < len(want) && !reflect.DeepEqual(x, want[n].Stub) {
+			if err := s.Frontier(shard, level, nil, func(x FrontierNode) bool {
+				if n < len(want) && !reflect.DeepEqual(x, want[n].FrontierNode) {
 					t.Errorf("row %d of shard %d is %+v, want %+v", n, shard, x, want[n])
 				}
 				n++

@@ -27,7 +27,9 @@ type snapshotKey struct {
 	shard  primitives.ShardID
 }
 
-func appendSnapshotKey(b []byte, k snapshotKey) []byte { return appendShard(appendHeight(b, k.height), k.shard) }
+func appendSnapshotKey(b []byte, k snapshotKey) []byte {
+	return appendShard(appendHeight(b, k.height), k.shard)
+}
 
 // snapshotNodeKey names a row of a pin.
 type snapshotNodeKey struct {
@@ -68,7 +70,7 @@ func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Sh
 
 // StateSnapshot stores one. stubs are what is kept of its frontier, on any levels. Its rows go in pieces, and it is there once the last of them is.
 // ErrGone, ErrNotFound: the state is not here, no more or not yet.
-func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[Stub]) error {
+func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -116,7 +118,7 @@ func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
 }
 
 // Unpin gives up the pins of blocks below a height.
-func (s *Store) DropStateSnapshot(below primitives.Height) error {
+func (s *Store) DropStateSnapshots(below primitives.Height) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -171,10 +173,10 @@ func (r AccountRange) overlaps(o AccountRange) bool {
 }
 
 // PinnedFrontier calls yield for the rows of a pin on a level that lie below a path, ascending.
-func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(Stub) bool) error {
+func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	lo := appendSnapshotNodeKey(nil, snapshotNodeKey{p.key(), level, string(below)})
 	return snapshotNodes.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v frontierValue) bool {
-		return yield(Stub{level, slices.Clone(key[17:]), v.hash, v.usage})
+		return yield(FrontierNode{level, slices.Clone(key[17:]), v.hash, v.usage})
 	})
 }
 

@@ -35,7 +35,7 @@ func newPinChain(t *testing.T) *pinChain {
 func (c *pinChain) open() {
 	c.t.Helper()
 	o := testOptions()
-	o.EraBlocks = 2
+	o.BucketHeights = 2
 	var err error
 	if c.s, err = OpenMemory(c.disk, o); err != nil {
 		c.t.Fatal(err)
@@ -75,7 +75,7 @@ func (c *pinChain) collect() {
 	}
 }
 
-func (c *pinChain) pin(shard primitives.ShardID, at BlockRef, stubs ...Stub) StateSnapshot {
+func (c *pinChain) pin(shard primitives.ShardID, at BlockRef, stubs ...FrontierNode) StateSnapshot {
 	p := StateSnapshot{Shard: shard, Index: primitives.ShardIndex(shard), At: at, Of: c.at[at.Height], Root: hashOf(at), Accounts: [...]AccountRange{{Hi: "m"}, {Lo: "m"}}[shard]}
 	c.t.Helper()
 	c.must(c.s.SnapshotState(p, slices.Values(stubs)))
@@ -96,7 +96,7 @@ func TestPin(t *testing.T) {
 	var broken Batch
 	snapshotNodes.Put(&broken, snapshotNodeKey{snapshotKey{at.Height, 1}, 3, "\x09"}, &frontierValue{})
 	c.must(c.s.db.write(&broken, false)) // what a pin that was broken off has left
-	stubs := []Stub{{Level: 2, Path: []byte{1}, Hash: hashOf("a"), MemoryUsage: 7}, {Level: 2, Path: []byte{1, 2}, Hash: hashOf("b"), MemoryUsage: 8}, {Level: 7, Path: []byte{}, Hash: hashOf("c"), MemoryUsage: 9}}
+	stubs := []FrontierNode{{Level: 2, Path: []byte{1}, Hash: hashOf("a"), MemoryUsage: 7}, {Level: 2, Path: []byte{1, 2}, Hash: hashOf("b"), MemoryUsage: 8}, {Level: 7, Path: []byte{}, Hash: hashOf("c"), MemoryUsage: 9}}
 	p := c.pin(1, at, stubs...)
 	younger := c.pin(0, c.at[7])
 	c.grow(20)
@@ -111,22 +111,22 @@ func TestPin(t *testing.T) {
 	if want := []StateSnapshot{p, younger}; !reflect.DeepEqual(list, want) {
 		t.Fatalf("pins = %+v, want %+v", list, want)
 	}
-	for level, want := range map[uint8][]Stub{2: stubs[:2], 3: nil, 7: stubs[2:]} {
-		var got []Stub
-		c.must(c.s.SnapshotFrontier(&p, level, nil, func(s Stub) bool { got = append(got, s); return true }))
+	for level, want := range map[uint8][]FrontierNode{2: stubs[:2], 3: nil, 7: stubs[2:]} {
+		var got []FrontierNode
+		c.must(c.s.SnapshotFrontier(&p, level, nil, func(s FrontierNode) bool { got = append(got, s); return true }))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("level %d = %+v, want %+v", level, got, want)
 		}
 	}
-	var below []Stub
-	c.must(c.s.SnapshotFrontier(&p, 2, []byte{1, 2}, func(s Stub) bool { below = append(below, s); return true }))
+	var below []FrontierNode
+	c.must(c.s.SnapshotFrontier(&p, 2, []byte{1, 2}, func(s FrontierNode) bool { below = append(below, s); return true }))
 	if !reflect.DeepEqual(below, stubs[1:2]) {
 		t.Errorf("below 12: %+v", below)
 	}
 	if v, err := c.s.ValueAt(at, 1, []byte("\x00z")); err != nil || string(v) != "6" {
 		t.Errorf("the value at the pinned block is %q, %v", v, err)
 	}
-	c.must(c.s.DropStateSnapshot(at.Height + 1))
+	c.must(c.s.DropStateSnapshots(at.Height + 1))
 	if n := c.rows(); n != 0 {
 		t.Errorf("%d rows of no pin", n)
 	}
@@ -140,7 +140,7 @@ func TestPin(t *testing.T) {
 	if err := c.s.SnapshotState(p, slices.Values(stubs)); !errors.Is(err, ErrGone) {
 		t.Errorf("a pin of a block that was collected: %v", err)
 	}
-	c.must(c.s.DropStateSnapshot(^primitives.Height(0)))
+	c.must(c.s.DropStateSnapshots(^primitives.Height(0)))
 	c.collect()
 	if tail := c.s.Tip().Tail; tail <= younger.At.Height {
 		t.Errorf("the tail is %d, and nothing is pinned", tail)
@@ -154,8 +154,8 @@ func TestPin(t *testing.T) {
 func TestPinLeaves(t *testing.T) {
 	c := newPinChain(t)
 	c.grow(9)
-	c.pin(0, c.at[3], Stub{Level: 2, Path: []byte{1}})
-	kept := c.pin(1, c.at[4], Stub{Level: 2, Path: []byte{1}}, Stub{Level: 3, Path: []byte{2}})
+	c.pin(0, c.at[3], FrontierNode{Level: 2, Path: []byte{1}})
+	kept := c.pin(1, c.at[4], FrontierNode{Level: 2, Path: []byte{1}}, FrontierNode{Level: 3, Path: []byte{2}})
 	c.must(c.s.UntrackShard(0, AccountRange{Hi: "m"}))
 	if list, err := c.s.StateSnapshots(); err != nil || !reflect.DeepEqual(list, []StateSnapshot{kept}) {
 		t.Errorf("pins = %+v, %v", list, err)
@@ -163,7 +163,7 @@ func TestPinLeaves(t *testing.T) {
 	if n := c.rows(); n != 2 {
 		t.Errorf("%d rows, want 2", n)
 	}
-	if err := c.s.SnapshotState(StateSnapshot{Shard: 0, At: c.at[3]}, slices.Values[[]Stub](nil)); !errors.Is(err, ErrGone) {
+	if err := c.s.SnapshotState(StateSnapshot{Shard: 0, At: c.at[3]}, slices.Values[[]FrontierNode](nil)); !errors.Is(err, ErrGone) {
 		t.Errorf("a pin in a shard that has left: %v", err)
 	}
 	c.must(c.s.removeShard(9, AccountRange{Lo: "x", Hi: "y"})) // one that shard 1 was split into

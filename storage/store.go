@@ -16,38 +16,38 @@ import (
 
 // Options of a store. The zero value of each field is its default.
 type Options struct {
-	Identity    Identity
-	WriteBuffer int               // bytes; by the size of the index, DefaultWriteBuffer at least
-	BlockCache  int               // bytes; DefaultBlockCache
-	SegmentSize int64             // bytes; DefaultSegment
-	FoldBytes   int               // bytes of pending changes at which FoldDue says so; DefaultFoldBytes
-	FoldBlocks  int               // the same in final blocks; DefaultFoldBlocks
-	WarmBlocks  int               // of what is not folded, the newest in memory with all they did; DefaultWarmBlocks
-	WarmBytes   int               // the same in bytes of changes; DefaultWarmBytes
-	EraBlocks   primitives.Height // heights of history that are removed at once, at least; DefaultEraBlocks
-	EarlyFrom   int64             // bytes of the index's tables from which loads read it as it was (index_stale.go); DefaultEarlyFrom
-	AsIs        bool              // compress no record: for stores that are in memory, and soon gone
-	RoomPeriod  time.Duration     // between two looks whether a full disk has room; DefaultRoomPeriod
-	ReadsOnFull bool              // a folder whose index finds no room to be opened is opened for reads (Full.Reopen)
-	NoSync      bool              // leave syncing to the operating system: survives kill -9, not a power cut
+	Identity         Identity
+	WriteBuffer      int               // bytes; by the size of the index, DefaultWriteBuffer at least
+	BlockCache       int               // bytes; DefaultBlockCache
+	SegmentSize      int64             // bytes; DefaultSegment
+	FlatHeadBytes    int               // bytes of pending changes at which FoldDue says so; DefaultFlatHeadBytes
+	FlatHeadBlocks   int               // the same in final blocks; DefaultFlatHeadBlocks
+	ResidentBlocks   int               // of what is not folded, the newest in memory with all they did; DefaultResidentBlocks
+	ResidentBytes    int               // the same in bytes of changes; DefaultResidentBytes
+	BucketHeights    primitives.Height // heights of history that are removed at once, at least; DefaultBucketHeights
+	StaleReadSize    int64             // bytes of the index's tables from which loads read it as it was (index_stale.go); DefaultStaleReadSize
+	NoCompression    bool              // compress no record: for stores that are in memory, and soon gone
+	SpaceProbePeriod time.Duration     // between two looks whether a full disk has room; DefaultSpaceProbePeriod
+	ReadOnlyIfFull   bool              // a folder whose index finds no room to be opened is opened for reads (Full.Reopen)
+	NoSync           bool              // leave syncing to the operating system: survives kill -9, not a power cut
 }
 
 // Bounds of what waits to be folded. It is in memory, and a restart applies it to the trie again.
 const (
-	DefaultFoldBytes  = 2 << 20
-	DefaultFoldBlocks = 16
+	DefaultFlatHeadBytes  = 2 << 20
+	DefaultFlatHeadBlocks = 16
 )
 
 func (o *Options) fill() {
 	setDefault(&o.BlockCache, DefaultBlockCache)
 	setDefault(&o.SegmentSize, DefaultSegment)
-	setDefault(&o.FoldBytes, DefaultFoldBytes)
-	setDefault(&o.FoldBlocks, DefaultFoldBlocks)
-	setDefault(&o.WarmBlocks, DefaultWarmBlocks)
-	setDefault(&o.WarmBytes, DefaultWarmBytes)
-	setDefault(&o.EraBlocks, DefaultEraBlocks)
-	setDefault(&o.EarlyFrom, DefaultEarlyFrom)
-	setDefault(&o.RoomPeriod, DefaultRoomPeriod)
+	setDefault(&o.FlatHeadBytes, DefaultFlatHeadBytes)
+	setDefault(&o.FlatHeadBlocks, DefaultFlatHeadBlocks)
+	setDefault(&o.ResidentBlocks, DefaultResidentBlocks)
+	setDefault(&o.ResidentBytes, DefaultResidentBytes)
+	setDefault(&o.BucketHeights, DefaultBucketHeights)
+	setDefault(&o.StaleReadSize, DefaultStaleReadSize)
+	setDefault(&o.SpaceProbePeriod, DefaultSpaceProbePeriod)
 }
 
 func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
@@ -66,29 +66,29 @@ type Store struct {
 	log    *blockLog
 	space  *diskSpace
 
-	commitMu sync.Mutex // log, tree, segments, rows
-	indexMu   sync.Mutex // the index: fold, steps; taken before commitMu
-	view     atomic.Pointer[view]
-	failed   atomic.Pointer[error]
-	buckets     atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
+	commitMu   sync.Mutex // log, tree, segments, rows
+	indexMu    sync.Mutex // the index: fold, steps; taken before commitMu
+	view       atomic.Pointer[view]
+	failed     atomic.Pointer[error]
+	buckets    atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
 	hasCatchup atomic.Bool                         // there is a record of a shard that came in later
-	tree     *tree
-	cache    cache
-	bodyCache   bodyCache
-	snapshots   snapshotPool
-	stale  staleState
-	recent   recentOutcomes
+	tree       *tree
+	cache      cache
+	bodyCache  bodyCache
+	snapshots  snapshotPool
+	stale      staleState
+	recent     recentOutcomes
 
-	flatHead     flatHeadCell                     // under indexMu
-	steps    uint64                       // written to the index; under indexMu
-	historyRows    Batch                        // what is written before a fold; its memory is used again; under indexMu
-	flatHeadRows   Batch                        // what a fold writes; the same
-	untrackSeq uint64                       // shards that began to leave, or have left; under indexMu
-	segmentHolds    int                          // backups on their way, for which segments stay; under indexMu
-	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
-	rows     []*Batch                     // by Write, since the last fold; under commitMu
-	resident   residentBodies                       // under commitMu
-	pinnedUpTo  primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
+	flatHead     flatHeadCell                 // under indexMu
+	steps        uint64                       // written to the index; under indexMu
+	historyRows  Batch                        // what is written before a fold; its memory is used again; under indexMu
+	flatHeadRows Batch                        // what a fold writes; the same
+	untrackSeq   uint64                       // shards that began to leave, or have left; under indexMu
+	segmentHolds int                          // backups on their way, for which segments stay; under indexMu
+	segments     map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
+	rows         []*Batch                     // by Write, since the last fold; under commitMu
+	resident     residentBodies               // under commitMu
+	pinnedUpTo   primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
 
 	pendingReads atomic.Uint64 // changes of blocks above the folded one that were read from the log, one item each
 	pendingSteps atomic.Uint64 // keys of such blocks that scans have passed
@@ -113,7 +113,7 @@ func open(d disk, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
-	s := &Store{o: o, disk: d, space: newDiskSpace(d, o.RoomPeriod), log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
+	s := &Store{o: o, disk: d, space: newDiskSpace(d, o.SpaceProbePeriod), log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
 	if err := s.open(fresh); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
@@ -165,7 +165,7 @@ func (s *Store) open(fresh bool) (err error) {
 		s.o.WriteBuffer = writeBuffer(s.disk.indexSize())
 	}
 	db, err := openLevel(stor, &s.o, s.space)
-	if errors.Is(err, ErrFull) && s.o.ReadsOnFull && !fresh {
+	if errors.Is(err, ErrFull) && s.o.ReadOnlyIfFull && !fresh {
 		var rerr error
 		if db, rerr = openLevelReads(stor, &s.o, s.space); rerr == nil {
 			defer s.readOnly(&err, err, journalBytes(stor))
@@ -332,7 +332,7 @@ func (s *Store) noteEnd() error {
 // Tip is where the chain stands.
 type Tip struct {
 	Head, Final BlockRef
-	Folded      BlockRef          // Flat and Frontier are of this block; a restart begins here. Of a child: where it begins
+	FlatHead    BlockRef          // Flat and Frontier are of this block; a restart begins here. Of a child: where it begins
 	Tail        primitives.Height // the lowest height that is kept
 	Empty       bool              // there is no genesis yet: Import
 }

@@ -169,7 +169,7 @@ func (c *strictChain) grow(s *Store, steps int) error {
 }
 
 func (c *strictChain) options() Options {
-	o := Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FoldBlocks: 4, WarmBlocks: 3, EraBlocks: 5, EarlyFrom: 1}
+	o := Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FlatHeadBlocks: 4, ResidentBlocks: 3, BucketHeights: 5, StaleReadSize: 1}
 	if c.fat > 0 {
 		o.WriteBuffer = 1 << 20
 	}
@@ -246,7 +246,7 @@ func (c *strictChain) catchUp(s *Store) {
 // rewind goes back to a block that is not folded deeper.
 func (c *strictChain) rewind(s *Store) error {
 	tip := s.Tip()
-	height := tip.Folded.Height + primitives.Height(c.rng.IntN(int(tip.Head.Height-tip.Folded.Height)+1))
+	height := tip.FlatHead.Height + primitives.Height(c.rng.IntN(int(tip.Head.Height-tip.FlatHead.Height)+1))
 	c.back = c.told[height-1]
 	err := s.Rewind(c.back)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 var testIdentity = Identity{ChainID: "test-chain", Genesis: primitives.HashBytes([]byte("genesis")), Numbering: primitives.NumberingJune}
 
 func testOptions() Options {
-	return Options{Identity: testIdentity, WriteBuffer: 64 << 10, SegmentSize: 16 << 10, FoldBlocks: 4, NoSync: true}
+	return Options{Identity: testIdentity, WriteBuffer: 64 << 10, SegmentSize: 16 << 10, FlatHeadBlocks: 4, NoSync: true}
 }
 
 func hashOf(parts ...any) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, parts...)) }
@@ -336,7 +336,7 @@ func (m *model) add(b *Block) {
 func importGenesis(t testing.TB, s *Store, m *model) {
 	t.Helper()
 	g := m.blocks[m.genesis]
-	err := s.Import(g.block, slices.Values([]FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{1, 2}, Hash: hashOf("stub"), MemoryUsage: 7}}}), func(put func(Pair) error) error {
+	err := s.Import(g.block, slices.Values([]FrontierChange{{Shard: 1, FrontierNode: FrontierNode{Path: []byte{1, 2}, Hash: hashOf("stub"), MemoryUsage: 7}}}), func(put func(Pair) error) error {
 		for k, v := range g.state {
 			if err := put(Pair{k.shard, []byte(k.key), []byte(v)}); err != nil {
 				return err
@@ -365,7 +365,7 @@ func (m *model) live() []BlockRef {
 func (m *model) check(s *Store) {
 	m.t.Helper()
 	tip := s.Tip()
-	if tip.Head != m.head || tip.Final != m.final || tip.Folded != m.folded || tip.Tail != m.tail {
+	if tip.Head != m.head || tip.Final != m.final || tip.FlatHead != m.folded || tip.Tail != m.tail {
 		m.t.Fatalf("tip = %+v, want head %v final %v folded %v tail %d", tip, m.head, m.final, m.folded, m.tail)
 	}
 	keys := map[modelKey]bool{}

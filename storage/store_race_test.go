@@ -15,7 +15,7 @@ import (
 func TestReadersSeeOneState(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 32 << 10
-	o.WarmBlocks, o.EraBlocks = 4, 5
+	o.ResidentBlocks, o.BucketHeights = 4, 5
 	s, err := Open(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)

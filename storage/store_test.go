@@ -21,9 +21,9 @@ func TestModel(t *testing.T) {
 			dir := t.TempDir()
 			m := newModel(t, uint64(seed))
 			o := testOptions()
-			o.EraBlocks = primitives.Height(3 + 6*seed)
+			o.BucketHeights = primitives.Height(3 + 6*seed)
 			if seed%3 > 0 { // else all is in memory
-				o.WarmBlocks = 2 * seed
+				o.ResidentBlocks = 2 * seed
 			}
 			s, err := Open(dir, o)
 			if err != nil {
@@ -128,12 +128,12 @@ func (m *model) fold(s *Store) {
 			upto = b.Prev
 		}
 	}
-	if err := s.AdvanceFlatHead(upto, []FrontierChange{{Shard: 0, Stub: Stub{Path: []byte{0, 3}, Hash: hashOf(upto), MemoryUsage: 5}}}); err != nil {
+	if err := s.AdvanceFlatHead(upto, []FrontierChange{{Shard: 0, FrontierNode: FrontierNode{Path: []byte{0, 3}, Hash: hashOf(upto), MemoryUsage: 5}}}); err != nil {
 		m.t.Fatal(err)
 	}
 	m.folded = upto
-	var got []Stub
-	if err := s.Frontier(0, 0, nil, func(st Stub) bool { got = append(got, st); return true }); err != nil || len(got) != 1 || got[0].Hash != hashOf(upto) {
+	var got []FrontierNode
+	if err := s.Frontier(0, 0, nil, func(st FrontierNode) bool { got = append(got, st); return true }); err != nil || len(got) != 1 || got[0].Hash != hashOf(upto) {
 		m.t.Fatalf("frontier = %v, %v", got, err)
 	}
 	for ref := range m.blocks {

@@ -123,7 +123,7 @@ func (n *Node) stood() error {
 // EndWaits has what waits for room on a full disk be given up: the node is about to be stopped.
 func (n *Node) EndWaits() {
 	n.leaving.Store(true)
-	n.engine.Store().EndWaits()
+	n.engine.Store().CancelSpaceWaits()
 }
 
 // haltedError makes what is told of a halt.

@@ -154,7 +154,7 @@ func Start(o Options) (*Node, error) {
 		n.signatures.Close()
 		return nil, err
 	}
-	n.engine.Store().WatchRoom(n.room)
+	n.engine.Store().WatchDiskSpace(n.room)
 	n.aside("watchdog", n.watch)
 	return n, nil
 }

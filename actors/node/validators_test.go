@@ -113,7 +113,7 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 // start starts a node on what its disk has.
 func (c *cluster) start(i int) {
 	c.t.Helper()
-	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"}, FoldBlocks: c.fold})
+	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"}, FlatHeadBlocks: c.fold})
 	if err != nil {
 		c.t.Fatal(err)
 	}

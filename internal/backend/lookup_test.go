@@ -58,7 +58,7 @@ func TestEveryIDIsFound(t *testing.T) {
 			o.GasLimit = 5_000_000_000_000 // 1/200 of the usual
 			o.Splitting.Threshold, o.Splitting.MaxShards = 20_000, 6
 			o.Contracts, o.VM = true, v
-			o.Store.FoldBlocks = 3
+			o.Store.FlatHeadBlocks = 3
 			course.PerStep, course.Fork, course.Skip, course.Miss, course.Resume = 16, 0.08, 0.08, 0.06, 0.3
 			runLookups(t, o, course, counts)
 		})

@@ -21,7 +21,7 @@ func TestTailStaysReadable(t *testing.T) {
 	const keep = 3
 	for _, seed := range []uint64{4, 6} {
 		o, course := workload.RandomSplits(seed, 70)
-		o.Store.FoldBlocks = 2
+		o.Store.FlatHeadBlocks = 2
 		course.PerStep, course.Fork, course.Skip, course.Miss, course.Resume = 12, 0.1, 0.2, 0.1, 0.4
 		c, err := workload.OpenChain(o)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestTailStaysReadable(t *testing.T) {
 		}
 		readable(0)
 		epochs := 1 // from the folded block on
-		for i := c.Store.Tip().Folded.Height; tail == 0 && i > 0; i-- {
+		for i := c.Store.Tip().FlatHead.Height; tail == 0 && i > 0; i-- {
 			n := slices.IndexFunc(chain, func(x *engine.BlockNode) bool { return x.Height() == i })
 			if n < 1 || chain[n].Header().EpochID == chain[n-1].Header().EpochID {
 				continue
@@ -78,7 +78,7 @@ func TestTailStaysReadable(t *testing.T) {
 		}
 		for range 2 {
 			if b = back(); tail < 1 || !split {
-				t.Fatalf("seed %d: nothing to collect, or no split: tail %d, split %v, head %d, folded %d, %d blocks, epoch %d", seed, tail, split, head.Height(), c.Store.Tip().Folded.Height, len(chain), o.EpochLength)
+				t.Fatalf("seed %d: nothing to collect, or no split: tail %d, split %v, head %d, folded %d, %d blocks, epoch %d", seed, tail, split, head.Height(), c.Store.Tip().FlatHead.Height, len(chain), o.EpochLength)
 			}
 			checkTail(t, b, chain[:tail+1])
 			readable(tail)

@@ -34,7 +34,7 @@ func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, wha
 		return nil, err
 	}
 	tip := store.Tip()
-	c := &Checked{Head: tip.Head, Folded: tip.Folded, Tail: tip.Tail}
+	c := &Checked{Head: tip.Head, Folded: tip.FlatHead, Tail: tip.Tail}
 	c.Records, err = store.CheckLog(ctx, func(done, all int64) { progress(float64(done)/float64(max(all, 1)), "log") })
 	if err = errors.Join(err, store.Close()); err != nil {
 		return c, err

@@ -433,7 +433,7 @@ func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, e
 	if err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(dir, storage.Options{ReadsOnFull: reads, Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
+	s, err := storage.Open(dir, storage.Options{ReadOnlyIfFull: reads, Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 	switch {
 	case errors.Is(err, storage.ErrLocked):
 		return nil, fmt.Errorf("%w: another node runs on %s; stop it first, or ask it: by JSON-RPC, or for its state by troupe view-state dump-state", err, hm.Paths.Dir)

@@ -162,7 +162,7 @@ type shipped struct {
 
 // Beginning is the log's, or what is not folded if it is much: who begins then fetches a snapshot.
 func (x shipped) Beginning() (string, error) {
-	at, size, err := x.s.Beginning()
+	at, size, err := x.s.LogStart()
 	if err != nil {
 		return "", err
 	}
@@ -178,8 +178,8 @@ func (x shipped) Records(from string, f func(jetstream.Record) bool) (string, er
 	if err != nil {
 		return from, fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}
-	next, err := x.s.LogRecords(at, func(s storage.LogRecords) bool {
-		return f(jetstream.Record{At: s.At.String(), Next: s.Next.String(), Height: s.Ref.Height, Hash: s.Ref.Hash, Prev: s.Prev.Hash, Back: s.Back, Payload: s.Payload})
+	next, err := x.s.LogRecords(at, func(s storage.LogRecord) bool {
+		return f(jetstream.Record{At: s.At.String(), Next: s.Next.String(), Height: s.Ref.Height, Hash: s.Ref.Hash, Prev: s.Prev.Hash, Back: s.Rewind, Payload: s.Payload})
 	})
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", jetstream.ErrSource, err)

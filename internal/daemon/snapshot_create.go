@@ -140,7 +140,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 		return nil, err
 	}
 	s := &Snapshot{Format: snapshotFormat, ChainID: id.ChainID, Genesis: id.Genesis, Numbering: id.Numbering, Head: blockName(tip.Head), Final: blockName(tip.Final),
-		Folded: blockName(tip.Folded), Tail: tip.Tail, Time: time.Now().UTC().Format(time.RFC3339), Build: build}
+		Folded: blockName(tip.FlatHead), Tail: tip.Tail, Time: time.Now().UTC().Format(time.RFC3339), Build: build}
 	if s.Files, err = sums(ctx, part); err != nil {
 		return nil, err
 	}

@@ -244,7 +244,7 @@ func TestTracked(t *testing.T) {
 	blocks.to(t, b, track)
 	stop(t, b) // which folds what is final
 	b = mustStart(t, follower)
-	if b.Engine.BlockNode(b.Engine.Head().Hash) == nil || b.Engine.Store().Tip().Folded.Height <= old {
+	if b.Engine.BlockNode(b.Engine.Head().Hash) == nil || b.Engine.Store().Tip().FlatHead.Height <= old {
 		t.Fatalf("block %d is not old", old)
 	}
 	look("of an old block")

@@ -17,7 +17,7 @@ func TestBudget(t *testing.T) {
 		run := func(o Options) *Report {
 			disk := storage.NewMemDisk()
 			o.Open = func(so storage.Options) (*storage.Store, error) {
-				so.FoldBlocks, so.EarlyFrom, so.WriteBuffer = 3, 1, 64<<10 // loads read an index of before
+				so.FlatHeadBlocks, so.StaleReadSize, so.WriteBuffer = 3, 1, 64<<10 // loads read an index of before
 				return storage.OpenMemory(disk, so)
 			}
 			o.EpochConfig = epochConfigs(t, name)

@@ -268,7 +268,7 @@ func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	if err := n.store.FinishUntrack(); err != nil { // which goes on beside the blocks
 		return err
 	}
-	folded := n.store.Tip().Folded
+	folded := n.store.Tip().FlatHead
 	rec, err := n.e.Block(folded.Hash)
 	if err != nil {
 		return err

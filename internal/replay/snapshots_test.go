@@ -95,8 +95,8 @@ func (n *snapped) compare(x *snapshotParts) error {
 // check asks for all that there must be; a fold that ends meanwhile has it ask again.
 func (n *snapped) check() error {
 	for {
-		folded := n.store.Tip().Folded.Height
-		if err := n.checkAt(folded); err == nil || n.store.Tip().Folded.Height == folded {
+		folded := n.store.Tip().FlatHead.Height
+		if err := n.checkAt(folded); err == nil || n.store.Tip().FlatHead.Height == folded {
 			return err
 		}
 	}
@@ -195,8 +195,8 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 		if err := n.e.Close(); err != nil {
 			return err
 		}
-		n.wiped = n.store.Tip().Folded.Height // a fold may have ended
-		return errors.Join(n.store.DropStateSnapshot(^primitives.Height(0)), n.store.Close(), n.open(r))
+		n.wiped = n.store.Tip().FlatHead.Height // a fold may have ended
+		return errors.Join(n.store.DropStateSnapshots(^primitives.Height(0)), n.store.Close(), n.open(r))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestWitnesses(t *testing.T) {
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), Witnesses: true,
 				Restart: func(h primitives.Height) bool { return border(h) || h%5 == 0 },
 				Open: func(o storage.Options) (*storage.Store, error) { // a fold whenever a block is final: of those before, what is needed is kept
-					o.FoldBlocks = 1
+					o.FlatHeadBlocks = 1
 					return storage.OpenMemory(disk, o)
 				}}
 			report, err := Run(rec, o)

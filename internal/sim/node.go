@@ -140,7 +140,7 @@ func (n *node) start() error {
 	n.gate = newGate()
 	n.disk.Fault = n.gate.pass
 	var err error
-	n.store, err = storage.OpenMemory(n.disk, storage.Options{FoldBlocks: 1 << 30, FoldBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18, AsIs: true,
+	n.store, err = storage.OpenMemory(n.disk, storage.Options{FlatHeadBlocks: 1 << 30, FlatHeadBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18, NoCompression: true,
 		Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingJune}})
 	if err != nil {
 		return err

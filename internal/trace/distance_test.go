@@ -53,7 +53,7 @@ func (c *pinned) block(txs []*primitives.SignedTransaction) {
 
 // newPinned opens a chain with a token and has something keep its folded block where it is.
 func newPinned(t *testing.T, v *vm.VM, by string) *pinned {
-	o := workload.ChainOptions{VM: v, WarmBlocks: 32, Store: storage.Options{WarmBlocks: 64}, Options: workload.Options{
+	o := workload.ChainOptions{VM: v, WarmBlocks: 32, Store: storage.Options{ResidentBlocks: 64}, Options: workload.Options{
 		Seed: 1, Accounts: 2, Shards: 1, Names: []primitives.AccountID{"token", "alice", "mark"},
 	}}
 	o.EpochLength, o.Validity = 100_000, 100_000

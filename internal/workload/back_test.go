@@ -46,7 +46,7 @@ func TestGoBack(t *testing.T) {
 				}
 			}
 			o.StateBytes, o.Tries = 1, trie.Options{Frontier: 128 << (seed % 6), Poison: true}
-			o.Store.FoldBlocks, o.Store.WarmBlocks = 1+int(seed%5), 3
+			o.Store.FlatHeadBlocks, o.Store.ResidentBlocks = 1+int(seed%5), 3
 			c, err := OpenChain(o)
 			if err != nil {
 				t.Fatal(err)

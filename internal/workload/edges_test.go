@@ -91,7 +91,7 @@ func TestLongMissing(t *testing.T) {
 		o := ChainOptions{Options: Options{Seed: 3, Shards: 4}}
 		o.EpochLength, o.Validity = 40, 80
 		if every == 1 {
-			o.Store.FoldBlocks = 5
+			o.Store.FlatHeadBlocks = 5
 		}
 		p := newPath(t, o)
 		var got []primitives.Hash

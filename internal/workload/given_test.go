@@ -60,7 +60,7 @@ func TestGiven(t *testing.T) {
 				}
 				defer writer.Close()
 				other := o
-				other.StateBytes, other.Store.FoldBlocks = 1, 1+int(seed%5)
+				other.StateBytes, other.Store.FlatHeadBlocks = 1, 1+int(seed%5)
 				replica, err := OpenChain(other)
 				if err != nil {
 					t.Fatal(err)
@@ -75,7 +75,7 @@ func TestGiven(t *testing.T) {
 						t.Fatal(err)
 					}
 					var want [][]byte
-					if at, err = writer.Store.LogRecords(at, func(x storage.LogRecords) bool {
+					if at, err = writer.Store.LogRecords(at, func(x storage.LogRecord) bool {
 						want = append(want, x.Payload)
 						return true
 					}); err != nil {
@@ -87,7 +87,7 @@ func TestGiven(t *testing.T) {
 						}
 					}
 					k := 0
-					if theirs, err = replica.Store.LogRecords(theirs, func(x storage.LogRecords) bool {
+					if theirs, err = replica.Store.LogRecords(theirs, func(x storage.LogRecord) bool {
 						if k >= len(want) {
 							t.Fatalf("block %v is one more than was given", x.Ref)
 						}
@@ -173,7 +173,7 @@ func TestGivenRefuses(t *testing.T) {
 		if _, err := script.Step(); err != nil {
 			t.Fatal(err)
 		}
-		at, err = writer.Store.LogRecords(at, func(x storage.LogRecords) bool {
+		at, err = writer.Store.LogRecords(at, func(x storage.LogRecord) bool {
 			for name, spoil := range map[string]func(*storage.Shard) bool{
 				"a value": func(s *storage.Shard) bool {
 					for i := range s.Changes {

@@ -83,7 +83,7 @@ func TestPatchesDoNotHalt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := ChainOptions{Options: Options{Seed: 5, Shards: 2}}
-			o.EpochLength, o.Validity, o.Store.FoldBlocks = 5, 10, 3
+			o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 5, 10, 3
 			p := newPath(t, o)
 			p.next(0)
 			patched := map[primitives.Hash]bool{}

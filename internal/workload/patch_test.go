@@ -17,7 +17,7 @@ import (
 // what belongs there; the block's chunks applied again write it too.
 func TestPatches(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 5, Shards: 4}}
-	o.EpochLength, o.Validity, o.Store.FoldBlocks = 40, 80, 3
+	o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 40, 80, 3
 	p := newPath(t, o)
 	key := func(i int) []byte { return fmt.Append(nil, "key ", i) }
 	var hashes []primitives.Hash

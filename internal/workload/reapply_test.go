@@ -19,7 +19,7 @@ func TestReapply(t *testing.T) {
 	o.Splitting = &Splitting{Threshold: 8_000, MinChild: 1_000, MaxShards: 6, MinEpochs: 2}
 	t.Run("split", func(t *testing.T) {
 		reapply(t, o, true)
-		o.Disk, o.Store.FoldBlocks = storage.NewMemDisk(), 1000
+		o.Disk, o.Store.FlatHeadBlocks = storage.NewMemDisk(), 1000
 		reapply(t, o, false)
 	})
 }

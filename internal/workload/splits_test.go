@@ -60,7 +60,7 @@ func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 5, Accounts: 3000, Shards: 1, Skew: 0.5, OneKey: true}}
 	o.EpochLength, o.Validity = 9, 18
 	o.Splitting = &Splitting{Threshold: 100_000, MinChild: 20_000, MaxShards: 9, MinEpochs: 1}
-	o.Store.FoldBlocks = 3
+	o.Store.FlatHeadBlocks = 3
 	course := Course{Blocks: blocks, PerStep: 6}
 	run := func(restarts bool) (prints []primitives.Hash, splits int) {
 		c, err := OpenChain(o)

@@ -111,7 +111,7 @@ func runWorkload(t *testing.T, o ChainOptions, course Course, statuses map[strin
 	other := o
 	other.Par = Goroutines
 	other.StateBytes, other.Tries = 1, trie.Options{Frontier: 128 << (seed % 6), Poison: true} // what can leave the memory does at each fold
-	other.Store.FoldBlocks = 1 + int(seed%70)
+	other.Store.FlatHeadBlocks = 1 + int(seed%70)
 	every := 1 + int(seed%9)
 	again, err := OpenChain(other)
 	if err != nil {
