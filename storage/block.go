@@ -6,60 +6,69 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Block is everything of one block: what Commit stores in one atomic step. Byte strings are the engine's encodings, which
-// storage does not read; nil means that there is nothing to store. Everything is handed over: read only from then on.
+// Block is everything that storage keeps of one block. Commit stores it in one atomic step.
+//
+// Byte strings are encodings of the engine, which storage does not read. A nil byte string is not
+// stored. Commit takes over the block's memory: the caller must not change it afterwards.
 type Block struct {
 	Ref       BlockRef
 	Prev      BlockRef // zero for genesis
 	Timestamp uint64   // ns since 1970
 	Ordinal   uint64   // number of the block on its branch
 	Epoch     primitives.EpochID
-	// Final is the last final block once this one is the head; zero before there is one. It is an ancestor of the block, or
-	// the block itself.
+	// Final is the last final block once this block is the head. It is the block itself or one of
+	// its ancestors. Zero before there is a final block.
 	Final BlockRef
-	// Head tells that this block becomes the head.
+	// Head says that this block becomes the head.
 	Head bool
 
-	Header, Body []byte // two parts, so that headers are read alone
+	Header, Body []byte // read separately, so that a header costs no read of the body
 	Info         []byte // BlockInfo
 	MerkleTree   []byte // PartialMerkleTree of the blocks before
 	Shards       []Shard
-	Splits       []Split // of shards of the parent's layout
-	Puts         *Batch  // writes to the engine's columns, applied with the block; nil: none
-	Patch        []byte  // what the engine wants to keep of a patch of the state; nil: there was none
+	Splits       []Split // splits of shards of the parent's layout that take effect with this block
+	Puts         *Batch  // rows of the engine's columns, applied with the block; nil: none
+	Patch        []byte  // what the engine keeps of a sandbox state patch; nil: none
 }
 
-// Shard is what one block did in one shard.
+// Shard is the result of one block in one shard.
 type Shard struct {
 	ID    primitives.ShardID
 	Chunk *Chunk // nil: no new chunk
 	Extra []byte // ChunkExtra
-	// Outcomes in the order of execution: transactions, then receipts.
+	// Outcomes are in execution order: transactions, then receipts.
 	Outcomes []Outcome
-	// Outgoing are the receipts for other chunks, in their order; Local those made and executed in this chunk; Delayed those that the chunk
-	// took off the shard's queue and processed. Those are stored again: where they were made may be collected by then, or before the
-	// state that the folder began with, and a local one that went to the queue stands nowhere else.
+	// Outgoing are the receipts for other chunks, in order. Local are the receipts that this chunk
+	// made and executed. Delayed are the receipts that this chunk took off the shard's queue and
+	// processed.
+	//
+	// Delayed receipts are stored a second time, because the block that made them may be collected
+	// or may lie before the state with which the folder began. A local receipt that went to the
+	// queue is stored nowhere else.
 	Outgoing, Local, Delayed []Receipt
-	// Origins are of receipts made in this chunk that neither its outcomes nor its outgoing receipts lead to.
+	// Origins name the parents of receipts made in this chunk that can be derived neither from its
+	// outcomes nor from its outgoing receipts.
 	Origins  []Origin
-	Incoming []byte // proofs of receipts, for a node that gets them from others
-	Other    []byte // whatever else the engine keeps of the chunk
+	Incoming []byte // proofs of incoming receipts, for a node that receives them from peers
+	Other    []byte // opaque data that the engine keeps with the chunk
 	// Changes of the shard's state, ascending by key.
 	Changes []Change
 }
 
-// Chunk is a new chunk.
+// Chunk is the new chunk of a shard.
 type Chunk struct {
 	Hash         primitives.Hash
 	Header       []byte
 	Transactions []Transaction
-	// Receipts are the chunk's prev_outgoing_receipts. Leave them nil and name in ReceiptsOf, in order, the blocks whose
-	// Outgoing receipts of this shard they are: then they are on disk once. Only blocks at most ReceiptsReach heights back.
+	// Receipts are the chunk's prev_outgoing_receipts. Leave them nil and set ReceiptsOf to the
+	// blocks whose Outgoing receipts of this shard they are, in order: the bytes are then stored
+	// only once. These blocks may be at most ReceiptsReach heights below.
 	Receipts   [][]byte
 	ReceiptsOf []BlockRef
 }
 
-// ReceiptsReach is how many heights a chunk's receipts may lie back; garbage collection keeps that much more of the log.
+// ReceiptsReach is the largest distance in heights between a chunk and the blocks in ReceiptsOf.
+// Garbage collection keeps that much more of the log.
 const ReceiptsReach = 64
 
 // Transaction is a signed transaction with its hash.
@@ -68,20 +77,20 @@ type Transaction struct {
 	Value []byte
 }
 
-// Receipt is a receipt with its id.
+// Receipt is a receipt with its ID.
 type Receipt struct {
 	ID    primitives.Hash
 	Value []byte
 }
 
-// Origin names what made a receipt: a transaction or another receipt.
+// Origin names the parent of a receipt: the transaction or receipt whose execution created it.
 type Origin struct{ Receipt, Parent primitives.Hash }
 
-// originLen is the length of an origin in a record: both hashes.
+// originLen is the length of an encoded origin: two hashes.
 const originLen = 64
 
-// Outcome is an execution outcome; ID is the hash of its transaction or the id of its receipt. Value need not repeat it,
-// nor hold the proof, which follows from the ids and values of the chunk.
+// Outcome is an execution outcome. ID is the hash of its transaction or the ID of its receipt.
+// Value holds neither the ID nor the proof: the proof follows from the IDs and values of the chunk.
 type Outcome struct {
 	ID    primitives.Hash
 	Value []byte
@@ -119,13 +128,14 @@ func (b *Block) check() error {
 	return nil
 }
 
-// encode turns the block into a record. Shards come in the block's order, sections in that of their kinds.
+// encode encodes the block as a log record. Shards keep the block's order, sections that of their
+// kinds.
 func (b *Block) encode() *recordWriter { return b.encodeWith(false) }
 
-// encodeWith is encode; noCompression: nothing is compressed.
+// encodeWith is encode with a choice: if asIs, no frame is compressed.
 func (b *Block) encodeWith(asIs bool) *recordWriter { return b.encodeInto(new(recordBuffers), asIs) }
 
-// encodeInto is encodeWith, in memory that was used before.
+// encodeInto is encodeWith that reuses the memory of by.
 func (b *Block) encodeInto(by *recordBuffers, asIs bool) *recordWriter {
 	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0], head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
 		Final: b.Final, IsHead: b.Head, Splits: b.Splits}}

@@ -7,20 +7,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// view is where the chain stands, for readers; it is replaced, never changed.
+// view is an immutable snapshot of the chain's canonical state for readers. Writers replace it;
+// they never change a published one.
 type view struct {
 	head, final  BlockRef
-	flatHead     BlockRef
-	overlayFinal BlockRef // what was final when a child began; zero: it is none
+	flatHead     BlockRef // the block whose state the index holds
+	overlayFinal BlockRef // in an overlay: what was final when it began; zero otherwise
 	tail         primitives.Height
 	empty        bool                             // no genesis yet
-	shards       map[primitives.ShardID]shardCell // that are not, or were not always, where the store is; never changed
+	shards       map[primitives.ShardID]shardCell // shards that are not, or were not always, at the flat head; the map is never changed
 
-	base  *pendingBlock   // the folded block
-	canon []*pendingBlock // the head's branch above it, ascending; never written again below its length
+	base  *pendingBlock   // the flat head's block
+	canon []*pendingBlock // the head's branch above the flat head, ascending; entries below its length are never overwritten
 }
 
-// canonicalAt returns the block of the head's branch at a height above the folded one; nil: it was skipped, or is to come.
+// canonicalAt returns the block of the head's branch at a height above the flat head. Nil: the
+// height was skipped or lies above the head.
 func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
 	i, ok := slices.BinarySearchFunc(v.canon, height, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	if !ok {
@@ -29,10 +31,11 @@ func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
 	return v.canon[i]
 }
 
-// canonical tells whether a pending block is the head or one of its ancestors.
+// canonical returns whether a pending block is the head or one of its ancestors.
 func (v *view) canonical(p *pendingBlock) bool { return v.canonicalAt(p.ref.Height) == p }
 
-// ancestor tells whether a block above the folded one is p or one of its ancestors. Beside the head's branch it walks.
+// ancestor returns whether a block above the flat head is p or an ancestor of p. It walks parents
+// only where p is not on the head's branch.
 func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	for p != nil && p.ref.Height >= ref.Height {
 		if p.ref == ref {
@@ -47,14 +50,15 @@ func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	return false
 }
 
-// branch is the way from a block above the folded one down to that, as a view had it.
+// branch is the path from a block above the flat head down to the flat head, as one view had it.
 type branch struct {
 	v    *view
-	side []*pendingBlock   // of these blocks those that are not canonical, the newest first
-	from primitives.Height // of the newest canonical one, or of the folded block
+	side []*pendingBlock   // the blocks of the path that are not canonical, newest first
+	from primitives.Height // height of the newest canonical block of the path, or of the flat head
 }
 
-// branchOf returns the branch of a block; false: it does not lead to the folded block.
+// branchOf returns the branch of a block. whole is false if the branch does not lead to the flat
+// head.
 func (v *view) branchOf(p *pendingBlock) (b branch, whole bool) {
 	b.v = v
 	for p != nil && p != v.base && !v.canonical(p) {
@@ -68,7 +72,7 @@ func (v *view) branchOf(p *pendingBlock) (b branch, whole bool) {
 	return b, true
 }
 
-// hasShard returns whether a block above the folded one is of the branch.
+// has returns whether a block above the flat head is on the branch.
 func (b *branch) has(q *pendingBlock) bool {
 	if q.ref.Height <= b.from {
 		return b.v.canonicalAt(q.ref.Height) == q
@@ -77,7 +81,7 @@ func (b *branch) has(q *pendingBlock) bool {
 	return ok && b.side[i] == q
 }
 
-// add takes up a stored block of the tree.
+// add adds a stored block to the view.
 func (v *view) add(p *pendingBlock) {
 	if h := &p.entry.head; h.IsHead {
 		v.head, v.final = p.ref, laterRef(v.final, h.Final)
@@ -85,7 +89,7 @@ func (v *view) add(p *pendingBlock) {
 	}
 }
 
-// follow makes the branch of p, which becomes the head, the canonical one.
+// follow makes the branch of p, the new head, the canonical one.
 func (v *view) follow(p *pendingBlock) {
 	n := len(v.canon)
 	if n == 0 && p.parent.Load() == v.base || n > 0 && p.parent.Load() == v.canon[n-1] {
@@ -102,7 +106,8 @@ func (v *view) follow(p *pendingBlock) {
 		kept = 1 + slices.Index(v.canon, p)
 	}
 	slices.Reverse(branch)
-	v.canon = slices.Concat(v.canon[:kept], branch) // fresh memory: readers have the old one
+	// fresh memory: readers hold the old slice
+	v.canon = slices.Concat(v.canon[:kept], branch)
 }
 
 func laterRef(a, b BlockRef) BlockRef {

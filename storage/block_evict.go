@@ -8,33 +8,50 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Where finality stands still blocks gather above the folded one. Of all but the newest the memory has no more than what finds them: their
-// names, the directory of their record, eight bytes for each id, and for each key that they changed the key, once in a run, and twelve bytes
-// for each change (pendingKeys). What they did is in the log. A reader reads the item that it returns; a fold reads each block once.
+// Evicted blocks.
+//
+// Problem: while finality stalls, blocks accumulate above the flat head. Kept whole, each transfer
+// costs about 300 bytes and pointers that the Go collector follows.
+//
+// Outline: the newest blocks, as bounded by Options.ResidentBlocks and ResidentBytes, are resident:
+// their bodies (IDs and changes) are in memory. Older bodies are evicted. Of an evicted block the
+// memory keeps its name, the directory of its record, eight bytes for each ID (evictedIndex), each
+// changed key once per sorted run, and twelve bytes for each change (pendingKeys). Everything else
+// is read from the log: a reader reads the one item that it returns, an advance of the flat head
+// reads each block once.
+//
+// Invariants: an evicted block is in evictedIndex before its body pointer becomes nil, so a reader
+// that finds no body finds the block in the index. A body that an advance of the flat head reads is
+// not evicted meanwhile (Store.pinnedUpTo).
+//
+// Rejected: maps from IDs to places for all blocks, for their size.
 
-// Bounds of the bodies in memory: the newest blocks, as they came.
+// Defaults of Options.ResidentBlocks and Options.ResidentBytes.
 const (
 	DefaultResidentBlocks = 1024
-	DefaultResidentBytes  = 32 << 20 // of changes
+	DefaultResidentBytes  = 32 << 20 // of keys and values of changes
 )
 
-// evictedIndex finds the cold blocks that may have an id. Rows are hashes under a seed that nobody knows, with the number of a
-// block in their lower bits, in sorted runs that are merged eight by eight: a block costs the logarithm of all.
+// evictedIndex finds the evicted blocks that may contain an ID.
+//
+// A row is a hash of the ID under a secret seed, with the number of the block in its low bits. Rows
+// are kept in sorted runs that are merged eight at a time, so adding a block costs the logarithm of
+// the number of blocks. The seed is secret so that a client cannot craft IDs that collide.
 type evictedIndex struct {
 	seed   maphash.Seed
 	blocks map[uint32]*pendingBlock
 	next   uint32
-	runs   []evictedRun // the greatest first
+	runs   []evictedRun // the largest first
 }
 
 type evictedRun struct {
 	rows []uint64
 	tier int
-	last uint32 // the highest block
+	last uint32 // the highest block number in the run
 }
 
 const (
-	evictedBits  = 28 // of the number of a block: eight years of one each second
+	evictedBits  = 28 // bits of a block number: eight years of one block a second
 	evictedMerge = 8
 )
 
@@ -44,7 +61,7 @@ func (c *evictedIndex) id(id primitives.Hash) uint64 {
 	return maphash.Bytes(c.seed, id[:]) >> evictedBits << evictedBits
 }
 
-// add takes up a block.
+// add adds the IDs of a block.
 func (c *evictedIndex) add(p *pendingBlock, d *body) {
 	c.next = (c.next + 1) % (1 << evictedBits)
 	p.evictedNum = c.next
@@ -57,7 +74,7 @@ func (c *evictedIndex) add(p *pendingBlock, d *body) {
 	}
 }
 
-// merge makes one run of the last eight, if they are of one tier.
+// merge merges the last eight runs if they have the same tier. It returns whether it did.
 func (c *evictedIndex) merge() bool {
 	n := len(c.runs) - evictedMerge
 	if n < 0 || c.runs[n].tier != c.runs[len(c.runs)-1].tier {
@@ -77,14 +94,14 @@ func (c *evictedIndex) merge() bool {
 	return true
 }
 
-// drop forgets a block. Its rows stay until all of their run are of none.
+// drop forgets a block. Its rows stay until no block of their run is left.
 func (c *evictedIndex) drop(p *pendingBlock) {
 	if c.blocks[p.evictedNum] == p {
 		delete(c.blocks, p.evictedNum)
 	}
 }
 
-// sweep drops runs of which no block is left.
+// sweep drops the runs of which no block is left.
 func (c *evictedIndex) sweep() {
 	least := c.next + 1
 	for n := range c.blocks {
@@ -93,7 +110,7 @@ func (c *evictedIndex) sweep() {
 	c.runs = slices.DeleteFunc(c.runs, func(r evictedRun) bool { return r.last < least })
 }
 
-// find returns the blocks that may have a hash.
+// find returns the blocks that may contain a hashed ID.
 func (c *evictedIndex) find(hash uint64) (out []*pendingBlock) {
 	for i := range c.runs {
 		rows := c.runs[i].rows
@@ -107,28 +124,29 @@ func (c *evictedIndex) find(hash uint64) (out []*pendingBlock) {
 	return out
 }
 
-// evict leaves the body of a block to the log.
+// evict drops the body of a block, which is then read from the log.
 func (t *tree) evict(p *pendingBlock) {
-	t.keys.all() // before the lock: it may make a run of many
+	t.keys.all() // before taking the lock: it may merge a large run
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := p.body.Load()
 	if t.blocks[p.ref.Hash] != p || d == nil {
-		return // folded, or lost
+		return // passed by the flat head, or on a branch that lost
 	}
 	t.dropIDs(p)
 	t.evicted.add(p, d)
 	t.bytes -= p.bytes
-	p.body.Store(nil) // last: who finds none finds it in the index
+	p.body.Store(nil) // last: a reader that finds no body must find the block in the index
 }
 
-// residentBodies is the bodies in memory, the oldest first; under commitMu.
+// residentBodies are the bodies in memory, oldest first. Guarded by commitMu.
 type residentBodies struct {
 	list  []*pendingBlock
 	bytes int
 }
 
-// trackResident notes a new block, and leaves the bodies of the oldest to the log. What is being folded stays: see Fold.
+// trackResident adds a new block and evicts the oldest bodies that exceed the bounds. Bodies that
+// an advance of the flat head is reading stay: see pinBodies.
 func (s *Store) trackResident(p *pendingBlock) {
 	w := &s.resident
 	w.list = append(w.list, p)
@@ -145,7 +163,8 @@ func (s *Store) trackResident(p *pendingBlock) {
 	}
 }
 
-// forgetBodies gives up the bodies of blocks that have left the tree: folded ones, and those that lost.
+// forgetBodies removes the blocks that have left the tree: those that the flat head has passed, and
+// those on branches that lost.
 func (s *Store) forgetBodies() {
 	w := &s.resident
 	w.bytes = 0
@@ -159,12 +178,12 @@ func (s *Store) forgetBodies() {
 	s.bodyCache.sweep(s.tree)
 }
 
-// bodyCache are those that were read last.
+// bodyCache holds the bodies of evicted blocks that were read last.
 type bodyCache struct {
 	mu    sync.Mutex
 	ring  [8]readBody
 	next  int
-	reads int // since the store was opened
+	reads int // records read since the store was opened
 }
 
 type readBody struct {
@@ -172,7 +191,8 @@ type readBody struct {
 	d *body
 }
 
-// bodyOf returns what a block did. keep: it may be wanted again.
+// bodyOf returns the body of a block, from memory or from the log. keep: cache it, as it may be
+// read again.
 func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if d := p.body.Load(); d != nil {
 		return d, nil
@@ -210,14 +230,14 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	return d, nil
 }
 
-// count returns how many records were read whole.
+// count returns the number of records that were read whole.
 func (c *bodyCache) count() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return uint64(c.reads)
 }
 
-// forget drops what was read of a block.
+// forget drops the cached body of a block.
 func (c *bodyCache) forget(p *pendingBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +248,7 @@ func (c *bodyCache) forget(p *pendingBlock) {
 	}
 }
 
-// sweep drops what was read of blocks that are not in the tree.
+// sweep drops the cached bodies of blocks that are not in the tree.
 func (c *bodyCache) sweep(t *tree) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +259,8 @@ func (c *bodyCache) sweep(t *tree) {
 	}
 }
 
-// findPending returns where an id stands above the folded block and in that, by block, the oldest first.
+// findPending returns the places of an ID above the flat head and in the flat head's block, by
+// block, oldest first.
 func (s *Store) findPending(id primitives.Hash) ([]hit, error) {
 	out, cold := s.tree.find(id)
 	for _, p := range cold {

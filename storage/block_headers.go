@@ -6,11 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The chain of headers is ahead of the blocks: no record of the log has what it says. So its rows are the only ones of the engine's that are written
-// beside folds, in synced batches of their own: each is whole or absent, and rests on nothing but the batches before it. What they say of
-// blocks that are folded is in the blocks' records, and is removed again.
+// Headers that are ahead of the blocks have no record in the log. Their rows are therefore the only
+// rows of the engine that are written outside an advance of the flat head, in synced batches of
+// their own. Each batch is applied whole or not at all, and depends only on earlier batches. Rows
+// of blocks that the flat head has passed repeat what the blocks' records say, and are removed.
 
-// PutHeaders writes rows of the header columns, synced. It waits for a fold that is under way.
+// PutHeaders writes rows of the header columns and syncs them. It waits for an advance of the flat
+// head that is running. Errors: ErrOrder before genesis, and those of a write.
 func (s *Store) PutHeaders(b *Batch) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -23,7 +25,8 @@ func (s *Store) PutHeaders(b *Batch) error {
 	return s.fail(s.step(b))
 }
 
-// HeadersUpTo calls yield for the rows of HeaderHeight up to a height, ascending, until it returns false.
+// HeadersUpTo calls yield for the rows of HeaderHeight up to a height, ascending, until yield
+// returns false.
 func (s *Store) HeadersUpTo(height primitives.Height, yield func(BlockRef, Raw) bool) error {
 	var bad error
 	err := HeaderHeight.Scan(s.db, nil, appendHeight(nil, height+1), func(key []byte, v Raw) bool {

@@ -5,7 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// entry says where the record of a block is: the position of its payload and the copy of its head.
+// entry is the row of a block in the index: the position of its record's payload, and a copy of the
+// record's head.
 type entry struct {
 	at      position
 	headLen int
@@ -33,7 +34,7 @@ func (e *entry) size() int64 {
 	return int64(n)
 }
 
-// hasShard tells whether a shard's results are in the record.
+// hasShard returns whether the record holds the results of a shard.
 func (e *entry) hasShard(shard primitives.ShardID) bool {
 	for i := range e.head.Sections {
 		if s := &e.head.Sections[i]; s.Kind == kindExtra && s.Shard == shard {
@@ -43,15 +44,15 @@ func (e *entry) hasShard(shard primitives.ShardID) bool {
 	return false
 }
 
-// start is where the record begins in the log.
+// start returns where the record begins in the log.
 func (e *entry) start() position { return position{e.at.Segment, e.at.Offset - recordHeader} }
 
-// cancelWaits is where the record ends in the log.
+// end returns where the record ends in the log.
 func (e *entry) end() position { return position{e.at.Segment, e.at.Offset + e.size()} }
 
-// segmentInfo is what a segment of the log holds.
+// segmentInfo is the row of a log segment in the index.
 type segmentInfo struct {
-	Highest primitives.Height // of its blocks
+	Highest primitives.Height // of the blocks in it
 }
 
 // AppendBorsh appends a u64.

@@ -8,24 +8,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pendingBlock is a block above the folded one, of any branch, or the folded one itself. The index knows nothing of it.
+// pendingBlock is a block above the flat head, on any branch, or the flat head's block itself. The
+// index does not contain it.
 type pendingBlock struct {
 	ref, prev BlockRef
-	// parent is nil behind the folded block: a fold cuts it, so that what is folded goes.
+	// parent is nil for the flat head's block: advancing the flat head cuts the pointer, so that
+	// older blocks can be freed.
 	parent     atomic.Pointer[pendingBlock]
-	children   []*pendingBlock // under commitMu
+	children   []*pendingBlock // guarded by commitMu
 	entry      *entry
-	body       atomic.Pointer[body] // nil: it is in the log alone, see block_evict.go
-	evictedNum uint32               // its number in the cold index; under the tree's mu
-	split      *pendingBlock        // the block or its next ancestor that splits shards; nil: none
-	puts       *Batch               // rows of the engine's; nil: none
+	body       atomic.Pointer[body] // nil: evicted, see block_evict.go
+	evictedNum uint32               // its number in the evicted index; guarded by the tree's mu
+	split      *pendingBlock        // the block, or its nearest ancestor, that splits shards; nil: none
+	puts       *Batch               // rows of the engine; nil: none
 	bytes      int                  // of keys and values
-	// count and sum are the number of blocks and their bytes from some block on, which is the same for all: what lies between two of one
-	// branch is a difference.
+	// count and sum are the number of blocks, and the bytes of their changes, since a common
+	// starting block. The amount between two blocks of one branch is a difference.
 	count, sum int
 }
 
-// body is what a block did, as far as it is to be found by id or key.
+// body is the part of a block that is searched by ID or key.
 type body struct {
 	shards []pendingShard
 	keys   []pendingKey // of all shards, ascending by flat key
@@ -36,8 +38,8 @@ type pendingShard struct {
 	chunk    *primitives.Hash
 	outcomes []primitives.Hash
 	txs      []looseTx
-	// receipts are outgoing, local, and delayed ones, then those of which it is stored what made them. upTo is where each part but the
-	// last ends.
+	// receipts are the outgoing, local and delayed receipts, then those with a stored origin. upTo
+	// holds the end of each part but the last.
 	receipts []primitives.Hash
 	upTo     [len(receiptKinds) - 1]int
 	changes  []Change
@@ -56,10 +58,10 @@ type pendingKey struct {
 	change *Change
 }
 
-// receiptKinds are the parts of pendingShard.receipts, in their order.
+// receiptKinds are the parts of pendingShard.receipts, in order.
 var receiptKinds = [...]kind{kindOutgoing, kindLocal, kindDelayed, kindOrigins}
 
-// setReceipts fills in the ids of the four parts.
+// setReceipts fills in the IDs of the four parts.
 func (s *pendingShard) setReceipts(outgoing, local, delayed []Receipt, origins []Origin) {
 	s.receipts = make([]primitives.Hash, 0, len(outgoing)+len(local)+len(delayed)+len(origins))
 	for i, list := range [...][]Receipt{outgoing, local, delayed} {
@@ -73,7 +75,7 @@ func (s *pendingShard) setReceipts(outgoing, local, delayed []Receipt, origins [
 	}
 }
 
-// receiptAt returns which part the n-th of the receipts is of, and its number there.
+// receiptAt returns the part of the n-th receipt and its index in that part.
 func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	from := 0
 	for i, end := range s.upTo {
@@ -85,15 +87,16 @@ func (s *pendingShard) receiptAt(n int) (k kind, index int) {
 	return kindOrigins, n - from
 }
 
-// canonicalBlock is where an id stands in a pending block: the position in a list of the shard with that number. list is kindChunk,
-// kindOutcomes, kindTransactions (those without an outcome) or kindOutgoing (all of pendingShard.receipts).
+// place is the position of an ID in a pending block: an index into a list of the shard with number
+// shard. list is kindChunk, kindOutcomes, kindTransactions (only those without an outcome) or
+// kindOutgoing (all of pendingShard.receipts).
 type place struct {
 	list  kind
 	shard int32
 	index int32
 }
 
-// endFull is the same as others know it.
+// found is a place in terms of the record: section kind, shard ID and item index.
 type found struct {
 	kind  kind
 	shard primitives.ShardID
@@ -103,7 +106,8 @@ type found struct {
 func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 	p := &pendingBlock{ref: b.Ref, prev: b.Prev, entry: e}
 	if b.Puts != nil && b.Puts.Len() > 0 {
-		p.puts = &Batch{b: b.Puts.b, n: b.Puts.n} // it waits without what its writer made keys and values in
+		// without the scratch memory of its writer
+		p.puts = &Batch{b: b.Puts.b, n: b.Puts.n}
 	}
 	d := &body{shards: make([]pendingShard, len(b.Shards))}
 	for i := range b.Shards {
@@ -116,7 +120,8 @@ func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 			executed[s.Outcomes[j].ID] = true
 		}
 		if s.Chunk != nil {
-			hash := s.Chunk.Hash // a pointer into the chunk would keep its encodings
+			// a pointer into the chunk would keep its encodings alive
+			hash := s.Chunk.Hash
 			out.chunk = &hash
 			for j := range s.Chunk.Transactions {
 				if h := s.Chunk.Transactions[j].Hash; !executed[h] {
@@ -131,13 +136,13 @@ func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 	return p
 }
 
-// fill gives the block its body.
+// fill sets the body of the block.
 func (p *pendingBlock) fill(d *body) {
 	p.bytes = d.sortKeys()
 	p.body.Store(d)
 }
 
-// follow puts the block behind its parent; nil: there is none.
+// follow links the block to its parent. Nil: none.
 func (p *pendingBlock) follow(parent *pendingBlock) {
 	p.count, p.sum = 1, p.bytes
 	if parent != nil {
@@ -150,7 +155,7 @@ func (p *pendingBlock) follow(parent *pendingBlock) {
 	}
 }
 
-// sortKeys returns the bytes of keys and values.
+// sortKeys fills in d.keys, sorted, and returns the bytes of keys and values.
 func (d *body) sortKeys() (bytes int) {
 	n := 0
 	for i := range d.shards {
@@ -171,7 +176,7 @@ func (d *body) sortKeys() (bytes int) {
 	return bytes
 }
 
-// read returns what the block did to a flat key.
+// change returns the block's change of a flat key. Nil: none.
 func (d *body) change(flat string) *Change {
 	i, ok := slices.BinarySearchFunc(d.keys, flat, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
 	if !ok {
@@ -180,7 +185,7 @@ func (d *body) change(flat string) *Change {
 	return d.keys[i].change
 }
 
-// eachID calls f for all ids of the block.
+// eachID calls f for all IDs of the block.
 func (d *body) eachID(f func(id *primitives.Hash, at place)) {
 	for i := range d.shards {
 		s := &d.shards[i]
@@ -199,7 +204,7 @@ func (d *body) eachID(f func(id *primitives.Hash, at place)) {
 	}
 }
 
-// id returns what stands at a place.
+// id returns the ID at a place.
 func (d *body) id(at place) primitives.Hash {
 	s := &d.shards[at.shard]
 	switch at.list {
@@ -235,7 +240,7 @@ func (s *Store) loadPending(e *entry) (*pendingBlock, error) {
 	return r.pending()
 }
 
-// pending makes a pending block of a record that is in memory.
+// pending makes a pending block from a record that is in memory.
 func (r *Record) pending() (*pendingBlock, error) {
 	e := r.e
 	d, err := r.body()
@@ -257,7 +262,7 @@ func (r *Record) pending() (*pendingBlock, error) {
 	return p, nil
 }
 
-// body makes a block's body, but for the order of its keys.
+// body makes a block's body without sorting its keys.
 func (r *Record) body() (*body, error) {
 	d := &body{shards: make([]pendingShard, len(r.e.head.Shards))}
 	for i := range r.e.head.Shards {

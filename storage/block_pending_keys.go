@@ -13,27 +13,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pendingKeys finds by flat key, and in the order of flat keys, which blocks above the folded one changed a key.
+// pendingKeys finds, by flat key and in the order of flat keys, the blocks above the flat head that
+// changed a key.
 //
-// Problem: while a snapshot, a child or stalled finality keeps the folded block where it is, thousands of blocks gather above it. A read
-// that merges the changes of one block after the other costs as much as there are blocks, and for a block whose body is in the log alone
-// each costs a read of the log.
+// Problem: while an overlay or stalled finality keeps the flat head in place, thousands of blocks
+// accumulate above it. A read that looks into one block after the other costs as much as there are
+// blocks, and a read of the log for each evicted block.
 //
-// Outline: sorted runs, merged eight by eight up to 4,096 blocks, so that n blocks have at most 28 + n/4096 of them. A run has each key once, with the blocks that
-// changed it, the newest first. A point look-up is a binary search in each run. A scan merges the runs. Neither reads the log, but for
-// values that it returns.
+// Outline: sorted runs, merged eight at a time up to 4,096 blocks, so n blocks have at most 28 +
+// n/4096 runs. A run has each key once, with the blocks that changed it, newest first. A point
+// lookup is a binary search in each run. A scan merges the runs. Neither reads the log, except for
+// the values that it returns.
 //
-// Invariants: a run does not change once a reader may see it, so readers hold no lock and see all the time what they began with. Every
-// block of the tree is in a run or in todo. A block leaves only after it has left the tree: see keysAt.
+// Invariants: a run does not change once a reader may see it, so readers hold no lock and keep
+// seeing what they began with. Every block of the tree is in a run or in queued. A block leaves
+// only after it has left the tree: see keysAt.
 //
-// A block costs nothing when it is committed: it waits in todo, with its body, until a reader wants the runs, its body leaves the memory, or
-// buildEvery blocks wait. With frequent folds blocks leave before that.
+// A committed block costs nothing at first: it waits in queued, with its body, until a reader needs
+// the runs, its body is evicted, or buildEvery blocks wait. Where the flat head advances often,
+// blocks leave before that.
+//
+// Rejected: an index with a pointer per key and block, which costs several times the memory.
 type pendingKeys struct {
-	mu     sync.Mutex // of todo
+	mu     sync.Mutex // guards queued
 	queued []keyedBlock
 
 	building sync.Mutex
-	runs     atomic.Pointer[[]*keyRun] // the largest first
+	runs     atomic.Pointer[[]*keyRun] // the largest first; immutable once stored
 }
 
 // keyedBlock is a block that is in no run yet.
@@ -42,37 +48,39 @@ type keyedBlock struct {
 	d *body
 }
 
-// keyRun is what some blocks changed.
+// keyRun is the changed keys of some blocks.
 type keyRun struct {
 	tier     int
 	blocks   []*pendingBlock // ascending; nil: it has left the tree
 	heights  []primitives.Height
 	shards   []primitives.ShardID
-	keys     []byte       // one after the other, ascending
-	ends     []uint32     // of each key
-	first    []uint32     // of each key in versions; then their number
-	versions []keyVersion // of each key, the newest first
+	keys     []byte       // concatenated, ascending
+	ends     []uint32     // end of each key in keys
+	first    []uint32     // index into versions of each key's first version; the last element is len(versions)
+	versions []keyVersion // by key, newest first
 }
 
-// keyVersion is a change: its block, its shard (both by their places in the run) and its number among the shard's changes.
+// keyVersion is a change: its block and its shard, both as indices into the run, and its index
+// among the shard's changes.
 type keyVersion struct{ block, shard, item uint32 }
 
 const (
-	runMerge   = 8
-	maxTier    = 4 // a commit may have to wait for a merge: runs of 4,096 blocks are not merged any more
+	runMerge = 8
+	// a commit may have to wait for a merge, so runs of 4,096 blocks are not merged any more
+	maxTier    = 4
 	buildEvery = 64
 )
 
 func (k *pendingKeys) init() { k.runs.Store(new([]*keyRun)) }
 
-// add notes a block with its body.
+// add queues a block with its body.
 func (k *pendingKeys) add(p *pendingBlock, d *body) {
 	k.mu.Lock()
 	k.queued = append(k.queued, keyedBlock{p, d})
 	k.mu.Unlock()
 }
 
-// build makes runs if many blocks wait. The caller does not hold the tree's lock.
+// build makes runs if many blocks are queued. The caller must not hold the tree's lock.
 func (k *pendingKeys) build() {
 	k.mu.Lock()
 	n := len(k.queued)
@@ -82,7 +90,7 @@ func (k *pendingKeys) build() {
 	}
 }
 
-// all returns runs of all blocks.
+// all returns runs that cover all blocks, queued ones included.
 func (k *pendingKeys) all() []*keyRun {
 	k.building.Lock()
 	defer k.building.Unlock()
@@ -102,7 +110,7 @@ func (k *pendingKeys) all() []*keyRun {
 	return runs
 }
 
-// withRun adds a run of one block to a list that no reader has.
+// withRun adds a run of one block to a list that no reader holds.
 func withRun(runs []*keyRun, r *keyRun) []*keyRun {
 	runs = append(runs, r)
 	for more := true; more; {
@@ -111,8 +119,8 @@ func withRun(runs []*keyRun, r *keyRun) []*keyRun {
 	return runs
 }
 
-// drop drops the blocks of which gone says so. Their rows stay until the run is merged, or all its blocks have left. The caller does not hold
-// the tree's lock, which gone may take.
+// drop removes the blocks for which gone returns true. Their rows stay until the run is merged or
+// all its blocks have left. The caller must not hold the tree's lock, which gone may take.
 func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.building.Lock()
 	defer k.building.Unlock()
@@ -120,7 +128,8 @@ func (k *pendingKeys) drop(gone func(*pendingBlock) bool) {
 	k.runs.Store(&runs)
 }
 
-// without returns the runs without some blocks, and takes these from todo. The caller holds building.
+// without returns the runs without the blocks for which gone returns true, and removes these from
+// queued. The caller holds building.
 func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	k.mu.Lock()
 	k.queued = slices.DeleteFunc(k.queued, func(b keyedBlock) bool { return gone(b.p) })
@@ -145,16 +154,16 @@ func (k *pendingKeys) without(gone func(*pendingBlock) bool) (runs []*keyRun) {
 	return runs
 }
 
-// seenBefore replaces the changes of a block by those of a body.
+// replace replaces the changes of a block by those of a body.
 func (k *pendingKeys) replace(p *pendingBlock, d *body) {
-	k.all() // a reader that has all of before may see it as it was, or as it is
+	k.all() // a reader that already holds all runs sees the block as before or as now
 	k.building.Lock()
 	defer k.building.Unlock()
 	runs := withRun(k.without(func(q *pendingBlock) bool { return q == p }), newKeyRun(p, d))
 	k.runs.Store(&runs)
 }
 
-// stats returns how many keys and versions of keys the runs have, and in how many runs.
+// stats returns the number of runs, keys and key versions.
 func (k *pendingKeys) stats() (runs, keys, versions int) {
 	list := *k.runs.Load()
 	for _, r := range list {
@@ -180,7 +189,7 @@ func newKeyRun(p *pendingBlock, d *body) *keyRun {
 	return r
 }
 
-// begin adds a key, whose versions follow.
+// begin adds a key. Its versions follow.
 func (r *keyRun) begin(key string) {
 	r.keys = append(r.keys, key...)
 	r.ends = append(r.ends, uint32(len(r.keys)))
@@ -197,12 +206,12 @@ func (r *keyRun) key(i int) []byte {
 
 func (r *keyRun) of(i int) []keyVersion { return r.versions[r.first[i]:r.first[i+1]] }
 
-// search returns the place of the first key that is not below one.
+// search returns the index of the first key that is not below key.
 func (r *keyRun) search(key string) int {
 	return sort.Search(len(r.ends), func(i int) bool { return string(r.key(i)) >= key })
 }
 
-// mergeLast makes one run of the last eight, if they are of one tier.
+// mergeLast merges the last eight runs if they have the same tier.
 func mergeLast(runs []*keyRun) (_ []*keyRun, merged bool) {
 	n := len(runs) - runMerge
 	if n < 0 || runs[n].tier != runs[len(runs)-1].tier || runs[n].tier == maxTier {
@@ -219,7 +228,7 @@ func mergeLast(runs []*keyRun) (_ []*keyRun, merged bool) {
 	return append(runs[:n], mergeRuns(runs[n:])), true
 }
 
-// mergeRuns makes one run of several. What has left the tree is left out.
+// mergeRuns merges runs, leaving out blocks that have left the tree.
 func mergeRuns(list []*keyRun) *keyRun {
 	out := &keyRun{tier: list[0].tier + 1}
 	type from struct{ run, block int }
@@ -232,7 +241,7 @@ func mergeRuns(list []*keyRun) *keyRun {
 		}
 	}
 	slices.SortFunc(order, func(a, b from) int { return byRef(list[a.run].blocks[a.block], list[b.run].blocks[b.block]) })
-	places := make([][]uint32, len(list)) // of each run's blocks among all
+	places := make([][]uint32, len(list)) // index of each run's blocks among all blocks
 	shards := make([][]uint32, len(list))
 	for n, r := range list {
 		places[n] = make([]uint32, len(r.blocks))
@@ -276,14 +285,14 @@ func mergeRuns(list []*keyRun) *keyRun {
 	return out
 }
 
-// keyCursor goes through the keys of runs, ascending, each once.
+// keyCursor walks the keys of several runs, ascending, each once.
 type keyCursor struct {
 	runs []*keyRun
-	at   []int  // the place in each run
+	at   []int  // position in each run
 	key  []byte // nil: before the first
 }
 
-// from puts the cursor before the first key that is not below one.
+// from positions the cursor before the first key that is not below key.
 func (c *keyCursor) from(key string) {
 	c.at, c.key = make([]int, len(c.runs)), nil
 	for n, r := range c.runs {
@@ -291,12 +300,12 @@ func (c *keyCursor) from(key string) {
 	}
 }
 
-// hasShard tells whether a run has the present key.
+// has returns whether a run has the current key.
 func (c *keyCursor) has(n int) bool {
 	return c.at[n] < len(c.runs[n].ends) && bytes.Equal(c.runs[n].key(c.at[n]), c.key)
 }
 
-// next goes to the next key; false: there is none.
+// next moves to the next key. It returns false at the end.
 func (c *keyCursor) next() bool {
 	var least []byte
 	for n, r := range c.runs {
@@ -314,7 +323,8 @@ func (c *keyCursor) next() bool {
 	return least != nil
 }
 
-// branchKeys are the changes between two heights of a branch. It does not follow parents, which a fold cuts at any moment.
+// branchKeys are the changes between two heights of a branch. It does not follow parent pointers,
+// which an advance of the flat head cuts at any time.
 type branchKeys struct {
 	s         *Store
 	branch    branch
@@ -322,7 +332,7 @@ type branchKeys struct {
 	runs      []*keyRun
 }
 
-// newest returns the newest change of a key; zero: there is none. at is the key's place in each run.
+// newest returns the newest change of a key. Zero: none. at returns the key's position in a run.
 func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (found foundChange) {
 	for n, r := range b.runs {
 		place, has := at(n)
@@ -345,7 +355,7 @@ func (b *branchKeys) newest(key string, at func(n int) (place int, has bool)) (f
 	return found
 }
 
-// get returns the newest change of a key; zero: there is none.
+// get returns the newest change of a key. Zero: none.
 func (b *branchKeys) get(key string) foundChange {
 	return b.newest(key, func(n int) (int, bool) {
 		i := b.runs[n].search(key)
@@ -353,16 +363,16 @@ func (b *branchKeys) get(key string) foundChange {
 	})
 }
 
-// foundChange is where a change stands.
+// foundChange is the location of a change.
 type foundChange struct {
 	s     *Store
-	p     *pendingBlock // nil: nowhere
+	p     *pendingBlock // nil: no change
 	flat  string
 	shard primitives.ShardID
 	item  int
 }
 
-// read reads it: from memory, or one item of the log.
+// read reads the change, from memory or as one item of the log.
 func (f *foundChange) read() (*Change, error) {
 	if d := f.p.body.Load(); d != nil {
 		if c := d.change(f.flat); c != nil {
@@ -377,31 +387,34 @@ func (f *foundChange) read() (*Change, error) {
 	return &c, err
 }
 
-// keyLayer is what a part of a branch changed in a range. Below others it shows what they have not changed.
+// keyLayer is what a part of a branch changed in a key range. In a scan it shadows the layers below
+// it.
 type keyLayer struct {
 	branchKeys
 	flatRange
-	prefix int // bytes of its keys that name column and shard, and are other ones in the layers below a split
+	// length of the key prefix that names column and shard, which differs in the layers below a
+	// split
+	prefix int
 }
 
-// layerScan goes through a layer.
+// layerScan walks a layer.
 type layerScan struct {
 	*keyLayer
 	cur   keyCursor
-	stop  func() error // as of asked
+	stop  func() error // as scanSink.stop
 	ok    bool
-	key   string // as in the lowest layer
+	key   string // with the prefix of the lowest layer
 	found foundChange
 }
 
-// scan begins before the first change. prefix is that of the lowest layer.
+// scan starts a walk before the first change. prefix is that of the lowest layer.
 func (l *keyLayer) scan(prefix string, ask func() error) (*layerScan, error) {
 	s := &layerScan{keyLayer: l, cur: keyCursor{runs: l.runs}, stop: ask}
 	s.cur.from(l.lo)
 	return s, s.next(prefix)
 }
 
-// next goes to the next key that the branch has changed.
+// next moves to the next key that the branch has changed.
 func (s *layerScan) next(prefix string) error {
 	s.ok = false
 	for n := 1; s.cur.next(); n++ {

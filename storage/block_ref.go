@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockRef names a block. Two blocks of one height differ in their hash.
+// BlockRef names a block. Two blocks of the same height differ in their hash.
 type BlockRef struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -15,7 +15,7 @@ type BlockRef struct {
 
 func (r BlockRef) String() string { return fmt.Sprintf("%d %v", r.Height, r.Hash) }
 
-// IsZero tells whether r names no block.
+// IsZero returns whether r names no block.
 func (r BlockRef) IsZero() bool { return r == BlockRef{} }
 
 func appendRef(b []byte, r BlockRef) []byte { return appendHash(appendHeight(b, r.Height), r.Hash) }
@@ -36,12 +36,13 @@ func heightOf(key []byte) primitives.Height {
 	return primitives.Height(binary.BigEndian.Uint64(key))
 }
 
-// shortLen bytes of a hash stand in pointers. Anybody can make two transactions whose hashes share them (2^32 work), so a
-// reader compares the whole hash with what the pointer leads to, and looks at all pointers of a prefix.
+// shortLen is the number of bytes of a hash that pointers keep. An attacker can make two
+// transactions whose hashes share these bytes with 2^32 work. So a reader compares the whole hash
+// with that of the target, and visits all pointers with the prefix.
 const shortLen = 8
 
 type shortRef struct {
-	hash   primitives.Hash // its first shortLen bytes count
+	hash   primitives.Hash // only its first shortLen bytes count
 	height primitives.Height
 }
 
@@ -49,15 +50,16 @@ func appendShortRef(b []byte, r shortRef) []byte {
 	return appendHeight(append(b, r.hash[:shortLen]...), r.height)
 }
 
-// pointer leads from an id to a place in a canonical block.
+// pointer leads from an ID to a place in a canonical block.
 type pointer struct {
-	id     primitives.Hash // its first shortLen bytes count
+	id     primitives.Hash // only its first shortLen bytes count
 	height primitives.Height
 	shard  primitives.ShardID
-	index  int // in its list
+	index  int // in the list of its kind
 }
 
-// appendPointer keeps the key small: heights take six bytes, which suffice for nine thousand years of millisecond blocks.
+// appendPointer encodes a pointer. Heights take six bytes to keep keys small, enough for nine
+// thousand years of blocks of one millisecond.
 func appendPointer(b []byte, p pointer) []byte {
 	if p.height >= 1<<48 || p.index < 0 {
 		panic(fmt.Sprintf("storage: pointer to height %d index %d", p.height, p.index))

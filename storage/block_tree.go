@@ -10,26 +10,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// tree finds the blocks above the folded one, of all branches, and what they hold. Writers hold Store.commitMu.
+// tree indexes the blocks above the flat head, on all branches. Writers hold Store.commitMu.
 //
-// A fold writes blocks to the index, then shows the view that has them folded, then takes them from here. So who asks the tree first,
-// takes the view next and reads the index last misses nothing, but may find a block twice: those not above the view's folded one
-// count as folded.
+// An advance of the flat head writes blocks to the index, then publishes the view with the new flat
+// head, then removes the blocks from the tree. A reader that asks the tree first, takes the view
+// next and reads the index last therefore misses nothing, but may find a block twice. It must
+// ignore blocks of the tree that are not above the view's flat head.
 type tree struct {
 	mu      sync.RWMutex
 	blocks  map[primitives.Hash]*pendingBlock
 	heights map[primitives.Height][]*pendingBlock
-	ids     map[uint64]int32 // first bytes of an id -> the newest of its slots
+	ids     map[uint64]int32 // first bytes of an ID -> the newest of its slots
 	slots   []idSlot
-	free    int32 // a list through next; noSlot: none
+	free    int32 // head of the free list, linked by next; noSlot: empty
 	puts    map[string][]putVersion
 	bytes   int // of the changes in memory
 	evicted evictedIndex
 	keys    pendingKeys
-	catchup map[primitives.Hash][]*entry // records of shards that came in later, by block
+	catchup map[primitives.Hash][]*entry // records of shards that were caught up after the block, by block hash
 }
 
-// idSlot says that a block has an id.
+// idSlot says that a block contains an ID.
 type idSlot struct {
 	block *pendingBlock
 	place
@@ -38,7 +39,8 @@ type idSlot struct {
 
 const noSlot = -1
 
-// putVersion is a row of the engine's that is not in the index yet; a nil value is a deletion. owner nil: it came by itself.
+// putVersion is a row of the engine that is not in the index yet. A nil value is a deletion. A nil
+// owner: it was written by Store.Write and belongs to no block.
 type putVersion struct {
 	owner *pendingBlock
 	value []byte
@@ -52,7 +54,7 @@ func newTree() *tree {
 	return t
 }
 
-// add takes up a stored block, whose parent is known.
+// add adds a stored block whose parent is known.
 func (t *tree) add(p *pendingBlock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,14 +93,15 @@ func (t *tree) addPuts(owner *pendingBlock, b *Batch) {
 	})
 }
 
-// write takes up rows that came by themselves.
+// write adds rows that belong to no block.
 func (t *tree) write(b *Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.addPuts(nil, b)
 }
 
-// remove drops a block that was folded or lost. The ids of the new base stay: see dropBaseIDs.
+// remove drops a block that the flat head has passed, or that lost. With ids false its IDs stay, as
+// those of the flat head's block must: see dropBaseIDs.
 func (t *tree) remove(p *pendingBlock, ids bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,14 +124,15 @@ func (t *tree) remove(p *pendingBlock, ids bool) {
 	}
 }
 
-// dropBaseIDs drops what remove kept.
+// dropBaseIDs drops the IDs that remove kept.
 func (t *tree) dropBaseIDs(p *pendingBlock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dropIDs(p)
 }
 
-// sweep drops what the indexes have of blocks that are gone. It comes after all of them were removed: see keysAt.
+// sweep removes blocks that have left the tree from its indexes. Call it after all of them were
+// removed: see keysAt.
 func (t *tree) sweep() {
 	t.mu.Lock()
 	t.evicted.sweep()
@@ -136,10 +140,13 @@ func (t *tree) sweep() {
 	t.keys.drop(func(p *pendingBlock) bool { return t.get(p.ref.Hash) != p })
 }
 
-// keysAt returns the changes between the folded block of a view and p, or the next ancestor of p that splits shards, which is split if there is
-// one. ok is false if p has left the tree, or a fold has come between. Blocks leave the runs after they have left the tree, and a fold shows its
-// view before both and before it cuts the branch: so where p and the view are still there after the runs and the branch were taken, nothing
-// between them had left.
+// keysAt returns the changes between the flat head of a view and p, or between the nearest ancestor
+// of p that splits shards, returned as split, and p.
+//
+// ok is false if p has left the tree, or if the flat head has advanced meanwhile. Blocks leave the
+// runs after they have left the tree. An advance of the flat head publishes its view before both,
+// and before it cuts the branch. So if p and the view are still current after the runs and the
+// branch were taken, nothing between them had left.
 func (s *Store) keysAt(v *view, p *pendingBlock) (b branchKeys, split *pendingBlock, ok bool) {
 	b = branchKeys{s: s, low: v.flatHead.Height + 1, high: p.ref.Height, runs: s.tree.keys.all()}
 	b.branch, ok = v.branchOf(p)
@@ -178,7 +185,8 @@ func (t *tree) dropIDs(p *pendingBlock) {
 	})
 }
 
-// dropPuts drops the versions of an owner; nil: all that came by themselves before, which are the first n of each key in b.
+// dropPuts drops the rows of an owner. A nil owner: for each key in b, the oldest version that
+// belongs to no block.
 func (t *tree) dropPuts(owner *pendingBlock, b *Batch) {
 	b.each(func(key, _ []byte) {
 		list := t.puts[string(key)]
@@ -193,7 +201,7 @@ func (t *tree) dropPuts(owner *pendingBlock, b *Batch) {
 	})
 }
 
-// get returns a pending block; nil: there is none of that name.
+// get returns a pending block by hash. Nil: none.
 func (t *tree) get(hash primitives.Hash) *pendingBlock {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -207,7 +215,7 @@ func (t *tree) at(height primitives.Height) []*pendingBlock {
 	return slices.Clone(t.heights[height])
 }
 
-// sorted returns all pending blocks by height, then hash: parents first.
+// sorted returns all pending blocks by height, then hash, so that parents come first.
 func (t *tree) sorted() []*pendingBlock {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -218,14 +226,14 @@ func byRef(a, b *pendingBlock) int {
 	return cmp.Or(cmp.Compare(a.ref.Height, b.ref.Height), a.ref.Hash.Compare(b.ref.Hash))
 }
 
-// hit is a place where an id stands in a block.
+// hit is a place of an ID in a block.
 type hit struct {
 	block *pendingBlock
 	found
 }
 
-// find returns where an id stands in blocks that are in memory, by block, the oldest first, and which others may have it. The base is
-// among the blocks.
+// find returns the places of an ID in resident blocks, by block, oldest first, and the evicted
+// blocks that may contain it. The flat head's block is searched too.
 func (t *tree) find(id primitives.Hash) (out []hit, cold []*pendingBlock) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -236,7 +244,7 @@ func (t *tree) find(id primitives.Hash) (out []hit, cold []*pendingBlock) {
 				out = append(out, hit{s.block, d.found(s.place)})
 			}
 		}
-		slices.Reverse(out) // as they were added
+		slices.Reverse(out) // in the order in which they were added
 		sortHits(out)
 	}
 	return out, t.evicted.find(t.evicted.id(id))
@@ -246,7 +254,7 @@ func sortHits(list []hit) {
 	slices.SortStableFunc(list, func(a, b hit) int { return byRef(a.block, b.block) })
 }
 
-// executes tells whether a block that is in memory executes something with an id.
+// executes returns whether a resident block has an outcome with an ID.
 func (t *tree) executes(p *pendingBlock, d *body, id primitives.Hash) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -259,7 +267,7 @@ func (t *tree) executes(p *pendingBlock, d *body, id primitives.Hash) bool {
 	return false
 }
 
-// put returns the versions of a row, the oldest first.
+// put returns the versions of a row, oldest first.
 func (t *tree) put(key []byte) []putVersion {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

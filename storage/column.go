@@ -11,14 +11,15 @@ type Rule byte
 
 // The rules.
 const (
-	Insert  Rule = iota // one value for ever; a second Put must bring the same bytes
-	Replace             // the last Put counts
+	Insert  Rule = iota // written once; a second Put must bring the same bytes
+	Replace             // the last Put wins
 )
 
 func (r Rule) String() string { return [...]string{"insert", "replace"}[r] }
 
-// Column is one kind of entry of the index. On disk a key is the column's ID, then key(k); the value is V's borsh form.
-// Integers in keys are big-endian, so that scans run in their order.
+// Column is one kind of row of the index. On disk a key is the column's ID followed by key(k). The
+// value is V's borsh encoding. Integers in keys are big-endian, so that scans return them in
+// numeric order.
 type Column[K, V any] struct {
 	id     byte
 	name   string
@@ -28,7 +29,7 @@ type Column[K, V any] struct {
 	decode func(*borsh.Reader, *V)
 }
 
-// columnInfo is a row of the table that the golden file prints.
+// columnInfo is a row of columnTable, which the golden file prints.
 type columnInfo struct {
 	id         byte
 	name       string
@@ -38,7 +39,7 @@ type columnInfo struct {
 
 var columnTable [256]*columnInfo
 
-// column declares a column. IDs are never reused: it panics on one that is taken.
+// column declares a column. IDs are never reused: it panics if the ID is taken.
 func column[K, V any, P interface {
 	*V
 	borsh.Appender
@@ -59,7 +60,7 @@ func column[K, V any, P interface {
 
 func (c *Column[K, V]) dbKey(k K) []byte { return c.key(append(make([]byte, 0, 48), c.id), k) }
 
-// Get returns the value of k, or an error that names column and key and wraps ErrNotFound.
+// Get returns the value of k. Errors name column and key. An absent key is ErrNotFound.
 func (c *Column[K, V]) Get(r Getter, k K) (V, error) {
 	var v V
 	raw, err := r.get(c.dbKey(k))
@@ -72,7 +73,7 @@ func (c *Column[K, V]) Get(r Getter, k K) (V, error) {
 	return v, nil
 }
 
-// unmarshal reads exactly one value; what does not parse was damaged on disk.
+// unmarshal decodes exactly one value. A value that does not decode is ErrDamaged.
 func (c *Column[K, V]) unmarshal(raw []byte, v *V) error {
 	r := borsh.NewReader(raw)
 	c.decode(r, v)
@@ -82,20 +83,20 @@ func (c *Column[K, V]) unmarshal(raw []byte, v *V) error {
 	return nil
 }
 
-// Put writes the value of k.
+// Put adds a write of the value of k to the batch.
 func (c *Column[K, V]) Put(b *Batch, k K, v *V) {
 	b.key, b.value = c.key(append(b.key[:0], c.id), k), c.encode(b.value[:0], v)
 	b.put(b.key, b.value)
 }
 
-// Delete removes k, present or not.
+// Delete adds a deletion of k to the batch. k need not be present.
 func (c *Column[K, V]) Delete(b *Batch, k K) {
 	b.key = c.key(append(b.key[:0], c.id), k)
 	b.delete(b.key)
 }
 
-// Scan calls f for each entry of the column whose key, without the ID, is in [lo, hi), upwards, until f returns false.
-// A nil hi means the end of the column. The key is valid during the call only.
+// Scan calls f for each entry whose key, without the column ID, is in [lo, hi), ascending, until f
+// returns false. A nil hi means the end of the column. The key is valid during the call only.
 func (c *Column[K, V]) Scan(r Reader, lo, hi []byte, f func(key []byte, v V) bool) error {
 	from, to := append([]byte{c.id}, lo...), append([]byte{c.id}, hi...)
 	if hi == nil {

@@ -7,72 +7,87 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The columns of the index. What is in the log (blocks, chunks, outcomes, receipts, changes) has its kinds in section.go.
-// IDs: 0x01.. what the store keeps for itself, 0x40.. what the engine puts, 0xff is never used (a scan ends before id+1).
+// The columns of the index. The log has section kinds instead: see record_format.go. IDs from 0x01
+// are the store's own, from 0x40 the engine's. 0xff is never used, since a scan ends before id+1.
 var (
-	// meta holds the store's own few cells, by name (see meta.go).
+	// meta holds the store's own cells, by name: see meta.go.
 	meta = column[string, Raw](0x01, "Meta", Replace, appendText)
-	// entries: (height, hash) -> where the block's record is, and its head. Canonical and folded blocks, like all rows here.
+	// entries: (height, hash) -> position of the block's record, and its head. Canonical blocks up
+	// to the flat head, as in all columns here.
 	entries = column[BlockRef, entry](0x02, "Entry", Insert, appendRef)
-	// hashHeights: first 8 bytes of the block hash, height -> nothing. The reader checks the whole hash.
+	// hashHeights: first 8 bytes of the block hash, height -> nothing. The reader checks the whole
+	// hash.
 	hashHeights = column[shortRef, Nothing](0x03, "HashHeight", Insert, appendShortRef)
 	// blockHeight: height -> hash of the canonical block.
 	blockHeight = column[primitives.Height, primitives.Hash](0x04, "BlockHeight", Replace, appendHeight)
 	// blockOrdinal: ordinal -> height of the canonical block.
 	blockOrdinal = column[uint64, Uint64](0x05, "BlockOrdinal", Replace, binary.BigEndian.AppendUint64)
-	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes it as new, shard -> nothing.
+	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes it as new,
+	// shard -> nothing.
 	chunkPlaces = column[pointer, Nothing](0x06, "ChunkPlace", Insert, appendPointer)
-	// places: era, first 8 bytes of an outcome id (transaction hash or receipt id), height, shard, index -> nothing. Canonical and
-	// flatHead blocks only; younger ones are in memory.
+	// places: history bucket, first 8 bytes of an outcome ID (transaction hash or receipt ID),
+	// height, shard, index -> nothing. Younger blocks are in memory.
 	places = column[placeKey, Nothing](0x07, "OutcomePlace", Insert, appendPlaceKey)
-	// receiptPlaces: the same for receipts, where they were created; txPlaces for transactions without an outcome.
+	// receiptPlaces: the same for receipts, where they were created. txPlaces: the same for
+	// transactions without an outcome.
 	receiptPlaces = column[placeKey, Nothing](0x08, "ReceiptPlace", Insert, appendPlaceKey)
 	txPlaces      = column[placeKey, Nothing](0x09, "TransactionPlace", Insert, appendPlaceKey)
-	// flat: trie key, with the shard behind its first byte where the column belongs to a shard -> value at the folded block.
+	// flat: trie key, with the shard after its first byte where the column belongs to a shard ->
+	// value at the flat head.
 	flat = column[string, packed](0x0a, "Flat", Replace, appendText)
-	// undo: era, escaped flat key, height of the block that changed it -> which change of that block holds the value before.
+	// undo: history bucket, escaped flat key, height of the block that changed it -> the change of
+	// that block that holds the value before.
 	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
-	// frontier: shard, level, path -> hash and memory usage of the subtree there, at the folded block.
+	// frontier: shard, level, path -> hash and memory usage of the subtree there, at the flat head.
 	frontier = column[frontierKey, frontierValue](0x0c, "Frontier", Replace, appendFrontierKey)
-	// segments: number of a segment of the log -> heights it holds.
+	// segments: number of a log segment -> heights that it holds.
 	segments = column[uint32, segmentInfo](0x0d, "Segment", Replace, binary.BigEndian.AppendUint32)
-	// epochFirst: height of an epoch's first canonical, folded block -> epoch id.
+	// epochFirst: height of an epoch's first canonical block up to the flat head -> epoch ID.
 	epochFirst = column[primitives.Height, primitives.Hash](0x0e, "EpochFirst", Insert, appendHeight)
-	// collected: height of a canonical block that was collected -> its hash, so that one can still be told that there was a
-	// block. nearcore keeps DBCol::BlockHeight for ever, too (core/store/src/columns.rs:723). 41 bytes a block.
+	// collected: height of a collected canonical block -> its hash, so that a reply can say that
+	// the block existed. nearcore keeps DBCol::BlockHeight for ever too
+	// (core/store/src/columns.rs:723). 41 bytes a block.
 	collected = column[primitives.Height, primitives.Hash](0x0f, "Collected", Insert, appendHeight)
-	// splitParents: height of the first canonical, folded block of a layout, shard that it lacks -> nothing.
+	// splitParents: height of the first canonical block of a layout up to the flat head, shard that
+	// the layout lacks -> nothing.
 	splitParents = column[splitKey, Nothing](0x10, "SplitParent", Insert, appendSplitKey)
 
-	// steps: number of a write of the store's own to the index -> nothing. See index_sequence.go.
+	// steps: number of one of the store's own writes to the index -> nothing. See
+	// index_sequence.go.
 	steps = column[uint64, Nothing](0x11, "Step", Insert, binary.BigEndian.AppendUint64)
 
-	// staged: shard that is coming in -> its block. stagedParts: shard, part of it that is here -> nothing.
+	// staged: shard that is being imported -> its block. stagedParts: shard, stored part of it ->
+	// nothing.
 	staged      = column[primitives.ShardID, stagedCell](0x12, "Staged", Replace, appendShard)
 	stagedParts = column[partKey, Nothing](0x13, "StagedPart", Insert, appendPartKey)
-	// shardCells: shard that is not, or was not always, where the store is -> where it is.
+	// shardCells: shard that is not, or was not always, at the flat head -> its state.
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
-	// catchupRecords: block, shard that came in after it -> where the record of what it did there is.
+	// catchupRecords: block, shard that was caught up after it -> position of the record of the
+	// block's results in that shard.
 	catchupRecords = column[catchupKey, entry](0x15, "Late", Insert, appendCatchupKey)
-	// buckets: first height of a run of heights whose history stands together -> nothing. See history_bucket.go.
+	// historyBuckets: first height of a history bucket -> nothing. See history_bucket.go.
 	historyBuckets = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
-	// stateSnapshots: height of a block, shard -> the state there that stays (state_snapshot.go). snapshotNodes: those, level, path -> as in frontier.
+	// stateSnapshots: height of a block, shard -> state that is kept (state_snapshot.go).
+	// snapshotNodes: the same, level, path -> as in frontier.
 	stateSnapshots = column[snapshotKey, snapshotCell](0x17, "Pin", Replace, appendSnapshotKey)
 	snapshotNodes  = column[snapshotNodeKey, frontierValue](0x18, "PinRow", Replace, appendSnapshotNodeKey)
 
-	// EpochInfo: epoch id -> borsh EpochInfo.
+	// EpochInfo: epoch ID -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)
-	// EpochStart: epoch id -> height of its first block.
+	// EpochStart: epoch ID -> height of its first block.
 	EpochStart = column[primitives.EpochID, Uint64](0x41, "EpochStart", Replace, appendHash)
-	// EpochLightClientBlock: epoch id -> the light client's view of its last final block.
+	// EpochLightClientBlock: epoch ID -> the light client's view of its last final block.
 	EpochLightClientBlock = column[primitives.EpochID, Raw](0x42, "EpochLightClientBlock", Replace, appendHash)
-	// EpochSummary: epoch id -> validators, kickouts and proposals of an epoch that ended (the validators RPC).
+	// EpochSummary: epoch ID -> validators, kickouts and proposals of an epoch that ended, for RPC
+	// validators.
 	EpochSummary = column[primitives.EpochID, Raw](0x43, "EpochSummary", Replace, appendHash)
 	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
 
-	// HeaderRow: block hash -> what is kept of a header that is above the folded block (see block_headers.go). HeaderHeight: the same by height, hash -> what
-	// else goes with it. HeaderEpochInfo, HeaderEpochStart, HeaderEpochSummary: what headers alone say of epochs. HeaderCell: name -> bytes.
+	// HeaderRow: block hash -> what is kept of a header above the blocks (block_headers.go).
+	// HeaderHeight: height, hash -> further data of the same header. HeaderEpochInfo,
+	// HeaderEpochStart, HeaderEpochSummary: epoch data known from headers alone. HeaderCell: name
+	// -> bytes.
 	HeaderRow          = column[primitives.Hash, Raw](0x46, "HeaderRow", Replace, appendHash)
 	HeaderHeight       = column[BlockRef, Raw](0x47, "HeaderHeight", Replace, appendRef)
 	HeaderEpochInfo    = column[primitives.EpochID, Raw](0x48, "HeaderEpochInfo", Replace, appendHash)
@@ -84,10 +99,10 @@ var (
 // Raw is an opaque value.
 type Raw []byte
 
-// AppendBorsh appends the bytes as they are.
+// AppendBorsh appends the bytes unchanged.
 func (v Raw) AppendBorsh(b []byte) []byte { return append(b, v...) }
 
-// DecodeBorsh takes all that is left.
+// DecodeBorsh takes all remaining bytes.
 func (v *Raw) DecodeBorsh(r *borsh.Reader) { *v = append(Raw{}, r.Take(r.Remaining())...) }
 
 // Uint64 is a little-endian integer.
@@ -99,7 +114,7 @@ func (v Uint64) AppendBorsh(b []byte) []byte { return borsh.AppendUint64(b, uint
 // DecodeBorsh reads 8 bytes.
 func (v *Uint64) DecodeBorsh(r *borsh.Reader) { *v = Uint64(r.Uint64()) }
 
-// Nothing is the value of entries that say all in their key.
+// Nothing is the value of rows whose key says everything.
 type Nothing struct{}
 
 // AppendBorsh appends nothing.

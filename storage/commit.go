@@ -9,16 +9,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Commit stores a block with all that came of it. When it returns nil the block survives a power cut (Options.NoSync: a
-// kill). The parent must be the folded block or younger. On ErrFull and ErrOrder nothing has changed and the store goes on;
-// after other errors it takes no more writes.
+// Commit stores a block with all its results. When it returns nil the block survives a power cut
+// (with Options.NoSync: a kill).
+//
+// The parent must be the flat head or a block above it. After ErrFull and ErrOrder nothing has
+// changed and the store can be used further. After any other error the store takes no more writes.
 func (s *Store) Commit(b *Block) error {
 	_, err := s.CommitAll([]*Block{b})
 	return err
 }
 
-// CommitAll is Commit for several blocks, parents first, which share one sync. n of them, the first ones, are stored; readers
-// see these together. An error is that of block n, for which it says what Commit would.
+// CommitAll is Commit for several blocks, parents first, with one sync for all. It returns the
+// number n of blocks that are stored, which are the first ones. Readers see them together. An error
+// is that of block n, with the meaning that it has for Commit.
 func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -52,7 +55,7 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 		}
 		refused, next = err, *s.view.Load()
 		kept := written[:0]
-		for _, p := range written { // what a segment ended with was synced before the next one began
+		for _, p := range written { // rotating to a new segment had synced the one before
 			if !s.log.end.before(p.entry.end()) {
 				kept = append(kept, p)
 				next.add(p)
@@ -69,7 +72,7 @@ func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	return len(written), refused
 }
 
-// enter takes up a stored block; the view comes behind it.
+// enter adds a stored block to the tree. The caller publishes the view afterwards.
 func (s *Store) enter(p *pendingBlock) {
 	parent := p.parent.Load()
 	parent.children = append(parent.children, p)
@@ -79,13 +82,14 @@ func (s *Store) enter(p *pendingBlock) {
 	s.noteSegment(p.entry)
 }
 
-// noteSegment remembers what a segment of the log holds, for the next fold.
+// noteSegment records what a log segment holds. The next advance of the flat head writes it.
 func (s *Store) noteSegment(e *entry) {
 	at := e.at.Segment
 	s.segments[at] = max(s.segments[at], e.head.Ref.Height)
 }
 
-// fits tells whether b may be stored, and finds its parent, which may be among the blocks written with it.
+// fits checks whether b may be stored and returns its parent, which may be one of the blocks
+// written with it.
 func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendingBlock, err error) {
 	if err := b.check(); err != nil {
 		return nil, err
@@ -120,7 +124,8 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 	return nil, fmt.Errorf("%w: final block %v is no ancestor of %v", ErrOrder, b.Final, b.Ref)
 }
 
-// append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.
+// append writes the record without a sync. After an error nothing has changed, unless the log is
+// broken.
 func (s *Store) append(b *Block) (*entry, error) {
 	by := recordBufs.Get().(*recordBuffers)
 	w := b.encodeInto(by, s.o.NoCompression)
@@ -144,7 +149,8 @@ func (s *Store) appendRecord(payload []byte) (position, error) {
 	return at, err
 }
 
-// flushLog syncs the log. On ErrFull it has removed the appended records that were not on disk, and the store stays usable.
+// flushLog syncs the log. On ErrFull it has removed the appended records that were not synced, and
+// the store can be used further.
 func (s *Store) flushLog() error {
 	err := s.log.flush()
 	if IsFull(err) && !errors.Is(err, ErrFailed) {
@@ -154,7 +160,8 @@ func (s *Store) flushLog() error {
 	return s.fail(err)
 }
 
-// Write stores rows of the engine's columns by themselves. When it returns nil they survive what a committed block survives.
+// Write stores rows of the engine's columns that belong to no block. When it returns nil they are
+// as durable as a committed block.
 func (s *Store) Write(b *Batch) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -181,11 +188,13 @@ func (s *Store) Write(b *Batch) error {
 	return nil
 }
 
-// Reader returns the engine's rows: EpochInfo.Get(s.Reader(), id).
+// Reader reads the engine's rows, for example EpochInfo.Get(s.Reader(), id). Safe for concurrent
+// use.
 func (s *Store) Reader() Getter { return rows{s} }
 
-// rows are the newest of those of Write and of the pending blocks of the head's branch, or else the index's. What only blocks beside the head's branch
-// have is theirs: rows that are named by such a block are found, and no other branch has any of that name.
+// rows resolves a row of the engine. The newest version wins, of those of Write and of the pending
+// blocks of the head's branch. Then comes the index, then versions of other branches: such a row is
+// named by a block of that branch, so no other branch has one of the same name.
 type rows struct{ s *Store }
 
 func (r rows) get(key []byte) ([]byte, error) {
@@ -193,7 +202,7 @@ func (r rows) get(key []byte) ([]byte, error) {
 	if len(list) == 0 {
 		return r.stored(key)
 	}
-	v := r.s.view.Load() // behind the tree: see there
+	v := r.s.view.Load() // after the tree: see tree
 	for _, x := range slices.Backward(list) {
 		if x.owner == nil || x.owner.ref.Height > v.flatHead.Height && v.canonical(x.owner) {
 			return valueOf(x.value)
@@ -206,7 +215,7 @@ func (r rows) get(key []byte) ([]byte, error) {
 	return got, err
 }
 
-// stored is what the index has, or of a child the parent.
+// stored returns the row of the index, or, in an overlay, of the parent.
 func (r rows) stored(key []byte) ([]byte, error) {
 	if p := r.s.parent; p != nil {
 		return p.rowBelow(r.s.view.Load().flatHead, key)
@@ -214,7 +223,7 @@ func (r rows) stored(key []byte) ([]byte, error) {
 	return r.s.db.get(key)
 }
 
-// valueOf copies a row; nil: it was deleted.
+// valueOf copies a row. A nil row was deleted: ErrNotFound.
 func valueOf(value []byte) ([]byte, error) {
 	if value == nil {
 		return nil, ErrNotFound
@@ -222,7 +231,7 @@ func valueOf(value []byte) ([]byte, error) {
 	return bytes.Clone(value), nil
 }
 
-// rowsOf reads what Write has written.
+// rowsOf decodes a record of Write.
 func rowsOf(payload []byte) (*Batch, error) {
 	r := borsh.NewReader(payload)
 	r.Byte()

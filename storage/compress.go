@@ -11,21 +11,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// How bytes are stored.
+// Compression methods. The numbers are on disk.
 const (
 	plain      = 0
-	zstdFrame  = 1 // frames of the log: zstd finds the zeros of balances and the repeated names of a block
+	zstdFrame  = 1 // frames of the log: zstd finds the zeros of balances and the names that a block repeats
 	snappyCell = 2 // values of Flat: a few dozen bytes each, where speed counts
 )
 
-// maxFrame bounds what a frame may unpack to: one item may be larger than a frame, none larger than this.
+// maxFrame bounds the unpacked size of a frame. An item may be larger than frameSize, but none is
+// larger than this.
 const maxFrame = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// coders holds the zstd state, made when first used: an idle node has none.
+// coders holds the zstd state. It is created at first use, so an idle node has none.
 var coders struct {
 	once sync.Once
 	enc  *zstd.Encoder
@@ -46,7 +47,7 @@ func initCoders() {
 	}
 }
 
-// compress appends raw, or a shorter form of it, to dst and says which.
+// compress appends raw, compressed if that is shorter, to dst and returns the method used.
 func compress(dst, raw []byte) ([]byte, byte) {
 	const worth = 512 // bytes; below, the gain is small and an attempt takes 10 us
 	if len(raw) < worth {
@@ -61,7 +62,7 @@ func compress(dst, raw []byte) ([]byte, byte) {
 	return dst, zstdFrame
 }
 
-// decompress undoes compress; size is what must come out.
+// decompress reverses compress. size is the expected unpacked size.
 func decompress(stored []byte, method byte, size int) ([]byte, error) {
 	switch {
 	case size < 0 || size > maxFrame:
@@ -70,8 +71,8 @@ func decompress(stored []byte, method byte, size int) ([]byte, error) {
 		return stored, nil
 	case method == zstdFrame:
 		coders.once.Do(initCoders)
-		// The true size is in the frame too; a wrong one ends as an error, not as a large allocation, since capacity grows
-		// only as bytes come out.
+		// The frame contains its true size too. A wrong size ends in an error and not in a large
+		// allocation, because the capacity grows only as bytes come out.
 		raw, err := coders.dec.DecodeAll(stored, make([]byte, 0, min(size, 64*len(stored)+4096)))
 		if err != nil {
 			return nil, damaged("%w", err)
@@ -84,7 +85,8 @@ func decompress(stored []byte, method byte, size int) ([]byte, error) {
 	return nil, damaged("frame of method %d, %d bytes for %d", method, len(stored), size)
 }
 
-// packed is a value of Flat: a tag, and the bytes or their snappy form. Accounts are half zeros.
+// packed is a value of Flat: a method tag, then the bytes or their snappy form. Accounts are half
+// zeros.
 type packed []byte
 
 // AppendBorsh appends the packed form.
@@ -115,7 +117,7 @@ func (v *packed) DecodeBorsh(r *borsh.Reader) {
 	*v = out
 }
 
-// unpack returns what packed bytes stand for, never nil, in dst's memory if there is room.
+// unpack returns the value of packed bytes, never nil. It uses dst's memory if there is room.
 func unpack(dst, in []byte) ([]byte, error) {
 	if len(in) == 0 {
 		return nil, errors.New("packed value without a tag")
@@ -129,7 +131,7 @@ func unpack(dst, in []byte) ([]byte, error) {
 		return append(dst[:0], in...), nil
 	case snappyCell:
 		n, err := snappy.DecodedLen(in)
-		// Snappy's copies yield at most 64 bytes for 2 to 3: a longer claim is a lie.
+		// Snappy's copies yield at most 64 bytes for 2 to 3, so a longer claim is wrong.
 		if err != nil || n == 0 || n > 64*len(in) {
 			return nil, fmt.Errorf("snappy length of %d in %d bytes", n, len(in))
 		}

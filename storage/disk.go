@@ -13,21 +13,22 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// disk is what the store needs of a folder: plain files for the log and the format marker, and a home for the index.
-// The operating system's is osDisk, the one of tests MemDisk; fault tests wrap either.
+// disk is the folder of a store: plain files for the log and the format marker, and the storage of
+// the index. osDisk is a folder of the operating system, MemDisk one in memory. Fault tests wrap
+// either.
 type disk interface {
 	openIndex() (lstorage.Storage, error) // takes the lock against a second process
-	indexSize() int64                     // bytes of its files, about
-	removeCurrent() error                 // the files by which goleveldb finds its manifest
-	createFile(name string) (file, error) // must not exist
+	indexSize() int64                     // approximate size of its files in bytes
+	removeCurrent() error                 // the CURRENT files that lead goleveldb to its manifest
+	createFile(name string) (file, error) // it must not exist
 	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
 	removeFile(name string) error
 	listFiles() ([]string, error)    // names of segments, sorted
-	syncNames() error                // of files that were created
+	syncNames() error                // makes created files durable in their folder
 	readMark() ([]byte, error)       // the format marker; fs.ErrNotExist
 	writeMark(b []byte) error        // atomic and synced
-	foreignNames() ([]string, error) // names in the folder that are not ours
-	probe(n int64) error             // whether it takes a file of so many bytes, which does not stay
+	foreignNames() ([]string, error) // names in the folder that are not the store's
+	probe(n int64) error             // whether a temporary file of n bytes fits
 	path() string                    // for messages
 }
 
@@ -36,8 +37,8 @@ type file interface {
 	io.ReaderAt
 	io.WriterAt
 	Truncate(size int64) error
-	// Reserve makes room up to size ahead of the writes, as zeros, so that a sync need not write where the file ends. It may
-	// do nothing.
+	// Reserve allocates up to size bytes ahead of the writes, as zeros, so that a sync need not
+	// write the file's length. It may do nothing.
 	Reserve(size int64)
 	Size() (int64, error)
 	Sync() error
@@ -99,7 +100,8 @@ func (d osDisk) removeCurrent() error {
 	return err
 }
 
-// exists tells whether the index folder can be listed: then a refused lock is a lock, not a missing permission.
+// exists returns whether the index folder can be listed. If it can, EACCES from the lock means that
+// it is held, not that a permission is missing.
 func (d osDisk) exists() bool {
 	_, err := os.ReadDir(filepath.Join(d.dir, indexName))
 	return err == nil
@@ -182,12 +184,13 @@ func (d osDisk) foreignNames() ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	// A folder that a crash left between making the index and writing the marker is ours: it holds no column of ours yet,
-	// which newStore checks. A folder with CURRENT or tables at its top is another program's leveldb.
+	// A folder that a crash left between the creation of the index and of the marker is ours: it
+	// has no rows yet, which open checks. A folder with CURRENT or tables at its top is the leveldb
+	// of another program.
 	return names, nil
 }
 
-// probe makes the file without a name, so that nothing of it stays whatever happens.
+// probe removes the file's name before it allocates, so nothing remains whatever happens.
 func (d osDisk) probe(n int64) error {
 	name := filepath.Join(d.dir, logName, probeName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -201,7 +204,7 @@ func (d osDisk) probe(n int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// fill writes zeros.
+// fill writes n zero bytes and syncs them.
 func fill(f *os.File, n int64) error {
 	zeros := make([]byte, 64<<10)
 	for at := int64(0); at < n; at += int64(len(zeros)) {

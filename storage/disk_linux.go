@@ -5,10 +5,11 @@ import (
 	"syscall"
 )
 
-// Reserve allocates blocks. A file system that can't, or has no room, shows at the write.
+// Reserve allocates blocks. If the file system cannot, or has no room, the write that follows
+// fails.
 func (f osFile) Reserve(size int64) { _ = syscall.Fallocate(int(f.Fd()), 0, 0, size) }
 
-// allocate makes a file of n bytes, or fails as a write of these would.
+// allocate makes a file of n bytes. It fails as a write of n bytes would.
 func allocate(f *os.File, n int64) error {
 	err := syscall.Fallocate(int(f.Fd()), 0, 0, n)
 	if err == syscall.EOPNOTSUPP || err == syscall.EINTR {
@@ -17,10 +18,10 @@ func allocate(f *os.File, n int64) error {
 	return err
 }
 
-// Sync writes the data, and of the metadata what reading it back needs.
+// Sync writes the data, and the metadata that is needed to read it back.
 func (f osFile) Sync() error { return SyncData(f.File) }
 
-// SyncData writes a file's data to the disk, and of its metadata what reading it back needs.
+// SyncData writes a file's data to the disk, and the metadata that is needed to read it back.
 func SyncData(f *os.File) error {
 	for {
 		if err := syscall.Fdatasync(int(f.Fd())); err != syscall.EINTR {

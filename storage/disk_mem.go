@@ -12,11 +12,12 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// MemDisk is a folder in memory, for tests and throw-away chains. A Store that was closed, or abandoned as by a crash, can
-// be opened again from it.
+// MemDisk is a folder in memory, for tests and short-lived chains. It can be opened again after its
+// Store was closed, or abandoned as by a crash. The zero value is not usable: call NewMemDisk.
 type MemDisk struct {
-	// Fault is asked before each write to the log, with its bytes, and with 0 before each sync. Its error is the disk's, and it
-	// may take its time. nil: a disk without faults. It is set while nobody writes.
+	// Fault is called before each write to the log, with its length, and with 0 before each sync.
+	// Its error is returned as the disk's. It may block. Nil: a disk without faults. Set it only
+	// while nothing is written.
 	Fault func(bytes int) error
 
 	mu    sync.Mutex
@@ -28,16 +29,16 @@ type MemDisk struct {
 // NewMemDisk returns an empty folder.
 func NewMemDisk() *MemDisk { return &MemDisk{files: map[string]*memFile{}} }
 
-// memIndex is goleveldb's memory storage that survives Close, which would otherwise be harmless but says so nowhere.
+// memIndex is goleveldb's memory storage, kept usable after Close.
 type memIndex struct{ lstorage.Storage }
 
 func (memIndex) Close() error { return nil }
 
-// memFile grows by pages, so that what it has is not copied; Sync and Close do nothing else than to ask for faults.
+// memFile grows by pages, so that its content is never copied. Sync and Close only call Fault.
 type memFile struct {
 	disk  *MemDisk
 	mu    sync.RWMutex
-	pages [][]byte // each of pageSize, but for the last one's contents all full
+	pages [][]byte // of pageSize each
 	size  int64
 }
 
@@ -61,7 +62,8 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return len(want), nil
 }
 
-// each gives the pieces of pages that hold n bytes from off on, with their place among these.
+// each calls do for the pieces of pages that hold n bytes from offset off, with the position of
+// each piece among them.
 func (f *memFile) each(off int64, n int, do func(at int, page []byte)) {
 	for at := 0; at < n; {
 		page := f.pages[(off+int64(at))/pageSize][(off+int64(at))%pageSize:]
@@ -82,7 +84,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// reach makes the file at least as long, with zeros.
+// reach extends the file with zeros to at least size bytes.
 func (f *memFile) reach(size int64) {
 	for int64(len(f.pages))*pageSize < size {
 		f.pages = append(f.pages, make([]byte, pageSize))
@@ -96,7 +98,8 @@ func (f *memFile) Truncate(size int64) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.reach(size); size < f.size { // what is written behind it is of zeros, as in a file
+	// a later write after the cut must be preceded by zeros, as in a real file
+	if f.reach(size); size < f.size {
 		f.each(size, int(f.size-size), func(_ int, page []byte) { clear(page) })
 		n := (size + pageSize - 1) / pageSize
 		clear(f.pages[n:])
@@ -119,7 +122,8 @@ func (f *memFile) Close() error { return nil }
 
 func (d *MemDisk) path() string { return "memory" }
 
-// openIndex takes no lock: goleveldb's session takes the storage's own, and an abandoned Store must not keep it.
+// openIndex takes no lock: goleveldb takes the storage's own, and an abandoned Store must not keep
+// the folder locked.
 func (d *MemDisk) openIndex() (lstorage.Storage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,10 +133,10 @@ func (d *MemDisk) openIndex() (lstorage.Storage, error) {
 	return d.index, nil
 }
 
-// indexSize is not known: what is in memory is not large.
+// indexSize returns 0: an index in memory is small.
 func (d *MemDisk) indexSize() int64 { return 0 }
 
-// removeCurrent has nothing to do: in memory goleveldb's pointer to its manifest is there or not.
+// removeCurrent does nothing: in memory goleveldb's pointer to its manifest cannot be torn.
 func (d *MemDisk) removeCurrent() error { return nil }
 
 func (d *MemDisk) createFile(name string) (file, error) {
@@ -146,7 +150,7 @@ func (d *MemDisk) createFile(name string) (file, error) {
 	return f, nil
 }
 
-// syncNames has nothing to do.
+// syncNames does nothing.
 func (d *MemDisk) syncNames() error { return nil }
 
 func (d *MemDisk) openFile(name string) (file, error) {
@@ -194,10 +198,11 @@ func (d *MemDisk) writeMark(b []byte) error {
 
 func (d *MemDisk) foreignNames() ([]string, error) { return nil, nil }
 
-// probe asks for a fault of a write.
+// probe asks Fault as a write of n bytes would.
 func (d *MemDisk) probe(n int64) error { return d.fault(int(n)) }
 
-// Save writes the folder to a new one of the operating system, which Open opens: to look at what a test has left. Nobody writes meanwhile.
+// Save writes the folder to a new folder of the operating system, which Open opens: to inspect what
+// a test has left. Nothing may be written meanwhile.
 func (d *MemDisk) Save(dir string) error {
 	for _, sub := range []string{indexName, logName} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -216,13 +221,13 @@ func (d *MemDisk) Save(dir string) error {
 			return err
 		}
 	}
-	if d.mark == nil { // nobody has opened it: an empty marker would be a broken one
+	if d.mark == nil { // never opened; an empty marker would be a broken one
 		return nil
 	}
 	return os.WriteFile(filepath.Join(dir, markName), d.mark, 0o644)
 }
 
-// save writes a file page by page: what is looked at may be much.
+// save writes a file page by page.
 func (f *memFile) save(path string) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

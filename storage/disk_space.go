@@ -9,62 +9,73 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// A full disk ends nothing. A record of the log that finds no room is undone, and its writer gets ErrFull and tries again later. The
-// index cannot undo what it began to write, so its files wait inside the write until there is room (waitingFiles). Meanwhile a
-// goroutine tries once a period whether the disk takes a file again; that ends the state for all writers. Rejected: to close and
-// open the index in a store that runs, since readers hold cursors and snapshots of it.
+// A full disk.
 //
-// Two cases need the folder to be opened again: a start that found no room to open the index for writing (Options.ReadOnlyIfFull), and
-// a sync of the index that failed for want of room, behind which nobody knows what is on the disk. Then Full.Reopen says so once
-// there is room.
+// Problem: a node must survive a full disk and continue by itself once there is room.
+//
+// Invariants: no acknowledged write is lost. After a failed sync nothing is assumed about what is
+// on the disk.
+//
+// Outline: a record of the log that finds no room is undone, and its writer gets ErrFull and tries
+// again later. goleveldb cannot undo a write that it began, so the index's files (waitingFiles)
+// block inside the write until there is room. Meanwhile a goroutine probes once a period whether
+// the disk takes a file again (probeLoop). The first success ends the state for all writers.
+//
+// Two cases need the folder to be closed and opened again: a start that found no room to open the
+// index for writing (Options.ReadOnlyIfFull), and a failed sync of the index, after which the
+// content of its files is unknown. Then Full.Reopen is set once there is room.
+//
+// Rejected: closing and opening the index of a running store, because readers hold cursors and
+// snapshots of it.
 
-// DefaultSpaceProbePeriod is how often a full disk is tried.
+// DefaultSpaceProbePeriod is the default of Options.SpaceProbePeriod.
 const DefaultSpaceProbePeriod = time.Second
 
-// Bounds of the file by which the disk is tried, beyond what did not fit.
+// Size of the probe file: probeExtra beyond the write that did not fit, which counts as probeMax at
+// most.
 const (
 	probeExtra = 128 << 10
 	probeMax   = 256 << 20
 )
 
-// Full says that the disk has no room, and nothing is written.
+// Full says that the disk has no room and that nothing is written.
 type Full struct {
 	Since time.Time
-	Err   error // ErrFull, with what could not be written
-	// Reopen: there is room again, and the store takes writes once it is closed and opened.
+	Err   error // wraps ErrFull and names what could not be written
+	// Reopen: there is room again, and the store takes writes after it was closed and opened.
 	Reopen bool
 }
 
-// diskSpace is what a store knows of its disk's room.
+// diskSpace is the state of a store regarding the room on its disk.
 type diskSpace struct {
 	disk   disk
 	period time.Duration
 
 	mu         sync.Mutex
-	full       *Full         // nil: nothing was refused
-	need       int64         // bytes of the largest write that was
-	needReopen bool          // room is not enough: the store is to be opened again
-	noWait     bool          // nobody waits any more, or yet
-	canceled   bool          // nor will anybody
-	syncErr    error         // of a sync of the index: nothing more is written there
-	room       chan struct{} // closed where now ends, and where hasty begins
+	full       *Full         // nil: no write was refused
+	need       int64         // bytes of the largest refused write
+	needReopen bool          // the store must be opened again, room alone is not enough
+	noWait     bool          // writers do not wait: during an import, or after cancelWaits
+	canceled   bool          // cancelWaits was called
+	syncErr    error         // of a failed sync of the index, after which nothing more is written there
+	room       chan struct{} // closed when full ends, and when noWait begins
 	released   bool          // room is closed
 	closed     chan struct{}
 	probes     sync.WaitGroup
 	watch      func(*Full)
-	watchMu    sync.Mutex // watch is called in the order of what happened
+	watchMu    sync.Mutex // orders the calls of watch
 }
 
 func newDiskSpace(d disk, period time.Duration) *diskSpace {
 	return &diskSpace{disk: d, period: period, noWait: true, closed: make(chan struct{})}
 }
 
-// IsFull returns whether an error is that of a disk without room: ENOSPC, EDQUOT or ErrFull.
+// IsFull returns whether an error reports a disk without room: ENOSPC, EDQUOT or ErrFull.
 func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, ErrFull)
 }
 
-// allowWaits has writers wait from here on.
+// allowWaits makes writers wait for room from here on, unless cancelWaits was called.
 func (s *diskSpace) allowWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +85,7 @@ func (s *diskSpace) allowWaits() {
 	}
 }
 
-// release lets go on all that waits for room, once for each time that the disk was full. The caller holds mu.
+// release wakes all waiters, once for each time that the disk was full. The caller holds mu.
 func (s *diskSpace) release() {
 	if !s.released {
 		s.released = true
@@ -82,7 +93,8 @@ func (s *diskSpace) release() {
 	}
 }
 
-// noteFull notes that a write of some bytes found no room. shut: what was written before is in doubt.
+// noteFull records that a write of need bytes found no room. shut: what was written before is
+// uncertain, so the store must be opened again.
 func (s *diskSpace) noteFull(err error, need int64, shut bool) {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -106,7 +118,7 @@ func (s *diskSpace) noteFull(err error, need int64, shut bool) {
 	}
 }
 
-// probeLoop looks for room until there is some.
+// probeLoop probes the disk until there is room or the store is closed.
 func (s *diskSpace) probeLoop() {
 	tick := time.NewTicker(s.period)
 	defer tick.Stop()
@@ -125,7 +137,7 @@ func (s *diskSpace) probeLoop() {
 	}
 }
 
-// endFull ends the state, or says that the store is to be opened again. It returns whether there is nothing more to look for.
+// endFull ends the full state, or sets Full.Reopen. It returns whether probing is done.
 func (s *diskSpace) endFull() bool {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -146,7 +158,7 @@ func (s *diskSpace) endFull() bool {
 	return true
 }
 
-// wait returns once there is room. false: there is none, and nobody is to wait for it.
+// wait returns once there is room. False: there is none and waits are canceled.
 func (s *diskSpace) wait() bool {
 	s.mu.Lock()
 	now, room := s.full, s.room
@@ -159,7 +171,7 @@ func (s *diskSpace) wait() bool {
 	return s.full == nil || !s.noWait
 }
 
-// retry calls f again for as long as it fails for want of room. f is of something that can be done twice.
+// retry calls f again as long as it fails for want of room. f must be repeatable.
 func (s *diskSpace) retry(need int64, f func() error) error {
 	for {
 		s.mu.Lock()
@@ -177,7 +189,7 @@ func (s *diskSpace) retry(need int64, f func() error) error {
 	}
 }
 
-// cancelWaits has nobody wait any more: who does gets the error.
+// cancelWaits ends all waits, present and future, with the error of the write.
 func (s *diskSpace) cancelWaits() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +199,7 @@ func (s *diskSpace) cancelWaits() {
 	}
 }
 
-// close ends the tries too.
+// close also ends the probes.
 func (s *diskSpace) close() {
 	s.cancelWaits()
 	s.mu.Lock()
@@ -200,8 +212,8 @@ func (s *diskSpace) close() {
 	s.probes.Wait()
 }
 
-// Full returns since when the disk has no room for what is to be written, and why; false: it has, as far as anybody has tried. Safe
-// from any goroutine.
+// Full returns since when and why the disk has no room. False: there is room as far as known. Safe
+// for concurrent use.
 func (s *Store) Full() (Full, bool) {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
@@ -211,8 +223,9 @@ func (s *Store) Full() (Full, bool) {
 	return *s.space.full, true
 }
 
-// WatchDiskSpace has f called when the disk is full, when there is room again (nil), and where Full.Reopen comes true; at once if it is
-// full now. f must not block, and there is one of it.
+// WatchDiskSpace registers f, which is called when the disk becomes full, when there is room again
+// (with nil), and when Full.Reopen becomes true. It is called at once if the disk is full now. f
+// must not block. A second call replaces f.
 func (s *Store) WatchDiskSpace(f func(*Full)) {
 	s.space.watchMu.Lock()
 	defer s.space.watchMu.Unlock()
@@ -225,20 +238,21 @@ func (s *Store) WatchDiskSpace(f func(*Full)) {
 	}
 }
 
-// AwaitDiskSpace returns once the disk has room, which is at once where nobody has found that it has none. false: nobody is to wait
-// (CancelSpaceWaits, Close), or the store is to be opened again. Safe from any goroutine.
+// AwaitDiskSpace returns once the disk has room, at once if no write was refused. False: waits are
+// canceled (CancelSpaceWaits, Close), or the store must be opened again. Safe for concurrent use.
 func (s *Store) AwaitDiskSpace() bool { return s.space.wait() }
 
-// CancelSpaceWaits has all that waits for room end with ErrFull, now and from here on: the node stops. With room it changes nothing.
+// CancelSpaceWaits ends all present and future waits for room with ErrFull, so that the node can
+// stop. It has no effect while there is room.
 func (s *Store) CancelSpaceWaits() { s.space.cancelWaits() }
 
-// waitingFiles are the files of an index. Writes that find no room wait for it.
+// waitingFiles are the files of an index. A write that finds no room waits for it.
 type waitingFiles struct {
 	lstorage.Storage
 	space *diskSpace
 }
 
-// Create makes a file. goleveldb holds no lock that reads need while it does, or while it writes.
+// Create makes a file. goleveldb holds no lock that readers need during this or during writes.
 func (p waitingFiles) Create(fd lstorage.FileDesc) (w lstorage.Writer, err error) {
 	err = p.space.retry(0, func() error {
 		w, err = p.Storage.Create(fd)
@@ -265,7 +279,7 @@ type waitingWriter struct {
 	space *diskSpace
 }
 
-// Write goes on behind what of it found room.
+// Write continues after the part that found room.
 func (w waitingWriter) Write(b []byte) (n int, err error) {
 	err = w.space.retry(int64(len(b)), func() error {
 		done, err := w.Writer.Write(b[n:])
@@ -275,8 +289,9 @@ func (w waitingWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Sync has what was written be on disk. What a failed one left there is unknown, and a second one would lie: so for want of room nothing
-// more is written before the index is opened again, which makes new files of all that counts.
+// Sync makes earlier writes durable. After a failed sync the content on disk is unknown, and a
+// second sync would report success wrongly. So nothing more is written before the index is opened
+// again, which rewrites all live data into new files.
 func (w waitingWriter) Sync() error {
 	w.space.mu.Lock()
 	err := w.space.syncErr

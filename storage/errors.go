@@ -10,21 +10,22 @@ import (
 	lerrors "github.com/syndtr/goleveldb/leveldb/errors"
 )
 
-// What callers branch on.
+// Errors that callers distinguish.
 var (
 	ErrNotFound = errors.New("not found")
-	ErrGone     = errors.New("garbage collected")                        // below the tail
+	ErrGone     = errors.New("garbage collected")                        // the block is below the tail
 	ErrLocked   = errors.New("data folder is in use by another process") // nothing was touched
 	ErrForeign  = errors.New("data folder belongs to something else")    // nothing was touched
 	ErrFormat   = errors.New("data folder has another format version")   // nothing was touched
 	ErrDamaged  = errors.New("data folder is damaged")                   // nothing was repaired or removed
-	ErrFull     = errors.New("no space left on the device")              // also errors.Is syscall.ENOSPC
+	ErrFull     = errors.New("no space left on the device")              // errors.Is(err, syscall.ENOSPC) or EDQUOT holds too
 	ErrFailed   = errors.New("storage failed earlier and takes no writes")
 	ErrClosed   = errors.New("storage is closed")
-	ErrOrder    = errors.New("block does not fit what is stored") // unknown parent, wrong height, not on the head's branch
+	ErrOrder    = errors.New("block does not fit what is stored") // unknown parent, wrong height, or not on the head's branch
 )
 
-// wrapWrite names what was tried and recognises a full disk. A nil error stays nil.
+// wrapWrite adds the failed operation and marks an error of a full disk as ErrFull. A nil error
+// stays nil.
 func wrapWrite(what string, err error) error {
 	switch {
 	case err == nil:
@@ -35,7 +36,7 @@ func wrapWrite(what string, err error) error {
 	return wrapIndex(what, err)
 }
 
-// wrapIndex translates goleveldb's errors.
+// wrapIndex adds the failed operation and translates goleveldb's errors. A nil error stays nil.
 func wrapIndex(what string, err error) error {
 	switch {
 	case err == nil:
@@ -54,5 +55,5 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-// isAbsent tells whether an error says that there is no such thing, or no longer.
+// isAbsent returns whether an error says that something is absent or was collected.
 func isAbsent(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) }

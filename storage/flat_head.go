@@ -11,6 +11,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// Advancing the flat head.
+//
+// Problem: an LSM tree writes each row about four times, and a row that changes in every block is
+// worth writing once for many blocks. Blocks on branches that lose should not be written at all.
+// And an index that is written with each commit, unsynced, cannot tell a crash from damage at open.
+//
+// Invariants: the index is always that of one flat head, which is a final block. It never contains
+// a block above it. Everything above is rebuilt from the log, which records the position from which
+// that has to start (flatHeadCell). Rows that are written before the step itself are harmless
+// without it.
+//
+// Outline: AdvanceFlatHead takes the blocks between the flat head and upto (finalChain). It begins
+// a history bucket if one is due. writeHistory writes, in pieces and synced, the locations of older
+// values and the places of IDs. Then one synced batch moves everything else: names of blocks,
+// starts of epochs, the last value of each key, the frontier, rows of the engine, and the new flat
+// head with its log position. A key that changes in many blocks is written once. Then the view with
+// the new flat head is published, and the blocks leave the tree.
+//
+// Concurrency: indexMu excludes other writers of the index for the whole step. commitMu is taken
+// only for moments, so commits continue. Readers are never blocked: see tree.
+//
+// Rejected: an index that forgets unfinished rows at open (more to write, same result); strict
+// reading by goleveldb (it refuses torn ends too); pending rows in the index (they would have to be
+// removed when a branch loses).
+
 // FrontierChange is a new, changed or removed entry of a shard's frontier.
 type FrontierChange struct {
 	Shard primitives.ShardID
@@ -18,8 +43,9 @@ type FrontierChange struct {
 	Removed bool
 }
 
-// FoldDue tells whether enough final blocks wait to be folded, and up to which block Fold should go. Folding more at once
-// writeBufs a key that changes often less often; folding less leaves less for a restart.
+// FlatHeadDue returns whether enough final blocks wait to be passed by the flat head, and the block
+// to which AdvanceFlatHead should advance. A larger step writes a key that changes often less
+// often. A smaller step leaves less work for a restart. In an overlay it is never due.
 func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	v := s.view.Load()
 	p := v.canonicalAt(v.final.Height)
@@ -29,11 +55,16 @@ func (s *Store) FlatHeadDue() (BlockRef, bool) {
 	return v.final, p.sum-v.base.sum >= s.o.FlatHeadBytes || p.count-v.base.count >= s.o.FlatHeadBlocks
 }
 
-// Fold moves all that the index knows to the final block upto: it must be an ancestor of the last final block, or that block.
-// changes is the difference of the frontier between the folded block and upto; of shards that a split has made it is the whole of it,
-// and of one that is gone nothing. Blocks that do not descend from upto, and
-// are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile. A block that splits shards may
-// only be the first of a fold.
+// AdvanceFlatHead moves the flat head, and with it everything in the index, to the final block
+// upto.
+//
+// upto must be the last final block or one of its ancestors. changes is the difference of the
+// frontier between the old flat head and upto. For shards that a split has made it is the whole
+// frontier. For shards that a split has ended it is empty. Blocks that are neither ancestors nor
+// descendants of upto are forgotten. A block that splits shards must be the first of the step.
+//
+// The step is atomic and synced. Commit and reads continue meanwhile. Errors: ErrOrder, and those
+// of a write.
 func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -96,19 +127,21 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	return nil
 }
 
-// pinBodies keeps bodies that are in memory there.
+// pinBodies keeps resident bodies up to a height in memory. 0 ends that.
 func (s *Store) pinBodies(upto primitives.Height) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	s.pinnedUpTo = upto
 }
 
-// takeLogPoint says where the log stands for a fold to a block, and takes what is yet to be written of segments and rows.
+// takeLogPoint returns the position from which Open has to read the log once last is the flat head,
+// and takes over the segments and rows that are still to be written to the index.
 func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height, written []*Batch) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	cell = flatHeadCell{Block: last.ref, From: s.log.end, To: s.log.end}
-	for _, p := range last.children { // their descendants come behind them
+	// their descendants come after them in the log
+	for _, p := range last.children {
 		if at := p.entry.start(); at.before(cell.From) {
 			cell.From = at
 		}
@@ -118,7 +151,7 @@ func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map
 	return cell, touched, written
 }
 
-// putSegments writes what segments of the log hold.
+// putSegments writes the heights that log segments hold.
 func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) error {
 	for _, n := range slices.Sorted(maps.Keys(touched)) {
 		info, err := segments.Get(s.db, n)
@@ -131,7 +164,8 @@ func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) 
 	return nil
 }
 
-// publishFlatHead replaces the readers' view, and takes from the tree what is in the index now, or lost.
+// publishFlatHead publishes the view with the new flat head, and removes from the tree the blocks
+// that are in the index now and those that lost.
 func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*Batch, shards map[primitives.ShardID]shardCell) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -139,11 +173,12 @@ func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*
 	last := chain[len(chain)-1]
 	next.flatHead, next.base, next.shards = last.ref, last, shards
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
-	next.canon = slices.Clone(next.canon[n:]) // or the old memory keeps what is folded
-	for _, p := range chain {                 // before the view: who sees by that what is folded passes over what the tree has of it
+	next.canon = slices.Clone(next.canon[n:]) // the old slice would keep the passed blocks alive
+	// before the view: a reader of the new view ignores what the tree has of these blocks
+	for _, p := range chain {
 		if d := p.body.Load(); d != nil {
 			s.recent.add(p.ref.Height, d)
-		} else { // it is in the log alone: nobody has waited for it
+		} else { // evicted: no client is waiting for it
 			s.recent.clear()
 		}
 	}
@@ -169,7 +204,7 @@ func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*
 	s.forgetBodies()
 }
 
-// dropBranch forgets a block that lost, and its descendants.
+// dropBranch removes a block that lost, and its descendants.
 func (s *Store) dropBranch(p *pendingBlock) {
 	for list := []*pendingBlock{p}; len(list) > 0; {
 		p := list[len(list)-1]
@@ -178,7 +213,7 @@ func (s *Store) dropBranch(p *pendingBlock) {
 	}
 }
 
-// finalChain returns the blocks from the folded one, which is not among them, to upto.
+// finalChain returns the blocks from the flat head, exclusive, to upto.
 func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	if upto == v.flatHead {
 		return nil, nil
@@ -191,16 +226,19 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil
 }
 
-// historyBatch is how many bytes of history are written at once: Commit waits for no more.
+// historyBatch is the number of bytes of history that are written at once. Commit waits for no more
+// than that.
 const historyBatch = 256 << 10
 
-// writeHistory writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, where their
-// ids stand, and the rows of shards that a split makes. It goes in pieces, and is synced before the fold is written.
+// writeHistory writes the rows that are harmless even if the flat head never advances: the
+// locations of older values, the places of IDs, and the rows of shards that a split makes. It
+// writes in pieces and syncs them before the advance itself is written.
 //
-// Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
-// (view.base holds it until then), and those of the base come now.
+// Receipts of a block get pointers once its child is final and known. So those of the last block
+// wait for the next advance, until which view.base holds the block, and those of the old flat
+// head's block are written now.
 //
-// It returns the last value of each key: cold blocks are read once.
+// It returns the last value of each key. Evicted blocks are read once.
 func (s *Store) writeHistory(v *view, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
 	batch := &s.historyRows
 	batch.begin()
@@ -235,7 +273,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock, changes []FrontierC
 			flush(historyBatch)
 			v := k.change.Last()
 			if !warm {
-				v = bytes.Clone(v) // else it would keep all that was read with it
+				v = bytes.Clone(v) // else it would keep the whole record in memory
 			}
 			last[k.flat] = v
 		}
@@ -257,7 +295,7 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock, changes []FrontierC
 	return last, s.step(batch) // which syncs all of it
 }
 
-// putBlockNames writes where blocks are and what they are called.
+// putBlockNames writes the names and record positions of blocks.
 func putBlockNames(batch *Batch, chain []*pendingBlock) {
 	for _, p := range chain {
 		h := &p.entry.head
@@ -290,7 +328,7 @@ func putFlat(batch *Batch, key string, value []byte) {
 	flat.Put(batch, key, &v)
 }
 
-// eachPointer calls f for the pointers to outcomes and to transactions without one.
+// eachPointer calls f for the pointers to outcomes, and to transactions without one.
 func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]
@@ -303,9 +341,10 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, 
 	}
 }
 
-// eachReceipt calls f for the pointers to receipts and origins. Nearly all receipts are executed by the next block, or by their own: those have
-// none, since FindReceipt looks around the outcome. The index of a pointer is even for outgoing receipts; odd ones count on through local
-// receipts, delayed ones and origins (see receiptPlace).
+// eachReceipt calls f for the pointers to receipts and origins. Receipts that were executed by
+// their own block or by the next one need no pointer, since FindReceipt looks around the outcome:
+// these are nearly all. The index of a pointer is even for outgoing receipts. Odd indices count
+// through local receipts, delayed receipts and origins (see receiptPlace).
 func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]
@@ -322,7 +361,8 @@ func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Ha
 	}
 }
 
-// executed tells of ids whether the base or its child, which are in the tree, executes them.
+// executed returns a function that reports whether base or its child, both in the tree, executes an
+// ID.
 func (s *Store) executed(base, child *pendingBlock, b, c *body) func(primitives.Hash) bool {
 	if base.body.Load() == nil || child.body.Load() == nil {
 		return executedBy(b, c)
@@ -330,7 +370,8 @@ func (s *Store) executed(base, child *pendingBlock, b, c *body) func(primitives.
 	return func(id primitives.Hash) bool { return s.tree.executes(base, b, id) || s.tree.executes(child, c, id) }
 }
 
-// executedBy tells of ids whether one of two blocks executes them; the second may be nil.
+// executedBy returns a function that reports whether one of two blocks executes an ID. child may be
+// nil.
 func executedBy(p, child *body) func(primitives.Hash) bool {
 	set := map[primitives.Hash]bool{}
 	for _, b := range []*body{p, child} {
@@ -346,7 +387,7 @@ func executedBy(p, child *body) func(primitives.Hash) bool {
 	return func(id primitives.Hash) bool { return set[id] }
 }
 
-// putEpochStarts notes where epochs begin.
+// putEpochStarts records where epochs begin.
 func putEpochStarts(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	epoch := base.entry.head.Epoch
 	for _, p := range chain {
@@ -357,14 +398,15 @@ func putEpochStarts(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	}
 }
 
-// putFrontierNode writes an entry of the frontier: frontier.Put, but a fold has some eight for each transfer, and here nothing of one is allocated.
+// putFrontierNode is frontier.Put without allocations: an advance of the flat head writes some
+// eight nodes for each transfer.
 func putFrontierNode(batch *Batch, shard primitives.ShardID, s *FrontierNode) {
 	batch.key = appendFrontierKey(append(batch.key[:0], frontier.id), frontierKey{shard, s.Level, string(s.Path)})
 	batch.value = frontierValue{s.Hash, s.MemoryUsage}.AppendBorsh(batch.value[:0])
 	batch.put(batch.key, batch.value)
 }
 
-// putFrontier writes changes of the frontier, but for shards that these splits make.
+// putFrontier writes changes of the frontier, except for shards that these splits make.
 func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 	for i := range changes {
 		c := &changes[i]

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// shardBound tells whether the keys of a trie column mean something else in each shard: queues, buffers, the scheduler,
-// and global code, of which each shard has its copy. All other columns belong to accounts, and an account lives in one
-// shard at a time: its keys carry none, so that a reshard moves nothing (reference runtime.md 4.2).
+// shardBound returns whether keys of a trie column differ between shards: queues, buffers, the
+// scheduler, and global code, of which each shard has its copy. All other columns belong to
+// accounts. An account is in one shard at a time, so its keys name no shard and a resharding moves
+// no row (nearcore core/store/src/trie/ops/resharding.rs:33).
 func shardBound(col byte) bool {
 	switch primitives.TrieColumn(col) {
 	case primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout,
@@ -23,8 +24,8 @@ func shardBound(col byte) bool {
 	return false
 }
 
-// flatKey returns the key of Flat for a trie key: the shard's id goes behind the column byte where it matters, so that
-// one column of one shard stays a contiguous range in trie order.
+// flatKey returns the key of Flat for a trie key. Where the column is shard-bound, the shard ID
+// follows the column byte, so that one column of one shard is a contiguous range in trie order.
 func flatKey(shard primitives.ShardID, key []byte) string {
 	if len(key) == 0 || !shardBound(key[0]) {
 		return string(key)
@@ -34,7 +35,7 @@ func flatKey(shard primitives.ShardID, key []byte) string {
 	return string(append(b, key[1:]...))
 }
 
-// trieKey is the opposite: the trie key of a flat key, in fresh memory.
+// trieKey reverses flatKey. The result is fresh memory.
 func trieKey(flat []byte) []byte {
 	if len(flat) < 9 || !shardBound(flat[0]) {
 		return bytes.Clone(flat)
@@ -42,7 +43,8 @@ func trieKey(flat []byte) []byte {
 	return append([]byte{flat[0]}, flat[9:]...)
 }
 
-// undoKey names a change of a flat key by the block at height, which is of the era.
+// undoKey names a change of a flat key by the block at height, in the history bucket of that
+// height.
 type undoKey struct {
 	bucket primitives.Height
 	flat   string
@@ -51,8 +53,8 @@ type undoKey struct {
 
 func (k undoKey) String() string { return fmt.Sprintf("%x %d", k.flat, k.height) }
 
-// appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01: flat keys may be prefixes of each other, and their
-// entries must neither mix nor lose the order that a prefix scan needs.
+// appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01. Flat keys may be prefixes of
+// each other: without this their entries would mix, or lose the order that a prefix scan needs.
 func appendUndoKey(b []byte, k undoKey) []byte {
 	return appendHeight(append(escape(appendHeight(b, k.bucket), k.flat), 0, 1), k.height)
 }
@@ -87,7 +89,8 @@ func parseUndoKey(key []byte) (undoKey, bool) {
 	return undoKey{era, string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
 }
 
-// undoValue says which change, of the canonical block at the key's height, holds the value before it.
+// undoValue names the change, in the canonical block at the key's height, that holds the value
+// before that block.
 type undoValue struct {
 	shard primitives.ShardID
 	item  int
@@ -103,7 +106,7 @@ func (v *undoValue) DecodeBorsh(r *borsh.Reader) {
 	*v = undoValue{primitives.ShardID(readUvarint(r)), readInt(r)}
 }
 
-// frontierKey is a path in a shard's trie, one nibble a byte, on one of the frontier's levels.
+// frontierKey is a path in a shard's trie, one nibble a byte, on a level of the frontier.
 type frontierKey struct {
 	shard primitives.ShardID
 	level uint8
@@ -114,7 +117,7 @@ func appendFrontierKey(b []byte, k frontierKey) []byte {
 	return append(append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.level), k.path...)
 }
 
-// FrontierNode is a subtree that is known by its hash only, on a level of the frontier.
+// FrontierNode is a subtree on a level of the frontier, known by its hash only.
 type FrontierNode struct {
 	Level       uint8
 	Path        []byte // nibbles, one a byte
@@ -122,7 +125,7 @@ type FrontierNode struct {
 	MemoryUsage uint64
 }
 
-// frontierValue is what a row has of it: frontierValueSize bytes.
+// frontierValue is the value of a frontier row, of frontierValueSize bytes.
 type frontierValue struct {
 	hash  primitives.Hash
 	usage uint64

@@ -6,35 +6,53 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MinKeptEpochs is the least that garbage collection may keep (nearcore chain/chain/src/garbage_collection.rs).
+// MinKeptEpochs is the smallest number of epochs that garbage collection keeps (nearcore
+// chain/chain/src/garbage_collection.rs).
 const MinKeptEpochs = 3
 
-// GCOptions bound what Collect takes away.
+// GCOptions bound one call of CollectGarbage.
 type GCOptions struct {
-	// KeepEpochs is gc_num_epochs_to_keep, the head's epoch included; at least MinKeptEpochs.
+	// KeepEpochs is gc_num_epochs_to_keep, including the head's epoch. Values below MinKeptEpochs
+	// count as MinKeptEpochs.
 	KeepEpochs int
-	// From: blocks from this height on stay, whatever their epoch; 0: none for that.
+	// From: blocks at this height and above stay, whatever their epoch. 0: no such bound.
 	From primitives.Height
-	// Before: only blocks with an earlier timestamp go: now less gc_min_age, in nanoseconds since 1970.
+	// Before: only blocks with an earlier timestamp are removed, that is now minus gc_min_age, in
+	// nanoseconds since 1970.
 	Before uint64
-	// MaxHeights bounds the work of one call.
+	// MaxHeights bounds the heights that one call removes. 0 counts as 1.
 	MaxHeights int
 }
 
-// GCResult is what a call of Collect did.
+// GCResult is the result of CollectGarbage.
 type GCResult struct {
 	Tail   primitives.Height // the lowest height that is kept
-	Blocks int               // removed
+	Blocks int               // number of removed blocks
 	More   bool              // another call would remove more
 }
 
-// collectBatch is how many bytes of deletions go into one batch.
+// collectBatch is the number of bytes of deletions in one batch.
 const collectBatch = 1 << 20
 
-// Collect removes the oldest blocks: an epoch goes once KeepEpochs younger ones, or their beginnings, are folded, but for its last block, so that
-// the state before the first block of the oldest whole epoch can still be read. That block is the tail, as in nearcore. No record is read for it: what is found by ids and keys stands in eras, of which each goes when
-// the tail has passed it. Genesis itself stays. An archival node does not call it.
-// Reads go on meanwhile; those of a block that goes may fail with ErrGone.
+// CollectGarbage removes the oldest blocks.
+//
+// Problem: rows that find things by ID or key are scattered over the whole index. Finding those of
+// one block means reading its record.
+//
+// Invariants: readers learn the new tail before any row goes, so a read that misses a row reports
+// ErrGone. The state before the first block of the oldest kept epoch stays readable. Nothing is
+// removed that an unfinished catchup, a state snapshot, a chunk above the tail or a backup still
+// needs.
+//
+// Outline: an epoch goes once KeepEpochs younger ones have begun at or below the flat head, except
+// for its last block, which becomes the tail as in nearcore. Names of blocks are deleted height by
+// height. History and places of IDs go a whole history bucket at a time, when the tail has passed
+// it (history_bucket.go). Log segments go as files. No record is read. Genesis stays.
+//
+// Rejected: deleting the rows of each block, which reads every record again and scatters deletions
+// over all tables.
+//
+// Reads continue meanwhile. An archival node does not call it. Errors: those of a write.
 func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.FinishUntrack(); err != nil {
 		return GCResult{}, err
@@ -44,7 +62,7 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	if err := s.writable(); err != nil {
 		return GCResult{}, err
 	}
-	if err := s.deleteUntracked(); err != nil { // what began to leave just now
+	if err := s.deleteUntracked(); err != nil { // including one that was untracked just now
 		return GCResult{}, s.fail(err)
 	}
 	v := s.view.Load()
@@ -61,7 +79,7 @@ func (s *Store) CollectGarbage(o GCOptions) (GCResult, error) {
 	return done, err
 }
 
-// collectBlocks raises the tail, at most up to stop.
+// collectBlocks raises the tail, at most to stop.
 func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOptions) error {
 	v := s.view.Load()
 	var batch Batch
@@ -88,7 +106,8 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 		return err
 	}
 	putCell(&batch, cellTail, Uint64(height))
-	// Readers learn first: whoever then misses something, or has a snapshot without it, finds the new tail.
+	// Publish the tail first: a reader that then misses a row, or whose snapshot lacks it, sees the
+	// new tail.
 	s.commitMu.Lock()
 	next := *s.view.Load()
 	next.tail = height
@@ -103,8 +122,9 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 	return s.dropSegments(height)
 }
 
-// gcLimit returns the first height that must stay: that of the last block before the oldest epoch that is kept (nearcore
-// chain/chain/src/garbage_collection.rs:239), or one below for whose sake that is. 0: nothing may go.
+// gcLimit returns the first height that must stay: that of the last block before the oldest kept
+// epoch (nearcore chain/chain/src/garbage_collection.rs:239), or a lower one that a catchup or a
+// state snapshot needs. 0: nothing may go.
 func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
@@ -122,7 +142,8 @@ func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, er
 	if from > 0 {
 		stop = min(stop, from)
 	}
-	for _, c := range s.view.Load().shards { // what a shard that came in has yet to take over stays
+	// a shard that is catching up still needs the blocks from its own on
+	for _, c := range s.view.Load().shards {
 		if !c.Untracked && !c.InSync {
 			stop = min(stop, c.At.Height)
 		}
@@ -134,7 +155,8 @@ func (s *Store) gcLimit(keep int, from primitives.Height) (primitives.Height, er
 	return stop, err
 }
 
-// parentAt returns the height of the parent of the canonical block at a height. The parent need not be kept.
+// parentAt returns the height of the parent of the canonical block at a height. The parent itself
+// may be collected.
 func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
 	hash, err := blockHeight.Get(s.db, height)
 	if err != nil {
@@ -147,7 +169,8 @@ func (s *Store) parentAt(height primitives.Height) (primitives.Height, error) {
 	return e.head.Prev.Height, nil
 }
 
-// collectHeight gathers the deletions of a height, but for the entries themselves. young: its block must stay for its age.
+// collectHeight gathers the deletions of a height, except for the entries. young: the block is too
+// recent to be removed.
 func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
 	var all []entry
 	lo := appendHeight(nil, height)
@@ -183,7 +206,7 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 	return n, false, nil
 }
 
-// dropNames removes by what a block of any branch is found.
+// dropNames removes the rows by which a block of any branch is found.
 func dropNames(batch *Batch, h *head) {
 	hashHeights.Delete(batch, shortRef{h.Ref.Hash, h.Ref.Height})
 	for j := range h.Shards {
@@ -193,14 +216,14 @@ func dropNames(batch *Batch, h *head) {
 	}
 }
 
-// dropCanonicalNames removes the names that folding a canonical block gave it, and what else stands there by its height. Its rows in Undo and the
-// pointers to what is in it go with their era.
+// dropCanonicalNames removes the rows that a canonical block got when the flat head passed it. Its
+// rows in Undo and the pointers to its content go with their history bucket.
 func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	blockHeight.Delete(batch, h.Ref.Height)
 	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
 	blockOrdinal.Delete(batch, h.Ordinal)
-	// The light client's view of an epoch is asked for with a block of the epoch before, of which there is none any more. What the epochs
-	// were is asked for by their ids, at any time.
+	// The light client's view of an epoch is requested with a block of the epoch before, none of
+	// which is left. Other data of epochs can be requested by epoch ID at any time and stays.
 	if epoch, err := epochFirst.Get(s.db, h.Ref.Height); err == nil {
 		EpochLightClientBlock.Delete(batch, epoch)
 		epochFirst.Delete(batch, h.Ref.Height)
@@ -217,17 +240,18 @@ func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
-// receiptsTail is the lowest height whose receipts the blocks from a tail on may process.
+// receiptsTail returns the lowest height whose receipts the blocks at a tail and above may process.
 func receiptsTail(tail primitives.Height) primitives.Height { return tail - min(tail, ReceiptsReach) }
 
-// dropEntries removes the entries of heights that chunks above the new tail can't refer to any more.
+// dropEntries removes the entries of heights that chunks above the new tail cannot refer to any
+// more.
 func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
 	var begin Uint64
 	if _, err := getCell(s.db, cellBegin, &begin); err != nil {
 		return err
 	}
 	from := receiptsTail(oldTail)
-	if primitives.Height(begin) > receiptsTail(oldTail) { // else the blocks that it began with are gone
+	if primitives.Height(begin) > receiptsTail(oldTail) { // else the blocks with which the folder began are gone already
 		from = 0
 	}
 	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)), func(_ []byte, e entry) bool {
@@ -236,7 +260,7 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 			return true
 		}
 		entries.Delete(batch, h.Ref)
-		if h.Ref.Height < primitives.Height(begin) { // nobody has collected it by its height
+		if h.Ref.Height < primitives.Height(begin) { // collectHeight has not seen this block
 			dropNames(batch, h)
 			blockHeight.Delete(batch, h.Ref.Height)
 			blockOrdinal.Delete(batch, h.Ordinal)
@@ -247,7 +271,8 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 	})
 }
 
-// dropSegments removes the segments of the log that hold nothing above the tail, but the first, which is genesis's own.
+// dropSegments removes the log segments that hold nothing above the tail, except the first one,
+// which is genesis's.
 func (s *Store) dropSegments(tail primitives.Height) error {
 	if s.segmentHolds > 0 {
 		return nil // a backup has yet to copy them; the next call removes them
@@ -273,5 +298,5 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 		}
 		segments.Delete(&batch, n)
 	}
-	return s.fail(s.step(&batch)) // lost: the next call removes what is not there
+	return s.fail(s.step(&batch)) // if this is lost, the next call removes files that are absent, which is no error
 }

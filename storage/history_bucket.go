@@ -7,22 +7,35 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// History (Undo, and the pointers from ids) is kept by eras: runs of heights, whose first height stands before the keys. So all that
-// garbage collection has to know of an era to remove it is where its rows begin and end, and no merge of the index moves rows of one era
-// for the sake of another. Who looks for a key looks once in each era that may have it: an era is a third of what is kept, or
-// DefaultBucketHeights, so that there are some four of them, and in a folder of which nothing is collected their number grows with the
-// logarithm of its length.
+// History buckets.
+//
+// Problem: history (Undo, and the pointers from IDs) is looked up by key or ID, but garbage
+// collection removes it by height.
+//
+// Invariants: a bucket's row is durable before any row in the bucket, so a crash leaves no unknown
+// bucket. A bucket is forgotten only after the tail has passed it and its rows are deleted.
+//
+// Outline: a bucket is a run of heights, whose first height is the prefix of all its keys. Removing
+// a bucket deletes one key range in each column and reads no record. Compactions of the index never
+// mix rows of two buckets. A lookup visits each bucket that may have the key, newest or oldest
+// first. A bucket has at least Options.BucketHeights heights and a third of the kept heights, so
+// there are about four. In a folder that is never collected their number grows with the logarithm
+// of its length.
+//
+// Rejected: buckets of one epoch (epochs of a sandbox may last milliseconds); the plain height as
+// prefix (one lookup a height); a list of keys by height (everything written twice, deletions
+// scattered); nine buckets (a tenth less disk, twice the lookups).
 
-// DefaultBucketHeights is how many heights an era has at least.
+// DefaultBucketHeights is the default of Options.BucketHeights.
 const DefaultBucketHeights = 1024
 
-// bucketShare is the part of the kept heights that an era is.
+// bucketShare: a bucket has at least the bucketShare-th part of the kept heights.
 const bucketShare = 3
 
-// bucketColumns are the columns whose keys begin with an era.
+// bucketColumns are the columns whose keys begin with a history bucket.
 func bucketColumns() [4]byte { return [...]byte{undo.id, places.id, receiptPlaces.id, txPlaces.id} }
 
-// placeKey is a pointer in its era.
+// placeKey is a pointer in its history bucket.
 type placeKey struct {
 	bucket primitives.Height
 	pointer
@@ -32,7 +45,7 @@ func appendPlaceKey(b []byte, k placeKey) []byte {
 	return appendPointer(appendHeight(b, k.bucket), k.pointer)
 }
 
-// bucketOf returns the era of a height.
+// bucketOf returns the history bucket of a height.
 func (s *Store) bucketOf(height primitives.Height) primitives.Height {
 	all := s.bucketsFrom(height)
 	if len(all) == 0 {
@@ -41,8 +54,9 @@ func (s *Store) bucketOf(height primitives.Height) primitives.Height {
 	return all[0]
 }
 
-// bucketsFrom returns the eras of a height and above it, ascending. A reader asks behind his snapshot and before he looks at the tail: an era is told
-// before it has rows, and forgotten when the tail has passed it.
+// bucketsFrom returns the buckets that hold a height and those above it, ascending. A reader calls
+// it after it took its snapshot and before it checks the tail: a bucket is published before it has
+// rows, and forgotten after the tail has passed it.
 func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
 	all := *s.buckets.Load()
 	n, found := slices.BinarySearch(all, height)
@@ -52,7 +66,7 @@ func (s *Store) bucketsFrom(height primitives.Height) []primitives.Height {
 	return all[n:]
 }
 
-// readBuckets reads them when a store opens.
+// readBuckets reads the list of buckets when the store opens.
 func (s *Store) readBuckets() error {
 	var all []primitives.Height
 	err := historyBuckets.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
@@ -63,8 +77,8 @@ func (s *Store) readBuckets() error {
 	return err
 }
 
-// beginBucket begins a new era with the next block to be folded, if the last one is long enough. Its row is synced before any row stands
-// in it: what a crash leaves behind is in an era that is known.
+// beginBucket begins a new bucket with the next block that the flat head passes, if the last bucket
+// is long enough. The bucket's row is synced before any row in it.
 func (s *Store) beginBucket(first primitives.Height) error {
 	all := *s.buckets.Load()
 	last, tail := all[len(all)-1], s.view.Load().tail
@@ -82,10 +96,11 @@ func (s *Store) beginBucket(first primitives.Height) error {
 	return nil
 }
 
-// bucketPieces is how many pieces of old eras one call of Collect removes.
+// bucketPieces is the number of pieces of old buckets that one call of CollectGarbage deletes.
 const bucketPieces = 16
 
-// dropBuckets removes the rows of eras that end at or below a height, in pieces that are bounded for one call. more: there are others.
+// dropBuckets deletes the rows of buckets that end at or below a height, in a bounded number of
+// pieces. more: some are left.
 func (s *Store) dropBuckets(below primitives.Height) (more bool, err error) {
 	all := *s.buckets.Load()
 	pieces := bucketPieces
@@ -111,7 +126,7 @@ func (s *Store) dropBuckets(below primitives.Height) (more bool, err error) {
 	return false, nil
 }
 
-// cutBucket takes the era off a key.
+// cutBucket splits a key into its bucket and the rest.
 func cutBucket(key []byte) (era primitives.Height, rest []byte, ok bool) {
 	if len(key) < 8 {
 		return 0, nil, false

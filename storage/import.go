@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// importBatch is how many bytes of an import are written at once.
+// importBatch is the number of bytes of an import that are written at once.
 const importBatch = 4 << 20
 
 // Pair is a trie key with its value, in a shard.
@@ -18,19 +18,25 @@ type Pair struct {
 	Key, Value []byte
 }
 
-// Import stores the genesis block and its state in an empty folder. pairs calls its argument for every key of the state, in
-// any order, and returns the argument's error. frontierStubs (nil: none) are the whole frontier of that state, in any order; they are
-// scanSink for when pairs has returned.
+// Import stores the genesis block and its state in an empty folder.
 //
-// A state is larger than what one batch may hold, so it is cut; a marker, removed by the last batch, makes an interrupted
-// import begin again: until then the folder is empty (Tip.Empty) and the next Import clears it.
+// pairs must call put for every key of the state, in any order, and return put's error.
+// frontierStubs yields the whole frontier of that state, in any order, after pairs has returned.
+// Nil: none.
+//
+// A state does not fit into one batch, so it is written in several. A marker, removed with the last
+// batch, shows that an import was interrupted. Until then the folder counts as empty (Tip.Empty),
+// and the next Import clears it. Nothing else may use the store meanwhile.
 func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
 }
 
-// ImportAt begins a store in the middle of a chain: blocks are genesis, then any ancestors that are wanted, ascending, then the block after
-// which the state is that of the shards that were staged for it (Stage, StagePart), of which frontier is the whole frontier, nil: as it was staged. Ancestors have no
-// state: what they are asked for is their records. Where the last block names shards that were not staged, these are not here.
+// ImportAt begins a store in the middle of a chain. blocks are genesis, then any ancestors that are
+// wanted, ascending, then the block whose state was staged (Stage, StagePart). frontierStubs is the
+// whole frontier of that state. Nil: as staged.
+//
+// The ancestors have no state: only their records can be read. Shards of the last block that were
+// not staged are absent.
 func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]) error {
 	return s.importAt(blocks, frontierStubs, nil)
 }
@@ -108,25 +114,26 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	s.buckets.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
 	final := last.Final
-	if len(all) > 1 { // as a start has it
+	if len(all) > 1 { // as Open has it
 		final = last.Ref
 	}
 	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: last.Ref.Height, base: base})
 	return nil
 }
 
-// trimEnd ends an import with an index that is at rest, unless it was so small that it has made no table.
+// settle merges the index after an import, so that it starts at rest. An import that made no table
+// is left alone.
 func (s *Store) settle() error {
 	var now Stats
 	if s.db.stats(&now); len(now.LevelTables) == 0 {
 		return nil
 	}
-	s.dropSnapshot() // a snapshot holds what the merging replaces
+	s.dropSnapshot() // a snapshot keeps the tables that merging replaces
 	s.dropStale()
 	return s.db.settle()
 }
 
-// checkFirst says why a store can't begin with these blocks.
+// checkFirst returns an error if a store cannot begin with these blocks.
 func checkFirst(blocks []*Block) error {
 	if len(blocks) == 0 || !blocks[0].Prev.IsZero() || !blocks[len(blocks)-1].Head {
 		return fmt.Errorf("%w: a genesis block has no parent, and the last block is the head", ErrOrder)
@@ -147,7 +154,7 @@ func checkFirst(blocks []*Block) error {
 	return nil
 }
 
-// importStaged takes what was staged as the state after a block.
+// importStaged takes the staged shards as the state after a block.
 func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[FrontierChange]) error {
 	var shards []primitives.ShardID
 	var wrong error
@@ -165,7 +172,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[F
 	if err := errors.Join(err, wrong); err != nil {
 		return err
 	}
-	if err := s.log.reset(); err != nil { // of one that did not come to its end
+	if err := s.log.reset(); err != nil { // of an import that was interrupted
 		return s.fail(err)
 	}
 	for _, id := range shards {
@@ -207,7 +214,7 @@ func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(
 	return s.writeFrontier(stubs)
 }
 
-// clear sets the marker and removes what an earlier import left.
+// clear sets the import marker and removes what an earlier import left.
 func (s *Store) clear() error {
 	var batch Batch
 	marker := Raw{1}

@@ -7,35 +7,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// index is what the store needs of an ordered map on disk. goleveldb's is levelIndex; another engine needs these few methods and
-// openIndex of a disk.
+// index is an ordered map on disk. levelIndex implements it with goleveldb. Another engine needs
+// these methods and openIndex of disk.
 type index interface {
 	Reader
-	// snapshot is the map as it is now; release it.
+	// snapshot returns the map as it is now. Release it.
 	snapshot() (snapshot, error)
-	// write applies a batch as one. synced: it and all earlier writes survive a power cut when it returns. Of writes behind the
-	// last synced one a power cut leaves any; each of them whole or not at all.
+	// write applies a batch atomically. If synced, it and all earlier writes survive a power cut
+	// once it returns. Writes after the last synced one may survive in any combination, each whole
+	// or not at all.
 	write(b *Batch, synced bool) error
-	// rotate lets what was written so far leave the journal for a table.
+	// rotate moves what was written so far from the journal to a table.
 	rotate() error
-	// trimEnd merges all that is there, so that reads look in one place and nothing is left to be merged. It takes its time; reads and
-	// writeBufs go on.
+	// settle merges all tables, so that reads look in one place and no compaction is due. It may
+	// take long. Reads and writes continue.
 	settle() error
-	// frozen returns cursors over the map as it is now, which need not see what was written last, nor notice damage: for who knows by a hash
-	// whether it is what he wants.
+	// frozen returns n cursors over the map as it is now. They may miss the latest writes and may
+	// not detect damage: use them only for values that are verified by hash.
 	frozen(n int) []cursor
 	stats(*Stats)
-	// flushes is how many places that cover all keys a look has to look into beside the levels below, and what all of it takes on disk.
+	// flushes returns the number of sorted runs above level 1 that a lookup has to visit, and the
+	// size of the index on disk in bytes.
 	flushes() (n int, size int64)
 	close() error
 }
 
-// Getter is what columns read single rows from.
+// Getter reads single rows.
 type Getter interface {
 	get(key []byte) ([]byte, error) // fresh memory; ErrNotFound
 }
 
-// Reader is what columns read from: the index or a snapshot of it.
+// Reader reads single rows and ranges: the index or a snapshot of it.
 type Reader interface {
 	Getter
 	iterate(lo, hi []byte) cursor // keys in [lo, hi); nil hi: to the end; end it with done
@@ -47,21 +49,22 @@ type snapshot interface {
 	release()
 }
 
-// cursor walks keys upwards. Key and value are valid until the next step.
+// cursor walks keys in ascending order. Key and value are valid until the next step.
 type cursor interface {
 	next() bool
-	seek(key []byte) bool // the first key at or above
+	seek(key []byte) bool // to the first key at or above
 	valid() bool
 	key() []byte
 	value() []byte
-	done() error // releases it and returns the error that ended it, if one did
+	done() error // releases it and returns the error that ended it, if any
 }
 
-// Batch gathers writes that are applied together, in their order. Its bytes are on disk where a block puts rows of the engine.
+// Batch gathers writes that are applied together, in order. Its bytes are also the disk format of
+// rows in log records. The zero value is empty.
 type Batch struct {
-	b []byte // for each write: 0 or 1, the key, and with 1 the value, each with its length
+	b []byte // for each write: op, key, and for opPut the value; key and value after their lengths
 	n int
-	// where columns make key and value
+	// scratch memory of the columns
 	key, value []byte
 }
 
@@ -89,16 +92,17 @@ func (b *Batch) add(o *Batch) {
 // Len returns the number of writes.
 func (b *Batch) Len() int { return b.n }
 
-// Size returns their bytes.
+// Size returns the bytes of the writes.
 func (b *Batch) Size() int { return len(b.b) }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() { b.b, b.n = b.b[:0], 0 }
 
-// maxKept is how many bytes of a batch stay for the next one: folds are alike, and memory that grows piece by piece is copied as often.
+// maxKept is the most memory of a batch that is kept for the next one. Steps are alike, and memory
+// that grows piece by piece is copied as often.
 const maxKept = 4 << 20
 
-// begin makes an empty batch of one that was used, in its memory if that is not much.
+// begin empties a used batch. It keeps the memory up to maxKept.
 func (b *Batch) begin() {
 	if cap(b.b) > maxKept {
 		b.b = nil
@@ -106,7 +110,7 @@ func (b *Batch) begin() {
 	b.Reset()
 }
 
-// each calls f for each write; a nil value deletes. What f gets belongs to the batch.
+// each calls f for each write. A nil value deletes. The slices belong to the batch.
 func (b *Batch) each(f func(key, value []byte)) {
 	for p := b.b; len(p) > 0; {
 		op, key := p[0], []byte(nil)
@@ -121,13 +125,13 @@ func (b *Batch) each(f func(key, value []byte)) {
 	}
 }
 
-// cutVarBytes is for bytes of our own or that were checked; it never returns nil.
+// cutVarBytes reads bytes that were checked before or are our own. It never returns nil.
 func cutVarBytes(p []byte) (v, rest []byte) {
 	n, size := binary.Uvarint(p)
 	return p[size : size+int(n) : size+int(n)], p[size+int(n):]
 }
 
-// parseBatch checks a batch that was read.
+// parseBatch checks and returns a batch that was read.
 func parseBatch(raw []byte) (*Batch, error) {
 	b := &Batch{b: raw}
 	r := borsh.NewReader(raw)
@@ -149,7 +153,7 @@ func parseBatch(raw []byte) (*Batch, error) {
 	return b, nil
 }
 
-// PrefixEnd returns the first key behind all keys with that prefix; nil: there is none.
+// PrefixEnd returns the first key after all keys with a prefix. Nil: there is none.
 func PrefixEnd(p []byte) []byte {
 	end := bytes.Clone(p)
 	for i := len(end) - 1; i >= 0; i-- {

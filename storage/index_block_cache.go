@@ -8,18 +8,21 @@ import (
 	"github.com/syndtr/goleveldb/leveldb/opt"
 )
 
-// secondReadCache is goleveldb's cache of blocks, but one that keeps a block from its second read on: of a large state nearly all blocks are read
-// once, for a subtree that lies in memory from then on, and each that is kept costs a piece of the heap and pushes out one that may be read again.
+// secondReadCache is goleveldb's block cache with an admission rule: a block is kept from its
+// second read on. In a large state nearly all blocks are read once, for a subtree that is in memory
+// from then on. Keeping them costs heap and evicts blocks that may be read again.
 type secondReadCache struct {
 	lcache.Cacher
-	seen []atomic.Uint32 // which block was read last, of those that share a place
+	seen []atomic.Uint32 // tag of the block that was read last, by hash of its table and offset
 }
 
-// Of what is read.
+// Sizes of blocks in bytes, and the least number of tags.
 const (
-	typicalBlock = 4 << 10  // bytes, unpacked
-	largeBlock   = 32 << 10 // from here on it is a table's index or filter, which each read of the table wants: kept at once
-	minSeen      = 1 << 10
+	typicalBlock = 4 << 10 // unpacked
+	// a block from this size on is a table's index or filter, which every read of the table needs:
+	// it is kept at once
+	largeBlock = 32 << 10
+	minSeen    = 1 << 10
 )
 
 var secondReadCacher = &opt.CacherFunc{NewFunc: newSecondReadCache}
@@ -29,7 +32,8 @@ func newSecondReadCache(capacity int) lcache.Cacher {
 	return &secondReadCache{lcache.NewLRU(capacity), make([]atomic.Uint32, places)}
 }
 
-// Promote is called with each block that is read. One that is not passed on is freed when who reads it is done.
+// Promote is called for each block that is read. A block that is not passed on is freed when its
+// reader is done.
 func (c *secondReadCache) Promote(n *lcache.Node) {
 	if n.Size() < largeBlock && !c.seenBefore(n.NS(), n.Key()) {
 		return
@@ -37,10 +41,10 @@ func (c *secondReadCache) Promote(n *lcache.Node) {
 	c.Cacher.Promote(n)
 }
 
-// seenBefore tells whether a block is the last that was read of its place, and makes it that.
+// seenBefore returns whether a block is the last one that was read in its slot, and makes it that.
 func (c *secondReadCache) seenBefore(table, offset uint64) bool {
 	h := (table*0x9e3779b97f4a7c15 ^ offset) * 0xd6e8feb86659fd93
-	at, tag := &c.seen[h>>32&uint64(len(c.seen)-1)], uint32(h)|1 // never zero, which nobody has been at
+	at, tag := &c.seen[h>>32&uint64(len(c.seen)-1)], uint32(h)|1 // never zero, which marks a free slot
 	if at.Load() == tag {
 		return true
 	}

@@ -19,39 +19,43 @@ import (
 type levelIndex struct {
 	ldb    *leveldb.DB
 	stor   lstorage.Storage
-	shared bool // a file of it may be open more than once
-	cache  int  // bytes of blocks that goleveldb keeps
+	shared bool // its files may be opened more than once at the same time
+	cache  int  // capacity of goleveldb's block cache in bytes
 	spare  atomic.Pointer[leveldb.Batch]
 }
 
-// Sizes of the index's memory. The write buffer is reserved at once but touched only as it fills, so an idle node pays
-// nothing for it; goleveldb allocates it anew at each flush and frees the spare after half a minute. The cache grows as
-// blocks are read.
+// Sizes of the index's memory and files. The write buffer is reserved at once but touched only as
+// it fills, so an idle node pays nothing for it. goleveldb allocates it anew at each flush and
+// frees the spare one after half a minute. The block cache grows as blocks are read.
 const (
-	DefaultWriteBuffer = 16 << 20 // and more for an index that is large: see writeBuffer
+	DefaultWriteBuffer = 16 << 20 // minimum; larger for a large index: see writeBuffer
 	maxWriteBuffer     = 64 << 20
 	maxLevel0Flushes   = 12
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
-	levelOneSize       = 256 << 20 // or eight write buffers
-	largeTable         = 4         // times tableSize below level one, where nearly all of a large index is
-	maxOpenTables      = 4096
-	minOpenTables      = 200
+	levelOneSize       = 256 << 20 // or eight write buffers, if that is more
+	// factor of tableSize from level 2 on, which hold nearly all of a large index
+	largeTable    = 4
+	maxOpenTables = 4096
+	minOpenTables = 200
 )
 
-// writeBuffer is how much of an index on disk of some size waits in memory before it becomes a table. What is written is scattered over
-// all of it, so each merge rewrites most of what it falls on: the more comes at once the less often.
+// writeBuffer returns the write buffer for an index of a size on disk. Rows of one step are
+// scattered over the key space, so each merge rewrites most of the tables that it meets. A larger
+// buffer makes merges rarer.
 func writeBuffer(size int64) int {
 	return int(min(max(size/32, DefaultWriteBuffer), maxWriteBuffer))
 }
 
-// level0Flushes is how many flushes of a write buffer gather before they are merged. Each covers the whole key space, so a merge rewrites level
-// one; but a load of what is cold looks into each of them, some 4 us.
+// level0Flushes returns the number of flushes that gather on level 0 before they are merged. Each
+// covers the whole key space, so a merge rewrites level 1. But a load of an uncached subtree visits
+// each of them, at some 4 us.
 func level0Flushes(buffer int) int {
 	return min(max(maxLevel0Flushes*DefaultWriteBuffer/buffer, 4), maxLevel0Flushes)
 }
 
-// levelOne is how much level one may have before it goes down: all of it is rewritten by each merge of level 0.
+// levelOne returns the size at which level 1 is merged into level 2. Each merge of level 0 rewrites
+// all of it.
 func levelOne(buffer int) int { return max(levelOneSize, 8*buffer) }
 
 func levelOptions(o *Options) *opt.Options {
@@ -64,13 +68,15 @@ func levelOptions(o *Options) *opt.Options {
 		Filter:                                filter.NewBloomFilter(10),
 		CompactionTableSize:                   tableSize,
 		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
-		CompactionTotalSize:                   levelOne(o.WriteBuffer) / 10, // of level 0, if that counted: each level has ten times that above it
-		CompactionL0Trigger:                   gather,
-		WriteL0SlowdownTrigger:                2 * gather,
-		WriteL0PauseTrigger:                   3 * gather,
-		DisableSeeksCompaction:                true,
-		// A batch above the write buffer would otherwise become a table without passing the journal, in a transaction that
-		// merges with nothing. With this it grows the buffer instead, once, and stays one atomic journal record.
+		// of level 0, if size counted there: each level has ten times the size of the one above
+		CompactionTotalSize:    levelOne(o.WriteBuffer) / 10,
+		CompactionL0Trigger:    gather,
+		WriteL0SlowdownTrigger: 2 * gather,
+		WriteL0PauseTrigger:    3 * gather,
+		DisableSeeksCompaction: true,
+		// A batch above the write buffer would otherwise become a table outside the journal, in a
+		// transaction that is not merged with anything. With this option it grows the buffer once
+		// and stays one atomic journal record.
 		DisableLargeBatchTransaction: true,
 	}
 }
@@ -79,14 +85,15 @@ func openLevel(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex,
 	return openLevelWith(stor, o, levelOptions(o), room)
 }
 
-// openLevelReads opens an index of which nothing can be written: what its journals have is in memory.
+// openLevelReads opens an index that cannot be written. The content of its journals is kept in
+// memory.
 func openLevelReads(stor lstorage.Storage, o *Options, room *diskSpace) (*levelIndex, error) {
 	lo := levelOptions(o)
 	lo.ReadOnly = true
 	return openLevelWith(stor, o, lo, room)
 }
 
-// journalBytes is how much an index's journals have, about: what cannot be read counts as nothing.
+// journalBytes returns the approximate size of an index's journals. Unreadable ones count as zero.
 func journalBytes(stor lstorage.Storage) (sum int64) {
 	list, _ := stor.List(lstorage.TypeJournal)
 	for _, fd := range list {
@@ -129,7 +136,8 @@ func (d *levelIndex) iterate(lo, hi []byte) cursor {
 	return levelCursor{d.ldb.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)}
 }
 
-// frozen reads tables by their form, where they may be opened beside goleveldb and what is kept of them is not much; else by goleveldb.
+// frozen uses table cursors where tables may be opened beside goleveldb and their boundaries fit
+// into memory. Otherwise it uses goleveldb's cursors.
 func (d *levelIndex) frozen(n int) (out []cursor) {
 	set := d.tables()
 	for range n {
@@ -145,12 +153,13 @@ func (d *levelIndex) frozen(n int) (out []cursor) {
 	return out
 }
 
-// tables returns all tables of this moment, for one use; nil: they are not to be read so.
+// tables returns the present tables, with one use counted. Nil: they must be read through
+// goleveldb.
 func (d *levelIndex) tables() *tableSet {
 	if !d.shared {
 		return nil
 	}
-	for range 3 { // between the list and what holds its tables some may go
+	for range 3 { // tables may be removed between the list and the iterator that pins them
 		list, err := d.ldb.GetProperty("leveldb.sstables")
 		if err != nil {
 			return nil
@@ -169,9 +178,11 @@ func (d *levelIndex) tables() *tableSet {
 }
 
 func (d *levelIndex) write(b *Batch, synced bool) error {
-	lb := d.spare.Swap(nil) // of a write before
+	lb := d.spare.Swap(nil) // reuse the batch of an earlier write
 	if lb == nil || cap(lb.Dump()) < b.Size()+16 {
-		lb = leveldb.MakeBatch(b.Size() + 16) // its form takes as much as ours; it asks for some bytes more, and would grow by small pieces
+		// goleveldb's encoding is as long as ours; it asks for some bytes more, and would otherwise
+		// grow in small pieces
+		lb = leveldb.MakeBatch(b.Size() + 16)
 	}
 	b.each(func(key, value []byte) {
 		if value == nil {
@@ -188,7 +199,7 @@ func (d *levelIndex) write(b *Batch, synced bool) error {
 	return wrapWrite("index write", err)
 }
 
-// rotate makes a table of the write buffer: what opening a transaction does.
+// rotate turns the write buffer into a table, which is what opening a transaction does.
 func (d *levelIndex) rotate() error {
 	tr, err := d.ldb.OpenTransaction()
 	if err != nil {
@@ -199,20 +210,20 @@ func (d *levelIndex) rotate() error {
 	return nil
 }
 
-// unlock gives up the lock of writers, which goleveldb keeps where a transaction fails to begin: its end would wait for that for ever. Nobody
-// else has it: writes are one behind the other.
+// unlock releases goleveldb's writer lock, which goleveldb keeps if a transaction fails to begin.
+// Close would wait for it for ever. No other goroutine holds it, because writes are serialized.
 func (d *levelIndex) unlock() {
 	f := reflect.ValueOf(d.ldb).Elem().FieldByName("writeLockC")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
-		return // another goleveldb
+		return // a different version of goleveldb
 	}
 	select {
 	case <-*(*chan struct{})(unsafe.Pointer(f.UnsafeAddr())):
-	default: // it had failed before
+	default: // the transaction had failed before it took the lock
 	}
 }
 
-// trimEnd brings all rows to the deepest level that there is.
+// settle moves all rows to the deepest level in use.
 func (d *levelIndex) settle() error {
 	return wrapWrite("index settle", d.ldb.CompactRange(util.Range{}))
 }
@@ -250,7 +261,7 @@ func getError(err error) error {
 	return wrapIndex("index", err)
 }
 
-// levelSnapshot is the database at one moment.
+// levelSnapshot is the index at one moment.
 type levelSnapshot struct{ s *leveldb.Snapshot }
 
 func (d *levelIndex) snapshot() (snapshot, error) {
@@ -286,18 +297,18 @@ func (c levelCursor) done() error {
 	return wrapIndex("index scan", err)
 }
 
-// sharedFiles are files of an index of which one may be open several times.
+// sharedFiles are files of an index that may be opened several times at once.
 type sharedFiles struct{ lstorage.Storage }
 
-// journalSyncer syncs a journal before the next one begins. goleveldb does not, though a synced write to the next is to have all
-// earlier writes last.
+// journalSyncer syncs a journal before the next one begins. goleveldb does not, although a synced
+// write to the next journal must make all earlier writes durable.
 type journalSyncer struct {
 	lstorage.Storage
 	mu   sync.Mutex
 	last lstorage.Writer
 }
 
-// Create begins a file.
+// Create creates a file.
 func (s *journalSyncer) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	if fd.Type != lstorage.TypeJournal {
 		return s.Storage.Create(fd)

@@ -2,5 +2,5 @@
 
 package storage
 
-// openTables is how many tables of the index stay open.
+// openTables returns the number of tables of the index that stay open.
 func openTables() int { return leastTables }

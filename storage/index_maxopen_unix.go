@@ -4,8 +4,8 @@ package storage
 
 import "syscall"
 
-// openTables is how many tables of the index stay open: opening one again costs some reads. A quarter of the descriptors that the process may
-// have, within bounds.
+// openTables returns the number of tables of the index that stay open: a quarter of the process's
+// descriptor limit, within bounds. Opening a table again costs some reads.
 func openTables() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

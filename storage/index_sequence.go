@@ -5,17 +5,21 @@ import (
 	"errors"
 )
 
-// Every write of the store's own to the index that counts is a step: synced, and with a number, of which the last ones stay. goleveldb
-// repairs in silence: what is broken in its journal it skips, and applies what follows. With the numbers a lost step shows, if later
-// ones are there; where the last ones are lost, the index is an older one, and the log knows the rest.
+// Each write of the store's own to the index is a step: synced, and numbered by a row of column
+// steps. The latest numbers are kept.
+//
+// goleveldb repairs silently: it skips a broken part of its journal and applies what follows. The
+// numbers reveal a lost step if later ones are present. If the last steps are lost, the index is
+// just an older one, and the log has the rest.
 
-// keptSteps is as many as two journals have at most: what is older is in tables, which have checksums of their own.
+// keptSteps is the number of kept step numbers: as many as two journals have. Older steps are in
+// tables, which have checksums.
 const keptSteps = 2 * journalSteps
 
-// journalSteps is how many steps a journal may have, however small they are.
+// journalSteps is the largest number of steps in one journal.
 const journalSteps = 2048
 
-// step writes a batch, synced, behind all that was written before. Under indexMu.
+// step writes a batch, synced and after all earlier writes. The caller holds indexMu.
 func (s *Store) step(b *Batch) error {
 	n := s.steps + 1
 	steps.Put(b, n, &Nothing{})
@@ -33,7 +37,7 @@ func (s *Store) step(b *Batch) error {
 	return s.maintainStale(n)
 }
 
-// readSteps looks whether all steps are there that should be.
+// readSteps checks that no step is missing. ErrDamaged if one is.
 func (s *Store) readSteps() error {
 	var first, last uint64
 	var hole error

@@ -6,28 +6,29 @@ import (
 	"sync"
 )
 
-// pooledSnapshot is the index at one moment, between two steps, with cursors that are used again: making one looks into each table, which takes
-// longer than what a load of a subtree then reads.
+// pooledSnapshot is the index at one moment, between two steps, with a pool of cursors. Creating a
+// cursor visits each table, which takes longer than loading a subtree.
 type pooledSnapshot struct {
 	snap snapshot
-	at   BlockRef // the folded block
+	at   BlockRef // the flat head in it
 
 	mu   sync.Mutex
 	free []cursor
-	uses int // who reads by it; and one more as long as it is the store's
+	uses int // readers, plus one while it is the store's current one
 }
 
-// freeCursors is how many cursors wait for their next use, each with a block of some tables.
+// freeCursors is the most pooled cursors. Each holds a block of some tables.
 const freeCursors = 16
 
-// snapshotPool is the newest still of a store.
+// snapshotPool holds the newest snapshot of a store.
 type snapshotPool struct {
 	mu    sync.Mutex
-	now   *pooledSnapshot // nil: nobody has read since the last step
+	now   *pooledSnapshot // nil: no read since the last step
 	steps int
 }
 
-// currentSnapshot returns the index at a moment that is not before the last step; done gives it back.
+// currentSnapshot returns the index at a moment that is not before the last step. Give it back by
+// done.
 func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	x := &s.snapshots
 	x.mu.Lock()
@@ -58,7 +59,7 @@ func (s *Store) currentSnapshot() (*pooledSnapshot, error) {
 	return r, nil
 }
 
-// dropSnapshot says that the index has moved on.
+// dropSnapshot drops the current snapshot after a step.
 func (s *Store) dropSnapshot() {
 	x := &s.snapshots
 	x.mu.Lock()
@@ -76,7 +77,7 @@ func (r *pooledSnapshot) use() {
 	r.mu.Unlock()
 }
 
-// done gives up one use.
+// done gives up one use. The last one releases the snapshot.
 func (r *pooledSnapshot) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,13 +85,13 @@ func (r *pooledSnapshot) done() {
 		return
 	}
 	for _, cur := range r.free {
-		_ = cur.done() // it had none when it was put here
+		_ = cur.done() // it had no error when it was put here
 	}
 	r.free = nil
 	r.snap.release()
 }
 
-// cursor returns one that stands anywhere.
+// cursor returns a cursor at an arbitrary position.
 func (r *pooledSnapshot) cursor() cursor {
 	r.mu.Lock()
 	n := len(r.free)
@@ -104,11 +105,11 @@ func (r *pooledSnapshot) cursor() cursor {
 	return cur
 }
 
-// scanFunc calls yield for the rows from lo on, before hi (nil: to the end), until it returns false or an error. Key and value are valid
-// during the call only.
+// scanFunc calls yield for the rows in [lo, hi) (nil hi: to the end), until yield returns false or
+// an error. Key and value are valid during the call only.
 type scanFunc func(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error)
 
-// scan is a scanFunc.
+// scan is a scanFunc. It uses a pooled cursor.
 func (r *pooledSnapshot) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	cur := r.cursor()
 	more, ended, err := scanBy(cur, lo, hi, yield)
@@ -125,7 +126,7 @@ func (r *pooledSnapshot) scan(lo, hi []byte, yield func(key, value []byte) (more
 	return more, err
 }
 
-// scanBy is a scanFunc by a cursor. ended: it is done with, since it has come behind the last row, or on damage.
+// scanBy is a scanFunc on a cursor. ended: the cursor reached the end or an error and was released.
 func scanBy(cur cursor, lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more, ended bool, err error) {
 	more = true
 	ok := cur.seek(lo)
@@ -141,7 +142,7 @@ func scanBy(cur cursor, lo, hi []byte, yield func(key, value []byte) (more bool,
 	return more, true, err
 }
 
-// loadRange yields the rows of Flat in a range, in memory that is used again for each.
+// loadRange yields the rows of Flat in a range. Key and value share memory across calls.
 func loadRange(scan scanFunc, rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
 	hi := append([]byte{flat.id}, rg.hi...)
 	if rg.hi == "" {

@@ -8,44 +8,64 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// staleIndex is the index as it was at a step some time ago, by cursors that were made then. A cursor keeps the tables of its moment, so what has
-// been flushed since is not looked into: one block is read in place of one for each flush. Who can tell by a hash whether what he reads is
-// what he wants reads here first: nearly all of a large state has not changed for long.
+// Stale index reads.
+//
+// Problem: each flush of the write buffer adds a table on level 0 that covers the whole key space.
+// A load of an uncached trie subtree has to visit each of them, though nearly all of a large state
+// has not changed since long before these flushes.
+//
+// Invariants: a stale read is used only for values that are verified by hash, such as trie
+// subtrees. A mismatch falls back to the current index. An iterator pins its tables, so what it
+// reads is consistent.
+//
+// Outline: staleIndex is the index as it was at some earlier step, read through iterators that were
+// created then. A read visits one block instead of one for each flush. maintainStale renews it when
+// what was flushed since has been merged, or when a quarter of the sampled reads were in vain.
+// Before and after the iterators are created the write buffer is rotated, so that they hold no
+// memory that is still written. Small indexes (Options.StaleReadSize) have none.
+//
+// Rejected: merging level 0 more often, which rewrites level 1 each time.
 type staleIndex struct {
 	mu     sync.Mutex
 	free   []cursor
-	inUse  int // cursors that are in use
+	inUse  int // cursors in use
 	closed bool
-	hits   int // of the last reads, how many found what they wanted
+	// since the last evaluation: reads that found what they wanted, and reads in vain
+	hits   int
 	misses int
 }
 
-// Of an early index.
+// Parameters of stale reads.
 const (
-	staleCursors  = 8    // and as many readers at once; more of them read the index as it is
-	staleSample   = 1024 // after so many reads, if a quarter of them are in vain, it is made anew
-	staleMinSteps = 64   // steps between two of them at least
+	// also the most concurrent readers; further ones read the current index
+	staleCursors = 8
+	// after this many reads, renew if more than a quarter were in vain
+	staleSample   = 1024
+	staleMinSteps = 64 // least number of steps between two renewals
 )
 
-// DefaultStaleReadSize is the size of an index that has more than a few flushes.
+// DefaultStaleReadSize is the default of Options.StaleReadSize: an index of this size has more than
+// a few flushes.
 const DefaultStaleReadSize = 64 << 20
 
-// staleState is what a store has of it. All but now is under indexMu.
+// staleState is a store's stale index. All fields but now are guarded by indexMu.
 type staleState struct {
-	mu         sync.Mutex
-	now        *staleIndex // nil: there is none
-	step       uint64      // by which it was made
-	fresh      bool        // nothing was written since: the journal's memory is its own too
-	maxFlushes int         // flushes that lay above the levels since
+	mu   sync.Mutex
+	now  *staleIndex // nil: none
+	step uint64      // at which it was created
+	// nothing was written since: the write buffer is still shared with it
+	fresh      bool
+	maxFlushes int // the most flushes on level 0 since
 }
 
-// StaleReader reads an index that may be older than the folded block; one goroutine uses it, and gives it back by Done.
+// StaleReader reads an index that may be older than the flat head. One goroutine uses it, and gives
+// it back by Done. Use it only for data that is verified by hash.
 type StaleReader struct {
 	index *staleIndex
 	cur   cursor
 }
 
-// Early returns a reader; nil: there is none just now.
+// StaleReader returns a reader. Nil: none is available now. Safe for concurrent use.
 func (s *Store) StaleReader() *StaleReader {
 	s.stale.mu.Lock()
 	x := s.stale.now
@@ -65,7 +85,7 @@ func (s *Store) StaleReader() *StaleReader {
 	return &StaleReader{x, cur}
 }
 
-// Done gives the reader back. right tells whether it has found what was wanted.
+// Done gives the reader back. right says whether it found what was wanted.
 func (r *StaleReader) Done(right bool) {
 	x := r.index
 	x.mu.Lock()
@@ -86,7 +106,7 @@ func (r *StaleReader) Done(right bool) {
 	x.free = append(x.free, r.cur)
 }
 
-// Load yields pairs of a shard as Store.Load does.
+// Load yields pairs of a shard, as Store.Load does.
 func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte, yield func(key, value []byte) bool) error {
 	for _, rg := range flatRanges(shard, accounts, from, to) {
 		if more, err := loadRange(r.scan, rg, yield); err != nil || !more {
@@ -96,14 +116,14 @@ func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from
 	return nil
 }
 
-// Frontier yields entries as Store.Frontier does.
+// Frontier yields entries, as Store.Frontier does.
 func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	return scanFrontier(r.scan, shard, level, below, yield)
 }
 
 func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	if r.cur == nil {
-		return false, fmt.Errorf("storage: an early reader that has come to its end")
+		return false, fmt.Errorf("storage: stale reader was used after its cursor ended")
 	}
 	more, ended, err := scanBy(r.cur, lo, hi, yield)
 	if ended {
@@ -112,14 +132,15 @@ func (r *StaleReader) scan(lo, hi []byte, yield func(key, value []byte) (more bo
 	return more, err
 }
 
-// maintainStale makes an early index anew where that pays: when what was flushed since the last one has been merged, or when much of what is
-// read there has changed. Under indexMu, behind a step.
+// maintainStale renews the stale index where that pays: when what was flushed since has been
+// merged, or when too many of its reads are in vain. Called after each step. The caller holds
+// indexMu.
 func (s *Store) maintainStale(n uint64) error {
 	e := &s.stale
 	if e.now == nil && n%staleMinSteps != 0 {
 		return nil
 	}
-	if e.fresh { // what is written from now on is to lie in another piece of memory
+	if e.fresh { // later writes must go to another write buffer
 		e.fresh = false
 		return s.db.rotate()
 	}
@@ -142,7 +163,7 @@ func (s *Store) maintainStale(n uint64) error {
 	return nil
 }
 
-// openStale makes the first one of a store that has just been opened, if it is large.
+// openStale creates the first stale index of a store that was just opened, if its index is large.
 func (s *Store) openStale() {
 	if _, size := s.db.flushes(); size >= s.o.StaleReadSize {
 		s.renewStale(s.steps)
@@ -160,7 +181,7 @@ func (s *Store) renewStale(n uint64) {
 	e.step, e.fresh, e.maxFlushes = n, true, flushes
 }
 
-// dropStale gives up what an early index keeps: tables that have been merged since.
+// dropStale releases the stale index and the tables that it pins.
 func (s *Store) dropStale() {
 	e := &s.stale
 	e.mu.Lock()
@@ -179,7 +200,7 @@ func (s *Store) dropStale() {
 	x.free = nil
 }
 
-// outdated tells whether too much of what is looked for has changed since, or no cursor is left.
+// outdated returns whether too many reads were in vain, or no cursor is left.
 func (x *staleIndex) outdated() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -194,7 +215,7 @@ func (x *staleIndex) outdated() bool {
 	return poor
 }
 
-// scanFrontier yields the rows of a level of a shard's frontier below a path.
+// scanFrontier yields the entries of a level of a shard's frontier below a path.
 func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
 	_, err := scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {

@@ -13,10 +13,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The log is a sequence of segments, files that only grow. A record is u32 length, u32 CRC-32C of the payload, payload.
-// Numbers are little-endian. Records do not cross segments.
+// The block log.
+//
+// Problem: blocks, outcomes, receipts and changes never change and are most of the bytes. An LSM
+// tree would write them about four times. And several blocks must be able to share one sync (group
+// commit) without making a torn end of the log look like damage.
+//
+// Format: the log is a sequence of segments, files that only grow. A record is u32 length, u32
+// CRC-32C of the payload, payload, little-endian. Records do not cross segments. The first segment
+// holds genesis alone.
+//
+// Invariants: a record never changes. It is durable once flush returned nil. A segment is synced
+// before the next one begins. A record that is appended while the one before it is not synced says
+// so in its type (recordAfterUnsynced). So after a power cut a whole record after a torn one is
+// damage, unless its type allows for it. What is torn at the end counts as never written.
+//
+// Outline: append writes one record in one write. flush syncs all appended records. recover scans
+// from the position that the index names, cuts off a torn end, and reports a broken record with a
+// later whole one as ErrDamaged. A store that was closed knows where its log ends. After a kill, a
+// later fault of the disk can take the last group without a trace, as for any log.
+//
+// On a full disk the records since the last sync are cut off again and flush returns ErrFull. After
+// any other failed sync the content on disk is unknown, so the log takes no more writes.
+//
+// Rejected: a sync for each block, which bounds throughput by the disk; a group record that holds
+// several blocks, which cannot be read and shipped block by block.
 
-// position is a place in the log: the end of a record, or the start of the next.
+// position is a place in the log: the start of a record, which is also the end of the one before.
 type position struct {
 	Segment uint32
 	Offset  int64
@@ -41,31 +64,35 @@ func (p *position) DecodeBorsh(r *borsh.Reader) {
 
 const (
 	recordHeader = 8
-	// DefaultSegment is the size at which a new segment begins. Garbage collection frees whole segments.
+	// DefaultSegment is the default of Options.SegmentSize: the size at which a new segment begins.
+	// Garbage collection frees whole segments.
 	DefaultSegment = 32 << 20
 	maxRecord      = 1 << 30
-	reserveStep    = 4 << 20 // bytes that a segment is allocated ahead
+	reserveStep    = 4 << 20 // bytes that a segment is allocated ahead of the writes
 	maxOpenFiles   = 32      // old segments held open for reading
 )
 
 func segmentName(n uint32) string { return fmt.Sprintf("%010d%s", n, segmentSufix) }
 
-// blockLog appends records and reads parts of them. One writer, any number of readers.
+// blockLog appends records and reads parts of them. One writer and any number of readers may use it
+// at the same time.
 type blockLog struct {
 	disk        disk
 	segmentSize int64
 	sync        bool
 
-	cur      file
-	end      position      // behind the last whole record
-	synced   int64         // where in the current segment the last one that is on disk ends
-	dropErr  error         // records that were not synced yet are gone again, for want of room; flush says so
-	reserved int64         // bytes of the current segment that are allocated
+	cur    file
+	end    position // end of the last whole record
+	synced int64    // end of the last synced record in the current segment
+	// unsynced records were cut off for want of room while rotating; the next flush returns this
+	// error
+	dropErr  error
+	reserved int64         // allocated bytes of the current segment
 	written  atomic.Uint64 // bytes since opening
-	dirty    bool          // there are records that are not synced
+	dirty    bool          // there are unsynced records
 	broken   error         // an append failed and could not be undone
 
-	mu   sync.Mutex // readers' files
+	mu   sync.Mutex // guards the readers' files
 	open map[uint32]*readFile
 	use  uint64
 }
@@ -73,16 +100,17 @@ type blockLog struct {
 type readFile struct {
 	f    file
 	refs int
-	last uint64 // when it was used, for eviction
-	gone bool   // close when refs is 0
+	last uint64 // time of last use, for eviction
+	gone bool   // to be closed when refs is 0
 }
 
 func newLog(d disk, o *Options) *blockLog {
 	return &blockLog{disk: d, segmentSize: o.SegmentSize, sync: !o.NoSync, open: map[uint32]*readFile{}}
 }
 
-// recover opens the log, which reached end at least, and calls f for each whole record from start on. What a
-// crash left behind the last whole record is cut off, and what is whole lasts when it has come back; broken bytes with whole records behind them are damage.
+// recover opens the log, which must reach at least end, and calls f for each whole record from
+// start on. It cuts off what a crash left after the last whole record. Once it returns, all whole
+// records are durable. A broken record with whole ones after it is ErrDamaged.
 func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
 	names, err := l.disk.listFiles()
 	if err != nil {
@@ -134,8 +162,9 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	}
 }
 
-// trimEnd cuts the last segment off behind its whole records, and syncs them: a process that was killed, or whose sync failed, leaves
-// records that are there to read and not on the disk, and from now on others are told of them.
+// trimEnd cuts the last segment off after its whole records and syncs it. A process that was
+// killed, or whose sync failed, leaves records that can be read but are not on the disk, and from
+// now on they are reported to peers and clients.
 func (l *blockLog) trimEnd(fl file, end int64) error {
 	size, err := fl.Size()
 	if err == nil && size > end {
@@ -150,8 +179,8 @@ func (l *blockLog) trimEnd(fl file, end int64) error {
 	return err
 }
 
-// checkShort says it if segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last
-// and has bytes behind got.
+// checkShort returns ErrDamaged if segment seg, whole up to got, lacks committed records: it ends
+// before end, or it is not the last segment and has bytes after got.
 func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) error {
 	size, err := fl.Size()
 	switch {
@@ -163,8 +192,9 @@ func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) erro
 	return nil
 }
 
-// scanSegment calls f for each whole record from offset from on and returns where they end. Zeros or a torn record at the
-// cancelWaits are no error; a broken record with a whole one behind it is.
+// scanSegment calls f for each whole record from offset from on, and returns where they end. Zeros
+// or a torn record at the end are no error. A broken record with a whole one after it is
+// ErrDamaged.
 func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
 	size, err := fl.Size()
 	if err != nil {
@@ -188,7 +218,7 @@ func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (
 	}
 }
 
-// readRecord returns the payload at off; nil: there is no whole record.
+// readRecord returns the payload of the record at off. Nil: there is no whole record.
 func readRecord(fl file, off, size int64) ([]byte, error) {
 	var header [recordHeader]byte
 	if off+recordHeader > size {
@@ -211,8 +241,9 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 	return payload, nil
 }
 
-// probe looks for whole records behind a broken one at off, where its length says the next begins. A torn write at the end
-// index the log, which nobody was told of, has none, or only such as were written before it was synced.
+// probe returns ErrDamaged if whole records follow the broken one at off, at the place where its
+// length says that the next begins. A torn write at the end of the log, which was never
+// acknowledged, has none after it, or only records that were written before it was synced.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {
@@ -233,11 +264,13 @@ func probe(fl file, off, size int64) error {
 	}
 }
 
-// writeBufs is memory in which records are put behind their headers: of all logs together, since a process may have a thousand that rest.
+// writeBufs are buffers for records with their headers. All logs share them, since a process may
+// have a thousand idle logs.
 var writeBufs = sync.Pool{New: func() any { return new([]byte) }}
 
-// append writes one record, in one write; it lasts once flush has come back. It returns where the payload begins, of which
-// it sets the first byte if the record before is not synced. After an error the log is as it was, or broken for good.
+// append writes one record in one write. It is durable once flush has returned nil. append returns
+// where the payload begins, and changes the first byte of payload if the record before is not
+// synced. After an error the log is as it was, or broken for good.
 func (l *blockLog) append(payload []byte) (position, error) {
 	if l.broken != nil {
 		return position{}, l.broken
@@ -245,7 +278,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	if len(payload) > maxRecord {
 		return position{}, fmt.Errorf("log: record of %d bytes", len(payload))
 	}
-	// The first segment holds genesis alone, which stays when all others go.
+	// The first segment holds genesis alone, which stays when all others are collected.
 	first := l.end.Segment == 0 && l.end.Offset > 0
 	if l.cur == nil || first || l.end.Offset > 0 && l.end.Offset+recordHeader+int64(len(payload)) > l.segmentSize {
 		if err := l.rotate(); err != nil {
@@ -282,9 +315,8 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	return at, nil
 }
 
-// flush syncs the records that were appended. Those of earlier segments rotate has synced.
-//
-// On ErrFull none of them is there: the log is as it was when it was synced last.
+// flush syncs the appended records. Those of earlier segments were synced by rotate. On ErrFull all
+// records since the last sync are removed.
 func (l *blockLog) flush() error {
 	if err := l.dropErr; err != nil {
 		l.dropErr = nil
@@ -300,8 +332,9 @@ func (l *blockLog) flush() error {
 	return nil
 }
 
-// unsynced takes up a failed sync. What it left on the disk is unknown and a second one would lie: so nothing may be written any more,
-// unless the disk was full and what is in doubt can be cut off.
+// unsynced handles a failed sync. The content on disk is then unknown, and a second sync would
+// report success wrongly. So nothing may be written any more, unless the disk was full and the
+// unsynced records can be cut off.
 func (l *blockLog) unsynced(err error) error {
 	l.dirty = false
 	err = wrapWrite("log sync", err)
@@ -321,7 +354,7 @@ func (l *blockLog) rotate() error {
 	next := l.end.Segment
 	if l.cur != nil {
 		next++
-		err := l.cur.Truncate(l.end.Offset) // what was reserved in vain
+		err := l.cur.Truncate(l.end.Offset) // reserved but unused space
 		if err == nil {
 			err = l.cur.Sync()
 		}
@@ -339,7 +372,7 @@ func (l *blockLog) rotate() error {
 		return wrapWrite("log segment", err)
 	}
 	if l.cur != nil {
-		_ = l.cur.Close() // synced; readers have their own
+		_ = l.cur.Close() // synced; readers have their own files
 	}
 	l.cur, l.end, l.synced, l.reserved, l.dirty = f, position{next, 0}, 0, 0, false
 	return nil
@@ -396,7 +429,7 @@ func (l *blockLog) acquire(seg uint32) (*readFile, error) {
 	return rf, nil
 }
 
-// drop takes a file out of the table; its last reader closes it.
+// drop removes a file from the table. Its last reader closes it.
 func (l *blockLog) drop(seg uint32, rf *readFile) {
 	delete(l.open, seg)
 	if rf.gone = true; rf.refs == 0 {
@@ -412,7 +445,7 @@ func (l *blockLog) release(rf *readFile) {
 	}
 }
 
-// remove deletes a segment that no entry leads to any more.
+// remove deletes a segment that no entry refers to any more.
 func (l *blockLog) remove(seg uint32) error {
 	l.mu.Lock()
 	if rf := l.open[seg]; rf != nil {
@@ -444,7 +477,7 @@ func (l *blockLog) reset() error {
 	return nil
 }
 
-// segmentNumber reads the key of a row of the column Segment.
+// segmentNumber decodes the key of a row of column segments.
 func segmentNumber(key []byte) uint32 {
 	if len(key) != 4 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recover reads what the index says, and from the log everything that is newer.
+// recover reads the state of the index, and everything newer from the log.
 func (s *Store) recover() error {
 	if err := s.readSteps(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Store) recover() error {
 		return fmt.Errorf("block %v: %w", s.flatHead.Block, err)
 	}
 	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block, tail: primitives.Height(tail), base: base}
-	if !e.head.Prev.IsZero() { // whatever is folded was final
+	if !e.head.Prev.IsZero() { // the flat head's block was final
 		v.final = laterRef(v.final, v.flatHead)
 	}
 	s.tree.addIDs(base, base.body.Load())
@@ -51,7 +51,7 @@ func (s *Store) recover() error {
 	return err
 }
 
-// recoverRecord takes up a record of the log, while the store opens.
+// recoverRecord applies a record of the log while the store opens.
 func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	if isRows(payload) {
 		b, err := rowsOf(payload)
@@ -76,7 +76,7 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	parent := v.base
 	if h.Prev != v.flatHead {
 		if parent = s.tree.get(h.Prev.Hash); parent == nil || parent.ref != h.Prev {
-			return nil // folded already, or of a branch that lost
+			return nil // passed by the flat head, or on a branch that lost
 		}
 	}
 	p, err := (&Record{s: s, e: e, data: data}).pending()
@@ -91,7 +91,8 @@ func (s *Store) recoverRecord(v *view, at position, payload []byte) error {
 	return nil
 }
 
-// recoverCatchup takes up what a pending block did in a shard that came in later. That of a folded one is in the index.
+// recoverCatchup applies the record of a pending block's results in a shard that was caught up
+// later. Those of blocks up to the flat head are in the index.
 func (s *Store) recoverCatchup(at position, payload []byte) error {
 	h, raw, _, err := parseRecord(payload)
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *Store) recoverCatchup(at position, payload []byte) error {
 	return nil
 }
 
-// checkSegments tells whether a file of the log is missing.
+// checkSegments returns ErrDamaged if a file of the log is missing.
 func (s *Store) checkSegments(tail primitives.Height) error {
 	names, err := s.disk.listFiles()
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *Store) checkSegments(tail primitives.Height) error {
 	}
 	var missing error
 	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
-		// One that was to go anyway lost its row to a crash.
+		// A segment that was about to be removed may have lost its row to a crash.
 		if name := segmentName(segmentNumber(key)); !there[name] && info.Highest+ReceiptsReach >= tail {
 			missing = damaged("log/%s is missing", name)
 		}

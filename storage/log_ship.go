@@ -10,24 +10,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Records as others get them. The log of a store is the order in which blocks were stored, on all branches, with the ways back of a sandbox
-// between them. Who follows it does the same steps in the same order.
+// Log shipping. The log of a store records the order in which blocks were stored, on all branches,
+// and the rewinds of a sandbox between them. A replica that applies the same records in the same
+// order reaches the same state.
 
-// LogPlace is where a record begins in a log. Those of one log ascend; the zero place is its beginning.
+// LogPlace is the position at which a record begins in a log. Positions of one log ascend. The zero
+// value is the beginning.
 type LogPlace struct {
 	Segment uint32
 	Offset  uint64
 }
 
-// Compare orders places.
+// Compare orders positions.
 func (p LogPlace) Compare(q LogPlace) int {
 	return cmp.Or(cmp.Compare(p.Segment, q.Segment), cmp.Compare(p.Offset, q.Offset))
 }
 
-// String is the form that ParseLogPlace reads.
+// String returns the form that ParseLogPlace reads.
 func (p LogPlace) String() string { return fmt.Sprintf("%d.%d", p.Segment, p.Offset) }
 
-// ParseLogPlace reads what String wrote.
+// ParseLogPlace parses the result of String.
 func ParseLogPlace(s string) (p LogPlace, err error) {
 	if _, err = fmt.Sscanf(s, "%d.%d", &p.Segment, &p.Offset); err == nil && p.String() != s {
 		err = errors.New("not in its form")
@@ -50,14 +52,14 @@ func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Ui
 type LogRecord struct {
 	At     LogPlace // where it begins
 	Next   LogPlace // where it ends
-	Ref    BlockRef // the block; of a way back the one that became the head again
-	Prev   BlockRef // its parent; zero where it went back
-	Rewind bool     // the head went back, and what was stored behind Ref is gone
-	// Payload is the record, the same at each reading.
+	Ref    BlockRef // the block; of a rewind the block that became the head again
+	Prev   BlockRef // its parent; zero for a rewind
+	Rewind bool     // a rewind: everything stored after Ref on its branch, and all other branches, are gone
+	// Payload is the record's bytes, the same at each reading.
 	Payload []byte
 }
 
-// logEnd is where the log's records that are on disk end.
+// logEnd returns the end of the log. Everything before it is on disk.
 func (s *Store) logEnd() (position, error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -67,9 +69,11 @@ func (s *Store) logEnd() (position, error) {
 	return s.log.end, nil
 }
 
-// Shipments calls f for what is on disk of the log behind a place: blocks but for the first one, and ways back; until f returns false or there is
-// no more. next is where to go on. ErrGone: garbage collection has taken that part of the log; Beginning says from where on it is there. ErrDamaged: no
-// record begins at from.
+// LogRecords calls f for the records after a position: blocks except genesis, and rewinds. It ends
+// when f returns false or at the end of the log, and returns the position at which to continue.
+//
+// Errors: ErrGone: garbage collection has removed that part of the log; LogStart returns where it
+// begins. ErrDamaged: no record begins at from. ErrOrder: an overlay has no log.
 func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
 	if s.parent != nil {
 		return from, fmt.Errorf("%w: a child has no log", ErrOrder)
@@ -106,7 +110,7 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace
 
 func placeOf(p position) LogPlace { return LogPlace{p.Segment, uint64(p.Offset)} }
 
-// logRecordOf tells what a record is; ok is false for those that are about this store alone.
+// logRecordOf decodes a record. ok is false for records that concern this store only.
 func logRecordOf(payload []byte) (x LogRecord, ok bool, err error) {
 	if afterUnsynced(payload) {
 		payload = bytes.Clone(payload)
@@ -126,7 +130,7 @@ func logRecordOf(payload []byte) (x LogRecord, ok bool, err error) {
 	return x, false, nil
 }
 
-// recordAt reads the record that begins at a place, and says where it ends; nil: the segment ends there.
+// recordAt returns the record at a position and where it ends. Nil: the segment ends there.
 func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	rf, err := l.acquire(at.Segment)
 	if err != nil {
@@ -150,7 +154,8 @@ func (l *blockLog) recordAt(at position) ([]byte, position, error) {
 	return payload, position{at.Segment, at.Offset + recordHeader + int64(len(payload))}, nil
 }
 
-// LogStart is from where on the log is whole, and how many bytes that is, about.
+// LogStart returns the position from which the log is complete, and its approximate size in bytes
+// from there.
 func (s *Store) LogStart() (at LogPlace, size int64, err error) {
 	end, err := s.logEnd()
 	if err != nil {
@@ -171,20 +176,21 @@ func (s *Store) LogStart() (at LogPlace, size int64, err error) {
 	return LogPlace{Segment: n}, int64(end.Segment-n)*s.log.segmentSize + end.Offset, nil
 }
 
-// Unfolded is where in the log that begins which is above the folded block.
+// AboveFlatHead returns the position of the first record above the flat head.
 func (s *Store) AboveFlatHead() LogPlace {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	return placeOf(s.flatHead.From)
 }
 
-// LogEnd is where the log ends.
+// LogEnd returns the end of the log.
 func (s *Store) LogEnd() (LogPlace, error) {
 	end, err := s.logEnd()
 	return placeOf(end), err
 }
 
-// Unpack reads a block's record that came from elsewhere. Everything in it is checked for its form, and against its own checksums.
+// Unpack decodes the record of a block that was received from elsewhere. It checks the form of
+// everything and the record's own checksums.
 func Unpack(payload []byte) (*Block, error) {
 	h, raw, data, err := parseRecord(payload)
 	if err != nil {
@@ -265,13 +271,13 @@ func (r *Record) unpackShard(sh *shardHead, s *Shard) (err error) {
 	})
 }
 
-// Pack makes the record of a block, which Unpack reads.
+// Pack encodes a block as a record that Unpack reads.
 func Pack(b *Block) []byte {
 	payload, _ := b.encode().bytes()
 	return payload
 }
 
-// RewindTarget reads the record of a way back that came from elsewhere.
+// RewindTarget decodes the record of a rewind that was received from elsewhere.
 func RewindTarget(payload []byte) (BlockRef, error) {
 	if len(payload) == 0 || payload[0] != recordRewind {
 		return BlockRef{}, damaged("no record of a way back")

@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// CheckLog reads every record of the log and wants it to be as it was written; n is how many there are. What Open cuts off or mends is not there any
-// more. Nothing may be committed meanwhile. progress is told bytes, about; nil: nobody is told.
+// CheckLog reads every record of the log and checks that it is as it was written. n is the number
+// of records. What Open cut off or repaired is not there any more. Nothing may be committed
+// meanwhile. progress is called with bytes done and the approximate total. Nil: no calls.
 func (s *Store) CheckLog(ctx context.Context, progress func(done, all int64)) (n int, err error) {
 	names, err := s.disk.listFiles()
 	if err != nil {
@@ -36,7 +37,7 @@ func (s *Store) CheckLog(ctx context.Context, progress func(done, all int64)) (n
 	return n, nil
 }
 
-// checkSegment calls f for each record, with its size, up to where the segment ends.
+// checkSegment calls f with the size of each record, up to the end of the segment.
 func (s *Store) checkSegment(name string, size int64, f func(size int64) error) (err error) {
 	fl, err := s.disk.openFile(name)
 	if err != nil {

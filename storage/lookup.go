@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// entry returns where a block's record is.
+// entry returns the index row of a block.
 func (s *Store) entry(ref BlockRef) (*entry, error) { return s.entryFrom(s.db, ref) }
 
 func (s *Store) entryFrom(r Getter, ref BlockRef) (*entry, error) {
@@ -28,7 +28,8 @@ func (s *Store) entryFrom(r Getter, ref BlockRef) (*entry, error) {
 	return &e, nil
 }
 
-// Block returns a stored block by its name. Below the tail only genesis and what chunks above it still refer to is left.
+// Block returns a stored block. Below the tail only genesis and blocks that chunks above it still
+// refer to are left. Errors: ErrNotFound, ErrGone.
 func (s *Store) Block(ref BlockRef) (*Record, error) {
 	if s.below(ref.Height) {
 		return s.parent.ancestor(ref)
@@ -76,8 +77,8 @@ func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
 	return out, nil
 }
 
-// HashAt returns the canonical block of a height: ErrNotFound if the height was skipped or is to come, ErrGone below the
-// tail.
+// HashAt returns the hash of the canonical block at a height. Errors: ErrNotFound if the height was
+// skipped or lies above the head, ErrGone below the tail.
 func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
 	if v := s.view.Load(); height > v.flatHead.Height {
 		if p := v.canonicalAt(height); p != nil {
@@ -95,7 +96,8 @@ func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
 	return hash, err
 }
 
-// CollectedAt returns the hash of the canonical block that was collected at a height. ErrNotFound: none was.
+// CollectedAt returns the hash of the canonical block that was collected at a height. Errors:
+// ErrNotFound if none was.
 func (s *Store) CollectedAt(height primitives.Height) (primitives.Hash, error) {
 	if s.below(height) {
 		return s.parent.CollectedAt(height)
@@ -103,7 +105,7 @@ func (s *Store) CollectedAt(height primitives.Height) (primitives.Hash, error) {
 	return collected.Get(s.db, height)
 }
 
-// BlockAt returns the canonical block of a height.
+// BlockAt returns the canonical block at a height.
 func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
 	hash, err := s.HashAt(height)
 	if err != nil {
@@ -112,7 +114,8 @@ func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
 	return s.Block(BlockRef{height, hash})
 }
 
-// NextBlock returns the lowest canonical block at or above a height.
+// NextBlock returns the lowest canonical block at or above a height. Errors: ErrNotFound above the
+// head.
 func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 	v := s.view.Load()
 	if s.below(from) {
@@ -135,7 +138,8 @@ func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 	return out, fmt.Errorf("block at or above height %d: %w", from, ErrNotFound)
 }
 
-// BlocksAt returns all stored blocks of a height, of every branch that is not decided, ascending by hash.
+// BlocksAt returns all stored blocks at a height, on every branch that is not decided, ascending by
+// hash.
 func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
 	if s.below(height) {
 		hash, err := s.parent.HashAt(height)
@@ -154,7 +158,7 @@ func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
 		return true
 	})
 	slices.SortFunc(out, func(a, b BlockRef) int { return a.Hash.Compare(b.Hash) })
-	return slices.Compact(out), err // a fold may have come between
+	return slices.Compact(out), err // the flat head may have advanced between the two reads
 }
 
 // OrdinalAt returns the canonical block with an ordinal.
@@ -179,7 +183,7 @@ func (s *Store) OrdinalAt(ordinal uint64) (BlockRef, error) {
 	return BlockRef{primitives.Height(height), hash}, err
 }
 
-// IsCanonical tells whether a block is on the head's branch.
+// IsCanonical returns whether a block is on the head's branch.
 func (s *Store) IsCanonical(ref BlockRef) (bool, error) {
 	hash, err := s.HashAt(ref.Height)
 	if isAbsent(err) {
@@ -188,22 +192,23 @@ func (s *Store) IsCanonical(ref BlockRef) (bool, error) {
 	return err == nil && hash == ref.Hash, err
 }
 
-// Place is where something stands: an outcome, transaction, receipt or chunk of a shard in a block.
+// Place is the location of an outcome, transaction, receipt or chunk of a shard in a block.
 type Place struct {
 	Block     *Record
 	Shard     primitives.ShardID
-	Index     int  // in its list
-	Local     bool // of receipts: in Local
+	Index     int  // in the list of its kind
+	Local     bool // a receipt in Shard.Local
 	Canonical bool
-	list      kind // of receipts and origins
+	list      kind // for receipts and origins
 }
 
-// FindOutcome returns where the outcomes of a transaction or receipt are: canonical first, then on branches that are not
-// decided yet. None: an empty list.
+// FindOutcome returns the places of the outcomes of a transaction or receipt: canonical ones first,
+// then those on branches that are not decided. The list is empty if there are none.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
 
-// FindOutcomeFrom is FindOutcome of an id that no block below a height can have: a receipt is executed in the block that makes it or behind it. Where
-// that is not long ago, what is not there is not looked for among all that the chain has.
+// FindOutcomeFrom is FindOutcome for an ID that no block below height from can contain: a receipt
+// is executed in the block that makes it or later. For a recent height an absent ID is then not
+// searched in the history of the whole chain.
 func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	own, err := s.outcomes(id, from)
 	if err != nil {
@@ -212,7 +217,7 @@ func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]P
 	return s.withParentPlaces(own, true, func(p *Store) ([]Place, error) { return p.FindOutcomeFrom(id, from) })
 }
 
-// outcomes is FindOutcomeFrom without the parent's.
+// outcomes is FindOutcomeFrom without the parent of an overlay.
 func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, error) {
 	return s.find(id, s.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
 		o, err := p.Block.Outcome(p.Shard, p.Index)
@@ -220,19 +225,21 @@ func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, e
 	})
 }
 
-// FindReceipt returns where a receipt stands: from memory or by its pointer, or else in the block of its outcome or that one's parent. That
-// is where it was created, or, once it was processed from the queue, where that was.
+// FindReceipt returns the places of a receipt: from memory or by its pointer, else in the block of
+// its outcome or in that block's parent. That is where it was created or, once a chunk took it off
+// the queue, where it was processed.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal, kindDelayed)
 }
 
-// FindSent is FindReceipt of the place where the receipt was created alone. One that went to the queue or into a buffer has none there: see
-// FindOrigin.
+// FindSent is FindReceipt limited to the place where the receipt was created. A receipt that went
+// to the queue or into a buffer has none there: see FindOrigin.
 func (s *Store) FindSent(id primitives.Hash) ([]Place, error) {
 	return s.findReceipt(id, kindOutgoing, kindLocal)
 }
 
-// FindOrigin returns where it is stored what made a receipt, which is in the block that made it.
+// FindOrigin returns the place of a receipt's stored origin, which is in the block that made the
+// receipt.
 func (s *Store) FindOrigin(id primitives.Hash) ([]Place, error) {
 	out, err := s.receipts(id, s.inBuckets(receiptPlaces), kindOrigins)
 	if err != nil {
@@ -272,7 +279,7 @@ func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
 	return s.receiptBelow(id, len(executed) > 0, in)
 }
 
-// receipts is findReceipt by what is in memory and by pointers.
+// receipts is findReceipt by memory and pointers alone.
 func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
 	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) }, func(p *Place) (primitives.Hash, error) {
 		switch {
@@ -287,7 +294,7 @@ func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Pl
 	})
 }
 
-// receiptPlace takes the index of a pointer to a receipt or an origin apart: see eachReceipt.
+// receiptPlace decodes the index of a pointer to a receipt or an origin: see eachReceipt.
 func (p *Place) receiptPlace(index int) {
 	p.list, p.Index = kindOutgoing, index/2
 	if index%2 == 0 {
@@ -304,7 +311,7 @@ func (p *Place) receiptPlace(index int) {
 	p.Local = p.list == kindLocal
 }
 
-// count is how many items a section has.
+// count returns the number of items of a section.
 func (r *Record) count(k kind, shard primitives.ShardID) (n int) {
 	if _, s := r.section(k, shard); s != nil {
 		for i := range s.Frames {
@@ -314,9 +321,10 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int) {
 	return n
 }
 
-// FindReceiptOf is FindReceipt of a receipt that the outcome at a place names: that outcome's shard has made it in that block, so nothing of it is looked for
-// among all that the chain has, but where neither has it: a local one that waited. Where the shard has sent much it is found as any other, by its pointer:
-// to go through all of it for each receipt that one asks for would be dear.
+// FindReceiptOf is FindReceipt for a receipt that the outcome at by names. The outcome's shard made
+// the receipt in that block, so the search starts there and visits the history only if it is absent
+// there: a local receipt that waited. If the shard has sent much in that block, the receipt is
+// found by its pointer instead, because scanning all of it for each receipt would be expensive.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil }, kindOutgoing, kindLocal, kindDelayed)
 	if err != nil || len(out) > 0 && out[0].Canonical {
@@ -331,10 +339,11 @@ func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	return s.FindReceipt(id)
 }
 
-// maxScannedReceipts is how many bytes of receipts are gone through to find one: those of some two thousand transfers, a small part of what is kept in memory.
+// maxScannedReceipts is the most bytes of receipts that are scanned to find one: some two thousand
+// transfers, a small part of the record cache.
 const maxScannedReceipts = 16 * frameSize
 
-// size is how many bytes a section has, unpacked.
+// size returns the unpacked bytes of a section.
 func (r *Record) size(k kind, shard primitives.ShardID) (n int) {
 	if _, s := r.section(k, shard); s != nil {
 		for i := range s.Frames {
@@ -370,8 +379,8 @@ func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primiti
 	return out, nil
 }
 
-// FindTransaction returns the chunks that hold a transaction; Index is its number there. Where one of the head's branch has executed it, those
-// that hold it without an outcome are not looked for.
+// FindTransaction returns the chunks that hold a transaction. Index is its index in the chunk. If a
+// canonical block has executed it, chunks that hold it without an outcome are not searched.
 func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	executed, err := s.outcomes(hash, 0)
 	if err != nil {
@@ -379,7 +388,8 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	}
 	var out []Place
 	for _, p := range executed {
-		// The outcomes of a chunk's transactions stand first, in their order, but for those that have none: most are at the place of their outcome.
+		// The outcomes of a chunk's transactions come first, in the order of those that have one:
+		// most are at the index of their outcome.
 		if t, outcome, err := p.Block.transaction(p.Shard, p.Index); err == nil && outcome == p.Index && t.Hash == hash {
 			out = append(out, p)
 			continue
@@ -421,7 +431,7 @@ func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
 	return s.withParentPlaces(own, false, func(p *Store) ([]Place, error) { return p.FindChunk(hash) })
 }
 
-// Receipt reads the receipt of a place that FindReceipt or FindSent returned.
+// Receipt reads the receipt at a place that FindReceipt or FindSent returned.
 func (p *Place) Receipt() (Receipt, error) {
 	item, err := p.Block.item(p.list, p.Shard, p.Index)
 	if err != nil {
@@ -430,7 +440,7 @@ func (p *Place) Receipt() (Receipt, error) {
 	return parseInside(item)
 }
 
-// Origin reads the origin of a place that FindOrigin returned.
+// Origin reads the origin at a place that FindOrigin returned.
 func (p *Place) Origin() (Origin, error) {
 	all, err := p.Block.Origins(p.Shard)
 	if err == nil && p.Index >= len(all) {
@@ -442,20 +452,21 @@ func (p *Place) Origin() (Origin, error) {
 	return all[p.Index], nil
 }
 
-// find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt. once: on one branch it stands in one
-// canonicalBlock only, behind which nobody looks for another.
+// find looks an ID up in memory, then through a column of pointers, whose targets are checked by
+// idAt. once: on one branch it has one place only, so the search ends with the first.
 func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	hits, err := s.findPending(id)
 	if err != nil {
 		return nil, err
 	}
-	v := s.view.Load() // behind the tree: see there
+	v := s.view.Load() // after the tree: see tree
 	receipts := slices.ContainsFunc(receiptKinds[:], wanted)
 	var main, forks []Place
 	for _, h := range hits {
 		p := h.block
-		// Of the folded block the index has all but the receipts, of older ones all.
+		// The index has all of the flat head's block except the receipts, and everything of older
+		// blocks.
 		if !wanted(h.kind) || p.ref.Height <= v.flatHead.Height && (p != v.base || !receipts) {
 			continue
 		}
@@ -474,10 +485,11 @@ func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted fun
 	return append(append(main, stored...), forks...), err
 }
 
-// pointerRows yields the pointers in the index whose prefix is an id's, while there are to be more.
+// pointerRows yields the pointers in the index that have the prefix of an ID, while yield returns
+// more.
 type pointerRows func(id primitives.Hash, yield func(pointer) (more bool, err error)) error
 
-// inBuckets looks in each era, the newest first.
+// inBuckets visits each history bucket, newest first.
 func (s *Store) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) (err error) {
 		cur := s.db.iterate([]byte{c.id}, []byte{c.id + 1})
@@ -512,13 +524,14 @@ func (s *Store) chunkPointers(id primitives.Hash, yield func(pointer) (bool, err
 	return errors.Join(failed, err)
 }
 
-// findStored follows the pointers whose prefix is id's. Pointers to blocks that are pending in the view were counted.
+// findStored follows the pointers that have the prefix of an ID. It skips blocks that are pending
+// in the view, which find has covered.
 func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, receipts bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	var out []Place
 	err := rows(id, func(p pointer) (more bool, err error) {
 		if p.height > v.flatHead.Height || p.height < v.tail || receipts && p.height == v.flatHead.Height {
-			return true, nil // in memory; or below the tail
+			return true, nil // in memory, or below the tail
 		}
 		rec, err := s.BlockAt(p.height)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
@@ -546,7 +559,8 @@ func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, 
 	return out, nil
 }
 
-// Pending returns the blocks above the folded one, of all branches, parents first: what a restart applies to the trie.
+// Pending returns the blocks above the flat head, of all branches, parents first. A restart applies
+// them to the trie.
 func (s *Store) Pending() []*Record {
 	var out []*Record
 	for _, p := range s.tree.sorted() {

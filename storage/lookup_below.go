@@ -18,9 +18,11 @@ func (s *Store) IsCollected(ref BlockRef) (bool, error) {
 	return err == nil && hash == ref.Hash, err
 }
 
-// receiptBelow returns where a receipt stands in one of these lists below the tail, if executed is set, or if it was sent there and the chunk
-// that brings it is at the tail or above: nearcore collects a receipt with that chunk (chain/chain/src/garbage_collection.rs:534). It may have
-// waited since, in the queue, for data, or for a missing chunk. Records at most ReceiptsReach heights below the tail are read.
+// receiptBelow returns the place of a receipt in one of these lists below the tail, if executed is
+// set, or if it was sent there and the chunk that brings it is at the tail or above. nearcore
+// collects a receipt with that chunk (chain/chain/src/garbage_collection.rs:534). The receipt may
+// have waited in the queue, for data, or for a missing chunk. It reads records at most
+// ReceiptsReach heights below the tail.
 func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out []Place, err error) {
 	tail := s.view.Load().tail
 	err = s.inBuckets(receiptPlaces)(id, func(p pointer) (more bool, err error) {
@@ -40,7 +42,7 @@ func (s *Store) receiptBelow(id primitives.Hash, executed bool, in []kind) (out 
 	return out, err
 }
 
-// isBelow fills in the place of a pointer and returns whether receiptBelow is to return it.
+// isBelow fills in the place of a pointer and returns whether receiptBelow returns it.
 func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bool, in []kind) (bool, error) {
 	var err error
 	if place.Block, err = s.collectedBlock(p.height); err != nil {
@@ -59,7 +61,8 @@ func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bo
 	return err == nil && !brought, err
 }
 
-// collectedBlock returns the canonical block of a height below the tail, of which only the record may be left.
+// collectedBlock returns the canonical block at a height below the tail, of which only the record
+// may be left.
 func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	hash, err := s.CollectedAt(height)
 	if err != nil {
@@ -68,7 +71,8 @@ func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	return s.Block(BlockRef{height, hash})
 }
 
-// hasNewChunk returns whether a collected block from a height on and below another has a new chunk of a shard.
+// hasNewChunk returns whether a collected block in the heights from (inclusive) to below
+// (exclusive) has a new chunk of a shard.
 func (s *Store) hasNewChunk(shard primitives.ShardID, from, below primitives.Height) (bool, error) {
 	for h := from; h < below; h++ {
 		rec, err := s.collectedBlock(h)

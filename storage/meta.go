@@ -8,19 +8,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Cells of the column Meta.
+// Cells of column meta. The names are on disk.
 const (
-	cellFlatHead = "fold"   // by folds
-	cellTail     = "tail"   // by collection
-	cellBegin    = "begin"  // by ImportAt: the height at which the store begins; blocks below it are there without their state
-	cellImport   = "import" // by Import: present while one is unfinished
+	cellFlatHead = "fold" // written when the flat head advances
+	cellTail     = "tail" // written by garbage collection
+	// written by ImportAt: the height at which the store begins; blocks below it have no state
+	cellBegin  = "begin"
+	cellImport = "import" // present while an Import is unfinished
 )
 
-// flatHeadCell says what the index holds: everything of the canonical blocks up to one.
+// flatHeadCell is the flat head as the index has it: the index holds everything of the canonical
+// blocks up to Block.
 type flatHeadCell struct {
 	Block BlockRef // the block whose state Flat holds
-	// From is where in the log the first record begins that this fold left: Open reads from here on. To is the end of the log at this
-	// flatHead, which was synced.
+	// From is the position of the first record above the flat head, where Open starts to read the
+	// log. To is the end of the log when the cell was written. It was synced.
 	From, To position
 }
 
@@ -41,7 +43,7 @@ func putCell(b *Batch, name string, v borsh.Appender) {
 	meta.Put(b, name, &raw)
 }
 
-// getCell reads a cell; ok is false when it was never written.
+// getCell reads a cell. ok is false if it was never written.
 func getCell(r Getter, name string, v borsh.Decoder) (ok bool, err error) {
 	raw, err := meta.Get(r, name)
 	if errors.Is(err, ErrNotFound) {
@@ -55,16 +57,16 @@ func getCell(r Getter, name string, v borsh.Decoder) (ok bool, err error) {
 	return err == nil, err
 }
 
-// Identity says which chain a folder belongs to.
+// Identity says to which chain a folder belongs.
 type Identity struct {
 	ChainID   string
-	Genesis   primitives.Hash // whatever identifies the genesis to the shell: the same at every start
+	Genesis   primitives.Hash // any value that identifies the genesis, the same at every start
 	Numbering primitives.Numbering
 }
 
 const formatVersion = 3
 
-// The format marker is text, for whoever looks into the folder.
+// markText is the format marker: text, for a person who looks into the folder.
 const markText = "Troupe data folder. Written by the node; do not edit.\nformat %d\nchain %q\ngenesis %s\nnumbering %q\n"
 
 func (id Identity) mark() []byte {

@@ -7,16 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recentOutcomes are the places of the outcomes of the blocks that were folded last: who has waited for a transaction asks for it just when its block
-// leaves the tree. In the index it would lie among those of the whole chain, whose look-ups become slower as the chain grows. What is here may be
-// misses, as two ids may begin alike: who finds something holds it to the id, and asks the index if it is not that. Of the folded blocks from some height on
-// nothing is left out, so that who knows that an id is of no block below need not look for what is not there.
+// recentOutcomes holds the places of the outcomes of the blocks that the flat head passed last.
+//
+// Clients that wait for a transaction ask for it just when its block leaves the tree. In the index
+// the lookup would be among the outcomes of the whole chain, and become slower as the chain grows.
+// A place may be wrong, because two IDs may share their first bytes: a reader compares the ID and
+// falls back to the index. From height from on nothing is missing, so an ID that no block below can
+// contain need not be searched in the index.
 type recentOutcomes struct {
 	mu   sync.Mutex
-	at   map[uint64]recentPlace // by first bytes of an id
-	ids  []uint64               // of at, the oldest at next once it is full
+	at   map[uint64]recentPlace // by first bytes of the ID
+	ids  []uint64               // keys of at; the oldest is at next once it is full
 	next int
-	from primitives.Height // all is here from this height on; of no meaning where at is nil
+	from primitives.Height // complete from this height on; without meaning while at is nil
 }
 
 type recentPlace struct {
@@ -25,10 +28,10 @@ type recentPlace struct {
 	index  int32
 }
 
-// recentIDs is how many are kept: some seconds of a busy chain, in 4 MiB.
+// recentIDs is the number of places that are kept: some seconds of a busy chain, in 4 MiB.
 const recentIDs = 1 << 16
 
-// add takes up a block that is in the index now; the one before it was the last.
+// add adds a block that is in the index now. Blocks must be added in the order of the chain.
 func (l *recentOutcomes) add(height primitives.Height, d *body) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,21 +64,22 @@ func (l *recentOutcomes) find(id primitives.Hash) (pointer, bool) {
 	return pointer{id, p.height, p.shard, int(p.index)}, ok
 }
 
-// covers tells whether all outcomes of the folded blocks from a height on are here.
+// covers returns whether all outcomes of the blocks from a height up to the flat head are here.
 func (l *recentOutcomes) covers(from primitives.Height) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at != nil && from >= l.from
 }
 
-// clear forgets all.
+// clear removes everything.
 func (l *recentOutcomes) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at, l.ids, l.next = nil, nil, 0
 }
 
-// outcomeRows yields the pointers to outcomes with an id that is of no block below a height: what was folded lately, then the index.
+// outcomeRows yields the pointers to outcomes of an ID that no block below height from can contain:
+// recent ones, then those of the index.
 func (s *Store) outcomeRows(from primitives.Height) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) error {
 		p, ok := s.recent.find(id)

@@ -9,20 +9,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A child is a store in memory of a chain that goes on from a block of another store, its parent, in its own way. What is at that block
-// and below the parent has, and it is asked for there as of that block; what is above it are pending blocks as always, in a
-// log in memory. A child has no index and is never folded. Neither sees what the other stores.
+// Overlay stores.
 //
-// The parent folds no further than to what was final at the block as long as it has a child there, and does not go back behind it: its
-// caller sees to both. A child may have children.
+// Problem: a sandbox world is a chain that continues from a block of another chain in its own way.
+// Copying the folder for each world costs time and disk.
+//
+// Invariants: a block at or below the overlay's base is the parent's and never changes. The parent
+// does not advance its flat head beyond what was final at the base, and does not rewind below the
+// base, while the overlay exists: the caller guarantees both. Neither store sees what the other
+// stores.
+//
+// Outline: an overlay is a Store in memory with a parent. Everything at the base block and below is
+// read from the parent as of that block. Blocks above it are pending blocks as always, with a log
+// in memory. It has no index, and its flat head never advances. An overlay may have overlays.
+//
+// Rejected: a copy of the index, or a snapshot that pins its tables for the lifetime of a world.
 
-// Child opens a child behind a block of the head's branch. final is what was final then. The parent is to be closed after it.
+// Child opens an overlay on a block of the head's branch. final is what was final at that block.
+// Close the parent after it. Errors: ErrOrder if the block is not on the head's branch, the store
+// is empty, or a shard is not in sync.
 func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
 	v := s.view.Load()
-	if v.empty || len(v.shards) > 0 { // where such shards stand is no part of this
+	if v.empty || len(v.shards) > 0 { // shards that are not in sync are not supported here
 		return nil, fmt.Errorf("%w: a child behind %v, where shards have come or gone beside the others", ErrOrder, at)
 	}
 	rec, err := s.ancestor(at)
@@ -33,7 +44,7 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	o.NoSync = true
 	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newDiskSpace(nil, o.SpaceProbePeriod), db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
 	c.log = newLog(c.disk, &c.o)
-	c.log.end.Segment = 1 // the first is for a genesis alone
+	c.log.end.Segment = 1 // the first segment is reserved for genesis
 	c.buckets.Store(new([]primitives.Height))
 	base := &pendingBlock{ref: at, prev: rec.Prev(), entry: rec.e}
 	base.body.Store(new(body))
@@ -41,12 +52,13 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	return c, nil
 }
 
-// below tells whether a height is one of the parent's.
+// below returns whether a height belongs to the parent.
 func (s *Store) below(h primitives.Height) bool {
 	return s.parent != nil && h <= s.view.Load().flatHead.Height
 }
 
-// ancestor is Block for a child that begins at or above a block: it has what leads to it, and nothing of other branches.
+// ancestor is Block for an overlay that begins at or above a block: only ancestors are found, not
+// blocks of other branches.
 func (s *Store) ancestor(ref BlockRef) (*Record, error) {
 	if v := s.view.Load(); ref.Height > v.flatHead.Height {
 		if p := v.canonicalAt(ref.Height); p == nil || p.ref != ref {
@@ -56,7 +68,7 @@ func (s *Store) ancestor(ref BlockRef) (*Record, error) {
 	return s.Block(ref)
 }
 
-// ancestorByHash finds a block of the parent's.
+// ancestorByHash finds a block of the parent.
 func (s *Store) ancestorByHash(hash primitives.Hash) (*Record, error) {
 	rec, err := s.parent.BlockByHash(hash)
 	if err != nil {
@@ -68,7 +80,7 @@ func (s *Store) ancestorByHash(hash primitives.Hash) (*Record, error) {
 	return s.parent.ancestor(rec.Ref())
 }
 
-// nextBelow is NextBlock among the parent's; zero: there is none.
+// nextBelow is NextBlock in the parent. Zero: there is none.
 func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	ref, err := s.parent.NextBlock(from)
 	if errors.Is(err, ErrNotFound) || err == nil && !s.below(ref.Height) {
@@ -77,8 +89,8 @@ func (s *Store) nextBelow(from primitives.Height) (BlockRef, error) {
 	return ref, err
 }
 
-// withParentPlaces adds to places in a child's blocks those in its parent's, unless it has a canonical one and once says that there is no other on
-// a branch.
+// withParentPlaces adds the parent's places to those in the overlay's blocks. once: there is one
+// place on a branch, so nothing is added if the overlay has a canonical one.
 func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Place, error)) ([]Place, error) {
 	main := 0
 	for main < len(own) && own[main].Canonical {
@@ -95,11 +107,11 @@ func (s *Store) withParentPlaces(own []Place, once bool, find func(*Store) ([]Pl
 	return slices.Concat(own[:main], theirs, own[main:]), nil
 }
 
-// rowBelow is a row of the engine's as of a block of the head's branch, for a child that begins there. What came by itself is this node's
-// own, and nothing to a child.
+// rowBelow returns a row of the engine as of a block of the head's branch, for an overlay that
+// begins there. Rows of Write belong to the parent's node and are not visible to an overlay.
 func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	list := s.tree.put(key)
-	v := s.view.Load() // behind the tree: see there
+	v := s.view.Load() // after the tree: see tree
 	for _, x := range slices.Backward(list) {
 		if p := x.owner; p != nil && p.ref.Height > v.flatHead.Height && p.ref.Height <= at.Height && v.canonical(p) {
 			return valueOf(x.value)
@@ -114,7 +126,7 @@ func (s *Store) rowBelow(at BlockRef, key []byte) ([]byte, error) {
 	return s.db.get(key)
 }
 
-// shardOfFlat is the shard that a flat key names; else the one that is given.
+// shardOfFlat returns the shard that a flat key names, or else shard.
 func shardOfFlat(flat string, shard primitives.ShardID) primitives.ShardID {
 	if len(flat) < 9 || !shardBound(flat[0]) {
 		return shard
@@ -122,7 +134,7 @@ func shardOfFlat(flat string, shard primitives.ShardID) primitives.ShardID {
 	return primitives.ShardID(binary.BigEndian.Uint64([]byte(flat[1:9])))
 }
 
-// noIndex is the index of a child: there is nothing in it, and nothing to be written.
+// noIndex is the index of an overlay: always empty and not writable.
 type noIndex struct{}
 
 func (noIndex) get([]byte) ([]byte, error)  { return nil, ErrNotFound }

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cache keeps the frames and entries that were read last: a client that looks at a block asks for several of its parts, and many who have waited for
-// one block ask for the same of it at once. Such a thing is read once for all of them.
+// cache keeps the frames, entries and outcome trees that were read last. A client reads several
+// parts of the same block, and clients that waited for one block ask for the same parts at once:
+// each part is read once for all of them.
 type cache struct {
 	mu      sync.Mutex
 	frames  ring[position, [][]byte]
@@ -17,20 +18,20 @@ type cache struct {
 	trees   ring[treeKey, *outcomeTree]
 }
 
-// frameRead is a frame that is on its way from the log.
+// frameRead is a frame that is being read from the log.
 type frameRead struct {
 	done  chan struct{}
 	items [][]byte
 	err   error
 }
 
-// treeKey names the outcomes of a shard by the record that they stand in.
+// treeKey names the outcomes of a shard by the record that holds them.
 type treeKey struct {
 	at    position
 	shard primitives.ShardID
 }
 
-// outcomeTree is one that is made by the first who asks.
+// outcomeTree is a Merkle tree that the first reader builds.
 type outcomeTree struct {
 	once sync.Once
 	of   primitives.MerkleTree
@@ -38,16 +39,18 @@ type outcomeTree struct {
 }
 
 const (
-	cachedFrames  = 256           // 8 MiB: who has waited for a block of a thousand transactions asks for some fifty of its frames, and of the next one
-	maxCached     = 4 * frameSize // a frame that is larger, for an item that is, is read each time
+	// 8 MiB: a client of a block with a thousand transactions reads some fifty of its frames, and
+	// some of the next block's
+	cachedFrames  = 256
+	maxCached     = 4 * frameSize // a larger frame, which holds a larger item, is read each time
 	cachedEntries = 256
 	cachedTrees   = 32
 )
 
-// errNotRead is what those get who have waited for a reader that has failed otherwise than by an error.
+// errNotRead is the error of readers that waited for a read whose reader panicked.
 var errNotRead = errors.New("storage: what was read for several has failed for one; ask again")
 
-// ring is a map that forgets the oldest key.
+// ring is a map that evicts the oldest key.
 type ring[K comparable, V any] struct {
 	m    map[K]V
 	keys []K
@@ -72,7 +75,8 @@ func (r *ring[K, V]) add(k K, v V, limit int) {
 	r.m[k] = v
 }
 
-// frame returns the items of a frame, from read if nobody else is at that: who comes meanwhile waits for the same. They are kept if keep says so.
+// frame returns the items of a frame. It calls read unless another goroutine is reading the frame,
+// in which case it waits for that result. keep: cache the items.
 func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([][]byte, error) {
 	c.mu.Lock()
 	if items, ok := c.frames.m[at]; ok {
@@ -92,7 +96,7 @@ func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([]
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		if c.reading[at] == r { // else all was forgotten meanwhile
+		if c.reading[at] == r { // else the cache was cleared meanwhile
 			delete(c.reading, at)
 			if r.err == nil && keep {
 				c.frames.add(at, r.items, cachedFrames)
@@ -105,7 +109,7 @@ func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([]
 	return r.items, r.err
 }
 
-// tree returns the place of a tree, which is filled by who comes first.
+// tree returns the slot of a tree, which the first reader fills.
 func (c *cache) tree(k treeKey) *outcomeTree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +121,7 @@ func (c *cache) tree(k treeKey) *outcomeTree {
 	return t
 }
 
-// dropTree forgets one that could not be made, so that the next who asks tries again.
+// dropTree forgets a tree that could not be built, so that the next reader tries again.
 func (c *cache) dropTree(k treeKey, t *outcomeTree) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +142,8 @@ func (c *cache) addEntry(e *entry) {
 	c.entries.add(e.head.Ref, e, cachedEntries)
 }
 
-// clear forgets everything: after a revert or a collection the same names may mean other bytes, or none.
+// clear forgets everything: after a rewind or a collection the same names may mean other bytes, or
+// none.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,27 +17,27 @@ const (
 	kindHeader       kind = 1  // one item: the header
 	kindBody         kind = 2  // one item: the rest of the block
 	kindInfo         kind = 3  // one item: BlockInfo
-	kindMerkleTree   kind = 4  // one item: PartialMerkleTree of the blocks before
+	kindMerkleTree   kind = 4  // one item: PartialMerkleTree of the blocks before this one
 	kindPuts         kind = 5  // writes to columns of the index: key, value
-	kindChunk        kind = 6  // one item: the chunk's header and whatever else the engine keeps of it
+	kindChunk        kind = 6  // one item: Chunk.Header
 	kindTransactions kind = 7  // of a chunk
 	kindReceipts     kind = 8  // of a chunk (prev_outgoing_receipts), unless they are another block's outgoing ones
 	kindExtra        kind = 9  // one item: ChunkExtra
 	kindOutcomeIDs   kind = 10 // one item: 32 bytes each
 	kindOutcomes     kind = 11
-	kindOutgoing     kind = 12 // receipts that applying the chunk made for other chunks
+	kindOutgoing     kind = 12 // receipts for other chunks that applying the chunk made
 	kindLocal        kind = 13 // receipts that were made and executed within one chunk: local and instant ones
-	kindIncoming     kind = 14 // receipt proofs, for a node that gets receipts from others
+	kindIncoming     kind = 14 // proofs of incoming receipts, for a node that receives them from peers
 	kindChanges      kind = 15 // of the state, sorted by key
-	kindOther        kind = 16 // one item: what the engine wants to keep with the chunk
-	// 17 was what the engine kept of a block
-	kindPatch   kind = 18 // one item: what a sandbox wrote into the state with the block
-	kindDelayed kind = 19 // receipts that the chunk took off the queue and processed; older records have none
-	kindOrigins kind = 20 // one item: Origin, 64 bytes each; older records have none
+	kindOther        kind = 16 // one item: opaque data of the engine for the chunk
+	// 17 was data that the engine kept of a block.
+	kindPatch   kind = 18 // one item: the state patch that a sandbox applied with the block
+	kindDelayed kind = 19 // receipts that the chunk took off the queue and processed; absent in older records
+	kindOrigins kind = 20 // one item: origins, 64 bytes each; absent in older records
 )
 
-// dense tells whether a frame of n bytes is hashes and signatures, which compression makes no shorter: trying takes longer
-// than all else that is done to store a small block.
+// dense returns whether a frame of n bytes consists of hashes and signatures, which do not
+// compress. Trying takes longer than everything else that is done to store a small block.
 func (k kind) dense(n int) bool {
 	switch k {
 	case kindOutcomeIDs, kindOrigins:
@@ -48,38 +48,40 @@ func (k kind) dense(n int) bool {
 	return false
 }
 
-// frameSize is how many bytes of items are compressed together. A frame is what a read of one item unpacks.
+// frameSize is the number of bytes of items that are compressed together. Reading one item unpacks
+// one frame.
 const frameSize = 32 << 10
 
-// head is the directory of a record. The index holds a copy of it.
+// head is the directory of a record. The index holds a copy.
 type head struct {
 	Ref       BlockRef
 	Prev      BlockRef
 	Timestamp uint64 // ns since 1970
 	Ordinal   uint64
 	Epoch     primitives.EpochID
-	Final     BlockRef // last final block as this block tells
+	Final     BlockRef // the last final block as of this block
 	IsHead    bool     // this block became the head when it was committed
 	Shards    []shardHead
 	Splits    []Split // of shards of the parent's layout
 	Sections  []section
 }
 
-// shardHead is what the head says about a shard.
+// shardHead is the part of the head about one shard.
 type shardHead struct {
 	ID       primitives.ShardID
 	HasChunk bool            // a new chunk
 	Chunk    primitives.Hash // its hash
-	// ReceiptsOf: blocks whose outgoing receipts for this shard, one after the other, are the chunk's receipts.
+	// ReceiptsOf: the blocks whose outgoing receipts of this shard, concatenated, are the chunk's
+	// receipts.
 	ReceiptsOf []BlockRef
 }
 
-// section is one list of items.
+// section is a list of items.
 type section struct {
 	Kind   kind
 	Shard  primitives.ShardID
 	Frames []frame
-	offset int // of its first frame in the record's data; follows from the order
+	offset int // of its first frame in the record's data; derived from the order
 }
 
 // frame is a compressed run of items.
@@ -87,10 +89,10 @@ type frame struct {
 	Items, Stored, Raw int
 	Method             byte
 	CRC                uint32 // of the stored bytes
-	RawCRC             uint32 // of what they unpack to; the same where nothing is packed
+	RawCRC             uint32 // of the unpacked bytes; equal to CRC for method plain
 }
 
-const headVersion = 3 // 1 and 2 were of format 1
+const headVersion = 3 // 1 and 2 belong to folder format 1
 
 // AppendBorsh appends the head. Counts and sizes are varints.
 func (h *head) AppendBorsh(b []byte) []byte {
@@ -180,7 +182,7 @@ func readRef(r *borsh.Reader) BlockRef {
 	return ref
 }
 
-// readUvarint reads a varint in its shortest form.
+// readUvarint reads a varint, which must be in its shortest form.
 func readUvarint(r *borsh.Reader) uint64 {
 	v, n := binary.Uvarint(r.Rest())
 	if n <= 0 || n > 1 && v>>(7*(n-1)) == 0 {
@@ -201,7 +203,7 @@ func readInt(r *borsh.Reader) int {
 	return int(v)
 }
 
-// readCount reads a count of things of at least min bytes each.
+// readCount reads a count of elements of at least least bytes each.
 func readCount(r *borsh.Reader, least int) int {
 	n := readUvarint(r)
 	if n > uint64(r.Remaining()/least) {
@@ -217,38 +219,40 @@ func appendVarBytes(b, v []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
 }
 
-// A record of the log: type, u32 length of the head, head, frames. The log's own header has length and checksum.
-//
-// A record of rows is a type and a batch: rows of the engine's that came by themselves.
+// A block record is: type, u32 length of the head, head, frames. The log's own header has its
+// length and checksum. A record of rows is a type and a batch of rows that belong to no block.
 const (
-	recordBlock   = 1
-	recordRows    = 3
-	recordCatchup = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
+	recordBlock = 1
+	recordRows  = 3
+	// results of a block in a shard that was caught up after it: as recordBlock, with that shard
+	// alone
+	recordCatchup = 5
 	recordRewind  = 7 // see rewind.go
-	// recordAfterUnsynced is added to a type when the record before was not synced yet: a power cut may leave it without that one.
+	// recordAfterUnsynced is added to a type if the record before was not synced yet: a power cut
+	// may then leave this record without that one. See log.go.
 	recordAfterUnsynced = 1
 )
 
-// afterUnsynced tells whether a record was written so.
+// afterUnsynced returns whether a record was written while the one before was not synced.
 func afterUnsynced(payload []byte) bool { return payload[0]%2 == 0 }
 
-// isRows tells whether a record is one of rows.
+// isRows returns whether a record holds rows of Write.
 func isRows(payload []byte) bool {
 	return payload[0] == recordRows || payload[0] == recordRows+recordAfterUnsynced
 }
 
-// isCatchup tells whether a record is one of a shard that came in later.
+// isCatchup returns whether a record holds results in a shard that was caught up later.
 func isCatchup(payload []byte) bool {
 	return payload[0] == recordCatchup || payload[0] == recordCatchup+recordAfterUnsynced
 }
 
-// recordWriter gathers the sections of a record.
+// recordWriter collects the sections of a record.
 type recordWriter struct {
 	head          head
 	data          []byte // frames
 	raw           []byte // the frame being filled
 	noCompression bool   // no frame is compressed
-	n             int    // its items
+	n             int    // items in raw
 	cur           section
 }
 
@@ -283,7 +287,7 @@ func (w *recordWriter) flush() {
 	w.raw, w.n = w.raw[:0], 0
 }
 
-// cancelWaits closes the section; an empty one leaves no trace.
+// end closes the section. An empty section is omitted.
 func (w *recordWriter) end() {
 	w.flush()
 	if len(w.cur.Frames) > 0 {
@@ -291,7 +295,7 @@ func (w *recordWriter) end() {
 	}
 }
 
-// one writes a section of a single item, unless it is nil.
+// one writes a section of a single item. A nil item is omitted.
 func (w *recordWriter) one(k kind, shard primitives.ShardID, item []byte) {
 	if item != nil {
 		w.begin(k, shard)
@@ -300,10 +304,10 @@ func (w *recordWriter) one(k kind, shard primitives.ShardID, item []byte) {
 	}
 }
 
-// bytes returns the payload of the record and where its frames begin.
+// bytes returns the payload of the record and the length of its head.
 func (w *recordWriter) bytes() (payload []byte, headLen int) { return w.appendTo(nil) }
 
-// appendTo is bytes, in memory that was used before.
+// appendTo is bytes that appends to payload.
 func (w *recordWriter) appendTo(payload []byte) (_ []byte, headLen int) {
 	h := w.head.AppendBorsh(make([]byte, 0, 1<<10))
 	payload = slices.Grow(payload, recordPrefix+len(h)+len(w.data))
@@ -314,22 +318,22 @@ func (w *recordWriter) appendTo(payload []byte) (_ []byte, headLen int) {
 
 const recordPrefix = 1 + 4
 
-// recordBuffers is memory in which records are made. They are gone with the write.
+// recordBuffers is reusable memory for encoding records.
 type recordBuffers struct{ data, raw, payload []byte }
 
 var recordBufs = sync.Pool{New: func() any { return new(recordBuffers) }}
 
-// maxBuffered is how much of a record's memory is kept for the next one.
+// maxBuffered is the most memory of a record that is kept for the next one.
 const maxBuffered = 4 << 20
 
-// done gives the memory up; nothing of what was made in it is used any more.
+// done gives the memory back. Nothing that was encoded in it may be used any more.
 func (b *recordBuffers) done(w *recordWriter, payload []byte) {
 	if b.data, b.raw, b.payload = w.data, w.raw, payload; cap(b.data)+cap(b.raw)+cap(b.payload) <= maxBuffered {
 		recordBufs.Put(b)
 	}
 }
 
-// parseRecord returns the head of a payload, its encoding, and the frames behind it.
+// parseRecord returns the head of a payload, the head's encoding, and the frames.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
 	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordAfterUnsynced && tag != recordCatchup && tag != recordCatchup+recordAfterUnsynced {
@@ -348,7 +352,7 @@ func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	return h, raw, data, nil
 }
 
-// unpackFrame checks and unpacks a frame and returns its items.
+// unpackFrame checks and unpacks a frame, and returns its items.
 func unpackFrame(f frame, stored []byte) ([][]byte, error) {
 	if len(stored) != f.Stored || checksum(stored) != f.CRC {
 		return nil, damaged("frame checksum")

@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Hashes do not compress, so items name theirs by where it stands anyway.
+// Items refer to hashes that are stored elsewhere in the record, because hashes do not compress.
 
-// appendNamed appends a transaction: number of its outcome plus one, or 0 and its hash; then its bytes.
+// appendNamed appends a transaction: the index of its outcome plus one, or 0 and its hash; then its
+// bytes.
 func appendNamed(b []byte, id primitives.Hash, value []byte, index map[primitives.Hash]int) []byte {
 	if at, ok := index[id]; ok {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)
@@ -18,7 +19,8 @@ func appendNamed(b []byte, id primitives.Hash, value []byte, index map[primitive
 	return append(append(append(b, 0), id[:]...), value...)
 }
 
-// parseNamed is the opposite; outcome is -1 without one. ids are the chunk's outcome ids.
+// parseNamed reverses appendNamed. ids are the chunk's outcome IDs. outcome is -1 if the
+// transaction has none.
 func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 	r := borsh.NewReader(item)
 	outcome = -1
@@ -37,7 +39,8 @@ func parseNamed(item, ids []byte) (t Transaction, outcome int, err error) {
 	return t, outcome, nil
 }
 
-// appendInside appends a receipt: where in its bytes its id stands plus one, or 0 and the id; then its bytes.
+// appendInside appends a receipt: the offset of its ID in its bytes plus one, or 0 and the ID; then
+// its bytes.
 func appendInside(b []byte, id primitives.Hash, value []byte) []byte {
 	if at := bytes.Index(value, id[:]); at >= 0 {
 		return append(binary.AppendUvarint(b, uint64(at)+1), value...)

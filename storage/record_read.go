@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Record is a stored block. Its methods read from disk when called; what they return is the caller's, but must be treated
-// as read only, since items share memory. Safe for concurrent use.
+// Record is a stored block. Its methods read from the log when called. Callers must not change
+// returned bytes, since items share memory. Safe for concurrent use.
 type Record struct {
 	s    *Store
 	e    *entry
-	data []byte // its frames, where they are in memory
+	data []byte // its frames, if they are in memory; nil: read frames as needed
 }
 
-// whole reads a record at once: for who wants all of it.
+// whole reads a record at once, for a caller that needs all of it.
 func (s *Store) whole(e *entry) (*Record, error) {
 	at := e.at
 	at.Offset += int64(recordPrefix + e.headLen)
@@ -29,22 +29,22 @@ func (s *Store) whole(e *entry) (*Record, error) {
 	return &Record{s: s, e: e, data: data}, nil
 }
 
-// Ref returns the block's name, Prev its parent's.
+// Ref returns the block's name.
 func (r *Record) Ref() BlockRef { return r.e.head.Ref }
 
-// Prev returns the parent; zero for genesis.
+// Prev returns the parent's name. Zero for genesis.
 func (r *Record) Prev() BlockRef { return r.e.head.Prev }
 
 // Timestamp returns the block's time in nanoseconds since 1970.
 func (r *Record) Timestamp() uint64 { return r.e.head.Timestamp }
 
-// Ordinal returns the block's number on its branch.
+// Ordinal returns the block's ordinal on its branch.
 func (r *Record) Ordinal() uint64 { return r.e.head.Ordinal }
 
 // Epoch returns the block's epoch.
 func (r *Record) Epoch() primitives.EpochID { return r.e.head.Epoch }
 
-// Final returns the last final block as this block tells.
+// Final returns the last final block as of this block.
 func (r *Record) Final() BlockRef { return r.e.head.Final }
 
 // Shards returns the shards in the block's order.
@@ -56,7 +56,8 @@ func (r *Record) Shards() []primitives.ShardID {
 	return out
 }
 
-// ChunkHash returns the hash of the new chunk of a shard; ok is false when the shard has none in this block.
+// ChunkHash returns the hash of the new chunk of a shard. ok is false if the shard has no new chunk
+// in this block.
 func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok bool) {
 	for i := range r.e.head.Shards {
 		if sh := &r.e.head.Shards[i]; sh.ID == shard && sh.HasChunk {
@@ -71,19 +72,19 @@ func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok b
 	return hash, false
 }
 
-// Header returns the block's header; ErrNotFound when none was stored. So do the other parts.
+// Header returns the block's header. ErrNotFound if none was stored, as for the other single parts.
 func (r *Record) Header() ([]byte, error) { return r.one(kindHeader, 0) }
 
-// Body returns the rest of the block.
+// Body returns the block without its header.
 func (r *Record) Body() ([]byte, error) { return r.one(kindBody, 0) }
 
 // Info returns the BlockInfo.
 func (r *Record) Info() ([]byte, error) { return r.one(kindInfo, 0) }
 
-// MerkleTree returns the PartialMerkleTree.
+// MerkleTree returns the PartialMerkleTree of the blocks before.
 func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) }
 
-// Patch returns Block.Patch; nil: there was none.
+// Patch returns Block.Patch. Nil without an error if there was none.
 func (r *Record) Patch() ([]byte, error) {
 	if _, s := r.section(kindPatch, 0); s == nil {
 		return nil, nil
@@ -105,7 +106,7 @@ func (r *Record) Incoming(shard primitives.ShardID) ([]byte, error) {
 // Other returns Shard.Other.
 func (r *Record) Other(shard primitives.ShardID) ([]byte, error) { return r.one(kindOther, shard) }
 
-// Transactions returns the transactions of a new chunk; none when there are none.
+// Transactions returns the transactions of a new chunk. Empty if it has none.
 func (r *Record) Transactions(shard primitives.ShardID) ([]Transaction, error) {
 	var out []Transaction
 	err := r.transactions(shard, func(_ int, t Transaction, _ int) { out = append(out, t) })
@@ -132,7 +133,7 @@ func (r *Record) Transaction(shard primitives.ShardID, i int) (Transaction, erro
 	return t, err
 }
 
-// transaction is Transaction with the number of its outcome, -1 if it has none.
+// transaction is Transaction with the index of its outcome, or -1 if it has none.
 func (r *Record) transaction(shard primitives.ShardID, i int) (t Transaction, outcome int, err error) {
 	ids, err := r.rawIDs(shard)
 	if err != nil {
@@ -145,7 +146,8 @@ func (r *Record) transaction(shard primitives.ShardID, i int) (t Transaction, ou
 	return parseNamed(item, ids)
 }
 
-// ChunkReceipts returns the prev_outgoing_receipts of a new chunk, from here or from the blocks that made them.
+// ChunkReceipts returns the prev_outgoing_receipts of a new chunk, from this record or from the
+// blocks that made them.
 func (r *Record) ChunkReceipts(shard primitives.ShardID) ([][]byte, error) {
 	var out [][]byte
 	err := r.each(kindReceipts, shard, func(_ int, item []byte) error { out = append(out, item); return nil })
@@ -174,7 +176,7 @@ func (r *Record) ChunkReceipts(shard primitives.ShardID) ([][]byte, error) {
 	return out, nil
 }
 
-// Outgoing returns the receipts that applying the chunk made for others.
+// Outgoing returns the receipts for other chunks that applying the chunk made.
 func (r *Record) Outgoing(shard primitives.ShardID) ([]Receipt, error) {
 	return r.receipts(kindOutgoing, shard)
 }
@@ -184,7 +186,8 @@ func (r *Record) Local(shard primitives.ShardID) ([]Receipt, error) {
 	return r.receipts(kindLocal, shard)
 }
 
-// Delayed returns the receipts that the chunk took off the queue and processed. Records of older versions have none.
+// Delayed returns the receipts that the chunk took off the queue and processed. Records of older
+// versions have none.
 func (r *Record) Delayed(shard primitives.ShardID) ([]Receipt, error) {
 	return r.receipts(kindDelayed, shard)
 }
@@ -218,7 +221,7 @@ func (r *Record) receipts(k kind, shard primitives.ShardID) ([]Receipt, error) {
 	return out, err
 }
 
-// OutcomeIDs returns the ids of a chunk's outcomes in the order of execution.
+// OutcomeIDs returns the IDs of a chunk's outcomes in execution order.
 func (r *Record) OutcomeIDs(shard primitives.ShardID) ([]primitives.Hash, error) {
 	raw, err := r.rawIDs(shard)
 	if err != nil {
@@ -242,7 +245,7 @@ func (r *Record) rawIDs(shard primitives.ShardID) ([]byte, error) {
 	return raw, err
 }
 
-// Outcomes returns a chunk's outcomes in the order of execution.
+// Outcomes returns a chunk's outcomes in execution order.
 func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 	ids, err := r.OutcomeIDs(shard)
 	if err != nil {
@@ -259,7 +262,8 @@ func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 	return out, err
 }
 
-// OutcomeTree returns the tree over the outcomes of a shard, of which leaf gives the leaves. It is made once for all who ask while it is kept.
+// OutcomeTree returns the Merkle tree over the outcomes of a shard. leaf returns the leaf of an
+// outcome. The tree is built once and cached for all callers.
 func (r *Record) OutcomeTree(shard primitives.ShardID, leaf func(*Outcome) (primitives.Hash, error)) (primitives.MerkleTree, error) {
 	in, s := r.section(kindOutcomes, shard)
 	if s == nil {
@@ -297,7 +301,7 @@ func (r *Record) Outcome(shard primitives.ShardID, i int) (Outcome, error) {
 	return Outcome{primitives.Hash(ids[32*i : 32*i+32]), item}, nil
 }
 
-// Changes returns what the block did to a shard's state, ascending by key.
+// Changes returns what the block changed in a shard's state, ascending by key.
 func (r *Record) Changes(shard primitives.ShardID) ([]Change, error) {
 	ids, err := r.rawIDs(shard)
 	if err != nil {
@@ -312,7 +316,7 @@ func (r *Record) Changes(shard primitives.ShardID) ([]Change, error) {
 	return out, err
 }
 
-// read returns change i of a shard.
+// change returns change i of a shard.
 func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 	item, err := r.item(kindChanges, shard, i)
 	if err != nil {
@@ -325,7 +329,8 @@ func (r *Record) change(shard primitives.ShardID, i int) (Change, error) {
 	return parseChange(item, ids)
 }
 
-// section finds a section, and the record that has it: the block's own, or a later one of the shard.
+// section finds a section and the record that has it: the block's own, or that of a catchup of the
+// shard.
 func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section) {
 	for i := range r.e.head.Sections {
 		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {
@@ -342,7 +347,7 @@ func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section) {
 	return nil, nil
 }
 
-// frame returns the items of a frame of the record, from the cache or the log.
+// frame returns the items of a frame, from memory, the cache or the log.
 func (r *Record) frame(s *section, n int) ([][]byte, error) {
 	offset := s.offset
 	for _, f := range s.Frames[:n] {
@@ -370,7 +375,7 @@ func (r *Record) wrap(k kind, shard primitives.ShardID, err error) error {
 	return fmt.Errorf("%v of shard %d in block %v: %w", k, shard, r.Ref(), err)
 }
 
-// each calls f for every item of a section.
+// each calls f for each item of a section.
 func (r *Record) each(k kind, shard primitives.ShardID, f func(i int, item []byte) error) error {
 	r, s := r.section(k, shard)
 	if s == nil {

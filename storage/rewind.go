@@ -6,15 +6,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// A record of a rewind is a type and the block that became the head again. What the log has before it, beside that block and its
-// ancestors, never was: a start reads it and forgets it there. So going back costs one small record, and is whole or has not happened.
+// A rewind is a record in the log: a type and the block that became the head again. Everything
+// before it in the log that is neither that block nor one of its ancestors is void: Open reads it
+// and drops it there. So a rewind costs one small record, and happens completely or not at all.
+// Rejected: cutting the log, which takes several steps with a possible crash between them.
 
-// isRewind tells whether a record is one of a rewind.
+// isRewind returns whether a record is a rewind.
 func isRewind(payload []byte) bool {
 	return payload[0] == recordRewind || payload[0] == recordRewind+recordAfterUnsynced
 }
 
-// rewindOf reads a record of a rewind.
+// rewindOf decodes a rewind.
 func rewindOf(payload []byte) (BlockRef, error) {
 	r := borsh.NewReader(payload)
 	r.Byte()
@@ -22,8 +24,11 @@ func rewindOf(payload []byte) (BlockRef, error) {
 	return to, r.Close()
 }
 
-// Rewind makes a block of the head's branch the head again, which is the folded one or above it. Whatever was stored behind it on this
-// branch, and all other branches, are gone when it returns nil, for good; their heights may come again. Rows of Write stay. On ErrFull and
+// Rewind makes a block of the head's branch the head again. The block must be the flat head or
+// above it.
+//
+// Once it returns nil, everything stored after the block on this branch, and all other branches,
+// are gone for good. Their heights may be used again. Rows of Write stay. After ErrFull and
 // ErrOrder nothing has changed.
 func (s *Store) Rewind(to BlockRef) error {
 	s.indexMu.Lock()
@@ -38,7 +43,7 @@ func (s *Store) Rewind(to BlockRef) error {
 	if err != nil {
 		return err
 	}
-	if len(next.shards) > 0 { // where they stand is no part of this
+	if len(next.shards) > 0 { // shards that are not in sync are not supported here
 		return fmt.Errorf("%w: back to %v, where shards have come or gone beside the others", ErrOrder, to)
 	}
 	at, err := s.appendRecord(appendRef([]byte{recordRewind}, to))
@@ -55,7 +60,7 @@ func (s *Store) Rewind(to BlockRef) error {
 	return nil
 }
 
-// recoverRewind does it again, while the store opens.
+// recoverRewind applies a rewind while the store opens.
 func (s *Store) recoverRewind(v *view, at position, payload []byte) error {
 	to, err := rewindOf(payload)
 	if err != nil {
@@ -71,7 +76,7 @@ func (s *Store) recoverRewind(v *view, at position, payload []byte) error {
 	return nil
 }
 
-// canonicalBlock finds a block of the head's branch, from the folded one on.
+// canonicalBlock returns a block of the head's branch, from the flat head on.
 func (v *view) canonicalBlock(ref BlockRef) (*pendingBlock, error) {
 	p := v.canonicalAt(ref.Height)
 	if ref.Height == v.flatHead.Height {
@@ -90,7 +95,7 @@ func (v *view) rewind(p *pendingBlock) {
 	switch {
 	case !v.overlayFinal.IsZero():
 		v.final = v.overlayFinal
-	case !v.base.entry.head.Prev.IsZero(): // whatever is folded was final
+	case !v.base.entry.head.Prev.IsZero(): // the flat head was final
 		v.final = laterRef(v.final, v.flatHead)
 	}
 	n := 0
@@ -100,10 +105,10 @@ func (v *view) rewind(p *pendingBlock) {
 	if n > 0 {
 		v.final = laterRef(v.final, p.entry.head.Final)
 	}
-	v.canon = append([]*pendingBlock(nil), v.canon[:n]...) // fresh memory: readers have the old one
+	v.canon = append([]*pendingBlock(nil), v.canon[:n]...) // fresh memory: readers hold the old slice
 }
 
-// dropDescendants takes from the tree what is neither p nor one of its ancestors.
+// dropDescendants removes from the tree everything that is neither p nor one of its ancestors.
 func (s *Store) dropDescendants(p *pendingBlock) {
 	for _, q := range p.children {
 		s.dropBranch(q)

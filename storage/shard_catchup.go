@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// catchupKey names what a block did in a shard that came in after it.
+// catchupKey names the results of a block in a shard that was caught up after it.
 type catchupKey struct {
 	ref   BlockRef
 	shard primitives.ShardID
@@ -17,8 +17,11 @@ func appendCatchupKey(b []byte, k catchupKey) []byte {
 	return appendShard(appendRef(b, k.ref), k.shard)
 }
 
-// CommitShard stores what a block, which is stored, did in a shard that came in after it. The shard's blocks come in their order, on every
-// branch. changes is what changed in the frontier with it, if the block is folded; else a fold brings it.
+// CommitShard stores the results of a stored block in a shard that was imported after that block
+// (InstallShard). The shard's blocks must come in order, on every branch. changes is the frontier
+// change of the block, and is used if the block is at or below the flat head: above it, advancing
+// the flat head brings the change. Errors: ErrOrder if the shard is in sync, untracked or at
+// another block, and those of a write.
 func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -61,7 +64,7 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	return s.mergeCatchup(p, e)
 }
 
-// hasShard tells whether a block's results in a shard are stored.
+// hasShard returns whether a block's results in a shard are stored.
 func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) bool {
 	rec, err := s.Block(ref)
 	if err != nil {
@@ -90,7 +93,7 @@ func (s *Store) appendCatchup(rec *Record, sh *Shard) (*entry, error) {
 	return e, nil
 }
 
-// replaceBody makes a late record part of a pending block. Under commitMu.
+// mergeCatchup makes the record of a catchup part of a pending block. The caller holds commitMu.
 func (s *Store) mergeCatchup(p *pendingBlock, e *entry) error {
 	old, err := s.bodyOf(p, false)
 	if err != nil {
@@ -107,7 +110,7 @@ func (s *Store) mergeCatchup(p *pendingBlock, e *entry) error {
 	return nil
 }
 
-// addCatchup adds what a late record has to a body, but for the order of the keys.
+// addCatchup adds the content of a catchup record to a body without sorting the keys.
 func (s *Store) addCatchup(d *body, e *entry) error {
 	r, err := s.whole(e)
 	if err != nil {
@@ -142,7 +145,7 @@ func (t *tree) replaceBody(p *pendingBlock, d *body, e *entry) {
 	p.body.Store(d)
 }
 
-// catchupEntries returns the records of a block that came after its own.
+// catchupEntries returns the entries of the catchup records of a block.
 func (s *Store) catchupEntries(ref BlockRef) (list []*entry) {
 	if !s.hasCatchup.Load() {
 		return nil
@@ -161,7 +164,8 @@ func (s *Store) catchupEntries(ref BlockRef) (list []*entry) {
 	return list
 }
 
-// commitBelowFlatHead stores what a folded block did in a shard that is behind the others.
+// commitBelowFlatHead stores the results of a block at or below the flat head, in a shard that is
+// catching up.
 func (s *Store) commitBelowFlatHead(rec *Record, sh *Shard, cell shardCell, changes []FrontierChange) error {
 	s.commitMu.Lock()
 	e, err := s.appendCatchup(rec, sh)
@@ -208,6 +212,6 @@ func (s *Store) commitBelowFlatHead(rec *Record, sh *Shard, cell shardCell, chan
 	}
 	s.hasCatchup.Store(true)
 	s.setShard(sh.ID, &cell)
-	s.recent.clear() // it lacks what the folded block has now
+	s.recent.clear() // it lacks the outcomes that were added now
 	return nil
 }

@@ -7,16 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shardDeletion is what is still to be removed of a shard that leaves: ranges of rows, of which the first is under way.
+// shardDeletion is the remaining work of deleting an untracked shard: ranges of rows, of which the
+// first is in progress.
 type shardDeletion struct {
-	shard  primitives.ShardID
-	cell   shardCell
-	seq    uint64 // Store.leavings when it began: behind another leaving or entering it begins anew
+	shard primitives.ShardID
+	cell  shardCell
+	// Store.untrackSeq when it began: if another shard was untracked or deleted meanwhile, the
+	// ranges are computed again
+	seq    uint64
 	ranges [][2][]byte
 }
 
-// EndLeaving removes the rows of all shards that leave. It takes its time, in which all else goes on: what writes to the index waits for one piece
-// at the most.
+// FinishUntrack deletes the rows of all untracked shards. It may take long. Everything else
+// continues meanwhile: a writer of the index waits for one piece at most.
 func (s *Store) FinishUntrack() error {
 	var r *shardDeletion
 	for {
@@ -27,7 +30,8 @@ func (s *Store) FinishUntrack() error {
 	}
 }
 
-// deletePiece removes a piece of a shard that leaves: r's, which it finds if there is none; false: no shard leaves any more.
+// deletePiece deletes one piece of an untracked shard. It continues r, or begins a new one if r is
+// nil or outdated. more is false if no shard is left to delete.
 func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -56,7 +60,7 @@ func (s *Store) deletePiece(r **shardDeletion) (more bool, err error) {
 	return true, s.fail(s.finishDeletion(x.shard, x.cell))
 }
 
-// nextDeletion begins with one of the shards that leave; nil: none does.
+// nextDeletion begins with one of the untracked shards. Nil: none is left.
 func (s *Store) nextDeletion() (*shardDeletion, error) {
 	v := s.view.Load()
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {
@@ -68,7 +72,7 @@ func (s *Store) nextDeletion() (*shardDeletion, error) {
 	return nil, nil
 }
 
-// rowsOf are the ranges of a shard's rows.
+// rowsOf returns the ranges of a shard's rows.
 func (s *Store) rowsOf(shard primitives.ShardID, accounts AccountRange) (out [][2][]byte) {
 	add := func(lo, hi []byte) { out = append(out, [2][]byte{lo, hi}) }
 	for _, r := range flatRanges(shard, accounts, nil, nil) {
@@ -87,7 +91,7 @@ func (s *Store) rowsOf(shard primitives.ShardID, accounts AccountRange) (out [][
 	return out
 }
 
-// removeShard removes the rows of a shard, in pieces, with the lock held all the time.
+// removeShard deletes the rows of a shard in pieces, without releasing indexMu.
 func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) error {
 	ranges, err := s.dropSnapshotsOf(shard, accounts)
 	if err != nil {
@@ -101,7 +105,7 @@ func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) err
 	return nil
 }
 
-// finishDeletion notes that nothing is there any more of a shard that has left.
+// finishDeletion records that all rows of an untracked shard are deleted.
 func (s *Store) finishDeletion(shard primitives.ShardID, cell shardCell) error {
 	cell.Deleting = false
 	var batch Batch

@@ -8,17 +8,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Split says that from a block on two shards stand where the parent block had one. Keys of accounts stay as they are in Flat,
-// as they name no shard; of the others (shardBound) the children take over what they inherit.
+// Split says that from a block on two child shards replace one shard of the parent block's layout.
 //
-// Flat keeps what the parent shard had after its last block, unchanged, until garbage collection has passed that block: so
-// old states of it are found as ever, and the children's rows need no history before their first block.
+// Keys of accounts stay as they are in Flat, as they name no shard. Of the shard-bound keys
+// (shardBound) the children inherit copies. Flat keeps the parent shard's rows as of its last
+// block, unchanged, until garbage collection has passed that block. So its older states stay
+// readable, and the children's rows need no history before their first block.
 type Split struct {
 	Parent, Left, Right primitives.ShardID // Left has the accounts below the boundary
 }
 
-// inherits tells whether a child of a split shard has the parent's keys of a column: buffered receipts go to the left one
-// alone (nearcore core/store/src/trie/ops/resharding.rs:33).
+// inherits returns whether a child of a split shard has the parent's keys of a column. Only the
+// left child gets buffered receipts (nearcore core/store/src/trie/ops/resharding.rs:33).
 func (s *Split) inherits(child primitives.ShardID, col byte) bool {
 	switch primitives.TrieColumn(col) {
 	case primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups, primitives.ColBufferedGroup:
@@ -27,7 +28,7 @@ func (s *Split) inherits(child primitives.ShardID, col byte) bool {
 	return true
 }
 
-// splitOf returns the split that made a shard, nil if none of these did.
+// splitOf returns the split that made a shard. Nil: none of these did.
 func splitOf(list []Split, shard primitives.ShardID) *Split {
 	for i := range list {
 		if s := &list[i]; s.Left == shard || s.Right == shard {
@@ -50,7 +51,7 @@ func (s *Split) DecodeBorsh(r *borsh.Reader) {
 	*s = Split{primitives.ShardID(readUvarint(r)), primitives.ShardID(readUvarint(r)), primitives.ShardID(readUvarint(r))}
 }
 
-// checkSplits says why a block can't have these splits.
+// checkSplits returns an error if a block cannot have these splits.
 func (b *Block) checkSplits() error {
 	has := func(id primitives.ShardID) bool {
 		for i := range b.Shards {
@@ -74,7 +75,7 @@ func (b *Block) checkSplits() error {
 	return nil
 }
 
-// shardColumns calls f for the range of each shard-bound column of a shard in Flat.
+// shardColumns calls f for the range in Flat of each shard-bound column of a shard.
 func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) error) error {
 	for col := range byte(maxTrieColumn + 1) {
 		if !shardBound(col) {
@@ -88,8 +89,9 @@ func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) erro
 	return nil
 }
 
-// copyRows gives the children of a split shard their rows. Flat must be at the parent of the block with the split. It goes in
-// pieces, before the fold that moves Flat beyond: until then nobody reads these rows, and a crash has them written again.
+// copyRows writes the rows of the children of split shards. Flat must be at the parent of the block
+// with the split. It writes in pieces before the flat head advances. Until then the rows are not
+// read, and after a crash they are written again.
 func (s *Store) copyRows(splits []Split) error {
 	var batch Batch
 	flush := func(least int) error {
@@ -122,8 +124,9 @@ func (s *Store) copyRows(splits []Split) error {
 	return flush(0)
 }
 
-// copyFrontier writes the frontiers of the shards that splits make, in pieces as copyRows does: there is a row for each subtree of the
-// whole state, too much for the batch of a fold. What a fold that was broken off has left is removed first: it may have gone to another block.
+// copyFrontier writes the frontiers of the child shards in pieces, as copyRows does: a row for each
+// subtree of the whole state is too much for one batch. It first removes what an interrupted
+// advance has left, which may have been for another block.
 func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	for i := range splits {
 		for _, child := range [...]primitives.ShardID{splits[i].Left, splits[i].Right} {
@@ -153,13 +156,13 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 	return flush(0)
 }
 
-// dropFrontier removes the frontier of a shard that no folded block has, in pieces.
+// dropFrontier deletes the frontier of a shard that no block up to the flat head has, in pieces.
 func (s *Store) dropFrontier(shard primitives.ShardID) error {
 	lo := append([]byte{frontier.id}, appendShard(nil, shard)...) // all levels
 	return s.dropRange(lo, PrefixEnd(lo))
 }
 
-// dropRows removes the rows of a shard that is gone, or whose split is undone.
+// dropRows deletes the rows of a shard that is gone, or whose split is undone.
 func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	if err := s.dropFrontier(shard); err != nil {
 		return err
@@ -169,7 +172,8 @@ func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	})
 }
 
-// collectShards removes what is left of shards that were split at or below a height, once their last block has gone.
+// collectShards deletes what is left of shards that were split at or below a height, once their
+// last block is collected.
 func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
 	var derr error
 	err := splitParents.Scan(s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {

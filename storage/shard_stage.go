@@ -12,23 +12,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Most shards are where the store is: their state is that of the folded block, and has been since genesis or the split that made them.
-// A shardCell is the row of any other.
+// shardCell is the state of a shard that is not, or was not always, at the flat head. Shards
+// without a cell have been at the flat head since genesis or since the split that made them.
 //
-// A shard comes in as pairs at some block (Stage, StagePart), which may take hours and outlast restarts. InstallShard makes them its
-// state at that block, and it stands there while the others go on. CommitShard then stores what the blocks behind it did in that
-// shard, one by one, in records of their own; when it has come to the folded block it goes with the others from there on.
-// LeaveShard removes all that is of it but the records.
+// Importing a shard: Stage and StagePart store its pairs as of some block, which may take hours and
+// outlast restarts. InstallShard makes them its state at that block, where it stays while the other
+// shards go on. CommitShard then stores the results of the later blocks in that shard, one by one,
+// in records of their own. When it reaches the flat head it is in sync and advances with the
+// others. UntrackShard deletes everything of it except the records.
+//
+// Rejected: a flat head for each shard. They are nearly always equal, and each reader would have to
+// ask for the one of its shard.
 type shardCell struct {
-	At        BlockRef          // where its state is; of no meaning if it goes with the others
-	Since     primitives.Height // the first block after which its state is known; of one that left: the last block that could have it
-	InSync    bool              // it goes with the others
-	Untracked bool              // it is not here
-	Deleting  bool              // and not all that it had is removed
-	Accounts  AccountRange      // of one that leaves
+	At BlockRef // the block whose state it has; without meaning if InSync
+	// the first block after which its state is known; of an untracked shard the last block that
+	// could have it
+	Since     primitives.Height
+	InSync    bool         // it advances with the flat head
+	Untracked bool         // the store does not have it
+	Deleting  bool         // untracked, and not all its rows are deleted
+	Accounts  AccountRange // of an untracked shard
 }
 
-// AppendBorsh appends 51 bytes and the two names.
+// AppendBorsh appends 51 bytes and two account IDs.
 func (c *shardCell) AppendBorsh(b []byte) []byte {
 	b = appendHeight(appendRef(b, c.At), c.Since)
 	for _, f := range [...]bool{c.InSync, c.Untracked, c.Deleting} {
@@ -48,13 +54,13 @@ func (c *shardCell) DecodeBorsh(r *borsh.Reader) {
 	c.Accounts.Hi = primitives.AccountID(readVarBytes(r))
 }
 
-// stagedCell is a shard that is coming in.
+// stagedCell is a shard that is being imported.
 type stagedCell struct {
 	At       BlockRef
 	Accounts AccountRange
 }
 
-// AppendBorsh appends the block and two names.
+// AppendBorsh appends the block and two account IDs.
 func (c *stagedCell) AppendBorsh(b []byte) []byte {
 	return appendVarBytes(appendVarBytes(appendRef(b, c.At), []byte(c.Accounts.Lo)), []byte(c.Accounts.Hi))
 }
@@ -66,7 +72,7 @@ func (c *stagedCell) DecodeBorsh(r *borsh.Reader) {
 	c.Accounts.Hi = primitives.AccountID(readVarBytes(r))
 }
 
-// partKey names a part of a shard that is coming in.
+// partKey names a part of a shard that is being imported.
 type partKey struct {
 	shard primitives.ShardID
 	part  uint64
@@ -80,8 +86,10 @@ func appendShard(b []byte, id primitives.ShardID) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(id))
 }
 
-// Stage says that a shard comes in with its state after a block, and returns the parts of it that are here already. Another block than
-// before, or another range, begins anew. The folder may be empty: ImportAt then takes the shards that were staged.
+// Stage begins or resumes importing the state of a shard as of block at, and returns the numbers of
+// the parts that are already stored. If the block or the account range differs from the staged one,
+// the staged data is deleted first. On an empty store ImportAt later takes the staged shards.
+// Errors: ErrOrder if the store has the shard already.
 func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRange) (parts []uint64, err error) {
 	if err := s.FinishUntrack(); err != nil {
 		return nil, err
@@ -96,7 +104,7 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	if !v.empty && !(ok && c.Untracked) && v.base.entry.hasShard(shard) {
 		return nil, fmt.Errorf("%w: shard %d is here", ErrOrder, shard)
 	}
-	for id, c := range v.shards { // of this or another shard: who removes that later would take what comes in for it
+	for id, c := range v.shards { // deleting that shard later would delete rows of this one
 		if c.Deleting && (id == shard || c.Accounts.overlaps(accounts)) {
 			if err := s.deleteShard(id, c); err != nil {
 				return nil, s.fail(err)
@@ -112,8 +120,8 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
-	// What is there of it is of another time, and goes in pieces: so first it is said that no part is here, of no block, and last that it
-	// comes in.
+	// What is left of the shard belongs to another time, and its deletion takes several writes. So
+	// first record that no part is stored, of no block, and record the new block last.
 	var batch Batch
 	if err := s.unstage(&batch, shard); err != nil {
 		return nil, s.fail(err)
@@ -144,9 +152,10 @@ func (s *Store) stagedParts(shard primitives.ShardID) (parts []uint64, err error
 	return parts, err
 }
 
-// StagePart stores a part of a shard that is coming in with its state after a block: any pairs, which others may be given again by another
-// part. When it returns nil the part is among those that Stage returns. Parts may come at once from several goroutines. ErrOrder: another
-// block's state is awaited, maybe since the part began.
+// StagePart stores a part of a shard that is being imported. pairs calls put for each pair of the
+// part. Parts may overlap. Once it returns nil the part is among those that Stage returns. Safe for
+// concurrent use with other parts. Errors: ErrOrder if another block's state is expected, possibly
+// since the part began.
 func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pairs func(put func(key, value []byte) error) error) error {
 	cell, err := s.stagedShard(shard, at)
 	if err != nil {
@@ -166,7 +175,7 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pa
 		return err
 	})
 	if err != nil {
-		return err // what was written of it is written again, or goes with the shard
+		return err // what was written is overwritten, or deleted with the shard
 	}
 	stagedParts.Put(&batch, partKey{shard, part}, &Nothing{})
 	s.indexMu.Lock()
@@ -177,7 +186,20 @@ func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pa
 	return s.fail(s.step(&batch))
 }
 
-// stagedWrite writes rows of a shard that is coming in, unless another state of it is awaited meanwhile.
+// StageFrontier stores frontier nodes, of any level, of a shard that is being imported. They are
+// durable once the part that they came with is: call it before StagePart. The same node may come
+// with several parts. Errors: as StagePart.
+func (s *Store) StageFrontier(shard primitives.ShardID, at BlockRef, stubs []FrontierNode) error {
+	s.indexMu.Lock()
+	defer s.indexMu.Unlock()
+	if _, err := s.stagedShard(shard, at); err != nil {
+		return err
+	}
+	return s.writeFrontier(insertFrontier(shard, stubs))
+}
+
+// stagedWrite writes rows of a shard that is being imported, unless another state is expected
+// meanwhile.
 func (s *Store) stagedWrite(shard primitives.ShardID, at BlockRef, batch *Batch) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -187,7 +209,7 @@ func (s *Store) stagedWrite(shard primitives.ShardID, at BlockRef, batch *Batch)
 	return s.db.write(batch, false)
 }
 
-// hasShard tells whether a trie key can be of a shard of that range.
+// has returns whether a trie key can belong to a shard with this account range.
 func (r *AccountRange) has(key []byte) bool {
 	if shardBound(key[0]) {
 		return true
@@ -196,8 +218,9 @@ func (r *AccountRange) has(key []byte) bool {
 	return name >= string(r.Lo) && (r.Hi == "" || name < string(r.Hi))
 }
 
-// InstallShard makes what was staged the state of the shard after its block, which is canonical and folded. frontier is the whole of its
-// frontier, all levels.
+// InstallShard makes the staged data the state of the shard after its block, which must be
+// canonical and not above the flat head. frontierStubs is the shard's whole frontier, all levels.
+// Nil: as staged. Errors: ErrOrder.
 func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierNode) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -228,7 +251,7 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 	return nil
 }
 
-// insertFrontier are the changes of the frontier that bring a shard's entries.
+// insertFrontier yields the changes that insert a shard's frontier.
 func insertFrontier(shard primitives.ShardID, stubs []FrontierNode) iter.Seq[FrontierChange] {
 	return func(yield func(FrontierChange) bool) {
 		for i := range stubs {
@@ -239,7 +262,8 @@ func insertFrontier(shard primitives.ShardID, stubs []FrontierNode) iter.Seq[Fro
 	}
 }
 
-// writeFrontier writes rows in pieces, which nobody reads yet; nil: none. A path may be used again once the next one is asked for.
+// writeFrontier writes frontier rows in pieces. They are not read yet. Nil: none. A path may be
+// reused once the next change is requested.
 func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	if changes == nil {
 		return nil
@@ -258,7 +282,7 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	return s.db.write(&batch, false)
 }
 
-// staging returns what says that a shard is coming in. ErrOrder: none does.
+// staging returns the cell of a shard that is being imported. ErrOrder if it is not.
 func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	cell, err := staged.Get(s.db, shard)
 	if errors.Is(err, ErrNotFound) {
@@ -267,7 +291,8 @@ func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	return cell, err
 }
 
-// stagedShard is staging for a state after a block, with a store that takes writes. ErrOrder: it is not that which is awaited.
+// stagedShard is staging that also checks that the store is writable and that the state of this
+// block is expected. ErrOrder if not.
 func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, error) {
 	if err := s.writable(); err != nil {
 		return stagedCell{}, err
@@ -279,14 +304,14 @@ func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, 
 	return cell, err
 }
 
-// unstage removes what says that a shard is coming in.
+// unstage removes the record of an import.
 func (s *Store) unstage(batch *Batch, shard primitives.ShardID) error {
 	staged.Delete(batch, shard)
 	lo := append([]byte{stagedParts.id}, appendShard(nil, shard)...)
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
-// setShard shows readers where a shard is; nil: where the store is.
+// setShard publishes the cell of a shard to readers. Nil: at the flat head.
 func (s *Store) setShard(shard primitives.ShardID, c *shardCell) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
@@ -300,7 +325,7 @@ func (s *Store) setShard(shard primitives.ShardID, c *shardCell) {
 	s.view.Store(&next)
 }
 
-// readShards reads the rows of shards that are not where the store is.
+// readShards reads the cells of shards that are not, or were not always, at the flat head.
 func (s *Store) readShards(v *view) error {
 	v.shards = map[primitives.ShardID]shardCell{}
 	err := shardCells.Scan(s.db, nil, nil, func(key []byte, c shardCell) bool {
@@ -318,8 +343,9 @@ func (s *Store) readShards(v *view) error {
 	return err
 }
 
-// ShardAt returns the block after which the store has the state of a shard, besides those before and after that Tip tells. here is
-// false if it is known not to have it. A shard that is where the store is, is at the folded block.
+// ShardAt returns the block whose state of a shard the store has, or the flat head if the shard is
+// in sync. Tip bounds which states before and after are readable. here is false if the store is
+// known not to have the shard.
 func (s *Store) ShardAt(shard primitives.ShardID) (at BlockRef, here bool) {
 	v := s.view.Load()
 	c, ok := v.shards[shard]
@@ -332,7 +358,7 @@ func (s *Store) ShardAt(shard primitives.ShardID) (at BlockRef, here bool) {
 	return v.flatHead, true
 }
 
-// readable says why the state of a shard after a block can't be read.
+// readable returns an error if the state of a shard after a block cannot be read.
 func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 	c, ok := v.shards[shard]
 	switch {
@@ -348,7 +374,8 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 	return nil
 }
 
-// advanceShards says where shards are after a fold that do not all go with it, and writes the late records of its blocks.
+// advanceShards returns the cells of shards after an advance of the flat head, and writes the
+// catchup records of its blocks.
 func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map[primitives.ShardID]shardCell, error) {
 	if len(v.shards) == 0 {
 		return v.shards, nil
@@ -360,7 +387,7 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 	next := maps.Clone(v.shards)
 	for id, c := range next {
 		if slices.ContainsFunc(split, func(p splitParent) bool { return p.id == id }) {
-			continue // no block behind has it
+			continue // no later block has it
 		}
 		at := v.flatHead
 		for _, p := range chain {
@@ -393,12 +420,13 @@ func (s *Store) advanceShards(batch *Batch, v *view, chain []*pendingBlock) (map
 	return next, nil
 }
 
-// splitsAway tells whether a shard ends with the block before.
+// splitsAway returns whether a block splits a shard.
 func (s *Store) splitsAway(p *pendingBlock, id primitives.ShardID) bool {
 	return slices.ContainsFunc(p.entry.head.Splits, func(x Split) bool { return x.Parent == id })
 }
 
-// skips tells whether a change is not to come to Flat: its shard has left since, or is not there yet.
+// skips returns whether a change must not be written to Flat: its shard was untracked since, or is
+// not in sync.
 func (v *view) skips(id primitives.ShardID, height primitives.Height) bool {
 	c, ok := v.shards[id]
 	return ok && (c.Untracked && height <= c.Since || !c.Untracked && !c.InSync)

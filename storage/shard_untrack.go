@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// LeaveShard removes a shard: its state, its history and its frontier, or what has come of one that comes in. Records stay until garbage
-// collection takes them. It goes in pieces; what a crash leaves of it is removed by the next call of this, of EndLeaving or of Collect. The
-// caller sees to it that blocks behind the head do nothing in the shard.
+// UntrackShard deletes a shard: its state, history and frontier, or what was staged of it. Records
+// stay until they are collected. It deletes in pieces. The next call of it, of FinishUntrack or of
+// CollectGarbage deletes what a crash has left. The caller guarantees that blocks after the head
+// have no results in the shard.
 func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) error {
 	if err := s.BeginUntrack(shard, accounts); err != nil {
 		return err
@@ -21,7 +22,8 @@ func (s *Store) UntrackShard(shard primitives.ShardID, accounts AccountRange) er
 	return s.FinishUntrack()
 }
 
-// BeginLeave is the part of LeaveShard that takes no time: from here on the shard is gone for everybody.
+// BeginUntrack is the part of UntrackShard that takes no time: from here on readers see the shard
+// as absent.
 func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -52,12 +54,13 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	if err := s.unstage(&batch, shard); err != nil {
 		return s.fail(err)
 	}
-	s.setShard(shard, &cell) // readers learn first
+	s.setShard(shard, &cell) // readers see it before rows go
 	s.untrackSeq++
 	return s.fail(s.step(&batch))
 }
 
-// splitParent is a shard whose states are kept, and the first block that lacks it.
+// splitParent is a split shard whose states are kept, and the height of the first block that lacks
+// it.
 type splitParent struct {
 	height primitives.Height
 	id     primitives.ShardID
@@ -71,8 +74,8 @@ func (s *Store) splitParents() (list []splitParent, err error) {
 	return list, err
 }
 
-// untrackParents says that the states of a shard from which a split made this one are not here any more: rows of accounts name no shard, so that
-// what this one loses that one loses, too.
+// untrackParents makes the states of a shard from which a split made this one unreadable: rows of
+// accounts name no shard, so what is deleted of the child is deleted of the parent too.
 func (s *Store) untrackParents(shard primitives.ShardID) error {
 	list, err := s.splitParents()
 	if err != nil {
@@ -94,14 +97,14 @@ func (s *Store) untrackParents(shard primitives.ShardID) error {
 		if err := s.step(&batch); err != nil {
 			return err
 		}
-		if err := s.untrackParents(p.id); err != nil { // which may have been split off itself, not long ago
+		if err := s.untrackParents(p.id); err != nil { // the parent may be the result of a recent split itself
 			return err
 		}
 	}
 	return nil
 }
 
-// IncomingShards returns the shards that are on their way in: staged, or behind the others.
+// IncomingShards returns the shards that are being imported or catching up, with their accounts.
 func (s *Store) IncomingShards() (map[primitives.ShardID]AccountRange, error) {
 	out := map[primitives.ShardID]AccountRange{}
 	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
@@ -116,14 +119,14 @@ func (s *Store) IncomingShards() (map[primitives.ShardID]AccountRange, error) {
 	return out, err
 }
 
-// LeftAt returns up to which block a shard that is not here may have been; false: it has not left.
+// UntrackedAt returns the last block that an untracked shard may have. False: it is not untracked.
 func (s *Store) UntrackedAt(shard primitives.ShardID) (primitives.Height, bool) {
 	c, ok := s.view.Load().shards[shard]
 	return c.Since, ok && c.Untracked
 }
 
-// Without tells whether the state of a shard after a block is not here any more, or never was, though the block's record says what it did
-// there.
+// LacksState returns whether the state of a shard after a block is not here any more, or never was,
+// although the block's record has results of the shard.
 func (s *Store) LacksState(at BlockRef, shard primitives.ShardID) bool {
 	return errors.Is(s.view.Load().readable(at, shard), ErrGone)
 }
@@ -135,7 +138,7 @@ func (s *Store) deleteShard(shard primitives.ShardID, cell shardCell) error {
 	return s.finishDeletion(shard, cell)
 }
 
-// deleteUntracked removes what a crash has left of shards that leave.
+// deleteUntracked deletes what is left of untracked shards.
 func (s *Store) deleteUntracked() error {
 	v := s.view.Load()
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {
@@ -148,13 +151,13 @@ func (s *Store) deleteUntracked() error {
 	return nil
 }
 
-// dropRange deletes a range of keys, in pieces.
+// dropRange deletes a range of keys in pieces.
 func (s *Store) dropRange(lo, hi []byte) error {
 	_, err := s.dropPieces(lo, hi, math.MaxInt)
 	return err
 }
 
-// dropPieces is dropRange for so many pieces at the most; it returns how many there were.
+// dropPieces is dropRange with a bound on the pieces. It returns their number.
 func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	for at := [2][]byte{lo, hi}; n < most; n++ {
 		if k, err := s.dropPiece(&at); err != nil || k == 0 {
@@ -164,7 +167,7 @@ func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	return n, nil
 }
 
-// dropPiece deletes the first keys of a range, and takes them from it; it returns how many there were.
+// dropPiece deletes the first keys of a range and advances the range. It returns their number.
 func (s *Store) dropPiece(at *[2][]byte) (n int, err error) {
 	var batch Batch
 	cur := s.db.iterate(at[0], at[1])

@@ -9,22 +9,24 @@ import (
 	"path/filepath"
 )
 
-// A backup is the store as it is at one moment, as another folder, while commits, folds and reads go on. The moment takes both locks for as
-// long as a snapshot of the index does. What is copied behind that can't change: segments below the last are whole, the last is copied
-// as far as it went, and none is removed meanwhile.
+// A backup is a copy of the store as of one moment, in another folder, while commits, advances of
+// the flat head and reads continue. Both locks are held only while a snapshot of the index is
+// taken. What is copied afterwards cannot change: segments before the last are complete, the last
+// one is copied up to its end at that moment, and no segment is removed meanwhile.
 
-// BackupOptions say how. The zero value copies everything.
+// BackupOptions configure a backup. The zero value copies everything.
 type BackupOptions struct {
-	// Link lets whole segments of the log be a second name of the same file, where that is possible: they never change. The index and the
-	// last segment are always copied.
+	// Link allows whole segments of the log to be hard links, where the file system supports that:
+	// they never change. The index and the last segment are always copied.
 	Link     bool
-	Progress func(done, all int64) // bytes, about; nil: nobody is told
+	Progress func(done, all int64) // bytes done and about the total; nil: no calls
 }
 
-// ErrOccupied says that the folder for a backup has something in it.
+// ErrOccupied says that the target folder of a backup is not empty.
 var ErrOccupied = errors.New("the folder is not empty")
 
-// unfinished is the file that keeps a folder from being taken for a new store while a backup is on its way into it.
+// unfinished is a file that keeps Open from accepting a folder as a new store while a backup is
+// written into it.
 const unfinished = "UNFINISHED"
 
 const (
@@ -32,9 +34,10 @@ const (
 	backupBatch = 1 << 20 // bytes of rows that are written at once
 )
 
-// Backup copies the store into dir, which is made if it is not there, and returns where the copy stands. All of it is on disk when it
-// returns. Until then Open refuses the folder, whatever ends it. On an error, or when ctx ends, what was written stays for the caller
-// to remove.
+// Backup copies the store into dir, which is created if it is absent, and returns the tip of the
+// copy. Once it returns everything is on disk. Until then Open refuses the folder. After an error,
+// or when ctx ends, the caller must remove what was written. Errors: ErrOccupied, ErrOrder for an
+// overlay or an empty store, and those of a write.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
@@ -67,7 +70,7 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, e
 	return m.tip, wrapWrite("backup", to.finish(s.o.Identity))
 }
 
-// frozenStore is a store as it was at one time.
+// frozenStore is a store as of one moment.
 type frozenStore struct {
 	s     *Store
 	index snapshot
@@ -76,7 +79,7 @@ type frozenStore struct {
 	tip   Tip
 }
 
-// freeze takes the moment, and has segments stay until it is released.
+// freeze takes the moment. Segments stay until it is released.
 func (s *Store) freeze() (*frozenStore, error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: a store beside another has no folder to copy", ErrOrder)
@@ -110,7 +113,7 @@ func (m *frozenStore) release() {
 	m.s.segmentHolds--
 }
 
-// segmentSize is how much of a segment a backup has.
+// segmentSize returns the size of a segment in a backup.
 func (s *Store) segmentSize(name string, end position) (int64, error) {
 	if name == segmentName(end.Segment) {
 		return end.Offset, nil
@@ -123,7 +126,7 @@ func (s *Store) segmentSize(name string, end position) (int64, error) {
 	return size, wrapIndex("size", errors.Join(err, f.Close()))
 }
 
-// backup is one on its way.
+// backup is a backup in progress.
 type backup struct {
 	BackupOptions
 	s         *Store
@@ -137,7 +140,7 @@ func (b *backup) add(n int64) {
 	b.Progress(b.done, b.all)
 }
 
-// segment brings one over. A second name will do for one that never changes.
+// segment copies a segment, or links it if it is complete and Link is set.
 func (b *backup) segment(ctx context.Context, name string, end position) error {
 	size, err := b.s.segmentSize(name, end)
 	if err != nil {
@@ -181,7 +184,7 @@ func (b *backup) copySegment(ctx context.Context, name string, size int64) (err 
 	return wrapWrite("backup", to.Sync())
 }
 
-// index writes the rows of a snapshot into an index of their own.
+// index writes the rows of a snapshot into a new index.
 func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 	stor, err := b.to.openIndex()
 	if err != nil {
@@ -213,10 +216,10 @@ func (b *backup) index(ctx context.Context, from snapshot) (err error) {
 		}
 		batch.put(cur.key(), cur.value())
 	}
-	return write(true) // with all before it; there is some row
+	return write(true) // with all before it; there is at least one row
 }
 
-// begin makes the folder for a backup, which Open refuses until finish.
+// begin creates the folder of a backup, which Open refuses until finish.
 func (d osDisk) begin() error {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -231,7 +234,8 @@ func (d osDisk) begin() error {
 	return wrapWrite("backup", os.WriteFile(filepath.Join(d.dir, unfinished), nil, 0o644))
 }
 
-// finish makes a store of it. Before the marker is there, the segments of the log keep it from being taken for a new one.
+// finish makes the folder a store. Until the marker is written, the log's segments keep it from
+// being accepted as a new store.
 func (d osDisk) finish(id Identity) error {
 	for _, dir := range []string{filepath.Join(d.dir, logName), filepath.Join(d.dir, indexName), d.dir} {
 		if err := syncDir(dir); err != nil {
@@ -244,10 +248,11 @@ func (d osDisk) finish(id Identity) error {
 	return d.writeMark(id.mark())
 }
 
-// Identity says which chain the store is of.
+// Identity returns the chain of the store.
 func (s *Store) Identity() Identity { return s.o.Identity }
 
-// InUse returns ErrLocked if a process has the folder's store open. Where there is none, or nothing that could be locked, it is not in use.
+// InUse returns ErrLocked if a process has the folder's store open, and nil if there is none or
+// nothing that can be locked.
 func InUse(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
 		return nil
@@ -257,7 +262,7 @@ func InUse(dir string) error {
 		return err
 	}
 	if err != nil {
-		return nil // broken, by nobody
+		return nil // broken, but not in use
 	}
 	return wrapIndex("unlock", stor.Close())
 }

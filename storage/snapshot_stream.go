@@ -16,18 +16,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// A clone of a folder is its marker, the rows of its index, its log, and a hash of all that. It is made beside a node that runs: the index is a snapshot, the
-// log only grows, and what garbage collection removes meanwhile stays open.
+// A snapshot stream is a store as one stream of bytes: the marker, the rows of the index, the log,
+// and a hash of it all. It is made beside a running node: the index is a snapshot, the log only
+// grows, and segments that garbage collection removes meanwhile stay open.
 
-// streamMagic begins a clone.
+// streamMagic begins a stream. It is part of the format.
 const streamMagic = "troupe clone 1\n"
 
-// SnapshotStream is a folder as it was at one moment.
+// SnapshotStream is a store as of one moment.
 type SnapshotStream struct {
 	s     *Store
 	index snapshot
 	files []streamFile
-	// LogEnd is where the log ends in it: what comes behind is not there.
+	// End is the end of the log in the stream.
 	End LogPlace
 }
 
@@ -40,7 +41,8 @@ type streamFile struct {
 // maxStreamFiles bounds the segments that are held open: 128 GiB of log.
 const maxStreamFiles = 4096
 
-// SnapshotStream takes a clone, which WriteTo gives; close it. No fold runs meanwhile, and no commit: it takes as long as opening the files.
+// SnapshotStream takes a snapshot, which WriteTo writes. Close it. Commits and advances of the flat
+// head wait while its files are opened. Errors: ErrOrder for an overlay or an empty store.
 func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
 		return nil, fmt.Errorf("%w: a child has no folder", ErrOrder)
@@ -84,7 +86,8 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 			return nil, wrapIndex("size", err)
 		}
 		if x.number == s.log.end.Segment {
-			x.size = s.log.end.Offset // behind it lies what was reserved
+			// the rest is reserved space
+			x.size = s.log.end.Offset
 		}
 		c.files[len(c.files)-1] = x
 	}
@@ -92,7 +95,7 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	return c, err
 }
 
-// Close gives up what it holds.
+// Close releases the snapshot and the open segments.
 func (c *SnapshotStream) Close() {
 	if c.index != nil {
 		c.index.release()
@@ -102,7 +105,7 @@ func (c *SnapshotStream) Close() {
 	}
 }
 
-// WriteTo writes the clone.
+// WriteTo writes the stream.
 func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
 	w := &hashWriter{w: bufio.NewWriterSize(to, 256<<10), h: sha256.New()}
 	w.bytes([]byte(streamMagic))
@@ -115,7 +118,7 @@ func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
 	if err := cur.done(); err != nil {
 		return w.n, err
 	}
-	w.part(nil) // no key is empty
+	w.part(nil) // ends the rows: no key is empty
 	buf := make([]byte, 256<<10)
 	for _, x := range c.files {
 		if w.err != nil {
@@ -141,7 +144,7 @@ func (c *SnapshotStream) WriteTo(to io.Writer) (int64, error) {
 	return w.n, w.err
 }
 
-// hashWriter writes and hashes until something fails.
+// hashWriter writes and hashes until an error occurs, and then does nothing.
 type hashWriter struct {
 	w   *bufio.Writer
 	h   hash.Hash
@@ -162,10 +165,12 @@ func (w *hashWriter) part(b []byte) {
 	w.bytes(b)
 }
 
-// maxStreamPart bounds a key or value of a clone.
+// maxStreamPart bounds a key or value of a stream.
 const maxStreamPart = 1 << 30
 
-// Receive makes a folder of a clone that came, of the chain that identity names; dir must not be one. If it returns an error dir is to be removed.
+// Receive creates a store in dir from a stream of the chain that id names. dir must not be a store.
+// After an error the caller must remove dir. Errors: ErrForeign, ErrFormat, ErrDamaged, and those
+// of a write.
 func Receive(dir string, id Identity, from io.Reader) error {
 	if Exists(dir) {
 		return fmt.Errorf("%w: %s has a store already", ErrForeign, dir)
@@ -272,7 +277,7 @@ func receiveLog(d osDisk, r *hashReader) error {
 	}
 }
 
-// hashReader reads and hashes until something fails.
+// hashReader reads and hashes until an error occurs, and then does nothing.
 type hashReader struct {
 	r   *bufio.Reader
 	h   hash.Hash
@@ -296,7 +301,7 @@ func (r *hashReader) take(n int) []byte {
 	return b
 }
 
-// part reads bytes behind their length. Memory grows as they come.
+// part reads bytes with a preceding length. Memory grows only as bytes arrive.
 func (r *hashReader) part() []byte {
 	var b [1]byte
 	var raw []byte
@@ -323,7 +328,7 @@ func (r *hashReader) part() []byte {
 	return out
 }
 
-// RemoveUnfinishedSnapshot removes what Receive left of one that did not come to its end.
+// RemoveUnfinishedSnapshot removes what an interrupted Receive left.
 func RemoveUnfinishedSnapshot(dir string) error {
 	for _, name := range []string{markName, markName + ".tmp", indexName, logName} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {

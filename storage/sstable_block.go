@@ -9,8 +9,8 @@ import (
 	"github.com/golang/snappy"
 )
 
-// read reads a block, in the memory of the two buffers, and returns it. Its sum is not looked at: who reads by a cold cursor knows by a hash
-// whether it is what he wants.
+// read reads a block into the two buffers and returns it. It does not check the block's checksum:
+// callers verify what they read by hash.
 func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 	n := int(p.length) + blockTrailer
 	b := slices.Grow((*raw)[:0], n)[:n]
@@ -20,7 +20,8 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 	}
 	switch b[p.length] {
 	case 0:
-		*raw, *block = *block, *raw // what is returned stays until the next one is read
+		// the returned bytes stay valid until the next read
+		*raw, *block = *block, *raw
 		return b[:p.length], nil
 	case 1:
 		size, err := snappy.DecodedLen(b[:p.length])
@@ -37,12 +38,12 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 	return nil, errTable
 }
 
-// blockCursor walks over the entries of a block.
+// blockCursor walks the entries of a block.
 type blockCursor struct {
 	b        []byte // the entries
-	restarts []byte // where keys stand that share nothing with the one before, four bytes each
-	at       int    // of the next entry
-	key      []byte // with its trailer; in memory of the cursor
+	restarts []byte // offsets of entries whose keys share no prefix with the one before, four bytes each
+	at       int    // offset of the next entry
+	key      []byte // with its trailer; in the cursor's memory
 	value    []byte // in b
 }
 
@@ -60,14 +61,15 @@ func (c *blockCursor) reset(b []byte) error {
 	return nil
 }
 
-// next goes on to the next entry; false: there is none.
+// next moves to the next entry. It returns false at the end.
 func (c *blockCursor) next() (bool, error) {
 	if c.at >= len(c.b) {
 		return false, nil
 	}
 	b := c.b[c.at:]
 	shared, own, length, head := uint64(b[0]), uint64(0), uint64(0), 3
-	if len(b) >= 3 && b[0]|b[1]|b[2] < 0x80 { // nearly all
+	// nearly always: lengths of one byte
+	if len(b) >= 3 && b[0]|b[1]|b[2] < 0x80 {
 		own, length = uint64(b[1]), uint64(b[2])
 	} else {
 		var n, m, k int
@@ -93,14 +95,15 @@ func (c *blockCursor) next() (bool, error) {
 	return true, nil
 }
 
-// user is the key as it was put; order and put say which write it was, and whether that put it.
+// user returns the key as it was written. order returns the sequence number of the write, put
+// whether it was a put.
 func (c *blockCursor) user() []byte { return c.key[:len(c.key)-keyTrailer] }
 func (c *blockCursor) order() uint64 {
 	return binary.LittleEndian.Uint64(c.key[len(c.key)-keyTrailer:])
 }
 func (c *blockCursor) put() bool { return c.order()&0xff == 1 }
 
-// seek goes to the first entry at or above a key; false: there is none.
+// seek moves to the first entry at or above a key. It returns false if there is none.
 func (c *blockCursor) seek(key []byte) (bool, error) {
 	lo, hi := 0, len(c.restarts)/4 // the last restart below the key is before hi
 	for lo+1 < hi {
@@ -125,7 +128,7 @@ func (c *blockCursor) seek(key []byte) (bool, error) {
 	return true, nil
 }
 
-// restart goes to the entry at a restart.
+// restart moves to the entry at a restart.
 func (c *blockCursor) restart(i int) error {
 	at := uint64(binary.LittleEndian.Uint32(c.restarts[4*i:]))
 	if at >= uint64(len(c.b)) {

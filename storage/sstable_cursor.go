@@ -4,26 +4,27 @@ import (
 	"bytes"
 )
 
-// tableCursor is a cursor over a table set: over each of its runs, merged.
+// tableCursor merges the runs of a table set.
 type tableCursor struct {
 	set  *tableSet
-	runs []runCursor
-	now  *runCursor // where the present row is; nil: there is none
-	last []byte     // the key before: of each only the newest row counts
+	runs []runCursor // run of the current row; nil: none
+	// the key before: only the newest row of a key counts
+	now  *runCursor
+	last []byte // the key before: of each only the newest row counts
 	err  error
 }
 
-// runCursor stands in one run.
+// runCursor is a position in one run.
 type runCursor struct {
 	tables     []*tableFile
 	set        *tableSet
 	table      int // of tables
 	block      int // of the table
 	raw, data  []byte
-	read       *tableFile // whose block data is; nil: it is none
+	read       *tableFile // table of the block in data; nil: none
 	readAt     int
 	at         blockCursor
-	some       bool // there is an entry
+	some       bool // there is a current entry
 	blockBytes []byte
 }
 
@@ -35,7 +36,7 @@ func (s *tableSet) cursor() *tableCursor {
 	return c
 }
 
-// seek goes to the first row at or above a key.
+// seek moves to the first row at or above a key.
 func (c *tableCursor) seek(key []byte) bool {
 	if c.err != nil {
 		return false
@@ -48,7 +49,7 @@ func (c *tableCursor) seek(key []byte) bool {
 	return c.choose(false)
 }
 
-// next goes on to the next row.
+// next moves to the next row.
 func (c *tableCursor) next() bool {
 	if c.err != nil {
 		return false
@@ -68,8 +69,8 @@ func (c *tableCursor) fail(err error) bool {
 	return false
 }
 
-// choose takes the least of the runs' keys, and of equal ones the newest. What was deleted is passed, and what has the last key where there
-// is one.
+// choose selects the least key of the runs, and the newest row of equal keys. It skips deleted rows
+// and, if last is set, rows of the last key.
 func (c *tableCursor) choose(last bool) bool {
 	for {
 		c.now = nil
@@ -113,10 +114,10 @@ func (c *tableCursor) done() error {
 	return wrapIndex("index scan", c.err)
 }
 
-// seek goes to the first entry at or above a key.
+// seek moves to the first entry at or above a key.
 func (r *runCursor) seek(key []byte) (err error) {
 	lo, hi := 0, len(r.tables)
-	for lo < hi { // the first table that may have it
+	for lo < hi { // the first table that may contain it
 		mid := int(uint(lo+hi) >> 1)
 		t := r.tables[mid]
 		if err := r.set.open(t); err != nil {
@@ -128,7 +129,7 @@ func (r *runCursor) seek(key []byte) (err error) {
 			hi = mid
 		}
 	}
-	// A key between two blocks, or two tables, is sought in the second one as well.
+	// A key between two blocks or two tables is also searched in the second one.
 	for r.table = lo; r.table < len(r.tables); r.table++ {
 		t := r.tables[r.table]
 		if err := r.set.open(t); err != nil {
@@ -147,7 +148,7 @@ func (r *runCursor) seek(key []byte) (err error) {
 	return nil
 }
 
-// next goes on to the next entry.
+// next moves to the next entry.
 func (r *runCursor) next() (err error) {
 	if r.some, err = r.at.next(); err != nil || r.some {
 		return err
@@ -169,7 +170,7 @@ func (r *runCursor) next() (err error) {
 	return nil
 }
 
-// load brings the present block into memory, if it is not there, and begins it.
+// load reads the current block, unless it is in memory, and begins it.
 func (r *runCursor) load() (err error) {
 	t := r.tables[r.table]
 	if r.read != t || r.readAt != r.block {

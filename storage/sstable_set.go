@@ -13,47 +13,50 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// tableSet are the tables of a goleveldb as they were at one moment, for cursors that seek to a place that nobody has been at and read a few
-// rows there. goleveldb's own cursors go through three layers, its cache and a piece of memory for each block that they look at; these read one
-// block of each run of tables into memory of their own. They see no row that was in no table then.
+// tableSet is a goleveldb's tables as of one moment, with cursors that seek to a place that was not
+// read before and read a few rows there. goleveldb's own cursors pass three layers, its cache, and
+// an allocation for each block. These read one block of each run of tables into memory of their
+// own. They see no row that was in no table at that moment.
 type tableSet struct {
 	stor lstorage.Storage
-	runs [][]*tableFile // of each the tables do not overlap, and ascend
-	pin  func()         // lets goleveldb remove the tables
+	runs [][]*tableFile // the tables of a run are disjoint and ascending
+	pin  func()         // allows goleveldb to remove the tables
 	uses atomic.Int32
 }
 
-// tableFile is one table: what its index says, read when somebody first comes to it.
+// tableFile is one table. Its index is read when a cursor first needs it.
 type tableFile struct {
 	num  int64
 	once sync.Once
 	err  error
 	file lstorage.Reader
 
-	keys   []byte   // of each block a key not below its last one, of the last block just that, without what goleveldb appends
-	ends   []uint32 // of each in keys
+	// a separator for each block that is not below the block's last key; for the last block it is
+	// that key; without goleveldb's trailer
+	keys   []byte
+	ends   []uint32 // end of each separator in keys
 	blocks []blockPlace
 }
 
-// blockPlace is where a block is in its table, without its trailer.
+// blockPlace is the position of a block in its table, without the block's trailer.
 type blockPlace struct {
 	at     uint64
 	length uint32
 }
 
-// Of goleveldb's tables.
+// Format of goleveldb's tables.
 const (
 	tableFooter     = 48
 	tableMagic      = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
 	blockTrailer    = 5
-	keyTrailer      = 8       // behind each key: a number of the write and, first, whether it put or deleted
-	maxTableBlock   = 8 << 20 // bytes; blocks have some 4 KiB, but that of a table's index
-	tableIndexRatio = 40      // about how many bytes of tables have one byte of index in memory
+	keyTrailer      = 8       // after each key: sequence number and, in the first byte, put or delete
+	maxTableBlock   = 8 << 20 // bytes; blocks have some 4 KiB, except that of a table's index
+	tableIndexRatio = 40      // about how many bytes of a table correspond to one byte of boundaries in memory
 )
 
 var errTable = errors.New("a table of the index does not have the form of one")
 
-// parseTables reads goleveldb's list of tables by level.
+// parseTables parses goleveldb's list of tables by level.
 func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
 	level := 0
 	for line := range strings.Lines(list) {
@@ -67,7 +70,7 @@ func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
 		if n, err := fmt.Sscanf(line, "%d:%d", &num, &bytes); err != nil || n != 2 {
 			continue
 		}
-		if t := (&tableFile{num: num}); level == 0 { // these overlap
+		if t := (&tableFile{num: num}); level == 0 { // tables of level 0 overlap
 			runs = append(runs, []*tableFile{t})
 		} else {
 			runs[len(runs)-1] = append(runs[len(runs)-1], t)
@@ -77,13 +80,13 @@ func parseTables(list string) (runs [][]*tableFile, size int64, count int) {
 	return slices.DeleteFunc(runs, func(r []*tableFile) bool { return len(r) == 0 }), size, count
 }
 
-// use counts a cursor.
+// use counts a user of the set.
 func (s *tableSet) use() *tableSet {
 	s.uses.Add(1)
 	return s
 }
 
-// done ends the use by a cursor; the last one closes the tables.
+// done ends a use. The last one closes the tables.
 func (s *tableSet) done() {
 	if s.uses.Add(-1) > 0 {
 		return
@@ -138,8 +141,9 @@ func (t *tableFile) open(stor lstorage.Storage) (err error) {
 	return t.bound(&raw, &unpacked)
 }
 
-// bound puts the last key of a table in the place of what its index has for its last block: that is above it by as little as one byte tells, and
-// may be above the keys of many tables behind.
+// bound replaces the separator of a table's last block by the table's last key. goleveldb's
+// separator may differ in as little as one byte, and then lies above the keys of many tables that
+// follow.
 func (t *tableFile) bound(raw, unpacked *[]byte) error {
 	n := len(t.blocks)
 	if n == 0 {
@@ -165,7 +169,7 @@ func (t *tableFile) bound(raw, unpacked *[]byte) error {
 	return nil
 }
 
-// readIndex takes keys and places of the blocks.
+// readIndex reads separators and positions of the blocks.
 func (t *tableFile) readIndex(block []byte) error {
 	var it blockCursor
 	if err := it.reset(block); err != nil {
@@ -180,7 +184,8 @@ func (t *tableFile) readIndex(block []byte) error {
 		if !ok {
 			return errTable
 		}
-		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxTableBlock { // keys of an index share nothing: in a damaged one they may
+		// keys of an index share no prefix; in a damaged one they may
+		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxTableBlock {
 			return errTable
 		}
 		t.ends = append(t.ends, uint32(len(t.keys)))
@@ -188,7 +193,7 @@ func (t *tableFile) readIndex(block []byte) error {
 	}
 }
 
-// boundary is a key not below the last one of a block.
+// boundary returns the separator of a block.
 func (t *tableFile) boundary(block int) []byte {
 	from := uint32(0)
 	if block > 0 {
@@ -197,7 +202,7 @@ func (t *tableFile) boundary(block int) []byte {
 	return t.keys[from:t.ends[block]]
 }
 
-// find returns the first block that may have a key at or above this one, or the number of blocks.
+// find returns the first block that may contain a key at or above key, or the number of blocks.
 func (t *tableFile) find(key []byte) int {
 	lo, hi := 0, len(t.blocks)
 	for lo < hi {
@@ -211,7 +216,7 @@ func (t *tableFile) find(key []byte) int {
 	return lo
 }
 
-// cutPlace reads where a block is.
+// cutPlace decodes the position of a block.
 func cutPlace(b []byte) (p blockPlace, rest []byte, ok bool) {
 	at, n := binary.Uvarint(b)
 	if n <= 0 {

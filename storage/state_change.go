@@ -9,21 +9,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Change is what one block did to one key of a shard's trie: the delta that forks are kept apart by, the undo log, and
-// what the changes RPC tells, in one. A nil value means that the key is absent; an empty one is not nil.
+// Change is the effect of one block on one key of a shard's trie. It serves as the delta of a fork,
+// as the undo log, and as the source of the changes RPC. A nil value means that the key is absent.
+// An empty value is not nil.
 type Change struct {
 	primitives.KeyChanges        // at least one write
 	Old                   []byte // the value before the block
 }
 
-// Flags of values in an encoded change.
+// Tags of values in an encoded change.
 const (
 	valueNone = 0
 	valueHere = 1
 )
 
-// How an encoded cause names its hash: 0 none, 1 inline, n >= 2 the chunk's outcome number n-2. Nearly all causes are
-// outcomes of the same chunk, and hashes are what does not compress.
+// Tags of the hash of an encoded cause: 0 none, 1 inline, n >= 2 the chunk's outcome n-2. Nearly
+// all causes are outcomes of the same chunk, and hashes do not compress.
 const (
 	hashNone   = 0
 	hashInline = 1
@@ -52,7 +53,7 @@ func readValue(r *borsh.Reader) []byte {
 	}
 }
 
-// appendChange appends c's form in the log; index finds the outcomes of the chunk.
+// appendChange appends the log encoding of c. index maps the chunk's outcome IDs to their numbers.
 func appendChange(b []byte, c *Change, index map[primitives.Hash]int) []byte {
 	b = appendVarBytes(b, c.Key)
 	b = appendValue(b, c.Old)
@@ -72,7 +73,8 @@ func appendChange(b []byte, c *Change, index map[primitives.Hash]int) []byte {
 	return b
 }
 
-// parseChange reads an item; ids are the chunk's outcome ids, 32 bytes each. The result aliases item.
+// parseChange decodes an item. ids are the chunk's outcome IDs, 32 bytes each. The result aliases
+// item.
 func parseChange(item, ids []byte) (Change, error) {
 	r := borsh.NewReader(item)
 	c := Change{KeyChanges: primitives.KeyChanges{Key: readVarBytes(r)}, Old: readValue(r)}
@@ -99,7 +101,8 @@ func parseChange(item, ids []byte) (Change, error) {
 	return c, nil
 }
 
-// checkChanges says why a list can't be stored: keys ascend, none is empty, each has a write.
+// checkChanges returns an error if a list cannot be stored: keys must ascend and not be empty, and
+// each needs a write.
 func checkChanges(cs []Change) error {
 	for i := range cs {
 		switch {

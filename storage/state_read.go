@@ -7,12 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Above the folded block a read costs a look into some of the newest blocks, or a search in the runs of pendingKeys, and one item of the log
-// where the change is not in memory, however many blocks there are.
+// Above the flat head a read looks into at most maxWalked of the newest blocks one by one. Then it
+// searches the runs of pendingKeys, and reads one log item if the change is not in memory, however
+// many blocks there are.
 
-// ValueAt returns the value of a trie key in a shard's state after the block at, or an error that wraps ErrNotFound when
-// the key is absent there, ErrGone when the block is below the tail. The block may be of any branch above the folded one,
-// canonical below.
+// ValueAt returns the value of a trie key in a shard's state after the block at. The block may be
+// on any branch above the flat head, and must be canonical below it. Errors: ErrNotFound if the key
+// is absent or the block is unknown, ErrGone if the block is below the tail or the shard's state is
+// gone. Safe for concurrent use.
 func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
 	p, v := s.branch(at)
 	if err := v.readable(at, shard); err != nil {
@@ -23,9 +25,9 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		switch {
 		case err != nil:
 			return nil, err
-		case !whole: // a fold has come between
+		case !whole: // the flat head has advanced meanwhile
 			if s.view.Load().flatHead == v.flatHead {
-				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // and this block lost
+				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // on a branch that lost
 			}
 			continue
 		case !found, c != nil && c.Last() == nil:
@@ -38,10 +40,10 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		}
 		value, err := s.storedValue(v.flatHead.Height, k)
 		now := s.view.Load()
-		if now.tail > v.flatHead.Height { // garbage collection has come by
+		if now.tail > v.flatHead.Height { // the tail has passed this block
 			continue
 		}
-		if gone := now.readable(at, shard); gone != nil { // and this shard may have left
+		if gone := now.readable(at, shard); gone != nil { // the shard may have been untracked
 			return nil, gone
 		}
 		return value, err
@@ -54,7 +56,7 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		return nil, err
 	}
 	defer r.done()
-	if err := s.view.Load().readable(at, shard); err != nil { // a shard that left since: readers are told before a row goes
+	if err := s.view.Load().readable(at, shard); err != nil { // as readers are told before a row goes
 		return nil, err
 	}
 	all := s.bucketsFrom(at.Height + 1)
@@ -67,7 +69,8 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	return s.flatAt(r, all, height, flatKey(shard, key))
 }
 
-// LookUp reads the row of a key of Flat as the index has it and makes nothing of it: what a look at a value costs at the least, for benchmarks.
+// LookUp reads the row of a key of Flat and discards it: the least cost of reading a value, for
+// benchmarks.
 func (s *Store) LookUp(shard primitives.ShardID, key []byte) error {
 	_, err := s.db.get(flat.dbKey(flatKey(shard, key)))
 	return err
@@ -82,22 +85,24 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 	return s.flatAt(r, s.bucketsFrom(height+1), height, key)
 }
 
-// branch returns a block above the folded one, and a view that has it so; nil: it is none, in that view.
+// branch returns a block above the flat head, and a view in which it is above the flat head. Nil:
+// it is not, in that view.
 func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 	p := s.tree.get(at.Hash)
-	v := s.view.Load() // behind the tree: see there
+	v := s.view.Load() // after the tree: see tree
 	if p != nil && (p.ref != at || p.ref.Height <= v.flatHead.Height) {
 		p = nil
 	}
 	return p, v
 }
 
-// pendingChange returns the youngest change of a key on the branch of p, among the blocks that are not folded; nil: none,
-// then flat is the key that Flat has it by, which names the shard that was there at the folded block. possible is false if
-// that shard's key is none of this one's. whole is false if the branch does not lead to the folded block.
+// pendingChange returns the newest change of a key on the branch of p, above the flat head. Nil:
+// none; then flat is the key of Flat, which names the shard that had the key at the flat head.
+// possible is false if that shard's key is not inherited by this one. whole is false if the branch
+// does not lead to the flat head.
 func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID, key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)
-	// up goes beyond a split.
+	// up continues in the parent layout of a split.
 	up := func(splits []Split) bool {
 		x := splitOf(splits, shard)
 		if x == nil || len(key) == 0 || !shardBound(key[0]) {
@@ -144,10 +149,12 @@ func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID
 	return flat, nil, true, true, nil
 }
 
-// maxWalked is how many blocks a look-up looks into one by one before it asks the runs of all: with frequent folds there are no more.
+// maxWalked is the number of blocks that a lookup visits one by one before it searches the runs.
+// Where the flat head advances often there are no more.
 const maxWalked = 32
 
-// splitAbove returns the block or its next ancestor above the folded one that splits shards; nil: there is none.
+// splitAbove returns the block or its nearest ancestor above the flat head that splits shards. Nil:
+// none.
 func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
 	if p.split != nil && p.split.ref.Height > v.flatHead.Height {
 		return p.split
@@ -155,12 +162,14 @@ func (p *pendingBlock) splitAbove(v *view) *pendingBlock {
 	return nil
 }
 
-// stateHeight returns the height at which Flat and Undo know the state of a block that is not pending in the view.
+// stateHeight returns the height at which Flat and Undo know the state of a block that is not
+// pending in the view.
 func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height, error) {
 	if v.empty {
 		return 0, fmt.Errorf("block %v: %w", at, ErrNotFound)
 	}
-	// The tail of now, not of v: it rises before anything is removed, so it bounds what the snapshot r lacks.
+	// Use the current tail, not that of v: it rises before anything is removed, so it bounds what
+	// the snapshot r lacks.
 	if tail := s.view.Load().tail; at.Height < tail {
 		return 0, fmt.Errorf("state of block %v: %w, the earliest is of height %d", at, ErrGone, tail)
 	}
@@ -171,10 +180,11 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 	return at.Height, err
 }
 
-// flatAt returns the value of a flat key after the canonical block at height. eras are those above it.
+// flatAt returns the value of a flat key after the canonical block at height. eras are the history
+// buckets above that height.
 func (s *Store) flatAt(r *pooledSnapshot, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
-	// The first change above the height knows the value before it. There may be such changes even at the folded height:
-	// a fold may have ended since the view was taken.
+	// The first change above the height has the value before it. There may be one even above the
+	// view's flat head, which may have advanced since the view was taken.
 	k, uv, found, err := firstUndo(r.snap, eras, key, height, r.at.Height)
 	if err != nil {
 		return nil, err
@@ -189,7 +199,7 @@ func (s *Store) flatAt(r *pooledSnapshot, eras []primitives.Height, height primi
 	return v, err
 }
 
-// firstUndo finds the first change of a key above a height and up to the folded one.
+// firstUndo finds the first change of a key above a height and not above the flat head.
 func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded primitives.Height) (k undoKey, v undoValue, found bool, err error) {
 	if height >= folded || len(eras) == 0 {
 		return k, v, false, nil
@@ -218,7 +228,8 @@ func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded 
 	return k, v, found && err == nil, err
 }
 
-// flatHeadHeight returns the height that Flat has in a snapshot. Rows of Undo above it are of a fold that has not come to its end.
+// flatHeadHeight returns the flat head of a snapshot. Rows of Undo above it belong to an advance
+// that is not complete.
 func flatHeadHeight(r snapshot) (primitives.Height, error) {
 	var cell flatHeadCell
 	_, err := getCell(r, cellFlatHead, &cell)
@@ -260,12 +271,11 @@ func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 	return c.Old, nil
 }
 
-// Load is Scan for what a trie's subtree is loaded from: it fits trie.Loader when the block, shard and accounts are bound. If the block
-// is the folded one, Flat has it all, and nothing else is looked at; whether it is stands in the snapshot that is read, so that no fold
-// can come between.
+// Load is Scan for loading a trie's subtree. It fits trie.Loader once block, shard and accounts are
+// bound. If the block is the flat head of the snapshot that is read, it reads Flat alone.
 func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
-	with := func() bool { // the others
+	with := func() bool { // whether the shard is in sync
 		c, ok := s.view.Load().shards[shard]
 		return !ok || !c.Untracked && c.InSync
 	}
@@ -286,8 +296,8 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block. The path is
-// valid during the call only.
+// Frontier calls yield for the subtrees of a level of a shard's frontier below a path, ascending,
+// at the flat head, until yield returns false. The path is valid during the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	r, err := s.currentSnapshot()
 	if err != nil {

@@ -9,15 +9,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Scan calls yield for the pairs of a shard's state after the block at with from <= key < to (to nil: no end), ascending,
-// until yield returns false. accounts limits the keys of account columns to the shard's accounts. Key and value are valid
-// during the call only.
+// Scan calls yield for the pairs of a shard's state after the block at with from <= key < to (nil
+// to: no end), ascending, until yield returns false. accounts limits the keys of account columns to
+// the shard's accounts. Key and value are valid during the call only. Errors: as ValueAt, except
+// for absent keys.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.ScanUntil(nil, at, shard, accounts, from, to, yield)
 }
 
-// ScanUntil is Scan that asks every stopCheckEvery keys, yielded or not, whether to stop: an error ends the scan and is returned. nil asks nobody.
+// ScanUntil is Scan that calls ask every stopCheckEvery keys, yielded or not. An error of ask ends
+// the scan and is returned. Nil: never.
 func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.scanParts(at, shard, func() (parts []scanPart) {
@@ -32,20 +34,20 @@ func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardI
 	}, scanSink{stop: ask, yield: yield})
 }
 
-// stopCheckEvery is after how many keys a scan asks whether to stop.
+// stopCheckEvery is the number of keys after which a scan asks whether to stop.
 const stopCheckEvery = 64
 
-// scanSink is who a scan tells of pairs, and who is asked whether it is to go on.
+// scanSink receives the pairs of a scan and decides whether it continues.
 type scanSink struct {
-	stop  func() error // nil: nobody
+	stop  func() error // nil: never stops
 	yield func(key, value []byte) bool
 }
 
-// scanPart is a range of a shard, below layers of changes of pending blocks, the youngest first.
+// scanPart is a key range of a shard, below layers of changes of pending blocks, youngest first.
 type scanPart struct {
 	flatRange
 	shard  primitives.ShardID
-	prefix string // of all keys of the range, which names column and shard; empty in a column of accounts
+	prefix string // common to all keys of the range, names column and shard; empty in an account column
 	over   []keyLayer
 }
 
@@ -57,7 +59,7 @@ func cloneParts(parts []scanPart) []scanPart {
 	return out
 }
 
-// scanParts is Scan of ranges, which are made anew when it has to begin again.
+// scanParts scans ranges. parts makes them again when the scan has to restart.
 func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, to scanSink) error {
 	list := parts()
 	p, v := s.branch(at)
@@ -70,7 +72,7 @@ again:
 			continue
 		}
 		if s.view.Load().flatHead == v.flatHead && s.tree.get(p.ref.Hash) == p {
-			return fmt.Errorf("block %v: %w", at, ErrNotFound) // it lost
+			return fmt.Errorf("block %v: %w", at, ErrNotFound) // on a branch that lost
 		}
 		list = parts()
 		p, v = s.branch(at)
@@ -102,7 +104,7 @@ again:
 		if height, err = s.stateHeight(v, snap, at); err != nil {
 			return err
 		}
-	} else if s.view.Load().tail > height { // garbage collection has come by
+	} else if s.view.Load().tail > height { // the tail has passed this block
 		return s.scanParts(at, shard, parts, to)
 	}
 	for i := range list {
@@ -114,8 +116,9 @@ again:
 	return nil
 }
 
-// overlay puts what the branch of p has changed in a range behind the layers that it has. Where a pending block has made the shard by a split,
-// the range becomes that of the shard that it came from. whole as for pendingChange.
+// overlay appends the changes of p's branch in a range below the existing layers. If a pending
+// block made the shard by a split, the range becomes that of the parent shard. whole is as in
+// pendingChange.
 func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	for p != v.base {
 		if p == nil {
@@ -146,7 +149,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 		} else {
 			r.hi = string(PrefixEnd([]byte(now)))
 		}
-		if !x.inherits(child, col) { // nothing of what the parent had: all that there is are these changes
+		if !x.inherits(child, col) { // nothing is inherited from the parent: all rows are in these layers
 			r.lo = r.hi
 			return true
 		}
@@ -154,7 +157,8 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 	return true
 }
 
-// scanRange merges sorted lists: Flat, the values that Undo has in each era for keys changed above height, and the layers.
+// scanRange merges sorted lists: Flat, the values in Undo of each bucket for keys that changed
+// above height, and the layers.
 func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, part *scanPart, to scanSink) (more bool, err error) {
 	rg := part.flatRange
 	var layers []*layerScan
@@ -193,7 +197,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 				return false, err
 			}
 		}
-		// The least key of all.
+		// The least key of all lists.
 		key, any := "", false
 		consider := func(k string) {
 			if !any || k < key {
@@ -228,7 +232,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 			value = p
 			flats.next()
 		}
-		first := true // of the eras that have the key the oldest counts
+		first := true // the oldest bucket that has the key wins
 		for i := range olds {
 			old := &olds[i]
 			if !old.ok || old.key.flat != key {
@@ -244,7 +248,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 			first = false
 			old.pass()
 		}
-		first = true // of the layers that have the key the youngest counts
+		first = true // the youngest layer that has the key wins
 		for _, l := range layers {
 			if !l.ok || l.key != key {
 				continue
@@ -267,7 +271,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 	}
 }
 
-// undoRange is where the history of a range stands in an era.
+// undoRange returns the rows of a key range's history in a bucket.
 func undoRange(era primitives.Height, rg flatRange) (lo, hi []byte) {
 	prefix := appendHeight([]byte{undo.id}, era)
 	if hi = PrefixEnd(prefix); rg.hi != "" {
@@ -276,8 +280,8 @@ func undoRange(era primitives.Height, rg flatRange) (lo, hi []byte) {
 	return escape(prefix, rg.lo), hi
 }
 
-// undoScan finds for each key, ascending, its first change above a height. It looks no further than it is asked to: most rows are of
-// keys that have not changed since.
+// undoScan finds the first change above a height of each key, ascending. It reads no further than
+// requested: most rows belong to keys that have not changed since.
 type undoScan struct {
 	cur            cursor
 	height, folded primitives.Height
@@ -288,8 +292,8 @@ type undoScan struct {
 	read, ok     bool // ok: the row is such a change
 }
 
-// upTo goes on to the first such change of a key that is not above limit, or without bounded of any; ok tells whether there is one. A
-// read that was found stays until pass.
+// upTo moves to the first such change of a key that is not above limit, or of any key if not
+// bounded. ok says whether there is one. A found change stays until pass.
 func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	if !u.begun {
 		u.begun, u.valid = true, u.cur.next()
@@ -304,7 +308,7 @@ func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 		switch {
 		case bounded && u.key.flat > limit:
 			return nil
-		case u.key.height > u.folded: // of a fold that has not come to its end
+		case u.key.height > u.folded: // of an advance that is not complete
 			u.pass()
 		case u.key.height > u.height:
 			u.ok = true
@@ -315,22 +319,24 @@ func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	return nil
 }
 
-// pass goes behind all changes of the present key.
+// pass moves beyond all changes of the current key.
 func (u *undoScan) pass() { u.seek(1<<64 - 1) }
 
-// seek goes to the present key's first change at or above a height, or to the next key.
+// seek moves to the current key's first change at or above a height, or to the next key.
 func (u *undoScan) seek(h primitives.Height) {
 	u.valid = u.cur.seek(undo.dbKey(undoKey{u.key.bucket, u.key.flat, h}))
 	u.read, u.ok = false, false
 }
 
-// AccountRange is a shard's accounts: Lo <= account < Hi in byte order; empty: no bound on that side.
+// AccountRange is the range of a shard's accounts: Lo <= account < Hi in byte order. An empty bound
+// is none.
 type AccountRange struct{ Lo, Hi primitives.AccountID }
 
-// flatRange is a range of flat keys; hi empty: to the end.
+// flatRange is a range of flat keys. An empty hi is the end.
 type flatRange struct{ lo, hi string }
 
-// flatRanges cuts [from, to) of a shard's trie into ranges of Flat, in trie order: one for each trie column.
+// flatRanges cuts [from, to) of a shard's trie into ranges of Flat, in trie order: one for each
+// trie column.
 func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte) []flatRange {
 	first, last := byte(0), byte(maxTrieColumn)
 	if len(from) > 0 {
@@ -341,7 +347,7 @@ func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte
 		if to != nil && (len(to) == 0 || to[0] < col) {
 			break
 		}
-		// Within the column: what follows its byte.
+		// Within the column: the key after the column byte.
 		lo, hi, bounded := "", "", false
 		if len(from) > 0 && from[0] == col {
 			lo = string(from[1:])
@@ -369,5 +375,5 @@ func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte
 	return out
 }
 
-// maxTrieColumn is the highest first byte of a trie key, with room for columns to come.
+// maxTrieColumn is the highest first byte of a trie key, with room for future columns.
 const maxTrieColumn = 63

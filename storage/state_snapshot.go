@@ -11,17 +11,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// StateSnapshot is the state of a shard after a canonical, folded block that stays whole over restarts, folds and garbage collection: what the state
-// looks like from above stands in rows of its own, its values are found by the history, of which none goes that is above the lowest pin.
+// State snapshots.
+//
+// Problem: a peer that syncs its state downloads parts of it for hours. The state must stay
+// readable in the version of the sync block, while the flat head advances and garbage collection
+// runs.
+//
+// Invariants: a snapshot is valid once its row in column stateSnapshots exists. Garbage collection
+// does not pass the lowest snapshot (gcLimit). Values of a snapshot are found by the history, none
+// of which above the lowest snapshot is removed.
+//
+// Outline: SnapshotState copies the upper part of the shard's frontier as of the block into rows of
+// its own (snapshotNodes), in pieces, and then writes the snapshot's row. Nothing of the values is
+// copied. SnapshotFrontier reads these rows, ValueAt and Scan the values. DropStateSnapshots
+// removes the row first and then the nodes. Snapshots outlast restarts.
+//
+// Rejected: a copy of the state (nearcore makes a checkpoint of RocksDB, which shares files;
+// goleveldb has none), and an iterator that pins the index, which keeps every replaced table on
+// disk.
+
+// StateSnapshot is a shard's state after a canonical block not above the flat head, which is kept
+// through restarts, advances of the flat head and garbage collection.
 type StateSnapshot struct {
 	Shard    primitives.ShardID
-	Index    primitives.ShardIndex // in the layout of the block
-	At, Of   BlockRef              // after which it is the state; for whose sake it is kept
+	Index    primitives.ShardIndex // of the shard in the layout of the block
+	At, Of   BlockRef              // At: the block whose state it is; Of: the sync block for which it is kept
 	Root     primitives.Hash
 	Accounts AccountRange
 }
 
-// snapshotKey names a pin: heights come first, so that what is below one goes at once.
+// snapshotKey names a snapshot. The height comes first, so that all snapshots below a height are
+// one range.
 type snapshotKey struct {
 	height primitives.Height
 	shard  primitives.ShardID
@@ -31,7 +51,7 @@ func appendSnapshotKey(b []byte, k snapshotKey) []byte {
 	return appendShard(appendHeight(b, k.height), k.shard)
 }
 
-// snapshotNodeKey names a row of a pin.
+// snapshotNodeKey names a frontier node of a snapshot.
 type snapshotNodeKey struct {
 	snapshotKey
 	level uint8
@@ -42,7 +62,7 @@ func appendSnapshotNodeKey(b []byte, k snapshotNodeKey) []byte {
 	return append(append(appendSnapshotKey(b, k.snapshotKey), k.level), k.path...)
 }
 
-// snapshotCell is what else is stored of a pin.
+// snapshotCell is the row of a snapshot.
 type snapshotCell struct {
 	hash, root primitives.Hash
 	of         BlockRef
@@ -50,7 +70,7 @@ type snapshotCell struct {
 	accounts   AccountRange
 }
 
-// AppendBorsh appends 112 bytes and two names.
+// AppendBorsh appends 112 bytes and two account IDs.
 func (c *snapshotCell) AppendBorsh(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(appendRef(appendHash(appendHash(b, c.hash), c.root), c.of), c.index)
 	return appendVarBytes(appendVarBytes(b, []byte(c.accounts.Lo)), []byte(c.accounts.Hi))
@@ -68,8 +88,10 @@ func (c *snapshotCell) DecodeBorsh(r *borsh.Reader) {
 
 func (p *StateSnapshot) key() snapshotKey { return snapshotKey{p.At.Height, p.Shard} }
 
-// StateSnapshot stores one. stubs are what is kept of its frontier, on any levels. Its rows go in pieces, and it is there once the last of them is.
-// ErrGone, ErrNotFound: the state is not here, no more or not yet.
+// SnapshotState stores a snapshot. stubs are the frontier nodes to keep, on any levels. They are
+// written in pieces, and the snapshot exists once all are. Errors: ErrOrder if the block is not
+// canonical or above the flat head; ErrGone and ErrNotFound if the state is not available any more
+// or not yet.
 func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -87,7 +109,7 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 		return err
 	}
 	lo := append([]byte{snapshotNodes.id}, appendSnapshotKey(nil, p.key())...)
-	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // of one that was broken off
+	if err := s.dropRange(lo, PrefixEnd(lo)); err != nil { // of one that was interrupted
 		return s.fail(err)
 	}
 	var batch Batch
@@ -105,7 +127,7 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 	return s.fail(s.step(&batch))
 }
 
-// Pins returns all pins, ascending by height and shard.
+// StateSnapshots returns all snapshots, ascending by height and shard.
 func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
 	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, c snapshotCell) bool {
 		if len(key) == 16 {
@@ -117,7 +139,7 @@ func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
 	return list, err
 }
 
-// Unpin gives up the pins of blocks below a height.
+// DropStateSnapshots removes the snapshots of blocks below a height.
 func (s *Store) DropStateSnapshots(below primitives.Height) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -135,15 +157,16 @@ func (s *Store) DropStateSnapshots(below primitives.Height) error {
 		}
 	}
 	if batch.Len() > 0 {
-		if err := s.step(&batch); err != nil { // first what says that they are there
+		if err := s.step(&batch); err != nil { // first the rows that make them valid
 			return s.fail(err)
 		}
 	}
 	return s.fail(s.dropRange([]byte{snapshotNodes.id}, appendHeight([]byte{snapshotNodes.id}, below)))
 }
 
-// dropSnapshotsOf gives up the pins of a shard that leaves, and those of shards that it came from or was split into: they share its rows.
-// It returns the ranges of what is still there of them.
+// dropSnapshotsOf removes the snapshots of a shard that is deleted, and those of shards from which
+// it came or into which it was split, as they share rows. It returns the ranges of rows that are
+// left of them.
 func (s *Store) dropSnapshotsOf(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
 	list, err := s.StateSnapshots()
 	if err != nil {
@@ -167,12 +190,13 @@ func (s *Store) dropSnapshotsOf(shard primitives.ShardID, accounts AccountRange)
 	return ranges, nil
 }
 
-// overlaps tells whether two ranges share a name.
+// overlaps returns whether two ranges share an account ID.
 func (r AccountRange) overlaps(o AccountRange) bool {
 	return (r.Hi == "" || o.Lo < r.Hi) && (o.Hi == "" || r.Lo < o.Hi)
 }
 
-// PinnedFrontier calls yield for the rows of a pin on a level that lie below a path, ascending.
+// SnapshotFrontier calls yield for the nodes of a snapshot on a level that lie below a path,
+// ascending, until yield returns false.
 func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yield func(FrontierNode) bool) error {
 	lo := appendSnapshotNodeKey(nil, snapshotNodeKey{p.key(), level, string(below)})
 	return snapshotNodes.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v frontierValue) bool {
@@ -180,13 +204,13 @@ func (s *Store) SnapshotFrontier(p *StateSnapshot, level uint8, below []byte, yi
 	})
 }
 
-// EpochBegin is the first canonical block of an epoch that is kept.
+// EpochBegin is the first canonical block of a kept epoch.
 type EpochBegin struct {
 	Height primitives.Height
 	Epoch  primitives.EpochID
 }
 
-// Epochs returns the epochs that the folded blocks which are kept are of, ascending.
+// Epochs returns the epochs of the kept blocks up to the flat head, ascending.
 func (s *Store) Epochs() (list []EpochBegin, err error) {
 	err = epochFirst.Scan(s.db, nil, nil, func(key []byte, id primitives.Hash) bool {
 		list = append(list, EpochBegin{heightOf(key), id})

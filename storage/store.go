@@ -14,25 +14,50 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Options of a store. The zero value of each field is its default.
+// Options configure a store. The zero value of every field selects its default. Negative values are
+// not valid.
 type Options struct {
-	Identity         Identity
-	WriteBuffer      int               // bytes; by the size of the index, DefaultWriteBuffer at least
-	BlockCache       int               // bytes; DefaultBlockCache
-	SegmentSize      int64             // bytes; DefaultSegment
-	FlatHeadBytes    int               // bytes of pending changes at which FoldDue says so; DefaultFlatHeadBytes
-	FlatHeadBlocks   int               // the same in final blocks; DefaultFlatHeadBlocks
-	ResidentBlocks   int               // of what is not folded, the newest in memory with all they did; DefaultResidentBlocks
-	ResidentBytes    int               // the same in bytes of changes; DefaultResidentBytes
-	BucketHeights    primitives.Height // heights of history that are removed at once, at least; DefaultBucketHeights
-	StaleReadSize    int64             // bytes of the index's tables from which loads read it as it was (index_stale.go); DefaultStaleReadSize
-	NoCompression    bool              // compress no record: for stores that are in memory, and soon gone
-	SpaceProbePeriod time.Duration     // between two looks whether a full disk has room; DefaultSpaceProbePeriod
-	ReadOnlyIfFull   bool              // a folder whose index finds no room to be opened is opened for reads (Full.Reopen)
-	NoSync           bool              // leave syncing to the operating system: survives kill -9, not a power cut
+	// Identity is the chain of the folder. A new folder takes it over. An existing folder of another
+	// chain is refused with ErrForeign. The zero value is the identity of no real chain.
+	Identity Identity
+	// WriteBuffer is the memory table of the index, in bytes. 0: a 32nd of the index's size on disk,
+	// between DefaultWriteBuffer and 64 MiB. Larger buffers make compactions rarer.
+	WriteBuffer int
+	// BlockCache is the memory for blocks of the index, in bytes. 0: DefaultBlockCache.
+	BlockCache int
+	// SegmentSize is the size in bytes at which the log begins a new segment. 0: DefaultSegment.
+	// Garbage collection frees whole segments.
+	SegmentSize int64
+	// FlatHeadBytes are the bytes of changes of final blocks above the flat head at which FlatHeadDue
+	// returns true. 0: DefaultFlatHeadBytes. They are in memory, and a restart applies them again.
+	FlatHeadBytes int
+	// FlatHeadBlocks is the same bound in final blocks. 0: DefaultFlatHeadBlocks.
+	FlatHeadBlocks int
+	// ResidentBlocks is the number of newest blocks above the flat head whose bodies are in memory.
+	// Older bodies are read from the log (block_evict.go). 0: DefaultResidentBlocks.
+	ResidentBlocks int
+	// ResidentBytes is the same bound in bytes of changes. 0: DefaultResidentBytes.
+	ResidentBytes int
+	// BucketHeights is the least number of heights of a history bucket, the unit in which garbage
+	// collection removes history (history_bucket.go). 0: DefaultBucketHeights.
+	BucketHeights primitives.Height
+	// StaleReadSize is the size of the index in bytes from which loads of subtrees use stale reads
+	// (index_stale.go). 0: DefaultStaleReadSize.
+	StaleReadSize int64
+	// NoCompression stores records uncompressed, for short-lived stores in memory. Default: compress.
+	NoCompression bool
+	// SpaceProbePeriod is the time between two probes of a full disk (disk_space.go).
+	// 0: DefaultSpaceProbePeriod.
+	SpaceProbePeriod time.Duration
+	// ReadOnlyIfFull opens an existing folder for reads if its index finds no room to be opened for
+	// writes. Full.Reopen becomes true once there is room. Default: Open fails with ErrFull.
+	ReadOnlyIfFull bool
+	// NoSync leaves syncing to the operating system. Commits then survive a kill of the process, but
+	// not a power cut. Default: every commit is synced.
+	NoSync bool
 }
 
-// Bounds of what waits to be folded. It is in memory, and a restart applies it to the trie again.
+// Defaults of Options.FlatHeadBytes and Options.FlatHeadBlocks.
 const (
 	DefaultFlatHeadBytes  = 2 << 20
 	DefaultFlatHeadBlocks = 16
@@ -56,22 +81,23 @@ func setDefault[T int | int64 | primitives.Height | time.Duration](v *T, d T) {
 	}
 }
 
-// Store is an open data folder. Reads may come from any goroutine; Commit and Write exclude each other, and so do Fold,
-// Import and Collect. Import excludes everything: the caller sees to that.
+// Store is an open data folder. Reads are safe for concurrent use. Commit and Write exclude each
+// other. AdvanceFlatHead, imports and CollectGarbage exclude each other. During an import nothing
+// else may use the store: the caller guarantees that.
 type Store struct {
 	o      Options
-	parent *Store // of a child, see overlay.go; nil: it is none
+	parent *Store // of an overlay, see overlay.go; nil: it is none
 	disk   disk
 	db     index
 	log    *blockLog
 	space  *diskSpace
 
-	commitMu   sync.Mutex // log, tree, segments, rows
-	indexMu    sync.Mutex // the index: fold, steps; taken before commitMu
+	commitMu   sync.Mutex // guards log, tree, segments, rows
+	indexMu    sync.Mutex // serializes writers of the index; taken before commitMu
 	view       atomic.Pointer[view]
 	failed     atomic.Pointer[error]
 	buckets    atomic.Pointer[[]primitives.Height] // ascending; written under indexMu
-	hasCatchup atomic.Bool                         // there is a record of a shard that came in later
+	hasCatchup atomic.Bool                         // there is a record of a shard's catchup
 	tree       *tree
 	cache      cache
 	bodyCache  bodyCache
@@ -79,32 +105,38 @@ type Store struct {
 	stale      staleState
 	recent     recentOutcomes
 
-	flatHead     flatHeadCell                 // under indexMu
-	steps        uint64                       // written to the index; under indexMu
-	historyRows  Batch                        // what is written before a fold; its memory is used again; under indexMu
-	flatHeadRows Batch                        // what a fold writes; the same
-	untrackSeq   uint64                       // shards that began to leave, or have left; under indexMu
-	segmentHolds int                          // backups on their way, for which segments stay; under indexMu
-	segments     map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
-	rows         []*Batch                     // by Write, since the last fold; under commitMu
-	resident     residentBodies               // under commitMu
-	pinnedUpTo   primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
+	flatHead     flatHeadCell // under indexMu
+	steps        uint64       // number of writes to the index; under indexMu
+	historyRows  Batch        // scratch: rows written before an advance; under indexMu
+	flatHeadRows Batch        // scratch: rows of an advance; under indexMu
+	// counts shards that were untracked or deleted; under indexMu
+	untrackSeq uint64
+	// running backups, for which segments stay; under indexMu
+	segmentHolds int
+	// log segments written since the last advance, with their highest block; under commitMu
+	segments map[uint32]primitives.Height
+	rows     []*Batch       // written by Write since the last advance; under commitMu
+	resident residentBodies // under commitMu
+	// bodies up to this height stay in memory while an advance reads them; under commitMu
+	pinnedUpTo primitives.Height
 
-	pendingReads atomic.Uint64 // changes of blocks above the folded one that were read from the log, one item each
-	pendingSteps atomic.Uint64 // keys of such blocks that scans have passed
+	// single changes above the flat head that were read from the log
+	pendingReads atomic.Uint64
+	pendingSteps atomic.Uint64 // keys of pending blocks that scans have passed
 }
 
-// Open opens or makes the data folder dir. Another process there is ErrLocked; a folder of something else, of another
-// chain or of a newer format is ErrForeign or ErrFormat; a broken one is ErrDamaged: in all of these nothing is changed.
+// Open opens or creates the data folder dir. Errors: ErrLocked if another process has it open,
+// ErrForeign if it belongs to something else or another chain, ErrFormat for another format
+// version, ErrDamaged if it is broken. In all of these nothing is changed.
 func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
 
-// Exists tells whether a folder is a store, or is said to be one.
+// Exists returns whether a folder has a store's format marker.
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, markName))
 	return err == nil
 }
 
-// OpenMemory opens a folder in memory.
+// OpenMemory opens a folder in memory. Errors: as Open.
 func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }
 
 func open(d disk, o Options) (*Store, error) {
@@ -120,7 +152,7 @@ func open(d disk, o Options) (*Store, error) {
 	return s, nil
 }
 
-// checkMark reads the format marker. fresh: there is none, and nothing else in the folder either.
+// checkMark reads the format marker. fresh: there is none, and the folder has nothing else.
 func checkMark(d disk, id Identity) (fresh bool, err error) {
 	raw, err := d.readMark()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,8 +244,9 @@ func (s *Store) open(fresh bool) (err error) {
 	return nil
 }
 
-// checkIndexFiles keeps goleveldb from making a new index where one should be: in a folder with a marker.
-// Without a marker an index may be there only as a crash during the very first start leaves it, without our blocks.
+// checkIndexFiles keeps goleveldb from creating a new index where one must exist: in a folder with
+// a marker. Without a marker an index may exist only as a crash during the first start leaves it,
+// without rows.
 func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	fds, err := stor.List(lstorage.TypeManifest | lstorage.TypeTable)
 	if err != nil {
@@ -240,8 +273,9 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	return nil
 }
 
-// removePartialIndex removes what a crash in the middle of making an index leaves: a manifest, and a CURRENT that is not there or
-// not whole, which goleveldb refuses. It makes a journal, where data could be, only behind them.
+// removePartialIndex removes what a crash during the creation of an index leaves: a manifest, and a
+// CURRENT that is absent or torn, which goleveldb refuses. goleveldb creates a journal, which could
+// hold rows, only after them.
 func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 	_, missing := stor.GetMeta()
 	journals, err := stor.List(lstorage.TypeJournal)
@@ -249,7 +283,7 @@ func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 		return wrapIndex("list index", err)
 	}
 	if missing == nil || len(journals) > 0 {
-		return nil // opening tells what is wrong, if anything is
+		return nil // opening reports what is wrong, if anything is
 	}
 	fds, err := stor.List(lstorage.TypeAll)
 	if err != nil {
@@ -263,13 +297,15 @@ func (s *Store) removePartialIndex(stor lstorage.Storage) error {
 	return wrapWrite("remove the beginning of an index", s.disk.removeCurrent())
 }
 
-// fail remembers that a write failed half-way: what is in memory may differ from the disk, so nothing is written any more.
+// fail records that a write failed half-way. Memory may then differ from the disk, so the store
+// takes no more writes. It returns err.
 func (s *Store) fail(err error) error {
 	if err == nil {
 		return nil
 	}
 	failed := fmt.Errorf("%w: %w", ErrFailed, err)
-	if IsFull(err) && !errors.Is(err, ErrFailed) { // of the index's files; once it is opened again it is as the disk has it
+	// a full disk under the index's files: once opened again the index is as on disk
+	if IsFull(err) && !errors.Is(err, ErrFailed) {
 		failed = err
 		if !errors.Is(err, ErrFull) {
 			failed = wrapWrite("write", err)
@@ -280,8 +316,9 @@ func (s *Store) fail(err error) error {
 	return err
 }
 
-// readOnly ends the opening of a folder whose index found no room: it takes no writes until it is opened again, for which the journals'
-// bytes are to go into tables. err is what the opening comes to.
+// readOnly completes the opening of a folder whose index found no room. The store takes no writes
+// until it is opened again, for which the bytes of the journals must fit into tables. err is the
+// result of opening.
 func (s *Store) readOnly(err *error, why error, journals int64) {
 	if *err != nil {
 		return
@@ -298,7 +335,8 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// Close ends the store. Nothing is lost without it; with it the next Open knows how far the log went.
+// Close closes the store. Without it nothing is lost; with it the next Open knows how far the log
+// went.
 func (s *Store) Close() error {
 	s.space.close()
 	s.indexMu.Lock()
@@ -311,13 +349,15 @@ func (s *Store) Close() error {
 	s.dropSnapshot()
 	s.dropStale()
 	err = errors.Join(err, s.log.close())
-	if cerr := s.db.close(); !IsFull(cerr) { // else what the index did not write, the next start writes from the log
+	// what the index did not write for want of room, the next start rebuilds from the log
+	if cerr := s.db.close(); !IsFull(cerr) {
 		err = errors.Join(err, cerr)
 	}
 	return err
 }
 
-// noteEnd tells the index where the log ends: without that a last record that the disk lost looks like one that was never whole.
+// noteEnd writes the end of the log to the index. Without it a last record that the disk lost looks
+// like one that was never complete.
 func (s *Store) noteEnd() error {
 	if s.parent != nil || s.writable() != nil || s.view.Load().empty || s.flatHead.To == s.log.end {
 		return nil
@@ -329,15 +369,16 @@ func (s *Store) noteEnd() error {
 	return s.step(&batch)
 }
 
-// Tip is where the chain stands.
+// Tip is the state of the chain in a store.
 type Tip struct {
 	Head, Final BlockRef
-	FlatHead    BlockRef          // Flat and Frontier are of this block; a restart begins here. Of a child: where it begins
-	Tail        primitives.Height // the lowest height that is kept
-	Empty       bool              // there is no genesis yet: Import
+	// the block of Flat and Frontier, from which a restart continues; of an overlay its base
+	FlatHead BlockRef
+	Tail     primitives.Height // the lowest height that is kept
+	Empty    bool              // no genesis yet: call Import
 }
 
-// Tip returns where the chain stands.
+// Tip returns the state of the chain. Safe for concurrent use.
 func (s *Store) Tip() Tip {
 	v := s.view.Load()
 	tail := v.tail

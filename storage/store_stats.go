@@ -2,26 +2,28 @@ package storage
 
 import "time"
 
-// Stats are counters since the store was opened, and present sizes, in bytes where nothing else is said.
+// Stats are counters since the store was opened, and current sizes. Sizes are in bytes unless
+// noted.
 type Stats struct {
-	LogBytes     uint64 // written to the log
-	IndexBytes   uint64 // written to the index: journal, tables, compactions, manifest
-	IndexRead    uint64 // read from the index's tables
+	LogBytes   uint64 // written to the log
+	IndexBytes uint64 // written to the index: journal, tables, compactions, manifest
+	IndexRead  uint64 // read from the index's tables
+	// by level of the index
 	LevelSizes   []int64
 	LevelTables  []int
-	CacheBytes   int // of the index's block cache
-	OpenTables   int
-	DelayCount   int           // writes that the index slowed down
-	Delay        time.Duration // for how long in all
-	Paused       bool          // a write waits for a compaction right now
-	Pending      int           // blocks that are not folded
-	PendingBytes int           // of their changes
-	// What readers of states above the folded block took: records that were read whole, single changes that were read from the log, and
-	// keys that scans passed.
+	CacheBytes   int           // of the index's block cache
+	OpenTables   int           // number of open tables
+	DelayCount   int           // writes that the index delayed
+	Delay        time.Duration // total duration of these delays
+	Paused       bool          // a write is waiting for a compaction now
+	Pending      int           // number of blocks above the flat head
+	PendingBytes int           // of their changes in memory
+	// Work of readers above the flat head: records read whole, single changes read from the log,
+	// and keys passed by scans.
 	PendingRecords, PendingChanges, PendingKeys uint64
 }
 
-// Stats returns the counters; zeros after Close.
+// Stats returns the counters. Zeros after Close.
 func (s *Store) Stats() (out Stats) {
 	out.LogBytes = s.log.written.Load()
 	s.db.stats(&out)
@@ -30,7 +32,7 @@ func (s *Store) Stats() (out Stats) {
 	return out
 }
 
-// PendingBytes is the size of the changes of all blocks that are not folded: what the store itself holds of them.
+// PendingBytes returns the bytes of the changes above the flat head that are in memory.
 func (s *Store) PendingBytes() (n int) {
 	_, n = s.tree.stats()
 	return n
