@@ -14,11 +14,13 @@ type view struct {
 	flatHead     BlockRef // the block whose state the index holds
 	overlayFinal BlockRef // in an overlay: what was final when it began; zero otherwise
 	tail         primitives.Height
-	empty        bool                             // no genesis yet
-	shards       map[primitives.ShardID]shardCell // shards that are not, or were not always, at the flat head; the map is never changed
+	empty        bool // no genesis yet
+	// shards that are not, or were not always, at the flat head; the map is never changed
+	shards map[primitives.ShardID]shardCell
 
-	base  *pendingBlock   // the flat head's block
-	canon []*pendingBlock // the head's branch above the flat head, ascending; entries below its length are never overwritten
+	base *pendingBlock // the flat head's block
+	// the head's branch above the flat head, ascending; entries below its length are never overwritten
+	canon []*pendingBlock
 }
 
 // canonicalAt returns the block of the head's branch at a height above the flat head. Nil: the

@@ -262,8 +262,8 @@ func (c *bodyCache) sweep(t *tree) {
 // findPending returns the places of an ID above the flat head and in the flat head's block, by
 // block, oldest first.
 func (s *Store) findPending(id primitives.Hash) ([]hit, error) {
-	out, cold := s.tree.find(id)
-	for _, p := range cold {
+	out, evicted := s.tree.find(id)
+	for _, p := range evicted {
 		d, err := s.bodyOf(p, true)
 		if err != nil {
 			return nil, err
@@ -274,7 +274,7 @@ func (s *Store) findPending(id primitives.Hash) ([]hit, error) {
 			}
 		})
 	}
-	if len(cold) > 0 {
+	if len(evicted) > 0 {
 		sortHits(out)
 	}
 	return out, nil

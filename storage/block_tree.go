@@ -234,7 +234,7 @@ type hit struct {
 
 // find returns the places of an ID in resident blocks, by block, oldest first, and the evicted
 // blocks that may contain it. The flat head's block is searched too.
-func (t *tree) find(id primitives.Hash) (out []hit, cold []*pendingBlock) {
+func (t *tree) find(id primitives.Hash) (out []hit, evicted []*pendingBlock) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if n, ok := t.ids[binary.LittleEndian.Uint64(id[:])]; ok {

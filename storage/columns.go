@@ -64,13 +64,13 @@ var (
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
 	// catchupRecords: block, shard that was caught up after it -> position of the record of the
 	// block's results in that shard.
-	catchupRecords = column[catchupKey, entry](0x15, "Late", Insert, appendCatchupKey)
+	catchupRecords = column[catchupKey, entry](0x15, "CatchupRecord", Insert, appendCatchupKey)
 	// historyBuckets: first height of a history bucket -> nothing. See history_bucket.go.
-	historyBuckets = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
+	historyBuckets = column[primitives.Height, Nothing](0x16, "HistoryBucket", Insert, appendHeight)
 	// stateSnapshots: height of a block, shard -> state that is kept (state_snapshot.go).
 	// snapshotNodes: the same, level, path -> as in frontier.
-	stateSnapshots = column[snapshotKey, snapshotCell](0x17, "Pin", Replace, appendSnapshotKey)
-	snapshotNodes  = column[snapshotNodeKey, frontierValue](0x18, "PinRow", Replace, appendSnapshotNodeKey)
+	stateSnapshots = column[snapshotKey, snapshotCell](0x17, "StateSnapshot", Replace, appendSnapshotKey)
+	snapshotNodes  = column[snapshotNodeKey, frontierValue](0x18, "SnapshotNode", Replace, appendSnapshotNodeKey)
 
 	// EpochInfo: epoch ID -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

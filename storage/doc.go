@@ -1,15 +1,16 @@
 // Package storage keeps everything of a chain that outlives the process: blocks, chunks, outcomes,
 // receipts, state changes, the flat state with its history, and the indices that find them.
 //
-//	in      Block: all of one block, handed to Commit; folds, imports, garbage collection
-//	in      Block: all of one block, handed to Commit; advances of the flat head, imports, garbage collection
-//	state   a folder: log/ (append-only segments, one record a block), index/ (goleveldb), FORMAT (who owns the folder)
+//	in      Block: all of one block, handed to Commit; flat head advances, imports, garbage collection
+//	state   a folder: log/ (append-only segments, one record a block), index/ (goleveldb),
+//	        FORMAT (owner and version)
 //	units   heights in blocks, sizes in bytes, timestamps in nanoseconds since 1970
-//	bound   memory: write buffer, block cache, the changes above the flat head, 4 MiB of recent outcomes;
-//	        disk: the horizon of garbage collection
-//	errors  ErrNotFound, ErrGone: absent, collected; ErrLocked, ErrForeign, ErrDamaged: the folder cannot be
-//	        used; ErrFull: no room; ErrFailed: an earlier write failed, so nothing is written any more
-//	source  the layout is our own, see docs/design/storage.md; what is kept follows nearcore core/store/src/columns.rs
+//	bound   memory: write buffer, block cache, changes above the flat head, 4 MiB of recent
+//	        outcomes; disk: the horizon of garbage collection
+//	errors  ErrNotFound, ErrGone: absent, collected; ErrLocked, ErrForeign, ErrDamaged: the folder
+//	        cannot be used; ErrFull: no room; ErrFailed: an earlier write failed, no more writes
+//	source  the layout is our own, docs/design/storage.md; what is kept follows nearcore
+//	        core/store/src/columns.rs
 //
 // # How a block reaches the disk
 //

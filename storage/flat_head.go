@@ -72,7 +72,7 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 		return err
 	}
 	if s.parent != nil {
-		return fmt.Errorf("%w: a child is not folded", ErrOrder)
+		return fmt.Errorf("%w: the flat head of an overlay does not advance", ErrOrder)
 	}
 	v := s.view.Load()
 	chain, err := finalChain(v, upto)
@@ -81,7 +81,8 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	}
 	for _, p := range chain[1:] {
 		if len(p.entry.head.Splits) > 0 {
-			return fmt.Errorf("%w: block %v splits shards in the middle of a fold", ErrOrder, p.ref)
+			return fmt.Errorf("%w: advance the flat head: block %v splits shards and is not the first: advance to its parent first",
+				ErrOrder, p.ref)
 		}
 	}
 	s.pinBodies(upto.Height)
@@ -220,7 +221,7 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	}
 	last := v.canonicalAt(upto.Height)
 	if last == nil || last.ref != upto || upto.Height > v.final.Height {
-		return nil, fmt.Errorf("%w: fold up to %v, which is not between the folded block %v and the final one %v", ErrOrder,
+		return nil, fmt.Errorf("%w: advance the flat head to %v, which is not between the flat head %v and the final block %v", ErrOrder,
 			upto, v.flatHead, v.final)
 	}
 	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil
@@ -263,16 +264,16 @@ func (s *Store) writeHistory(v *view, chain []*pendingBlock, changes []FrontierC
 		if derr != nil {
 			return nil, derr
 		}
-		warm, era := p.body.Load() != nil, s.bucketOf(p.ref.Height)
+		resident, bucket := p.body.Load() != nil, s.bucketOf(p.ref.Height)
 		for j := range d.keys {
 			k := &d.keys[j]
 			if v.skips(k.shard, p.ref.Height) {
 				continue
 			}
-			undo.Put(batch, undoKey{era, k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
+			undo.Put(batch, undoKey{bucket, k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
 			flush(historyBatch)
 			v := k.change.Last()
-			if !warm {
+			if !resident {
 				v = bytes.Clone(v) // else it would keep the whole record in memory
 			}
 			last[k.flat] = v

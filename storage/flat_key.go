@@ -69,7 +69,7 @@ func escape(b []byte, s string) []byte {
 }
 
 func parseUndoKey(key []byte) (undoKey, bool) {
-	era, key, ok := cutBucket(key)
+	bucket, key, ok := cutBucket(key)
 	if !ok || len(key) < 10 {
 		return undoKey{}, false
 	}
@@ -86,7 +86,7 @@ func parseUndoKey(key []byte) (undoKey, bool) {
 			}
 		}
 	}
-	return undoKey{era, string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
+	return undoKey{bucket, string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
 }
 
 // undoValue names the change, in the canonical block at the key's height, that holds the value

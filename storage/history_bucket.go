@@ -127,7 +127,7 @@ func (s *Store) dropBuckets(below primitives.Height) (more bool, err error) {
 }
 
 // cutBucket splits a key into its bucket and the rest.
-func cutBucket(key []byte) (era primitives.Height, rest []byte, ok bool) {
+func cutBucket(key []byte) (bucket primitives.Height, rest []byte, ok bool) {
 	if len(key) < 8 {
 		return 0, nil, false
 	}

@@ -143,7 +143,7 @@ func checkFirst(blocks []*Block) error {
 			return err
 		}
 		if i > 0 && (b.Ref.Height <= blocks[i-1].Ref.Height || b.Prev.IsZero()) {
-			return fmt.Errorf("%w: block %v behind %v", ErrOrder, b.Ref, blocks[i-1].Ref)
+			return fmt.Errorf("%w: block %v after %v", ErrOrder, b.Ref, blocks[i-1].Ref)
 		}
 		for j := range b.Shards {
 			if len(b.Shards[j].Changes) > 0 {

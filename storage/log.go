@@ -187,7 +187,7 @@ func (l *blockLog) checkShort(fl file, seg uint32, got int64, end position) erro
 	case err != nil:
 		return wrapIndex("size", err)
 	case seg == end.Segment || size > got:
-		return damaged("broken at byte %d, though records behind it were committed", got)
+		return damaged("broken at byte %d, though records after it were committed", got)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func probe(fl file, off, size int64) error {
 			return err
 		}
 		if !afterUnsynced(payload) {
-			return damaged("record at byte %d is broken, with a whole one behind it", off)
+			return damaged("record at byte %d is broken, with a whole one after it", off)
 		}
 		next += recordHeader + int64(len(payload))
 	}

@@ -76,7 +76,7 @@ func (s *Store) logEnd() (position, error) {
 // begins. ErrDamaged: no record begins at from. ErrOrder: an overlay has no log.
 func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace, err error) {
 	if s.parent != nil {
-		return from, fmt.Errorf("%w: a child has no log", ErrOrder)
+		return from, fmt.Errorf("%w: an overlay has no log", ErrOrder)
 	}
 	end, err := s.logEnd()
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace
 		return from, damaged("the log ends at %v, before %v", placeOf(end), from)
 	}
 	for at.before(end) {
-		payload, behind, err := s.log.recordAt(at)
+		payload, after, err := s.log.recordAt(at)
 		if err != nil {
 			return placeOf(at), err
 		}
@@ -99,8 +99,8 @@ func (s *Store) LogRecords(from LogPlace, f func(LogRecord) bool) (next LogPlace
 		if err != nil {
 			return placeOf(at), err
 		}
-		x.At, x.Next = placeOf(at), placeOf(behind)
-		at = behind
+		x.At, x.Next = placeOf(at), placeOf(after)
+		at = after
 		if ok && !f(x) {
 			break
 		}
@@ -280,7 +280,7 @@ func Pack(b *Block) []byte {
 // RewindTarget decodes the record of a rewind that was received from elsewhere.
 func RewindTarget(payload []byte) (BlockRef, error) {
 	if len(payload) == 0 || payload[0] != recordRewind {
-		return BlockRef{}, damaged("no record of a way back")
+		return BlockRef{}, damaged("not a record of a rewind")
 	}
 	return rewindOf(payload)
 }

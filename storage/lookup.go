@@ -494,8 +494,8 @@ func (s *Store) inBuckets(c *Column[placeKey, Nothing]) pointerRows {
 	return func(id primitives.Hash, yield func(pointer) (bool, error)) (err error) {
 		cur := s.db.iterate([]byte{c.id}, []byte{c.id + 1})
 		defer func() { err = errors.Join(err, cur.done()) }()
-		for _, era := range slices.Backward(*s.buckets.Load()) {
-			prefix := append(appendHeight([]byte{c.id}, era), id[:shortLen]...)
+		for _, bucket := range slices.Backward(*s.buckets.Load()) {
+			prefix := append(appendHeight([]byte{c.id}, bucket), id[:shortLen]...)
 			for ok := cur.seek(prefix); ok && bytes.HasPrefix(cur.key(), prefix); ok = cur.next() {
 				p, sound := parsePointer(cur.key()[1+8:])
 				if !sound {

@@ -31,7 +31,7 @@ func (s *Store) CommitShard(ref BlockRef, sh *Shard, changes []FrontierChange) e
 	v := s.view.Load()
 	cell, ok := v.shards[sh.ID]
 	if !ok || cell.Untracked {
-		return fmt.Errorf("%w: shard %d did not come in later", ErrOrder, sh.ID)
+		return fmt.Errorf("%w: shard %d is in sync or untracked, so it has no catchup", ErrOrder, sh.ID)
 	}
 	rec, err := s.Block(ref)
 	if err != nil {
@@ -129,14 +129,14 @@ func (s *Store) addCatchup(d *body, e *entry) error {
 func (t *tree) replaceBody(p *pendingBlock, d *body, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cold := p.body.Load() == nil
+	evicted := p.body.Load() == nil
 	t.dropIDs(p)
-	if !cold {
+	if !evicted {
 		t.bytes -= p.bytes
 	}
 	p.bytes = d.sortKeys()
 	t.catchup[p.ref.Hash] = append(t.catchup[p.ref.Hash], e)
-	if cold {
+	if evicted {
 		t.evicted.add(p, d)
 		return
 	}

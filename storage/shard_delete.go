@@ -81,8 +81,8 @@ func (s *Store) rowsOf(shard primitives.ShardID, accounts AccountRange) (out [][
 			hi = append([]byte{flat.id}, r.hi...)
 		}
 		add(append([]byte{flat.id}, r.lo...), hi)
-		for _, era := range *s.buckets.Load() {
-			add(undoRange(era, r))
+		for _, bucket := range *s.buckets.Load() {
+			add(undoRange(bucket, r))
 		}
 	}
 	for _, lo := range [][]byte{append([]byte{frontier.id}, appendShard(nil, shard)...), append([]byte{stagedParts.id}, appendShard(nil, shard)...)} {

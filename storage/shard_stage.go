@@ -233,7 +233,7 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 	}
 	v := s.view.Load()
 	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.flatHead.Height || cell.At.Height < v.tail {
-		return errors.Join(err, fmt.Errorf("%w: shard %d comes in at block %v, which is not folded", ErrOrder, shard, cell.At))
+		return errors.Join(err, fmt.Errorf("%w: install shard %d at block %v, which is not canonical or above the flat head", ErrOrder, shard, cell.At))
 	}
 	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
 		return s.fail(err)
@@ -365,9 +365,9 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 	case !ok:
 		return nil
 	case c.Untracked:
-		return fmt.Errorf("shard %d at block %v: %w, it has left", shard, at, ErrGone)
+		return fmt.Errorf("shard %d at block %v: %w, it was untracked", shard, at, ErrGone)
 	case at.Height < c.Since:
-		return fmt.Errorf("shard %d at block %v: %w, it came in at height %d", shard, at, ErrGone, c.Since)
+		return fmt.Errorf("shard %d at block %v: %w, it was imported at height %d", shard, at, ErrGone, c.Since)
 	case !c.InSync && at.Height > c.At.Height:
 		return fmt.Errorf("shard %d at block %v: %w, it is at height %d", shard, at, ErrNotFound, c.At.Height)
 	}

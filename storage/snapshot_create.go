@@ -82,7 +82,7 @@ type frozenStore struct {
 // freeze takes the moment. Segments stay until it is released.
 func (s *Store) freeze() (*frozenStore, error) {
 	if s.parent != nil {
-		return nil, fmt.Errorf("%w: a store beside another has no folder to copy", ErrOrder)
+		return nil, fmt.Errorf("%w: an overlay has no folder to back up", ErrOrder)
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

@@ -45,7 +45,7 @@ const maxStreamFiles = 4096
 // head wait while its files are opened. Errors: ErrOrder for an overlay or an empty store.
 func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 	if s.parent != nil {
-		return nil, fmt.Errorf("%w: a child has no folder", ErrOrder)
+		return nil, fmt.Errorf("%w: an overlay has no folder", ErrOrder)
 	}
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -71,7 +71,7 @@ func (s *Store) SnapshotStream() (c *SnapshotStream, err error) {
 		return nil, wrapIndex("list log", err)
 	}
 	if len(names) > maxStreamFiles {
-		return nil, fmt.Errorf("the log has %d segments, a clone has %d at most", len(names), maxStreamFiles)
+		return nil, fmt.Errorf("the log has %d segments, a snapshot stream has at most %d", len(names), maxStreamFiles)
 	}
 	for _, name := range names {
 		x := streamFile{}
@@ -178,7 +178,7 @@ func Receive(dir string, id Identity, from io.Reader) error {
 	d := osDisk{dir}
 	r := &hashReader{r: bufio.NewReaderSize(from, 256<<10), h: sha256.New()}
 	if string(r.take(len(streamMagic))) != streamMagic {
-		return errors.Join(damaged("no clone"), r.err)
+		return errors.Join(damaged("not a snapshot stream"), r.err)
 	}
 	got, format, err := parseMark(r.part())
 	switch {
@@ -187,9 +187,10 @@ func Receive(dir string, id Identity, from io.Reader) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	case format != formatVersion:
-		return fmt.Errorf("%w: the clone has %d, this program reads and writes %d", ErrFormat, format, formatVersion)
+		return fmt.Errorf("%w: the snapshot stream has %d, this program reads and writes %d", ErrFormat, format, formatVersion)
 	case got != id:
-		return fmt.Errorf("%w: the clone is of chain %q, genesis %v, numbering %q; this node is for %q, %v, %q", ErrForeign, got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
+		return fmt.Errorf("%w: the snapshot stream is of chain %q, genesis %v, numbering %q; this node is for %q, %v, %q",
+			ErrForeign, got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
 	}
 	if err := receiveIndex(d, r); err != nil {
 		return err
@@ -200,10 +201,10 @@ func Receive(dir string, id Identity, from io.Reader) error {
 	sum := r.h.Sum(nil)
 	var want [sha256.Size]byte
 	if _, err := io.ReadFull(r.r, want[:]); err != nil {
-		return fmt.Errorf("the clone ends too early: %w", err)
+		return fmt.Errorf("the snapshot stream ends too early: %w", err)
 	}
 	if [sha256.Size]byte(sum) != want {
-		return damaged("the clone was changed on its way")
+		return damaged("the snapshot stream does not match its hash")
 	}
 	return wrapWrite("write "+markName, d.writeMark(id.mark()))
 }
@@ -289,7 +290,7 @@ func (r *hashReader) into(b []byte) {
 		return
 	}
 	if _, err := io.ReadFull(r.r, b); err != nil {
-		r.err = fmt.Errorf("the clone ends too early: %w", err)
+		r.err = fmt.Errorf("the snapshot stream ends too early: %w", err)
 		return
 	}
 	_, _ = r.h.Write(b) // never fails

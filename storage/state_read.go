@@ -180,12 +180,12 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 	return at.Height, err
 }
 
-// flatAt returns the value of a flat key after the canonical block at height. eras are the history
+// flatAt returns the value of a flat key after the canonical block at height. buckets are the history
 // buckets above that height.
-func (s *Store) flatAt(r *pooledSnapshot, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
+func (s *Store) flatAt(r *pooledSnapshot, buckets []primitives.Height, height primitives.Height, key string) ([]byte, error) {
 	// The first change above the height has the value before it. There may be one even above the
 	// view's flat head, which may have advanced since the view was taken.
-	k, uv, found, err := firstUndo(r.snap, eras, key, height, r.at.Height)
+	k, uv, found, err := firstUndo(r.snap, buckets, key, height, r.at.Height)
 	if err != nil {
 		return nil, err
 	}
@@ -200,17 +200,17 @@ func (s *Store) flatAt(r *pooledSnapshot, eras []primitives.Height, height primi
 }
 
 // firstUndo finds the first change of a key above a height and not above the flat head.
-func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded primitives.Height) (k undoKey, v undoValue, found bool, err error) {
-	if height >= folded || len(eras) == 0 {
+func firstUndo(r snapshot, buckets []primitives.Height, key string, height, flatHead primitives.Height) (k undoKey, v undoValue, found bool, err error) {
+	if height >= flatHead || len(buckets) == 0 {
 		return k, v, false, nil
 	}
-	last := undoKey{eras[len(eras)-1], key, folded + 1}
-	cur := r.iterate(undo.dbKey(undoKey{eras[0], key, height + 1}), undo.dbKey(last))
-	for i, era := range eras {
+	last := undoKey{buckets[len(buckets)-1], key, flatHead + 1}
+	cur := r.iterate(undo.dbKey(undoKey{buckets[0], key, height + 1}), undo.dbKey(last))
+	for i, bucket := range buckets {
 		if i == 0 {
 			found = cur.next()
 		} else {
-			found = cur.seek(undo.dbKey(undoKey{era, key, 0}))
+			found = cur.seek(undo.dbKey(undoKey{bucket, key, 0}))
 		}
 		if !found {
 			break
@@ -218,7 +218,7 @@ func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded 
 		if k, v, err = parseUndo(cur); err != nil {
 			break
 		}
-		if found = k.bucket == era && k.flat == key && k.height <= folded; found {
+		if found = k.bucket == bucket && k.flat == key && k.height <= flatHead; found {
 			break
 		}
 	}

@@ -159,7 +159,7 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 
 // scanRange merges sorted lists: Flat, the values in Undo of each bucket for keys that changed
 // above height, and the layers.
-func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, part *scanPart, to scanSink) (more bool, err error) {
+func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart, to scanSink) (more bool, err error) {
 	rg := part.flatRange
 	var layers []*layerScan
 	for i := range part.over {
@@ -175,7 +175,7 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 	}
 	flats := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
 	defer func() { err = errors.Join(err, flats.done()) }()
-	folded, err := flatHeadHeight(r)
+	flatHead, err := flatHeadHeight(r)
 	if err != nil {
 		return false, err
 	}
@@ -185,9 +185,9 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 			err = errors.Join(err, olds[i].cur.done())
 		}
 	}()
-	for _, era := range eras {
-		if height < folded {
-			olds = append(olds, undoScan{cur: r.iterate(undoRange(era, rg)), height: height, folded: folded})
+	for _, bucket := range buckets {
+		if height < flatHead {
+			olds = append(olds, undoScan{cur: r.iterate(undoRange(bucket, rg)), height: height, flatHead: flatHead})
 		}
 	}
 	flats.next()
@@ -272,8 +272,8 @@ func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitive
 }
 
 // undoRange returns the rows of a key range's history in a bucket.
-func undoRange(era primitives.Height, rg flatRange) (lo, hi []byte) {
-	prefix := appendHeight([]byte{undo.id}, era)
+func undoRange(bucket primitives.Height, rg flatRange) (lo, hi []byte) {
+	prefix := appendHeight([]byte{undo.id}, bucket)
 	if hi = PrefixEnd(prefix); rg.hi != "" {
 		hi = escape(slices.Clone(prefix), rg.hi)
 	}
@@ -283,8 +283,8 @@ func undoRange(era primitives.Height, rg flatRange) (lo, hi []byte) {
 // undoScan finds the first change above a height of each key, ascending. It reads no further than
 // requested: most rows belong to keys that have not changed since.
 type undoScan struct {
-	cur            cursor
-	height, folded primitives.Height
+	cur              cursor
+	height, flatHead primitives.Height
 
 	key          undoKey // of the row at the cursor, if read
 	value        undoValue
@@ -308,7 +308,7 @@ func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 		switch {
 		case bounded && u.key.flat > limit:
 			return nil
-		case u.key.height > u.folded: // of an advance that is not complete
+		case u.key.height > u.flatHead: // of an advance that is not complete
 			u.pass()
 		case u.key.height > u.height:
 			u.ok = true

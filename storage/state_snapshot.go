@@ -103,7 +103,7 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 		return fmt.Errorf("state of block %v: %w, the earliest is of height %d", p.At, ErrGone, v.tail)
 	}
 	if ok, err := s.IsCanonical(p.At); err != nil || !ok || p.At.Height > v.flatHead.Height {
-		return errors.Join(err, fmt.Errorf("%w: block %v, whose state is to stay, is not folded", ErrOrder, p.At))
+		return errors.Join(err, fmt.Errorf("%w: snapshot of block %v, which is not canonical or above the flat head", ErrOrder, p.At))
 	}
 	if err := v.readable(p.At, p.Shard); err != nil {
 		return err
