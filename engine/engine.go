@@ -166,7 +166,7 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
 	if o.Base != nil {
-		o.Tries.Beneath = o.Base
+		o.Tries.UserData = o.Base
 	}
 	if o.VRF == nil {
 		o.VRF = new(vrfKeys).verify
@@ -238,7 +238,7 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
 		return e.store.Load(at, id, r, from, to, yield)
-	}, Early: func() (*trie.Source, func(bool)) {
+	}, Stale: func() (*trie.Source, func(bool)) {
 		x := e.store.StaleReader()
 		if x == nil {
 			return nil, nil

@@ -153,7 +153,7 @@ func overBase(t state.Trie, base RemoteState) state.Trie {
 
 // rooted wraps a root for the runtime.
 func rooted(r *trie.Root) state.Trie {
-	base, _ := r.Forest().Beneath().(RemoteState)
+	base, _ := r.Forest().UserData().(RemoteState)
 	return overBase(stateTrie{r}, base)
 }
 

@@ -87,7 +87,7 @@ func newStillBase(t *testing.T, pairs map[string]string) *stillBase {
 // forkOf is a fork of a base, with nothing of its own but what every shard has.
 func forkOf(t *testing.T, b *stillBase) state.Trie {
 	t.Helper()
-	return rooted(grown(t, trie.New(trie.Options{Beneath: b}), map[string]string{string(primitives.BandwidthSchedulerKey): "x"}))
+	return rooted(grown(t, trie.New(trie.Options{UserData: b}), map[string]string{string(primitives.BandwidthSchedulerKey): "x"}))
 }
 
 // forkKey draws one of few keys that share much of each other.

@@ -199,7 +199,7 @@ func (e *Engine) childSource(l *sharedParent, at storage.BlockRef, of primitives
 		_, err := l.use(use)
 		return err
 	}
-	return trie.Source{Lend: lend, Rows: e.rows(of), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+	return trie.Source{Borrow: lend, Rows: e.rows(of), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
 		if there, err := l.use(func(whole *trie.Root) error { return whole.Range(from, to, yield) }); there {
 			return err
 		}

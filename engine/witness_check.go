@@ -345,7 +345,7 @@ func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, 
 		}
 	}
 	extra.CongestionInfo.AllowedShard = childAllowedShard(layout, index)
-	if p, err = p.Restrict(keep, nil); err != nil {
+	if p, err = p.RetainIntervals(keep, nil); err != nil {
 		return nil, witnessFault(unproven(err))
 	}
 	extra.StateRoot = p.Root()

@@ -261,7 +261,7 @@ func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, lef
 			}
 		}
 	}
-	whole, err := prev.root.Forest().Restrict(prev.root, keep, &rec)
+	whole, err := prev.root.Forest().RetainIntervals(prev.root, keep, &rec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -272,7 +272,7 @@ func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, lef
 // splitOff computes the state of a child of a split shard, and keeps the proof if one is wanted.
 func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
 	if !e.proofs.wanted.Load() {
-		return prev.root.Forest().Restrict(prev.root, keep, nil)
+		return prev.root.Forest().RetainIntervals(prev.root, keep, nil)
 	}
 	whole, t, err := restrict(parent, prev, child, left, keep)
 	if err == nil {
@@ -422,7 +422,7 @@ func (e *Engine) applySplit(t *Transition) (*apply.Result, error) {
 	if err != nil {
 		return nil, unproven(err)
 	}
-	if p, err = p.Restrict(keep, nil); err != nil {
+	if p, err = p.RetainIntervals(keep, nil); err != nil {
 		return nil, unproven(err)
 	}
 	return &apply.Result{Trie: proofTrie{p}}, nil

@@ -24,7 +24,7 @@ type arena struct {
 	next   uint32 // first unused unit of the last slab
 	size   uint32 // units of the last slab
 	free   [numClasses][]uint32
-	stock  []byte // memory for further slabs
+	hugeRest  []byte // memory for further slabs
 	blocks uint64 // allocated blocks
 	inUse  uint64 // bytes in allocated blocks
 	poison bool   // what is freed is filled with a pattern
@@ -115,25 +115,25 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 // memory at random, and with small ones most touches miss the processor's table of addresses (TLB) too. A forest of few
 // slabs does without, since a large page is resident as a whole.
 const (
-	stretchSize = 32 << 20
-	stretchFrom = 16 // slabs
+	hugeChunk = 32 << 20
+	hugeFrom = 16 // slabs
 )
 
 // newSlab has room for at least some units, as far as a slab has.
 func (a *arena) newSlab(units int) []byte {
-	if len(a.stock) == 0 {
-		if n := len(a.mem()); n < stretchFrom {
+	if len(a.hugeRest) == 0 {
+		if n := len(a.mem()); n < hugeFrom {
 			size := slabSize
 			if n < 4 && units*unitSize <= firstSlab<<n {
 				size = firstSlab << n
 			}
 			return make([]byte, size)
 		}
-		a.stock = make([]byte, stretchSize)
-		adviseHuge(a.stock)
+		a.hugeRest = make([]byte, hugeChunk)
+		adviseHuge(a.hugeRest)
 	}
-	s := a.stock[:slabSize:slabSize]
-	a.stock = a.stock[slabSize:]
+	s := a.hugeRest[:slabSize:slabSize]
+	a.hugeRest = a.hugeRest[slabSize:]
 	return s
 }
 
@@ -146,13 +146,13 @@ func (a *arena) spare() {
 	}
 }
 
-// poisoned is what freed memory is filled with in tests.
-const poisoned = 0xdb
+// poisonByte is what freed memory is filled with in tests.
+const poisonByte = 0xdb
 
 func (a *arena) release(ref uint32, class uint8) {
 	if a.poison {
 		for i, block := 0, a.mem().at(ref)[:classUnits[class]*unitSize]; i < len(block); i++ {
-			block[i] = poisoned
+			block[i] = poisonByte
 		}
 	}
 	a.free[class] = append(a.free[class], ref)

@@ -162,14 +162,14 @@ func BenchmarkSplit(b *testing.B) {
 	w := benchWorld(b, accounts)
 	keep := SplitIntervals(primitives.AccountID(fmt.Sprintf("user%07d", accounts/2)), true)
 	heir := func(origin bool) (*Root, *Root) {
-		whole, err := w.f.Restrict(w.root, keep, nil)
+		whole, err := w.f.RetainIntervals(w.root, keep, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
 		f := New(Options{Loader: whole.Range})
 		var root *Root
 		if origin {
-			f.SetSource(Source{Load: whole.Range, Lend: func(use func(*Root) error) error { return use(whole) }})
+			f.SetSource(Source{Load: whole.Range, Borrow: func(use func(*Root) error) error { return use(whole) }})
 			root, err = f.Inherit(whole)
 		} else {
 			var frontier []FrontierEntry

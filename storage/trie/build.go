@@ -10,9 +10,9 @@ import (
 )
 
 // builder makes a subtree of pairs that come in ascending order, in one pass: a branch is made as soon as a key lies
-// beyond it. All keys share the first base nibbles.
+// afterAllKeys it. All keys share the first base nibbles.
 type builder struct {
-	mk     *maker
+	mk     *nodeWriter
 	base   int
 	frames []frame // open branches, by ascending depth
 	key    []byte  // the last key
@@ -23,11 +23,11 @@ type builder struct {
 	depth  int
 
 	emit func(level int, e *FrontierEntry) // told the frontier, level by level in no order; nil: nobody
-	keep uint64                            // bytes of nodes beyond which what is done becomes a stub; 0: no bound
+	maxBytes uint64                            // bytes of nodes beyond which what is done becomes a stub; 0: no bound
 }
 
-// sparseUnit is the memory usage from which a finished subtree becomes a stub when there is no room.
-const sparseUnit = 1 << 20
+// minHashNodeUsage is the memory usage from which a finished subtree becomes a stub when there is no room.
+const minHashNodeUsage = 1 << 20
 
 type frame struct {
 	depth int
@@ -108,7 +108,7 @@ func (b *builder) close(l int) error {
 			return err
 		}
 		if b.emit != nil {
-			if ref, err = b.finished(ref, top.depth); err != nil {
+			if ref, err = b.emitBranch(ref, top.depth); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func (f *Forest) Build(pairs iter.Seq2[[]byte, []byte]) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	mk := f.maker(id)
+	mk := f.nodeWriter(id)
 	b := builder{mk: &mk}
 	ref, err := b.run(pairs)
 	if err != nil {
@@ -174,8 +174,8 @@ func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emi
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	mk := f.maker(id)
-	b := builder{mk: &mk, emit: emit, keep: keep}
+	mk := f.nodeWriter(id)
+	b := builder{mk: &mk, emit: emit, maxBytes: keep}
 	ref, err := b.run(pairs)
 	if err != nil {
 		return nil, err
@@ -186,8 +186,8 @@ func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emi
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// finished emits what the branch at ref, whose path is the beginning of the last key, has of the frontier, and returns it or its stub.
-func (b *builder) finished(ref uint32, depth int) (uint32, error) {
+// emitBranch emits what the branch at ref, whose path is the beginning of the last key, has of the frontier, and returns it or its stub.
+func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	mk := b.mk
 	n := mk.mem.at(ref)
 	if n.usage() < mk.forest.frontier {
@@ -204,10 +204,10 @@ func (b *builder) finished(ref uint32, depth int) (uint32, error) {
 			b.emit(level, &e)
 		}
 	}
-	if b.keep == 0 || mk.forest.arena.inUse < b.keep || n.usage() < sparseUnit {
+	if b.maxBytes == 0 || mk.forest.arena.inUse < b.maxBytes || n.usage() < minHashNodeUsage {
 		return ref, nil
 	}
-	made, err := mk.stub(n, path)
+	made, err := mk.hashNode(n, path)
 	if err == nil {
 		mk.forest.freeTree(ref, 0)
 		mk.made = mk.made[:0]

@@ -6,12 +6,12 @@ import (
 	"math/bits"
 )
 
-// minEvicted is the memory usage of the least subtree that is worth a stub, unless the frontier is finer.
-const minEvicted = 1024
+// minEvictUsage is the memory usage of the least subtree that is worth a stub, unless the frontier is finer.
+const minEvictUsage = 1024
 
 // Evict derives a root that has the same pairs, of which what was not used for the longest time is known by its hash only: at least
 // want bytes of it, if there is so much. Only subtrees go that are those of base, the version of the forest's source, where they can be
-// loaded from again. Their memory comes back when the last root that has them is released. It returns r itself, retained, if there is
+// lastLoad from again. Their memory comes back when the last root that has them is released. It returns r itself, retained, if there is
 // nothing to do, and how many bytes go, about.
 func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	if r.forest != f || base.forest != f {
@@ -22,8 +22,8 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	if r.ref == 0 || base.ref == 0 || want == 0 {
 		return r.Retain(), 0, nil
 	}
-	e := evictor{want: want, least: min(minEvicted, f.frontier/4), now: f.lastID}
-	if _, _, err := e.walk(&maker{forest: f, mem: f.arena.mem()}, r.ref, base.ref, false, nil); err != nil {
+	e := evictor{want: want, least: min(minEvictUsage, f.frontier/4), now: f.lastID}
+	if _, _, err := e.walk(&nodeWriter{forest: f, mem: f.arena.mem()}, r.ref, base.ref, false, nil); err != nil {
 		return nil, 0, err
 	}
 	var found uint64
@@ -33,8 +33,8 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 		}
 	}
 	id := f.nextID()
-	mk := f.maker(id)
-	e.evicts = true
+	mk := f.nodeWriter(id)
+	e.replacing = true
 	ref, _, err := e.walk(&mk, r.ref, base.ref, false, nil)
 	if err != nil {
 		mk.undo()
@@ -54,7 +54,7 @@ type evictor struct {
 	now         uint64
 	byAge       [65]uint64 // bytes, by the bits of the number of versions since the last use
 	age         int        // what is younger stays
-	evicts      bool
+	replacing      bool
 	killed      []dead
 }
 
@@ -65,9 +65,9 @@ func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 // only, or is too small to have a stub of its own and as old as what goes. base is the node there in the base version, or 0; same tells
 // that all below is as in the base. Where nothing below a branch has to stay, it goes as a whole: else stubs were all that is left of what
 // is cold, and there are many.
-func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
+func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
 	f := mk.forest
-	if e.evicts && e.found >= e.want {
+	if e.replacing && e.found >= e.want {
 		return ref, false, nil
 	}
 	n := mk.mem.at(ref)
@@ -79,8 +79,8 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ u
 		b = mk.mem.at(base)
 		same = bytes.Equal(n.hash(), b.hash())
 	}
-	if n.kind() == kindStub && n.usage() >= f.frontier { // whose subtree has stubs itself; or is a great leaf
-		top := f.stubs.get(n.child()).target.Load()
+	if n.kind() == kindHash && n.usage() >= f.frontier { // whose subtree has stubs itself; or is a great leaf
+		top := f.hashNodes.get(n.child()).target.Load()
 		if top == 0 {
 			return ref, same, nil
 		}
@@ -93,14 +93,14 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ u
 			return made, cold, nil
 		}
 	}
-	if n.kind() == kindStub || n.kind() == kindLeaf || n.usage() < f.frontier {
+	if n.kind() == kindHash || n.kind() == kindLeaf || n.usage() < f.frontier {
 		if !same {
 			return ref, false, nil
 		}
 		return e.subtree(mk, ref, n, path)
 	}
-	if !same && b.kind() == kindStub { // what is changed below it was loaded for that
-		if base = f.stubs.get(b.child()).target.Load(); base == 0 {
+	if !same && b.kind() == kindHash { // what is changed below it was loaded for that
+		if base = f.hashNodes.get(b.child()).target.Load(); base == 0 {
 			return ref, false, nil
 		}
 		b = mk.mem.at(base)
@@ -117,7 +117,7 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ u
 		if err != nil || child == n.child() {
 			return ref, cold && same, err
 		}
-		made, c, err := mk.twin(n)
+		made, c, err := mk.copyNode(n)
 		if err == nil {
 			c.setChild(child)
 			e.killed = append(e.killed, deadOf(ref, n))
@@ -147,17 +147,17 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ u
 		}
 		cold = cold && gone
 	}
-	if cold && e.evicts {
+	if cold && e.replacing {
 		for _, x := range mk.made[made:] { // stubs and twins that nobody has seen
 			f.freeDead(deadOf(x, mk.mem.at(x)))
 		}
 		mk.made, e.killed = mk.made[:made], e.killed[:killed]
-		return e.whole(mk, ref, n, path)
+		return e.evictSubtree(mk, ref, n, path)
 	}
 	if changed == 0 {
 		return ref, cold, nil
 	}
-	at, c, err := mk.twin(n)
+	at, c, err := mk.copyNode(n)
 	if err != nil {
 		return 0, false, err
 	}
@@ -170,17 +170,17 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ u
 }
 
 // subtree looks at a subtree that goes as a whole, or stays.
-func (e *evictor) subtree(mk *maker, ref uint32, n node, path []byte) (_ uint32, cold bool, err error) {
+func (e *evictor) subtree(mk *nodeWriter, ref uint32, n node, path []byte) (_ uint32, cold bool, err error) {
 	used, size := n.birth(), bytesOfUsage(n.usage())
-	if n.kind() == kindStub {
-		row := mk.forest.stubs.get(n.child())
+	if n.kind() == kindHash {
+		row := mk.forest.hashNodes.get(n.child())
 		if row.target.Load() == 0 {
 			return ref, true, nil
 		}
 		used = max(used, row.used.Load())
 	}
 	age := bits.Len64(e.now - min(used, e.now))
-	if !e.evicts {
+	if !e.replacing {
 		if n.usage() >= e.least {
 			e.byAge[age] += size
 		}
@@ -193,12 +193,12 @@ func (e *evictor) subtree(mk *maker, ref uint32, n node, path []byte) (_ uint32,
 		return ref, true, nil
 	}
 	e.found += size
-	return e.whole(mk, ref, n, path)
+	return e.evictSubtree(mk, ref, n, path)
 }
 
-// whole makes the stub that stands for a subtree from now on.
-func (e *evictor) whole(mk *maker, ref uint32, n node, path []byte) (uint32, bool, error) {
-	made, err := mk.stub(n, path)
+// evictSubtree makes the stub that stands for a subtree from now on.
+func (e *evictor) evictSubtree(mk *nodeWriter, ref uint32, n node, path []byte) (uint32, bool, error) {
+	made, err := mk.hashNode(n, path)
 	if err != nil {
 		return 0, false, err
 	}
@@ -208,9 +208,9 @@ func (e *evictor) whole(mk *maker, ref uint32, n node, path []byte) (uint32, boo
 	return made, true, nil
 }
 
-// twin makes a branch or an extension that differs from n in nothing but the version it is made for, so that references to children can
+// copyNode makes a branch or an extension that differs from n in nothing but the version it is made for, so that references to children can
 // be replaced by others to nodes of the same hashes.
-func (mk *maker) twin(n node) (uint32, node, error) {
+func (mk *nodeWriter) copyNode(n node) (uint32, node, error) {
 	extra, large := 0, n.hasValue() && n.large()
 	switch {
 	case large:

@@ -21,7 +21,7 @@ func TestCold(t *testing.T) {
 		if !root.Cold() {
 			t.Fatalf("round %d: not cold behind a load", round)
 		}
-		for range lately + 1 {
+		for range coldVersions + 1 {
 			next, err := f.Update(root, []Change{{Key: keys[0], Value: []byte{byte(round)}}}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -31,7 +31,7 @@ func TestCold(t *testing.T) {
 			get(round * 1000)
 		}
 		if root.Cold() {
-			t.Fatalf("round %d: cold though nothing was loaded for %d versions", round, lately+1)
+			t.Fatalf("round %d: cold though nothing was loaded for %d versions", round, coldVersions+1)
 		}
 	}
 }

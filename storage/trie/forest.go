@@ -48,23 +48,23 @@ type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 type Source struct {
 	Load Loader
 	Rows Rows   // nil: what is greater than the lowest level is loaded as pairs too
-	Lend Origin // what subtrees can be copied from without hashing anything anew; nil: nothing
-	// Early gives a source that is cheaper to read, has no others itself, and may be of an earlier version: what it yields is used if it has
+	Borrow Origin // what subtrees can be copied from without hashing anything anew; nil: nothing
+	// Stale gives a source that is cheaper to read, has no others itself, and may be of an earlier version: what it yields is used if it has
 	// the hash that it is loaded for. Who has read by it calls done, and says whether it was right. nil, or gives nil: there is none.
-	Early func() (early *Source, done func(right bool))
+	Stale func() (early *Source, done func(right bool))
 }
 
 // Options of a forest.
 type Options struct {
 	Frontier uint64 // see DefaultFrontier; 0 means that
 	Loader   Loader // of the source; needed by Import only
-	Beneath  any    // what a forest's user finds again by Forest.Beneath; nothing here looks at it
+	UserData  any    // what a forest's user finds again by Forest.Beneath; nothing here looks at it
 	Poison   bool   // freed memory is filled with a pattern: for tests, so that who still looks at it sees that
 }
 
 // Forest holds the nodes of all versions of one shard's trie.
 type Forest struct {
-	beneath  any
+	userData  any
 	frontier uint64 // levels[0]
 	levels   [Levels]uint64
 	source   atomic.Pointer[Source]
@@ -72,13 +72,13 @@ type Forest struct {
 	mu         sync.Mutex // the writer's: all below but the atomics
 	arena      *arena
 	larges     table[large]
-	stubs      stubTable
+	hashNodes      hashNodeTable
 	sources    table[heldSource] // that stubs were made with
-	newest     *heldSource       // of the last stub that was made; nil: that is gone
+	newestSource     *heldSource       // of the last stub that was made; nil: that is gone
 	newestAt   uint32            // its number
 	lastID     uint64
 	clock      atomic.Uint64 // lastID, for readers
-	loaded     atomic.Uint64 // the clock when a subtree was last loaded
+	lastLoad     atomic.Uint64 // the clock when a subtree was last loaded
 	roots      int           // held by somebody
 	largeBytes uint64
 	made       []uint32 // scratch of the writer
@@ -95,7 +95,7 @@ func New(o Options) *Forest {
 	if o.Frontier == 0 {
 		o.Frontier = DefaultFrontier
 	}
-	f := &Forest{beneath: o.Beneath, frontier: o.Frontier, levels: levelsFrom(o.Frontier), arena: newArena()}
+	f := &Forest{userData: o.UserData, frontier: o.Frontier, levels: levelsFrom(o.Frontier), arena: newArena()}
 	f.arena.poison = o.Poison
 	f.SetSource(Source{Load: o.Loader})
 	return f
@@ -110,8 +110,8 @@ func levelsFrom(lowest uint64) (limits [Levels]uint64) {
 	return limits
 }
 
-// Beneath returns what the forest was given when it was made.
-func (f *Forest) Beneath() any { return f.beneath }
+// UserData returns what the forest was given when it was made.
+func (f *Forest) UserData() any { return f.userData }
 
 // SetSource replaces the source: by that of a later version, which has the same for all that is not loaded. Any goroutine may call it.
 func (f *Forest) SetSource(s Source) { f.source.Store(&s) }
@@ -326,8 +326,8 @@ func (f *Forest) eachChild(n node, do func(ref uint32)) {
 				do(c)
 			}
 		}
-	case kindStub:
-		if c := f.stubs.get(n.child()).target.Load(); c != 0 {
+	case kindHash:
+		if c := f.hashNodes.get(n.child()).target.Load(); c != 0 {
 			do(c)
 		}
 	}
@@ -336,7 +336,7 @@ func (f *Forest) eachChild(n node, do func(ref uint32)) {
 // deadOf describes n for later freeing.
 func deadOf(ref uint32, n node) dead {
 	d := dead{birth: n.birth(), ref: ref, class: n.class()}
-	if n.kind() == kindStub || n.hasValue() && n.large() {
+	if n.kind() == kindHash || n.hasValue() && n.large() {
 		d.flags = deadOwns
 	}
 	return d
@@ -345,8 +345,8 @@ func deadOf(ref uint32, n node) dead {
 // freeDead frees one node.
 func (f *Forest) freeDead(d dead) {
 	if d.flags&deadOwns != 0 {
-		if n := f.arena.mem().at(d.ref); n.kind() == kindStub {
-			f.dropStub(n.child())
+		if n := f.arena.mem().at(d.ref); n.kind() == kindHash {
+			f.dropHashNode(n.child())
 		} else {
 			f.releaseLarge(n.slot())
 		}
@@ -370,21 +370,21 @@ type Stats struct {
 	Stubs    int    // subtrees known by hash, loaded or not
 }
 
-// stubBytes is what a stub takes beside its node.
-const stubBytes = 16
+// hashNodeBytes is what a stub takes beside its node.
+const hashNodeBytes = 16
 
 // Bytes returns what nodes, stubs and large values take.
 func (f *Forest) Bytes() uint64 {
 	f.mu.Lock()
 	defer f.unlock()
-	return f.arena.inUse + f.largeBytes + uint64(f.stubs.used)*stubBytes
+	return f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes
 }
 
 // Stats returns present figures.
 func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
-	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.stubs.used)*stubBytes, Roots: f.roots, Stubs: f.stubs.used}
+	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes, Roots: f.roots, Stubs: f.hashNodes.used}
 	for _, slab := range f.arena.mem() {
 		s.Reserved += uint64(len(slab))
 	}

@@ -40,16 +40,16 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// place is a node on the way of a difference, of whose key the first skip nibbles are passed, and the levels on which it is looked at.
-type place struct {
+// diffPlace is a node on the way of a difference, of whose key the first skip nibbles are passed, and the levels on which it is looked at.
+type diffPlace struct {
 	ref  uint32
 	n    node
 	skip int
 	on   levelSet
 }
 
-// differ compares two roots from above, on several levels at once.
-type differ struct {
+// frontierDiff compares two roots from above, on several levels at once.
+type frontierDiff struct {
 	f       *Forest
 	path    []byte
 	paths   []byte // memory for those that are noted
@@ -60,8 +60,8 @@ type differ struct {
 // pathPiece is how many bytes of paths are taken at once.
 const pathPiece = 8 << 10
 
-// here is the present path, to be kept.
-func (d *differ) here() []byte {
+// copyPath is the present path, to be kept.
+func (d *frontierDiff) copyPath() []byte {
 	n := len(d.path)
 	if cap(d.paths)-len(d.paths) < n {
 		d.paths = make([]byte, 0, max(pathPiece, n))
@@ -96,8 +96,8 @@ func (r *Root) FrontiersSince(old *Root) (put [Levels][]FrontierEntry, removed [
 }
 
 func (r *Root) frontiersSince(old *Root, levels levelSet) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
-	d := differ{f: r.forest}
-	place := func(r *Root) (p place) {
+	d := frontierDiff{f: r.forest}
+	place := func(r *Root) (p diffPlace) {
 		if r == nil || r.ref == 0 {
 			return p
 		}
@@ -133,21 +133,21 @@ func sortDiff(put *[]FrontierEntry, removed *[][]byte) {
 }
 
 // below tells whether the place holds nothing or a subtree that is one entry of a level.
-func (d *differ) below(p place, level int) bool {
+func (d *frontierDiff) below(p diffPlace, level int) bool {
 	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.f.levels[level]
 }
 
 // diff compares what lies at the present path.
-func (d *differ) diff(old, new place) error {
+func (d *frontierDiff) diff(old, new diffPlace) error {
 	if old.ref == new.ref && old.skip == new.skip ||
 		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 && bytes.Equal(old.n.hash(), new.n.hash()) {
 		old.on, new.on = old.on&^new.on, new.on&^old.on // of the others one side has ended above
 	}
-	for _, p := range []*place{&old, &new} {
+	for _, p := range []*diffPlace{&old, &new} {
 		if p.ref == 0 {
 			p.on = 0
 		}
-		if p.on != 0 && p.n.kind() == kindStub && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // it may hide a great leaf
+		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // it may hide a great leaf
 			var err error
 			if p.ref, p.n, err = d.f.resolve(p.ref, false); err != nil {
 				return err
@@ -160,7 +160,7 @@ func (d *differ) diff(old, new place) error {
 	}
 	// What is above is walked: its branches and extensions, and against it what the other has on this path.
 	d.values(old, new)
-	for m := old.ways() | new.ways(); m != 0; m &= m - 1 {
+	for m := old.nibbles() | new.nibbles(); m != 0; m &= m - 1 {
 		i := byte(bits.TrailingZeros16(m))
 		a, b := d.step(old, i), d.step(new, i)
 		if a.ref == b.ref && a.skip == b.skip && a.on == b.on { // nearly all that is beside a change
@@ -177,7 +177,7 @@ func (d *differ) diff(old, new place) error {
 }
 
 // entries notes what ends here: on the levels on which a place is below. It goes on there no more.
-func (d *differ) entries(old, new *place) {
+func (d *frontierDiff) entries(old, new *diffPlace) {
 	var path []byte
 	for m := old.on | new.on; m != 0; m &= m - 1 {
 		level := bits.TrailingZeros(uint(m))
@@ -187,7 +187,7 @@ func (d *differ) entries(old, new *place) {
 			continue
 		}
 		if path == nil {
-			path = d.here()
+			path = d.copyPath()
 		}
 		if was {
 			d.removed[level] = append(d.removed[level], path)
@@ -201,8 +201,8 @@ func (d *differ) entries(old, new *place) {
 }
 
 // values compares the values of two branches above.
-func (d *differ) values(old, new place) {
-	has := func(p place) levelSet {
+func (d *frontierDiff) values(old, new diffPlace) {
+	has := func(p diffPlace) levelSet {
 		if p.on != 0 && p.n.kind() == kindBranchValue {
 			return p.on
 		}
@@ -215,7 +215,7 @@ func (d *differ) values(old, new place) {
 	if was|is == 0 {
 		return
 	}
-	path := d.here()
+	path := d.copyPath()
 	e := FrontierEntry{Path: path, IsValue: true}
 	if is != 0 {
 		copy(e.Hash[:], new.n.valueHash())
@@ -233,8 +233,8 @@ func (d *differ) values(old, new place) {
 	}
 }
 
-// ways are the nibbles by which it goes on from a place above, a bit each.
-func (p place) ways() uint16 {
+// nibbles are the nibbles by which it goes on from a place above, a bit each.
+func (p diffPlace) nibbles() uint16 {
 	switch {
 	case p.on == 0:
 		return 0
@@ -245,24 +245,24 @@ func (p place) ways() uint16 {
 }
 
 // step goes one nibble down from a place above.
-func (d *differ) step(p place, nibble byte) place {
+func (d *frontierDiff) step(p diffPlace, nibble byte) diffPlace {
 	if p.on == 0 {
-		return place{}
+		return diffPlace{}
 	}
 	var next uint32
 	if p.n.kind() == kindExtension {
 		ext := extNibs(p.n.ext()).from(p.skip)
 		if ext.at(0) != nibble {
-			return place{}
+			return diffPlace{}
 		}
 		if ext.n > 1 {
-			return place{p.ref, p.n, p.skip + 1, p.on}
+			return diffPlace{p.ref, p.n, p.skip + 1, p.on}
 		}
 		next = p.n.child()
 	} else if next = p.n.kid(nibble); next == 0 {
-		return place{}
+		return diffPlace{}
 	}
-	return place{ref: next, n: d.f.arena.mem().at(next), on: p.on}
+	return diffPlace{ref: next, n: d.f.arena.mem().at(next), on: p.on}
 }
 
 // Import makes the root that has exactly these entries, in ascending order of paths. Subtrees are loaded when first
@@ -284,7 +284,7 @@ func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, e
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	im := importer{maker: f.maker(id), src: src, entries: entries, data: data}
+	im := importer{nodeWriter: f.nodeWriter(id), src: src, entries: entries, data: data}
 	var ref uint32
 	if len(entries) > 0 {
 		ref, err = im.subtree(0, len(entries), 0)
@@ -360,7 +360,7 @@ func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 
 // importer makes the nodes above the frontier.
 type importer struct {
-	maker
+	nodeWriter
 	src     *Source
 	entries []FrontierEntry
 	data    [][]byte // of those that are values
@@ -376,7 +376,7 @@ func (im *importer) subtree(lo, hi, depth int) (uint32, error) {
 	var ref uint32
 	var err error
 	if hi-lo == 1 {
-		ref, err = im.stub(&im.entries[lo])
+		ref, err = im.hashNode(&im.entries[lo])
 	} else {
 		ref, err = im.fork(lo, hi, part)
 	}
@@ -411,12 +411,12 @@ func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 	return im.branch(&kids, val, im.usageOf(&kids), nil)
 }
 
-// stub makes the node that stands for a subtree.
-func (im *importer) stub(e *FrontierEntry) (uint32, error) {
+// hashNode makes the node that stands for a subtree.
+func (im *importer) hashNode(e *FrontierEntry) (uint32, error) {
 	if e.IsValue {
 		return 0, fmt.Errorf("%w: frontier value without children at path %x", ErrCorrupt, e.Path)
 	}
-	ref, n, err := im.newStub(e.Path, im.src)
+	ref, n, err := im.newHashNode(e.Path, im.src)
 	if err != nil {
 		return 0, err
 	}

@@ -129,7 +129,7 @@ func FuzzPartial(f *testing.F) {
 			if _, err := p.FindSplit(nil); bad(err) && !errors.Is(err, ErrNoSplit) {
 				t.Error(err)
 			}
-			if _, err := p.Restrict(SplitIntervals("b", where%2 == 0), nil); bad(err) {
+			if _, err := p.RetainIntervals(SplitIntervals("b", where%2 == 0), nil); bad(err) {
 				t.Error(err)
 			}
 		}

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// stub is a subtree of which hash and memory usage are known (they stand in its node, and its path behind them), but whose nodes are built
+// hashNode is a subtree of which hash and memory usage are known (they stand in its node, and its path behind them), but whose nodes are built
 // from the loader's pairs when somebody first comes by. Loading changes no root: all that share the stub share the subtree. There are
 // millions, so what is kept of one has no pointer: this is put together for who loads it.
-type stub struct {
+type hashNode struct {
 	path []byte   // nibbles, one a byte
 	src  *Source  // of the version that the stub is of, when it was made
-	row  *stubRow // nil: it is none of a forest's
+	row  *hashNodeRow // nil: it is none of a forest's
 }
 
-// stubRow is what changes of a stub.
-type stubRow struct {
+// hashNodeRow is what changes of a stub.
+type hashNodeRow struct {
 	target atomic.Uint32 // the top node, 0 before loading
 	src    uint32        // of Forest.sources
 	used   atomic.Uint64 // the newest version that there was when somebody last came by
@@ -30,16 +30,16 @@ type heldSource struct {
 	uses int
 }
 
-// stub puts together what is known of the stub n.
-func (f *Forest) stub(n node) *stub {
-	row := f.stubs.get(n.child())
-	return &stub{n.stubPath(), f.sources.get(row.src).src, row}
+// hashNode puts together what is known of the stub n.
+func (f *Forest) hashNode(n node) *hashNode {
+	row := f.hashNodes.get(n.child())
+	return &hashNode{n.hashNodePath(), f.sources.get(row.src).src, row}
 }
 
-// stubPath is the path of a stub.
-func (n node) stubPath() []byte { return n.appendStubPath(make([]byte, 0, n.extLen())) }
+// hashNodePath is the path of a stub.
+func (n node) hashNodePath() []byte { return n.appendHashNodePath(make([]byte, 0, n.extLen())) }
 
-func (n node) appendStubPath(b []byte) []byte {
+func (n node) appendHashNodePath(b []byte) []byte {
 	for packed, left := n[n.valueAt():], n.extLen(); left > 0; packed, left = packed[1:], left-2 {
 		if b = append(b, packed[0]>>4); left > 1 {
 			b = append(b, packed[0]&0xf)
@@ -48,9 +48,9 @@ func (n node) appendStubPath(b []byte) []byte {
 	return b
 }
 
-// newStub makes the node of a stub, but for its hash and memory usage.
-func (mk *maker) newStub(path []byte, src *Source) (uint32, node, error) {
-	ref, n, err := mk.alloc(kindStub, 0, len(path), (len(path)+1)/2)
+// newHashNode makes the node of a stub, but for its hash and memory usage.
+func (mk *nodeWriter) newHashNode(path []byte, src *Source) (uint32, node, error) {
+	ref, n, err := mk.alloc(kindHash, 0, len(path), (len(path)+1)/2)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -62,58 +62,58 @@ func (mk *maker) newStub(path []byte, src *Source) (uint32, node, error) {
 			packed[i/2] |= nibble
 		}
 	}
-	n.setChild(mk.forest.putStub(src))
+	n.setChild(mk.forest.putHashNode(src))
 	return ref, n, nil
 }
 
-// putStub gives a number to a stub of a source.
-func (f *Forest) putStub(src *Source) uint32 {
-	if f.newest == nil || f.newest.src != src {
-		f.newest = &heldSource{src: src}
-		f.newestAt = f.sources.put(f.newest)
+// putHashNode gives a number to a stub of a source.
+func (f *Forest) putHashNode(src *Source) uint32 {
+	if f.newestSource == nil || f.newestSource.src != src {
+		f.newestSource = &heldSource{src: src}
+		f.newestAt = f.sources.put(f.newestSource)
 	}
-	f.newest.uses++
-	return f.stubs.put(f.newestAt)
+	f.newestSource.uses++
+	return f.hashNodes.put(f.newestAt)
 }
 
-// dropStub takes the number back.
-func (f *Forest) dropStub(i uint32) {
-	at := f.stubs.get(i).src
+// dropHashNode takes the number back.
+func (f *Forest) dropHashNode(i uint32) {
+	at := f.hashNodes.get(i).src
 	held := f.sources.get(at)
 	if held.uses--; held.uses == 0 {
 		f.sources.drop(at)
-		if held == f.newest {
-			f.newest = nil
+		if held == f.newestSource {
+			f.newestSource = nil
 		}
 	}
-	f.stubs.drop(i)
+	f.hashNodes.drop(i)
 }
 
-// stubTable are the rows of stubs by number. Readers call get, the writer all else.
-type stubTable struct {
-	chunks atomic.Pointer[[]*stubChunk]
+// hashNodeTable are the rows of stubs by number. Readers call get, the writer all else.
+type hashNodeTable struct {
+	chunks atomic.Pointer[[]*hashNodeChunk]
 	n      uint32 // rows that have been given out
 	free   []uint32
 	used   int
 }
 
-type stubChunk [1 << tableBits]stubRow
+type hashNodeChunk [1 << tableBits]hashNodeRow
 
-func (t *stubTable) get(i uint32) *stubRow {
+func (t *hashNodeTable) get(i uint32) *hashNodeRow {
 	return &(*t.chunks.Load())[i>>tableBits][i&(1<<tableBits-1)]
 }
 
-func (t *stubTable) put(src uint32) uint32 {
+func (t *hashNodeTable) put(src uint32) uint32 {
 	t.used++
 	i := t.n
 	if n := len(t.free); n > 0 { // no reader knows a freed number
 		i, t.free = t.free[n-1], t.free[:n-1]
 	} else if t.n++; i&(1<<tableBits-1) == 0 {
-		var chunks []*stubChunk
+		var chunks []*hashNodeChunk
 		if p := t.chunks.Load(); p != nil {
 			chunks = *p
 		}
-		chunks = append(chunks, new(stubChunk)) // as in table.put
+		chunks = append(chunks, new(hashNodeChunk)) // as in table.put
 		t.chunks.Store(&chunks)
 	}
 	row := t.get(i)
@@ -123,7 +123,7 @@ func (t *stubTable) put(src uint32) uint32 {
 	return i
 }
 
-func (t *stubTable) drop(i uint32) {
+func (t *hashNodeTable) drop(i uint32) {
 	t.free = append(t.free, i)
 	t.used--
 }
@@ -166,28 +166,28 @@ func (p *flatPairs) each(yield func(key, value []byte) bool) {
 	}
 }
 
-// fetched is what a subtree is made of: entries of the frontier with the values of those that are values, or else pairs.
-type fetched struct {
+// loadBuffer is what a subtree is made of: entries of the frontier with the values of those that are values, or else pairs.
+type loadBuffer struct {
 	entries []FrontierEntry
 	paths   []byte // of the entries, as they were read
 	data    [][]byte
 	pairs   flatPairs
 }
 
-// fetches is memory for what is read, to be used again: nodes are made of copies.
-var fetches = sync.Pool{New: func() any { return new(fetched) }}
+// loadBuffers is memory for what is read, to be used again: nodes are made of copies.
+var loadBuffers = sync.Pool{New: func() any { return new(loadBuffer) }}
 
-// maxFetched is how many entries or bytes of pairs may wait to be used again.
-const maxFetched = 16 << 10
+// maxLoadBuffer is how many entries or bytes of pairs may wait to be used again.
+const maxLoadBuffer = 16 << 10
 
 // done gives it back.
-func (g *fetched) done() {
-	if cap(g.entries) > maxFetched/64 || cap(g.paths) > maxFetched || cap(g.pairs.data) > maxFetched {
+func (g *loadBuffer) done() {
+	if cap(g.entries) > maxLoadBuffer/64 || cap(g.paths) > maxLoadBuffer || cap(g.pairs.data) > maxLoadBuffer {
 		return
 	}
 	clear(g.entries)
-	*g = fetched{entries: g.entries[:0], paths: g.paths[:0], pairs: flatPairs{g.pairs.data[:0], g.pairs.ends[:0]}}
-	fetches.Put(g)
+	*g = loadBuffer{entries: g.entries[:0], paths: g.paths[:0], pairs: flatPairs{g.pairs.data[:0], g.pairs.ends[:0]}}
+	loadBuffers.Put(g)
 }
 
 // maxByPairs is the memory usage up to which a subtree whose stored entries are of another version is made of its pairs.
@@ -195,7 +195,7 @@ const maxByPairs = 256 << 20
 
 // fetch reads what a subtree is made of: with rows the entries of the highest level that lies within it, if there are any; else its pairs.
 // The memory is the caller's, empty before.
-func (f *Forest) fetch(got *fetched, src *Source, n node, s *stub, rows bool) (err error) {
+func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows bool) (err error) {
 	if rows {
 		if err = f.fetchRows(got, src, n, s); err == nil {
 			got.data, err = src.values(got.entries)
@@ -213,7 +213,7 @@ func (f *Forest) fetch(got *fetched, src *Source, n node, s *stub, rows bool) (e
 }
 
 // fetchRows reads the entries of a subtree, none if there are none or the subtree is one entry: a great leaf.
-func (f *Forest) fetchRows(got *fetched, src *Source, n node, s *stub) error {
+func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) error {
 	if src.Rows == nil || n.usage() < f.frontier {
 		return nil
 	}
@@ -240,58 +240,58 @@ func (f *Forest) fetchRows(got *fetched, src *Source, n node, s *stub) error {
 
 // load returns the subtree of a stub, building it if need be. Loading twice at once is a waste, not an error.
 func (f *Forest) load(n node) (uint32, error) {
-	row := f.stubs.get(n.child())
+	row := f.hashNodes.get(n.child())
 	if now := f.clock.Load(); row.used.Load() != now {
 		row.used.Store(now)
 	}
 	if ref := row.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	f.loaded.Store(f.clock.Load())
-	return f.loadStub(n, f.stub(n), false)
+	f.lastLoad.Store(f.clock.Load())
+	return f.loadHashNode(n, f.hashNode(n), false)
 }
 
-// lately is how many versions ago a subtree may have been loaded of a root that is Cold.
-const lately = 8
+// coldVersions is how many versions ago a subtree may have been loaded of a root that is Cold.
+const coldVersions = 8
 
 // Cold tells whether lookups have lately had to load subtrees.
-func (r *Root) Cold() bool { return r.forest.loaded.Load()+lately >= r.forest.clock.Load() }
+func (r *Root) Cold() bool { return r.forest.lastLoad.Load()+coldVersions >= r.forest.clock.Load() }
 
 // loadLocked is load for the writer.
 func (f *Forest) loadLocked(n node) (uint32, error) {
-	row := f.stubs.get(n.child())
+	row := f.hashNodes.get(n.child())
 	if ref := row.target.Load(); ref != 0 {
 		return ref, nil
 	}
 	row.used.Store(f.lastID)
-	return f.loadStub(n, f.stub(n), true)
+	return f.loadHashNode(n, f.hashNode(n), true)
 }
 
-// loadStub loads a stub: from what the source lends, from the entries of the frontier, from pairs, or from pairs of the source that the
-// stub was made with.
-func (f *Forest) loadStub(n node, s *stub, locked bool) (uint32, error) {
+// loadHashNode loads a stub: from what the source lends, from the entries of the frontier, from pairs, or from pairs of the source that the
+// hashNode was made with.
+func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) {
 	src := f.source.Load()
 	ref, err := f.loadFrom(n, s, src, locked)
-	if s.lost(src, err) {
+	if s.needsOriginal(src, err) {
 		ref, err = f.loadFrom(n, s, s.src, locked)
 	}
 	return ref, err
 }
 
-// lost tells whether a subtree that was not found in a source is to be looked for in the one that the stub was made with: the present
+// needsOriginal tells whether a subtree that was not found in a source is to be looked for in the one that the stub was made with: the present
 // source has gone on by another branch, or has another value just now that was, and will be, what the stub has.
-func (s *stub) lost(src *Source, err error) bool {
+func (s *hashNode) needsOriginal(src *Source, err error) bool {
 	return errors.Is(err, ErrCorrupt) && s.src != nil && s.src != src
 }
 
 // loadFrom loads a stub by a source. Stored entries may be of another version than the source; then pairs tell.
-func (f *Forest) loadFrom(n node, s *stub, src *Source, locked bool) (uint32, error) {
-	if src.Lend != nil {
-		if ref, err := f.loadLent(n, s, src, locked); ref != 0 || err != nil {
+func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
+	if src.Borrow != nil {
+		if ref, err := f.loadBorrowed(n, s, src, locked); ref != 0 || err != nil {
 			return ref, err
 		}
 	}
-	if ref := f.loadEarly(n, s, src, locked); ref != 0 {
+	if ref := f.loadStale(n, s, src, locked); ref != 0 {
 		return ref, nil
 	}
 	if src.Rows != nil && n.usage() >= f.frontier {
@@ -303,13 +303,13 @@ func (f *Forest) loadFrom(n node, s *stub, src *Source, locked bool) (uint32, er
 	return f.loadBy(n, s, src, src, false, locked)
 }
 
-// loadEarly loads a stub from what the source has of an earlier version, 0 if the stub has changed since, or whatever else: then the source
+// loadStale loads a stub from what the source has of an earlier version, 0 if the stub has changed since, or whatever else: then the source
 // itself tells.
-func (f *Forest) loadEarly(n node, s *stub, src *Source, locked bool) uint32 {
-	if src.Early == nil {
+func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32 {
+	if src.Stale == nil {
 		return 0
 	}
-	early, done := src.Early()
+	early, done := src.Stale()
 	if early == nil {
 		return 0
 	}
@@ -319,8 +319,8 @@ func (f *Forest) loadEarly(n node, s *stub, src *Source, locked bool) uint32 {
 }
 
 // loadBy loads a stub of a source by the entries or the pairs that from has; 0 without an error: there are no entries.
-func (f *Forest) loadBy(n node, s *stub, src, from *Source, rows, locked bool) (uint32, error) {
-	got := fetches.Get().(*fetched)
+func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
+	got := loadBuffers.Get().(*loadBuffer)
 	defer got.done()
 	err := f.fetch(got, from, n, s, rows) // without the lock if nobody holds it: it may take long
 	if !locked {
@@ -333,8 +333,8 @@ func (f *Forest) loadBy(n node, s *stub, src, from *Source, rows, locked bool) (
 	if err != nil || rows && len(got.entries) == 0 {
 		return 0, err
 	}
-	mk := f.maker(n.birth()) // its nodes belong to the version that the stub belongs to
-	ref, err := mk.loaded(n, s, src, got)
+	mk := f.nodeWriter(n.birth()) // its nodes belong to the version that the stub belongs to
+	ref, err := mk.buildLoaded(n, s, src, got)
 	if err != nil {
 		mk.undo()
 		return 0, err
@@ -344,8 +344,8 @@ func (f *Forest) loadBy(n node, s *stub, src, from *Source, rows, locked bool) (
 	return ref, nil
 }
 
-// loadLent copies the subtree of a stub from what the source lends, 0 if that is gone.
-func (f *Forest) loadLent(n node, s *stub, src *Source, locked bool) (uint32, error) {
+// loadBorrowed copies the subtree of a stub from what the source lends, 0 if that is gone.
+func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if !locked {
 		f.mu.Lock()
 		defer f.unlock()
@@ -353,25 +353,25 @@ func (f *Forest) loadLent(n node, s *stub, src *Source, locked bool) (uint32, er
 	if ref := s.row.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	return f.adopt(n, s, src)
+	return f.copyBorrowed(n, s, src)
 }
 
-// loaded makes the subtree of a stub of what was read and compares it with what the stub promises.
-func (mk *maker) loaded(n node, s *stub, src *Source, got *fetched) (ref uint32, err error) {
+// lastLoad makes the subtree of a stub of what was read and compares it with what the stub promises.
+func (mk *nodeWriter) buildLoaded(n node, s *hashNode, src *Source, got *loadBuffer) (ref uint32, err error) {
 	if len(got.entries) == 0 {
 		return mk.subtreeOf(n, s, got.pairs)
 	}
-	im := importer{maker: *mk, src: src, entries: got.entries, data: got.data}
+	im := importer{nodeWriter: *mk, src: src, entries: got.entries, data: got.data}
 	ref, err = im.subtree(0, len(got.entries), len(s.path))
-	*mk = im.maker
+	*mk = im.nodeWriter
 	if err != nil {
 		return 0, err
 	}
-	return ref, mk.promised(n, s, ref)
+	return ref, mk.verify(n, s, ref)
 }
 
 // subtreeOf makes the subtree of a stub and compares it with what the stub promises.
-func (mk *maker) subtreeOf(n node, s *stub, pairs flatPairs) (uint32, error) {
+func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, error) {
 	path := pathNibs(s.path)
 	for k := range pairs.each {
 		if commonPrefix(path, keyNibs(k, 0)) < path.n {
@@ -386,11 +386,11 @@ func (mk *maker) subtreeOf(n node, s *stub, pairs flatPairs) (uint32, error) {
 	if ref == 0 {
 		return 0, fmt.Errorf("%w: nothing stored under path %x", ErrCorrupt, s.path)
 	}
-	return ref, mk.promised(n, s, ref)
+	return ref, mk.verify(n, s, ref)
 }
 
-// promised compares what was made of a stub with it.
-func (mk *maker) promised(n node, s *stub, ref uint32) error {
+// verify compares what was made of a stub with it.
+func (mk *nodeWriter) verify(n node, s *hashNode, ref uint32) error {
 	switch top := mk.mem.at(ref); {
 	case !bytes.Equal(top.hash(), n.hash()):
 		return fmt.Errorf("%w: subtree at path %x hashes to %v, want %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())

@@ -180,7 +180,7 @@ func TestEarly(t *testing.T) {
 		f := d.forest(0)
 		src := d.source()
 		asked, right, given := 0, 0, 0
-		src.Early = func() (*Source, func(bool)) {
+		src.Stale = func() (*Source, func(bool)) {
 			asked++
 			if what == "busy" {
 				return nil, nil
@@ -202,7 +202,7 @@ func TestEarly(t *testing.T) {
 			}
 		}
 		if what == "none" {
-			src.Early = nil
+			src.Stale = nil
 		}
 		f.SetSource(src)
 		root, err := f.Import(d.entries(Top), full.Hash())

@@ -90,8 +90,8 @@ func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect, load bool
 	m := f.arena.mem()
 	for ref != 0 {
 		n := m.at(ref)
-		if n.kind() == kindStub {
-			if !load && f.stubs.get(n.child()).target.Load() == 0 {
+		if n.kind() == kindHash {
+			if !load && f.hashNodes.get(n.child()).target.Load() == 0 {
 				return v, path, false, errNotLoaded
 			}
 			if ref, err = f.load(n); err != nil {
@@ -152,7 +152,7 @@ func refOf(ref uint32, n node) ValueRef {
 // resolve follows a stub to its subtree, loading it if need be; locked tells that the caller is the writer.
 func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 	n := f.arena.mem().at(ref)
-	if n.kind() != kindStub {
+	if n.kind() != kindHash {
 		return ref, n, nil
 	}
 	var err error
@@ -165,8 +165,8 @@ func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 		return 0, nil, err
 	}
 	n = f.arena.mem().at(ref)
-	if n.kind() == kindStub {
-		return 0, nil, fmt.Errorf("trie: stub of a stub at %x", n.stubPath())
+	if n.kind() == kindHash {
+		return 0, nil, fmt.Errorf("trie: stub of a stub at %x", n.hashNodePath())
 	}
 	return ref, n, nil
 }

@@ -25,7 +25,7 @@ const (
 	kindBranch      = 2
 	kindBranchValue = 3
 	kindExtension   = 4
-	kindStub        = 5
+	kindHash        = 5
 
 	offHash  = 12
 	bodyAt   = offHash + 32

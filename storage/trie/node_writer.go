@@ -32,8 +32,8 @@ func (f *Forest) oldValue(n node) value {
 	return v
 }
 
-// maker makes nodes for one new version.
-type maker struct {
+// nodeWriter makes nodes for one new version.
+type nodeWriter struct {
 	forest *Forest
 	mem    mem
 	birth  uint64
@@ -41,16 +41,16 @@ type maker struct {
 }
 
 // done gives the scratch memory back for the next maker.
-func (mk *maker) done() { mk.forest.made = mk.made }
+func (mk *nodeWriter) done() { mk.forest.made = mk.made }
 
-func (f *Forest) maker(birth uint64) maker {
-	mk := maker{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0]}
+func (f *Forest) nodeWriter(birth uint64) nodeWriter {
+	mk := nodeWriter{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0]}
 	f.made = nil // lent
 	return mk
 }
 
 // undo frees all that was made.
-func (mk *maker) undo() {
+func (mk *nodeWriter) undo() {
 	for _, ref := range mk.made {
 		mk.forest.freeDead(deadOf(ref, mk.forest.arena.mem().at(ref)))
 	}
@@ -59,7 +59,7 @@ func (mk *maker) undo() {
 
 // alloc returns a node with kind, class, mask, key length and birth set, the head of its encoding written and the rest of
 // its header cleared; extra is what its value takes.
-func (mk *maker) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, error) {
+func (mk *nodeWriter) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, error) {
 	rawAt := bodyAt + 4*bits.OnesCount16(mask)
 	tail := rawAt + int(rawLen(kind, mask, ext))
 	ref, class, err := mk.forest.arena.alloc(tail + tailSize + extra)
@@ -93,7 +93,7 @@ func (mk *maker) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, er
 }
 
 // seal sets memory usage and hash of a node that is otherwise complete.
-func (mk *maker) seal(n node, usage uint64) {
+func (mk *nodeWriter) seal(n node, usage uint64) {
 	raw := n.raw()
 	binary.LittleEndian.PutUint64(raw[len(raw)-rawUsage:], usage)
 	sum := sha256.Sum256(raw)
@@ -109,7 +109,7 @@ func valueSize(v *value) int {
 }
 
 // setValue stores v in n.
-func (mk *maker) setValue(n node, v *value) {
+func (mk *nodeWriter) setValue(n node, v *value) {
 	binary.LittleEndian.PutUint32(n[8:], v.Len)
 	binary.LittleEndian.PutUint32(n[n.valueIDAt():], v.Len)
 	copy(n.valueHash(), v.Hash[:])
@@ -130,7 +130,7 @@ func (mk *maker) setValue(n node, v *value) {
 }
 
 // leaf makes a leaf.
-func (mk *maker) leaf(ext nibs, v *value) (uint32, error) {
+func (mk *nodeWriter) leaf(ext nibs, v *value) (uint32, error) {
 	l := hexPrefixLen(ext.n)
 	ref, n, err := mk.alloc(kindLeaf, 0, l, valueSize(v))
 	if err != nil {
@@ -143,7 +143,7 @@ func (mk *maker) leaf(ext nibs, v *value) (uint32, error) {
 }
 
 // extension makes an extension of at least one nibble over a branch.
-func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
+func (mk *nodeWriter) extension(ext nibs, child uint32) (uint32, error) {
 	l := hexPrefixLen(ext.n)
 	ref, n, err := mk.alloc(kindExtension, 0, l, 0)
 	if err != nil {
@@ -155,7 +155,7 @@ func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
 }
 
 // finishExtension completes an extension that has its key.
-func (mk *maker) finishExtension(n node, child uint32) {
+func (mk *nodeWriter) finishExtension(n node, child uint32) {
 	n.setChild(child)
 	below := mk.mem.at(child)
 	copy(n[n.tailAt()-rawUsage-32:], below.hash())
@@ -164,7 +164,7 @@ func (mk *maker) finishExtension(n node, child uint32) {
 
 // branch makes a branch of the children that are not 0; v may be nil. rest is the memory usage of the children.
 // old is the branch that it replaces, or nil: the hashes of children that they share are taken from there.
-func (mk *maker) branch(kids *[16]uint32, v *value, rest uint64, old node) (uint32, error) {
+func (mk *nodeWriter) branch(kids *[16]uint32, v *value, rest uint64, old node) (uint32, error) {
 	var mask uint16
 	for i, k := range kids {
 		if k != 0 {
@@ -208,7 +208,7 @@ func branchCost(v *value) uint64 {
 }
 
 // usageOf sums the memory usage of children.
-func (mk *maker) usageOf(kids *[16]uint32) (rest uint64) {
+func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 	for _, k := range kids {
 		if k != 0 {
 			rest += mk.mem.at(k).usage()
@@ -239,7 +239,7 @@ const (
 )
 
 // commit makes the top node if need be.
-func (mk *maker) commit(s *sub) (uint32, error) {
+func (mk *nodeWriter) commit(s *sub) (uint32, error) {
 	switch s.kind {
 	case subNone:
 		return 0, nil

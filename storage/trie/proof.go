@@ -26,7 +26,7 @@ type Partial struct {
 	root    primitives.Hash
 	usage   uint64
 	strings *proofStrings
-	made    *madeStrings // by updates, behind strings; nil: nothing
+	added    *newStrings // by updates, behind strings; nil: nothing
 }
 
 // proofStrings are distinct strings, found by their hashes.
@@ -35,21 +35,21 @@ type proofStrings struct {
 	index map[primitives.Hash]uint32
 }
 
-// madeStrings are strings that updates made, some of them perhaps twice. Few ask for them: a chunk's result is its root.
-type madeStrings struct {
+// newStrings are strings that updates made, some of them perhaps twice. Few ask for them: a chunk's result is its root.
+type newStrings struct {
 	list   [][]byte
 	hashes []primitives.Hash
 	once   sync.Once
 	index  map[primitives.Hash]uint32 // made at the first question
 }
 
-func (s *madeStrings) add(str []byte) primitives.Hash {
+func (s *newStrings) add(str []byte) primitives.Hash {
 	h := primitives.HashBytes(str)
 	s.list, s.hashes = append(s.list, str), append(s.hashes, h)
 	return h
 }
 
-func (s *madeStrings) find(h *primitives.Hash) (uint32, bool) {
+func (s *newStrings) find(h *primitives.Hash) (uint32, bool) {
 	s.once.Do(func() {
 		s.index = make(map[primitives.Hash]uint32, len(s.hashes))
 		for i, h := range s.hashes {
@@ -114,8 +114,8 @@ func (p *Partial) ref(h *primitives.Hash) uint32 {
 	if i, ok := p.strings.index[*h]; ok {
 		return i + 1
 	}
-	if p.made != nil {
-		if i, ok := p.made.find(h); ok {
+	if p.added != nil {
+		if i, ok := p.added.find(h); ok {
 			return uint32(len(p.strings.list)) + i + 1
 		}
 	}
@@ -127,7 +127,7 @@ func (p *Partial) at(ref uint32) []byte {
 	if i := int(ref) - 1; i < len(p.strings.list) {
 		return p.strings.list[i]
 	}
-	return p.made.list[int(ref)-1-len(p.strings.list)]
+	return p.added.list[int(ref)-1-len(p.strings.list)]
 }
 
 // proofNode is a view of a node's encoding, which it aliases.

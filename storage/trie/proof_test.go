@@ -49,7 +49,7 @@ func readerOf(r *Root) reader {
 			return next.Hash(), next.MemoryUsage(), nil
 		},
 		keep: func(i []Interval, rec *Recording) (primitives.Hash, error) {
-			next, err := r.Forest().Restrict(r, i, rec)
+			next, err := r.Forest().RetainIntervals(r, i, rec)
 			if err != nil {
 				return primitives.Hash{}, err
 			}
@@ -73,7 +73,7 @@ func readerOfProof(p *Partial) reader {
 			return next.Root(), next.MemoryUsage(), nil
 		},
 		keep: func(i []Interval, rec *Recording) (primitives.Hash, error) {
-			next, err := p.Restrict(i, rec)
+			next, err := p.RetainIntervals(i, rec)
 			if err != nil {
 				return primitives.Hash{}, err
 			}

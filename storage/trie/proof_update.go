@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// growing is a node under change: leaf, branch (also with a value) or extension, or noNode for an empty place.
-type growing struct {
+// proofUpdateNode is a node under change: leaf, branch (also with a value) or extension, or noNode for an empty place.
+type proofUpdateNode struct {
 	kind Kind
 	has  bool // a value
 	val  ValueID
@@ -21,18 +21,18 @@ type growing struct {
 
 const (
 	noNode  Kind = 0xff
-	rawMost      = 1 + 36 + 2 + 16*32 + rawUsage // bytes of the longest encoding but for a key
+	maxRawLen      = 1 + 36 + 2 + 16*32 + rawUsage // bytes of the longest encoding but for a key
 )
 
 // link leads to a node under change, or by hash to one that is as it was; the zero link leads nowhere.
 type link struct {
 	hash *primitives.Hash
-	node *growing
+	node *proofUpdateNode
 }
 
 func (l link) exists() bool { return l.hash != nil || l.node != nil }
 
-func (n *growing) own() (usage uint64) {
+func (n *proofUpdateNode) own() (usage uint64) {
 	switch n.kind {
 	case Leaf, Extension:
 		usage = keyCost(hexPrefixLen(n.key.n))
@@ -45,10 +45,10 @@ func (n *growing) own() (usage uint64) {
 	return usage
 }
 
-func (n *growing) usage() uint64 { return n.own() + n.rest }
+func (n *proofUpdateNode) usage() uint64 { return n.own() + n.rest }
 
 // without takes a child's usage off that of n's children.
-func (n *growing) without(child *growing) error {
+func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	u := child.usage()
 	if u > n.rest {
 		return fmt.Errorf("%w: a child uses %d of its parent's %d", ErrCorrupt, u, n.rest)
@@ -57,50 +57,50 @@ func (n *growing) without(child *growing) error {
 	return nil
 }
 
-// grower applies changes to what a proof shows, key by key, as nearcore does (ops/insert_delete.rs, ops/squash.rs): what the sum
+// proofUpdater applies changes to what a proof shows, key by key, as nearcore does (ops/insert_delete.rs, ops/squash.rs): what the sum
 // of memory usages is made of, and what is read, follow from that order.
-type grower struct {
+type proofUpdater struct {
 	p     *Partial
 	rec   *Recording
 	out   *Partial
-	nodes []growing // room for some
+	nodes []proofUpdateNode // room for some
 	kids  [][16]link
 	buf   []byte // room for encodings
 }
 
-const growRoom = 64 // nodes that are made at once
+const nodeChunk = 64 // nodes that are made at once
 
-func (g *grower) node(n growing) *growing {
+func (g *proofUpdater) node(n proofUpdateNode) *proofUpdateNode {
 	if len(g.nodes) == cap(g.nodes) {
-		g.nodes = make([]growing, 0, growRoom)
+		g.nodes = make([]proofUpdateNode, 0, nodeChunk)
 	}
 	g.nodes = append(g.nodes, n)
 	return &g.nodes[len(g.nodes)-1]
 }
 
-func (g *grower) branch() *[16]link {
+func (g *proofUpdater) branch() *[16]link {
 	if len(g.kids) == cap(g.kids) {
-		g.kids = make([][16]link, 0, growRoom)
+		g.kids = make([][16]link, 0, nodeChunk)
 	}
 	g.kids = g.kids[:len(g.kids)+1]
 	return &g.kids[len(g.kids)-1]
 }
 
-// grower begins an update that makes about as many strings. What earlier updates made comes along.
-func (p *Partial) grower(rec *Recording, room int) *grower {
-	made := &madeStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room)}
-	if p.made != nil {
-		made.list, made.hashes = append(made.list, p.made.list...), append(made.hashes, p.made.hashes...)
+// proofUpdater begins an update that makes about as many strings. What earlier updates made comes along.
+func (p *Partial) updater(rec *Recording, room int) *proofUpdater {
+	made := &newStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room)}
+	if p.added != nil {
+		made.list, made.hashes = append(made.list, p.added.list...), append(made.hashes, p.added.hashes...)
 	}
-	return &grower{p: p, rec: rec, out: &Partial{strings: p.strings, made: made}}
+	return &proofUpdater{p: p, rec: rec, out: &Partial{strings: p.strings, added: made}}
 }
 
 // Update returns the trie with the changes, in strictly ascending order of keys, and tells rec the old nodes that Forest.Update
 // does. p stays as it is; the result shares its strings and keeps the
 // values. On an error nothing has changed but rec.
 func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
-	g := p.grower(rec, 4*len(changes))
-	root := g.node(growing{kind: noNode})
+	g := p.updater(rec, 4*len(changes))
+	root := g.node(proofUpdateNode{kind: noNode})
 	if !p.root.IsZero() {
 		var err error
 		if root, err = g.open(link{hash: &p.root}); err != nil {
@@ -125,7 +125,7 @@ func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 			}
 			continue
 		}
-		v := ValueID{uint32(len(c.Value)), g.out.made.add(c.Value)}
+		v := ValueID{uint32(len(c.Value)), g.out.added.add(c.Value)}
 		if err := g.insert(root, keyNibs(c.Key, 0), v); err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 }
 
 // finish encodes the new trie.
-func (g *grower) finish(root *growing) (*Partial, error) {
+func (g *proofUpdater) finish(root *proofUpdateNode) (*Partial, error) {
 	if root.kind != noNode {
 		h, err := g.flatten(root)
 		if err != nil {
@@ -146,7 +146,7 @@ func (g *grower) finish(root *growing) (*Partial, error) {
 }
 
 // open makes the node of a link changeable, reading it if it is as it was.
-func (g *grower) open(l link) (*growing, error) {
+func (g *proofUpdater) open(l link) (*proofUpdateNode, error) {
 	if l.node != nil {
 		return l.node, nil
 	}
@@ -154,7 +154,7 @@ func (g *grower) open(l link) (*growing, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := g.node(growing{kind: raw.kind, has: raw.hasValue(), rest: raw.usage - raw.own()})
+	n := g.node(proofUpdateNode{kind: raw.kind, has: raw.hasValue(), rest: raw.usage - raw.own()})
 	if n.has {
 		n.val = raw.valueID()
 	}
@@ -173,10 +173,10 @@ func (g *grower) open(l link) (*growing, error) {
 }
 
 // insert sets key below n, in place.
-func (g *grower) insert(n *growing, key nibs, v ValueID) error {
+func (g *proofUpdater) insert(n *proofUpdateNode, key nibs, v ValueID) error {
 	switch n.kind {
 	case noNode:
-		*n = growing{kind: Leaf, key: key, has: true, val: v}
+		*n = proofUpdateNode{kind: Leaf, key: key, has: true, val: v}
 		return nil
 	case Branch:
 		if key.n == 0 {
@@ -184,14 +184,14 @@ func (g *grower) insert(n *growing, key nibs, v ValueID) error {
 			return nil
 		}
 		l := &n.kids[key.at(0)]
-		var child *growing
+		var child *proofUpdateNode
 		if l.exists() {
 			var err error
 			if child, err = g.open(*l); err != nil {
 				return err
 			}
 		} else {
-			child = g.node(growing{kind: noNode})
+			child = g.node(proofUpdateNode{kind: noNode})
 		}
 		if err := n.without(child); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (g *grower) insert(n *growing, key nibs, v ValueID) error {
 	// The node parts from the key after l nibbles: a branch comes there, below an extension if l > 0.
 	below := g.node(*n)
 	below.key = n.key.from(l)
-	branch := g.node(growing{kind: Branch, kids: g.branch()})
+	branch := g.node(proofUpdateNode{kind: Branch, kids: g.branch()})
 	if below.kind == Leaf && below.key.n == 0 {
 		branch.has, branch.val = true, below.val
 	} else {
@@ -236,13 +236,13 @@ func (g *grower) insert(n *growing, key nibs, v ValueID) error {
 	if l == 0 {
 		*n = *branch
 	} else {
-		*n = growing{kind: Extension, key: n.key.first(l), kid: link{node: branch}, rest: branch.usage()}
+		*n = proofUpdateNode{kind: Extension, key: n.key.first(l), kid: link{node: branch}, rest: branch.usage()}
 	}
 	return nil
 }
 
 // remove deletes key below n, in place, and tells whether it was there.
-func (g *grower) remove(n *growing, key nibs) (bool, error) {
+func (g *proofUpdater) remove(n *proofUpdateNode, key nibs) (bool, error) {
 	switch n.kind {
 	case noNode:
 		return false, nil
@@ -250,7 +250,7 @@ func (g *grower) remove(n *growing, key nibs) (bool, error) {
 		if compareNibs(key, n.key) != 0 {
 			return false, nil
 		}
-		*n = growing{kind: noNode}
+		*n = proofUpdateNode{kind: noNode}
 		return true, nil
 	case Extension:
 		if commonPrefix(key, n.key) < n.key.n {
@@ -296,7 +296,7 @@ func (g *grower) remove(n *growing, key nibs) (bool, error) {
 }
 
 // squash gives n the one form that its content has.
-func (g *grower) squash(n *growing) error {
+func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	if n.kind == Extension {
 		return g.extend(n, n.key, n.kid)
 	}
@@ -313,9 +313,9 @@ func (g *grower) squash(n *growing) error {
 	}
 	switch {
 	case count == 0 && !n.has:
-		*n = growing{kind: noNode}
+		*n = proofUpdateNode{kind: noNode}
 	case count == 0:
-		*n = growing{kind: Leaf, has: true, val: n.val}
+		*n = proofUpdateNode{kind: Leaf, has: true, val: n.val}
 	case count == 1 && !n.has:
 		return g.extend(n, single(byte(last)), n.kids[last])
 	}
@@ -323,26 +323,26 @@ func (g *grower) squash(n *growing) error {
 }
 
 // extend makes n what ext above the child is, reading the child.
-func (g *grower) extend(n *growing, ext nibs, l link) error {
+func (g *proofUpdater) extend(n *proofUpdateNode, ext nibs, l link) error {
 	child, err := g.open(l)
 	if err != nil {
 		return err
 	}
 	switch child.kind {
 	case noNode:
-		*n = growing{kind: noNode}
+		*n = proofUpdateNode{kind: noNode}
 	case Leaf:
-		*n = growing{kind: Leaf, key: concat(ext, child.key), has: true, val: child.val}
+		*n = proofUpdateNode{kind: Leaf, key: concat(ext, child.key), has: true, val: child.val}
 	case Branch:
-		*n = growing{kind: Extension, key: ext, kid: link{node: child}, rest: child.usage()}
+		*n = proofUpdateNode{kind: Extension, key: ext, kid: link{node: child}, rest: child.usage()}
 	default:
-		*n = growing{kind: Extension, key: concat(ext, child.key), kid: child.kid, rest: child.rest}
+		*n = proofUpdateNode{kind: Extension, key: concat(ext, child.key), kid: child.kid, rest: child.rest}
 	}
 	return nil
 }
 
 // flatten encodes n and what is new below it.
-func (g *grower) flatten(n *growing) (h *primitives.Hash, err error) {
+func (g *proofUpdater) flatten(n *proofUpdateNode) (h *primitives.Hash, err error) {
 	var hashes [16]*primitives.Hash
 	mask := uint16(0)
 	switch n.kind {
@@ -362,8 +362,8 @@ func (g *grower) flatten(n *growing) (h *primitives.Hash, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if cap(g.buf)-len(g.buf) < rawMost+len(n.key.b) {
-		g.buf = make([]byte, 0, max(1<<14, 2*(rawMost+len(n.key.b))))
+	if cap(g.buf)-len(g.buf) < maxRawLen+len(n.key.b) {
+		g.buf = make([]byte, 0, max(1<<14, 2*(maxRawLen+len(n.key.b))))
 	}
 	from := len(g.buf)
 	b := g.buf
@@ -395,25 +395,25 @@ func (g *grower) flatten(n *growing) (h *primitives.Hash, err error) {
 		}
 	}
 	g.buf = borsh.AppendUint64(b, n.usage())
-	made := g.out.made.add(g.buf[from:len(g.buf):len(g.buf)])
+	made := g.out.added.add(g.buf[from:len(g.buf):len(g.buf)])
 	return &made, nil
 }
 
-func (g *grower) hashOf(l link) (*primitives.Hash, error) {
+func (g *proofUpdater) hashOf(l link) (*primitives.Hash, error) {
 	if l.node != nil {
 		return g.flatten(l.node)
 	}
 	return l.hash, nil
 }
 
-// Restrict returns the trie that has only the keys in some of the intervals, and tells rec what Forest.Restrict does
+// RetainIntervals returns the trie that has only the keys in some of the intervals, and tells rec what Forest.Restrict does
 // (nearcore ops/resharding.rs retain_multi_range): a child of a split shard is proven by it.
-func (p *Partial) Restrict(keep []Interval, rec *Recording) (*Partial, error) {
-	g := p.grower(rec, 0)
+func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, error) {
+	g := p.updater(rec, 0)
 	if p.root.IsZero() {
 		return g.out, nil
 	}
-	re := restricter{}
+	re := retainer{}
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
@@ -429,7 +429,7 @@ func (p *Partial) Restrict(keep []Interval, rec *Recording) (*Partial, error) {
 }
 
 // retain keeps what belongs below path, in place.
-func (g *grower) retain(n *growing, path []byte, re *restricter) error {
+func (g *proofUpdater) retain(n *proofUpdateNode, path []byte, re *retainer) error {
 	if len(path) > 2*MaxKeyLen {
 		return fmt.Errorf("%w: keys of more than %d bytes", ErrCorrupt, MaxKeyLen)
 	}
@@ -438,13 +438,13 @@ func (g *grower) retain(n *growing, path []byte, re *restricter) error {
 		return nil
 	}
 	if none {
-		*n = growing{kind: noNode}
+		*n = proofUpdateNode{kind: noNode}
 		return nil
 	}
 	switch n.kind {
 	case Leaf:
-		if !re.holds(n.key.appendNibbles(bytes.Clone(path))) {
-			*n = growing{kind: noNode}
+		if !re.keeps(n.key.appendNibbles(bytes.Clone(path))) {
+			*n = proofUpdateNode{kind: noNode}
 		}
 		return nil
 	case Extension:
@@ -458,7 +458,7 @@ func (g *grower) retain(n *growing, path []byte, re *restricter) error {
 		n.kid, n.rest = link{node: child}, child.usage()
 		return g.squash(n)
 	}
-	if n.has && !re.holds(path) {
+	if n.has && !re.keeps(path) {
 		n.has, n.val = false, ValueID{}
 	}
 	n.rest = 0

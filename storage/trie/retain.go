@@ -51,16 +51,16 @@ func Kept(keep []Interval, key []byte) bool {
 	return false
 }
 
-// Restrict derives the root that has only the keys in some of the intervals. rec is told what nearcore reads: the root,
+// RetainIntervals derives the root that has only the keys in some of the intervals. rec is told what nearcore reads: the root,
 // every child of a node in which an interval begins or ends, and what is squashed (ops/resharding.rs).
-func (f *Forest) Restrict(r *Root, keep []Interval, rec *Recording) (*Root, error) {
+func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
 	}
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	re := restricter{updater: updater{maker: f.maker(id), rec: rec}} // its killed is kept by the root
+	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // its killed is kept by the root
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
@@ -70,7 +70,7 @@ func (f *Forest) Restrict(r *Root, keep []Interval, rec *Recording) (*Root, erro
 	if r.ref != 0 {
 		var s sub
 		if err = re.touch(r.ref); err == nil {
-			s, err = re.restrict(r.ref, nil)
+			s, err = re.retain(r.ref, nil)
 		}
 		if err == nil {
 			ref, err = re.commit(&s)
@@ -83,13 +83,13 @@ func (f *Forest) Restrict(r *Root, keep []Interval, rec *Recording) (*Root, erro
 	return f.publish(r, ref, id, re.killed), nil
 }
 
-type restricter struct {
+type retainer struct {
 	updater
 	from, to [][]byte // nibbles
 }
 
-// holds tells whether an interval has the key.
-func (re *restricter) holds(path []byte) bool {
+// keeps tells whether an interval has the key.
+func (re *retainer) keeps(path []byte) bool {
 	for i := range re.from {
 		if bytes.Compare(re.from[i], path) <= 0 && bytes.Compare(path, re.to[i]) < 0 {
 			return true
@@ -99,7 +99,7 @@ func (re *restricter) holds(path []byte) bool {
 }
 
 // decide tells whether all keys below path stay, or none, or neither is certain.
-func (re *restricter) decide(path []byte) (all, none bool) {
+func (re *retainer) decide(path []byte) (all, none bool) {
 	none = true
 	for i := range re.from {
 		switch {
@@ -113,22 +113,22 @@ func (re *restricter) decide(path []byte) (all, none bool) {
 }
 
 // discard notes that the new version lacks all below ref.
-func (re *restricter) discard(ref uint32) {
+func (re *retainer) discard(ref uint32) {
 	d := deadOf(ref, re.mem.at(ref))
 	d.flags |= deadDeep
 	re.killed = append(re.killed, d)
 }
 
 // look records a child, which nearcore reads before it decides; without a recording nothing need be loaded for that.
-func (re *restricter) look(ref uint32) error {
+func (re *retainer) look(ref uint32) error {
 	if re.rec == nil {
 		return nil
 	}
 	return re.touch(ref)
 }
 
-// restrict keeps what belongs below path.
-func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
+// retain keeps what belongs below path.
+func (re *retainer) retain(ref uint32, path []byte) (sub, error) {
 	unchanged := sub{kind: subOld, ref: ref}
 	all, none := re.decide(path)
 	if all {
@@ -150,7 +150,7 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 	}
 	switch n.kind() {
 	case kindLeaf:
-		if re.holds(extNibs(n.ext()).appendNibbles(bytes.Clone(path))) {
+		if re.keeps(extNibs(n.ext()).appendNibbles(bytes.Clone(path))) {
 			return unchanged, nil
 		}
 		replaced()
@@ -160,7 +160,7 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 		if err := re.look(child); err != nil {
 			return sub{}, err
 		}
-		s, err := re.restrict(child, extNibs(n.ext()).appendNibbles(bytes.Clone(path)))
+		s, err := re.retain(child, extNibs(n.ext()).appendNibbles(bytes.Clone(path)))
 		if err != nil || s.kind == subOld && s.ref == child {
 			return unchanged, err
 		}
@@ -171,7 +171,7 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 	var val *value
 	count, changed := 0, false
 	if n.hasValue() {
-		if re.holds(path) {
+		if re.keeps(path) {
 			v := re.forest.oldValue(n)
 			val = &v
 		} else {
@@ -186,7 +186,7 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 		if err := re.look(child); err != nil {
 			return sub{}, err
 		}
-		if res[i], err = re.restrict(child, append(bytes.Clone(path), i)); err != nil {
+		if res[i], err = re.retain(child, append(bytes.Clone(path), i)); err != nil {
 			return sub{}, err
 		}
 		if res[i].kind != subNone {
@@ -210,8 +210,8 @@ func (f *Forest) Inherit(r *Root) (*Root, error) {
 	if r.ref == 0 {
 		return f.publish(nil, 0, id, nil), nil
 	}
-	mk := f.maker(id)
-	ref, err := mk.stub(r.forest.arena.mem().at(r.ref), nil)
+	mk := f.nodeWriter(id)
+	ref, err := mk.hashNode(r.forest.arena.mem().at(r.ref), nil)
 	if err != nil {
 		mk.undo()
 		return nil, err
@@ -220,9 +220,9 @@ func (f *Forest) Inherit(r *Root) (*Root, error) {
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// stub makes the node that stands for n, at a path, and all below it.
-func (mk *maker) stub(n node, path []byte) (uint32, error) {
-	ref, c, err := mk.newStub(path, mk.forest.source.Load())
+// hashNode makes the node that stands for n, at a path, and all below it.
+func (mk *nodeWriter) hashNode(n node, path []byte) (uint32, error) {
+	ref, c, err := mk.newHashNode(path, mk.forest.source.Load())
 	if err != nil {
 		return 0, err
 	}
@@ -231,19 +231,19 @@ func (mk *maker) stub(n node, path []byte) (uint32, error) {
 	return ref, nil
 }
 
-// adopt copies the top of the subtree of the stub n from what the source lends, for a shard that goes its own way; 0: that is gone. The
+// copyBorrowed copies the top of the subtree of the stub n from what the source lends, for a shard that goes its own way; 0: that is gone. The
 // caller has the writer's turn.
-func (f *Forest) adopt(n node, s *stub, src *Source) (ref uint32, err error) {
-	if src.Lend == nil {
+func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err error) {
+	if src.Borrow == nil {
 		return 0, nil
 	}
-	err = src.Lend(func(r *Root) error {
+	err = src.Borrow(func(r *Root) error {
 		at, err := r.at(s.path)
 		if err != nil {
 			return err
 		}
-		mk := f.maker(n.birth())
-		made, err := mk.copy(r.forest, at, s.path, copiedLevels)
+		mk := f.nodeWriter(n.birth())
+		made, err := mk.copy(r.forest, at, s.path, copyLevels)
 		if err == nil && !bytes.Equal(mk.mem.at(made).hash(), n.hash()) {
 			err = fmt.Errorf("%w: subtree at path %x of the forest before", ErrCorrupt, s.path)
 		}
@@ -286,12 +286,12 @@ func (r *Root) at(path []byte) (uint32, error) {
 	return ref, nil
 }
 
-// copiedLevels bounds what is copied at once of the nodes above the frontier: some 16 of them, and as many stubs for each.
-const copiedLevels = 2
+// copyLevels bounds what is copied at once of the nodes above the frontier: some 16 of them, and as many stubs for each.
+const copyLevels = 2
 
 // copy makes a node like that at ref of another forest, and what is below it: all of it, if it is no more than is loaded as one, else so
 // many levels, and stubs for what hangs there.
-func (mk *maker) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
+func (mk *nodeWriter) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
 	_, n, err := other.resolve(ref, false)
 	if err != nil {
 		return 0, err
@@ -299,7 +299,7 @@ func (mk *maker) copy(other *Forest, ref uint32, path []byte, levels int) (uint3
 	above := n.kind() != kindLeaf && n.usage() >= mk.forest.frontier
 	below := func(c uint32, path []byte) (uint32, error) {
 		if k := other.arena.mem().at(c); above && (levels == 1 || k.usage() < mk.forest.frontier) {
-			return mk.stub(k, path)
+			return mk.hashNode(k, path)
 		}
 		return mk.copy(other, c, path, levels-1)
 	}

@@ -130,11 +130,11 @@ func TestRestrict(t *testing.T) {
 			judge := judgeRetain(t, w.judge, keep)
 			var rec Recording
 			child := w.fork()
-			first, err := f.Restrict(child.root, keep, nil)
+			first, err := f.RetainIntervals(child.root, keep, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := f.Restrict(child.root, keep, &rec)
+			got, err := f.RetainIntervals(child.root, keep, &rec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestRestrict(t *testing.T) {
 			other := New(Options{Frontier: options.Frontier, Loader: root.Range})
 			if r.IntN(3) > 0 { // gone after a while: then subtrees are loaded
 				left := r.IntN(8)
-				other.SetSource(Source{Load: root.Range, Lend: func(use func(*Root) error) error {
+				other.SetSource(Source{Load: root.Range, Borrow: func(use func(*Root) error) error {
 					if lent++; lent > left {
 						return nil
 					}
@@ -209,12 +209,12 @@ func TestInherit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := w.f.Restrict(parent, SplitIntervals(primitives.AccountID(fmt.Sprintf("user%07d", accounts/2)), true), nil)
+		whole, err := w.f.RetainIntervals(parent, SplitIntervals(primitives.AccountID(fmt.Sprintf("user%07d", accounts/2)), true), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f := New(Options{Frontier: 4 << 10, Poison: true})
-		f.SetSource(Source{Load: whole.Range, Lend: func(use func(*Root) error) error { return use(whole) }})
+		f.SetSource(Source{Load: whole.Range, Borrow: func(use func(*Root) error) error { return use(whole) }})
 		heir, err := f.Inherit(whole)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ type Scanner struct {
 	root   *Root
 	rec    *Recording
 	prefix []byte // set when the scan began elsewhere: where it ends
-	trail  []crumb
+	trail  []trailNode
 	path   []byte // nibbles down to the last node of the trail, its own key included once entered
 	key    []byte
 	ref    ValueRef
@@ -20,8 +20,8 @@ type Scanner struct {
 	nodes  []uint32 // proven: all nodes entered
 }
 
-// crumb is a node on the way down and what is to be done with it next.
-type crumb struct {
+// trailNode is a node on the way down and what is to be done with it next.
+type trailNode struct {
 	ref    uint32
 	n      node
 	status int8 // of the last step, see below
@@ -117,7 +117,7 @@ func (s *Scanner) descend(ref uint32, rec *Recording) error {
 	if s.proven {
 		s.nodes = append(s.nodes, ref)
 	}
-	s.trail = append(s.trail, crumb{ref: ref, n: n})
+	s.trail = append(s.trail, trailNode{ref: ref, n: n})
 	return nil
 }
 

@@ -222,9 +222,9 @@ func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
 	return err
 }
 
-// beyond is the key at which nearcore begins a part that would begin behind all keys: there are such if more parts are asked for than the
+// afterAllKeys is the key at which nearcore begins a part that would begin behind all keys: there are such if more parts are asked for than the
 // state has bytes.
-var beyond = []byte{1, 0}
+var afterAllKeys = []byte{1, 0}
 
 // boundary returns the nibbles of the first key of part i, which are those of the first value behind a memory usage; last: there is none.
 func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, last bool, err error) {
@@ -232,7 +232,7 @@ func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, las
 	case 0:
 		return []byte{}, false, nil
 	case total:
-		return beyond, true, nil
+		return afterAllKeys, true, nil
 	}
 	var n, child partNode[P]
 	if err := w.src.node(root, &n); err != nil {
@@ -241,7 +241,7 @@ func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, las
 	limit, skipped := threshold(usage, i, total), uint64(0)
 	path = []byte{} // of a value at the root: an end too
 	if usage <= limit {
-		return beyond, true, nil
+		return afterAllKeys, true, nil
 	}
 search:
 	for len(path) <= 2*MaxKeyLen {
@@ -249,7 +249,7 @@ search:
 		switch n.kind {
 		case Leaf:
 			path = n.key.appendNibbles(path)
-			return path, false, whole(path)
+			return path, false, checkWholeKey(path)
 		case Extension:
 			path = n.key.appendNibbles(path)
 			if err := w.src.node(n.child, &child); err != nil {
@@ -259,7 +259,7 @@ search:
 			continue
 		}
 		if skipped > limit && n.hasValue {
-			return path, false, whole(path)
+			return path, false, checkWholeKey(path)
 		}
 		for m := n.mask; m != 0; m &= m - 1 {
 			k := bits.TrailingZeros16(m)
@@ -275,11 +275,11 @@ search:
 		}
 		return nil, false, fmt.Errorf("%w: children at path %x use less than their parent says", ErrCorrupt, path)
 	}
-	return nil, false, whole(path)
+	return nil, false, checkWholeKey(path)
 }
 
-// whole says why a path is no key.
-func whole(path []byte) error {
+// evictSubtree says why a path is no key.
+func checkWholeKey(path []byte) error {
 	if len(path)%2 != 0 || len(path) > 2*MaxKeyLen {
 		return fmt.Errorf("%w: a key of %d nibbles", ErrCorrupt, len(path))
 	}
@@ -383,7 +383,7 @@ func (w *partWalk[P]) pair(n *partNode[P], above int) error {
 	if err != nil || w.part == nil {
 		return err
 	}
-	if err := whole(w.path); err != nil {
+	if err := checkWholeKey(w.path); err != nil {
 		return err
 	}
 	w.part.Pairs = append(w.part.Pairs, Change{Key: packNibbles(w.path), Value: v})

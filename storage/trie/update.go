@@ -15,7 +15,7 @@ type Change struct {
 }
 
 // Update derives a root from r by changes in strictly ascending order of keys, in one descent: each changed node is
-// made and hashed once. r stays as it is.
+// added and hashed once. r stays as it is.
 //
 // rec (may be nil) is told every old node that nearcore's key by key update (ops/insert_delete.rs, ops/squash.rs)
 // would read: the root even without changes, all nodes descended through, and a sibling that after some deletion, in
@@ -38,7 +38,7 @@ func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	u := updater{maker: f.maker(id), rec: rec, killed: f.killed[:0]}
+	u := updater{nodeWriter: f.nodeWriter(id), rec: rec, killed: f.killed[:0]}
 	ref, err := u.run(r.ref, changes)
 	f.killed = u.killed
 	defer u.done()
@@ -51,7 +51,7 @@ func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error
 
 // updater applies changes to one version.
 type updater struct {
-	maker
+	nodeWriter
 	rec    *Recording
 	killed []dead
 }
@@ -99,7 +99,7 @@ func (u *updater) open(ref uint32) (uint32, node, error) {
 // look is open that does not record.
 func (u *updater) look(ref uint32) (uint32, node, error) {
 	n := u.mem.at(ref)
-	if n.kind() == kindStub {
+	if n.kind() == kindHash {
 		var err error
 		if ref, n, err = u.forest.resolve(ref, true); err != nil {
 			return 0, nil, err
@@ -240,7 +240,7 @@ func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 	if len(ops) == 1 && more == nil && ops[0].Value != nil {
 		return sub{kind: subLeaf, ext: keyNibs(ops[0].Key, depth), val: newValue(ops[0].Value)}, nil
 	}
-	b := builder{mk: &u.maker, base: depth}
+	b := builder{mk: &u.nodeWriter, base: depth}
 	for i := range ops {
 		if ops[i].Value == nil {
 			continue

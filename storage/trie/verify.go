@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// checkUnit is the memory usage below which what is only checked is read as pairs at once, whatever the frontier has below it.
-const checkUnit = 64 << 10
+// maxPairsCheck is the memory usage below which what is only checked is read as pairs at once, whatever the frontier has below it.
+const maxPairsCheck = 64 << 10
 
 // Verify loads the subtrees of r beyond the path after (nil: from the start), at most n of them, and checks their
 // hashes. It returns the path to go on from, nil when all are done. Without keep, memory is given back: it is a check
@@ -44,12 +44,12 @@ func (v *verifier) walk(ref uint32) error {
 				}
 			}
 		}
-	case kindStub:
+	case kindHash:
 		above := n.usage() >= v.f.frontier
-		if v.path = n.appendStubPath(v.path[:0]); v.left == 0 || v.passed(v.path, above) {
+		if v.path = n.appendHashNodePath(v.path[:0]); v.left == 0 || v.passed(v.path, above) {
 			return nil
 		}
-		s := v.f.stub(n)
+		s := v.f.hashNode(n)
 		top := s.row.target.Load()
 		switch {
 		case top != 0 && above:
@@ -77,13 +77,13 @@ func (v *verifier) passed(path []byte, above bool) bool {
 
 // check reads a subtree and leaves nothing of it in memory: what is small as pairs, of what is not the entries of the level below, and
 // then what each of them says.
-func (v *verifier) check(e FrontierEntry, s *stub) error {
-	if e.IsValue || v.left == 0 || v.passed(e.Path, e.Size >= checkUnit && e.Size >= v.f.frontier) {
+func (v *verifier) check(e FrontierEntry, s *hashNode) error {
+	if e.IsValue || v.left == 0 || v.passed(e.Path, e.Size >= maxPairsCheck && e.Size >= v.f.frontier) {
 		return nil
 	}
-	n := stubNode(&e)
-	if e.Size >= checkUnit && e.Size >= v.f.frontier {
-		got, err := v.f.checked(n, &stub{path: e.Path, src: s.src}, true)
+	n := hashNodeOf(&e)
+	if e.Size >= maxPairsCheck && e.Size >= v.f.frontier {
+		got, err := v.f.checked(n, &hashNode{path: e.Path, src: s.src}, true)
 		if err != nil {
 			return err
 		}
@@ -97,14 +97,14 @@ func (v *verifier) check(e FrontierEntry, s *stub) error {
 		}
 	}
 	v.left, v.last = v.left-1, e.Path
-	_, err := v.f.checked(n, &stub{path: e.Path, src: s.src}, false)
+	_, err := v.f.checked(n, &hashNode{path: e.Path, src: s.src}, false)
 	return err
 }
 
-// stubNode is a node outside of any forest for what an entry says.
-func stubNode(e *FrontierEntry) node {
+// hashNodeOf is a node outside of any forest for what an entry says.
+func hashNodeOf(e *FrontierEntry) node {
 	n := make(node, bodyAt+rawUsage+tailSize)
-	n[0] = kindStub
+	n[0] = kindHash
 	copy(n.hash(), e.Hash[:])
 	n.setUsage(e.Size)
 	return n
@@ -112,10 +112,10 @@ func stubNode(e *FrontierEntry) node {
 
 // checked builds what the stored entries or pairs of a stub give and frees it again. It returns the entries; without them, where there
 // are none or they are of another version, nothing is said yet.
-func (f *Forest) checked(n node, s *stub, rows bool) ([]FrontierEntry, error) {
+func (f *Forest) checked(n node, s *hashNode, rows bool) ([]FrontierEntry, error) {
 	src := f.source.Load()
 	entries, err := f.checkedFrom(n, s, src, rows)
-	if !rows && s.lost(src, err) {
+	if !rows && s.needsOriginal(src, err) {
 		return f.checkedFrom(n, s, s.src, false)
 	}
 	if rows && errors.Is(err, ErrCorrupt) && n.usage() <= maxByPairs {
@@ -124,16 +124,16 @@ func (f *Forest) checked(n node, s *stub, rows bool) ([]FrontierEntry, error) {
 	return entries, err
 }
 
-func (f *Forest) checkedFrom(n node, s *stub, src *Source, rows bool) ([]FrontierEntry, error) {
-	var got fetched
+func (f *Forest) checkedFrom(n node, s *hashNode, src *Source, rows bool) ([]FrontierEntry, error) {
+	var got loadBuffer
 	err := f.fetch(&got, src, n, s, rows)
 	if err != nil || rows && len(got.entries) == 0 {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.unlock()
-	mk := f.maker(n.birth())
-	_, err = mk.loaded(n, s, src, &got)
+	mk := f.nodeWriter(n.birth())
+	_, err = mk.buildLoaded(n, s, src, &got)
 	mk.undo()
 	return got.entries, err
 }
@@ -172,32 +172,32 @@ func (f *Forest) preload(ref uint32, limit uint64, out []uint32) ([]uint32, erro
 		return out, nil
 	}
 	switch n.kind() {
-	case kindStub:
+	case kindHash:
 		top, err := f.load(n)
 		if err != nil {
 			return out, err
 		}
-		return f.stubsBelow(top, limit, out), nil
+		return f.hashNodesBelow(top, limit, out), nil
 	case kindExtension, kindBranch, kindBranchValue:
-		return f.stubsBelow(ref, limit, out), nil
+		return f.hashNodesBelow(ref, limit, out), nil
 	}
 	return out, nil
 }
 
-// stubsBelow appends the nearest stubs from limit on that hang below a node.
-func (f *Forest) stubsBelow(ref uint32, limit uint64, out []uint32) []uint32 {
+// hashNodesBelow appends the nearest stubs from limit on that hang below a node.
+func (f *Forest) hashNodesBelow(ref uint32, limit uint64, out []uint32) []uint32 {
 	n := f.arena.mem().at(ref)
 	if n.usage() < limit {
 		return out
 	}
 	switch n.kind() {
-	case kindStub:
+	case kindHash:
 		return append(out, ref)
 	case kindExtension:
-		return f.stubsBelow(n.child(), limit, out)
+		return f.hashNodesBelow(n.child(), limit, out)
 	case kindBranch, kindBranchValue:
 		for m := n.mask(); m != 0; m &= m - 1 {
-			out = f.stubsBelow(n.kid(byte(bits.TrailingZeros16(m))), limit, out)
+			out = f.hashNodesBelow(n.kid(byte(bits.TrailingZeros16(m))), limit, out)
 		}
 	}
 	return out
