@@ -5,29 +5,30 @@ import (
 	"sync/atomic"
 )
 
-// Node memory: slabs of 1 MiB, but for the first ones of a forest, addressed in units of 16 bytes by a uint32 whose high half is the slab.
+// Node memory consists of slabs of 1 MiB (the first ones of a forest are smaller). A reference is a
+// uint32: its high half is the slab, its low half the offset in units of 16 bytes.
 const (
 	unitSize     = 16
 	slabSize     = 1 << 20
-	firstSlab    = 64 << 10 // bytes; each is twice as long as the one before, up to slabSize
+	firstSlab    = 64 << 10 // bytes; each following slab is twice as long, up to slabSize
 	maxSlabs     = 1 << 16
-	exactClasses = 32 // sizes of 1 to 32 units are exact; above, each doubling has 8 steps
+	exactClasses = 32 // sizes of 1 to 32 units have a class each; above, each doubling has 8 classes
 	numClasses   = exactClasses + 8*11
 )
 
-// ErrFull says that a forest's 64 GiB of addresses are used up.
+// ErrFull says that the 64 GiB of addresses of a forest are used up.
 var ErrFull = errors.New("trie: forest is full")
 
-// arena hands out blocks of node memory. Only the writer allocates and frees; readers hold a mem.
+// arena allocates blocks of node memory. Only the writer allocates and frees. Readers hold a mem.
 type arena struct {
-	slabs  atomic.Pointer[mem]
-	next   uint32 // first unused unit of the last slab
-	size   uint32 // units of the last slab
-	free   [numClasses][]uint32
-	hugeRest  []byte // memory for further slabs
-	blocks uint64 // allocated blocks
-	inUse  uint64 // bytes in allocated blocks
-	poison bool   // what is freed is filled with a pattern
+	slabs    atomic.Pointer[mem]
+	next     uint32 // first unused unit of the last slab
+	size     uint32 // units of the last slab
+	free     [numClasses][]uint32
+	hugeRest []byte // allocated memory for further slabs
+	blocks   uint64 // number of allocated blocks
+	inUse    uint64 // bytes in allocated blocks
+	poison   bool   // freed memory is filled with a pattern
 }
 
 func newArena() *arena {
@@ -36,9 +37,10 @@ func newArena() *arena {
 	return a
 }
 
-// mem is what a reader needs to follow references: the slabs as they were at some moment. All nodes of a root that was
-// held at that moment lie in them. They are slices and no pointers to arrays, since slicing behind such a pointer first
-// touches the array's start, to see that it is not nil: one more line for the processor's cache to miss.
+// mem is the list of slabs as of some moment, which is what a reader needs to follow references. It
+// contains all nodes of every root that was held at that moment. Slabs are slices and not pointers
+// to arrays: slicing an array through a pointer first touches the array's start for the nil check,
+// which is one more cache miss.
 type mem [][]byte
 
 func (a *arena) mem() mem { return *a.slabs.Load() }
@@ -48,7 +50,7 @@ func (m mem) at(ref uint32) node {
 	return m[ref>>16][(ref&0xffff)*unitSize:]
 }
 
-// classOf returns the size class of a block of the given bytes and its size in units.
+// classOf returns the size class of a block of size bytes, and the size of the class in units.
 func classOf(size int) (class int, units uint32) {
 	u := uint32(size+unitSize-1) / unitSize
 	if u <= exactClasses {
@@ -65,7 +67,7 @@ func classOf(size int) (class int, units uint32) {
 	}
 }
 
-// classUnits is the inverse of classOf.
+// classUnits is the size of each class in units.
 var classUnits = func() (units [numClasses]uint32) {
 	for c := range exactClasses {
 		units[c] = uint32(c) + 1
@@ -81,7 +83,8 @@ var classUnits = func() (units [numClasses]uint32) {
 	return units
 }()
 
-// alloc returns a block of at least size bytes, not zeroed, and its class. Reference 0 is never given.
+// alloc returns a block of at least size bytes, not zeroed, and its class. Reference 0 is never
+// returned.
 func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 	c, units := classOf(size)
 	a.blocks++
@@ -97,7 +100,8 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 			return 0, 0, ErrFull
 		}
 		a.spare()
-		// Readers with the shorter slice never look at the new element, so growing in place is safe.
+		// Readers with the shorter slice never look at the new element, so growing in place is
+		// safe.
 		slab := a.newSlab(int(units) + 1)
 		grown := append(slabs, slab)
 		a.slabs.Store(&grown)
@@ -111,15 +115,15 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 	return ref, uint8(c), nil
 }
 
-// Slabs of a large forest are cut from stretches of memory for which the system is asked to use large pages: walks touch
-// memory at random, and with small ones most touches miss the processor's table of addresses (TLB) too. A forest of few
-// slabs does without, since a large page is resident as a whole.
+// Slabs of a large forest are cut from chunks for which the kernel is asked to use huge pages:
+// walks touch memory at random, and with small pages most touches also miss the TLB. A small forest
+// does without, since a huge page is resident as a whole.
 const (
 	hugeChunk = 32 << 20
-	hugeFrom = 16 // slabs
+	hugeFrom  = 16 // number of slabs from which on huge pages are requested
 )
 
-// newSlab has room for at least some units, as far as a slab has.
+// newSlab returns a slab with room for units, at most that of a full slab.
 func (a *arena) newSlab(units int) []byte {
 	if len(a.hugeRest) == 0 {
 		if n := len(a.mem()); n < hugeFrom {
@@ -137,7 +141,7 @@ func (a *arena) newSlab(units int) []byte {
 	return s
 }
 
-// spare gives the rest of the last slab to the free lists.
+// spare adds the rest of the last slab to the free lists.
 func (a *arena) spare() {
 	for left := a.size - a.next; left >= 4; left = a.size - a.next {
 		c := min(int(left), exactClasses) - 1
@@ -146,7 +150,7 @@ func (a *arena) spare() {
 	}
 }
 
-// poisonByte is what freed memory is filled with in tests.
+// poisonByte fills freed memory in tests.
 const poisonByte = 0xdb
 
 func (a *arena) release(ref uint32, class uint8) {

@@ -9,24 +9,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// builder makes a subtree of pairs that come in ascending order, in one pass: a branch is made as soon as a key lies
-// afterAllKeys it. All keys share the first base nibbles.
+// builder makes a subtree from pairs in ascending order, in one pass: a branch is made as soon as a
+// key lies beyond it. All keys share the first base nibbles.
 type builder struct {
 	mk     *nodeWriter
 	base   int
 	frames []frame // open branches, by ascending depth
 	key    []byte  // the last key
-	data   []byte  // its value's bytes
+	data   []byte  // bytes of the last value
 	val    value
 	some   bool
-	branch uint32 // what hangs below the last frame: this branch at depth, or if 0 the leaf of the last pair
+	branch uint32 // child below the last frame: this branch at depth; 0: the leaf of the last pair
 	depth  int
 
-	emit func(level int, e *FrontierEntry) // told the frontier, level by level in no order; nil: nobody
-	maxBytes uint64                            // bytes of nodes beyond which what is done becomes a stub; 0: no bound
+	emit func(level int, e *FrontierEntry) // receives the frontier, all levels, in no order; nil: not wanted
+	// bytes of nodes above which finished subtrees become hash nodes; 0: no bound
+	maxBytes uint64
 }
 
-// minHashNodeUsage is the memory usage from which a finished subtree becomes a stub when there is no room.
+// minHashNodeUsage is the memory usage from which a finished subtree becomes a hash node when
+// maxBytes is exceeded.
 const minHashNodeUsage = 1 << 20
 
 type frame struct {
@@ -35,7 +37,7 @@ type frame struct {
 	val   *value
 }
 
-// add takes the next pair; key and v.data may be reused afterwards.
+// add takes the next pair. key and v.data may be reused afterwards.
 func (b *builder) add(key []byte, v value) error {
 	if len(key) > MaxKeyLen {
 		return ErrKeyLen
@@ -60,7 +62,7 @@ func (b *builder) add(key []byte, v value) error {
 	return nil
 }
 
-// attach makes what hangs below, seen from depth at.
+// attach makes the top node of what lies below the last frame, seen from depth at.
 func (b *builder) attach(at int) (uint32, error) {
 	switch {
 	case b.branch == 0:
@@ -71,7 +73,7 @@ func (b *builder) attach(at int) (uint32, error) {
 	return b.mk.extension(nibs{b.key, at, b.depth - at}, b.branch)
 }
 
-// hang attaches what hangs below to the last frame.
+// hang attaches what lies below to the last frame.
 func (b *builder) hang() error {
 	top := &b.frames[len(b.frames)-1]
 	ref, err := b.attach(top.depth + 1)
@@ -79,7 +81,7 @@ func (b *builder) hang() error {
 	return err
 }
 
-// fold closes the branches below depth l, where the next key parts, and opens one there.
+// fold closes the branches below depth l, where the next key diverges, and opens one there.
 func (b *builder) fold(l int) error {
 	if err := b.close(l); err != nil {
 		return err
@@ -118,7 +120,7 @@ func (b *builder) close(l int) error {
 	return nil
 }
 
-// finish returns the subtree; its key aliases the builder.
+// finish returns the subtree. Its key aliases the builder.
 func (b *builder) finish() (sub, error) {
 	if !b.some {
 		return sub{}, nil
@@ -135,7 +137,8 @@ func (b *builder) finish() (sub, error) {
 	return sub{kind: subExt, ext: nibs{b.key, b.base, b.depth - b.base}, ref: b.branch}, nil
 }
 
-// Build makes a root of pairs in strictly ascending order of keys. What pairs yields may be reused.
+// Build makes a root from pairs in strictly ascending order of keys. The slices that pairs yields
+// may be reused. Errors: ErrOrder, ErrKeyLen, ErrFull.
 func (f *Forest) Build(pairs iter.Seq2[[]byte, []byte]) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
@@ -167,9 +170,10 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 	return b.mk.commit(&s)
 }
 
-// BuildFrontier is Build which tells emit all entries of all levels of the frontier, in no order; what it gets is valid while it runs. Once
-// the nodes take keep bytes (0: never), what is finished of the trie becomes stubs, which a source that has the entries can load again: so
-// a state can be made that is larger than the memory. If it fails the forest is of no use any more.
+// BuildFrontier is Build that calls emit for all entries of all levels of the frontier, in no
+// order. An entry is valid during the call only. Once the nodes take keep bytes (0: never),
+// finished subtrees become hash nodes, which a source with these entries can load again: so a state
+// larger than memory can be built. After an error the forest must not be used any more.
 func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emit func(level int, e *FrontierEntry)) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
@@ -186,7 +190,8 @@ func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emi
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// emitBranch emits what the branch at ref, whose path is the beginning of the last key, has of the frontier, and returns it or its stub.
+// emitBranch emits the frontier entries of the branch at ref, whose path is a prefix of the last
+// key, and returns the branch or its hash node.
 func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	mk := b.mk
 	n := mk.mem.at(ref)
@@ -215,7 +220,7 @@ func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	return made, err
 }
 
-// below emits the entries that a child at path is, on the levels that its parent is above.
+// below emits the entries of a child at path, on the levels whose limit its parent reaches.
 func (b *builder) below(parent uint64, n node, path []byte) {
 	f := b.mk.forest
 	for level := 0; level < Top && f.levels[level] <= parent; level++ {
@@ -228,7 +233,7 @@ func (b *builder) below(parent uint64, n node, path []byte) {
 	}
 }
 
-// top emits what the root is.
+// top emits the entries of the root.
 func (b *builder) top(ref uint32) {
 	f, n := b.mk.forest, b.mk.mem.at(ref)
 	e := FrontierEntry{Hash: n.hashValue(), Size: n.usage()}

@@ -6,13 +6,18 @@ import (
 	"math/bits"
 )
 
-// minEvictUsage is the memory usage of the least subtree that is worth a stub, unless the frontier is finer.
+// minEvictUsage is the memory usage of the smallest subtree that is replaced by a hash node, unless
+// the frontier is finer.
 const minEvictUsage = 1024
 
-// Evict derives a root that has the same pairs, of which what was not used for the longest time is known by its hash only: at least
-// want bytes of it, if there is so much. Only subtrees go that are those of base, the version of the forest's source, where they can be
-// lastLoad from again. Their memory comes back when the last root that has them is released. It returns r itself, retained, if there is
-// nothing to do, and how many bytes go, about.
+// Evict derives a root with the same pairs, in which the least recently used subtrees are replaced
+// by hash nodes, so that at least want bytes are freed if there is so much. It returns the root and
+// about how many bytes are freed. If there is nothing to evict it returns r itself, retained.
+//
+// Only subtrees that are equal in base, the version of the forest's source, are evicted, since they
+// can be loaded again from there. Their memory is freed when the last root that contains them is
+// released. Errors: those of loading a subtree, ErrFull. It panics if a root belongs to another
+// forest.
 func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	if r.forest != f || base.forest != f {
 		panic("trie: root of another forest")
@@ -47,24 +52,45 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	return f.publish(r, ref, id, e.killed), e.found, nil
 }
 
+// Trie eviction.
+//
+// Problem: a state is larger than the memory budget. Readers hold roots without locks, so nodes
+// cannot be removed from under them, and the writer must know which parts were not used lately.
+//
+// Invariants: eviction changes no root. It derives a new one in which hash nodes replace subtrees,
+// with the same hashes. A subtree is evicted only if it is equal, by hash, to that at the same path
+// of the base version: the source can load exactly that. Nodes are freed by the ordinary release of
+// versions (Root).
+//
+// Outline: the age of a subtree is the number of versions since it was last loaded or passed, in
+// powers of two. A first walk sums the bytes of all evictable subtrees by age and chooses the age
+// from which want bytes are reached. A second walk replaces the subtrees of that age and older. The
+// unit is a subtree below the frontier's lowest limit. If all children of a branch go, the branch
+// goes as a whole, so that not only hash nodes are left of a cold area.
+//
+// Rejected: a reference count or a clock bit on each node, which readers would have to write.
+
 // evictor looks at all subtrees of a frontier's size, first to sum them up by age, then to replace the oldest.
 type evictor struct {
 	want, found uint64
 	least       uint64
 	now         uint64
-	byAge       [65]uint64 // bytes, by the bits of the number of versions since the last use
-	age         int        // what is younger stays
-	replacing      bool
-	killed      []dead
+	// bytes by age: the number of bits of the number of versions since the last use
+	byAge     [65]uint64
+	age       int  // younger subtrees stay
+	replacing bool // the second walk, which replaces subtrees
+	killed    []dead
 }
 
-// bytesOfUsage estimates the memory that nodes of some memory usage take.
+// bytesOfUsage estimates the bytes of memory of nodes with some memory usage.
 func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 
-// walk returns what the node at ref, which lies at path, has become, and whether nothing below it has to stay: it is known by its hash
-// only, or is too small to have a stub of its own and as old as what goes. base is the node there in the base version, or 0; same tells
-// that all below is as in the base. Where nothing below a branch has to stay, it goes as a whole: else stubs were all that is left of what
-// is cold, and there are many.
+// walk processes the node at ref, which lies at path. It returns the node that replaces it, and
+// whether nothing below it has to stay: it is a hash node that is not loaded, or too small for a
+// hash node of its own and as old as what is evicted.
+//
+// base is the node at the same path of the base version, or 0. same says that everything below
+// equals the base. If nothing below a branch has to stay, the branch is evicted as a whole.
 func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
 	f := mk.forest
 	if e.replacing && e.found >= e.want {
@@ -79,7 +105,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		b = mk.mem.at(base)
 		same = bytes.Equal(n.hash(), b.hash())
 	}
-	if n.kind() == kindHash && n.usage() >= f.frontier { // whose subtree has stubs itself; or is a great leaf
+	if n.kind() == kindHash && n.usage() >= f.frontier { // a large subtree, which contains hash nodes itself, or a large leaf
 		top := f.hashNodes.get(n.child()).target.Load()
 		if top == 0 {
 			return ref, same, nil
@@ -89,7 +115,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 			if err != nil || made == top {
 				return ref, cold, err
 			}
-			e.killed = append(e.killed, deadOf(ref, n)) // a stub goes with its top node
+			e.killed = append(e.killed, deadOf(ref, n)) // a hash node goes with its top node
 			return made, cold, nil
 		}
 	}
@@ -99,7 +125,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		}
 		return e.subtree(mk, ref, n, path)
 	}
-	if !same && b.kind() == kindHash { // what is changed below it was loaded for that
+	if !same && b.kind() == kindHash { // what changed below it was loaded for that change
 		if base = f.hashNodes.get(b.child()).target.Load(); base == 0 {
 			return ref, false, nil
 		}
@@ -148,7 +174,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		cold = cold && gone
 	}
 	if cold && e.replacing {
-		for _, x := range mk.made[made:] { // stubs and twins that nobody has seen
+		for _, x := range mk.made[made:] { // hash nodes and copies that no reader has seen
 			f.freeDead(deadOf(x, mk.mem.at(x)))
 		}
 		mk.made, e.killed = mk.made[:made], e.killed[:killed]
@@ -169,7 +195,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 	return at, false, nil
 }
 
-// subtree looks at a subtree that goes as a whole, or stays.
+// subtree processes a subtree that is evicted as a whole or stays.
 func (e *evictor) subtree(mk *nodeWriter, ref uint32, n node, path []byte) (_ uint32, cold bool, err error) {
 	used, size := n.birth(), bytesOfUsage(n.usage())
 	if n.kind() == kindHash {
@@ -196,7 +222,7 @@ func (e *evictor) subtree(mk *nodeWriter, ref uint32, n node, path []byte) (_ ui
 	return e.evictSubtree(mk, ref, n, path)
 }
 
-// evictSubtree makes the stub that stands for a subtree from now on.
+// evictSubtree makes the hash node that replaces a subtree.
 func (e *evictor) evictSubtree(mk *nodeWriter, ref uint32, n node, path []byte) (uint32, bool, error) {
 	made, err := mk.hashNode(n, path)
 	if err != nil {
@@ -208,8 +234,8 @@ func (e *evictor) evictSubtree(mk *nodeWriter, ref uint32, n node, path []byte) 
 	return made, true, nil
 }
 
-// copyNode makes a branch or an extension that differs from n in nothing but the version it is made for, so that references to children can
-// be replaced by others to nodes of the same hashes.
+// copyNode copies a branch or an extension for the new version, so that references to children can
+// be replaced by references to nodes with the same hashes.
 func (mk *nodeWriter) copyNode(n node) (uint32, node, error) {
 	extra, large := 0, n.hasValue() && n.large()
 	switch {

@@ -10,81 +10,89 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxKeyLen bounds keys, in bytes; nearcore's longest are below 2200 (a contract key of 2048 and its account).
+// MaxKeyLen bounds keys, in bytes. nearcore's longest keys are below 2200 bytes: a contract data
+// key of 2048 and its account.
 const MaxKeyLen = 16 << 10
 
-// DefaultFrontier is the memory usage below which a subtree is one entry of the frontier's lowest level, and loaded as a whole.
+// DefaultFrontier is the memory usage below which a subtree is one entry of the frontier's lowest
+// level, and is loaded as a whole.
 const DefaultFrontier = 4 << 10
 
-// Levels of the frontier: the limit of each is 16 times that below it, as a branch has 16 children; the highest has none, so that its only
-// entry is the root. What is loaded at once is so a page of some dozens of entries or pairs, whatever a state's size.
+// Levels of the frontier. The limit of each level is 16 times that of the one below, as a branch
+// has 16 children. The highest level has no limit, so its only entry is the root. Each load is thus
+// a page of some dozens of entries or pairs, whatever the size of the state.
 const (
 	Levels = 8
 	Top    = Levels - 1
 )
 
-// Refusals. ErrCorrupt means that stored data contradicts a hash: the node cannot go on with it.
+// Errors. ErrCorrupt means that stored data contradicts a hash: the node cannot continue with it.
 var (
 	ErrCorrupt = errors.New("trie: data contradicts its hash")
 	ErrOrder   = errors.New("trie: keys not ascending")
 	ErrKeyLen  = fmt.Errorf("trie: key longer than %d bytes", MaxKeyLen)
 )
 
-// Loader yields this trie's pairs with from <= key < to (to nil: no end) in ascending order until yield says false.
-// It reads stored flat values, which for a subtree that no update has touched are those of its last change.
-// It may be called by several goroutines at once; what it yields may be reused after yield returns.
+// Loader yields this trie's pairs with from <= key < to (nil to: no end) in ascending order, until
+// yield returns false. It reads stored flat values, which for a subtree that no update has touched
+// are those of its last change. It must be safe for concurrent use. The slices that it yields may
+// be reused after yield returns.
 type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 
-// Origin lends use a root of another forest whose subtrees are those of this one, if that root is still there.
+// Origin calls use with a root of another forest whose subtrees equal those of this one, if that
+// root still exists.
 type Origin func(use func(*Root) error) error
 
-// Rows yields the stored entries of a level of the frontier below a path, ascending, until yield says false. They need not be those of the
-// source's version: they are used if they have the hash that they are loaded for. No entries at all is no error. What is yielded is valid
-// while yield runs.
+// Rows yields the stored entries of a level of the frontier below a path, ascending, until yield
+// returns false. They may be of another version than the source: they are used only if they have
+// the hash for which they are loaded. No entries at all is not an error. An entry is valid during
+// the call only.
 type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 
-// Source is where a forest finds the subtrees that it does not have in memory. Its pairs are of one version and never leave it: a load that
-// began before the flat state moved on, and reads after, reads what it would have read before.
+// Source is where a forest loads subtrees that are not in memory. Its pairs are of one fixed
+// version: a load that began before the flat head advanced, and reads after, reads what it would
+// have read before.
 type Source struct {
-	Load Loader
-	Rows Rows   // nil: what is greater than the lowest level is loaded as pairs too
-	Borrow Origin // what subtrees can be copied from without hashing anything anew; nil: nothing
-	// Stale gives a source that is cheaper to read, has no others itself, and may be of an earlier version: what it yields is used if it has
-	// the hash that it is loaded for. Who has read by it calls done, and says whether it was right. nil, or gives nil: there is none.
+	Load   Loader
+	Rows   Rows   // nil: subtrees above the lowest level are loaded as pairs too
+	Borrow Origin // nil: none; else subtrees are copied from there without hashing
+	// Stale returns a source that is cheaper to read and may be of an earlier version. What it
+	// yields is used only if it has the expected hash. The reader then calls done and says whether
+	// it had. A nil function or a nil result: none. The returned source has no Stale itself.
 	Stale func() (early *Source, done func(right bool))
 }
 
-// Options of a forest.
+// Options of a forest. The zero value is usable for a forest that loads nothing.
 type Options struct {
-	Frontier uint64 // see DefaultFrontier; 0 means that
-	Loader   Loader // of the source; needed by Import only
-	UserData  any    // what a forest's user finds again by Forest.Beneath; nothing here looks at it
-	Poison   bool   // freed memory is filled with a pattern: for tests, so that who still looks at it sees that
+	Frontier uint64 // see DefaultFrontier; 0: DefaultFrontier
+	Loader   Loader // of the source; only Import needs it
+	UserData any    // returned by Forest.UserData; not used by this package
+	Poison   bool   // fill freed memory with a pattern, so that tests detect a use after free
 }
 
 // Forest holds the nodes of all versions of one shard's trie.
 type Forest struct {
-	userData  any
+	userData any
 	frontier uint64 // levels[0]
 	levels   [Levels]uint64
 	source   atomic.Pointer[Source]
 
-	mu         sync.Mutex // the writer's: all below but the atomics
-	arena      *arena
-	larges     table[large]
-	hashNodes      hashNodeTable
-	sources    table[heldSource] // that stubs were made with
-	newestSource     *heldSource       // of the last stub that was made; nil: that is gone
-	newestAt   uint32            // its number
-	lastID     uint64
-	clock      atomic.Uint64 // lastID, for readers
+	mu           sync.Mutex // the writer's; guards all below except the atomics
+	arena        *arena
+	larges       table[large]
+	hashNodes    hashNodeTable
+	sources      table[heldSource] // sources with which hash nodes were made
+	newestSource *heldSource       // source of the newest hash node; nil: it is dropped
+	newestAt     uint32            // its number
+	lastID       uint64
+	clock        atomic.Uint64 // lastID, for readers
 	lastLoad     atomic.Uint64 // the clock when a subtree was last loaded
-	roots      int           // held by somebody
-	largeBytes uint64
-	made       []uint32 // scratch of the writer
-	killed     []dead
+	roots        int           // number of held roots
+	largeBytes   uint64
+	made         []uint32 // scratch memory of the writer
+	killed       []dead
 
-	abandoned bool // nothing is taken apart any more
+	abandoned bool // released roots are not taken apart any more
 
 	pendingMu sync.Mutex
 	pending   []*Root // released, not yet taken apart
@@ -101,7 +109,7 @@ func New(o Options) *Forest {
 	return f
 }
 
-// levelsFrom returns the limits of all levels from that of the lowest.
+// levelsFrom returns the limits of all levels, given the lowest.
 func levelsFrom(lowest uint64) (limits [Levels]uint64) {
 	for i := range limits {
 		limits[i] = lowest << (4 * i)
@@ -110,32 +118,35 @@ func levelsFrom(lowest uint64) (limits [Levels]uint64) {
 	return limits
 }
 
-// UserData returns what the forest was given when it was made.
+// UserData returns Options.UserData.
 func (f *Forest) UserData() any { return f.userData }
 
-// SetSource replaces the source: by that of a later version, which has the same for all that is not loaded. Any goroutine may call it.
+// SetSource replaces the source by that of a later version, which must have the same data for
+// everything that is not loaded. Safe for concurrent use.
 func (f *Forest) SetSource(s Source) { f.source.Store(&s) }
 
-// Root is an immutable version of the trie. Whoever holds one owns a count: Release gives it back, after which the
-// holder must not use the root, nor bytes that it got from it.
+// Root is an immutable version of the trie. A holder owns one count, which Release gives back.
+// After that it must not use the root or bytes that it got from it. Reads are safe for concurrent
+// use.
 //
-// Versions form a tree by derivation. A node belongs to the version that made it and to all derived ones up to those
-// that replaced it; each version lists what it replaced (dead). So neither sharing nor releasing a node touches its
-// siblings, as counting references would. This is how ZFS frees the blocks of snapshots.
+// Versions form a tree by derivation. A node belongs to the version that made it and to all
+// versions derived from it, down to those that replaced it. Each version lists the nodes that it
+// replaced (dead). So neither sharing nor releasing a node touches its siblings, as counting
+// references would. ZFS frees the blocks of snapshots in this way.
 type Root struct {
 	forest *Forest
 	refs   atomic.Int64
 
-	id       uint64 // ascending; a node with birth b is of the newest ancestor with id >= b
-	parent   *Root  // what it was derived from, unless taken apart
+	id       uint64 // ascending; a node with birth b belongs to the newest ancestor with id >= b
+	parent   *Root  // the version it was derived from, unless taken apart
 	children []*Root
 	ref      uint32
 	hash     primitives.Hash
 	usage    uint64
-	dead     []dead // nodes of the parent that this version does not have
+	dead     []dead // nodes of the parent that this version does not contain
 }
 
-// dead describes a replaced node, so that freeing it need not look at it.
+// dead describes a replaced node, so that freeing it needs no look at the node.
 type dead struct {
 	birth uint64
 	ref   uint32
@@ -144,20 +155,20 @@ type dead struct {
 }
 
 const (
-	deadOwns uint8 = 1 << iota // has a large value or a stub's slot
+	deadOwns uint8 = 1 << iota // has a large value, or the slot of a hash node
 	deadDeep                   // stands for its whole subtree
 )
 
-// Hash returns the state root; that of the empty trie is zero.
+// Hash returns the state root. Zero for the empty trie.
 func (r *Root) Hash() primitives.Hash { return r.hash }
 
 // MemoryUsage returns the root node's memory_usage, 0 for the empty trie.
 func (r *Root) MemoryUsage() uint64 { return r.usage }
 
-// Forest returns where the root lives.
+// Forest returns the root's forest.
 func (r *Root) Forest() *Forest { return r.forest }
 
-// Retain adds a holder and returns r.
+// Retain adds a holder and returns r. It panics if r was released by its last holder.
 func (r *Root) Retain() *Root {
 	if r.refs.Add(1) <= 1 {
 		panic("trie: Retain of a released root")
@@ -165,7 +176,8 @@ func (r *Root) Retain() *Root {
 	return r
 }
 
-// Release gives up one hold; the last one frees the nodes that no other root has. Any goroutine may call it.
+// Release gives up one hold. The last one frees the nodes that no other root contains. Safe for
+// concurrent use. It panics if there was no hold.
 func (r *Root) Release() {
 	switch n := r.refs.Add(-1); {
 	case n < 0:
@@ -182,7 +194,7 @@ func (r *Root) Release() {
 	}
 }
 
-// unlock ends the writer's turn: it takes apart what was released meanwhile.
+// unlock ends the writer's turn. It takes apart the roots that were released meanwhile.
 func (f *Forest) unlock() {
 	f.pendingMu.Lock()
 	released := f.pending
@@ -197,7 +209,7 @@ func (f *Forest) unlock() {
 	f.mu.Unlock()
 }
 
-// publish makes a root of ref, derived from parent (nil: from nothing).
+// publish makes a root of ref, derived from parent. A nil parent: from nothing.
 func (f *Forest) publish(parent *Root, ref uint32, id uint64, killed []dead) *Root {
 	r := &Root{forest: f, id: id, parent: parent, ref: ref, dead: killed}
 	if ref != 0 {
@@ -212,37 +224,39 @@ func (f *Forest) publish(parent *Root, ref uint32, id uint64, killed []dead) *Ro
 	return r
 }
 
-// Abandon says that no version will be derived any more. Roots that are held stay as they are, but none is taken apart when it is
-// released: all memory goes at once, with the forest.
+// Abandon declares that no version will be derived any more. Held roots stay valid, but released
+// ones are not taken apart: all memory is freed at once with the forest.
 func (f *Forest) Abandon() {
 	f.mu.Lock()
 	defer f.unlock()
 	f.abandoned = true
 }
 
-// nextID numbers versions.
+// nextID returns the number of a new version.
 func (f *Forest) nextID() uint64 {
 	f.lastID++
 	f.clock.Store(f.lastID)
 	return f.lastID
 }
 
-// collapse removes the unheld version v from the tree of versions, unless two others still branch off it.
+// collapse removes the unheld version v from the tree of versions, unless two or more versions are
+// derived from it.
 func (f *Forest) collapse(v *Root) {
 	for v != nil && v.refs.Load() == 0 {
 		parent := v.parent
-		floor := uint64(0) // nodes with a greater birth were made for v (or what v absorbed)
+		floor := uint64(0) // nodes with a greater birth were made for v, or for versions that it absorbed
 		if parent != nil {
 			floor = parent.id
 		}
 		switch len(v.children) {
-		case 0: // nobody derived from v: all that was made for it goes
+		case 0: // no derived versions: all that was made for v is freed
 			f.freeTree(v.ref, floor)
 			f.cut(v)
 			v.ref, v.dead, v.parent = 0, nil, nil
 			v = parent // which may have waited for this
 		case 1:
-			// What the child replaced is reachable from v only, if v made it; else it is also older than v.
+			// What the child replaced is reachable only from v, if v made it. Otherwise it is also
+			// older than v.
 			child := v.children[0]
 			kept := v.dead
 			if parent == nil {
@@ -273,7 +287,7 @@ func (f *Forest) collapse(v *Root) {
 	}
 }
 
-// cut takes v out of its parent's list.
+// cut removes v from its parent's list.
 func (f *Forest) cut(v *Root) {
 	if v.parent == nil {
 		return
@@ -289,7 +303,8 @@ func (f *Forest) cut(v *Root) {
 	}
 }
 
-// freeTree frees the nodes under ref that are younger than floor; below an older node all are older.
+// freeTree frees the nodes under ref that are younger than floor. Below an older node all nodes are
+// older.
 func (f *Forest) freeTree(ref uint32, floor uint64) {
 	if ref == 0 {
 		return
@@ -302,7 +317,8 @@ func (f *Forest) freeTree(ref uint32, floor uint64) {
 	f.freeDead(deadOf(ref, n))
 }
 
-// freeDeep frees the nodes under ref that are younger than floor and appends the tops of the older rest to kept.
+// freeDeep frees the nodes under ref that are younger than floor, and appends the topmost older
+// ones to kept.
 func (f *Forest) freeDeep(ref uint32, floor uint64, kept []dead) []dead {
 	n := f.arena.mem().at(ref)
 	d := deadOf(ref, n)
@@ -315,7 +331,7 @@ func (f *Forest) freeDeep(ref uint32, floor uint64, kept []dead) []dead {
 	return kept
 }
 
-// eachChild calls do for the children in memory.
+// eachChild calls do for the children that are in memory.
 func (f *Forest) eachChild(n node, do func(ref uint32)) {
 	switch n.kind() {
 	case kindExtension:
@@ -361,26 +377,26 @@ func (f *Forest) Empty() *Root {
 	return f.publish(nil, 0, f.nextID(), nil)
 }
 
-// Stats tells how much a forest holds.
+// Stats are the sizes of a forest.
 type Stats struct {
-	Nodes    uint64 // stubs included
-	Bytes    uint64 // of nodes, stubs and large values
-	Reserved uint64 // bytes of slabs taken from the system
-	Roots    int    // held
-	Stubs    int    // subtrees known by hash, loaded or not
+	Nodes    uint64 // hash nodes included
+	Bytes    uint64 // of nodes, hash nodes and large values
+	Reserved uint64 // bytes of slabs
+	Roots    int    // number of held roots
+	Stubs    int    // number of hash nodes, loaded or not
 }
 
-// hashNodeBytes is what a stub takes beside its node.
+// hashNodeBytes is the size of a hash node's row, in addition to its node.
 const hashNodeBytes = 16
 
-// Bytes returns what nodes, stubs and large values take.
+// Bytes returns the bytes of nodes, hash nodes and large values.
 func (f *Forest) Bytes() uint64 {
 	f.mu.Lock()
 	defer f.unlock()
 	return f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes
 }
 
-// Stats returns present figures.
+// Stats returns the current sizes.
 func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
@@ -391,10 +407,10 @@ func (f *Forest) Stats() Stats {
 	return s
 }
 
-// large is a value that does not lie in a slab.
+// large is a value that is stored outside the slabs.
 type large struct {
 	data []byte
-	refs int // nodes that have it
+	refs int // number of nodes that have it
 }
 
 func (f *Forest) releaseLarge(slot uint32) {
@@ -405,7 +421,7 @@ func (f *Forest) releaseLarge(slot uint32) {
 	}
 }
 
-// valueOf returns the value of a node that has one; it aliases the forest.
+// valueOf returns the value of a node that has one. It aliases the forest.
 func (f *Forest) valueOf(n node) []byte {
 	if n.large() {
 		return f.larges.get(n.slot()).data
@@ -414,15 +430,16 @@ func (f *Forest) valueOf(n node) []byte {
 	return n[at : at+l : at+l]
 }
 
-// table gives numbers to Go values that nodes refer to. Readers call get, the writer all else.
+// table assigns numbers to Go values that nodes refer to. Readers call get, the writer everything
+// else.
 type table[T any] struct {
 	chunks atomic.Pointer[[]*tableChunk[T]]
-	n      uint32 // slots that have been given out
+	n      uint32 // slots that were assigned
 	free   []uint32
 	used   int
 }
 
-// tableChunk are some slots, so that a table grows without being copied.
+// tableChunk holds some slots, so that a table grows without being copied.
 type tableChunk[T any] [1 << tableBits]*T
 
 const tableBits = 10
@@ -441,7 +458,8 @@ func (t *table[T]) put(v *T) uint32 {
 		if p := t.chunks.Load(); p != nil {
 			chunks = *p
 		}
-		chunks = append(chunks, new(tableChunk[T])) // in place or not: readers with the old slice never look at the new element
+		// in place or not: readers with the old slice never look at the new element
+		chunks = append(chunks, new(tableChunk[T]))
 		t.chunks.Store(&chunks)
 	}
 	*t.slot(i) = v

@@ -10,18 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FrontierEntry is one line of what a trie looks like from above, on one of several levels: a maximal subtree of less than the level's
-// limit of memory usage (or a single greater leaf), or a value that sits in a branch above those. Stored with each
-// finalisation, the entries bring a trie back from above, as far down as somebody looks.
-type FrontierEntry struct {
+// FrontierEntry is one entry of the frontier: the upper edge of a trie on one of several levels. It
+// is a maximal subtree below the level's limit of memory usage, or a larger single leaf, or a value
+// in a branch above those. The entries are stored as the flat head advances. They rebuild a trie
+// from the top, as far down as it is read.
+type FrontierEntry struct { // nibbles, one a byte: to the subtree's top node without its own key, or the value's key
 	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
 	Hash    primitives.Hash // of the top node, or of the value
 	Size    uint64          // memory usage of the subtree, or length of the value
 	IsValue bool
-	Data    []byte // the value, if it is short; else the loader has it
+	Data    []byte // the value, if it is short; nil: the loader has it
 }
 
-// AppendBorsh appends all but the path, which is the entry's key wherever it is stored.
+// AppendBorsh appends everything except the path, which is the key of the stored entry.
 func (e *FrontierEntry) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendBool(b, e.IsValue)
 	b = borsh.AppendUint64(append(b, e.Hash[:]...), e.Size)
@@ -32,7 +33,7 @@ func (e *FrontierEntry) AppendBorsh(b []byte) []byte {
 	return b
 }
 
-// DecodeBorsh reads all but the path.
+// DecodeBorsh reads everything except the path.
 func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	e.IsValue, e.Hash, e.Size, e.Data = r.Bool(), primitives.ReadHash(r), r.Uint64(), nil
 	if r.Option() {
@@ -40,7 +41,8 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// diffPlace is a node on the way of a difference, of whose key the first skip nibbles are passed, and the levels on which it is looked at.
+// diffPlace is a node on the path of a difference, of whose key the first skip nibbles are passed,
+// and the levels on which it is still compared.
 type diffPlace struct {
 	ref  uint32
 	n    node
@@ -48,19 +50,38 @@ type diffPlace struct {
 	on   levelSet
 }
 
-// frontierDiff compares two roots from above, on several levels at once.
+// The frontier.
+//
+// Problem: a state of many gigabytes must be usable right after a start, with its root hash
+// verified, and memory must hold only the part that is used. Reading the whole flat state at start
+// takes minutes, and storing all nodes multiplies the writes.
+//
+// Invariants: on each level the entries cover all keys of the trie without overlap. Every entry has
+// the hash and memory usage of its subtree, so a load verifies what it read against the entry, and
+// the root against the block.
+//
+// Outline: level i has the maximal subtrees below DefaultFrontier * 16^i of memory usage. The
+// highest level is the root alone. A start reads the root's entry and makes it a hash node. A hash
+// node loads from the entries of the highest level that lies within it, as hash nodes again, and
+// below the lowest level from the pairs of the flat state. FrontiersSince computes the changed
+// entries of all levels in one walk over two versions, when the flat head advances.
+//
+// Rejected: one level only, since its entries of a large state take minutes to read; storing nodes
+// by hash, as nearcore's State column does, which writes every path of every update.
+
+// frontierDiff compares two roots from the top, on several levels at once.
 type frontierDiff struct {
 	f       *Forest
 	path    []byte
-	paths   []byte // memory for those that are noted
+	paths   []byte // memory for noted paths
 	put     [Levels][]FrontierEntry
 	removed [Levels][][]byte
 }
 
-// pathPiece is how many bytes of paths are taken at once.
+// pathPiece is the number of bytes of paths that are allocated at once.
 const pathPiece = 8 << 10
 
-// copyPath is the present path, to be kept.
+// copyPath returns a copy of the current path.
 func (d *frontierDiff) copyPath() []byte {
 	n := len(d.path)
 	if cap(d.paths)-len(d.paths) < n {
@@ -71,7 +92,7 @@ func (d *frontierDiff) copyPath() []byte {
 	return d.paths[at : at+n : at+n]
 }
 
-// levelSet is a set of levels, a bit each.
+// levelSet is a bit set of levels.
 type levelSet uint
 
 const allLevels levelSet = 1<<Levels - 1
@@ -82,15 +103,16 @@ func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
 	return put, err
 }
 
-// FrontierSince returns how a level of r's frontier differs from that of an earlier (or any) root of the same forest, nil for the
-// empty one: entries to put, replacing those of equal path, and paths to remove. Both are in ascending order. Between the lowest and the
-// highest level a trie that is below the limit as a whole has no entries: nobody would ask for them.
+// FrontierSince returns how a level of r's frontier differs from that of another root of the same
+// forest (nil: the empty trie): entries to put, which replace those with an equal path, and paths
+// to remove, both ascending. On levels between the lowest and the highest, a trie that is below the
+// limit as a whole has no entries, since they would never be read.
 func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
 	puts, gone, err := r.frontiersSince(old, 1<<level)
 	return puts[level], gone[level], err
 }
 
-// FrontiersSince is FrontierSince of all levels, by one walk.
+// FrontiersSince is FrontierSince of all levels, in one walk.
 func (r *Root) FrontiersSince(old *Root) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
 	return r.frontiersSince(old, allLevels)
 }
@@ -119,7 +141,8 @@ func (r *Root) frontiersSince(old *Root, levels levelSet) (put [Levels][]Frontie
 	return d.put, d.removed, nil
 }
 
-// sortDiff brings both in order and leaves of what is removed what is not put. The walk emits in order but for what a changed shape moved.
+// sortDiff sorts both lists and deletes from removed the paths that are put. The walk emits in
+// order except where the shape changed.
 func sortDiff(put *[]FrontierEntry, removed *[][]byte) {
 	slices.SortFunc(*put, func(x, y FrontierEntry) int { return bytes.Compare(x.Path, y.Path) })
 	slices.SortFunc(*removed, bytes.Compare)
@@ -132,22 +155,22 @@ func sortDiff(put *[]FrontierEntry, removed *[][]byte) {
 	})
 }
 
-// below tells whether the place holds nothing or a subtree that is one entry of a level.
+// below returns whether the place is empty, or a subtree that is one entry of a level.
 func (d *frontierDiff) below(p diffPlace, level int) bool {
 	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.f.levels[level]
 }
 
-// diff compares what lies at the present path.
+// diff compares the two nodes at the current path.
 func (d *frontierDiff) diff(old, new diffPlace) error {
 	if old.ref == new.ref && old.skip == new.skip ||
 		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 && bytes.Equal(old.n.hash(), new.n.hash()) {
-		old.on, new.on = old.on&^new.on, new.on&^old.on // of the others one side has ended above
+		old.on, new.on = old.on&^new.on, new.on&^old.on // on the other levels one side has ended above
 	}
 	for _, p := range []*diffPlace{&old, &new} {
 		if p.ref == 0 {
 			p.on = 0
 		}
-		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // it may hide a great leaf
+		if p.on != 0 && p.n.kind() == kindHash && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // it may be a large leaf
 			var err error
 			if p.ref, p.n, err = d.f.resolve(p.ref, false); err != nil {
 				return err
@@ -158,12 +181,12 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	if old.on|new.on == 0 {
 		return nil
 	}
-	// What is above is walked: its branches and extensions, and against it what the other has on this path.
+	// Both sides are above the limit of some level: walk their branches and extensions together.
 	d.values(old, new)
 	for m := old.nibbles() | new.nibbles(); m != 0; m &= m - 1 {
 		i := byte(bits.TrailingZeros16(m))
 		a, b := d.step(old, i), d.step(new, i)
-		if a.ref == b.ref && a.skip == b.skip && a.on == b.on { // nearly all that is beside a change
+		if a.ref == b.ref && a.skip == b.skip && a.on == b.on { // nearly always next to a change
 			continue
 		}
 		d.path = append(d.path, i)
@@ -176,7 +199,8 @@ func (d *frontierDiff) diff(old, new diffPlace) error {
 	return nil
 }
 
-// entries notes what ends here: on the levels on which a place is below. It goes on there no more.
+// entries notes the entries that end here, on the levels on which a place is below the limit, and
+// ends these levels.
 func (d *frontierDiff) entries(old, new *diffPlace) {
 	var path []byte
 	for m := old.on | new.on; m != 0; m &= m - 1 {
@@ -200,7 +224,7 @@ func (d *frontierDiff) entries(old, new *diffPlace) {
 	}
 }
 
-// values compares the values of two branches above.
+// values compares the values of two branches above the limit.
 func (d *frontierDiff) values(old, new diffPlace) {
 	has := func(p diffPlace) levelSet {
 		if p.on != 0 && p.n.kind() == kindBranchValue {
@@ -233,7 +257,7 @@ func (d *frontierDiff) values(old, new diffPlace) {
 	}
 }
 
-// nibbles are the nibbles by which it goes on from a place above, a bit each.
+// nibbles returns the nibbles by which a place above the limit continues, as a bit set.
 func (p diffPlace) nibbles() uint16 {
 	switch {
 	case p.on == 0:
@@ -244,7 +268,7 @@ func (p diffPlace) nibbles() uint16 {
 	return p.n.mask()
 }
 
-// step goes one nibble down from a place above.
+// step moves one nibble down from a place above the limit.
 func (d *frontierDiff) step(p diffPlace, nibble byte) diffPlace {
 	if p.on == 0 {
 		return diffPlace{}
@@ -265,9 +289,10 @@ func (d *frontierDiff) step(p diffPlace, nibble byte) diffPlace {
 	return diffPlace{ref: next, n: d.f.arena.mem().at(next), on: p.on}
 }
 
-// Import makes the root that has exactly these entries, in ascending order of paths. Subtrees are loaded when first
-// touched; then, as here for the whole, a hash that differs gives ErrCorrupt with the path. The loader must go on to
-// yield what it would now for the range of each subtree until the subtree is loaded or changed by an update.
+// Import makes the root with exactly these entries of one level, in ascending order of paths.
+// Subtrees are loaded when first touched. A hash mismatch, here of the whole or later of a subtree,
+// is ErrCorrupt with the path. The loader must keep yielding the current pairs of each subtree's
+// range until the subtree is loaded or changed by an update.
 func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {
 	if err := checkEntries(entries, nil); err != nil {
 		return nil, err
@@ -305,7 +330,7 @@ func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, e
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// checkEntries wants entries below a path in ascending order.
+// checkEntries returns an error unless the entries lie below a path and ascend.
 func checkEntries(entries []FrontierEntry, below []byte) error {
 	for i, e := range entries {
 		if i > 0 && bytes.Compare(entries[i-1].Path, e.Path) >= 0 {
@@ -326,7 +351,8 @@ func checkEntries(entries []FrontierEntry, below []byte) error {
 	return nil
 }
 
-// values collects the values of the entries, asking the loader for those that they lack; nil if none has one.
+// values returns the values of the entries, which it reads from the loader where they are absent.
+// Nil if no entry is a value.
 func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 	var data [][]byte
 	for i := range entries {
@@ -363,10 +389,10 @@ type importer struct {
 	nodeWriter
 	src     *Source
 	entries []FrontierEntry
-	data    [][]byte // of those that are values
+	data    [][]byte // of the entries that are values
 }
 
-// subtree makes the node at depth of the entries from lo to hi, which share that many nibbles.
+// subtree makes the node at depth for the entries lo to hi, which share that many nibbles.
 func (im *importer) subtree(lo, hi, depth int) (uint32, error) {
 	first, last := im.entries[lo].Path, im.entries[hi-1].Path
 	part := depth
@@ -386,7 +412,7 @@ func (im *importer) subtree(lo, hi, depth int) (uint32, error) {
 	return im.extension(pathNibs(first[depth:part]), ref)
 }
 
-// fork makes the branch at depth, where the entries part.
+// fork makes the branch at depth, where the entries diverge.
 func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 	var kids [16]uint32
 	var val *value
@@ -411,7 +437,7 @@ func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 	return im.branch(&kids, val, im.usageOf(&kids), nil)
 }
 
-// hashNode makes the node that stands for a subtree.
+// hashNode makes the hash node of an entry.
 func (im *importer) hashNode(e *FrontierEntry) (uint32, error) {
 	if e.IsValue {
 		return 0, fmt.Errorf("%w: frontier value without children at path %x", ErrCorrupt, e.Path)

@@ -8,35 +8,49 @@ import (
 	"sync/atomic"
 )
 
-// hashNode is a subtree of which hash and memory usage are known (they stand in its node, and its path behind them), but whose nodes are built
-// from the loader's pairs when somebody first comes by. Loading changes no root: all that share the stub share the subtree. There are
-// millions, so what is kept of one has no pointer: this is put together for who loads it.
+// hashNode describes a hash node: a subtree of which only hash and memory usage are in memory.
+//
+// Problem: most of a large state is not in memory, but roots share it, and readers that take no lock
+// must be able to load it.
+//
+// Invariants: loading changes no root. All roots that share a hash node share the loaded subtree. A
+// loaded subtree has the hash and memory usage of its hash node, or the load fails with ErrCorrupt.
+//
+// Outline: a node of kindHash has hash, memory usage and path. Its row (hashNodeRow) has what changes:
+// the top node of the loaded subtree, published atomically, and the version of the last use. A load
+// reads outside the writer's lock and builds under it. Two loads of the same node waste work but are
+// no error. Sources are tried in order: a copy from another forest (Borrow), a stale index, entries of
+// the frontier, pairs of the flat state, and last the source with which the hash node was made, in case
+// the present source is on another branch.
+//
+// There are millions of hash nodes, so their rows have no Go pointers. hashNode is assembled only for
+// a load. Rejected: a Go object with a mutex for each.
 type hashNode struct {
-	path []byte   // nibbles, one a byte
-	src  *Source  // of the version that the stub is of, when it was made
-	row  *hashNodeRow // nil: it is none of a forest's
+	path []byte       // nibbles, one a byte
+	src  *Source      // as of the version for which the hash node was made
+	row  *hashNodeRow // nil: it belongs to no forest
 }
 
-// hashNodeRow is what changes of a stub.
+// hashNodeRow is the mutable part of a hash node.
 type hashNodeRow struct {
-	target atomic.Uint32 // the top node, 0 before loading
-	src    uint32        // of Forest.sources
-	used   atomic.Uint64 // the newest version that there was when somebody last came by
+	target atomic.Uint32 // top node of the loaded subtree; 0: not loaded
+	src    uint32        // index into Forest.sources
+	used   atomic.Uint64 // the newest version when it was last passed
 }
 
-// heldSource is a source that stubs were made with.
+// heldSource is a source with which hash nodes were made.
 type heldSource struct {
 	src  *Source
 	uses int
 }
 
-// hashNode puts together what is known of the stub n.
+// hashNode assembles the description of the hash node n.
 func (f *Forest) hashNode(n node) *hashNode {
 	row := f.hashNodes.get(n.child())
 	return &hashNode{n.hashNodePath(), f.sources.get(row.src).src, row}
 }
 
-// hashNodePath is the path of a stub.
+// hashNodePath returns the path of a hash node.
 func (n node) hashNodePath() []byte { return n.appendHashNodePath(make([]byte, 0, n.extLen())) }
 
 func (n node) appendHashNodePath(b []byte) []byte {
@@ -48,7 +62,7 @@ func (n node) appendHashNodePath(b []byte) []byte {
 	return b
 }
 
-// newHashNode makes the node of a stub, but for its hash and memory usage.
+// newHashNode makes the node of a hash node, without hash and memory usage.
 func (mk *nodeWriter) newHashNode(path []byte, src *Source) (uint32, node, error) {
 	ref, n, err := mk.alloc(kindHash, 0, len(path), (len(path)+1)/2)
 	if err != nil {
@@ -66,7 +80,7 @@ func (mk *nodeWriter) newHashNode(path []byte, src *Source) (uint32, node, error
 	return ref, n, nil
 }
 
-// putHashNode gives a number to a stub of a source.
+// putHashNode assigns a row to a hash node of a source.
 func (f *Forest) putHashNode(src *Source) uint32 {
 	if f.newestSource == nil || f.newestSource.src != src {
 		f.newestSource = &heldSource{src: src}
@@ -76,7 +90,7 @@ func (f *Forest) putHashNode(src *Source) uint32 {
 	return f.hashNodes.put(f.newestAt)
 }
 
-// dropHashNode takes the number back.
+// dropHashNode frees a row.
 func (f *Forest) dropHashNode(i uint32) {
 	at := f.hashNodes.get(i).src
 	held := f.sources.get(at)
@@ -89,10 +103,11 @@ func (f *Forest) dropHashNode(i uint32) {
 	f.hashNodes.drop(i)
 }
 
-// hashNodeTable are the rows of stubs by number. Readers call get, the writer all else.
+// hashNodeTable holds the rows of hash nodes by number. Readers call get, the writer everything
+// else.
 type hashNodeTable struct {
 	chunks atomic.Pointer[[]*hashNodeChunk]
-	n      uint32 // rows that have been given out
+	n      uint32 // rows that were assigned
 	free   []uint32
 	used   int
 }
@@ -128,7 +143,8 @@ func (t *hashNodeTable) drop(i uint32) {
 	t.used--
 }
 
-// PathRange returns the keys below a path of nibbles, one a byte: from <= key < to, to nil for no end.
+// PathRange returns the range of keys below a path of nibbles, one a byte: from <= key < to. A nil
+// to is no end.
 func PathRange(path []byte) (from, to []byte) {
 	x := pathNibs(path)
 	from = x.b
@@ -142,7 +158,7 @@ func PathRange(path []byte) (from, to []byte) {
 	return from, nil
 }
 
-// flatPairs are copied pairs, one behind the other.
+// flatPairs holds copied pairs in one slice.
 type flatPairs struct {
 	data []byte
 	ends []int // of each key and each value
@@ -166,21 +182,22 @@ func (p *flatPairs) each(yield func(key, value []byte) bool) {
 	}
 }
 
-// loadBuffer is what a subtree is made of: entries of the frontier with the values of those that are values, or else pairs.
+// loadBuffer holds what a subtree is built from: entries of the frontier with the values of those
+// that are values, or else pairs.
 type loadBuffer struct {
 	entries []FrontierEntry
-	paths   []byte // of the entries, as they were read
+	paths   []byte // of the entries, concatenated
 	data    [][]byte
 	pairs   flatPairs
 }
 
-// loadBuffers is memory for what is read, to be used again: nodes are made of copies.
+// loadBuffers are buffers for reuse. Nodes are made of copies.
 var loadBuffers = sync.Pool{New: func() any { return new(loadBuffer) }}
 
-// maxLoadBuffer is how many entries or bytes of pairs may wait to be used again.
+// maxLoadBuffer is the most bytes of a buffer that is kept for reuse.
 const maxLoadBuffer = 16 << 10
 
-// done gives it back.
+// done gives the buffer back.
 func (g *loadBuffer) done() {
 	if cap(g.entries) > maxLoadBuffer/64 || cap(g.paths) > maxLoadBuffer || cap(g.pairs.data) > maxLoadBuffer {
 		return
@@ -190,11 +207,12 @@ func (g *loadBuffer) done() {
 	loadBuffers.Put(g)
 }
 
-// maxByPairs is the memory usage up to which a subtree whose stored entries are of another version is made of its pairs.
+// maxByPairs is the memory usage up to which a subtree is loaded from its pairs if its stored
+// entries are of another version.
 const maxByPairs = 256 << 20
 
-// fetch reads what a subtree is made of: with rows the entries of the highest level that lies within it, if there are any; else its pairs.
-// The memory is the caller's, empty before.
+// fetch reads what a subtree is built from: with rows, the entries of the highest level within it,
+// if there are any; else its pairs. got must be empty.
 func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows bool) (err error) {
 	if rows {
 		if err = f.fetchRows(got, src, n, s); err == nil {
@@ -212,7 +230,8 @@ func (f *Forest) fetch(got *loadBuffer, src *Source, n node, s *hashNode, rows b
 	})
 }
 
-// fetchRows reads the entries of a subtree, none if there are none or the subtree is one entry: a great leaf.
+// fetchRows reads the entries of a subtree. None if there are none, or if the subtree is one entry:
+// a large leaf.
 func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) error {
 	if src.Rows == nil || n.usage() < f.frontier {
 		return nil
@@ -223,7 +242,7 @@ func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) er
 	}
 	err := src.Rows(level, s.path, func(e FrontierEntry) bool {
 		got.paths = append(got.paths, e.Path...)
-		got.entries = append(got.entries, e) // of its path only the length outlasts the call
+		got.entries = append(got.entries, e) // only the length of its path outlasts the call
 		return true
 	})
 	if err != nil || len(got.entries) == 1 && len(got.entries[0].Path) == len(s.path) {
@@ -238,7 +257,8 @@ func (f *Forest) fetchRows(got *loadBuffer, src *Source, n node, s *hashNode) er
 	return checkEntries(got.entries, s.path)
 }
 
-// load returns the subtree of a stub, building it if need be. Loading twice at once is a waste, not an error.
+// load returns the subtree of a hash node and loads it if needed. Two concurrent loads of the same
+// node waste work but are no error.
 func (f *Forest) load(n node) (uint32, error) {
 	row := f.hashNodes.get(n.child())
 	if now := f.clock.Load(); row.used.Load() != now {
@@ -251,10 +271,10 @@ func (f *Forest) load(n node) (uint32, error) {
 	return f.loadHashNode(n, f.hashNode(n), false)
 }
 
-// coldVersions is how many versions ago a subtree may have been loaded of a root that is Cold.
+// coldVersions is the number of versions since the last load after which Cold returns false.
 const coldVersions = 8
 
-// Cold tells whether lookups have lately had to load subtrees.
+// Cold returns whether lookups had to load subtrees in recent versions.
 func (r *Root) Cold() bool { return r.forest.lastLoad.Load()+coldVersions >= r.forest.clock.Load() }
 
 // loadLocked is load for the writer.
@@ -267,8 +287,8 @@ func (f *Forest) loadLocked(n node) (uint32, error) {
 	return f.loadHashNode(n, f.hashNode(n), true)
 }
 
-// loadHashNode loads a stub: from what the source lends, from the entries of the frontier, from pairs, or from pairs of the source that the
-// hashNode was made with.
+// loadHashNode loads a hash node from the present source or, if that fails, from the source with
+// which it was made.
 func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) {
 	src := f.source.Load()
 	ref, err := f.loadFrom(n, s, src, locked)
@@ -278,13 +298,15 @@ func (f *Forest) loadHashNode(n node, s *hashNode, locked bool) (uint32, error) 
 	return ref, err
 }
 
-// needsOriginal tells whether a subtree that was not found in a source is to be looked for in the one that the stub was made with: the present
-// source has gone on by another branch, or has another value just now that was, and will be, what the stub has.
+// needsOriginal returns whether a subtree that was not found in src must be searched in the source
+// with which the hash node was made: the present source is on another branch, or has at this moment
+// another value than the hash node's version.
 func (s *hashNode) needsOriginal(src *Source, err error) bool {
 	return errors.Is(err, ErrCorrupt) && s.src != nil && s.src != src
 }
 
-// loadFrom loads a stub by a source. Stored entries may be of another version than the source; then pairs tell.
+// loadFrom loads a hash node from a source. Stored entries may be of another version than the
+// source: then the pairs decide.
 func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if src.Borrow != nil {
 		if ref, err := f.loadBorrowed(n, s, src, locked); ref != 0 || err != nil {
@@ -303,8 +325,8 @@ func (f *Forest) loadFrom(n node, s *hashNode, src *Source, locked bool) (uint32
 	return f.loadBy(n, s, src, src, false, locked)
 }
 
-// loadStale loads a stub from what the source has of an earlier version, 0 if the stub has changed since, or whatever else: then the source
-// itself tells.
+// loadStale loads a hash node from the stale source. It returns 0 if the subtree has changed since,
+// or on any error: then the source itself decides.
 func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32 {
 	if src.Stale == nil {
 		return 0
@@ -318,11 +340,12 @@ func (f *Forest) loadStale(n node, s *hashNode, src *Source, locked bool) uint32
 	return ref
 }
 
-// loadBy loads a stub of a source by the entries or the pairs that from has; 0 without an error: there are no entries.
+// loadBy loads a hash node of source src from the entries or pairs of from. 0 without an error:
+// there are no entries.
 func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked bool) (uint32, error) {
 	got := loadBuffers.Get().(*loadBuffer)
 	defer got.done()
-	err := f.fetch(got, from, n, s, rows) // without the lock if nobody holds it: it may take long
+	err := f.fetch(got, from, n, s, rows) // without the lock, if the caller does not hold it: it may take long
 	if !locked {
 		f.mu.Lock()
 		defer f.unlock()
@@ -333,7 +356,7 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 	if err != nil || rows && len(got.entries) == 0 {
 		return 0, err
 	}
-	mk := f.nodeWriter(n.birth()) // its nodes belong to the version that the stub belongs to
+	mk := f.nodeWriter(n.birth()) // its nodes belong to the version of the hash node
 	ref, err := mk.buildLoaded(n, s, src, got)
 	if err != nil {
 		mk.undo()
@@ -344,7 +367,8 @@ func (f *Forest) loadBy(n node, s *hashNode, src, from *Source, rows, locked boo
 	return ref, nil
 }
 
-// loadBorrowed copies the subtree of a stub from what the source lends, 0 if that is gone.
+// loadBorrowed copies the subtree of a hash node from the root that the source lends. 0: that root
+// is gone.
 func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (uint32, error) {
 	if !locked {
 		f.mu.Lock()
@@ -356,7 +380,7 @@ func (f *Forest) loadBorrowed(n node, s *hashNode, src *Source, locked bool) (ui
 	return f.copyBorrowed(n, s, src)
 }
 
-// lastLoad makes the subtree of a stub of what was read and compares it with what the stub promises.
+// buildLoaded builds the subtree of a hash node from what was read, and verifies it.
 func (mk *nodeWriter) buildLoaded(n node, s *hashNode, src *Source, got *loadBuffer) (ref uint32, err error) {
 	if len(got.entries) == 0 {
 		return mk.subtreeOf(n, s, got.pairs)
@@ -370,7 +394,7 @@ func (mk *nodeWriter) buildLoaded(n node, s *hashNode, src *Source, got *loadBuf
 	return ref, mk.verify(n, s, ref)
 }
 
-// subtreeOf makes the subtree of a stub and compares it with what the stub promises.
+// subtreeOf builds the subtree of a hash node from pairs, and verifies it.
 func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, error) {
 	path := pathNibs(s.path)
 	for k := range pairs.each {
@@ -389,7 +413,7 @@ func (mk *nodeWriter) subtreeOf(n node, s *hashNode, pairs flatPairs) (uint32, e
 	return ref, mk.verify(n, s, ref)
 }
 
-// verify compares what was made of a stub with it.
+// verify compares the top node of a loaded subtree with its hash node.
 func (mk *nodeWriter) verify(n node, s *hashNode, ref uint32) error {
 	switch top := mk.mem.at(ref); {
 	case !bytes.Equal(top.hash(), n.hash()):

@@ -2,7 +2,7 @@ package trie
 
 import "syscall"
 
-// adviseHuge asks for large pages under b. It is a hint: where the system refuses, walks are slower.
+// adviseHuge asks for huge pages for b. It is a hint: if the kernel refuses, walks are slower.
 func adviseHuge(b []byte) {
 	_ = syscall.Madvise(b, syscall.MADV_HUGEPAGE)
 }

@@ -9,30 +9,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ValueRef points to a value of a root; it is valid while that root is held.
+// ValueRef refers to a value of a root. It is valid while that root is held.
 type ValueRef struct {
 	ValueID
 	ref uint32
 }
 
-// Visit is a node that a path passes.
+// Visit is a node on the path of a key.
 type Visit struct {
 	Hash primitives.Hash
 	Len  uint32 // of its encoding
 }
 
-// Lookup finds key. rec (may be nil) is told every node on the path, also that of an absent key, up to where it ends;
-// the value is not touched. The error is that of loading a subtree.
+// Lookup finds key. rec (may be nil) records every node on the path, also that of an absent key, up
+// to where it ends. The value is not recorded. The error is that of loading a subtree.
 func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err error) {
 	v, _, found, err = r.walk(key, rec, nil, false, true)
 	return v, found, err
 }
 
-// errNotLoaded ends a walk that may load nothing.
+// errNotLoaded ends a walk that must not load.
 var errNotLoaded = errors.New("trie: not in memory")
 
-// Peek returns the value of key, nil if there is none, as far as memory tells: known is false if a subtree would have to be loaded. What
-// it does not know a reader of single values gets cheaper from the flat state.
+// Peek returns the value of key, nil if there is none, as far as it is in memory. known is false if
+// a subtree would have to be loaded: then a reader of single values reads the flat state more
+// cheaply.
 func (r *Root) Peek(key []byte) (value []byte, known bool) {
 	v, _, found, err := r.walk(key, nil, nil, false, false)
 	if err != nil || !found {
@@ -41,15 +42,15 @@ func (r *Root) Peek(key []byte) (value []byte, known bool) {
 	return r.Value(v, nil), true
 }
 
-// Path is Lookup which appends the nodes that it passed to path: their number is what contract writes pay for, whether
-// they were recorded before or not.
+// Path is Lookup that also appends the nodes on the path. Their number is what contract writes are
+// charged for, whether they were recorded before or not.
 func (r *Root) Path(key []byte, rec *Recording, path []Visit) (_ []Visit, v ValueRef, found bool, err error) {
 	v, path, found, err = r.walk(key, rec, path, true, true)
 	return path, v, found, err
 }
 
-// Get returns the value of key and tells rec the path and the value; nil without an error means absent, an empty value
-// is not nil. The bytes are read only and valid while r is held.
+// Get returns the value of key and records the path and the value. Nil without an error means
+// absent. An empty value is not nil. The bytes are read-only and valid while r is held.
 func (r *Root) Get(key []byte, rec *Recording) ([]byte, error) {
 	v, found, err := r.Lookup(key, rec)
 	if !found {
@@ -58,7 +59,7 @@ func (r *Root) Get(key []byte, rec *Recording) ([]byte, error) {
 	return r.Value(v, rec), nil
 }
 
-// Prove returns the encodings of the nodes on the path of key, top first; NewPartial takes them.
+// Prove returns the encodings of the nodes on the path of key, top first. NewPartial accepts them.
 func (r *Root) Prove(key []byte) ([][]byte, error) {
 	var rec Recording
 	if _, _, err := r.Lookup(key, &rec); err != nil {
@@ -71,7 +72,7 @@ func (r *Root) Prove(key []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// Value returns the bytes of v, read only and valid while r is held, and tells rec.
+// Value returns the bytes of v and records them. They are read-only and valid while r is held.
 func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	f := r.forest
 	if rec != nil {
@@ -81,7 +82,8 @@ func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	return f.valueOf(f.arena.mem().at(v.ref))
 }
 
-// walk follows a key. With collect it appends the nodes to path; without load it ends at what is not in memory.
+// walk follows a key. With collect it appends the nodes to path. Without load it ends with
+// errNotLoaded at what is not in memory.
 func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect, load bool) (v ValueRef, _ []Visit, found bool, err error) {
 	f, ref, pos := r.forest, r.ref, 0
 	if rec != nil {
@@ -149,7 +151,8 @@ func refOf(ref uint32, n node) ValueRef {
 	return v
 }
 
-// resolve follows a stub to its subtree, loading it if need be; locked tells that the caller is the writer.
+// resolve follows a hash node to its subtree and loads that if needed. locked says that the caller
+// is the writer.
 func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 	n := f.arena.mem().at(ref)
 	if n.kind() != kindHash {

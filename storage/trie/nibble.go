@@ -2,7 +2,7 @@ package trie
 
 import "bytes"
 
-// nibs is a run of n nibbles that starts at nibble off of b; the high half of a byte comes first
+// nibs is a run of n nibbles that starts at nibble off of b. The high half of a byte comes first
 // (nearcore nibble_slice.rs). It aliases b.
 type nibs struct {
 	b      []byte
@@ -112,16 +112,16 @@ func concat(x, y nibs) nibs {
 	return nibs{b, 0, x.n + y.n}
 }
 
-// single is the run of one nibble.
+// single returns the run of one nibble.
 func single(v byte) nibs { return nibs{nibbleBytes[v&0xf : v&0xf+1], 1, 1} }
 
 var nibbleBytes = []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// hexPrefixLen is the length of the hex-prefix encoding of n nibbles.
+// hexPrefixLen returns the length of the hex-prefix encoding of n nibbles.
 func hexPrefixLen(n int) int { return 1 + n/2 }
 
-// putHexPrefix writes the hex-prefix encoding of x, hexPrefixLen(x.n) bytes: 0x20 marks a leaf, 0x10 an odd length,
-// whose first nibble then shares the first byte (nearcore nibble_slice.rs:127).
+// putHexPrefix writes the hex-prefix encoding of x, hexPrefixLen(x.n) bytes. 0x20 marks a leaf,
+// 0x10 an odd length, whose first nibble shares the first byte (nearcore nibble_slice.rs:127).
 func putHexPrefix(dst []byte, x nibs, leaf bool) {
 	var head byte
 	if leaf {
@@ -141,7 +141,7 @@ func putHexPrefix(dst []byte, x nibs, leaf bool) {
 	}
 }
 
-// matchLeaf tells whether the nibbles of key from pos on are exactly those of the encoded leaf key enc.
+// matchLeaf returns whether the nibbles of key from pos on equal those of the encoded leaf key enc.
 func matchLeaf(key []byte, pos int, enc []byte) bool {
 	odd := int(enc[0]>>4) & 1
 	if 2*len(key)-pos != 2*len(enc)-2+odd {
@@ -153,10 +153,10 @@ func matchLeaf(key []byte, pos int, enc []byte) bool {
 	return bytes.Equal(key[pos>>1:], enc[1:])
 }
 
-// matchExt tells whether the nibbles of key from pos on begin with those of the encoded extension enc, and how many
-// these are.
+// matchExt returns the number of nibbles of the encoded extension enc, and whether the nibbles of
+// key from pos on begin with them.
 func matchExt(key []byte, pos int, enc []byte) (int, bool) {
-	if len(enc) == 1 { // one nibble is the most frequent length
+	if len(enc) == 1 { // the most frequent length
 		return 1, pos < 2*len(key) && nibbleAt(key, pos) == enc[0]&0xf
 	}
 	e := extNibs(enc)
@@ -166,8 +166,8 @@ func matchExt(key []byte, pos int, enc []byte) (int, bool) {
 	return e.n, commonPrefix(e, keyNibs(key, pos)) == e.n
 }
 
-// packNibbles joins an even number of nibbles, one a byte, to bytes; a last odd one is dropped
-// (nearcore ops/iter.rs key()).
+// packNibbles joins nibbles, one a byte, to bytes. A last odd nibble is dropped (nearcore
+// ops/iter.rs key()).
 func packNibbles(path []byte) []byte {
 	key := make([]byte, len(path)/2)
 	for i := range key {

@@ -7,17 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A node in memory, little-endian; it never changes once a root holds it. What a walk reads comes first:
+// node is a node in memory, little-endian. It never changes once a root holds it. Fields that a walk
+// reads come first:
 //
-//	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16 (stub: nibbles of its path), 6 value is large u8
-//	 8 length of the value u32; or child (extension), slot (stub) u32
+//	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16 (hash node:
+//	   nibbles of its path), 6 value is large u8
+//	 8 length of the value u32; or child (extension), row (hash node) u32
 //	12 hash
 //	44 children u32 by nibble (branches)
-//	.. encoding (see RawNode), of a stub the memory usage u64 only
-//	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a stub, two nibbles a byte]
+//	.. encoding (see RawNode); of a hash node only the memory usage u64
+//	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a hash node,
+//	   two nibbles a byte]
 //
-// The encoding stands in the node as it is hashed and proven, the hashes of the children included: where one child of a
-// branch changes, hashing the branch anew does not touch the others, which are likely not in the processor's cache.
+// The node contains its encoding as it is hashed and proven, including the hashes of its children: when
+// one child of a branch changes, hashing the branch again does not touch the others, which are likely
+// not in the processor's cache.
 type node []byte
 
 const (
@@ -30,7 +34,7 @@ const (
 	offHash  = 12
 	bodyAt   = offHash + 32
 	tailSize = 8 // birth
-	rawExt   = 5 // where the key begins in the encoding of a leaf or an extension
+	rawExt   = 5 // offset of the key in the encoding of a leaf or an extension
 	rawUsage = 8 // bytes at the end of an encoding
 
 	maxInline = 2048 // longer values live outside the slabs
@@ -48,19 +52,19 @@ func (n node) birth() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt()
 func (n node) hash() []byte     { return n[offHash : offHash+32 : offHash+32] }
 func (n node) hasValue() bool   { return n[0] == kindLeaf || n[0] == kindBranchValue }
 
-// rawAt is where the encoding begins; mask is 0 but for branches.
+// rawAt returns where the encoding begins. mask is 0 except for branches.
 func (n node) rawAt() int { return bodyAt + 4*bits.OnesCount16(n.mask()) }
 
-// tailAt is where it ends.
+// tailAt returns where the encoding ends.
 func (n node) tailAt() int { return n.rawAt() + int(n.rawLen()) }
 
-// raw is the encoding whose sha256 is the node's hash; a stub has none.
+// raw returns the encoding whose sha256 is the node's hash. A hash node has none.
 func (n node) raw() []byte {
 	from, to := n.rawAt(), n.tailAt()
 	return n[from:to:to]
 }
 
-// valueIDAt is where the encoding names the value: its length u32 ‖ its hash.
+// valueIDAt returns where the encoding names the value: its length u32, then its hash.
 func (n node) valueIDAt() int {
 	if n[0] == kindLeaf {
 		return bodyAt + rawExt + n.extLen()
@@ -76,7 +80,7 @@ func (n node) valueHash() []byte {
 func (n node) setChild(ref uint32)   { binary.LittleEndian.PutUint32(n[8:], ref) }
 func (n node) setUsage(usage uint64) { binary.LittleEndian.PutUint64(n[n.tailAt()-rawUsage:], usage) }
 
-// hashesAt is where a branch has the hashes of its children.
+// hashesAt returns where a branch has the hashes of its children.
 func (n node) hashesAt() int {
 	at := n.rawAt() + 1 + 2
 	if n[0] == kindBranchValue {
@@ -85,7 +89,7 @@ func (n node) hashesAt() int {
 	return at
 }
 
-// setKids stores the children that are not 0; the mask must be theirs.
+// setKids stores the children that are not 0. The mask must match.
 func (n node) setKids(kids *[16]uint32) {
 	at := bodyAt
 	for _, k := range kids {
@@ -98,7 +102,7 @@ func (n node) setKids(kids *[16]uint32) {
 
 // ext returns the encoded key of a leaf or an extension.
 func (n node) ext() []byte {
-	at := bodyAt + rawExt // they have no mask
+	at := bodyAt + rawExt // leaves and extensions have no mask
 	return n[at : at+n.extLen()]
 }
 
@@ -112,18 +116,18 @@ func (n node) kid(nibble byte) uint32 {
 	return binary.LittleEndian.Uint32(n[bodyAt+4*i:])
 }
 
-// childHash returns the hash of the child at a nibble, which must be there.
+// childHash returns the hash of the child at a nibble, which must exist.
 func (n node) childHash(nibble int) []byte {
 	at := n.hashesAt() + 32*bits.OnesCount16(n.mask()&(1<<nibble-1))
 	return n[at : at+32 : at+32]
 }
 
-// valueAt is where the value, or its slot, begins.
+// valueAt returns where the value, or its slot, begins.
 func (n node) valueAt() int { return n.tailAt() + tailSize }
 
 func (n node) slot() uint32 { return binary.LittleEndian.Uint32(n[n.valueAt():]) }
 
-// rawLen is the length of the node's encoding.
+// rawLen returns the length of the node's encoding.
 func (n node) rawLen() uint32 {
 	return rawLen(n[0], n.mask(), n.extLen())
 }

@@ -10,7 +10,7 @@ import (
 // Kind is the tag of a node's encoding.
 type Kind byte
 
-// The four nodes (nearcore raw_node.rs:27).
+// The four kinds (nearcore raw_node.rs:27).
 const (
 	Leaf            Kind = 0
 	Branch          Kind = 1
@@ -18,11 +18,11 @@ const (
 	Extension       Kind = 3
 )
 
-// TRIE_COSTS of nearcore (core/store/src/trie/mod.rs): what memory_usage is made of.
+// TRIE_COSTS of nearcore (core/store/src/trie/mod.rs), of which memory_usage consists.
 const (
-	costNode    = 50 // a node, and once more for its value
-	costKeyByte = 2  // a byte of a hex-prefix encoded key
-	costValByte = 1  // a byte of a value
+	costNode    = 50 // for a node, and again for its value
+	costKeyByte = 2  // for a byte of a hex-prefix encoded key
+	costValByte = 1  // for a byte of a value
 )
 
 func valueCost(n uint32) uint64 { return uint64(n)*costValByte + costNode }
@@ -67,7 +67,8 @@ func (n *RawNode) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint64(b, n.MemoryUsage)
 }
 
-// DecodeBorsh reads a node; Key aliases the input. Like nearcore it does not ask whether the key is well formed.
+// DecodeBorsh reads a node. Key aliases the input. Like nearcore it does not check whether the key
+// is well formed.
 func (n *RawNode) DecodeBorsh(r *borsh.Reader) {
 	*n = RawNode{Kind: Kind(r.Byte())}
 	value := func() { n.Value = ValueID{Len: r.Uint32(), Hash: primitives.ReadHash(r)} }

@@ -9,20 +9,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// value is a value on its way into a node: new bytes, or those of an existing node.
+// value is a value for a new node: new bytes, or those of an existing node.
 type value struct {
 	ValueID
 	data   []byte
-	slot   uint32 // of the large value, if shared
+	slot   uint32 // slot of the large value, if shared
 	shared bool
 }
 
-// newValue hashes data, which must stay as it is until a node is made.
+// newValue hashes data, which must not change until a node is made.
 func newValue(data []byte) value {
 	return value{ValueID: ValueID{uint32(len(data)), primitives.HashBytes(data)}, data: data}
 }
 
-// oldValue is the value of a node in memory.
+// oldValue returns the value of a node in memory.
 func (f *Forest) oldValue(n node) value {
 	v := value{ValueID: ValueID{Len: n.valueLen()}, data: f.valueOf(n)}
 	copy(v.Hash[:], n.valueHash())
@@ -37,19 +37,19 @@ type nodeWriter struct {
 	forest *Forest
 	mem    mem
 	birth  uint64
-	made   []uint32 // to be taken back if the update fails
+	made   []uint32 // to be freed if the update fails
 }
 
-// done gives the scratch memory back for the next maker.
+// done returns the scratch memory for the next nodeWriter.
 func (mk *nodeWriter) done() { mk.forest.made = mk.made }
 
 func (f *Forest) nodeWriter(birth uint64) nodeWriter {
 	mk := nodeWriter{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0]}
-	f.made = nil // lent
+	f.made = nil // lent to mk
 	return mk
 }
 
-// undo frees all that was made.
+// undo frees all nodes that were made.
 func (mk *nodeWriter) undo() {
 	for _, ref := range mk.made {
 		mk.forest.freeDead(deadOf(ref, mk.forest.arena.mem().at(ref)))
@@ -57,8 +57,8 @@ func (mk *nodeWriter) undo() {
 	mk.made = nil
 }
 
-// alloc returns a node with kind, class, mask, key length and birth set, the head of its encoding written and the rest of
-// its header cleared; extra is what its value takes.
+// alloc returns a node with kind, class, mask, key length and birth set, the head of its encoding
+// written and the rest of its header cleared. extra is the size of its value.
 func (mk *nodeWriter) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, error) {
 	rawAt := bodyAt + 4*bits.OnesCount16(mask)
 	tail := rawAt + int(rawLen(kind, mask, ext))
@@ -92,7 +92,7 @@ func (mk *nodeWriter) alloc(kind byte, mask uint16, ext, extra int) (uint32, nod
 	return ref, n, nil
 }
 
-// seal sets memory usage and hash of a node that is otherwise complete.
+// seal sets the memory usage and hash of a node that is otherwise complete.
 func (mk *nodeWriter) seal(n node, usage uint64) {
 	raw := n.raw()
 	binary.LittleEndian.PutUint64(raw[len(raw)-rawUsage:], usage)
@@ -100,7 +100,7 @@ func (mk *nodeWriter) seal(n node, usage uint64) {
 	copy(n[offHash:], sum[:])
 }
 
-// valueSize is what a value takes in a node beside the encoding.
+// valueSize returns the size of a value in a node, outside the encoding.
 func valueSize(v *value) int {
 	if v.Len > maxInline {
 		return 4
@@ -154,7 +154,7 @@ func (mk *nodeWriter) extension(ext nibs, child uint32) (uint32, error) {
 	return ref, nil
 }
 
-// finishExtension completes an extension that has its key.
+// finishExtension completes an extension whose key is set.
 func (mk *nodeWriter) finishExtension(n node, child uint32) {
 	n.setChild(child)
 	below := mk.mem.at(child)
@@ -162,8 +162,9 @@ func (mk *nodeWriter) finishExtension(n node, child uint32) {
 	mk.seal(n, keyCost(n.extLen())+below.usage())
 }
 
-// branch makes a branch of the children that are not 0; v may be nil. rest is the memory usage of the children.
-// old is the branch that it replaces, or nil: the hashes of children that they share are taken from there.
+// branch makes a branch of the children that are not 0. v may be nil. rest is the memory usage of
+// the children. old is the branch that it replaces, or nil: the hashes of shared children are
+// copied from it.
 func (mk *nodeWriter) branch(kids *[16]uint32, v *value, rest uint64, old node) (uint32, error) {
 	var mask uint16
 	for i, k := range kids {
@@ -199,7 +200,7 @@ func (mk *nodeWriter) branch(kids *[16]uint32, v *value, rest uint64, old node) 
 	return ref, nil
 }
 
-// branchCost is the memory usage of a branch itself.
+// branchCost returns the memory usage of a branch itself.
 func branchCost(v *value) uint64 {
 	if v == nil {
 		return costNode
@@ -207,7 +208,7 @@ func branchCost(v *value) uint64 {
 	return costNode + valueCost(v.Len)
 }
 
-// usageOf sums the memory usage of children.
+// usageOf returns the memory usage of children.
 func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 	for _, k := range kids {
 		if k != 0 {
@@ -217,13 +218,13 @@ func (mk *nodeWriter) usageOf(kids *[16]uint32) (rest uint64) {
 	return rest
 }
 
-// sub is a subtree under construction. What hangs above decides the key of its top node, so a leaf or an extension at
-// the top is made only when that is known.
+// sub is a subtree under construction. The key of its top node depends on the node above, so a leaf
+// or an extension at the top is made only when that is known.
 type sub struct {
 	kind    subKind
-	emptied bool   // after some deletion in the order of the changes, the subtree held nothing
+	emptied bool   // after some deletion, in the order of the changes, the subtree was empty
 	ref     uint32 // subOld, subNode: the node; subExt: the branch below
-	skip    int    // subOld: nibbles of the node's key that now lie above it
+	skip    int    // subOld: nibbles of the node's key that now belong to the node above
 	ext     nibs   // subLeaf, subExt
 	val     value  // subLeaf
 }
@@ -232,13 +233,13 @@ type subKind uint8
 
 const (
 	subNone subKind = iota // no keys
-	subOld                 // a node as it was, but for skip
-	subLeaf                // a leaf to be made
-	subExt                 // an extension to be made
-	subNode                // a branch, made
+	subOld                 // an unchanged node, except for skip
+	subLeaf                // a leaf that is not made yet
+	subExt                 // an extension that is not made yet
+	subNode                // a new branch
 )
 
-// commit makes the top node if need be.
+// commit makes the top node if needed.
 func (mk *nodeWriter) commit(s *sub) (uint32, error) {
 	switch s.kind {
 	case subNone:

@@ -9,38 +9,43 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrMissing says that a proof lacks a node or value that an operation needs: whoever made the proof is at fault.
+// ErrMissing says that a proof lacks a node or value that an operation needs: the proof is
+// incomplete.
 var ErrMissing = errors.New("trie: missing from the proof")
 
-// MaxProof bounds the strings of a proof together, in bytes: no state witness is longer (nearcore state_witness.rs
+// MaxProof bounds the total bytes of a proof: no state witness is longer (nearcore state_witness.rs
 // MAX_UNCOMPRESSED_STATE_WITNESS_SIZE).
 const MaxProof = 64 << 20
 
-// maxUsage bounds what a node of a proof may claim as its memory usage, so that sums cannot overflow.
+// maxUsage bounds the memory usage that a node of a proof may claim, so that sums cannot overflow.
 const maxUsage = 1 << 56
 
-// Partial is a trie of which only some nodes and values are known, by hash: what a state proof shows. It does what a Root
-// does, in the same order and with the same records, and fails with ErrMissing where the proof does not go. Nothing in a proof is
-// trusted but that a string has its hash: what is malformed is ErrCorrupt. It never changes; any number of readers.
+// Partial is a trie of which only some nodes and values are known, by hash: what a state proof
+// contains. It offers what a Root offers, in the same order and with the same records, and returns
+// ErrMissing where the proof lacks a node.
+//
+// Nothing in a proof is trusted except that a string has its hash. A malformed string is
+// ErrCorrupt. A Partial never changes and is safe for concurrent use.
 type Partial struct {
 	root    primitives.Hash
 	usage   uint64
 	strings *proofStrings
-	added    *newStrings // by updates, behind strings; nil: nothing
+	added   *newStrings // strings made by updates; nil: none
 }
 
-// proofStrings are distinct strings, found by their hashes.
+// proofStrings are distinct strings, indexed by hash.
 type proofStrings struct {
 	list  [][]byte
 	index map[primitives.Hash]uint32
 }
 
-// newStrings are strings that updates made, some of them perhaps twice. Few ask for them: a chunk's result is its root.
+// newStrings are strings that updates made, possibly with duplicates. They are rarely looked up:
+// the result of a chunk is its root.
 type newStrings struct {
 	list   [][]byte
 	hashes []primitives.Hash
 	once   sync.Once
-	index  map[primitives.Hash]uint32 // made at the first question
+	index  map[primitives.Hash]uint32 // built at the first lookup
 }
 
 func (s *newStrings) add(str []byte) primitives.Hash {
@@ -60,13 +65,14 @@ func (s *newStrings) find(h *primitives.Hash) (uint32, bool) {
 	return i, ok
 }
 
-// NewPartial takes the byte strings of a proof, which it keeps, and the root whose state they show. Their order does not matter;
-// equal ones count once, and what nothing leads to is ignored, as in nearcore, where contracts' code is appended.
+// NewPartial takes the byte strings of a proof, which it keeps, and the root of the state. The
+// order of strings does not matter. Duplicates count once. Strings that nothing refers to are
+// ignored, as in nearcore, where contract code is appended. Errors: ErrMissing, ErrCorrupt.
 func NewPartial(strings [][]byte, root primitives.Hash) (*Partial, error) {
 	return newPartial(strings, root, MaxProof)
 }
 
-// newPartial is NewPartial for no more than limit bytes.
+// newPartial is NewPartial with a bound on the bytes.
 func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, error) {
 	size := 0
 	for _, s := range strings {
@@ -86,7 +92,7 @@ func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, er
 	if root.IsZero() {
 		return p, nil
 	}
-	n, err := p.node(&root, nil) // what is asked of it later cannot fail
+	n, err := p.node(&root, nil) // reads of the root cannot fail later
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +103,11 @@ func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, er
 // Root returns the state root.
 func (p *Partial) Root() primitives.Hash { return p.root }
 
-// MemoryUsage returns the root node's, 0 of an empty trie.
+// MemoryUsage returns the root node's memory usage, 0 for an empty trie.
 func (p *Partial) MemoryUsage() uint64 { return p.usage }
 
-// Find returns the string of a hash, whatever it is; it is read only. Contracts' code is looked for like this.
+// Find returns the string with a hash, read-only, whatever it is: contract code is found in this
+// way.
 func (p *Partial) Find(h primitives.Hash) ([]byte, bool) {
 	ref := p.ref(&h)
 	if ref == 0 {
@@ -109,7 +116,7 @@ func (p *Partial) Find(h primitives.Hash) ([]byte, bool) {
 	return p.at(ref), true
 }
 
-// ref returns 1 + the place of a string, first of the proof, then of what was made; 0: it is not known.
+// ref returns 1 + the index of a string, first of the proof, then of the added strings. 0: unknown.
 func (p *Partial) ref(h *primitives.Hash) uint32 {
 	if i, ok := p.strings.index[*h]; ok {
 		return i + 1
@@ -138,7 +145,7 @@ type proofNode struct {
 	usage uint64
 	key   []byte // hex-prefix encoded; leaf, extension
 	value []byte // length u32 ‖ hash; leaf, branch with value
-	kids  []byte // hashes; branches, and the one of an extension
+	kids  []byte // hashes; of branches, and one of an extension
 }
 
 func (n *proofNode) hasValue() bool { return n.value != nil }
@@ -147,7 +154,7 @@ func (n *proofNode) valueID() ValueID {
 	return ValueID{le32(n.value), primitives.Hash(n.value[4:])}
 }
 
-// kid returns the hash of a branch's child, nil: there is none.
+// kid returns the hash of a branch's child. Nil: none.
 func (n *proofNode) kid(nibble byte) *primitives.Hash {
 	if n.mask>>nibble&1 == 0 {
 		return nil
@@ -156,10 +163,10 @@ func (n *proofNode) kid(nibble byte) *primitives.Hash {
 	return (*primitives.Hash)(n.kids[32*i:])
 }
 
-// child returns the hash below an extension.
+// child returns the hash of an extension's child.
 func (n *proofNode) child() *primitives.Hash { return (*primitives.Hash)(n.kids) }
 
-// own is what a node uses itself.
+// own returns the memory usage of the node itself.
 func (n *proofNode) own() (usage uint64) {
 	switch n.kind {
 	case Leaf, Extension:
@@ -179,7 +186,7 @@ func le32(b []byte) uint32 {
 
 func le64(b []byte) uint64 { return uint64(le32(b)) | uint64(le32(b[4:]))<<32 }
 
-// parseNode looks at an encoding; ok is false if it is not the one encoding of a node.
+// parseNode parses an encoding. ok is false if it is not the canonical encoding of a node.
 func parseNode(s []byte) (n proofNode, ok bool) {
 	if len(s) < 1+rawUsage {
 		return n, false
@@ -224,7 +231,8 @@ func parseNode(s []byte) (n proofNode, ok bool) {
 	return n, n.usage >= n.own() && n.usage <= maxUsage
 }
 
-// wellFormed tells whether key is the hex-prefix encoding of a leaf's or an extension's nibbles, of which the latter has some.
+// wellFormed returns whether key is the hex-prefix encoding of the nibbles of a leaf or an
+// extension. An extension needs at least one nibble.
 func wellFormed(key []byte, leaf bool) bool {
 	if len(key) > MaxKeyLen+1 {
 		return false
@@ -239,7 +247,7 @@ func wellFormed(key []byte, leaf bool) bool {
 	return true
 }
 
-// node reads the node of a hash and tells rec.
+// node returns the node with a hash and records it.
 func (p *Partial) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	ref := p.ref(h)
 	if ref == 0 {
@@ -256,7 +264,7 @@ func (p *Partial) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
 	return n, nil
 }
 
-// Value returns the bytes of a value, read only, and tells rec.
+// Value returns the bytes of a value, read-only, and records it.
 func (p *Partial) Value(v ValueID, rec *Recording) ([]byte, error) {
 	ref := p.ref(&v.Hash)
 	if ref == 0 {

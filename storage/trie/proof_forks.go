@@ -1,17 +1,20 @@
 package trie
 
-// Forks says where the other keys of a trie part from one key, as far as the path of that key tells.
+// Forks says where other keys of a trie diverge from one key, as far as the path of that key shows.
 type Forks struct {
 	Depths []int // in nibbles, ascending
-	Found  bool  // the key is there
-	Alone  bool  // if it is not: the others that part last go on together, so that there is no branch at the last depth
-	Next   byte  // then: the nibble with which they do; EndNibble: the one that is left ends there
+	Found  bool  // the key exists
+	// if it does not: the keys that diverge last stay together below, so there is no branch at the
+	// last depth
+	Alone bool
+	// if Alone: the nibble with which they continue; EndNibble: the remaining key ends there
+	Next byte
 }
 
 // EndNibble stands for the end of a key.
 const EndNibble = 16
 
-// Forks tells of a key's path. ErrMissing where the proof does not go.
+// Forks returns the forks along the path of a key. ErrMissing where the proof lacks a node.
 func (p *Partial) Forks(key []byte) (f Forks, err error) {
 	if p.root.IsZero() {
 		return f, nil

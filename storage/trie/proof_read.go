@@ -68,15 +68,17 @@ func (p *Partial) walk(key []byte, rec *Recording, path []Visit, collect bool) (
 	return v, path, false, nil
 }
 
-// MaxScan bounds the nodes that one scan of a proof passes: equal subtrees are one string, so that a small proof may show a trie
-// of any size. What a chunk scans is the keys of an account that may be deleted, of 10,000 bytes in all.
+// MaxScan bounds the nodes that one scan of a proof visits. Equal subtrees are one string, so a
+// small proof may describe a trie of any size. A chunk only scans the keys of an account that may
+// be deleted, of 10,000 bytes in total.
 const MaxScan = 1 << 20
 
-// errStop ends a scan that yield has had enough of.
+// errStop ends a scan that yield stopped.
 var errStop = errors.New("trie: scan stopped")
 
-// Scan yields the pairs that Root.Scan does, ascending, until yield says false; it tells rec the same in the same order. With after
-// not nil greater keys only, and nothing on the way to the first of them is recorded.
+// Scan yields the pairs that Root.Scan yields, ascending, until yield returns false, and records
+// the same nodes in the same order. With a non-nil after it yields greater keys only, and does not
+// record the path to the first of them.
 func (p *Partial) Scan(prefix, after []byte, rec *Recording, yield func(key, value []byte) bool) error {
 	if p.root.IsZero() {
 		return nil
@@ -99,7 +101,7 @@ type partialScan struct {
 	p       *Partial
 	rec     *Recording
 	prefix  []byte
-	bounded bool // keys without the prefix may come, and end the scan
+	bounded bool // keys without the prefix may follow, and end the scan
 	yield   func(key, value []byte) bool
 	path    []byte // nibbles, one a byte
 	nodes   int
@@ -125,7 +127,7 @@ func (s *partialScan) pair(n *proofNode) error {
 	return err
 }
 
-// all yields what is below a node, which was told to rec, and whose own key is not in the path yet.
+// all yields everything below a node that was recorded and whose own key is not in the path yet.
 func (s *partialScan) all(n *proofNode) error {
 	depth := len(s.path)
 	defer func() { s.path = s.path[:depth] }()
@@ -146,7 +148,7 @@ func (s *partialScan) all(n *proofNode) error {
 	return s.branch(n, 0)
 }
 
-// branch yields what is below the children of a branch from a nibble on.
+// branch yields what is below the children of a branch, from nibble first on.
 func (s *partialScan) branch(n *proofNode, first int) error {
 	for i := first; i < 16; i++ {
 		if h := n.kid(byte(i)); h != nil {
@@ -198,7 +200,7 @@ func (s *partialScan) seek(h *primitives.Hash, rest nibs) error {
 	return nil
 }
 
-// from yields what is greater than rest below a node; the way there is not recorded.
+// from yields what is greater than rest below a node. The path there is not recorded.
 func (s *partialScan) from(h *primitives.Hash, rest nibs) error {
 	n, err := s.node(h, nil)
 	if err != nil {
@@ -231,7 +233,7 @@ func (s *partialScan) from(h *primitives.Hash, rest nibs) error {
 	return nil
 }
 
-// FindSplit is Root.FindSplit on what a proof shows.
+// FindSplit is Root.FindSplit on the nodes of a proof.
 func (p *Partial) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	return findSplit(p.root, func(h primitives.Hash) (splitNode[primitives.Hash], error) {
 		n, err := p.node(&h, rec)

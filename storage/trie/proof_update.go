@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// proofUpdateNode is a node under change: leaf, branch (also with a value) or extension, or noNode for an empty place.
+// proofUpdateNode is a node that is being changed: a leaf, a branch (possibly with a value), an
+// extension, or noNode for an empty place.
 type proofUpdateNode struct {
 	kind Kind
-	has  bool // a value
+	has  bool // it has a value
 	val  ValueID
 	rest uint64    // memory usage of the children
 	key  nibs      // leaf, extension
@@ -20,11 +21,12 @@ type proofUpdateNode struct {
 }
 
 const (
-	noNode  Kind = 0xff
-	maxRawLen      = 1 + 36 + 2 + 16*32 + rawUsage // bytes of the longest encoding but for a key
+	noNode    Kind = 0xff
+	maxRawLen      = 1 + 36 + 2 + 16*32 + rawUsage // length of the longest encoding without key
 )
 
-// link leads to a node under change, or by hash to one that is as it was; the zero link leads nowhere.
+// link leads to a node that is being changed, or by hash to an unchanged node. The zero link leads
+// nowhere.
 type link struct {
 	hash *primitives.Hash
 	node *proofUpdateNode
@@ -47,7 +49,7 @@ func (n *proofUpdateNode) own() (usage uint64) {
 
 func (n *proofUpdateNode) usage() uint64 { return n.own() + n.rest }
 
-// without takes a child's usage off that of n's children.
+// without subtracts a child's usage from that of n's children.
 func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	u := child.usage()
 	if u > n.rest {
@@ -57,18 +59,19 @@ func (n *proofUpdateNode) without(child *proofUpdateNode) error {
 	return nil
 }
 
-// proofUpdater applies changes to what a proof shows, key by key, as nearcore does (ops/insert_delete.rs, ops/squash.rs): what the sum
-// of memory usages is made of, and what is read, follow from that order.
+// proofUpdater applies changes to the nodes of a proof, key by key, as nearcore does
+// (ops/insert_delete.rs, ops/squash.rs): the sums of memory usages, and the nodes that are read,
+// depend on that order.
 type proofUpdater struct {
 	p     *Partial
 	rec   *Recording
 	out   *Partial
-	nodes []proofUpdateNode // room for some
+	nodes []proofUpdateNode // preallocated nodes
 	kids  [][16]link
-	buf   []byte // room for encodings
+	buf   []byte // memory for encodings
 }
 
-const nodeChunk = 64 // nodes that are made at once
+const nodeChunk = 64 // nodes that are allocated at once
 
 func (g *proofUpdater) node(n proofUpdateNode) *proofUpdateNode {
 	if len(g.nodes) == cap(g.nodes) {
@@ -86,7 +89,7 @@ func (g *proofUpdater) branch() *[16]link {
 	return &g.kids[len(g.kids)-1]
 }
 
-// proofUpdater begins an update that makes about as many strings. What earlier updates made comes along.
+// updater begins an update that adds about room strings. Strings added by earlier updates are kept.
 func (p *Partial) updater(rec *Recording, room int) *proofUpdater {
 	made := &newStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room)}
 	if p.added != nil {
@@ -95,9 +98,10 @@ func (p *Partial) updater(rec *Recording, room int) *proofUpdater {
 	return &proofUpdater{p: p, rec: rec, out: &Partial{strings: p.strings, added: made}}
 }
 
-// Update returns the trie with the changes, in strictly ascending order of keys, and tells rec the old nodes that Forest.Update
-// does. p stays as it is; the result shares its strings and keeps the
-// values. On an error nothing has changed but rec.
+// Update returns the trie with the changes, in strictly ascending order of keys, and records the
+// old nodes that Forest.Update records. p does not change. The result shares its strings and keeps
+// the values. After an error nothing has changed except rec. Errors: ErrOrder, ErrKeyLen,
+// ErrMissing, ErrCorrupt.
 func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
 	g := p.updater(rec, 4*len(changes))
 	root := g.node(proofUpdateNode{kind: noNode})
@@ -145,7 +149,7 @@ func (g *proofUpdater) finish(root *proofUpdateNode) (*Partial, error) {
 	return g.out, nil
 }
 
-// open makes the node of a link changeable, reading it if it is as it was.
+// open returns the changeable node of a link, and reads it if it is unchanged so far.
 func (g *proofUpdater) open(l link) (*proofUpdateNode, error) {
 	if l.node != nil {
 		return l.node, nil
@@ -215,7 +219,8 @@ func (g *proofUpdater) insert(n *proofUpdateNode, key nibs, v ValueID) error {
 		n.rest, n.kid = child.usage(), link{node: child}
 		return err
 	}
-	// The node parts from the key after l nibbles: a branch comes there, below an extension if l > 0.
+	// The node diverges from the key after l nibbles: a branch goes there, below an extension if l
+	// > 0.
 	below := g.node(*n)
 	below.key = n.key.from(l)
 	branch := g.node(proofUpdateNode{kind: Branch, kids: g.branch()})
@@ -241,7 +246,7 @@ func (g *proofUpdater) insert(n *proofUpdateNode, key nibs, v ValueID) error {
 	return nil
 }
 
-// remove deletes key below n, in place, and tells whether it was there.
+// remove deletes key below n, in place, and returns whether it existed.
 func (g *proofUpdater) remove(n *proofUpdateNode, key nibs) (bool, error) {
 	switch n.kind {
 	case noNode:
@@ -295,7 +300,7 @@ func (g *proofUpdater) remove(n *proofUpdateNode, key nibs) (bool, error) {
 	return true, g.squash(n)
 }
 
-// squash gives n the one form that its content has.
+// squash gives n the canonical form of its content.
 func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	if n.kind == Extension {
 		return g.extend(n, n.key, n.kid)
@@ -322,7 +327,7 @@ func (g *proofUpdater) squash(n *proofUpdateNode) error {
 	return nil
 }
 
-// extend makes n what ext above the child is, reading the child.
+// extend makes n the node for ext above a child, which it reads.
 func (g *proofUpdater) extend(n *proofUpdateNode, ext nibs, l link) error {
 	child, err := g.open(l)
 	if err != nil {
@@ -406,8 +411,9 @@ func (g *proofUpdater) hashOf(l link) (*primitives.Hash, error) {
 	return l.hash, nil
 }
 
-// RetainIntervals returns the trie that has only the keys in some of the intervals, and tells rec what Forest.Restrict does
-// (nearcore ops/resharding.rs retain_multi_range): a child of a split shard is proven by it.
+// RetainIntervals returns the trie with only the keys in some of the intervals, and records what
+// Forest.RetainIntervals records (nearcore ops/resharding.rs retain_multi_range). It proves the
+// child of a split shard.
 func (p *Partial) RetainIntervals(keep []Interval, rec *Recording) (*Partial, error) {
 	g := p.updater(rec, 0)
 	if p.root.IsZero() {

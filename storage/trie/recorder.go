@@ -16,47 +16,50 @@ type Recorded struct {
 	value bool
 }
 
-// Recording collects the distinct byte strings that reads and updates of one forest touch, in the order of their first
-// touch, and counts their length (nearcore TrieRecorder; the charge of 2000 for a removal is the caller's).
-// The zero value is empty and ready. It is for one goroutine; recordings made apart are joined by Merge.
-// The roots that are read must be held as long as it is in use: it knows nodes by reference too.
+// Recording collects the distinct byte strings that reads and updates of one forest touch, in the
+// order of their first touch, and sums their lengths (nearcore TrieRecorder; the charge of 2000 for
+// a removal is added by the caller).
+//
+// The zero value is empty and usable. It is not safe for concurrent use: join separate recordings
+// with Merge. The roots that are read must stay held while it is in use, since it refers to their
+// nodes.
 type Recording struct {
 	forest  *Forest
-	proof   *Partial // in place of a forest
+	proof   *Partial // instead of a forest
 	entries []Recorded
 	table   []recordSlot // open addressing by hash; nil while entries are few
 	size    uint64
-	recent  []uint32 // nodes that were recorded lately, by low bits of their reference; made with the table
+	recent  []uint32 // recently recorded nodes, by low bits of their reference; allocated with the table
 }
 
 const (
-	linearEntries = 16   // as many are searched without a table
-	recentNodes   = 1024 // nearly all walks pass the same nodes at first
+	linearEntries = 16   // up to this many entries are searched without a table
+	recentNodes   = 1024 // nearly all walks begin with the same nodes
 )
 
-// Len returns how many strings are recorded.
+// Len returns the number of recorded strings.
 func (r *Recording) Len() int { return len(r.entries) }
 
-// Size returns their length in bytes, each string once.
+// Size returns their total length in bytes.
 func (r *Recording) Size() uint64 { return r.size }
 
-// Entries returns what is recorded, oldest first; it is read only and valid until the next use.
+// Entries returns the recorded strings, oldest first. It is read-only and valid until the next use.
 func (r *Recording) Entries() []Recorded { return r.entries }
 
-// Contains tells whether the string of this hash is recorded.
+// Contains returns whether the string with this hash is recorded.
 func (r *Recording) Contains(h primitives.Hash) bool {
 	_, found := r.find(h[:], 0, false)
 	return found
 }
 
-// Reset forgets everything, also the forest, but keeps the memory.
+// Reset forgets everything, including the forest, but keeps the memory.
 func (r *Recording) Reset() {
 	r.forest, r.proof, r.entries, r.size = nil, nil, r.entries[:0], 0
 	clear(r.table)
 	clear(r.recent)
 }
 
-// Merge records what o has, in o's order.
+// Merge records the strings of o, in o's order.
 func (r *Recording) Merge(o *Recording) {
 	switch {
 	case len(o.entries) == 0:
@@ -71,7 +74,7 @@ func (r *Recording) Merge(o *Recording) {
 	}
 }
 
-// Truncate forgets all but the first n strings.
+// Truncate forgets all strings except the first n.
 func (r *Recording) Truncate(n int) {
 	for i := n; i < len(r.entries); i++ {
 		r.size -= uint64(r.entries[i].Len)
@@ -89,7 +92,7 @@ func (r *Recording) Clone() *Recording {
 	return &Recording{r.forest, r.proof, slices.Clone(r.entries), slices.Clone(r.table), r.size, slices.Clone(r.recent)}
 }
 
-// bind ties the recording to f, since references mean nothing elsewhere.
+// bind ties the recording to f, since references are valid only there.
 func (r *Recording) bind(f *Forest) {
 	if r.forest != f {
 		if len(r.entries) > 0 {
@@ -99,7 +102,7 @@ func (r *Recording) bind(f *Forest) {
 	}
 }
 
-// bindProof ties the recording to what a proof shows.
+// bindProof ties the recording to a proof.
 func (r *Recording) bindProof(p *Partial) {
 	if r.proof != p {
 		if len(r.entries) > 0 {
@@ -109,10 +112,11 @@ func (r *Recording) bindProof(p *Partial) {
 	}
 }
 
-// recordSlot is a place of the table. The reference spares a look at the entry's hash where the same node comes again.
+// recordSlot is a slot of the table. The reference saves a comparison of hashes when the same node
+// is recorded again.
 type recordSlot struct {
 	ref   uint32
-	index uint32 // 1 + index of the entry, and valueBit; 0: the place is free
+	index uint32 // 1 + index of the entry, and valueBit; 0: free
 }
 
 const valueBit = 1 << 31
@@ -125,12 +129,13 @@ func (e *Recorded) slot(index int) recordSlot {
 	return s
 }
 
-// has compares 32 bytes of a hash, of which word is the beginning.
+// has compares the 32 bytes of a hash, which begin with word.
 func (e *Recorded) has(word uint64, h []byte) bool {
 	return binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32])
 }
 
-// find returns the slot of the table at which the string is or would be; ref, if not 0, is where it comes from.
+// find returns the slot of a string, or the free slot for it. ref, if not 0, is the string's
+// source.
 func (r *Recording) find(h []byte, ref uint32, value bool) (slot int, found bool) {
 	word := binary.LittleEndian.Uint64(h)
 	if r.table == nil {
@@ -177,7 +182,7 @@ func (r *Recording) add(h []byte, length, ref uint32, value bool) {
 	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
 		r.table = make([]recordSlot, max(4*linearEntries, 4*len(r.table)))
 		r.fill()
-		if len(r.table) > recentNodes && r.recent == nil { // small recordings, of which there are many, do without
+		if len(r.table) > recentNodes && r.recent == nil { // many recordings are small and do without
 			r.recent = make([]uint32, recentNodes)
 		}
 	case r.table != nil:
@@ -200,14 +205,15 @@ func (r *Recording) addNode(ref uint32, n node) {
 	r.add(n.hash(), n.rawLen(), ref, false)
 }
 
-// addRef records a string of a proof: one that is a node here and a value there is the same one.
+// addRef records a string of a proof. A string that is a node at one place and a value at another
+// is the same one.
 func (r *Recording) addRef(h []byte, length, ref uint32) {
 	if r.recent == nil || !r.wasRecent(ref) {
 		r.add(h, length, ref, false)
 	}
 }
 
-// wasRecent tells whether a reference was the last one of its low bits.
+// wasRecent returns whether a reference was the last one with its low bits, and makes it that.
 func (r *Recording) wasRecent(ref uint32) bool {
 	at := &r.recent[ref%recentNodes]
 	if *at == ref {
@@ -217,7 +223,7 @@ func (r *Recording) wasRecent(ref uint32) bool {
 	return false
 }
 
-// AppendBytes appends the i-th recorded string.
+// AppendBytes appends recorded string i to b.
 func (r *Recording) AppendBytes(b []byte, i int) []byte {
 	e := &r.entries[i]
 	if r.proof != nil {
@@ -231,8 +237,8 @@ func (r *Recording) AppendBytes(b []byte, i int) []byte {
 	return append(b, n.raw()...)
 }
 
-// Proof returns all recorded strings in ascending order, as they stand in a state witness
-// (nearcore trie_recording.rs recorded_storage).
+// Proof returns all recorded strings in ascending order, as in a state witness (nearcore
+// trie_recording.rs recorded_storage).
 func (r *Recording) Proof() [][]byte {
 	all := make([]byte, 0, r.size)
 	out := make([][]byte, len(r.entries))

@@ -7,19 +7,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Interval is the keys from From (included) to To (excluded).
+// Interval is the range of keys from From (inclusive) to To (exclusive).
 type Interval struct{ From, To []byte }
 
-// sharedColumns go to both children of a split shard: the delayed queue, yields that may time out, the bandwidth
-// scheduler, global contracts. leftColumns, the buffered receipts, go to the left one. All others begin with an
-// account (nearcore ops/resharding.rs:33).
+// sharedColumns go to both children of a split shard: the delayed queue, yields that may time out,
+// the bandwidth scheduler, global contracts. leftColumns, the buffered receipts, go to the left
+// child. All other columns begin with an account (nearcore ops/resharding.rs:33).
 var (
 	sharedColumns  = []primitives.TrieColumn{primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout, primitives.ColBandwidthScheduler, primitives.ColGlobalContractCode, primitives.ColGlobalContractNonce}
 	leftColumns    = []primitives.TrieColumn{primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups, primitives.ColBufferedGroup}
 	accountColumns = []primitives.TrieColumn{primitives.ColAccount, primitives.ColContractCode, primitives.ColAccessKey, primitives.ColReceivedData, primitives.ColPostponedReceiptID, primitives.ColPendingDataCount, primitives.ColPostponedReceipt, primitives.ColContractData, primitives.ColPromiseYieldReceipt, primitives.ColPromiseYieldStatus, primitives.ColYieldIDToDataID, primitives.ColDataIDToYieldID}
 )
 
-// SplitIntervals returns the keys that the left or the right child of a shard keeps when it is split at boundary.
+// SplitIntervals returns the keys that the left or the right child keeps when a shard is split at
+// boundary.
 func SplitIntervals(boundary primitives.AccountID, left bool) (out []Interval) {
 	whole := func(columns []primitives.TrieColumn) {
 		for _, c := range columns {
@@ -41,7 +42,7 @@ func SplitIntervals(boundary primitives.AccountID, left bool) (out []Interval) {
 	return out
 }
 
-// Kept tells whether one of the intervals has the key.
+// Kept returns whether one of the intervals contains the key.
 func Kept(keep []Interval, key []byte) bool {
 	for i := range keep {
 		if bytes.Compare(keep[i].From, key) <= 0 && bytes.Compare(key, keep[i].To) < 0 {
@@ -51,8 +52,9 @@ func Kept(keep []Interval, key []byte) bool {
 	return false
 }
 
-// RetainIntervals derives the root that has only the keys in some of the intervals. rec is told what nearcore reads: the root,
-// every child of a node in which an interval begins or ends, and what is squashed (ops/resharding.rs).
+// RetainIntervals derives the root with only the keys in some of the intervals. rec records what
+// nearcore reads: the root, every child of a node in which an interval begins or ends, and what is
+// squashed (ops/resharding.rs).
 func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
@@ -60,7 +62,7 @@ func (f *Forest) RetainIntervals(r *Root, keep []Interval, rec *Recording) (*Roo
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // its killed is kept by the root
+	re := retainer{updater: updater{nodeWriter: f.nodeWriter(id), rec: rec}} // the root keeps its killed list
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
@@ -88,7 +90,7 @@ type retainer struct {
 	from, to [][]byte // nibbles
 }
 
-// keeps tells whether an interval has the key.
+// keeps returns whether an interval contains the key.
 func (re *retainer) keeps(path []byte) bool {
 	for i := range re.from {
 		if bytes.Compare(re.from[i], path) <= 0 && bytes.Compare(path, re.to[i]) < 0 {
@@ -98,7 +100,7 @@ func (re *retainer) keeps(path []byte) bool {
 	return false
 }
 
-// decide tells whether all keys below path stay, or none, or neither is certain.
+// decide returns whether all keys below path stay, or none of them. Both false: undecided.
 func (re *retainer) decide(path []byte) (all, none bool) {
 	none = true
 	for i := range re.from {
@@ -112,14 +114,15 @@ func (re *retainer) decide(path []byte) (all, none bool) {
 	return false, none
 }
 
-// discard notes that the new version lacks all below ref.
+// discard notes that the new version lacks everything below ref.
 func (re *retainer) discard(ref uint32) {
 	d := deadOf(ref, re.mem.at(ref))
 	d.flags |= deadDeep
 	re.killed = append(re.killed, d)
 }
 
-// look records a child, which nearcore reads before it decides; without a recording nothing need be loaded for that.
+// look records a child, which nearcore reads before it decides. Without a recording nothing needs
+// to be loaded for that.
 func (re *retainer) look(ref uint32) error {
 	if re.rec == nil {
 		return nil
@@ -201,8 +204,9 @@ func (re *retainer) retain(ref uint32, path []byte) (sub, error) {
 	return re.join(0, new([16]cursor), &res, 0xffff, val, count, false)
 }
 
-// Inherit makes a root that is equal to r, of another forest, which the source lends. Nothing is copied yet: what somebody comes by is,
-// some nodes at a time, and hashed no more.
+// Inherit makes a root that equals r, a root of another forest that the source lends. Nothing is
+// copied at first: subtrees are copied when they are first read, some nodes at a time, and are not
+// hashed again.
 func (f *Forest) Inherit(r *Root) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
@@ -220,7 +224,7 @@ func (f *Forest) Inherit(r *Root) (*Root, error) {
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// hashNode makes the node that stands for n, at a path, and all below it.
+// hashNode makes the hash node that stands for n, at a path.
 func (mk *nodeWriter) hashNode(n node, path []byte) (uint32, error) {
 	ref, c, err := mk.newHashNode(path, mk.forest.source.Load())
 	if err != nil {
@@ -231,8 +235,8 @@ func (mk *nodeWriter) hashNode(n node, path []byte) (uint32, error) {
 	return ref, nil
 }
 
-// copyBorrowed copies the top of the subtree of the stub n from what the source lends, for a shard that goes its own way; 0: that is gone. The
-// caller has the writer's turn.
+// copyBorrowed copies the top of the subtree of the hash node n from the root that the source
+// lends, for the child of a split shard. 0: that root is gone. The caller has the writer's turn.
 func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err error) {
 	if src.Borrow == nil {
 		return 0, nil
@@ -259,7 +263,7 @@ func (f *Forest) copyBorrowed(n node, s *hashNode, src *Source) (ref uint32, err
 	return ref, err
 }
 
-// at returns the node whose subtree is at a path, one nibble a byte, that ends where the node's own key begins.
+// at returns the node at a path, one nibble a byte, that ends where the node's own key begins.
 func (r *Root) at(path []byte) (uint32, error) {
 	ref := r.ref
 	for len(path) > 0 && ref != 0 {
@@ -286,11 +290,12 @@ func (r *Root) at(path []byte) (uint32, error) {
 	return ref, nil
 }
 
-// copyLevels bounds what is copied at once of the nodes above the frontier: some 16 of them, and as many stubs for each.
+// copyLevels is the number of levels above the frontier that are copied at once: some 16 nodes, and
+// as many hash nodes for each.
 const copyLevels = 2
 
-// copy makes a node like that at ref of another forest, and what is below it: all of it, if it is no more than is loaded as one, else so
-// many levels, and stubs for what hangs there.
+// copy copies the node at ref of another forest with its subtree: all of it if it is loaded as one
+// unit, else the given number of levels, with hash nodes below.
 func (mk *nodeWriter) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
 	_, n, err := other.resolve(ref, false)
 	if err != nil {

@@ -2,33 +2,35 @@ package trie
 
 import "bytes"
 
-// Scanner walks pairs in ascending order of keys; it is nearcore's iterator (ops/iter.rs) including when it reads what.
+// Scanner walks pairs in ascending order of keys. It is nearcore's iterator (ops/iter.rs), including
+// which nodes it reads when.
 //
 //	for s := root.Scan(prefix, nil, rec); s.Next(); { use(s.Key(), s.Value()) }
 //
-// It is for one goroutine, and its root must stay held.
+// It is not safe for concurrent use, and its root must stay held.
 type Scanner struct {
 	root   *Root
 	rec    *Recording
-	prefix []byte // set when the scan began elsewhere: where it ends
+	prefix []byte // of a scan that began after a key: where it ends
 	trail  []trailNode
-	path   []byte // nibbles down to the last node of the trail, its own key included once entered
+	path   []byte // nibbles down to the last node of the trail, with its own key once entered
 	key    []byte
 	ref    ValueRef
 	err    error
 	proven bool
-	nodes  []uint32 // proven: all nodes entered
+	nodes  []uint32 // if proven: all nodes entered
 }
 
-// trailNode is a node on the way down and what is to be done with it next.
+// trailNode is a node on the way down, and the next step at it.
 type trailNode struct {
 	ref    uint32
-	n      node
+	n      node // the last step, see below
 	status int8 // of the last step, see below
-	bound  bool // above the prefix: nothing else of it belongs to the scan
+	bound  bool // above the prefix: nothing else below it belongs to the scan
 }
 
-// Statuses of a crumb, in the order in which they are passed; between at and exiting there is one for each child.
+// Statuses of a trailNode, in the order in which they are passed. Between at and exiting there is
+// one for each child.
 const (
 	entering int8 = iota
 	at
@@ -36,9 +38,10 @@ const (
 	exiting = atChild + 16
 )
 
-// Scan returns the pairs whose keys begin with prefix. With after nil, rec (may be nil) is told the nodes down to the
-// prefix at once, and those below and the values as the scan comes to them. With after not nil only greater keys
-// follow; then, as in nearcore, the way to the first of them is not recorded, and neither is what the scan stops at.
+// Scan returns the pairs whose keys begin with prefix. With a nil after, rec (may be nil) records
+// the nodes down to the prefix at once, and those below and the values as the scan reaches them.
+// With a non-nil after only greater keys follow. Then, as in nearcore, neither the path to the
+// first of them nor the node at which the scan ends is recorded.
 func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	s := &Scanner{root: r, rec: rec}
 	if after == nil {
@@ -61,8 +64,9 @@ func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	return s
 }
 
-// Range yields the pairs with from <= key < to (to nil: no end) in ascending order until yield says false, as a Loader does:
-// it is what a forest loads subtrees by that it has taken over from this one. Nothing is recorded.
+// Range yields the pairs with from <= key < to (nil to: no end) in ascending order until yield
+// returns false, as a Loader does. A forest that inherited this root loads its subtrees by it.
+// Nothing is recorded.
 func (r *Root) Range(from, to []byte, yield func(key, value []byte) bool) error {
 	s := &Scanner{root: r}
 	s.err = s.seek(keyNibs(from, 0), false, nil)
@@ -74,15 +78,16 @@ func (r *Root) Range(from, to []byte, yield func(key, value []byte) bool) error 
 	return s.Err()
 }
 
-// ScanProven is Scan of a prefix which also collects its nodes for Proof.
+// ScanProven is Scan of a prefix that also collects its nodes for Proof.
 func (r *Root) ScanProven(prefix []byte) *Scanner {
 	s := &Scanner{root: r, proven: true}
 	s.err = s.seek(keyNibs(prefix, 0), true, nil)
 	return s
 }
 
-// Proof returns the encodings of the nodes entered so far, in that order, values not included. As in nearcore's state
-// views (iterator.rs remember_visited_nodes), equal nodes at several places are there several times.
+// Proof returns the encodings of the nodes entered so far, in that order, without values. As in
+// nearcore's state views (iterator.rs remember_visited_nodes), equal nodes at several places are
+// repeated.
 func (s *Scanner) Proof() [][]byte {
 	m := s.root.forest.arena.mem()
 	out := make([][]byte, len(s.nodes))
@@ -92,22 +97,22 @@ func (s *Scanner) Proof() [][]byte {
 	return out
 }
 
-// Key returns the present key; it is the caller's.
+// Key returns the current key, which belongs to the caller.
 func (s *Scanner) Key() []byte { return s.key }
 
-// Ref returns the present value's reference.
+// Ref returns the reference of the current value.
 func (s *Scanner) Ref() ValueRef { return s.ref }
 
-// Value returns the present value, read only and valid while the root is held.
+// Value returns the current value, read-only and valid while the root is held.
 func (s *Scanner) Value() []byte {
 	f := s.root.forest
 	return f.valueOf(f.arena.mem().at(s.ref.ref))
 }
 
-// Err returns why the scan stopped early, if it did.
+// Err returns the error that ended the scan, if any.
 func (s *Scanner) Err() error { return s.err }
 
-// descend puts a node on the trail.
+// descend appends a node to the trail.
 func (s *Scanner) descend(ref uint32, rec *Recording) error {
 	ref, n, err := s.root.forest.resolve(ref, false)
 	if err != nil {
@@ -121,9 +126,9 @@ func (s *Scanner) descend(ref uint32, rec *Recording) error {
 	return nil
 }
 
-// seek goes to the first key that has the prefix key, or is not below it.
+// seek moves to the first key that has the prefix key, or that is not below key.
 func (s *Scanner) seek(key nibs, isPrefix bool, rec *Recording) error {
-	matches := func(ext nibs) bool { // may what lies below a node with this key belong to the scan?
+	matches := func(ext nibs) bool { // whether keys below a node with this key may belong to the scan
 		if isPrefix {
 			return commonPrefix(key, ext) == key.n
 		}
@@ -174,7 +179,8 @@ func (s *Scanner) seek(key nibs, isPrefix bool, rec *Recording) error {
 	return nil
 }
 
-// step moves the last crumb on; found tells that it stands at a value, down is the child to enter next.
+// step advances the last node of the trail. found says that it is at a value, down is the child to
+// enter next.
 func (s *Scanner) step() (found bool, down uint32) {
 	c := &s.trail[len(s.trail)-1]
 	kind := c.n.kind()
@@ -218,7 +224,7 @@ func (s *Scanner) step() (found bool, down uint32) {
 	return false, 0
 }
 
-// Next goes to the next pair.
+// Next moves to the next pair. It returns false at the end or on an error.
 func (s *Scanner) Next() bool {
 	for s.err == nil && len(s.trail) > 0 {
 		last := s.trail[len(s.trail)-1]

@@ -8,16 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrNoSplit says that a trie has no account at which it could be split; nearcore then proposes nothing.
+// ErrNoSplit says that a trie has no account at which it could be split. nearcore then proposes
+// nothing.
 var ErrNoSplit = errors.New("trie: no split found")
 
-// imbalance is how far apart the halves are.
+// imbalance returns the difference of the two halves.
 func imbalance(s *primitives.TrieSplit) uint64 {
 	return max(s.LeftMemory, s.RightMemory) - min(s.LeftMemory, s.RightMemory)
 }
 
-// splitColumns are walked at once: account, code, access keys, contract data (nearcore split.rs:23). Below the account's
-// own path, the last two hold its data behind a separator.
+// splitColumns are searched together: account, code, access keys, contract data (nearcore
+// split.rs:23). In the last two, an account's data follow its path and a separator.
 var (
 	splitColumns = [4]byte{0, 1, 2, 9}
 	attached     = [2]struct {
@@ -26,9 +27,9 @@ var (
 	}{{2, 2}, {3, ','}}
 )
 
-// FindSplit looks for the account that splits r into halves of about equal memory usage (nearcore split.rs
-// find_trie_split). rec is told the nodes that nearcore's search reads, which count to the chunk's limits. The error is
-// ErrNoSplit, or that of loading a subtree.
+// FindSplit returns the account that splits r into halves of about equal memory usage (nearcore
+// split.rs find_trie_split). rec records the nodes that nearcore's search reads, which count
+// against the chunk's limits. The error is ErrNoSplit, or that of loading a subtree.
 func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	f := r.forest
 	return findSplit(r.ref, func(ref uint32) (splitNode[uint32], error) {
@@ -53,7 +54,7 @@ func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	})
 }
 
-// splitNode is what the search needs of a node at a P.
+// splitNode is a node as the search sees it. P refers to a node.
 type splitNode[P comparable] struct {
 	kind  Kind
 	usage uint64
@@ -63,12 +64,12 @@ type splitNode[P comparable] struct {
 	kids  [16]P // branch
 }
 
-// stage is where the search stands in one column (nearcore TrieDescentStage).
+// stage is the position of the search in one column (nearcore TrieDescentStage).
 type stage[P comparable] struct {
 	at    stageKind
-	usage uint64 // of the subtree from here on, the node itself included
-	rest  nibs   // inside: what is left of the key, not empty
-	child P      // inside an extension; hasChild false: inside a leaf
+	usage uint64 // of the subtree from here on, including the node itself
+	rest  nibs   // inside: the rest of the key, not empty
+	child P      // inside an extension
 	leaf  bool
 	mask  uint16
 	kids  [16]P
@@ -77,9 +78,9 @@ type stage[P comparable] struct {
 type stageKind uint8
 
 const (
-	cutOff   stageKind = iota // the path is not in this column
+	cutOff   stageKind = iota // the path does not exist in this column
 	atLeaf                    // at the end of a leaf's key
-	inside                    // before or within the key of an extension or leaf
+	inside                    // before or within the key of an extension or a leaf
 	atBranch                  // at a branch
 )
 
@@ -103,7 +104,7 @@ type splitter[P comparable] struct {
 	get    func(P) (splitNode[P], error)
 	stages [4]stage[P]
 	path   []byte // nibbles below the column
-	left   uint64 // usage that is left of the path, right of it, and not decided
+	left   uint64 // usage left of the path; right and middle: right of it, and undecided
 	right  uint64
 	middle uint64
 }
@@ -131,7 +132,7 @@ func findSplit[P comparable](root P, get func(P) (splitNode[P], error)) (primiti
 	return s.find()
 }
 
-// children returns the usage of what lies one nibble on, by nibble.
+// children returns the usage of what lies one nibble further, by nibble.
 func (s *splitter[P]) children(st *stage[P]) (sums [16]uint64, err error) {
 	switch {
 	case st.at == inside && !st.leaf && st.rest.n == 1:
@@ -154,7 +155,7 @@ func (s *splitter[P]) children(st *stage[P]) (sums [16]uint64, err error) {
 	return sums, nil
 }
 
-// own returns the usage of the node here without what hangs below; within a key it counts as below.
+// own returns the usage of the node here without what is below. Within a key it counts as below.
 func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	switch {
 	case st.at == atLeaf:
@@ -169,7 +170,7 @@ func (s *splitter[P]) own(st *stage[P]) (uint64, error) {
 	return 0, nil
 }
 
-// less returns a-b, which only a node that lies about its usage makes negative.
+// less returns a-b. Only a node that claims a wrong usage makes it negative: ErrCorrupt.
 func less(a, b uint64, err error) (uint64, error) {
 	if err == nil && b > a {
 		err = fmt.Errorf("%w: memory usage %d of a node below its children's %d", ErrCorrupt, a, b)
@@ -184,13 +185,14 @@ func sum(v []uint64) (total uint64) {
 	return total
 }
 
-// under returns the usage of what lies the nibbles of path on.
+// under returns the usage of what lies the nibbles of path further.
 func (s *splitter[P]) under(st *stage[P], path []byte) (uint64, error) {
 	switch {
 	case len(path) == 0:
 		return st.usage, nil
 	case st.at == inside:
-		// As in nearcore, a key that ends within path counts nothing, though its child may go on.
+		// As in nearcore, a key that ends within path counts as nothing, although its child may
+		// continue it.
 		if commonPrefix(st.rest, pathNibs(path)) == len(path) {
 			return st.usage, nil
 		}
@@ -205,7 +207,7 @@ func (s *splitter[P]) under(st *stage[P], path []byte) (uint64, error) {
 	return 0, nil
 }
 
-// descend goes one nibble down in one column.
+// descend moves one nibble down in one column.
 func (s *splitter[P]) descend(st *stage[P], nibble byte) error {
 	switch {
 	case st.at == inside && st.rest.at(0) == nibble:
@@ -254,7 +256,8 @@ func (s *splitter[P]) allOwn() (total uint64, err error) {
 	return total, nil
 }
 
-// find descends to the middle and keeps the best split on the way; the first of equals stays.
+// find descends towards the middle and keeps the best split on the way. Of equal ones the first
+// stays.
 func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 	found := false
 	try := func() error {
@@ -282,7 +285,7 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 			return best, err
 		}
 	}
-	if len(s.path)%2 != 0 { // accounts are whole bytes: one more, into the first child
+	if len(s.path)%2 != 0 { // accounts are whole bytes: move one nibble further, into the first child
 		sums, err := s.allChildren()
 		if err != nil {
 			return best, err
@@ -304,8 +307,9 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 	return best, nil
 }
 
-// next chooses the child in which the middle lies: the lowest with which the sum exceeds half of the total, else the
-// last that is not empty. The search ends where the accounts do not go on.
+// next chooses the child that contains the middle: the lowest child with which the sum exceeds half
+// of the total, else the last one that is not empty. The search ends where the accounts do not
+// continue.
 func (s *splitter[P]) next() (nibble byte, ok bool, err error) {
 	accounts := &s.stages[0]
 	if accounts.at != inside && accounts.at != atBranch {
@@ -330,7 +334,8 @@ func (s *splitter[P]) next() (nibble byte, ok bool, err error) {
 	return i, true, nil
 }
 
-// middleChild returns the lowest child with which the sum exceeds threshold, else the last that is not empty.
+// middleChild returns the lowest child with which the sum exceeds threshold, else the last one that
+// is not empty.
 func middleChild(sums *[16]uint64, threshold uint64) (byte, bool) {
 	total := uint64(0)
 	for i, v := range sums {
@@ -351,7 +356,7 @@ func (s *splitter[P]) firstAccount() (byte, bool) {
 	switch accounts.at {
 	case inside:
 		return accounts.rest.at(0), true
-	case atBranch: // which has a child, unless a proof lies
+	case atBranch: // it has a child, unless a proof is invalid
 		for i := range byte(16) {
 			if accounts.mask>>i&1 == 1 {
 				return i, true
@@ -369,7 +374,8 @@ func (s *splitter[P]) step(nibble byte) error {
 	return s.stepBy(nibble, sums)
 }
 
-// stepBy goes one nibble down in all columns; parents and lower siblings fall to the left, higher ones to the right.
+// stepBy moves one nibble down in all columns. Parents and lower siblings count to the left, higher
+// siblings to the right.
 func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 	own, err := s.allOwn()
 	if err != nil {
@@ -392,9 +398,9 @@ func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 	return nil
 }
 
-// best returns the better of two splits at the present path: at the account itself, which then goes right with all
-// below it, or behind it, at its name with "-0" appended, so that it goes left with its keys and data. The first wins
-// a tie; without a valid name there is none.
+// best returns the better of two splits at the current path: at the account itself, which then goes
+// right with everything below it, or after it, at its name with "-0" appended, so that it goes left
+// with its keys and data. The first wins a tie. ok is false if neither is a valid account ID.
 func (s *splitter[P]) best() (best primitives.TrieSplit, ok bool, err error) {
 	if len(s.path)%2 != 0 || len(s.path) > 2*primitives.MaxAccountIDLen {
 		return best, false, nil

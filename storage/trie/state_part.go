@@ -10,19 +10,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// PartID names one of the parts that a state is cut into.
+// PartID names one of the parts into which a state is divided.
 type PartID struct{ Index, Total uint64 }
 
-// PartUsage is how much memory usage a part has, about (nearcore state_sync.rs STATE_PART_MEMORY_LIMIT).
+// PartUsage is the approximate memory usage of a part (nearcore state_sync.rs
+// STATE_PART_MEMORY_LIMIT).
 const PartUsage = 30 << 20
 
-// MaxPart bounds the strings of a part together, in bytes (nearcore state_part.rs PART_SIZE_LIMIT).
+// MaxPart bounds the total bytes of a part (nearcore state_part.rs PART_SIZE_LIMIT).
 const MaxPart = 512 << 20
 
-// NumParts returns into how many parts a state of a memory usage is cut; none of an empty one.
+// NumParts returns the number of parts of a state with a memory usage. 0 for an empty state.
 func NumParts(usage uint64) uint64 { return usage/PartUsage + min(usage%PartUsage, 1) }
 
-// check says why there is no such part.
+// check returns an error if there is no such part.
 func (id PartID) check() error {
 	if id.Index >= id.Total {
 		return fmt.Errorf("trie: no part %d of %d", id.Index, id.Total)
@@ -30,11 +31,12 @@ func (id PartID) check() error {
 	return nil
 }
 
-// threshold is the memory usage behind which part i of n begins.
+// threshold returns the memory usage after which part i of n begins.
 func threshold(usage, i, n uint64) uint64 { return usage/n*i + min(i, usage%n) }
 
-// Part returns what a part consists of: all nodes and values between two keys, and the nodes that show why the part begins and ends
-// there, distinct, ascending. Parts overlap in those nodes only.
+// Part returns the strings of a part: all nodes and values between two keys, and the nodes that
+// prove where the part begins and ends, distinct and ascending. Only these proof nodes are in
+// several parts.
 func (r *Root) Part(id PartID) ([][]byte, error) {
 	if err := id.check(); err != nil {
 		return nil, err
@@ -47,15 +49,18 @@ func (r *Root) Part(id PartID) ([][]byte, error) {
 	return rec.Proof(), nil
 }
 
-// Part is a part of a state that was found to be right.
+// Part is a validated part of a state.
 type Part struct {
-	Pairs    []Change                // ascending by key; they alias the part's strings
-	Frontier [Levels][]FrontierEntry // of the subtrees of each level that begin in the part or reach into it, and of values above those
+	Pairs []Change // ascending by key; they alias the part's strings
+	// of the subtrees of each level that begin in the part or extend into it, and of values above
+	// those
+	Frontier [Levels][]FrontierEntry
 }
 
-// OpenPart judges a part of the state of a root, and takes it apart: it must have what Root.Part gives and nothing else, in any order
-// (nearcore state_parts.rs:383 validate_state_part). frontier is Options.Frontier of the forest that the state is for. What is missing is
-// ErrMissing, what is too much or malformed ErrCorrupt.
+// OpenPart validates a part of the state of a root and returns its content. strings must be what
+// Root.Part returns and nothing else, in any order (nearcore state_parts.rs:383
+// validate_state_part). frontier is Options.Frontier of the target forest. Errors: ErrMissing if a
+// string is missing, ErrCorrupt if one is superfluous or malformed.
 func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64) (*Part, error) {
 	if err := id.check(); err != nil {
 		return nil, err
@@ -87,9 +92,9 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 	return w.part, nil
 }
 
-// partNode is what making and judging parts needs of a node at a P.
+// partNode is a node as parts need it. P refers to a node.
 type partNode[P comparable] struct {
-	kind       Kind // BranchWithValue is Branch
+	kind       Kind // BranchWithValue counts as Branch
 	hash       primitives.Hash
 	usage, own uint64 // of the subtree, and of the node alone
 	key        nibs   // leaf, extension
@@ -98,10 +103,10 @@ type partNode[P comparable] struct {
 	kids       [16]P // branch
 	hasValue   bool
 	value      ValueID
-	place      P // of the node, for its value
+	place      P // the node, for its value
 }
 
-// partNodes are the nodes of a trie; who asks for one has touched it.
+// partNodes reads the nodes of a trie. Each read counts as a touch.
 type partNodes[P comparable] interface {
 	node(at P, n *partNode[P]) error
 	data(n *partNode[P]) ([]byte, error)
@@ -112,7 +117,7 @@ var (
 	_ partNodes[primitives.Hash] = (*proofNodes)(nil)
 )
 
-// rootNodes are those of a whole trie.
+// rootNodes reads a whole trie.
 type rootNodes struct {
 	f   *Forest
 	rec *Recording
@@ -150,7 +155,7 @@ func (s *rootNodes) data(n *partNode[uint32]) ([]byte, error) {
 	return nil, nil
 }
 
-// proofNodes are those that a part shows.
+// proofNodes reads the strings of a part.
 type proofNodes struct {
 	p    *Partial
 	seen []bool
@@ -189,14 +194,14 @@ func (s *proofNodes) data(n *partNode[primitives.Hash]) ([]byte, error) {
 	return v, err
 }
 
-// partWalk goes over a part, in the order of nearcore (state_parts.rs find_state_part_boundary, ops/iter.rs visit_nodes_interval). It is
-// from what it touches that the part is made.
+// partWalk visits a part in nearcore's order (state_parts.rs find_state_part_boundary, ops/iter.rs
+// visit_nodes_interval). The part consists of what it touches.
 type partWalk[P comparable] struct {
 	src    partNodes[P]
 	levels [Levels]uint64 // of the frontier
-	part   *Part          // what is found; nil: nobody asks
-	end    []byte         // nibbles, one a byte: where the walk ends; nil: nowhere
-	path   []byte         // nibbles down to where the walk is
+	part   *Part          // the content found; nil: not wanted
+	end    []byte         // where the walk ends, nibbles, one a byte; nil: at the end of the trie
+	path   []byte         // nibbles down to the current node
 }
 
 func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
@@ -222,11 +227,12 @@ func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
 	return err
 }
 
-// afterAllKeys is the key at which nearcore begins a part that would begin behind all keys: there are such if more parts are asked for than the
-// state has bytes.
+// afterAllKeys is the key at which nearcore begins a part after all keys. Such parts exist if more
+// parts are requested than the state has bytes.
 var afterAllKeys = []byte{1, 0}
 
-// boundary returns the nibbles of the first key of part i, which are those of the first value behind a memory usage; last: there is none.
+// boundary returns the nibbles of the first key of part i: that of the first value after a memory
+// usage. last: there is none.
 func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, last bool, err error) {
 	switch i {
 	case 0:
@@ -239,7 +245,7 @@ func (w *partWalk[P]) boundary(root P, usage, i, total uint64) (path []byte, las
 		return nil, false, err
 	}
 	limit, skipped := threshold(usage, i, total), uint64(0)
-	path = []byte{} // of a value at the root: an end too
+	path = []byte{} // of a value at the root: also an end
 	if usage <= limit {
 		return afterAllKeys, true, nil
 	}
@@ -278,7 +284,7 @@ search:
 	return nil, false, checkWholeKey(path)
 }
 
-// evictSubtree says why a path is no key.
+// checkWholeKey returns an error if a path is not a key.
 func checkWholeKey(path []byte) error {
 	if len(path)%2 != 0 || len(path) > 2*MaxKeyLen {
 		return fmt.Errorf("%w: a key of %d nibbles", ErrCorrupt, len(path))
@@ -286,11 +292,11 @@ func checkWholeKey(path []byte) error {
 	return nil
 }
 
-// ended tells whether the path is at the end, or behind it.
+// ended returns whether the path is at the end or after it.
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
-// below goes over what is below a node, as far as it is not below from; free: there is no such bound any more where from is empty. Of the
-// frontier's levels those below above are yet to have an entry for what is here.
+// below visits what is below a node and, if bounded, not below from. Frontier levels below above
+// still need an entry for what is here.
 func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
@@ -315,7 +321,7 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 		if bounded {
 			if l := commonPrefix(n.key, from); l == n.key.n {
 				w.path = n.key.appendNibbles(w.path)
-				return w.below(n.child, from.from(l), true, above) // the way to where the part begins has no end
+				return w.below(n.child, from.from(l), true, above) // the path to the beginning of the part is not bounded by the end
 			}
 			if compareNibs(n.key, from) < 0 {
 				return nil
@@ -359,7 +365,8 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	return nil
 }
 
-// entries notes the node at the path on the levels below above on which it is an entry, and returns below which it is none.
+// entries notes the node at the path on the levels below above on which it is an entry, and returns
+// the level below which it is none.
 func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	rest := 0
 	for level := range above {
@@ -374,7 +381,7 @@ func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 	return rest
 }
 
-// pair takes the value at the path, which the levels of the frontier below above have too.
+// pair takes the value at the path, which is also an entry on the frontier levels below above.
 func (w *partWalk[P]) pair(n *partNode[P], above int) error {
 	if w.ended() {
 		return errStop

@@ -7,20 +7,22 @@ import (
 	"slices"
 )
 
-// Change sets a key to a value, or deletes it (Value nil; an empty value is not nil). Deleting an absent key is allowed.
+// Change sets a key to a value, or deletes it (nil Value; an empty value is not nil). Deleting an
+// absent key is allowed.
 type Change struct {
 	Key   []byte
 	Value []byte
-	Known bool // the recording that Update gets has the key's whole path: it need not be looked for again
+	Known bool // the recording passed to Update has the key's whole path, so it need not be recorded again
 }
 
-// Update derives a root from r by changes in strictly ascending order of keys, in one descent: each changed node is
-// added and hashed once. r stays as it is.
+// Update derives a root from r by changes in strictly ascending order of keys, in one descent: each
+// changed node is made and hashed once. r does not change.
 //
-// rec (may be nil) is told every old node that nearcore's key by key update (ops/insert_delete.rs, ops/squash.rs)
-// would read: the root even without changes, all nodes descended through, and a sibling that after some deletion, in
-// the order of the changes, is alone in its branch, even if a later change fills the branch again. Old values are not
-// read. On an error nothing has changed.
+// rec (may be nil) records every old node that nearcore's update key by key would read
+// (ops/insert_delete.rs, ops/squash.rs): the root even without changes, all nodes on the paths, and
+// a sibling that after some deletion, in the order of the changes, is alone in its branch, even if
+// a later change fills the branch again. Old values are not read. After an error nothing has
+// changed. Errors: ErrOrder, ErrKeyLen, ErrFull, and those of loading a subtree.
 func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error) {
 	if r.forest != f {
 		panic("trie: root of another forest")
@@ -49,15 +51,15 @@ func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error
 	return f.publish(r, ref, id, slices.Clone(u.killed)), nil
 }
 
-// updater applies changes to one version.
+// updater applies changes for one version.
 type updater struct {
 	nodeWriter
 	rec    *Recording
 	killed []dead
 }
 
-// cursor is a place in the old trie: the node at ref, of whose key the first skip nibbles lie above. The zero cursor
-// is an empty place.
+// cursor is a place in the old trie: the node at ref, of whose key the first skip nibbles belong to
+// the node above. The zero cursor is an empty place.
 type cursor struct {
 	ref  uint32
 	skip int
@@ -82,12 +84,12 @@ func (u *updater) run(root uint32, changes []Change) (uint32, error) {
 	return u.commit(&s)
 }
 
-// kill notes that the new version does not have the node.
+// kill notes that the new version does not contain the node.
 func (u *updater) kill(ref uint32) {
 	u.killed = append(u.killed, deadOf(ref, u.mem.at(ref)))
 }
 
-// open returns the node at ref, behind a stub if need be, and records it.
+// open returns the node at ref, through a hash node if needed, and records it.
 func (u *updater) open(ref uint32) (uint32, node, error) {
 	ref, n, err := u.look(ref)
 	if err == nil {
@@ -96,7 +98,7 @@ func (u *updater) open(ref uint32) (uint32, node, error) {
 	return ref, n, err
 }
 
-// look is open that does not record.
+// look is open without recording.
 func (u *updater) look(ref uint32) (uint32, node, error) {
 	n := u.mem.at(ref)
 	if n.kind() == kindHash {
@@ -115,7 +117,7 @@ func (u *updater) touch(ref uint32) error {
 	return err
 }
 
-// apply changes the subtree at c, which lies depth nibbles deep; the keys of ops share these nibbles.
+// apply changes the subtree at c, which is depth nibbles deep. The keys of ops share these nibbles.
 func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	if len(ops) == 0 || c.ref == 0 && len(ops) == 1 && ops[0].Value == nil {
 		return u.old(c)
@@ -147,7 +149,7 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	if err != nil {
 		return sub{}, err
 	}
-	if ref != c.ref { // behind a stub, which stays or goes with its top node
+	if ref != c.ref { // through a hash node, which stays or goes with its top node
 		if s.kind == subOld {
 			s.ref = c.ref
 		} else {
@@ -157,7 +159,7 @@ func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
 	return s, nil
 }
 
-// old returns what is at c, unchanged; a node that lost a part of its key is to be made anew.
+// old returns what is at c, unchanged. A node that lost part of its key must be made again.
 func (u *updater) old(c cursor) (sub, error) {
 	if c.ref == 0 {
 		return sub{}, nil
@@ -176,7 +178,9 @@ func (u *updater) old(c cursor) (sub, error) {
 // applyLeaf changes a place that holds one pair.
 func (u *updater) applyLeaf(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
-	hit, sets, before := -1, 0, 0 // the change of this very key; how many set others, and how many of them come earlier
+	// the change of this key; the number of changes that set other keys; how many of those come
+	// before it
+	hit, sets, before := -1, 0, 0
 	for i := range ops {
 		switch o := compareNibs(keyNibs(ops[i].Key, depth), ext); {
 		case o == 0:
@@ -223,7 +227,7 @@ func bytesOf(x nibs) []byte {
 	return concat(nibs{x.b, x.off, 1}, x.from(1)).b[:x.n/2]
 }
 
-// killUncut kills the node at c, unless cutting its key has killed it before.
+// killUncut kills the node at c, unless cutting its key has killed it already.
 func (u *updater) killUncut(c cursor) {
 	if c.skip == 0 {
 		u.kill(c.ref)
@@ -235,7 +239,7 @@ type pair struct {
 	val value
 }
 
-// build makes a subtree of the pairs that ops set and of one more (or nil).
+// build makes a subtree of the pairs that ops set and, if not nil, of one more.
 func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 	if len(ops) == 1 && more == nil && ops[0].Value != nil {
 		return sub{kind: subLeaf, ext: keyNibs(ops[0].Key, depth), val: newValue(ops[0].Value)}, nil
@@ -266,13 +270,13 @@ func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
 // applyExtension changes a place below which all keys share the nibbles of an extension.
 func (u *updater) applyExtension(c cursor, n node, depth int, ops []Change) (sub, error) {
 	ext := extNibs(n.ext()).from(c.skip)
-	split := ext.n // where the first key that is to be set leaves the extension
+	split := ext.n // where the first key to be set diverges from the extension
 	for i := range ops {
 		if ops[i].Value != nil && split > 0 {
 			split = min(split, commonPrefix(keyNibs(ops[i].Key, depth), ext))
 		}
 	}
-	// The rest are deletions of keys that part earlier: there are none such.
+	// The other changes delete keys that diverge earlier: no such keys exist.
 	from, to := 0, len(ops)
 	for from < to && commonPrefix(keyNibs(ops[from].Key, depth), ext) < split {
 		from++
@@ -310,7 +314,7 @@ func (u *updater) applyExtension(c cursor, n node, depth int, ops []Change) (sub
 	return u.prepend(ext.first(split), s)
 }
 
-// prepend puts ext above s, joining keys.
+// prepend puts ext above s and joins keys.
 func (u *updater) prepend(ext nibs, s sub) (sub, error) {
 	if ext.n == 0 {
 		return s, nil
@@ -333,7 +337,7 @@ func (u *updater) prepend(ext nibs, s sub) (sub, error) {
 		case kindExtension:
 			out.ref = n.child()
 		default:
-			return out, nil // a branch stays as it is, behind its stub too
+			return out, nil // a branch stays as it is, as does its hash node
 		}
 		out.ext = concat(ext, extNibs(n.ext()))
 		u.kill(s.ref)
@@ -344,7 +348,7 @@ func (u *updater) prepend(ext nibs, s sub) (sub, error) {
 	return out, nil
 }
 
-// branchState is a branch of the old trie, or one that comes to be where an extension splits (ref 0).
+// branchState is a branch of the old trie, or a new one where an extension splits (ref 0).
 type branchState struct {
 	depth   int
 	ref     uint32
@@ -353,7 +357,8 @@ type branchState struct {
 	changed bool
 }
 
-// keepsTwo tells whether at least two children lose nothing to ops: then the branch stays one, whatever else happens.
+// keepsTwo returns whether at least two children lose nothing to ops: then the branch stays a
+// branch in any case.
 func (b *branchState) keepsTwo(ops []Change) bool {
 	kept := 0
 	for i := range b.kids {
@@ -369,8 +374,9 @@ func (b *branchState) keepsTwo(ops []Change) bool {
 	return kept&(kept-1) != 0
 }
 
-// applyBranch changes a branch. count follows the number of children through the order of the changes, to see what
-// nearcore sees after each deletion: a branch without value and with one child is squashed, for which the child is read.
+// applyBranch changes a branch. count follows the number of children through the order of the
+// changes, to detect what nearcore sees after each deletion: it squashes a branch without value and
+// with one child, and reads the child for that.
 func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	var res [16]sub
 	var done uint16
@@ -397,9 +403,9 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 				return u.touch(b.kids[i].ref)
 			}
 		}
-		return nil // the one child is new
+		return nil // the only child is new
 	}
-	stays := b.keepsTwo(ops) // then its children's top nodes may be made at once
+	stays := b.keepsTwo(ops) // then the top nodes of its children may be made at once
 	if 2*len(ops[0].Key) == b.depth {
 		if data := ops[0].Value; data != nil {
 			v := newValue(data)
@@ -462,8 +468,8 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	return u.join(b.ref, &b.kids, &res, done, b.val, count, emptied)
 }
 
-// restOf returns the memory usage of a branch's new children. With the old branch at hand it looks only at children that
-// changed: the others are likely not in the processor's cache.
+// restOf returns the memory usage of a branch's new children. With the old branch it looks only at
+// children that changed: the others are likely not in the processor's cache.
 func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	if n == nil {
 		return u.usageOf(refs)
@@ -486,8 +492,8 @@ func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 	return rest
 }
 
-// join makes what a branch has become (the one at old, or 0), of whose children those in done are res and the others as
-// they were.
+// join makes what a branch (the one at old, or 0) has become. Its children in done are res, the
+// others are unchanged.
 func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int, emptied bool) (s sub, err error) {
 	switch {
 	case count == 0 && val == nil:

@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// Most updates only set keys, most of them present ones. Then no node disappears or changes its key, but for a leaf or an
-// extension that splits; so new nodes are made at once, by copying the old ones and writing over what differs.
+// Most updates only set keys, most of which exist. Then no node disappears, and none changes its
+// key except a leaf or an extension that splits. So new nodes are made at once, by copying the old
+// ones and overwriting what differs.
 
-// onlySets tells whether no change is a deletion.
+// onlySets returns whether no change is a deletion.
 func onlySets(ops []Change) bool {
 	for i := range ops {
 		if ops[i].Value == nil {
@@ -21,14 +22,15 @@ func onlySets(ops []Change) bool {
 	return true
 }
 
-// set changes the subtree at place ref, which is depth nibbles deep, by ops without deletions, at least one, whose keys
-// share these nibbles. It returns the new top node, or ref if nothing changed.
+// set changes the subtree at place, which is depth nibbles deep, by at least one change and no
+// deletions. The keys of ops share these nibbles. It returns the new top node, or place if nothing
+// changed.
 func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	ref, n, err := u.look(place)
 	if err != nil {
 		return 0, err
 	}
-	if !ops[0].Known { // else it has been recorded, as a node on the way of that key
+	if !ops[0].Known { // else it was recorded as a node on the path of that key
 		u.rec.node(u.forest, ref, n)
 	}
 	made := ref
@@ -46,13 +48,13 @@ func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
 	if made == ref {
 		return place, nil
 	}
-	if place != ref { // a stub goes with its top node
+	if place != ref { // a hash node goes with its top node
 		u.kill(place)
 	}
 	return made, nil
 }
 
-// setLeaf sets a leaf's value, if that is all.
+// setLeaf sets a leaf's value, if that is the only change.
 func (u *updater) setLeaf(ref uint32, n node, depth int, ops []Change) (uint32, error) {
 	if len(ops) > 1 || !matchLeaf(ops[0].Key, depth, n.ext()) {
 		s, err := u.applyLeaf(cursor{ref: ref}, n, depth, ops)
@@ -76,7 +78,7 @@ func (u *updater) setLeaf(ref uint32, n node, depth int, ops []Change) (uint32, 
 	return made, nil
 }
 
-// setExtension changes what lies below an extension, if no key leaves it.
+// setExtension changes what is below an extension, if no key diverges from it.
 func (u *updater) setExtension(ref uint32, n node, depth int, ops []Change) (uint32, error) {
 	l, first := matchExt(ops[0].Key, depth, n.ext())
 	_, last := matchExt(ops[len(ops)-1].Key, depth, n.ext())
@@ -106,7 +108,7 @@ func (u *updater) setExtension(ref uint32, n node, depth int, ops []Change) (uin
 
 // setBranch changes a branch.
 func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32, error) {
-	var val *value // nil: as it was
+	var val *value // nil: unchanged
 	if 2*len(ops[0].Key) == depth {
 		v := newValue(ops[0].Value)
 		if !n.hasValue() || v.Len != n.valueLen() || !bytes.Equal(v.Hash[:], n.valueHash()) {
@@ -114,7 +116,7 @@ func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32
 		}
 		ops = ops[1:]
 	}
-	var kids [16]uint32 // that changed
+	var kids [16]uint32 // those that changed
 	var changed uint16
 	for len(ops) > 0 {
 		i, k := nibbleAt(ops[0].Key, depth), len(ops)
@@ -151,7 +153,7 @@ func (u *updater) setBranch(ref uint32, n node, depth int, ops []Change) (uint32
 	return u.setSame(n, &kids, changed)
 }
 
-// setSame makes the branch that differs from n in the children in changed, which n has too.
+// setSame makes the branch that differs from n only in the children in changed, which n has too.
 func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, error) {
 	extra, large := 0, n.hasValue() && n.large()
 	if n.hasValue() {
@@ -164,7 +166,7 @@ func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, err
 	if err != nil {
 		return 0, err
 	}
-	copy(c[4:offHash], n[4:offHash]) // what the value is
+	copy(c[4:offHash], n[4:offHash]) // kind of value
 	end := n.tailAt()
 	copy(c[bodyAt:end], n[bodyAt:end])
 	if extra > 0 {
@@ -186,7 +188,8 @@ func (u *updater) setSame(n node, kids *[16]uint32, changed uint16) (uint32, err
 	return ref, nil
 }
 
-// setGrown makes the branch that differs from n in the children in changed and, unless val is nil, in its value.
+// setGrown makes the branch that differs from n in the children in changed and, unless val is nil,
+// in its value.
 func (u *updater) setGrown(n node, kids *[16]uint32, changed uint16, val *value) (uint32, error) {
 	var all [16]uint32
 	usage := n.usage() - costNode

@@ -6,12 +6,14 @@ import (
 	"math/bits"
 )
 
-// maxPairsCheck is the memory usage below which what is only checked is read as pairs at once, whatever the frontier has below it.
+// maxPairsCheck is the memory usage below which a subtree that is only checked is read as pairs at
+// once, even if the frontier is finer.
 const maxPairsCheck = 64 << 10
 
-// Verify loads the subtrees of r beyond the path after (nil: from the start), at most n of them, and checks their
-// hashes. It returns the path to go on from, nil when all are done. Without keep, memory is given back: it is a check
-// of what is stored only. Subtrees that are in memory have been checked.
+// Verify loads the subtrees of r after the path after (nil: from the start), at most n of them, and
+// verifies their hashes. It returns the path from which to continue, nil when all are done. Without
+// keep it frees what it loaded, and so only checks what is stored. Subtrees in memory were verified
+// when they were loaded. Errors: ErrCorrupt, those of loading.
 func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 	v := verifier{f: r.forest, after: after, left: n, keep: keep}
 	if r.ref == 0 {
@@ -26,7 +28,7 @@ func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 type verifier struct {
 	f           *Forest
 	after, last []byte
-	path        []byte // of a stub, looked at
+	path        []byte // scratch: path of a hash node
 	left        int
 	keep        bool
 }
@@ -53,7 +55,7 @@ func (v *verifier) walk(ref uint32) error {
 		top := s.row.target.Load()
 		switch {
 		case top != 0 && above:
-			return v.walk(top) // which has stubs itself
+			return v.walk(top) // it contains hash nodes itself
 		case top == 0 && above && v.keep:
 			top, err := v.f.load(n)
 			if err != nil {
@@ -70,13 +72,14 @@ func (v *verifier) walk(ref uint32) error {
 	return nil
 }
 
-// passed tells whether all of a subtree lies before where the check goes on; above: it has paths of its own.
+// passed returns whether the whole subtree at path lies before the continuation. above: it has
+// paths of its own.
 func (v *verifier) passed(path []byte, above bool) bool {
 	return v.after != nil && bytes.Compare(path, v.after) <= 0 && !(above && bytes.HasPrefix(v.after, path))
 }
 
-// check reads a subtree and leaves nothing of it in memory: what is small as pairs, of what is not the entries of the level below, and
-// then what each of them says.
+// check verifies a subtree and keeps nothing of it in memory: a small one by its pairs, a large one
+// by the entries of the level below, and then each of these.
 func (v *verifier) check(e FrontierEntry, s *hashNode) error {
 	if e.IsValue || v.left == 0 || v.passed(e.Path, e.Size >= maxPairsCheck && e.Size >= v.f.frontier) {
 		return nil
@@ -101,7 +104,7 @@ func (v *verifier) check(e FrontierEntry, s *hashNode) error {
 	return err
 }
 
-// hashNodeOf is a node outside of any forest for what an entry says.
+// hashNodeOf returns a hash node, outside of any forest, for an entry.
 func hashNodeOf(e *FrontierEntry) node {
 	n := make(node, bodyAt+rawUsage+tailSize)
 	n[0] = kindHash
@@ -110,8 +113,9 @@ func hashNodeOf(e *FrontierEntry) node {
 	return n
 }
 
-// checked builds what the stored entries or pairs of a stub give and frees it again. It returns the entries; without them, where there
-// are none or they are of another version, nothing is said yet.
+// checked builds a hash node's subtree from the stored entries or pairs and frees it again. It
+// returns the entries. No entries without an error: there are none or they are of another version,
+// so nothing is verified yet.
 func (f *Forest) checked(n node, s *hashNode, rows bool) ([]FrontierEntry, error) {
 	src := f.source.Load()
 	entries, err := f.checkedFrom(n, s, src, rows)
@@ -138,8 +142,9 @@ func (f *Forest) checkedFrom(n node, s *hashNode, src *Source, rows bool) ([]Fro
 	return got.entries, err
 }
 
-// Preload loads the subtrees of r of at least limit memory usage from the entries that are stored of them, so that what is cold after a start
-// costs one page of entries or pairs when it is first touched. It goes on until stop says so; par runs its calls side by side.
+// Preload loads the subtrees of r of at least limit memory usage from their stored entries, so that
+// a subtree that is first touched after a start costs one page of entries or pairs. It continues
+// until stop returns true. par runs its calls in parallel.
 func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func() bool) error {
 	f := r.forest
 	limit = max(limit, f.frontier)
@@ -147,7 +152,7 @@ func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func(
 	if r.ref == 0 {
 		list = nil
 	}
-	for len(list) > 0 && !stop() { // breadth first, so that the upper levels are there soon
+	for len(list) > 0 && !stop() { // breadth first, so that the upper levels are loaded soon
 		next, errs := make([][]uint32, len(list)), make([]error, len(list))
 		par(len(list), func(i int) {
 			if !stop() {
@@ -165,7 +170,8 @@ func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func(
 	return nil
 }
 
-// preload appends the subtrees below ref that are yet to be loaded, having loaded ref if it is one.
+// preload loads ref if it is a hash node and appends the subtrees below it that are still to be
+// loaded.
 func (f *Forest) preload(ref uint32, limit uint64, out []uint32) ([]uint32, error) {
 	n := f.arena.mem().at(ref)
 	if n.usage() < limit {
@@ -184,7 +190,7 @@ func (f *Forest) preload(ref uint32, limit uint64, out []uint32) ([]uint32, erro
 	return out, nil
 }
 
-// hashNodesBelow appends the nearest stubs from limit on that hang below a node.
+// hashNodesBelow appends the nearest hash nodes below a node with at least limit memory usage.
 func (f *Forest) hashNodesBelow(ref uint32, limit uint64, out []uint32) []uint32 {
 	n := f.arena.mem().at(ref)
 	if n.usage() < limit {
