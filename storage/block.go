@@ -61,7 +61,7 @@ type Chunk struct {
 	Header       []byte
 	Transactions []Transaction
 	// Receipts are the chunk's prev_outgoing_receipts. Leave them nil and set ReceiptsOf to the
-	// blocks whose Outgoing receipts of this shard they are, in order: the bytes are then stored
+	// blocks that have them as Outgoing receipts of this shard, in order: the bytes are then stored
 	// only once. These blocks may be at most ReceiptsReach heights below.
 	Receipts   [][]byte
 	ReceiptsOf []BlockRef
@@ -83,7 +83,8 @@ type Receipt struct {
 	Value []byte
 }
 
-// Origin names the parent of a receipt: the transaction or receipt whose execution created it.
+// Origin names the parent of a receipt: the transaction or receipt that created it when it was
+// executed.
 type Origin struct{ Receipt, Parent primitives.Hash }
 
 // originLen is the length of an encoded origin: two hashes.

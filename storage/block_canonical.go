@@ -11,7 +11,7 @@ import (
 // they never change a published one.
 type view struct {
 	head, final  BlockRef
-	flatHead     BlockRef // the block whose state the index holds
+	flatHead     BlockRef // the index holds the state after this block
 	overlayFinal BlockRef // in an overlay: what was final when it began; zero otherwise
 	tail         primitives.Height
 	empty        bool // no genesis yet

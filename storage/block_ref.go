@@ -37,8 +37,8 @@ func heightOf(key []byte) primitives.Height {
 }
 
 // shortLen is the number of bytes of a hash that pointers keep. An attacker can make two
-// transactions whose hashes share these bytes with 2^32 work. So a reader compares the whole hash
-// with that of the target, and visits all pointers with the prefix.
+// transactions with hashes that share these bytes with 2^32 work. So a reader compares the whole
+// hash with that of the target, and visits all pointers with the prefix.
 const shortLen = 8
 
 type shortRef struct {

@@ -54,7 +54,7 @@ func newTree() *tree {
 	return t
 }
 
-// add adds a stored block whose parent is known.
+// add adds a stored block. Its parent is known.
 func (t *tree) add(p *pendingBlock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

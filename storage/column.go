@@ -95,7 +95,7 @@ func (c *Column[K, V]) Delete(b *Batch, k K) {
 	b.delete(b.key)
 }
 
-// Scan calls f for each entry whose key, without the column ID, is in [lo, hi), ascending, until f
+// Scan calls f for each entry with a key in [lo, hi), without the column ID, ascending, until f
 // returns false. A nil hi means the end of the column. The key is valid during the call only.
 func (c *Column[K, V]) Scan(r Reader, lo, hi []byte, f func(key []byte, v V) bool) error {
 	from, to := append([]byte{c.id}, lo...), append([]byte{c.id}, hi...)

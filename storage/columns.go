@@ -114,7 +114,7 @@ func (v Uint64) AppendBorsh(b []byte) []byte { return borsh.AppendUint64(b, uint
 // DecodeBorsh reads 8 bytes.
 func (v *Uint64) DecodeBorsh(r *borsh.Reader) { *v = Uint64(r.Uint64()) }
 
-// Nothing is the value of rows whose key says everything.
+// Nothing is the value of rows that consist of a key alone.
 type Nothing struct{}
 
 // AppendBorsh appends nothing.

@@ -1,7 +1,7 @@
 // Package storage keeps everything of a chain that outlives the process: blocks, chunks, outcomes,
 // receipts, state changes, the flat state with its history, and the indices that find them.
 //
-//	in      Block: all of one block, handed to Commit; flat head advances, imports, garbage collection
+//	in      Block: all of one block, handed to Commit; AdvanceFlatHead; imports, garbage collection
 //	state   a folder: log/ (append-only segments, one record a block), index/ (goleveldb),
 //	        FORMAT (owner and version)
 //	units   heights in blocks, sizes in bytes, timestamps in nanoseconds since 1970

@@ -106,7 +106,7 @@ func (s *Store) collectBlocks(done *GCResult, stop primitives.Height, o GCOption
 		return err
 	}
 	putCell(&batch, cellTail, Uint64(height))
-	// Publish the tail first: a reader that then misses a row, or whose snapshot lacks it, sees the
+	// Publish the tail first: a reader that then misses a row, also in an older snapshot, sees the
 	// new tail.
 	s.commitMu.Lock()
 	next := *s.view.Load()
@@ -240,7 +240,8 @@ func (s *Store) dropCanonicalNames(batch *Batch, h *head) error {
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
-// receiptsTail returns the lowest height whose receipts the blocks at a tail and above may process.
+// receiptsTail returns the lowest height with receipts that the blocks at a tail and above may
+// process.
 func receiptsTail(tail primitives.Height) primitives.Height { return tail - min(tail, ReceiptsReach) }
 
 // dropEntries removes the entries of heights that chunks above the new tail cannot refer to any

@@ -15,7 +15,7 @@ import (
 // Invariants: a bucket's row is durable before any row in the bucket, so a crash leaves no unknown
 // bucket. A bucket is forgotten only after the tail has passed it and its rows are deleted.
 //
-// Outline: a bucket is a run of heights, whose first height is the prefix of all its keys. Removing
+// Outline: a bucket is a run of heights. Its first height is the prefix of all its keys. Removing
 // a bucket deletes one key range in each column and reads no record. Compactions of the index never
 // mix rows of two buckets. A lookup visits each bucket that may have the key, newest or oldest
 // first. A bucket has at least Options.BucketHeights heights and a third of the kept heights, so
@@ -32,7 +32,7 @@ const DefaultBucketHeights = 1024
 // bucketShare: a bucket has at least the bucketShare-th part of the kept heights.
 const bucketShare = 3
 
-// bucketColumns are the columns whose keys begin with a history bucket.
+// bucketColumns are the columns with keys that begin with a history bucket.
 func bucketColumns() [4]byte { return [...]byte{undo.id, places.id, receiptPlaces.id, txPlaces.id} }
 
 // placeKey is a pointer in its history bucket.

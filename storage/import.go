@@ -32,7 +32,7 @@ func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange], p
 }
 
 // ImportAt begins a store in the middle of a chain. blocks are genesis, then any ancestors that are
-// wanted, ascending, then the block whose state was staged (Stage, StagePart). frontierStubs is the
+// wanted, ascending, then the block of the staged state (Stage, StagePart). frontierStubs is the
 // whole frontier of that state. Nil: as staged.
 //
 // The ancestors have no state: only their records can be read. Shards of the last block that were

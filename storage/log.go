@@ -163,7 +163,7 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 }
 
 // trimEnd cuts the last segment off after its whole records and syncs it. A process that was
-// killed, or whose sync failed, leaves records that can be read but are not on the disk, and from
+// killed, or that failed to sync, leaves records that can be read but are not on the disk, and from
 // now on they are reported to peers and clients.
 func (l *blockLog) trimEnd(fl file, end int64) error {
 	size, err := fl.Size()

@@ -452,8 +452,8 @@ func (p *Place) Origin() (Origin, error) {
 	return all[p.Index], nil
 }
 
-// find looks an ID up in memory, then through a column of pointers, whose targets are checked by
-// idAt. once: on one branch it has one place only, so the search ends with the first.
+// find looks an ID up in memory, then through a column of pointers. idAt checks their targets.
+// once: on one branch it has one place only, so the search ends with the first.
 func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	hits, err := s.findPending(id)

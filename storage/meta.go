@@ -20,7 +20,7 @@ const (
 // flatHeadCell is the flat head as the index has it: the index holds everything of the canonical
 // blocks up to Block.
 type flatHeadCell struct {
-	Block BlockRef // the block whose state Flat holds
+	Block BlockRef // Flat holds the state after this block
 	// From is the position of the first record above the flat head, where Open starts to read the
 	// log. To is the end of the log when the cell was written. It was synced.
 	From, To position
@@ -66,7 +66,7 @@ type Identity struct {
 
 const formatVersion = 3
 
-// markText is the format marker: text, for a person who looks into the folder.
+// markText is the format marker: readable text, for an operator.
 const markText = "Troupe data folder. Written by the node; do not edit.\nformat %d\nchain %q\ngenesis %s\nnumbering %q\n"
 
 func (id Identity) mark() []byte {

@@ -47,7 +47,7 @@ const (
 	cachedTrees   = 32
 )
 
-// errNotRead is the error of readers that waited for a read whose reader panicked.
+// errNotRead is the error of readers that waited for a read that panicked.
 var errNotRead = errors.New("storage: what was read for several has failed for one; ask again")
 
 // ring is a map that evicts the oldest key.

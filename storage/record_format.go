@@ -71,8 +71,8 @@ type shardHead struct {
 	ID       primitives.ShardID
 	HasChunk bool            // a new chunk
 	Chunk    primitives.Hash // its hash
-	// ReceiptsOf: the blocks whose outgoing receipts of this shard, concatenated, are the chunk's
-	// receipts.
+	// ReceiptsOf: the chunk's receipts are the outgoing receipts of these blocks for this shard,
+	// concatenated.
 	ReceiptsOf []BlockRef
 }
 

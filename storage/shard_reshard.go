@@ -162,7 +162,7 @@ func (s *Store) dropFrontier(shard primitives.ShardID) error {
 	return s.dropRange(lo, PrefixEnd(lo))
 }
 
-// dropRows deletes the rows of a shard that is gone, or whose split is undone.
+// dropRows deletes the rows of a shard that is gone, or of a split that is undone.
 func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
 	if err := s.dropFrontier(shard); err != nil {
 		return err

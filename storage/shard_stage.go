@@ -24,7 +24,7 @@ import (
 // Rejected: a flat head for each shard. They are nearly always equal, and each reader would have to
 // ask for the one of its shard.
 type shardCell struct {
-	At BlockRef // the block whose state it has; without meaning if InSync
+	At BlockRef // it has the state after this block; without meaning if InSync
 	// the first block after which its state is known; of an untracked shard the last block that
 	// could have it
 	Since     primitives.Height
@@ -343,9 +343,9 @@ func (s *Store) readShards(v *view) error {
 	return err
 }
 
-// ShardAt returns the block whose state of a shard the store has, or the flat head if the shard is
-// in sync. Tip bounds which states before and after are readable. here is false if the store is
-// known not to have the shard.
+// ShardAt returns the block after which the store has the state of a shard, or the flat head if the
+// shard is in sync. Tip bounds which states before and after are readable. here is false if the
+// store is known not to have the shard.
 func (s *Store) ShardAt(shard primitives.ShardID) (at BlockRef, here bool) {
 	v := s.view.Load()
 	c, ok := v.shards[shard]

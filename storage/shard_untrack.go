@@ -59,8 +59,8 @@ func (s *Store) BeginUntrack(shard primitives.ShardID, accounts AccountRange) er
 	return s.fail(s.step(&batch))
 }
 
-// splitParent is a split shard whose states are kept, and the height of the first block that lacks
-// it.
+// splitParent is a split shard with states that are kept, and the height of the first block that
+// lacks it.
 type splitParent struct {
 	height primitives.Height
 	id     primitives.ShardID

@@ -41,7 +41,7 @@ func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
 // blockCursor walks the entries of a block.
 type blockCursor struct {
 	b        []byte // the entries
-	restarts []byte // offsets of entries whose keys share no prefix with the one before, four bytes each
+	restarts []byte // offsets of entries that share no key prefix with the one before, four bytes each
 	at       int    // offset of the next entry
 	key      []byte // with its trailer; in the cursor's memory
 	value    []byte // in b

@@ -180,8 +180,8 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 	return at.Height, err
 }
 
-// flatAt returns the value of a flat key after the canonical block at height. buckets are the history
-// buckets above that height.
+// flatAt returns the value of a flat key after the canonical block at height. buckets are the
+// history buckets above that height.
 func (s *Store) flatAt(r *pooledSnapshot, buckets []primitives.Height, height primitives.Height, key string) ([]byte, error) {
 	// The first change above the height has the value before it. There may be one even above the
 	// view's flat head, which may have advanced since the view was taken.

@@ -35,7 +35,7 @@ import (
 type StateSnapshot struct {
 	Shard    primitives.ShardID
 	Index    primitives.ShardIndex // of the shard in the layout of the block
-	At, Of   BlockRef              // At: the block whose state it is; Of: the sync block for which it is kept
+	At, Of   BlockRef              // At: it is the state after this block; Of: it is kept for this sync block
 	Root     primitives.Hash
 	Accounts AccountRange
 }

@@ -33,8 +33,8 @@ type Options struct {
 	FlatHeadBytes int
 	// FlatHeadBlocks is the same bound in final blocks. 0: DefaultFlatHeadBlocks.
 	FlatHeadBlocks int
-	// ResidentBlocks is the number of newest blocks above the flat head whose bodies are in memory.
-	// Older bodies are read from the log (block_evict.go). 0: DefaultResidentBlocks.
+	// ResidentBlocks is the number of newest blocks above the flat head that have their bodies in
+	// memory. Older bodies are read from the log (block_evict.go). 0: DefaultResidentBlocks.
 	ResidentBlocks int
 	// ResidentBytes is the same bound in bytes of changes. 0: DefaultResidentBytes.
 	ResidentBytes int
@@ -316,7 +316,7 @@ func (s *Store) fail(err error) error {
 	return err
 }
 
-// readOnly completes the opening of a folder whose index found no room. The store takes no writes
+// readOnly completes the opening of a folder if its index found no room. The store takes no writes
 // until it is opened again, for which the bytes of the journals must fit into tables. err is the
 // result of opening.
 func (s *Store) readOnly(err *error, why error, journals int64) {

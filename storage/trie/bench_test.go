@@ -197,7 +197,7 @@ func BenchmarkSplit(b *testing.B) {
 				if _, err := root.Verify(nil, 1<<30, true); err != nil {
 					b.Fatal(err)
 				}
-				subtrees = root.Forest().Stats().Stubs
+				subtrees = root.Forest().Stats().HashNodes
 				root.Release()
 				whole.Release()
 			}

@@ -190,8 +190,8 @@ func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emi
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// emitBranch emits the frontier entries of the branch at ref, whose path is a prefix of the last
-// key, and returns the branch or its hash node.
+// emitBranch emits the frontier entries of the branch at ref and returns the branch or its hash
+// node.
 func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	mk := b.mk
 	n := mk.mem.at(ref)
@@ -220,7 +220,7 @@ func (b *builder) emitBranch(ref uint32, depth int) (uint32, error) {
 	return made, err
 }
 
-// below emits the entries of a child at path, on the levels whose limit its parent reaches.
+// below emits the entries of a child at path, on the levels with a limit that its parent reaches.
 func (b *builder) below(parent uint64, n node, path []byte) {
 	f := b.mk.forest
 	for level := 0; level < Top && f.levels[level] <= parent; level++ {

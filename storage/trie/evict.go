@@ -70,7 +70,8 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 //
 // Rejected: a reference count or a clock bit on each node, which readers would have to write.
 
-// evictor looks at all subtrees of a frontier's size, first to sum them up by age, then to replace the oldest.
+// evictor looks at all subtrees of a frontier's size, first to sum them up by age, then to replace
+// the oldest.
 type evictor struct {
 	want, found uint64
 	least       uint64

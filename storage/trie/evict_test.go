@@ -93,7 +93,7 @@ func TestEvict(t *testing.T) {
 			w.lookup([]byte(k))
 		}
 		w.root.Release()
-		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 			t.Fatalf("seed %d: left over: %+v", seed, s)
 		}
 	}
@@ -131,8 +131,8 @@ func TestEvictOldest(t *testing.T) {
 	if got := f.Stats().Bytes; got > all/8 {
 		t.Errorf("%d of %d bytes stay where all may go", got, all)
 	}
-	if s := f.Stats(); s.Stubs != 1 {
-		t.Errorf("%d stubs are left where one tells all", s.Stubs)
+	if s := f.Stats(); s.HashNodes != 1 {
+		t.Errorf("%d stubs are left where one tells all", s.HashNodes)
 	}
 	for i := 0; i < len(b.keys); i += 20 { // all of it comes back
 		if _, err := root.Get(b.keys[i], nil); err != nil {
@@ -167,7 +167,7 @@ func TestEvictOldest(t *testing.T) {
 		t.Errorf("what is used all the time was loaded again, %v", err)
 	}
 	root.Release()
-	if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+	if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 		t.Errorf("left over: %+v", s)
 	}
 }

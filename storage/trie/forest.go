@@ -39,7 +39,7 @@ var (
 // be reused after yield returns.
 type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 
-// Origin calls use with a root of another forest whose subtrees equal those of this one, if that
+// Origin calls use with a root of another forest that has the same subtrees as this one, if that
 // root still exists.
 type Origin func(use func(*Root) error) error
 
@@ -379,11 +379,11 @@ func (f *Forest) Empty() *Root {
 
 // Stats are the sizes of a forest.
 type Stats struct {
-	Nodes    uint64 // hash nodes included
-	Bytes    uint64 // of nodes, hash nodes and large values
-	Reserved uint64 // bytes of slabs
-	Roots    int    // number of held roots
-	Stubs    int    // number of hash nodes, loaded or not
+	Nodes     uint64 // hash nodes included
+	Bytes     uint64 // of nodes, hash nodes and large values
+	Reserved  uint64 // bytes of slabs
+	Roots     int    // number of held roots
+	HashNodes int    // number of hash nodes, loaded or not
 }
 
 // hashNodeBytes is the size of a hash node's row, in addition to its node.
@@ -400,7 +400,7 @@ func (f *Forest) Bytes() uint64 {
 func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
-	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes, Roots: f.roots, Stubs: f.hashNodes.used}
+	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes, Roots: f.roots, HashNodes: f.hashNodes.used}
 	for _, slab := range f.arena.mem() {
 		s.Reserved += uint64(len(slab))
 	}

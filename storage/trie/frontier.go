@@ -41,7 +41,7 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// diffPlace is a node on the path of a difference, of whose key the first skip nibbles are passed,
+// diffPlace is a node on the path of a difference, with the first skip nibbles of its key passed,
 // and the levels on which it is still compared.
 type diffPlace struct {
 	ref  uint32

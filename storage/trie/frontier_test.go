@@ -131,7 +131,7 @@ func TestFrontier(t *testing.T) {
 			old.Release()
 			if r.IntN(4) == 0 { // restart
 				w.root.Release()
-				if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+				if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 					t.Fatalf("seed %d: left over: %+v", seed, s)
 				}
 				f = d.forest(limit)
@@ -171,7 +171,7 @@ func TestFrontier(t *testing.T) {
 		}
 		built.Release()
 		w.root.Release()
-		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 			t.Fatalf("seed %d: left over: %+v", seed, s)
 		}
 	}
@@ -202,7 +202,7 @@ func TestLazy(t *testing.T) {
 	if got, want := root.MemoryUsage(), full.MemoryUsage(); got != want {
 		t.Errorf("memory usage = %d, want %d", got, want)
 	}
-	if s := f.Stats(); s.Stubs < 10 || s.Nodes > 200 {
+	if s := f.Stats(); s.HashNodes < 10 || s.Nodes > 200 {
 		t.Errorf("after the import: %+v", s)
 	}
 	var wg sync.WaitGroup

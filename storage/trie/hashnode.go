@@ -10,21 +10,21 @@ import (
 
 // hashNode describes a hash node: a subtree of which only hash and memory usage are in memory.
 //
-// Problem: most of a large state is not in memory, but roots share it, and readers that take no lock
-// must be able to load it.
+// Problem: most of a large state is not in memory, but roots share it, and readers that take no
+// lock must be able to load it.
 //
 // Invariants: loading changes no root. All roots that share a hash node share the loaded subtree. A
 // loaded subtree has the hash and memory usage of its hash node, or the load fails with ErrCorrupt.
 //
-// Outline: a node of kindHash has hash, memory usage and path. Its row (hashNodeRow) has what changes:
-// the top node of the loaded subtree, published atomically, and the version of the last use. A load
-// reads outside the writer's lock and builds under it. Two loads of the same node waste work but are
-// no error. Sources are tried in order: a copy from another forest (Borrow), a stale index, entries of
-// the frontier, pairs of the flat state, and last the source with which the hash node was made, in case
-// the present source is on another branch.
+// Outline: a node of kindHash has hash, memory usage and path. Its row (hashNodeRow) has what
+// changes: the top node of the loaded subtree, published atomically, and the version of the last
+// use. A load reads outside the writer's lock and builds under it. Two loads of the same node waste
+// work but are no error. Sources are tried in order: a copy from another forest (Borrow), a stale
+// index, entries of the frontier, pairs of the flat state, and last the source with which the hash
+// node was made, in case the present source is on another branch.
 //
-// There are millions of hash nodes, so their rows have no Go pointers. hashNode is assembled only for
-// a load. Rejected: a Go object with a mutex for each.
+// There are millions of hash nodes, so their rows have no Go pointers. hashNode is assembled only
+// for a load. Rejected: a Go object with a mutex for each.
 type hashNode struct {
 	path []byte       // nibbles, one a byte
 	src  *Source      // as of the version for which the hash node was made

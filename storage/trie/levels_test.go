@@ -159,7 +159,7 @@ func TestVerifySparse(t *testing.T) {
 	if err := check(); err != nil || d.pairs != len(d.flat) {
 		t.Errorf("a check read %d of %d pairs: %v", d.pairs, len(d.flat), err)
 	}
-	if s := f.Stats(); s.Stubs != 1 {
+	if s := f.Stats(); s.HashNodes != 1 {
 		t.Errorf("a check left %+v", s)
 	}
 	d.flat[string(keys[4321])] = []byte("damage")

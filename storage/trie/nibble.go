@@ -121,7 +121,7 @@ var nibbleBytes = []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 func hexPrefixLen(n int) int { return 1 + n/2 }
 
 // putHexPrefix writes the hex-prefix encoding of x, hexPrefixLen(x.n) bytes. 0x20 marks a leaf,
-// 0x10 an odd length, whose first nibble shares the first byte (nearcore nibble_slice.rs:127).
+// 0x10 an odd length, with the first nibble in the first byte (nearcore nibble_slice.rs:127).
 func putHexPrefix(dst []byte, x nibs, leaf bool) {
 	var head byte
 	if leaf {

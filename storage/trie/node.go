@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// node is a node in memory, little-endian. It never changes once a root holds it. Fields that a walk
-// reads come first:
+// node is a node in memory, little-endian. It never changes once a root holds it. Fields that a
+// walk reads come first:
 //
 //	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16 (hash node:
 //	   nibbles of its path), 6 value is large u8
@@ -16,12 +16,12 @@ import (
 //	12 hash
 //	44 children u32 by nibble (branches)
 //	.. encoding (see RawNode); of a hash node only the memory usage u64
-//	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a hash node,
-//	   two nibbles a byte]
+//	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a hash
+//	   node, two nibbles a byte]
 //
-// The node contains its encoding as it is hashed and proven, including the hashes of its children: when
-// one child of a branch changes, hashing the branch again does not touch the others, which are likely
-// not in the processor's cache.
+// The node contains its encoding as it is hashed and proven, including the hashes of its children:
+// when one child of a branch changes, hashing the branch again does not touch the others, which are
+// likely not in the processor's cache.
 type node []byte
 
 const (
@@ -58,7 +58,7 @@ func (n node) rawAt() int { return bodyAt + 4*bits.OnesCount16(n.mask()) }
 // tailAt returns where the encoding ends.
 func (n node) tailAt() int { return n.rawAt() + int(n.rawLen()) }
 
-// raw returns the encoding whose sha256 is the node's hash. A hash node has none.
+// raw returns the encoding. Its sha256 is the node's hash. A hash node has none.
 func (n node) raw() []byte {
 	from, to := n.rawAt(), n.tailAt()
 	return n[from:to:to]

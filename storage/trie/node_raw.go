@@ -45,7 +45,7 @@ type RawNode struct {
 	MemoryUsage uint64              // of the whole subtree
 }
 
-// AppendBorsh appends the bytes whose sha256 is the node's hash.
+// AppendBorsh appends the encoding. Its sha256 is the node's hash.
 func (n *RawNode) AppendBorsh(b []byte) []byte {
 	b = append(b, byte(n.Kind))
 	value := func() { b = append(borsh.AppendUint32(b, n.Value.Len), n.Value.Hash[:]...) }

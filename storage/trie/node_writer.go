@@ -154,7 +154,7 @@ func (mk *nodeWriter) extension(ext nibs, child uint32) (uint32, error) {
 	return ref, nil
 }
 
-// finishExtension completes an extension whose key is set.
+// finishExtension completes an extension that has its key.
 func (mk *nodeWriter) finishExtension(n node, child uint32) {
 	n.setChild(child)
 	below := mk.mem.at(child)

@@ -127,7 +127,7 @@ func (s *partialScan) pair(n *proofNode) error {
 	return err
 }
 
-// all yields everything below a node that was recorded and whose own key is not in the path yet.
+// all yields everything below a node that was recorded. Its own key is not in the path yet.
 func (s *partialScan) all(n *proofNode) error {
 	depth := len(s.path)
 	defer func() { s.path = s.path[:depth] }()

@@ -182,7 +182,7 @@ func TestRestrict(t *testing.T) {
 				grown.lookup([]byte(k))
 			}
 			grown.root.Release()
-			if s := other.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+			if s := other.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 				t.Fatalf("seed %d: left over in the adopting forest: %+v", seed, s)
 			}
 			root.Release()
@@ -195,7 +195,7 @@ func TestRestrict(t *testing.T) {
 			}
 		}
 		w.root.Release()
-		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 			t.Fatalf("seed %d: left over: %+v", seed, s)
 		}
 	}
@@ -249,7 +249,7 @@ func TestInherit(t *testing.T) {
 			t.Errorf("%d accounts, after it has left the memory: %x, %v, want %x", accounts, v, err, want)
 		}
 		next.Release()
-		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.HashNodes != 0 {
 			t.Errorf("%d accounts: left over: %+v", accounts, s)
 		}
 		w.f.Abandon()

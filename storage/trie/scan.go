@@ -2,8 +2,8 @@ package trie
 
 import "bytes"
 
-// Scanner walks pairs in ascending order of keys. It is nearcore's iterator (ops/iter.rs), including
-// which nodes it reads when.
+// Scanner walks pairs in ascending order of keys. It is nearcore's iterator (ops/iter.rs),
+// including which nodes it reads when.
 //
 //	for s := root.Scan(prefix, nil, rec); s.Next(); { use(s.Key(), s.Value()) }
 //
@@ -38,10 +38,10 @@ const (
 	exiting = atChild + 16
 )
 
-// Scan returns the pairs whose keys begin with prefix. With a nil after, rec (may be nil) records
-// the nodes down to the prefix at once, and those below and the values as the scan reaches them.
-// With a non-nil after only greater keys follow. Then, as in nearcore, neither the path to the
-// first of them nor the node at which the scan ends is recorded.
+// Scan returns the pairs with keys that begin with prefix. With a nil after, rec (may be nil)
+// records the nodes down to the prefix at once, and those below and the values as the scan reaches
+// them. With a non-nil after only greater keys follow. Then, as in nearcore, neither the path to
+// the first of them nor the node at which the scan ends is recorded.
 func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	s := &Scanner{root: r, rec: rec}
 	if after == nil {

@@ -58,8 +58,8 @@ type updater struct {
 	killed []dead
 }
 
-// cursor is a place in the old trie: the node at ref, of whose key the first skip nibbles belong to
-// the node above. The zero cursor is an empty place.
+// cursor is a place in the old trie: the node at ref, with the first skip nibbles of its key
+// belonging to the node above. The zero cursor is an empty place.
 type cursor struct {
 	ref  uint32
 	skip int
