@@ -8,13 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// BlockFacts are what a block's header says beyond its parent and its chunks; chain/epoch and the block Merkle tree know them.
+// BlockFacts are the header fields that follow neither from the parent header nor from the chunks.
+// chain/epoch and the block Merkle tree provide them.
 type BlockFacts struct {
 	EpochID           primitives.EpochID
 	NextEpochID       primitives.EpochID
 	NextBPHash        primitives.Hash
-	BlockMerkleRoot   primitives.Hash // over all hashes up to the parent's
-	BlockOrdinal      uint64          // leaves of that tree + 1
+	BlockMerkleRoot   primitives.Hash // over all block hashes up to the parent's
+	BlockOrdinal      uint64 // number of leaves of that tree + 1
 	EpochSyncDataHash *primitives.Hash
 	Minted            primitives.Balance // by the epoch that this block begins, else 0
 	ShardSplit        *primitives.ShardSplit
@@ -22,21 +23,22 @@ type BlockFacts struct {
 	Version           primitives.ProtocolVersion // of the block's epoch
 }
 
-// BlockInput is what a block is made of.
+// BlockInput is the input of BuildBlock.
 type BlockInput struct {
 	BlockFacts
 	Parent            *primitives.BlockHeader
 	Height            primitives.Height
-	Timestamp         uint64                    // ns; must exceed the parent's
+	Timestamp         uint64 // in nanoseconds; must exceed the parent's
 	Chunks            []*primitives.ChunkHeader // in layout order, HeightIncluded set
-	ChunkEndorsements [][]primitives.Signature  // for each shard; empty for old chunks
-	Approvals         []primitives.Signature    // one slot for each approver; empty string: none
+	ChunkEndorsements [][]primitives.Signature // by shard; empty for old chunks
+	Approvals         []primitives.Signature // by approver; an empty string: none
 	VRFValue          [32]byte
 	VRFProof          [64]byte
-	Vote              primitives.ProtocolVersion // latest_protocol_version
+	Vote              primitives.ProtocolVersion // the latest_protocol_version that the producer votes for
 }
 
-// BuildBlock makes the block without its signature. The only error is an overflow of gas or supply.
+// BuildBlock makes a block without its signature. The only error is ArithmeticOverflow, of gas or
+// supply.
 func BuildBlock(in *BlockInput) (*primitives.Block, error) {
 	roots := ComputeRoots(in.Chunks, in.Height)
 	price, supply, err := nextEconomics(&in.BlockFacts, in.Parent, in.Chunks, in.Height)
@@ -86,7 +88,8 @@ func SignBlock(b *primitives.Block, key primitives.SecretKey) {
 	b.Header.Signature = key.Sign(h[:])
 }
 
-// ChunkExtra is what applying a chunk leaves for the next header of its shard (nearcore ChunkExtra V5).
+// ChunkExtra is the result of applying a chunk, from which the next chunk header of its shard is
+// made (nearcore ChunkExtra V5).
 type ChunkExtra struct {
 	StateRoot         primitives.Hash
 	OutcomeRoot       primitives.Hash
@@ -99,7 +102,7 @@ type ChunkExtra struct {
 	ProposedSplit     *primitives.TrieSplit
 }
 
-// ChunkInput is what a chunk is made of.
+// ChunkInput is the input of BuildChunk.
 type ChunkInput struct {
 	PrevBlock    primitives.Hash
 	Height       primitives.Height // created at: the parent's + 1
@@ -108,21 +111,22 @@ type ChunkInput struct {
 	Outgoing     []*primitives.Receipt // of the shard's last new chunk
 	Transactions []*primitives.SignedTransaction
 	Layout       primitives.ShardLayout
-	Coding       *primitives.ReedSolomon // shape of the chain
+	Coding       *primitives.ReedSolomon // the chain's erasure code
 }
 
-// EncodedBody are a chunk body's parts, their Merkle root and the body's length before coding.
+// EncodedBody holds the parts of an erasure-coded chunk body, their Merkle root, and the body's
+// length before coding.
 type EncodedBody struct {
 	Parts  [][]byte
 	Root   primitives.Hash
 	Length uint64
-	// Tree is over the parts, Receipts those of the body by shards with what proves them: what spreading a chunk needs, by who has built it. EncodeBody leaves
-	// Receipts out.
+	// Tree is the Merkle tree over the parts. Receipts are the body's receipts by shard with their
+	// proofs. Both are needed to distribute a chunk. EncodeBody leaves Receipts nil.
 	Tree     primitives.MerkleTree
 	Receipts []primitives.ReceiptProof
 }
 
-// EncodeBody codes a body for distribution.
+// EncodeBody encodes a body for distribution.
 func EncodeBody(body *primitives.ChunkBody, rs *primitives.ReedSolomon) (*EncodedBody, error) {
 	x := new(EncodedBody)
 	var err error
@@ -138,7 +142,7 @@ func EncodeBody(body *primitives.ChunkBody, rs *primitives.ReedSolomon) (*Encode
 	return x, nil
 }
 
-// BuildChunk makes the chunk and its encoded parts, signed by key.
+// BuildChunk makes a chunk, signed by key, and its encoded parts.
 func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *EncodedBody, error) {
 	body := primitives.ChunkBody{Transactions: in.Transactions, PrevOutgoingReceipts: in.Outgoing}
 	enc, err := EncodeBody(&body, in.Coding)
@@ -164,7 +168,7 @@ func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *E
 	return c, enc, nil
 }
 
-// AppendBorsh appends our storage form: the fields in order.
+// AppendBorsh appends the fields in order. The encoding is our own.
 func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 	b = primitives.AppendValidatorStakes(append(append(b, x.StateRoot[:]...), x.OutcomeRoot[:]...), x.Proposals)
 	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(x.GasUsed)), uint64(x.GasLimit))
@@ -176,7 +180,7 @@ func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 	return x.ProposedSplit.AppendBorsh(append(b, 1))
 }
 
-// DecodeBorsh reads our storage form.
+// DecodeBorsh reads what AppendBorsh wrote.
 func (x *ChunkExtra) DecodeBorsh(r *borsh.Reader) {
 	*x = ChunkExtra{StateRoot: primitives.ReadHash(r), OutcomeRoot: primitives.ReadHash(r), Proposals: primitives.ReadValidatorStakes(r)}
 	x.GasUsed, x.GasLimit = primitives.Gas(r.Uint64()), primitives.Gas(r.Uint64())

@@ -2,8 +2,8 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// EndorsementBitmaps packs, for each shard, which assigned validators signed: bit i, low bit first; no signatures at all
-// (an old chunk) give an empty string.
+// EndorsementBitmaps packs for each shard which of the assigned validators signed: bit i is
+// validator i, low bit first. A shard without signatures (an old chunk) has an empty bitmap.
 func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
 	out := make([][]byte, len(endorsements))
 	for s, sigs := range endorsements {
@@ -17,15 +17,16 @@ func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
 	return out
 }
 
-// Assigned is a chunk validator with its weight for one shard and height.
+// Assigned is a chunk validator with its stake for one shard and height.
 type Assigned struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
 	Stake     primitives.Balance
 }
 
-// EndorsedEnough tells whether the validators that signed hold at least floor(2·total/3)+1 of the assigned stake
-// (chain.md 9.3). signed[i] belongs to assigned[i].
+// EndorsedEnough returns whether the validators that signed hold at least floor(2·total/3)+1 of the
+// assigned stake (nearcore core/primitives/src/stateless_validation/validator_assignment.rs).
+// signed(i) refers to assigned[i].
 func EndorsedEnough(assigned []Assigned, signed func(i int) bool) bool {
 	var have, total primitives.Balance
 	for i := range assigned {
@@ -44,5 +45,5 @@ func twoThirds(total primitives.Balance) primitives.Balance {
 	return v.SaturatingAdd(primitives.Yocto(rest * 2 / 3))
 }
 
-// OverTwoThirds tells whether have exceeds floor(2·total/3).
+// OverTwoThirds returns whether have exceeds floor(2·total/3).
 func OverTwoThirds(have, total primitives.Balance) bool { return have.Cmp(twoThirds(total)) > 0 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Invalid is a rule that a block or chunk breaks; the names are those of nearcore's chain errors.
+// Invalid is a rule that a block or chunk breaks. The names are those of nearcore's chain errors.
 type Invalid string
 
 func (e Invalid) Error() string { return "chain: " + string(e) }
@@ -54,8 +54,9 @@ const (
 	InvalidNumberOfChunkHeaders Invalid = "IncorrectNumberOfChunkHeaders"
 )
 
-// OfOutcome tells whether an error of ValidateChunk is about what applying the shard's chunk before came to, which follows from its input: who
-// finds another outcome is wrong, or whoever signed this one.
+// OfOutcome returns whether an error of ValidateChunk concerns the result of applying the shard's
+// previous chunk. That result follows from its input: so either this node or the signer of the
+// chunk computed it wrongly.
 func OfOutcome(err error) bool {
 	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals, InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,
 		InvalidReceiptsProof, InvalidCongestionInfo, InvalidBandwidthRequests, InvalidShardSplit} {

@@ -2,7 +2,7 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// LastDSFinal is the last_ds_final_block of a block of the given height on parent.
+// LastDSFinal returns the last_ds_final_block of a block of the given height on parent.
 func LastDSFinal(parent *primitives.BlockHeader, height primitives.Height) primitives.Hash {
 	if height == parent.Height+1 {
 		return parent.Hash()
@@ -10,8 +10,9 @@ func LastDSFinal(parent *primitives.BlockHeader, height primitives.Height) primi
 	return parent.LastDSFinalBlock
 }
 
-// LastFinal is the last_final_block of a block of the given height on parent: with two consecutive heights below, the
-// grandparent is final (nearcore block_header.rs last_final_block_for_height).
+// LastFinal returns the last_final_block of a block of the given height on parent. After two
+// consecutive heights the grandparent is final (nearcore block_header.rs
+// last_final_block_for_height).
 func LastFinal(parent *primitives.BlockHeader, height primitives.Height) primitives.Hash {
 	if height == parent.Height+1 && parent.LastDSFinalBlock == parent.PrevHash {
 		return parent.PrevHash

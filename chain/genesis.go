@@ -2,10 +2,11 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ProdGenesisVersion is the protocol version of mainnet's genesis, whose block and chunk have layouts of their own.
+// ProdGenesisVersion is the protocol version of mainnet's genesis. Its block and chunk have
+// encodings of their own.
 const ProdGenesisVersion primitives.ProtocolVersion = 29
 
-// GenesisInput is what the first block is made of.
+// GenesisInput is the input of Genesis.
 type GenesisInput struct {
 	Version        primitives.ProtocolVersion
 	Height         primitives.Height
@@ -14,12 +15,13 @@ type GenesisInput struct {
 	MinGasPrice    primitives.Balance
 	TotalSupply    primitives.Balance
 	ShardIDs       []primitives.ShardID
-	StateRoots     []primitives.Hash // by shard index; mainnet has one shard
+	StateRoots     []primitives.Hash // by shard index; mainnet's genesis has one shard
 	Congestion     []primitives.CongestionInfo
 	BlockProducers []primitives.ValidatorStake // of epoch 0, distinct, in settlement order
 }
 
-// Genesis makes the genesis chunks and block (chain.md 5.3). Signatures are empty.
+// Genesis makes the genesis block and chunks (nearcore core/primitives/src/block.rs
+// Block::genesis). Signatures are empty. Errors: InvalidProtocolVersion.
 func Genesis(in *GenesisInput) (*primitives.Block, []*primitives.Chunk, error) {
 	rs, err := primitives.NewReedSolomon(primitives.GenesisPartCounts())
 	if err != nil {

@@ -6,15 +6,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// HeaderSource finds headers. ByHeight answers for the canonical chain only.
+// HeaderSource finds headers. ByHeight and NextHash know the canonical chain only.
 type HeaderSource interface {
 	ByHash(primitives.Hash) (*primitives.BlockHeader, error)
 	ByHeight(primitives.Height) (*primitives.BlockHeader, error)
-	NextHash(primitives.Hash) (primitives.Hash, error) // canonical successor
+	NextHash(primitives.Hash) (primitives.Hash, error) // of the canonical successor
 }
 
-// LightClientBlock makes the view of the last final block as seen from head; near an epoch's end it steps back so that the
-// three blocks it stands on lie in one epoch (nearcore chain.rs:679). producers gives the block producers of an epoch.
+// LightClientBlock makes the light client's view of the last final block as of head. Near an
+// epoch's end it steps back, so that the three blocks that it depends on are in one epoch (nearcore
+// chain.rs:679). producers returns the block producers of an epoch.
 func LightClientBlock(head *primitives.BlockHeader, src HeaderSource, producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
 	final, err := src.ByHash(head.LastFinalBlock)
 	if err != nil {
@@ -63,16 +64,17 @@ func lightClientView(h *primitives.BlockHeader, src HeaderSource, bps []primitiv
 	}, nil
 }
 
-// LightClientHead is what a light client remembers.
+// LightClientHead is the state of a light client.
 type LightClientHead struct {
 	Lite    primitives.BlockHeaderInnerLite
 	NextBPs []primitives.ValidatorStake // of Lite.NextEpochID
 	BPs     []primitives.ValidatorStake // of Lite.EpochID
 }
 
-// Advance verifies block as a light client does and returns the new head (NEP light client spec): height grows, epoch is the
-// head's or its next, whose first block brings next_bps, more than 2/3 of the epoch's stake approved the block after next, and
-// next_bps match next_bp_hash.
+// Advance verifies a block as a light client does, and returns the new head (NEP light client
+// specification). The height must grow. The epoch must be the head's or the next; a block of the
+// next epoch must contain next_bps. More than 2/3 of the epoch's stake must have approved the block
+// after next. next_bps must match next_bp_hash.
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {
 		return nil, fmt.Errorf("chain: light client block of height %d is not above %d", b.InnerLite.Height, l.Lite.Height)

@@ -18,8 +18,10 @@ type Roots struct {
 	Mask                  []bool
 }
 
-// ComputeRoots derives them for a block of the given height: each root is the Merkle root over the chunk headers' field in
-// shard-index order, each leaf hashed once more; the headers root hashes (chunk hash ‖ height included) (bytes.md 3).
+// ComputeRoots returns the roots of a block of the given height. Each root is the Merkle root over
+// one field of the chunk headers in shard index order, each leaf hashed once more. The headers root
+// hashes chunk hash and height included (nearcore core/primitives/src/block.rs
+// compute_chunk_headers_root).
 func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Roots {
 	n := len(chunks)
 	r := Roots{Mask: make([]bool, n)}
@@ -45,9 +47,9 @@ func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Ro
 	return r
 }
 
-// OutgoingReceiptsRoot is a chunk's prev_outgoing_receipts_root and the group leaves it stands over: receipts are grouped by
-// the shard index of their receiver with order kept, each group hashed as H(u64 shard id ‖ receipts), and those hashes
-// merklized as items, hashed once more (nearcore chain.rs build_receipts_hashes).
+// OutgoingReceiptsRoot returns a chunk's prev_outgoing_receipts_root and the groups of its leaves.
+// Receipts are grouped by the shard index of their receiver, in order. The leaf of a group is H(u64
+// shard ID, receipts), and the root is their Merkle root (nearcore chain.rs build_receipts_hashes).
 func OutgoingReceiptsRoot(receipts []*primitives.Receipt, layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
 	groups = GroupReceipts(receipts, layout)
 	leaves := make([]primitives.Hash, len(groups))
@@ -57,13 +59,14 @@ func OutgoingReceiptsRoot(receipts []*primitives.Receipt, layout primitives.Shar
 	return primitives.MerkleRoot(leaves), groups
 }
 
-// ReceiptGroup holds a chunk's outgoing receipts to one shard.
+// ReceiptGroup is a chunk's outgoing receipts to one shard.
 type ReceiptGroup struct {
 	ShardID  primitives.ShardID
 	Receipts []*primitives.Receipt
 }
 
-// GroupReceipts splits receipts by target shard, one group for each shard of the layout in its order.
+// GroupReceipts groups receipts by target shard, one group for each shard of the layout, in its
+// order.
 func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout) []ReceiptGroup {
 	ids := layout.ShardIDs()
 	groups := make([]ReceiptGroup, len(ids))
@@ -77,8 +80,9 @@ func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout
 	return groups
 }
 
-// ReceiptTarget is the index of the shard that a receipt goes to: its receiver's, or for a global contract distribution
-// the target it names, resolved through the history of splits (nearcore receipt.rs:437).
+// ReceiptTarget returns the index of the target shard of a receipt: the receiver's shard or, for a
+// global contract distribution, the shard that it names, resolved through the history of splits
+// (nearcore receipt.rs:437).
 func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primitives.ShardIndex {
 	id := layout.ShardOf(x.ReceiverID)
 	if g, ok := x.Body.(*primitives.GlobalContractDistribution); ok {
@@ -95,8 +99,9 @@ func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primiti
 	return i
 }
 
-// ReceiptsFor returns those receipts that go to one shard, in their order: what a shard takes of the receipts that the shard
-// before it, of an older layout, did not come to apply (nearcore chain/chain/src/store/mod.rs:252).
+// ReceiptsFor returns the receipts that go to one shard, in order. After a layout change a shard
+// takes these of the receipts that its parent shard did not apply (nearcore
+// chain/chain/src/store/mod.rs:252).
 func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout, shard primitives.ShardIndex) (out []*primitives.Receipt) {
 	for _, x := range receipts {
 		if ReceiptTarget(x, layout) == shard {
@@ -106,7 +111,7 @@ func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout, 
 	return out
 }
 
-// TxRoot is a chunk's tx_root: the Merkle root over H(borsh(SignedTransaction)).
+// TxRoot returns a chunk's tx_root: the Merkle root over H(borsh(SignedTransaction)).
 func TxRoot(txs []*primitives.SignedTransaction) primitives.Hash {
 	leaves := make([]primitives.Hash, len(txs))
 	for i, t := range txs {

@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ProveReceipts proves the receipts that a shard's chunk brings, one proof for each shard of the layout in its order, those to which
-// there are none included.
+// ProveReceipts returns the proofs of a chunk's outgoing receipts: one for each shard of the
+// layout, in its order, including shards without receipts.
 func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) []primitives.ReceiptProof {
 	_, out := ProveOutgoing(from, receipts, layout)
 	return out
 }
 
-// ProveOutgoing is OutgoingReceiptsRoot with the proofs of ProveReceipts.
+// ProveOutgoing returns OutgoingReceiptsRoot and the proofs of ProveReceipts.
 func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) (primitives.Hash, []primitives.ReceiptProof) {
 	groups := GroupReceipts(receipts, layout)
 	out := make([]primitives.ReceiptProof, len(groups))
@@ -29,7 +29,8 @@ func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt, layo
 	return root, out
 }
 
-// CutChunk is a chunk as a node gets it that holds only the shards to of the layout, and not the chunk's own.
+// CutChunk returns a chunk as a node receives it that tracks only the shards to of the layout and
+// not the chunk's own.
 func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitives.ShardID) *primitives.Chunk {
 	cut := &primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}
 	for _, p := range ProveReceipts(c.Header.ShardID, c.PrevOutgoingReceipts, layout) {
@@ -40,11 +41,12 @@ func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitive
 	return cut
 }
 
-// maxProofPath bounds a proof's path: 2^10 shards are more than layouts have.
+// maxProofPath bounds a proof's path: no layout has more than 2^10 shards.
 const maxProofPath = 10
 
-// ValidateProofs compares the proofs that came with a chunk's header with it: what passes are the receipts that the chunk brings to the
-// shards that they name, one proof for each.
+// ValidateProofs validates the proofs that came with a chunk's header: they prove the receipts of
+// the chunk to the shards that they name, one proof a shard. Errors: InvalidChunk,
+// InvalidReceiptsProof.
 func ValidateProofs(c *primitives.Chunk) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "hash")
@@ -63,7 +65,7 @@ func ValidateProofs(c *primitives.Chunk) error {
 	return nil
 }
 
-// ProofTo returns the proof of a chunk's receipts to a shard, nil if it is not there.
+// ProofTo returns the proof of a chunk's receipts to a shard. Nil: none.
 func ProofTo(c *primitives.Chunk, to primitives.ShardID) *primitives.ReceiptProof {
 	i := slices.IndexFunc(c.Proofs, func(p primitives.ReceiptProof) bool { return p.To == to })
 	if i < 0 {
@@ -72,7 +74,7 @@ func ProofTo(c *primitives.Chunk, to primitives.ShardID) *primitives.ReceiptProo
 	return &c.Proofs[i]
 }
 
-// Proves tells whether a chunk came as proofs to at least these shards.
+// Proves returns whether a chunk has proofs to all of these shards.
 func Proves(c *primitives.Chunk, to []primitives.ShardID) bool {
 	return !slices.ContainsFunc(to, func(id primitives.ShardID) bool { return ProofTo(c, id) == nil })
 }

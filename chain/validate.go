@@ -6,10 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// AcceptableTimeDifference is how far, in ns, a block's time may lie ahead of the clock.
+// AcceptableTimeDifference is how far, in ns, a block's time may be ahead of the clock.
 const AcceptableTimeDifference = 120 * 1_000_000_000
 
-// Approver is a slot of a block's approvals: a producer of this epoch, and near an epoch's end also of the next.
+// Approver is a slot of a block's approvals: a block producer of this epoch or, near the end of an
+// epoch, of the next.
 type Approver struct {
 	AccountID primitives.AccountID
 	PublicKey primitives.PublicKey
@@ -17,30 +18,36 @@ type Approver struct {
 	StakeNext primitives.Balance // in the next
 }
 
-// ValidationContext is what validating a block needs to know; its facts are those the producer had to use.
+// ValidationContext is the data that validates a block. Its facts are those that the producer must
+// have used.
 type ValidationContext struct {
 	BlockFacts
 	Parent       *primitives.BlockHeader
 	PrevRandom   primitives.Hash      // the parent's random value
-	Producer     primitives.PublicKey // sampled for the block's height
+	Producer     primitives.PublicKey // of the producer sampled for the block's height
 	Approvers    []Approver
 	ShardIDs     []primitives.ShardID // of the block's layout
 	PrevChunks   []*primitives.ChunkHeader
-	ChunkSigners []primitives.PublicKey // by shard index, sampled for parent height + 1
-	Assigned     [][]Assigned           // chunk validators by shard index, for the height at which a new chunk was created
-	// Late gathers Assigned, once all else is right: to draw validators for heights that a producer has made up costs more than all that comes before; nil: they are there.
+	ChunkSigners []primitives.PublicKey // by shard index, of the producers sampled for parent height + 1
+	Assigned     [][]Assigned // chunk validators by shard index, for the height at which the new chunk was created
+	// Late fills in Assigned after all other checks passed. Sampling validators for heights that a
+	// producer made up costs more than everything before. Nil: Assigned is set.
 	Late      func() error
-	Now       uint64            // ns; 0: the clock is not asked
+	Now       uint64 // in nanoseconds; 0: the time is not checked
 	MaxHeight primitives.Height // 0: no bound
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
 	VRF       func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
-	Produced  bool                                                                                // our own block: signatures, approvals, finality and endorsements are not checked again
-	Told      bool                                                                                // of its body the chunks' headers alone are known (ValidateView)
+	// our own block: signatures, approvals, finality and endorsements are not checked again
+	Produced  bool
+	// only the chunk headers of the body are known: see ValidateView
+	Told      bool
 }
 
-// ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, that who was to make it
-// did, with this body, and that he was to make one of this height on that parent, by the votes of approvers. What passes is the one block that its hash names. The body, which may be long, is
-// looked at last: he may sign any number of headers, but has votes for few.
+// ValidateOrigin checks what can be checked of a block before its parent's states are read: its
+// form, that the producer made it with this body, and that the approvers voted for a block of this
+// height on that parent. A block that passes is the only one with its hash. The body, which may be
+// long, is hashed last: a producer can sign any number of headers, but has votes for few. Errors:
+// Invalid.
 func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
 		return err
@@ -54,8 +61,9 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 	return nil
 }
 
-// validateVersion takes the forms that say all that is asked for (nearcore chain.rs validate_header): V5 just can't split a shard, and what V7 says besides nobody
-// reads. Those before have no bits of endorsements.
+// validateVersion accepts the header versions that have all required fields (nearcore chain.rs
+// validate_header). V5 just cannot split a shard, and the additional field of V7 is not used. Older
+// versions have no endorsement bits.
 func validateVersion(h *primitives.BlockHeader) error {
 	if h.Version < primitives.HeaderV5 || h.Version > primitives.HeaderV7 {
 		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
@@ -63,7 +71,7 @@ func validateVersion(h *primitives.BlockHeader) error {
 	return nil
 }
 
-// validateSigned checks a block's form, and that who was to make it has signed its header.
+// validateSigned checks a block's form and its producer's signature.
 func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	h := b.Header
 	if err := validateVersion(h); err != nil {
@@ -79,8 +87,9 @@ func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards i
 	return nil
 }
 
-// ValidateBlock checks everything about a block that does not need its chunks' contents
-// (nearcore chain.rs validate_header, validate_block, preprocess_block). The first broken rule is the error.
+// ValidateBlock checks everything about a block that does not need the contents of its chunks
+// (nearcore chain.rs validate_header, validate_block, preprocess_block). The error is the first
+// broken rule.
 func ValidateBlock(b *primitives.Block, j *ValidationContext) error {
 	checks := []func(*primitives.Block, *ValidationContext) error{validateIdentity, validateHeader}
 	if !j.Produced {
@@ -104,7 +113,7 @@ func ValidateBlock(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// gather is Judgement.Late.
+// gather calls ValidationContext.Late.
 func gather(_ *primitives.Block, j *ValidationContext) error {
 	if j.Late == nil {
 		return nil
@@ -112,8 +121,9 @@ func gather(_ *primitives.Block, j *ValidationContext) error {
 	return j.Late()
 }
 
-// ValidateHeader checks everything about a header that needs neither its body nor any state (nearcore chain.rs validate_header). Of the
-// rest its producer vouches, and those who approve of what builds on it: what its body says is checked when that comes.
+// ValidateHeader checks everything about a header that needs neither its body nor a state (nearcore
+// chain.rs validate_header). For the rest it relies on its producer and on the approvers of later
+// blocks. The body is validated when it arrives.
 func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	if err := validateVersion(h); err != nil {
 		return err
@@ -134,7 +144,8 @@ func ValidateHeader(h *primitives.BlockHeader, j *ValidationContext) error {
 	return validateHeaderVotes(h, j)
 }
 
-// validateBits checks that there is a bit for each validator of a new chunk, by headers that came without the signatures.
+// validateBits checks the number of endorsement bits of new chunks, for headers without the
+// signatures.
 func validateBits(b *primitives.Block, j *ValidationContext) error {
 	if err := validateHeaderBits(b.Header); err != nil {
 		return err
@@ -147,8 +158,9 @@ func validateBits(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// validateHeaderBits checks that there are bits for new chunks alone (nearcore validate_chunk_endorsements_in_header). For whom they are, and whether the signatures
-// are there, its body tells.
+// validateHeaderBits checks that exactly the new chunks have endorsement bits (nearcore
+// validate_chunk_endorsements_in_header). The body says which validators they belong to and
+// contains the signatures.
 func validateHeaderBits(h *primitives.BlockHeader) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
@@ -243,10 +255,11 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error 
 	return nil
 }
 
-// Voted tells whether enough of approvers, which may be those of its epoch alone, have voted for a block of a header's height on the parent that it names.
+// Voted returns whether enough of the approvers, which may be those of the block's epoch only,
+// voted for a block of the header's height on its parent.
 func Voted(h *primitives.BlockHeader, approvers []Approver, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
 	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
-	if !ApprovedEnough(approvers, approved) { // before any signature is looked at
+	if !ApprovedEnough(approvers, approved) { // before any signature is verified
 		return false
 	}
 	inner := primitives.NewApprovalInner(h.PrevHash, h.PrevHeight, h.Height)
@@ -259,8 +272,8 @@ func Voted(h *primitives.BlockHeader, approvers []Approver, verify func(primitiv
 	return true
 }
 
-// ApprovedEnough tells whether the approvals exceed two thirds of the stake of this epoch and of the next, where a total
-// of 0 or a threshold of 0 needs nothing (nearcore doomslug.rs:584).
+// ApprovedEnough returns whether the approvals exceed two thirds of the stake of this epoch and of
+// the next. A threshold of 0 needs no approvals (nearcore doomslug.rs:584).
 func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
 	var have, total [2]primitives.Balance
 	for i := range approvers {
@@ -318,8 +331,9 @@ func validateBody(b *primitives.Block, _ *ValidationContext) error {
 	return nil
 }
 
-// validateChunkHeaders: a new chunk builds on the parent and is signed by who was to make it there; an old one repeats the parent's. The height at which it says
-// to have been created only tells who endorses it: neard holds it to nothing (chain.rs validate_block_impl).
+// validateChunkHeaders checks that a new chunk builds on the parent and is signed by its producer,
+// and that an old chunk repeats the parent's. A chunk's height_created only selects its validators:
+// neard does not check it otherwise (chain.rs validate_block_impl).
 func validateChunkHeaders(b *primitives.Block, j *ValidationContext) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
@@ -397,8 +411,9 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 	return nil
 }
 
-// ValidateBody compares what came with a chunk's header with it, as far as that needs no state: a chunk that passes is the one that its
-// hash names, with its transactions. Its receipts are not looked at.
+// ValidateBody checks what came with a chunk's header as far as that needs no state: a chunk that
+// passes has the transactions that its hash commits to. Its receipts are not checked. Errors:
+// InvalidChunk, InvalidTxRoot.
 func ValidateBody(c *primitives.Chunk) error {
 	switch {
 	case c.Hash != c.Header.ChunkHash():
@@ -409,9 +424,10 @@ func ValidateBody(c *primitives.Chunk) error {
 	return nil
 }
 
-// ValidateChunk compares a received chunk with what we computed ourselves: its header with the shard's extra after the
-// parent, its transactions with tx_root, its receipts with the extra's outgoing ones, and its parts by coding them again
-// (nearcore chain/chain/src/validate.rs:133): a body that was seen to code to its header (Whole) is compared with ours instead.
+// ValidateChunk compares a received chunk with this node's own results: its header with the shard's
+// extra after the parent, its transactions with tx_root, its receipts with the extra's outgoing
+// ones, and its parts by encoding them again (nearcore chain/chain/src/validate.rs:133). A body
+// that is known to encode to its header (Whole) is compared with ours instead. Errors: Invalid.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
 	hash := h.ChunkHash()
@@ -422,8 +438,8 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return validateChunk(c, extra, outgoing, layout, rs, coded)
 }
 
-// ValidateChunkAgain is ValidateChunk of a chunk whose header has passed it with the same outgoing receipts before: of its body the transactions alone are
-// compared with the header.
+// ValidateChunkAgain is ValidateChunk for a chunk with a header that passed it before with the same
+// outgoing receipts: of its body only the transactions are compared with the header.
 func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	if c.Hash != c.Header.ChunkHash() {
 		return invalidf(InvalidChunk, "hash")
@@ -431,7 +447,8 @@ func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 	return validateChunk(c, extra, nil, primitives.ShardLayout{}, nil, true)
 }
 
-// validateChunk: coded says that the outgoing receipts and transactions of the header's root are known to code to its root and length.
+// validateChunk validates a chunk. coded says that its receipts and transactions are known to
+// encode to the root and length in its header.
 func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
 	h := &c.Header
 	switch {
@@ -468,7 +485,7 @@ func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	return nil
 }
 
-// sendsThose tells whether a header's root of outgoing receipts is that of these.
+// sendsThose returns whether a header's root of outgoing receipts is that of these receipts.
 func sendsThose(h *primitives.ChunkHeader, outgoing []*primitives.Receipt, layout primitives.ShardLayout) bool {
 	root, _ := OutgoingReceiptsRoot(outgoing, layout)
 	return root == h.PrevOutgoingReceiptsRoot

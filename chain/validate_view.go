@@ -2,12 +2,15 @@ package chain
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// ValidateView is ValidateOrigin for a block as nearcore's views tell it: of the body there are the chunks' headers, and neither the proof of
-// its random value nor the endorsements. What passes are the header and the chunks' headers that the hash names, by who was to make the block.
+// ValidateView is ValidateOrigin for a block in the form of nearcore's RPC views: of the body only
+// the chunk headers are known, and neither the proof of its random value nor the endorsements. A
+// block that passes has the header and the chunk headers that its hash commits to, signed by the
+// producer.
 //
-// The rest of the body stands in the header by a hash that cannot be computed then. Its producer has signed that, and who approves of a
-// block that builds on it has checked it: so it rests on more than two thirds of the stake as soon as there is one, and on the
-// producer alone until then. Judgement.Told leaves these checks out of ValidateBlock.
+// The header commits to the rest of the body by a hash that cannot be computed from a view. The
+// producer signed that hash, and approvers of a later block checked it. So it rests on more than
+// two thirds of the stake once there is a later block, and on the producer alone until then.
+// ValidationContext.Told excludes these checks from ValidateBlock.
 func ValidateView(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
 		return err
