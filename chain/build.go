@@ -15,7 +15,7 @@ type BlockFacts struct {
 	NextEpochID       primitives.EpochID
 	NextBPHash        primitives.Hash
 	BlockMerkleRoot   primitives.Hash // over all block hashes up to the parent's
-	BlockOrdinal      uint64 // number of leaves of that tree + 1
+	BlockOrdinal      uint64          // number of leaves of that tree + 1
 	EpochSyncDataHash *primitives.Hash
 	Minted            primitives.Balance // by the epoch that this block begins, else 0
 	ShardSplit        *primitives.ShardSplit
@@ -28,10 +28,10 @@ type BlockInput struct {
 	BlockFacts
 	Parent            *primitives.BlockHeader
 	Height            primitives.Height
-	Timestamp         uint64 // in nanoseconds; must exceed the parent's
+	Timestamp         uint64                    // in nanoseconds; must exceed the parent's
 	Chunks            []*primitives.ChunkHeader // in layout order, HeightIncluded set
-	ChunkEndorsements [][]primitives.Signature // by shard; empty for old chunks
-	Approvals         []primitives.Signature // by approver; an empty string: none
+	ChunkEndorsements [][]primitives.Signature  // by shard; empty for old chunks
+	Approvals         []primitives.Signature    // by approver; an empty string: none
 	VRFValue          [32]byte
 	VRFProof          [64]byte
 	Vote              primitives.ProtocolVersion // the latest_protocol_version that the producer votes for

@@ -1,5 +1,5 @@
-// Package chain builds and validates blocks and chunks: what their fields must be, given what precedes
-// them.
+// Package chain builds and validates blocks and chunks: what their fields must be, given what
+// precedes them.
 //
 //	in      the parent's header, epoch data (from chain/epoch), chunk extras, votes; all as arguments
 //	out     unsigned blocks and chunks, or the rule that a received one breaks

@@ -76,7 +76,8 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	return s.Verify(data, k)
 }
 
-// TestLightClientBlock: the last final block, unless its two successors lie in the next epoch (nearcore chain.rs:679).
+// TestLightClientBlock: the last final block, unless its two successors lie in the next epoch
+// (nearcore chain.rs:679).
 func TestLightClientBlock(t *testing.T) {
 	all := grow(12, 5)
 	for head, want := range map[primitives.Height]primitives.Height{

@@ -26,7 +26,8 @@ func sending(f testing.TB) (*primitives.Chunk, primitives.ShardLayout) {
 	return c, layout
 }
 
-// TestProveReceipts: the proofs of a chunk's receipts are those of its root, to every shard, and of any layout's size.
+// TestProveReceipts: the proofs of a chunk's receipts are those of its root, to every shard, and of
+// any layout's size.
 func TestProveReceipts(t *testing.T) {
 	c, layout := sending(t)
 	ids := layout.ShardIDs()
@@ -62,7 +63,8 @@ func TestProveReceipts(t *testing.T) {
 	}
 }
 
-// FuzzValidateProofs: whatever comes as proofs of a chunk's receipts is refused, or is what the chunk brings.
+// FuzzValidateProofs: whatever comes as proofs of a chunk's receipts is refused, or is what the
+// chunk brings.
 func FuzzValidateProofs(f *testing.F) {
 	c, layout := sending(f)
 	good := CutChunk(c, layout, layout.ShardIDs())

@@ -29,18 +29,18 @@ type ValidationContext struct {
 	ShardIDs     []primitives.ShardID // of the block's layout
 	PrevChunks   []*primitives.ChunkHeader
 	ChunkSigners []primitives.PublicKey // by shard index, of the producers sampled for parent height + 1
-	Assigned     [][]Assigned // chunk validators by shard index, for the height at which the new chunk was created
+	Assigned     [][]Assigned           // chunk validators by shard index, for the height at which the new chunk was created
 	// Late fills in Assigned after all other checks passed. Sampling validators for heights that a
 	// producer made up costs more than everything before. Nil: Assigned is set.
 	Late      func() error
-	Now       uint64 // in nanoseconds; 0: the time is not checked
+	Now       uint64            // in nanoseconds; 0: the time is not checked
 	MaxHeight primitives.Height // 0: no bound
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
 	VRF       func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
 	// our own block: signatures, approvals, finality and endorsements are not checked again
-	Produced  bool
+	Produced bool
 	// only the chunk headers of the body are known: see ValidateView
-	Told      bool
+	Told bool
 }
 
 // ValidateOrigin checks what can be checked of a block before its parent's states are read: its

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWholeChunks: a body that is known to code to its header is compared with ours and not coded again, and what differs is found all the same.
+// TestWholeChunks: a body that is known to code to its header is compared with ours and not coded
+// again, and what differs is found all the same.
 func TestWholeChunks(t *testing.T) {
 	r := newRig(t)
 	x := r.extras[0]

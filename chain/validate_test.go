@@ -14,8 +14,8 @@ func key(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
 
-// rig is a valid block 1 on a genesis of two shards, with what judging it needs: five approvers, of whom the block's
-// producer is "a", and three chunk validators a shard.
+// rig is a valid block 1 on a genesis of two shards, with what judging it needs: five approvers, of
+// whom the block's producer is "a", and three chunk validators a shard.
 type rig struct {
 	block  *primitives.Block
 	j      *ValidationContext
@@ -96,7 +96,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// seal makes the block whole again after its body or header changed: body hash, block hash, signature.
+// seal makes the block whole again after its body or header changed: body hash, block hash,
+// signature.
 func (r *rig) seal() {
 	h := r.block.Header
 	h.BlockBodyHash = r.block.Body.Hash()
@@ -350,7 +351,8 @@ func TestValidateChunkRules(t *testing.T) {
 	}
 }
 
-// TestEndorsedEnough: floor(2·total/3)+1 of the stake, not of the validators (nearcore chunk_endorsement.rs).
+// TestEndorsedEnough: floor(2·total/3)+1 of the stake, not of the validators (nearcore
+// chunk_endorsement.rs).
 func TestEndorsedEnough(t *testing.T) {
 	for _, tt := range []struct {
 		stakes []uint64
@@ -374,7 +376,8 @@ func TestEndorsedEnough(t *testing.T) {
 			t.Errorf("stakes %v, %q: %v, want %v", tt.stakes, tt.signed, got, tt.want)
 		}
 	}
-	// Against arithmetic of any size: have > floor(2·total/3) iff 3·have > 2·total, or differs by the floor's remainder.
+	// Against arithmetic of any size: have > floor(2·total/3) iff 3·have > 2·total, or differs by
+	// the floor's remainder.
 	for total := uint64(0); total < 200; total++ {
 		for have := uint64(0); have <= total; have++ {
 			if got, want := OverTwoThirds(primitives.Yocto(have), primitives.Yocto(total)), have > 2*total/3; got != want {

@@ -16,7 +16,8 @@ func hash(t *testing.T, text string) primitives.Hash {
 	return h
 }
 
-// simpleChain is upstream's setup (vectors.md B): one validator "test", one shard, block times 1 ms apart.
+// simpleChain is upstream's setup (vectors.md B): one validator "test", one shard, block times 1 ms
+// apart.
 func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.Block, []primitives.Hash) {
 	t.Helper()
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "test")
@@ -70,7 +71,8 @@ func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.
 	return genesis, hashes
 }
 
-// TestVectorA8A9: upstream's literals at 86, and the derived blocks between (vectors.md B), also at 85.
+// TestVectorA8A9: upstream's literals at 86, and the derived blocks between (vectors.md B), also at
+// 85.
 func TestVectorA8A9(t *testing.T) {
 	for version, want := range map[primitives.ProtocolVersion][]string{
 		86: {"432iZKRoXmYbMq4YjwwTUPVp7nvCVrEkVEQZiMykRMmS", "DxBZK9R2yNYducZryiAxaBRs2np8cr9EaxFpqsTYDGin",
@@ -89,7 +91,8 @@ func TestVectorA8A9(t *testing.T) {
 	}
 }
 
-// TestTrap1: a genesis above height 0 has an empty mask, and its version decides the layouts, not that of the program.
+// TestTrap1: a genesis above height 0 has an empty mask, and its version decides the layouts, not
+// that of the program.
 func TestTrap1(t *testing.T) {
 	in := GenesisInput{Version: 86, ShardIDs: []primitives.ShardID{0}, StateRoots: make([]primitives.Hash, 1), Congestion: make([]primitives.CongestionInfo, 1)}
 	for height, want := range map[primitives.Height]int{0: 1, 1: 0, 9820210: 0} {
@@ -112,7 +115,8 @@ func TestTrap1(t *testing.T) {
 	}
 }
 
-// TestTrap3: prev_outcome_root is zero in the genesis header, and in the next one the root over chunks without outcomes.
+// TestTrap3: prev_outcome_root is zero in the genesis header, and in the next one the root over
+// chunks without outcomes.
 func TestTrap3(t *testing.T) {
 	r := newRig(t)
 	if got := r.j.Parent.PrevOutcomeRoot; !got.IsZero() {
