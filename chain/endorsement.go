@@ -24,7 +24,7 @@ type Assigned struct {
 	Stake     primitives.Balance
 }
 
-// EndorsedEnough returns whether the validators that signed hold at least floor(2·total/3)+1 of the
+// EndorsedEnough returns whether the validators that signed hold at least floor(2*total/3)+1 of the
 // assigned stake (nearcore core/primitives/src/stateless_validation/validator_assignment.rs).
 // signed(i) refers to assigned[i].
 func EndorsedEnough(assigned []Assigned, signed func(i int) bool) bool {
@@ -38,12 +38,12 @@ func EndorsedEnough(assigned []Assigned, signed func(i int) bool) bool {
 	return have.Cmp(twoThirds(total)) > 0
 }
 
-// twoThirds returns floor(2·total/3).
+// twoThirds returns floor(2*total/3).
 func twoThirds(total primitives.Balance) primitives.Balance {
 	third, rest := total.DivMod64(3)
 	v, _ := third.Mul64(2)
 	return v.SaturatingAdd(primitives.Yocto(rest * 2 / 3))
 }
 
-// OverTwoThirds returns whether have exceeds floor(2·total/3).
+// OverTwoThirds returns whether have exceeds floor(2*total/3).
 func OverTwoThirds(have, total primitives.Balance) bool { return have.Cmp(twoThirds(total)) > 0 }

@@ -351,7 +351,7 @@ func TestValidateChunkRules(t *testing.T) {
 	}
 }
 
-// TestEndorsedEnough: floor(2·total/3)+1 of the stake, not of the validators (nearcore
+// TestEndorsedEnough: floor(2*total/3)+1 of the stake, not of the validators (nearcore
 // chunk_endorsement.rs).
 func TestEndorsedEnough(t *testing.T) {
 	for _, tt := range []struct {
@@ -376,7 +376,7 @@ func TestEndorsedEnough(t *testing.T) {
 			t.Errorf("stakes %v, %q: %v, want %v", tt.stakes, tt.signed, got, tt.want)
 		}
 	}
-	// Against arithmetic of any size: have > floor(2·total/3) iff 3·have > 2·total, or differs by
+	// Against arithmetic of any size: have > floor(2*total/3) iff 3·have > 2·total, or differs by
 	// the floor's remainder.
 	for total := uint64(0); total < 200; total++ {
 		for have := uint64(0); have <= total; have++ {

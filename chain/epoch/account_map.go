@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// AccountEntry is one pair of an AccountMap.
+// AccountEntry is a pair of an AccountMap.
 type AccountEntry[V any] struct {
 	Account primitives.AccountID
 	Value   V
 }
 
-// AccountMap maps accounts to values: the pairs by ascending account, so that walking it is deterministic and its
-// encoding is borsh's of a map. The zero value is empty.
+// AccountMap maps accounts to values, as pairs by ascending account: iteration is deterministic and
+// the encoding is that of a borsh map. The zero value is empty.
 type AccountMap[V any] []AccountEntry[V]
 
 func (m AccountMap[V]) find(a primitives.AccountID) (int, bool) {
@@ -24,7 +24,7 @@ func (m AccountMap[V]) find(a primitives.AccountID) (int, bool) {
 	})
 }
 
-// Get returns the value of a; the zero value when there is none.
+// Get returns the value of a. If there is none it returns the zero value and false.
 func (m AccountMap[V]) Get(a primitives.AccountID) (V, bool) {
 	if i, ok := m.find(a); ok {
 		return m[i].Value, true
@@ -33,13 +33,13 @@ func (m AccountMap[V]) Get(a primitives.AccountID) (V, bool) {
 	return zero, false
 }
 
-// Has tells whether a has a value.
+// Has returns whether a has a value.
 func (m AccountMap[V]) Has(a primitives.AccountID) bool {
 	_, ok := m.find(a)
 	return ok
 }
 
-// Set gives a the value v, in place of an older one.
+// Set sets the value of a, and replaces an older one.
 func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	i, ok := m.find(a)
 	if ok {
@@ -49,7 +49,7 @@ func (m *AccountMap[V]) Set(a primitives.AccountID, v V) {
 	*m = slices.Insert(*m, i, AccountEntry[V]{a, v})
 }
 
-// Delete removes a, if it is there.
+// Delete removes a. It need not be present.
 func (m *AccountMap[V]) Delete(a primitives.AccountID) {
 	if i, ok := m.find(a); ok {
 		*m = slices.Delete(*m, i, i+1)
@@ -64,7 +64,7 @@ func appendAccountMap[V any](b []byte, m AccountMap[V], f func([]byte, *V) []byt
 	return b
 }
 
-// readAccountMap refuses keys that do not ascend: there is one encoding of a map.
+// readAccountMap decodes a map. Keys must ascend: a map has one encoding.
 func readAccountMap[V any](r *borsh.Reader, minValue int, f func(*borsh.Reader) V) AccountMap[V] {
 	m := AccountMap[V](borsh.Slice(r, 4+primitives.MinAccountIDLen+minValue, func(r *borsh.Reader) AccountEntry[V] {
 		return AccountEntry[V]{primitives.ReadAccountID(r), f(r)}

@@ -7,17 +7,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Aggregator gathers what the blocks of one epoch say of its validators, up to some block (nearcore
-// epoch_info_aggregator.rs). Validators are known by their id, shards by their index: both are fixed for an epoch.
+// Aggregator collects what the blocks of one epoch, up to some block, say about its validators
+// (nearcore epoch_info_aggregator.rs). Validators are identified by ID and shards by index: both
+// are fixed for an epoch.
 type Aggregator struct {
 	EpochID   primitives.EpochID
-	LastBlock primitives.Hash // the last block counted
-	Blocks    []Stats         // by validator id
-	Chunks    [][]ChunkStats  // by shard index and validator id
-	// Votes holds the protocol version of each producer's latest block by validator id; Voted says who made one.
+	LastBlock primitives.Hash // the last block that was counted
+	Blocks    []Stats         // by validator ID
+	Chunks    [][]ChunkStats  // by shard index and validator ID
+	// Votes holds the protocol version in each producer's latest block, by validator ID. Voted says
+	// which producers made a block.
 	Votes     []primitives.ProtocolVersion
 	Voted     []bool
-	Proposals AccountMap[primitives.ValidatorStake] // the latest of each account
+	Proposals AccountMap[primitives.ValidatorStake] // the latest proposal of each account
 }
 
 func newAggregator(id primitives.EpochID, info *EpochInfo) *Aggregator {
@@ -43,9 +45,10 @@ func (a *Aggregator) clone() *Aggregator {
 	return &c
 }
 
-// add counts a block whose parent is the last one counted (or the last of the epoch before). A skipped height counts
-// against the producer that was drawn for it; chunks and endorsements are those drawn for the height after the parent, for which assignment is
-// SampleChunkValidators.
+// add counts a block. Its parent must be the last counted block, or the last one of the epoch
+// before. A skipped height counts against the producer that was sampled for it. Chunks and
+// endorsements are those sampled for the height after the parent, for which assignment is the
+// result of SampleChunkValidators.
 func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardLayout, prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {
 		a.Blocks[info.SampleBlockProducer(h)].count(h == b.Height)
@@ -78,14 +81,14 @@ func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardL
 	}
 	producer := info.SampleBlockProducer(b.Height)
 	a.Votes[producer], a.Voted[producer] = b.LatestProtocolVersion, true
-	for _, p := range slices.Backward(b.Proposals) { // the first of a block's proposals of one account wins
+	for _, p := range slices.Backward(b.Proposals) { // the first of several proposals of one account in a block wins
 		a.Proposals.Set(p.AccountID, p)
 	}
 	a.LastBlock = b.Hash
 	return nil
 }
 
-// stats sums the shards of each validator, by id.
+// stats returns the sums over all shards for each validator, by ID.
 func (a *Aggregator) stats() []ValidatorStats {
 	out := make([]ValidatorStats, len(a.Blocks))
 	for id := range out {

@@ -7,15 +7,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// assignmentStrategy says how the chunk producers of T+1 seed those of T+2. The zero value starts without any.
+// assignmentStrategy says how the chunk producers of T+1 seed those of T+2. The zero value starts
+// without any.
 type assignmentStrategy struct {
-	carryOver bool // the layouts are equal: keep lists by shard index
-	// children holds for each shard index of T+1's layout the indices of the shards it becomes: sticky over a split.
+	carryOver bool // the layouts are equal: keep the lists by shard index
+	// children holds, for each shard index of T+1's layout, the indices of the shards that it
+	// becomes: the assignment is sticky over a split.
 	children [][]int
 }
 
-// selectStrategy picks the strategy for an epoch boundary (nearcore shard_assignment/mod.rs:171). A new layout that was
-// not derived from the old one starts afresh.
+// selectStrategy selects the strategy for an epoch boundary (nearcore shard_assignment/mod.rs:171).
+// A new layout that was not derived from the old one starts without producers.
 func selectStrategy(version primitives.ProtocolVersion, prev, next primitives.ShardLayout) assignmentStrategy {
 	if prev.Equal(next) {
 		return assignmentStrategy{carryOver: true}
@@ -26,8 +28,8 @@ func selectStrategy(version primitives.ProtocolVersion, prev, next primitives.Sh
 	return stickyStrategy(prev, next)
 }
 
-// assignChunkProducers gives each shard its chunk producers, as ids (= places in producers, which are in stake order)
-// (nearcore shard_assignment/mod.rs:409).
+// assignChunkProducers assigns chunk producers to each shard, as IDs, which are indices into
+// producers in stake order (nearcore shard_assignment/mod.rs:409).
 func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, c *Config, seed primitives.Hash,
 	strategy assignmentStrategy, prev *EpochInfo,
 ) ([][]ValidatorID, error) {
@@ -39,15 +41,16 @@ func assignChunkProducers(producers []primitives.ValidatorStake, numShards int, 
 		return assignWithRepeats(producers, numShards, least), nil
 	}
 	limit := int(min(c.ChunkProducerAssignmentChanges, 1<<32))
-	if strategy.children != nil { // fresh children come with half their people: let them fill up in one go
+	if strategy.children != nil { // new child shards start with half of the parent's producers: fill them in one step
 		limit = max(limit, len(producers)/numShards)
 	}
 	start := initialAssignment(producers, numShards, strategy, prev)
 	return balanceShards(start, len(producers), least, limit, shardAssignmentRng(seed)), nil
 }
 
-// assignWithRepeats deals the producers round and round until every shard has least of them, each to the shard with the
-// fewest that lacks it; ties go to less stake, then to the lower index (nearcore shard_assignment/mod.rs:60).
+// assignWithRepeats deals the producers repeatedly until each shard has least of them, each to the
+// shard with the fewest producers that lacks it. Ties go to less stake, then to the lower index
+// (nearcore shard_assignment/mod.rs:60).
 func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least int) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	stakes := make([]primitives.Balance, numShards)
@@ -65,7 +68,7 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 		id := ValidatorID(turn % len(producers))
 		for _, s := range order {
 			if len(lists[s]) >= least {
-				break // nobody else needs one: this producer sits out
+				break // no other shard needs one: skip this producer
 			}
 			if !slices.Contains(lists[s], id) {
 				lists[s] = append(lists[s], id)
@@ -76,7 +79,7 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 	}
 }
 
-// initialAssignment carries the lists of T+1 over, without those who are chunk producers no more.
+// initialAssignment returns the lists of T+1 without accounts that are no chunk producers any more.
 func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy, prev *EpochInfo) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	if !strategy.carryOver && strategy.children == nil {
@@ -103,9 +106,10 @@ func initialAssignment(producers []primitives.ValidatorStake, numShards int, str
 	return lists
 }
 
-// balanceShards adds the new producers to the shortest lists and then moves old ones from the longest to the shortest
-// until every list has least and either they differ by at most one or limit changes were made, the new ones counted
-// (nearcore shard_assignment/mod.rs:287). Lists are returned in stake order.
+// balanceShards adds the new producers to the shortest lists. Then it moves old ones from the
+// longest to the shortest list, until each list has least producers and either their lengths differ
+// by at most one or limit changes were made, including the new ones (nearcore
+// shard_assignment/mod.rs:287). The lists are returned in stake order.
 func balanceShards(lists [][]ValidatorID, producers, least, limit int, rng *primitives.ChaChaRng) [][]ValidatorID {
 	shorter := func(a, b int) int { return cmp.Or(cmp.Compare(len(lists[a]), len(lists[b])), cmp.Compare(a, b)) }
 	order := make([]int, len(lists))

@@ -17,7 +17,8 @@ func equalStakes(n int) []primitives.ValidatorStake {
 	return out
 }
 
-// assignedBefore is an info of T+1 whose validators are test00 to test19 and whose chunk producers are lists.
+// assignedBefore is an info of T+1 whose validators are test00 to test19 and whose chunk producers
+// are lists.
 func assignedBefore(lists [][]ValidatorID) *EpochInfo {
 	return &EpochInfo{Validators: equalStakes(20), ChunkProducers: lists}
 }
@@ -51,7 +52,8 @@ func TestVectorA56(t *testing.T) {
 	}
 }
 
-// TestAssignmentConverges: nearcore shard_assignment/mod.rs:758: two changes an epoch make balance in five.
+// TestAssignmentConverges: nearcore shard_assignment/mod.rs:758: two changes an epoch make balance
+// in five.
 func TestAssignmentConverges(t *testing.T) {
 	current := lists{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {11, 12, 13, 14}, {}}
 	config := &Config{MinimumValidatorsPerShard: 1, ChunkProducerAssignmentChanges: 2}

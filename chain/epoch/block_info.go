@@ -5,29 +5,32 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// blockInfoV4 is the borsh tag of the only version written: that of protocol 85 and 86.
+// blockInfoV4 is the borsh tag of the only version that is written: that of protocol versions 85
+// and 86.
 const blockInfoV4 = 3
 
-// BlockInfo is what the epochs need to know of a block (nearcore BlockInfo V4, core/primitives/src/epoch_block_info.rs).
-// All but EpochFirstBlock and EpochID come from the header; those two the Manager fills in RecordBlockInfo.
+// BlockInfo is the part of a block that epochs depend on (nearcore BlockInfo V4,
+// core/primitives/src/epoch_block_info.rs). All fields except EpochFirstBlock and EpochID come from
+// the header. RecordBlockInfo fills in these two.
 type BlockInfo struct {
 	Hash                  primitives.Hash
 	Height                primitives.Height
-	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; the genesis has its own height here
+	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; for the genesis its own height
 	LastFinalBlockHash    primitives.Hash
 	PrevHash              primitives.Hash
 	EpochFirstBlock       primitives.Hash
 	EpochID               primitives.EpochID
 	Proposals             []primitives.ValidatorStake
-	ChunkMask             []bool // by shard index: the block has a new chunk
+	ChunkMask             []bool // by shard index: whether the block has a new chunk
 	LatestProtocolVersion primitives.ProtocolVersion
 	TotalSupply           primitives.Balance
 	Timestamp             uint64   // nanoseconds since 1970
-	ChunkEndorsements     [][]byte // by shard index: bit i, low bits first, is validator i of the chunk's assignment
+	ChunkEndorsements     [][]byte // by shard index: bit i, low bit first, is validator i of the chunk's assignment
 	ShardSplit            *primitives.ShardSplit
 }
 
-// IsGenesis tells whether the block has no parent; so it is of the dummy that stands before the genesis.
+// IsGenesis returns whether the block has no parent. It also holds for the placeholder before the
+// genesis.
 func (b *BlockInfo) IsGenesis() bool { return b.PrevHash.IsZero() }
 
 // AppendBorsh appends the tag and the fields.
@@ -48,7 +51,7 @@ func (b *BlockInfo) AppendBorsh(buf []byte) []byte {
 	return primitives.AppendOptionShardSplit(primitives.AppendByteStrings(buf, b.ChunkEndorsements), b.ShardSplit)
 }
 
-// DecodeBorsh reads the tag and the fields; only V4 is known.
+// DecodeBorsh reads the tag and the fields. Only V4 is known.
 func (b *BlockInfo) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != blockInfoV4 {
 		r.BadTag("BlockInfo", tag)

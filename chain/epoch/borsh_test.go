@@ -48,7 +48,8 @@ func sampleEpochInfos(t testing.TB) []*EpochInfo {
 	return []*EpochInfo{v5, v4, v2}
 }
 
-// TestRoundTrips also checks that no prefix of an encoding decodes and that trailing bytes are refused.
+// TestRoundTrips also checks that no prefix of an encoding decodes and that trailing bytes are
+// refused.
 func TestRoundTrips(t *testing.T) {
 	type value interface {
 		borsh.Appender

@@ -4,8 +4,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// epochSpan returns the first height of the epoch that b belongs to and the epoch's length in blocks.
-// b must not be the genesis.
+// epochSpan returns the first height of b's epoch and the epoch's length in blocks. b must not be
+// the genesis.
 func (m *Manager) epochSpan(b *BlockInfo) (first primitives.Height, length uint64, err error) {
 	fb, err := m.BlockInfo(b.EpochFirstBlock)
 	if err != nil {
@@ -18,7 +18,8 @@ func (m *Manager) epochSpan(b *BlockInfo) (first primitives.Height, length uint6
 	return fb.Height, config.EpochLength, nil
 }
 
-// EpochSpan returns the height of the first block of a recorded block's epoch, its planned length, and whether the block is its last.
+// EpochSpan returns the height of the first block of a recorded block's epoch, the epoch's planned
+// length, and whether the block is its last.
 func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, length uint64, last bool, err error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -30,8 +31,9 @@ func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, leng
 	return first, length, last, err
 }
 
-// endsEpoch is the rule of nearcore lib.rs:1596 for a block of the given height and last final height: the epoch ends
-// with the first block whose last final block is within two heights of the planned end. Lengths up to 3 go by height.
+// endsEpoch returns whether a block with a height and a last final height ends its epoch (nearcore
+// lib.rs:1596). It does if its last final block is within two heights of the planned end. Epochs of
+// length 3 or less go by height.
 func endsEpoch(first primitives.Height, length uint64, height, lastFinal primitives.Height) bool {
 	next := uint64(first) + length
 	if length <= 3 {
@@ -48,7 +50,8 @@ func (m *Manager) isLast(b *BlockInfo) (bool, error) {
 	return err == nil && endsEpoch(first, length, b.Height, b.LastFinalizedHeight), err
 }
 
-// IsNextBlockEpochStart tells whether a block is the last of its epoch, so that its children start the next.
+// IsNextBlockEpochStart returns whether a block is the last of its epoch, so that its children
+// start the next.
 func (m *Manager) IsNextBlockEpochStart(hash primitives.Hash) (bool, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -57,8 +60,8 @@ func (m *Manager) IsNextBlockEpochStart(hash primitives.Hash) (bool, error) {
 	return m.isLast(b)
 }
 
-// IsProducedBlockLastInEpoch tells whether a block that is not recorded yet, of this height on this parent, with this
-// last final block, is the last of its epoch.
+// IsProducedBlockLastInEpoch returns whether a block that is not recorded yet, with this height,
+// parent and last final block, is the last of its epoch.
 func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height, parent, lastFinal primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -75,8 +78,9 @@ func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height, parent, l
 	return err == nil && endsEpoch(first, length, height, f.Height), err
 }
 
-// IsNextBlockPossiblyLastInEpoch tells whether the block after one of this height on this parent can be the last of its
-// epoch, if all goes well with finality; it never says no wrongly. Splits are then proposed.
+// IsNextBlockPossiblyLastInEpoch returns whether the block after one with this height and parent
+// can be the last of its epoch, provided that finality proceeds. It has no false negatives. Splits
+// are proposed then.
 func (m *Manager) IsNextBlockPossiblyLastInEpoch(height primitives.Height, parent primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -98,7 +102,8 @@ func (m *Manager) EpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	return b.EpochID, nil
 }
 
-// NextEpochID returns the epoch after that of a recorded block: named by the last block of the epoch before.
+// NextEpochID returns the epoch after that of a recorded block: the hash of the last block of the
+// epoch before.
 func (m *Manager) NextEpochID(hash primitives.Hash) (primitives.EpochID, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -115,7 +120,7 @@ func (m *Manager) nextEpochID(b *BlockInfo) (primitives.EpochID, error) {
 	return first.PrevHash, nil
 }
 
-// EpochIDFromPrev returns the epoch of a block by its parent.
+// EpochIDFromPrev returns the epoch of a block, given its parent.
 func (m *Manager) EpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -128,7 +133,7 @@ func (m *Manager) EpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, e
 	return m.nextEpochID(p)
 }
 
-// NextEpochIDFromPrev returns the epoch after that of a block by its parent.
+// NextEpochIDFromPrev returns the epoch after that of a block, given its parent.
 func (m *Manager) NextEpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -141,7 +146,7 @@ func (m *Manager) NextEpochIDFromPrev(parent primitives.Hash) (primitives.EpochI
 	return m.nextEpochID(p)
 }
 
-// PrevEpochIDFromPrev returns the epoch before that of a block by its parent.
+// PrevEpochIDFromPrev returns the epoch before that of a block, given its parent.
 func (m *Manager) PrevEpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -158,7 +163,8 @@ func (m *Manager) PrevEpochIDFromPrev(parent primitives.Hash) (primitives.EpochI
 	return m.EpochID(first.PrevHash)
 }
 
-// EpochStartHeight returns the height of the first block of a recorded block's epoch; of the genesis: 0.
+// EpochStartHeight returns the height of the first block of a recorded block's epoch. 0 for the
+// genesis.
 func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, error) {
 	b, err := m.BlockInfo(hash)
 	if err != nil {
@@ -171,8 +177,9 @@ func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, err
 	return first.Height, nil
 }
 
-// needsNextEpochApprovals tells whether a child of b also wants approvals of the next epoch's producers: the epoch is
-// due to end within three heights, but finality lags (nearcore lib.rs:1639).
+// needsNextEpochApprovals returns whether a child of b also needs approvals of the next epoch's
+// producers: the epoch is due to end within three heights, but finality lags (nearcore
+// lib.rs:1639).
 func (m *Manager) needsNextEpochApprovals(b *BlockInfo) (bool, error) {
 	if last, err := m.isLast(b); err != nil || last {
 		return false, err

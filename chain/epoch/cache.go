@@ -1,9 +1,10 @@
 package epoch
 
-// cache keeps the latest entries that were put, up to a number; the oldest goes first. Not safe for concurrent use.
+// cache keeps the latest entries up to a number, and evicts the oldest first. It is not safe for
+// concurrent use.
 type cache[K comparable, V any] struct {
 	entries map[K]V
-	order   []K // ring of the keys, oldest at next once it is full
+	order   []K // ring of keys; the oldest is at next once it is full
 	next    int
 }
 
@@ -29,5 +30,5 @@ func (c *cache[K, V]) put(k K, v V) {
 	c.entries[k] = v
 }
 
-// drop removes k; its place in the ring stays until its turn comes.
+// drop removes k. Its slot in the ring stays until it is reused.
 func (c *cache[K, V]) drop(k K) { delete(c.entries, k) }

@@ -6,14 +6,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Ratio is nearcore's Rational32 as written: not reduced, so that RPC shows what the file says. Den is not 0.
+// Ratio is nearcore's Rational32 as written: it is not reduced, so that RPC returns what the file
+// has. Den is not 0.
 type Ratio struct{ Num, Den int32 }
 
-// valid tells whether r is a proportion that the formulas can use: not negative, over a positive number.
+// valid returns whether r is usable as a proportion: not negative, with a positive denominator.
 func (r Ratio) valid() bool { return r.Num >= 0 && r.Den > 0 }
 
-// DynamicResharding holds the rules by which shards are split without a release
-// (nearcore core/primitives/src/epoch_manager.rs:22). Memory is counted by trie node costs, not in real bytes.
+// DynamicResharding holds the rules by which shards are split without a release (nearcore
+// core/primitives/src/epoch_manager.rs:22). Memory is in trie node costs, not in bytes.
 type DynamicResharding struct {
 	MemoryUsageThreshold       uint64
 	MinChildMemoryUsage        uint64
@@ -23,8 +24,9 @@ type DynamicResharding struct {
 	BlockSplitShards           []primitives.ShardID
 }
 
-// Config holds the rules of an epoch, chosen by its protocol version (nearcore EpochConfig). Thresholds are percentages.
-// Exactly one of ShardLayout and Resharding is set; a dynamic config of epoch N rules the layout of N+2.
+// Config holds the rules of an epoch, selected by its protocol version (nearcore EpochConfig).
+// Thresholds are percentages. Exactly one of ShardLayout and Resharding is set. The dynamic config
+// of epoch N determines the layout of N+2.
 type Config struct {
 	EpochLength                        uint64 // blocks
 	NumBlockProducerSeats              uint64
@@ -49,7 +51,7 @@ type Config struct {
 	MaxInflationRate                   Ratio
 }
 
-// check refuses what would divide by zero or index nothing later.
+// check returns an error for values that would later divide by zero or index an empty list.
 func (c *Config) check() error {
 	switch {
 	case c.EpochLength == 0:
@@ -77,7 +79,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// GenesisParams is what the epochs need of a genesis.json.
+// GenesisParams is the part of a genesis.json that epochs depend on.
 type GenesisParams struct {
 	ChainID                   string
 	ProtocolVersion           primitives.ProtocolVersion
@@ -85,16 +87,18 @@ type GenesisParams struct {
 	ProtocolTreasuryAccount   primitives.AccountID
 	ProtocolRewardRate        Ratio
 	TransactionValidityPeriod uint64 // blocks; at most two epochs
-	// Epoch is the genesis read as an epoch config (nearcore genesis_config.rs:243): ShardLayout is set, Resharding is not.
+	// Epoch is the genesis as an epoch config (nearcore genesis_config.rs:243): ShardLayout is set,
+	// Resharding is not.
 	Epoch Config
 }
 
-// Chain ids with configs of their own.
+// Chain IDs with configs of their own.
 const (
 	mainnet         = "mainnet"
 	testnet         = "testnet"
 	testChainPrefix = "test-chain-"
 )
 
-// ProdGenesisProtocolVersion is the version of mainnet's and testnet's genesis (PROD_GENESIS_PROTOCOL_VERSION).
+// ProdGenesisProtocolVersion is the protocol version of mainnet's and testnet's genesis
+// (PROD_GENESIS_PROTOCOL_VERSION).
 const ProdGenesisProtocolVersion primitives.ProtocolVersion = 29

@@ -2,9 +2,10 @@ package epoch
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// The public networks' configs, by protocol version. Kept are 29, for the genesis, 81, the last with a static layout,
-// and 85: no block of a version between is executed here. The layouts in between are kept all the same, since the first
-// dynamic split writes the whole history of splits into its layout. Values: nearcore core/primitives/res/epoch_configs.
+// builtinConfigs returns the configs of a public network, by protocol version: 29 for the genesis,
+// 81, the last with a static layout, and 85. No block of a version between these is executed. All
+// layouts between them are kept, because the first dynamic split writes the whole history of splits
+// into its layout. Values: nearcore core/primitives/res/epoch_configs.
 func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	layouts := builtinLayouts()
 	genesis := Config{
@@ -54,14 +55,15 @@ func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
 	return []versionedConfig{{29, genesis}, {81, static}, {85, dynamic}}, layouts
 }
 
-// builtinLayouts returns the layouts of both public networks: one shard, then five cuts, then one split at a time. The
-// versions of 2 and less, which the history of splits leaves out, are not listed but for the genesis's.
+// builtinLayouts returns the layouts of both public networks: one shard, then five boundaries, then
+// one split at a time. Layouts of version 2 and less are left out of the history of splits, and are
+// listed for the genesis only.
 func builtinLayouts() []versionedLayout {
 	five, err := primitives.NewShardLayoutV1(
 		[]primitives.AccountID{"aurora", "aurora-0", "game.hot.tg", "kkuuue2akv_1630967379.near", "tge-lockup.sweat"},
 		[][]primitives.ShardID{{0}, {1}, {2, 3}, {4}, {5}}, 3)
 	if err != nil {
-		panic(err) // constants
+		panic(err) // the input is constant
 	}
 	out := []versionedLayout{{29, primitives.NewShardLayoutV0(1, 0)}, {65, five}}
 	for _, split := range []struct {
@@ -70,7 +72,7 @@ func builtinLayouts() []versionedLayout {
 	}{{75, "game.hot.tg-0"}, {76, "earn.kaiching"}, {78, "650"}} {
 		next, err := out[len(out)-1].layout.DeriveV2(split.boundary)
 		if err != nil {
-			panic(err) // constants
+			panic(err) // the input is constant
 		}
 		out = append(out, versionedLayout{split.since, next})
 	}

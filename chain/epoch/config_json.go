@@ -24,13 +24,13 @@ func (r *Ratio) UnmarshalJSON(in []byte) error {
 // MarshalJSON writes [numerator, denominator].
 func (r Ratio) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "[%d,%d]", r.Num, r.Den), nil }
 
-// jsonField is a member that must be there and must not be null.
+// jsonField is a member that must be present and not null.
 type jsonField struct {
 	name string
 	dst  any
 }
 
-// readObject fills fields from a JSON object; other members are ignored, as serde does.
+// readObject fills fields from a JSON object. Other members are ignored, as by serde.
 func readObject(in []byte, fields []jsonField) (map[string]json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(in, &object); err != nil {
@@ -51,8 +51,9 @@ func readObject(in []byte, fields []jsonField) (map[string]json.RawMessage, erro
 	return object, nil
 }
 
-// ParseConfig reads an epoch config file, nearcore's JSON of EpochConfig: with a shard_layout or, failing that, a
-// dynamic_resharding_config. The result is checked; its epoch length is replaced by the genesis's in Configs.
+// ParseConfig parses an epoch config file, nearcore's JSON of EpochConfig, with a shard_layout or
+// else a dynamic_resharding_config, and checks it. Configs replaces its epoch length by the
+// genesis's. Errors: ErrConfig.
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
 	object, err := readObject(text, []jsonField{

@@ -14,13 +14,14 @@ type versionedConfig struct {
 	config Config
 }
 
-// Configs holds a chain's epoch configs by protocol version (nearcore AllEpochConfig). It is read-only.
+// Configs holds a chain's epoch configs by protocol version (nearcore AllEpochConfig). It is
+// immutable and safe for concurrent use.
 type Configs struct {
 	chainID   string
 	genesisPV primitives.ProtocolVersion
-	length    uint64            // the genesis's epoch length, whatever the configs say
+	length    uint64            // of the genesis, whatever the configs say
 	versions  []versionedConfig // ascending
-	layouts   []versionedLayout // ascending: every static layout the chain ever had, for the history of splits
+	layouts   []versionedLayout // ascending: every static layout of the chain, for the history of splits
 }
 
 type versionedLayout struct {
@@ -28,14 +29,16 @@ type versionedLayout struct {
 	layout primitives.ShardLayout
 }
 
-// NewConfigs chooses the source of a chain's epoch configs (nearcore chain/epoch-manager/src/lib.rs:165):
+// NewConfigs selects the source of a chain's epoch configs (nearcore
+// chain/epoch-manager/src/lib.rs:165):
 //   - mainnet and testnet: built in;
-//   - else files, the contents of <home>/epoch_configs by file name, unless nil (no such directory); names are
-//     <version>.json, other names are ignored, and so are versions above newest, the binary's protocol version;
-//   - else for chain ids that begin with test-chain- the genesis itself;
-//   - else the genesis's seats, layout and length with fixed test values for the rest.
+//   - else files, the contents of <home>/epoch_configs by file name, unless nil (no such directory);
+//     names are <version>.json, other names are ignored, and so are versions above newest, the
+//     binary's protocol version;
+//   - else, for chain IDs that begin with test-chain-, the genesis itself;
+//   - else the genesis's seats, layout and length, with fixed test values for the rest.
 //
-// The config of the genesis's protocol version must have a static layout.
+// The config of the genesis's protocol version must have a static layout. Errors: ErrConfig.
 func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.ProtocolVersion) (*Configs, error) {
 	c := &Configs{chainID: g.ChainID, genesisPV: g.ProtocolVersion, length: g.Epoch.EpochLength}
 	switch {
@@ -78,7 +81,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 }
 
 func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolVersion) error {
-	for name, text := range files { // order does not matter: sorted below, versions are distinct
+	for name, text := range files { // in any order: sorted below, versions are distinct
 		stem, ok := strings.CutSuffix(name, ".json")
 		if !ok || stem == "" {
 			continue
@@ -105,8 +108,9 @@ func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolV
 	return nil
 }
 
-// ForVersion returns the config of the largest version up to pv, with the genesis's epoch length. It panics when
-// there is none: a chain's versions start at its genesis's. The result is shared and read-only.
+// ForVersion returns the config of the largest version up to pv, with the genesis's epoch length.
+// It panics if there is none: a chain's versions start at its genesis's. The result is shared and
+// must not be changed.
 func (c *Configs) ForVersion(pv primitives.ProtocolVersion) *Config {
 	for i := len(c.versions) - 1; i >= 0; i-- {
 		if c.versions[i].since <= pv {
@@ -116,14 +120,14 @@ func (c *Configs) ForVersion(pv primitives.ProtocolVersion) *Config {
 	panic(fmt.Sprintf("epoch: no config for protocol version %d", pv))
 }
 
-// ChainID returns the chain's id.
+// ChainID returns the chain ID.
 func (c *Configs) ChainID() string { return c.chainID }
 
-// GenesisProtocolVersion returns the version of the genesis.
+// GenesisProtocolVersion returns the protocol version of the genesis.
 func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c.genesisPV }
 
-// layoutHistory returns the static layouts of the versions from the genesis's to latest, newest first, without
-// repeats of neighbours (nearcore lib.rs:745). Versions with a dynamic config have none.
+// layoutHistory returns the static layouts of the versions from the genesis's to latest, newest
+// first, without equal neighbours (nearcore lib.rs:745). Versions with a dynamic config have none.
 func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.ShardLayout {
 	var out []primitives.ShardLayout
 	for _, v := range slices.Backward(c.layouts) {
@@ -133,15 +137,16 @@ func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.
 		if len(out) == 0 || !out[len(out)-1].Equal(v.layout) {
 			out = append(out, v.layout)
 		}
-		if v.since <= c.genesisPV { // older configs are no version of this chain
+		if v.since <= c.genesisPV { // older configs are not versions of this chain
 			break
 		}
 	}
 	return out
 }
 
-// genesisTestConfig is what a private chain without config files runs by (nearcore core/primitives/src/epoch_manager.rs:229
-// with the constants of core/chain-configs/src/genesis_config.rs:741): most of the genesis is not looked at.
+// genesisTestConfig returns the config of a private chain without config files (nearcore
+// core/primitives/src/epoch_manager.rs:229 with the constants of
+// core/chain-configs/src/genesis_config.rs:741). Most of the genesis is ignored.
 func genesisTestConfig(g *Config) Config {
 	return Config{
 		EpochLength:                        g.EpochLength,
@@ -160,7 +165,7 @@ func genesisTestConfig(g *Config) Config {
 		ProtocolUpgradeStakeThreshold:      Ratio{4, 5},
 		ShardLayout:                        g.ShardLayout,
 		MinimumValidatorsPerShard:          1,
-		MinimumStakeRatio:                  Ratio{1, 6250}, // Rational32 reduces, and protocol_config shows it
+		MinimumStakeRatio:                  Ratio{1, 6250}, // Rational32 reduces, and protocol_config returns the reduced form
 		ChunkProducerAssignmentChanges:     5,
 		MaxInflationRate:                   Ratio{1, 40},
 	}

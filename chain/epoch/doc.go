@@ -1,14 +1,20 @@
-// Package epoch decides who may do what: the epochs of a chain, their validators, who makes each block and chunk, who
-// endorses it, who is kicked out and what everybody earns, how the shards are laid out and when a shard is split.
+// Package epoch determines the epochs of a chain: their validators, the producers of each block and
+// chunk and the validators that endorse it, kickouts and rewards, the shard layout, and when a
+// shard is split.
 //
-//	in      GenesisParams and epoch config files; BlockInfo per block, parents before children, forks allowed
-//	out     Changes: what to persist (BlockInfo, EpochInfo, EpochSummary, epoch starts); answers to queries
-//	state   Manager: bounded caches and one Aggregator up to the last final block; the rest comes from a Store
+//	in      GenesisParams and epoch config files; BlockInfo per block, parents first, forks allowed
+//	out     Changes: what to persist (BlockInfo, EpochInfo, EpochSummary, epoch starts); answers to
+//	        queries
+//	state   Manager: bounded caches and one Aggregator up to the last final block; the rest is read
+//	        from a Store
 //	units   stake in yoctoNEAR (u128), heights in blocks, time in nanoseconds
-//	bound   caches of 1000 blocks, 50 epochs, 1000 samples and 4 hashes of epochs; work at an epoch's end grows with its blocks once
-//	errors  ErrMissingBlock, ErrEpochOutOfBounds, ErrNotAValidator, ErrSharding, ErrNotEnoughValidators, ErrConfig
-//	source  nearcore f0c7706f1 chain/epoch-manager, core/primitives/src/{epoch_info,epoch_block_info,epoch_manager}.rs
+//	bound   caches of 1000 blocks, 50 epochs, 1000 samples and 4 hashes of epochs; work at an epoch's
+//	        end grows with its blocks once
+//	errors  ErrMissingBlock, ErrEpochOutOfBounds, ErrNotAValidator, ErrSharding,
+//	        ErrNotEnoughValidators, ErrConfig
+//	source  nearcore f0c7706f1 chain/epoch-manager,
+//	        core/primitives/src/{epoch_info,epoch_block_info,epoch_manager}.rs
 //
-// Every byte of an EpochInfo is consensus: the first block of an epoch carries a hash over three of them
-// (EpochSyncDataHash). T is the epoch that ends; its last block makes the EpochInfo of T+2.
+// Every byte of an EpochInfo is consensus: the first block of an epoch contains a hash over three
+// of them (EpochSyncDataHash). T is the epoch that ends; its last block makes the EpochInfo of T+2.
 package epoch

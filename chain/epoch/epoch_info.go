@@ -7,40 +7,42 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Versions of EpochInfo; the numbers are the borsh tags.
+// Versions of EpochInfo. The numbers are the borsh tags.
 const (
 	EpochInfoV2 byte = 1 // of mainnet's genesis: producers take turns, no samplers
-	EpochInfoV4 byte = 3 // of protocol 84: no layout
-	EpochInfoV5 byte = 4 // of protocol 85 and 86
+	EpochInfoV4 byte = 3 // of protocol version 84: without layout
+	EpochInfoV5 byte = 4 // of protocol versions 85 and 86
 )
 
-// dynamicReshardingVersion is the first protocol version with EpochInfo V5, shard layouts in it and sticky assignment.
+// dynamicReshardingVersion is the first protocol version with EpochInfo V5, a shard layout in it,
+// and sticky assignment.
 const dynamicReshardingVersion primitives.ProtocolVersion = 85
 
-// EpochInfo says who validates in an epoch and by which rules (nearcore core/primitives/src/epoch_info.rs). It is made
-// two epochs ahead and never changes: shared, read only.
+// EpochInfo is the validators of an epoch and their roles (nearcore
+// core/primitives/src/epoch_info.rs). It is made two epochs ahead and never changes. It is shared
+// and must not be changed.
 type EpochInfo struct {
 	Version          byte
-	EpochHeight      uint64 // ordinal; the first two epochs both have 1
+	EpochHeight      uint64 // ordinal; 1 for both of the first two epochs
 	Validators       []primitives.ValidatorStake
 	ValidatorIndex   AccountMap[ValidatorID]
 	BlockProducers   []ValidatorID   // block_producers_settlement
 	ChunkProducers   [][]ValidatorID // chunk_producers_settlement, by shard index
 	StakeChange      AccountMap[primitives.Balance]
-	ValidatorReward  AccountMap[primitives.Balance] // earned in the epoch whose end made this info
+	ValidatorReward  AccountMap[primitives.Balance] // earned in the epoch at the end of which this info was made
 	ValidatorKickout AccountMap[KickoutReason]
 	MintedAmount     primitives.Balance
 	SeatPrice        primitives.Balance
 	ProtocolVersion  primitives.ProtocolVersion
 	ShardLayout      primitives.ShardLayout           // V5 only
-	LastResharding   *uint64                          // V5 only: epoch height of the latest new layout
+	LastResharding   *uint64                          // V5 only: epoch height of the latest layout change
 	RngSeed          primitives.Hash                  // not V2: random_value of the block that ended the epoch before the last
 	BlockSampler     *primitives.StakeWeightedIndex   // not V2
 	ChunkSamplers    []*primitives.StakeWeightedIndex // not V2; by shard index
 	Mandates         ValidatorMandates                // not V2
 }
 
-// initSamplers makes the version, the index and the samplers from the other fields.
+// initSamplers fills in the version, the index and the samplers from the other fields.
 func (e *EpochInfo) initSamplers() error {
 	e.Version = EpochInfoV4
 	if e.ProtocolVersion >= dynamicReshardingVersion {
@@ -68,7 +70,7 @@ func (e *EpochInfo) initSamplers() error {
 	return nil
 }
 
-// ValidatorID returns the id of an account.
+// ValidatorID returns the ID of an account.
 func (e *EpochInfo) ValidatorID(a primitives.AccountID) (ValidatorID, bool) {
 	return e.ValidatorIndex.Get(a)
 }
@@ -84,11 +86,11 @@ func (e *EpochInfo) Validator(a primitives.AccountID) (*primitives.ValidatorStak
 
 // TotalStake returns the sum of all stakes.
 func (e *EpochInfo) TotalStake() primitives.Balance {
-	sum, _ := sumStakes(e.Validators) // fits: the samplers were made from it
+	sum, _ := sumStakes(e.Validators) // no overflow: the samplers were made from it
 	return sum
 }
 
-// SampleBlockProducer returns who is to make the block of a height.
+// SampleBlockProducer returns the producer of the block at a height.
 func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 	if e.Version == EpochInfoV2 {
 		return e.BlockProducers[uint64(h)%uint64(len(e.BlockProducers))]
@@ -99,7 +101,8 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 	return e.BlockProducers[e.BlockSampler.Sample(primitives.HashBytes(buf[:]))]
 }
 
-// SampleChunkProducer returns who is to make the chunk of a shard, given by its index in layout, for a height.
+// SampleChunkProducer returns the producer of the chunk of a shard, given by its index in layout,
+// for a height. Errors: ErrSharding.
 func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
 	if shard < 0 || int(shard) >= len(ids) || int(shard) >= len(e.ChunkProducers) || len(e.ChunkProducers[shard]) == 0 {
@@ -116,8 +119,8 @@ func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard pri
 	return producers[e.ChunkSamplers[shard].Sample(primitives.HashBytes(buf[:]))], nil
 }
 
-// SampleChunkValidators returns for each shard index who endorses the chunk that is created for a height, in order, and
-// with which part of its stake.
+// SampleChunkValidators returns, for each shard index, the validators that endorse the chunk that
+// is created for a height, in order, with their parts of the stake. Nil for V2.
 func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValidator {
 	if e.Version == EpochInfoV2 {
 		return nil
@@ -128,7 +131,7 @@ func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValid
 	return e.Mandates.sample(primitives.NewChaCha20Rng(primitives.HashBytes(buf[:])))
 }
 
-// shardAssignmentRng drives the moves of chunk producers between shards.
+// shardAssignmentRng returns the random generator for moves of chunk producers between shards.
 func shardAssignmentRng(seed primitives.Hash) *primitives.ChaChaRng {
 	return primitives.NewChaCha20Rng(primitives.HashBytes(append(seed[:], "shard_assignment_shuffling_rng"...)))
 }

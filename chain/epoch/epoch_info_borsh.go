@@ -7,7 +7,8 @@ import (
 
 func appendIDs(b []byte, ids *[]ValidatorID) []byte { return borsh.AppendUint64s(b, *ids) }
 
-// emptyOldFields stands for the hidden settlement, the fishermen and their map, always empty, which V5 dropped.
+// emptyOldFields encodes the hidden settlement, the fishermen and their map, which are always empty
+// and which V5 dropped.
 const emptyOldFields = "\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
 // AppendBorsh appends the tag and the fields of e's version.
@@ -41,7 +42,7 @@ func (e *EpochInfo) AppendBorsh(b []byte) []byte {
 	return e.Mandates.AppendBorsh(b)
 }
 
-// DecodeBorsh reads the tag and the fields, and refuses ids and tables that sampling could not use.
+// DecodeBorsh reads the tag and the fields. It rejects IDs and tables that sampling could not use.
 func (e *EpochInfo) DecodeBorsh(r *borsh.Reader) {
 	e.Version = r.Byte()
 	if e.Version != EpochInfoV2 && e.Version != EpochInfoV4 && e.Version != EpochInfoV5 {
@@ -80,7 +81,8 @@ func (e *EpochInfo) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// consistent tells whether every id and table entry is within its list, so that no query can panic.
+// consistent returns whether every ID and table entry is within its list, so that no query can
+// panic.
 func (e *EpochInfo) consistent() bool {
 	within := func(ids []ValidatorID) bool {
 		for _, id := range ids {
@@ -132,7 +134,7 @@ func readSampler(r *borsh.Reader) *primitives.StakeWeightedIndex {
 	return s
 }
 
-// fits tells whether s can draw one of n.
+// fits returns whether s can sample one of n.
 func fits(s *primitives.StakeWeightedIndex, n int) bool {
 	return s.Len() == n && (n == 0 || !s.StakeSum().IsZero())
 }

@@ -7,19 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Refusals (nearcore core/primitives/src/errors.rs EpochError).
+// Errors (nearcore core/primitives/src/errors.rs EpochError).
 var (
-	// ErrMissingBlock says that a BlockInfo is not known: the block was never recorded, or has been collected.
+	// ErrMissingBlock says that a BlockInfo is unknown: the block was never recorded, or was
+	// collected.
 	ErrMissingBlock = errors.New("missing block")
-	// ErrEpochOutOfBounds says that an epoch's info has not been made yet, or has been collected.
+	// ErrEpochOutOfBounds says that an epoch's info was not made yet, or was collected.
 	ErrEpochOutOfBounds = errors.New("epoch is out of bounds")
-	// ErrNotAValidator says that the account has no seat in that epoch.
+	// ErrNotAValidator says that an account has no seat in an epoch.
 	ErrNotAValidator = errors.New("not a validator")
-	// ErrSharding says that a shard id or index does not belong to the epoch's layout, or that no layout is known.
+	// ErrSharding says that a shard ID or index does not belong to the epoch's layout, or that no
+	// layout is known.
 	ErrSharding = errors.New("sharding error")
 	// ErrNotEnoughValidators says that fewer chunk producers are left than one shard needs.
 	ErrNotEnoughValidators = errors.New("there are not enough validator proposals")
-	// ErrConfig says that a genesis or an epoch config can't be used.
+	// ErrConfig says that a genesis or an epoch config is unusable.
 	ErrConfig = errors.New("epoch config")
 	// ErrBlockInfo says that a recorded block contradicts its parent or its epoch.
 	ErrBlockInfo = errors.New("block info")

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// epochEnd is what finalizeEpoch gathers about T, whose last block is block, and T+1.
+// epochEnd is what finalizeEpoch collects about T, which ends with block, and T+1.
 type epochEnd struct {
 	block      *BlockInfo
 	info, next *EpochInfo // of T and T+1
@@ -52,7 +52,7 @@ func (m *Manager) finalizeEpoch(block *BlockInfo, rngSeed primitives.Hash, chang
 		reward: rewards, minted: minted, version: e.version, layout: layout, lastResharding: resharded,
 		strategy: selectStrategy(e.version, nextLayout, layout),
 	})
-	if errors.Is(err, ErrNotEnoughValidators) { // everybody wants to leave: T+1's validators stay on
+	if errors.Is(err, ErrNotEnoughValidators) { // all validators want to leave: those of T+1 stay
 		again := *e.next
 		again.EpochHeight++
 		info, err = &again, nil
@@ -86,7 +86,8 @@ func (m *Manager) epochEnd(block *BlockInfo) (*epochEnd, error) {
 	return e, err
 }
 
-// summarize counts the votes and says who is kicked out and why; a later reason replaces an earlier one.
+// summarize counts the version votes and determines the kickouts. A later reason replaces an
+// earlier one.
 func (m *Manager) summarize(e *epochEnd) (err error) {
 	e.stats = e.aggregator.stats()
 	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, e.info, e.aggregator)
@@ -139,8 +140,9 @@ func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], pri
 	})
 }
 
-// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679): a static one if its config has it; T+1's while T was
-// not dynamic, or decided no split, or the shard is gone; else T+1's with the shard split. config is that of T+2.
+// nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). It is static if T+2's config has
+// one. It is T+1's if T was not dynamic, decided no split, or if the shard is gone. Otherwise it is
+// T+1's with the shard split. config is that of T+2.
 func (m *Manager) nextNextLayout(e *epochEnd, config *Config, next primitives.ShardLayout) (primitives.ShardLayout, error) {
 	if !config.ShardLayout.IsZero() {
 		return config.ShardLayout, nil

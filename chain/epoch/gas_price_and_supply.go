@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// StakeInfo returns what the first block of an epoch does to validators' accounts (runtime's update of validator
-// accounts), by the last block of the epoch before: for each account the largest of its stakes in the three epochs that
-// are known, which stays locked, and the rewards of the epoch that ended (nearcore lib.rs:1269).
+// StakeInfo returns the input of the validator account update in the first block of an epoch, given
+// the last block of the epoch before: for each account the largest of its stakes in the three known
+// epochs, which stays locked, and the rewards of the epoch that ended (nearcore lib.rs:1269).
 func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountMap[primitives.Balance], err error) {
 	id, err := m.EpochID(lastBlock)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountM
 	return stakes, rewards, nil
 }
 
-// MinimumStake returns the least stake that a Stake action may propose in a child of parent.
+// MinimumStake returns the smallest stake that a Stake action may propose in a child of parent.
 func (m *Manager) MinimumStake(parent primitives.Hash) (primitives.Balance, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
 	if err != nil {
@@ -48,7 +48,8 @@ func (m *Manager) MinimumStake(parent primitives.Hash) (primitives.Balance, erro
 	return stake, nil
 }
 
-// MintedAmount returns what a child of parent adds to the supply: the rewards of the epoch that parent ended, else 0.
+// MintedAmount returns the amount that a child of parent adds to the supply: the rewards of the
+// epoch that parent ended, else 0.
 func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, error) {
 	last, err := m.IsNextBlockEpochStart(parent)
 	if err != nil || !last {
@@ -61,8 +62,9 @@ func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, erro
 	return info.MintedAmount, nil
 }
 
-// EpochSyncDataHash returns the field of that name of a child of parent: set in the first block of an epoch, over what
-// a node needs to start there (nearcore chain/epoch-manager/src/adapter.rs:107). On the genesis the dummy stands in for
+// EpochSyncDataHash returns the header field of a child of parent. It is set in the first block of
+// an epoch, over the data that a node needs to start there (nearcore
+// chain/epoch-manager/src/adapter.rs:107). Nil otherwise. On the genesis a placeholder stands for
 // the missing blocks.
 func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, error) {
 	last, err := m.BlockInfo(parent)
@@ -72,7 +74,9 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	if ends, err := m.isLast(last); err != nil || !ends {
 		return nil, err
 	}
-	if h, ok := m.syncData.get(parent); ok { // of some hundred KiB, and asked for with each block that somebody signs for the first height of an epoch
+	// hashing takes some hundred KiB, and is requested with each block that is signed for the first
+	// height of an epoch
+	if h, ok := m.syncData.get(parent); ok {
 		return &h, nil
 	}
 	first, err := m.BlockInfo(last.EpochFirstBlock)
@@ -99,7 +103,8 @@ func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, e
 	return &h, nil
 }
 
-// TotalSupply returns a header's total_supply: the parent's plus what was minted less what the new chunks burnt.
+// TotalSupply returns a header's total_supply: the parent's, plus what was minted, less what the
+// new chunks burnt. Errors: primitives.ErrOverflow.
 func TotalSupply(prev, minted primitives.Balance, burnt []primitives.Balance) (primitives.Balance, error) {
 	supply, ok := prev.Add(minted)
 	var all primitives.Balance
@@ -115,17 +120,18 @@ func TotalSupply(prev, minted primitives.Balance, burnt []primitives.Balance) (p
 	return supply, nil
 }
 
-// GasPriceRules bound the gas price; they come from the genesis.
+// GasPriceRules bound the gas price. They come from the genesis.
 type GasPriceRules struct {
 	Min            primitives.Balance
-	Max            primitives.Balance // the genesis's; 20 times Min if that is less
+	Max            primitives.Balance // the genesis's, at most 20 times Min
 	AdjustmentRate Ratio
 }
 
-// minGasPriceOfProdGenesis is what min_gas_price is taken as on chains that began at version 29 (10^8).
+// minGasPriceOfProdGenesis replaces min_gas_price on chains that began at version 29 (10^8).
 const minGasPriceOfProdGenesis = 100_000_000
 
-// NewGasPriceRules applies nearcore's overrides (chain/chain/src/types.rs:189) to what a genesis says.
+// NewGasPriceRules applies nearcore's overrides (chain/chain/src/types.rs:189) to the values of a
+// genesis.
 func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice primitives.Balance, rate Ratio) GasPriceRules {
 	if genesis == ProdGenesisProtocolVersion {
 		minPrice = primitives.Yocto(minGasPriceOfProdGenesis)
@@ -136,8 +142,9 @@ func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice pri
 	return GasPriceRules{minPrice, maxPrice, rate}
 }
 
-// Next returns a header's next_gas_price from its parent's and the gas used and limited in its new chunks; without new
-// chunks the price stays (nearcore core/primitives/src/block.rs:440).
+// Next returns a header's next_gas_price, given its parent's and the gas used and the gas limit of
+// its new chunks. Without new chunks the price stays (nearcore core/primitives/src/block.rs:440).
+// Errors: primitives.ErrOverflow.
 func (g GasPriceRules) Next(price primitives.Balance, used, limit primitives.Gas) (primitives.Balance, error) {
 	if limit == 0 {
 		return price, nil

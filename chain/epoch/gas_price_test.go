@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// slowGasPrice is the price by fractions: price·(1 + (used/limit − 1/2)·rate), rounded down, between the bounds. ok is
-// false where the factor is negative.
+// slowGasPrice is the price by fractions: price·(1 + (used/limit − 1/2)·rate), rounded down,
+// between the bounds. ok is false where the factor is negative.
 func slowGasPrice(g GasPriceRules, price primitives.Balance, used, limit primitives.Gas) (next *big.Int, ok bool) {
 	if limit == 0 {
 		return price.Big(), true
@@ -33,8 +33,10 @@ func slowGasPrice(g GasPriceRules, price primitives.Balance, used, limit primiti
 	return next, true
 }
 
-// TestGasPriceMoves has the settings of upstream's tests (nearcore integration-tests/src/tests/client/process_blocks.rs:818,
-// 1467, 1531 and features/cap_max_gas_price.rs): prices stay within [min, min(max, 20·min)] and move as the fractions say.
+// TestGasPriceMoves has the settings of upstream's tests (nearcore
+// integration-tests/src/tests/client/process_blocks.rs:818, 1467, 1531 and
+// features/cap_max_gas_price.rs): prices stay within [min, min(max, 20·min)] and move as the
+// fractions say.
 func TestGasPriceMoves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		min, max string

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// GenesisEpochInfo makes the info of the first two epochs (nearcore chain/epoch-manager/src/genesis.rs): the genesis
-// validators by the normal selection, or for protocol version 29 (mainnet and testnet) by seats.
+// GenesisEpochInfo makes the info of the first two epochs (nearcore
+// chain/epoch-manager/src/genesis.rs): from the genesis validators by the normal selection, or for
+// protocol version 29 (mainnet and testnet) by seats.
 func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	config := configs.ForVersion(g.ProtocolVersion)
 	var reward AccountMap[primitives.Balance]
@@ -34,8 +35,9 @@ func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 	return info, nil
 }
 
-// prodGenesis gives each validator as many seats as its stake holds seat prices, shuffles them and lets the producers
-// take turns: the rules of 2020 that mainnet's first epochs keep (nearcore genesis.rs:97).
+// prodGenesis gives each validator as many seats as its stake contains seat prices, shuffles the
+// seats, and lets the producers take turns: the rules of 2020 that mainnet's first epochs follow
+// (nearcore genesis.rs:97).
 func prodGenesis(config *Config, validators []primitives.ValidatorStake, reward AccountMap[primitives.Balance]) (*EpochInfo, error) {
 	validators = slices.Clone(validators)
 	slices.SortFunc(validators, func(a, b primitives.ValidatorStake) int {
@@ -54,7 +56,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake, reward 
 		info.ValidatorIndex.Set(v.AccountID, ValidatorID(id))
 		info.StakeChange.Set(v.AccountID, v.Stake)
 		n, _ := quoRem(v.Stake, price)
-		for range n.Lo { // in all less than twice the seats and the validators
+		for range n.Lo { // in total less than twice the seats plus the validators
 			seats = append(seats, ValidatorID(id))
 		}
 	}
@@ -70,7 +72,7 @@ func prodGenesis(config *Config, validators []primitives.ValidatorStake, reward 
 	return info, nil
 }
 
-// seatPrice returns the largest price at which the stakes hold at least so many seats.
+// seatPrice returns the largest price at which the stakes hold at least seats seats.
 func seatPrice(validators []primitives.ValidatorStake, seats uint64) (primitives.Balance, error) {
 	total, ok := sumStakes(validators)
 	if !ok || total.Less(primitives.Yocto(seats)) {

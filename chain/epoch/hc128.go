@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// hc128 is the stream cipher HC-128 as rand_hc's Hc128Rng: key and IV are the halves of the seed. Only the seats of
-// mainnet's and testnet's genesis were drawn with it. Each table step makes one word of output.
+// hc128 is the stream cipher HC-128 as in rand_hc's Hc128Rng: key and IV are the halves of the
+// seed. Only the seats of mainnet's and testnet's genesis were drawn with it. Each table step makes
+// one word of output.
 type hc128 struct {
 	p, q [512]uint32
 	step uint32 // mod 1024
@@ -29,7 +30,7 @@ func newHC128(seed [32]byte) *hc128 {
 	h := new(hc128)
 	copy(h.p[:], w[256:])
 	copy(h.q[:], w[768:])
-	for i := range 512 { // 1024 steps whose output replaces the table
+	for i := range 512 { // 1024 steps with outputs that replace the table
 		h.p[i] = h.next()
 	}
 	for i := range 512 {
@@ -59,7 +60,8 @@ func (h *hc128) Uint64() uint64 {
 	return low | uint64(h.next())<<32
 }
 
-// below returns a number under bound as rand did in 2020: a draw on the zone's edge is rejected, unlike later.
+// below returns a number below bound as rand did in 2020: unlike later, a draw on the zone's edge
+// is rejected.
 func (h *hc128) below(bound uint64) uint64 {
 	zone := bound<<bits.LeadingZeros64(bound) - 1
 	for {

@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// KickoutKind is the variant of a KickoutReason; its number is the borsh tag.
+// KickoutKind is the variant of a KickoutReason. Its number is the borsh tag.
 type KickoutKind byte
 
-// The variants (nearcore core/primitives/src/types.rs:1253); the names are those of the JSON.
+// The variants (nearcore core/primitives/src/types.rs:1253). The names are those of the JSON. The
+// comments list the fields of the variant.
 const (
 	UnusedSlashed              KickoutKind = 0
 	NotEnoughBlocks            KickoutKind = 1 // Produced, Expected
@@ -35,7 +36,8 @@ func (k KickoutKind) String() string {
 	return fmt.Sprintf("KickoutKind(%d)", byte(k))
 }
 
-// KickoutReason says why a validator has no seat in the epoch after the next. Fields that the kind does not use are 0.
+// KickoutReason is the reason why a validator has no seat in the epoch after the next. Fields that
+// the kind does not use are 0.
 type KickoutReason struct {
 	Kind                    KickoutKind
 	Produced, Expected      uint64
@@ -43,7 +45,8 @@ type KickoutReason struct {
 	Version, NetworkVersion primitives.ProtocolVersion
 }
 
-// ForPerformance tells whether the kickout also takes away the epoch's reward (nearcore lib.rs:815).
+// ForPerformance returns whether the kickout also forfeits the epoch's reward (nearcore
+// lib.rs:815).
 func (k KickoutReason) ForPerformance() bool {
 	return k.Kind == NotEnoughBlocks || k.Kind == NotEnoughChunks || k.Kind == NotEnoughChunkEndorsements
 }

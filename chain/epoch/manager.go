@@ -14,8 +14,8 @@ const (
 	syncDataCacheSize = 4 // ours
 )
 
-// Store is what the Manager asks for when its caches do not have it: what earlier Changes said to persist.
-// An absent row is nil (or false) without an error. The values are shared from then on and must not change.
+// Store returns what earlier Changes persisted, when the Manager's caches do not have it. An absent
+// row is nil (or false) without an error. Returned values are shared and must not change.
 type Store interface {
 	BlockInfo(primitives.Hash) (*BlockInfo, error)
 	EpochInfo(primitives.EpochID) (*EpochInfo, error)
@@ -23,32 +23,36 @@ type Store interface {
 	EpochSummary(primitives.EpochID) (*EpochSummary, error)
 }
 
-// Changes is what a block adds to the Store, in one batch with the block. Zero: nothing (the block was known).
+// Changes is what a block adds to the Store, in one batch with the block. The zero value adds
+// nothing: the block was known.
 type Changes struct {
 	BlockInfo *BlockInfo // by its Hash
-	// EpochStart says that the block is the first of its epoch: BlockInfo.EpochID starts at BlockInfo.Height.
+	// EpochStart says that the block is the first of its epoch: BlockInfo.EpochID starts at
+	// BlockInfo.Height.
 	EpochStart bool
-	// NextNextEpoch is set when the block is the last of its epoch (or the genesis): the info of the epoch after the
-	// next, by the id BlockInfo.Hash.
+	// NextNextEpoch is set if the block is the last of its epoch, or the genesis: the info of the
+	// epoch after the next, with ID BlockInfo.Hash.
 	NextNextEpoch *EpochInfo
-	// Summary is set with NextNextEpoch, but for the genesis: what epoch BlockInfo.EpochID came to, by that id.
+	// Summary is set with NextNextEpoch, except for the genesis: the summary of epoch
+	// BlockInfo.EpochID, by that ID.
 	Summary *EpochSummary
 }
 
-// Manager follows the epochs of all forks of a chain (nearcore EpochManager). It does no I/O but by its Store, keeps a
-// bounded number of rows and can be made anew at any time. Not safe for concurrent use: queries fill caches.
+// Manager follows the epochs of all forks of a chain (nearcore EpochManager). Its only I/O is its
+// Store. It keeps a bounded number of rows and can be rebuilt at any time. It is not safe for
+// concurrent use: queries fill caches.
 type Manager struct {
 	configs *Configs
 	rewards RewardCalculator
 	store   Store
 
 	genesis *EpochInfo // of epoch 0 and of EpochID(genesis hash)
-	dummy   *BlockInfo // the parent of the genesis, of the zero hash: never stored
+	dummy   *BlockInfo // placeholder for the genesis's parent, with the zero hash: never stored
 
 	epochs  *cache[primitives.EpochID, *EpochInfo]
 	blocks  *cache[primitives.Hash, *BlockInfo]
 	samples *cache[sampleKey, [][]WeightedValidator]
-	// syncData are the last few EpochSyncDataHash, by the last block of an epoch.
+	// syncData are the latest results of EpochSyncDataHash, by the last block of an epoch.
 	syncData *cache[primitives.Hash, primitives.Hash]
 
 	aggregator *Aggregator // up to the last final block; nil before the first
@@ -60,8 +64,8 @@ type sampleKey struct {
 	height primitives.Height
 }
 
-// NewManager returns a Manager over what the store holds, which is nothing for a new chain: then the genesis is the
-// first block to record.
+// NewManager returns a Manager over what the store holds. For a new chain that is nothing, and the
+// genesis must be the first recorded block. Errors: ErrConfig, those of the genesis validators.
 func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, error) {
 	info, err := GenesisEpochInfo(g, configs)
 	if err != nil {
@@ -76,7 +80,8 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 	}, nil
 }
 
-// BlockInfo returns what was recorded of a block; the zero hash is the genesis's parent. ErrMissingBlock.
+// BlockInfo returns the info of a recorded block. The zero hash is the genesis's parent. Errors:
+// ErrMissingBlock.
 func (m *Manager) BlockInfo(hash primitives.Hash) (*BlockInfo, error) {
 	if hash.IsZero() {
 		return m.dummy, nil
@@ -95,7 +100,7 @@ func (m *Manager) BlockInfo(hash primitives.Hash) (*BlockInfo, error) {
 	return b, nil
 }
 
-// EpochInfo returns an epoch's info. ErrEpochOutOfBounds.
+// EpochInfo returns an epoch's info. Errors: ErrEpochOutOfBounds.
 func (m *Manager) EpochInfo(id primitives.EpochID) (*EpochInfo, error) {
 	if id.IsZero() {
 		return m.genesis, nil
@@ -114,8 +119,8 @@ func (m *Manager) EpochInfo(id primitives.EpochID) (*EpochInfo, error) {
 	return e, nil
 }
 
-// EpochStart returns the height of an epoch's first block, as the store has it: branches may begin one at different heights.
-// ErrEpochOutOfBounds when it has not begun.
+// EpochStart returns the height of an epoch's first block, as the store has it: branches may begin
+// an epoch at different heights. Errors: ErrEpochOutOfBounds if it has not begun.
 func (m *Manager) EpochStart(id primitives.EpochID) (primitives.Height, error) {
 	h, ok, err := m.store.EpochStart(id)
 	if err != nil {
@@ -148,7 +153,8 @@ func (m *Manager) ProtocolVersion(id primitives.EpochID) (primitives.ProtocolVer
 	return info.ProtocolVersion, nil
 }
 
-// ShardLayout returns the layout of an epoch. ErrSharding when an old epoch's version has none.
+// ShardLayout returns the layout of an epoch. Errors: ErrSharding if the version of an old epoch
+// has none.
 func (m *Manager) ShardLayout(id primitives.EpochID) (primitives.ShardLayout, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

@@ -107,7 +107,8 @@ func (n *node) path() []*node {
 	return out
 }
 
-// TestForks: what a block gives does not depend on the other forks, on the order in which forks grow, nor on restarts.
+// TestForks: what a block gives does not depend on the other forks, on the order in which forks
+// grow, nor on restarts.
 func TestForks(t *testing.T) {
 	vs := stakes("test", 900, 700, 500, 300)
 	r := newTree(t, 8, vs...)
@@ -177,7 +178,8 @@ func changesBytes(c Changes) []byte {
 	return b
 }
 
-// checkEpochIDs: an epoch is named by the last block of the epoch two before, and its blocks lie together.
+// checkEpochIDs: an epoch is named by the last block of the epoch two before, and its blocks lie
+// together.
 func checkEpochIDs(t *testing.T, m *Manager, tip *node) {
 	t.Helper()
 	path := tip.path()
@@ -208,7 +210,8 @@ func checkEpochIDs(t *testing.T, m *Manager, tip *node) {
 	}
 }
 
-// TestPossiblyLast: nearcore chain/epoch-manager/src/tests/mod.rs:3611: with epochs of 5, splits are proposed at 4 and 5.
+// TestPossiblyLast: nearcore chain/epoch-manager/src/tests/mod.rs:3611: with epochs of 5, splits
+// are proposed at 4 and 5.
 func TestPossiblyLast(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1_000_000)...)
 	n := r.nodes[0]
@@ -233,7 +236,8 @@ func TestPossiblyLast(t *testing.T) {
 	}
 }
 
-// TestApprovers: while finality lags behind the epoch's end, the next epoch's producers approve too.
+// TestApprovers: while finality lags behind the epoch's end, the next epoch's producers approve
+// too.
 func TestApprovers(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1000, 500)...)
 	n := r.nodes[0]
@@ -314,7 +318,8 @@ func TestRecordRefusals(t *testing.T) {
 	}
 }
 
-// TestForget: what could not be persisted is recorded again, with the same changes; also an epoch's first and last blocks.
+// TestForget: what could not be persisted is recorded again, with the same changes; also an epoch's
+// first and last blocks.
 func TestForget(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1000)...)
 	at, starts, ends := r.nodes[0], 0, 0
@@ -354,7 +359,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestStakeInfo follows a validator that leaves: its stake stays locked as long as it is in one of three epochs.
+// TestStakeInfo follows a validator that leaves: its stake stays locked as long as it is in one of
+// three epochs.
 func TestStakeInfo(t *testing.T) {
 	r := newTree(t, 5, stakes("test", 1_000_000, 400_000)...)
 	n := r.nodes[0]

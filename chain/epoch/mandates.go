@@ -12,14 +12,16 @@ import (
 // ValidatorID is a validator's place in its epoch's list.
 type ValidatorID = uint64
 
-// WeightedValidator is a validator with a share of its stake: a partial mandate, or its part in a chunk.
+// WeightedValidator is a validator with a share of its stake: a partial mandate, or its part in a
+// chunk.
 type WeightedValidator struct {
 	ID     ValidatorID
 	Weight primitives.Balance
 }
 
-// ValidatorMandates cuts the stakes of an epoch into pieces of one price, which are dealt to the shards at each height
-// (nearcore core/primitives/src/validator_mandates). All validators take part, whatever else they do.
+// ValidatorMandates cuts the stakes of an epoch into pieces of one price, which are dealt to the
+// shards at each height (nearcore core/primitives/src/validator_mandates). All validators take
+// part, whatever else they do.
 type ValidatorMandates struct {
 	TargetPerShard  uint64
 	NumShards       uint64
@@ -28,7 +30,8 @@ type ValidatorMandates struct {
 	Partials        []WeightedValidator // what is left of a stake, if anything
 }
 
-// newValidatorMandates fails when a validator would hold 65536 mandates or more, where nearcore panics.
+// newValidatorMandates fails when a validator would hold 65536 mandates or more, where nearcore
+// panics.
 func newValidatorMandates(targetPerShard, numShards uint64, validators []primitives.ValidatorStake) (ValidatorMandates, error) {
 	m := ValidatorMandates{TargetPerShard: targetPerShard, NumShards: numShards}
 	price, err := mandatePrice(targetPerShard, numShards, validators)
@@ -51,8 +54,9 @@ func newValidatorMandates(targetPerShard, numShards uint64, validators []primiti
 	return m, nil
 }
 
-// mandatePrice returns the largest price at which the whole mandates are exactly as many as wanted, or else the one
-// that gives more while the next gives fewer (nearcore compute_price.rs). At most as many are wanted as there is yocto.
+// mandatePrice returns the largest price at which the whole mandates are exactly as many as wanted,
+// or else the one that gives more while the next gives fewer (nearcore compute_price.rs). At most
+// as many are wanted as there is yocto.
 func mandatePrice(targetPerShard, numShards uint64, validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
 	for i := range validators {
@@ -76,7 +80,8 @@ func mandatePrice(targetPerShard, numShards uint64, validators []primitives.Vali
 		}
 		return n
 	}
-	// count falls as the price rises. Invariant of both loops: the answer is low, or between low and high.
+	// count falls as the price rises. Invariant of both loops: the answer is low, or between low
+	// and high.
 	one := primitives.Yocto(1)
 	low, high := one, total
 	exact := count(low) == target
@@ -103,9 +108,10 @@ func mandatePrice(targetPerShard, numShards uint64, validators []primitives.Vali
 	}
 }
 
-// sample deals the mandates and partials to the shards and returns for each shard index its validators in the order in
-// which their endorsements are listed (nearcore validator_mandates/mod.rs:122). Row r of the shuffled pieces goes to the
-// shard that the shuffled list of shards names at r, one list for mandates and one for partials.
+// sample deals the mandates and partials to the shards and returns for each shard index its
+// validators in the order in which their endorsements are listed (nearcore
+// validator_mandates/mod.rs:122). Row r of the shuffled pieces goes to the shard that the shuffled
+// list of shards names at r, one list for mandates and one for partials.
 func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffledShards := func() []int {

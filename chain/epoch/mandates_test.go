@@ -96,7 +96,8 @@ func TestVectorA52(t *testing.T) {
 	})
 }
 
-// TestVectorA53: pieces that do not divide evenly among 4 shards, mod.rs:488 (trap 7: row r goes to the r-th shard listed).
+// TestVectorA53: pieces that do not divide evenly among 4 shards, mod.rs:488 (trap 7: row r goes to
+// the r-th shard listed).
 func TestVectorA53(t *testing.T) {
 	testSample(t, 4, [][]WeightedValidator{
 		weights(3, 8, 6, 6, 0, 22), weights(4, 8, 2, 9, 1, 8), weights(0, 8, 3, 4, 4, 19), weights(4, 8, 5, 4, 1, 19),

@@ -30,7 +30,8 @@ func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	return primitives.Yocto(est), r
 }
 
-// mulDiv returns floor(a·num/den), computed without loss, and whether it fits 128 bits; den must not be 0.
+// mulDiv returns floor(a·num/den), computed without loss, and whether it fits 128 bits; den must
+// not be 0.
 func mulDiv(a primitives.Balance, num, den uint64) (primitives.Balance, bool) {
 	x := a.Big()
 	x.Mul(x, new(big.Int).SetUint64(num))

@@ -99,7 +99,8 @@ func TestKickouts(t *testing.T) {
 	}
 }
 
-// rewardOf runs the calculator of nearcore's tests: a year of 1000 s, an epoch of 1000 s, supply 10^9, inflation 1 %.
+// rewardOf runs the calculator of nearcore's tests: a year of 1000 s, an epoch of 1000 s, supply
+// 10^9, inflation 1 %.
 func rewardOf(t *testing.T, cutoff int, stats ...ValidatorStats) (map[primitives.AccountID]string, string) {
 	t.Helper()
 	var amounts []uint64
@@ -140,7 +141,8 @@ func TestVectorA57(t *testing.T) {
 		"4999999", "1666666", "3333333", "0")
 }
 
-// TestRewardOfOneKind: nearcore reward_calculator.rs:281, 368: validators with work of one or two kinds.
+// TestRewardOfOneKind: nearcore reward_calculator.rs:281, 368: validators with work of one or two
+// kinds.
 func TestRewardOfOneKind(t *testing.T) {
 	checkReward(t, -1, []ValidatorStats{work(945, 1000, 945, 1000), work(0, 0, 999, 1000), work(945, 1000), work()},
 		"5000000", "1250000", "2500000", "1250000", "0")
@@ -186,8 +188,9 @@ func TestVectorA85(t *testing.T) {
 	}
 }
 
-// TestRewardTreasury covers the two oddities of the treasury: it is paid although nothing is minted when nobody is left,
-// and a treasury that validates is listed with its own reward only while minted has both.
+// TestRewardTreasury covers the two oddities of the treasury: it is paid although nothing is minted
+// when nobody is left, and a treasury that validates is listed with its own reward only while
+// minted has both.
 func TestRewardTreasury(t *testing.T) {
 	rc := RewardCalculator{Ratio{1, 10}, "test0", 1000}
 	in := &rewardInput{

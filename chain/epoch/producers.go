@@ -13,7 +13,8 @@ type ChunkValidator struct {
 	Stake     primitives.Balance
 }
 
-// ApprovalStake is an approver of a block with its stakes; 0 in an epoch in which it makes no blocks.
+// ApprovalStake is an approver of a block with its stakes; 0 in an epoch in which it makes no
+// blocks.
 type ApprovalStake struct {
 	AccountID      primitives.AccountID
 	PublicKey      primitives.PublicKey
@@ -30,7 +31,8 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 	return &info.Validators[info.SampleBlockProducer(h)], nil
 }
 
-// ChunkProducer returns who is to make a shard's chunk with the given height_created. ErrSharding. Read only.
+// ChunkProducer returns who is to make a shard's chunk with the given height_created. ErrSharding.
+// Read only.
 func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
 	if err != nil {
@@ -63,7 +65,8 @@ func (m *Manager) shard(id primitives.EpochID, shard primitives.ShardID) (*Epoch
 	return info, layout, index, nil
 }
 
-// ChunkProducerFromPrev returns who is to make a shard's chunk on a parent block: for the height after it.
+// ChunkProducerFromPrev returns who is to make a shard's chunk on a parent block: for the height
+// after it.
 func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash, shard primitives.ShardID) (*primitives.ValidatorStake, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
@@ -76,8 +79,8 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash, shard primitives
 	return m.ChunkProducer(id, shard, p.Height+1)
 }
 
-// ChunkValidators returns who endorses a shard's chunk with the given height_created, in the order of the signatures in
-// the block's body and of the bits in its header. ErrSharding.
+// ChunkValidators returns who endorses a shard's chunk with the given height_created, in the order
+// of the signatures in the block's body and of the bits in its header. ErrSharding.
 func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) ([]ChunkValidator, error) {
 	info, _, index, err := m.shard(id, shard)
 	if err != nil {
@@ -99,7 +102,8 @@ func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardI
 	return out, nil
 }
 
-// BlockProducers returns an epoch's block producers in the order of their settlement, with its repeats.
+// BlockProducers returns an epoch's block producers in the order of their settlement, with its
+// repeats.
 func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -112,8 +116,9 @@ func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorS
 	return out, nil
 }
 
-// BlockProducersOrdered returns an epoch's block producers without repeats, by first place in the settlement.
-// next_bp_hash, light clients' next_bps and EXPERIMENTAL_validators_ordered are made of it.
+// BlockProducersOrdered returns an epoch's block producers without repeats, by first place in the
+// settlement. next_bp_hash, light clients' next_bps and EXPERIMENTAL_validators_ordered are made of
+// it.
 func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	all, err := m.BlockProducers(id)
 	if err != nil {
@@ -151,7 +156,8 @@ func (m *Manager) ChunkProducers(id primitives.EpochID) ([]primitives.ValidatorS
 	return out, nil
 }
 
-// ChunkProducersForShard returns a shard's chunk producers in an epoch, in the order of their settlement. ErrSharding.
+// ChunkProducersForShard returns a shard's chunk producers in an epoch, in the order of their
+// settlement. ErrSharding.
 func (m *Manager) ChunkProducersForShard(id primitives.EpochID, shard primitives.ShardID) ([]primitives.AccountID, error) {
 	info, _, index, err := m.shard(id, shard)
 	if err != nil {
@@ -177,8 +183,9 @@ func (m *Manager) Validator(id primitives.EpochID, account primitives.AccountID)
 	return v, nil
 }
 
-// BlockApprovers returns whose approvals a child of parent carries, in the order of its header: the epoch's block
-// producers and, when the epoch is overdue, the next epoch's after them (nearcore lib.rs:1109).
+// BlockApprovers returns whose approvals a child of parent carries, in the order of its header: the
+// epoch's block producers and, when the epoch is overdue, the next epoch's after them (nearcore
+// lib.rs:1109).
 func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -222,7 +229,8 @@ func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error
 	return out, nil
 }
 
-// NumTotalParts returns into how many parts a chunk is coded: the seats of the genesis's config, at least 2.
+// NumTotalParts returns into how many parts a chunk is coded: the seats of the genesis's config, at
+// least 2.
 func (m *Manager) NumTotalParts() int {
 	_, total := m.partCounts()
 	return total

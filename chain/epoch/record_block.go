@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockInfoFromHeader reads a header; lastFinalized is the height of its last final block, the genesis's height while
-// there is none (and for the genesis itself). The epoch fields are left to RecordBlockInfo.
+// BlockInfoFromHeader reads a header; lastFinalized is the height of its last final block, the
+// genesis's height while there is none (and for the genesis itself). The epoch fields are left to
+// RecordBlockInfo.
 func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Height) *BlockInfo {
 	return &BlockInfo{
 		Hash: h.Hash(), Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock,
@@ -18,10 +19,11 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 	}
 }
 
-// RecordBlockInfo adds a block whose parent has been recorded (nearcore lib.rs:880). It fills in the epoch fields of
-// block, keeps it, and returns what to persist; nothing when the block is one of the last that were. rngSeed is the header's
-// random_value. A caller that may come again with an older block has to know it.
-// A caller that fails to persist the Changes hands them to Forget. On an error nothing was recorded.
+// RecordBlockInfo adds a block whose parent has been recorded (nearcore lib.rs:880). It fills in
+// the epoch fields of block, keeps it, and returns what to persist; nothing when the block is one
+// of the last that were. rngSeed is the header's random_value. A caller that may come again with an
+// older block has to know it. A caller that fails to persist the Changes hands them to Forget. On
+// an error nothing was recorded.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if block.Hash.IsZero() {
 		return Changes{}, fmt.Errorf("%w: zero hash", ErrBlockInfo)
@@ -49,13 +51,14 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	return changes, nil
 }
 
-// StartAt says that of blocks below a height no more is known than where a chain began that came by a proof: there are no statistics of theirs.
+// StartAt says that of blocks below a height no more is known than where a chain began that came by
+// a proof: there are no statistics of theirs.
 func (m *Manager) StartAt(first primitives.Height) {
 	m.finalized = max(m.finalized, first-min(first, 1))
 }
 
-// Forget takes back the last RecordBlockInfo, whose Changes could not be persisted. The statistics of its epoch may have
-// moved on to a final block, which is right on any branch.
+// Forget takes back the last RecordBlockInfo, whose Changes could not be persisted. The statistics
+// of its epoch may have moved on to a final block, which is right on any branch.
 func (m *Manager) Forget(c *Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -66,7 +69,8 @@ func (m *Manager) Forget(c *Changes) {
 	}
 }
 
-// enterEpoch sets the block's epoch and the first block of it, and checks what the statistics rely on.
+// enterEpoch sets the block's epoch and the first block of it, and checks what the statistics rely
+// on.
 func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	prev, err := m.BlockInfo(block.PrevHash)
 	if err != nil {
@@ -100,8 +104,8 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	return nil
 }
 
-// recordEffects ends the epoch if block is its last, and then moves the aggregator to the last final block: in this
-// order, since the first can fail.
+// recordEffects ends the epoch if block is its last, and then moves the aggregator to the last
+// final block: in this order, since the first can fail.
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -125,9 +129,9 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	return nil
 }
 
-// aggregate returns the statistics of hash's epoch up to it. It walks back to the aggregator's last block or, on another
-// fork, in another epoch or after a restart, to the first of the epoch. With reuse the aggregator itself is moved on, if
-// hash follows it; the caller then keeps the result.
+// aggregate returns the statistics of hash's epoch up to it. It walks back to the aggregator's last
+// block or, on another fork, in another epoch or after a restart, to the first of the epoch. With
+// reuse the aggregator itself is moved on, if hash follows it; the caller then keeps the result.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {

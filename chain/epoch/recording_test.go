@@ -24,7 +24,8 @@ func readData(t testing.TB, name string) []byte {
 	return b
 }
 
-// memoryStore keeps every row, in encoded form, so that what is read back went through the decoders.
+// memoryStore keeps every row, in encoded form, so that what is read back went through the
+// decoders.
 type memoryStore struct {
 	blocks    map[primitives.Hash][]byte
 	epochs    map[primitives.EpochID][]byte

@@ -16,7 +16,8 @@ import (
 
 func decode(in []byte, v borsh.Decoder) error { return borsh.Unmarshal(in, v) }
 
-// replay runs the Manager beside a chain that neard made and compares what it computes with what neard wrote.
+// replay runs the Manager beside a chain that neard made and compares what it computes with what
+// neard wrote.
 type replay struct {
 	t        *testing.T
 	manager  *Manager
@@ -176,7 +177,8 @@ func (r *replay) checkBlock(b *recordedBlock) {
 	r.checkApprovals(h)
 }
 
-// checkProposedSplit: a chunk proposes a split only if the block before, in which its shard had a new chunk, allowed it.
+// checkProposedSplit: a chunk proposes a split only if the block before, in which its shard had a
+// new chunk, allowed it.
 func (r *replay) checkProposedSplit(h *recordedHeader, c *recordedChunk, before primitives.ShardIndex) {
 	prev := r.headers[h.PrevHash]
 	if prev.PrevHash.IsZero() || !prev.ChunkMask[before] {
@@ -208,7 +210,8 @@ func (r *replay) checkRunningEpoch(h *recordedHeader) {
 	r.differ(h.Height, "validators but the current", running, final)
 }
 
-// changes compares the stakes that stay locked over an epoch's end with the accounts that neard updated.
+// changes compares the stakes that stay locked over an epoch's end with the accounts that neard
+// updated.
 func (r *replay) changes(line []byte) {
 	var c struct {
 		Changes struct {
@@ -270,9 +273,10 @@ func (r *replay) validators(line []byte) {
 	r.kickouts += len(info.PrevEpochKickout)
 }
 
-// TestReplay judges the package by chains that neard made: who authors each block and signs each chunk and approval,
-// epoch ids, next_bp_hash, epoch_sync_data_hash (all bytes of EpochInfo and BlockInfo), total_supply, gas price,
-// shard_split, and what validators answers. Now and then the Manager is made anew from what was persisted.
+// TestReplay judges the package by chains that neard made: who authors each block and signs each
+// chunk and approval, epoch ids, next_bp_hash, epoch_sync_data_hash (all bytes of EpochInfo and
+// BlockInfo), total_supply, gas price, shard_split, and what validators answers. Now and then the
+// Manager is made anew from what was persisted.
 func TestReplay(t *testing.T) {
 	for _, c := range []struct {
 		name                              string

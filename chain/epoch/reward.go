@@ -12,7 +12,8 @@ const (
 	nanosPerSecond = 1_000_000_000
 )
 
-// RewardCalculator turns an epoch's work into rewards (nearcore reward_calculator.rs). It comes from the genesis.
+// RewardCalculator turns an epoch's work into rewards (nearcore reward_calculator.rs). It comes
+// from the genesis.
 type RewardCalculator struct {
 	ProtocolRewardRate      Ratio // the treasury's part
 	ProtocolTreasuryAccount primitives.AccountID
@@ -40,8 +41,9 @@ type rewardInput struct {
 	inflation   Ratio
 }
 
-// calculate returns the rewards and their sum, the amount minted. A treasury that validates is listed with its own
-// reward only, but minted counts both. When all are excluded the treasury's part is listed but nothing is minted.
+// calculate returns the rewards and their sum, the amount minted. A treasury that validates is
+// listed with its own reward only, but minted counts both. When all are excluded the treasury's
+// part is listed but nothing is minted.
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance], minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
 	// Inflation per year times the duration; one division (lib: U256).
@@ -83,7 +85,8 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	return rewards, minted, nil
 }
 
-// validatorReward is pool·stake/total, scaled from 0 at onlineMin to 1 at onlineMax; divided twice, in this order.
+// validatorReward is pool·stake/total, scaled from 0 at onlineMin to 1 at onlineMax; divided twice,
+// in this order.
 func (in *rewardInput) validatorReward(id int, pool, total *big.Int) *big.Int {
 	s := &in.stats[id]
 	num, den := s.onlineRatio(in.cutoff)

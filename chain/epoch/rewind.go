@@ -17,7 +17,8 @@ func (m *Manager) Mark() Mark {
 	return k
 }
 
-// Rewind goes back to a mark, which may be used again. gone are the blocks that have been recorded since, which the store has no more.
+// Rewind goes back to a mark, which may be used again. gone are the blocks that have been recorded
+// since, which the store has no more.
 func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	for _, hash := range gone {
 		m.blocks.drop(hash)
@@ -32,7 +33,8 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 // childCacheSize is that of the caches of a child, of which there may be many.
 const childCacheSize = 64
 
-// Child returns a Manager of a chain that goes on from a mark on its own. It shares nothing with m that either changes.
+// Child returns a Manager of a chain that goes on from a mark on its own. It shares nothing with m
+// that either changes.
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
 		configs: m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,

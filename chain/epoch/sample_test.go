@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sampleBySorting is what sample was before it added up by validator: rows of pieces for each shard, sorted and merged.
+// sampleBySorting is what sample was before it added up by validator: rows of pieces for each
+// shard, sorted and merged.
 func sampleBySorting(m *ValidatorMandates, rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffled := func() []int {
@@ -50,8 +51,9 @@ func sampleBySorting(m *ValidatorMandates, rng *primitives.ChaChaRng) [][]Weight
 	return pieces
 }
 
-// TestSampleAsSorted: who judges chunks is who it was when mandates were sorted, in that order, and what is left of the random numbers is the same; also where
-// there are more shards than mandates, validators without any, and none at all.
+// TestSampleAsSorted: who judges chunks is who it was when mandates were sorted, in that order, and
+// what is left of the random numbers is the same; also where there are more shards than mandates,
+// validators without any, and none at all.
 func TestSampleAsSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 500 {

@@ -24,8 +24,9 @@ type selectionInput struct {
 	strategy       assignmentStrategy
 }
 
-// proposalsToEpochInfo selects the validators of T+2 and gives them their roles (nearcore validator_selection.rs:166).
-// ErrNotEnoughValidators: fewer chunk producers than one shard must have; T+1's validators stay then.
+// proposalsToEpochInfo selects the validators of T+2 and gives them their roles (nearcore
+// validator_selection.rs:166). ErrNotEnoughValidators: fewer chunk producers than one shard must
+// have; T+1's validators stay then.
 func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	out := &EpochInfo{
 		EpochHeight: in.prev.EpochHeight + 1, ValidatorReward: in.reward, MintedAmount: in.minted,
@@ -48,7 +49,8 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 		}
 	}
 
-	// Each role takes the head of one order, so the ids (chunk producers, then others) are simply that order.
+	// Each role takes the head of one order, so the ids (chunk producers, then others) are simply
+	// that order.
 	out.Validators = candidates[:roles.seated():roles.seated()]
 	for id, v := range out.Validators {
 		out.ValidatorIndex = append(out.ValidatorIndex, AccountEntry[ValidatorID]{v.AccountID, ValidatorID(id)})
@@ -75,8 +77,9 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	return out, out.initSamplers()
 }
 
-// applyEpochUpdate merges the proposals of T with the validators of T+1, drops who was kicked out, adds the rewards,
-// notes every account's stake in out.StakeChange, and orders the candidates: more stake first, then the smaller account.
+// applyEpochUpdate merges the proposals of T with the validators of T+1, drops who was kicked out,
+// adds the rewards, notes every account's stake in out.StakeChange, and orders the candidates: more
+// stake first, then the smaller account.
 func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.ValidatorStake, error) {
 	var byAccount AccountMap[primitives.ValidatorStake]
 	for _, p := range in.proposals {
@@ -122,7 +125,8 @@ func compareStakes(a, b primitives.ValidatorStake) int {
 	return strings.Compare(string(a.AccountID), string(b.AccountID))
 }
 
-// validatorRoles says how many of the ordered candidates have each role, and the least stake that had won a seat.
+// validatorRoles says how many of the ordered candidates have each role, and the least stake that
+// had won a seat.
 type validatorRoles struct {
 	chunkProducers, blockProducers, chunkValidators int
 	threshold                                       primitives.Balance
@@ -154,9 +158,10 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 	return r, nil
 }
 
-// selectValidators takes candidates while there are seats and the next one's part of the stake so far, its own included,
-// exceeds minRatio. The threshold is the last one's stake plus one when the seats are full, else the stake that would
-// meet the ratio: ceil(ratio·sum/(1-ratio)) (nearcore validator_selection.rs:357).
+// selectValidators takes candidates while there are seats and the next one's part of the stake so
+// far, its own included, exceeds minRatio. The threshold is the last one's stake plus one when the
+// seats are full, else the stake that would meet the ratio: ceil(ratio·sum/(1-ratio)) (nearcore
+// validator_selection.rs:357).
 func selectValidators(candidates []primitives.ValidatorStake, seats uint64, minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))
 	var sum primitives.Balance

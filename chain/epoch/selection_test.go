@@ -72,7 +72,8 @@ func TestVectorA54(t *testing.T) {
 	}
 }
 
-// TestVectorA55: nearcore validator_selection.rs:479: who has too little stake is kicked out, with the seat price.
+// TestVectorA55: nearcore validator_selection.rs:479: who has too little stake is kicked out, with
+// the seat price.
 func TestVectorA55(t *testing.T) {
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {
@@ -98,7 +99,8 @@ func TestVectorA55(t *testing.T) {
 	}
 }
 
-// TestShuffledAssignment: nearcore validator_selection.rs:582: whole lists change places if the config says so.
+// TestShuffledAssignment: nearcore validator_selection.rs:582: whole lists change places if the
+// config says so.
 func TestShuffledAssignment(t *testing.T) {
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {
@@ -132,7 +134,8 @@ func TestShuffledAssignment(t *testing.T) {
 	}
 }
 
-// TestChunkValidatorsSampling: nearcore validator_selection.rs:869, mandates over all validators but test6.
+// TestChunkValidatorsSampling: nearcore validator_selection.rs:869, mandates over all validators
+// but test6.
 func TestChunkValidatorsSampling(t *testing.T) {
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(8, 8, 8, Ratio{1, 10}), prev: prevInfo(7, stakes("test", 0, 0, 0)[1:]...),
@@ -171,7 +174,8 @@ func TestStakeRatio(t *testing.T) {
 	}
 }
 
-// TestEpochUpdate covers the order of kickouts, proposals and rewards (nearcore validator_selection.rs:290).
+// TestEpochUpdate covers the order of kickouts, proposals and rewards (nearcore
+// validator_selection.rs:290).
 func TestEpochUpdate(t *testing.T) {
 	prev := prevInfo(7, stakes("test", 1000, 2000, 3000)...)
 	prev.ValidatorKickout.Set("old", KickoutReason{Kind: ProtocolVersionTooOld, Version: 85, NetworkVersion: 86})

@@ -40,8 +40,9 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 	return m.ShardLayout(id)
 }
 
-// PrevShard returns where a shard of a block is found in its parent: the parent's layout and the shard that held its
-// accounts there, which is the same but over a layout change (nearcore adapter.rs get_prev_shard_id_from_prev_hash).
+// PrevShard returns where a shard of a block is found in its parent: the parent's layout and the
+// shard that held its accounts there, which is the same but over a layout change (nearcore
+// adapter.rs get_prev_shard_id_from_prev_hash).
 func (m *Manager) PrevShard(parent primitives.Hash, shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
 	if err != nil {
@@ -90,8 +91,9 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 	return slices.Contains(producers, account), err
 }
 
-// CaresAboutShardNextEpoch tells whether an account is a chunk producer, in the epoch after that of a child of parent,
-// of a shard of that child's epoch or of one that it will be split into. A shard long gone is nobody's.
+// CaresAboutShardNextEpoch tells whether an account is a chunk producer, in the epoch after that of
+// a child of parent, of a shard of that child's epoch or of one that it will be split into. A shard
+// long gone is nobody's.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID, shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
 	if err != nil {
@@ -117,8 +119,8 @@ func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primi
 	return false, nil
 }
 
-// CanReshard tells whether a split may be decided in the epoch of a recorded block: the last new layout, that of the
-// next epoch counted, is at least so many epochs old.
+// CanReshard tells whether a split may be decided in the epoch of a recorded block: the last new
+// layout, that of the next epoch counted, is at least so many epochs old.
 func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, error) {
 	id, err := m.NextEpochID(hash)
 	if err != nil {
@@ -131,8 +133,9 @@ func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, erro
 	return next.LastResharding == nil || next.EpochHeight-*next.LastResharding >= minEpochs, nil
 }
 
-// MayProposeSplit tells whether a chunk applied in a block of this height on this parent is to propose where its shard
-// could be split, and by which rules (nearcore chain/chain/src/runtime/mod.rs:581): nil when not.
+// MayProposeSplit tells whether a chunk applied in a block of this height on this parent is to
+// propose where its shard could be split, and by which rules (nearcore
+// chain/chain/src/runtime/mod.rs:581): nil when not.
 func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Hash) (*DynamicResharding, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -159,8 +162,9 @@ type ProposedSplit struct {
 	Split   primitives.TrieSplit
 }
 
-// ShardSplit returns the shard_split of the header of a block of this height on this parent, with this last final
-// block and these chunk headers, repeated ones included (nearcore chain/chain/src/validate.rs:193). nil for none.
+// ShardSplit returns the shard_split of the header of a block of this height on this parent, with
+// this last final block and these chunk headers, repeated ones included (nearcore
+// chain/chain/src/validate.rs:193). nil for none.
 func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash, chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
 	if err != nil || !last {
@@ -191,8 +195,9 @@ func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primiti
 	return &primitives.ShardSplit{ShardID: p.ShardID, Boundary: p.Split.Boundary}, nil
 }
 
-// PickShardToSplit returns the proposal that wins: the first in the order of the force list, else the one of the most
-// memory, then of the highest shard id. Blocked shards propose nothing in a valid chunk.
+// PickShardToSplit returns the proposal that wins: the first in the order of the force list, else
+// the one of the most memory, then of the highest shard id. Blocked shards propose nothing in a
+// valid chunk.
 func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best ProposedSplit, ok bool) {
 	for _, forced := range c.ForceSplitShards {
 		for _, p := range proposed {

@@ -34,7 +34,8 @@ func TestVectorA82(t *testing.T) {
 	}
 }
 
-// TestMainnetLayouts: the built-in history gives the split map that the first dynamic split starts from.
+// TestMainnetLayouts: the built-in history gives the split map that the first dynamic split starts
+// from.
 func TestMainnetLayouts(t *testing.T) {
 	p := &GenesisParams{
 		ChainID: mainnet, ProtocolVersion: ProdGenesisProtocolVersion, ProtocolTreasuryAccount: "near", ProtocolRewardRate: Ratio{1, 10},

@@ -9,7 +9,8 @@ import (
 // Stats counts what a validator was to make in an epoch and what it made.
 type Stats struct{ Produced, Expected uint64 }
 
-// LessThan tells whether less than percent of what was expected was made; false when nothing was expected.
+// LessThan tells whether less than percent of what was expected was made; false when nothing was
+// expected.
 func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
 
 func (s *Stats) count(made bool) {
@@ -53,9 +54,10 @@ func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, those with nothing expected
-// left out, as an unreduced fraction; 0/1 when nothing was expected (nearcore validator_stats.rs:17). With a cutoff (a
-// percentage) the endorsements count as 0 below it and as 1 from it on; without, cutoff is negative.
+// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, those
+// with nothing expected left out, as an unreduced fraction; 0/1 when nothing was expected (nearcore
+// validator_stats.rs:17). With a cutoff (a percentage) the endorsements count as 0 below it and as
+// 1 from it on; without, cutoff is negative.
 func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 	endorsement := v.Endorsement
 	if cutoff >= 0 && endorsement.Expected > 0 {

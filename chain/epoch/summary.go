@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// EpochSummary is what an epoch came to, kept for the validators query of past epochs
-// (nearcore core/primitives/src/epoch_manager.rs EpochSummary). It is node-local: no hash covers it.
+// EpochSummary is what an epoch came to, kept for the validators query of past epochs (nearcore
+// core/primitives/src/epoch_manager.rs EpochSummary). It is node-local: no hash covers it.
 type EpochSummary struct {
 	PrevEpochLastBlockHash primitives.Hash                       // names the next epoch's id
 	AllProposals           AccountMap[primitives.ValidatorStake] // the latest of each account
@@ -47,10 +47,11 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 	s.NextNextEpochVersion = primitives.ProtocolVersion(r.Uint32())
 }
 
-// voteOnVersion returns the protocol version of T+2: the one that the most stake of T's block producers voted for in
-// their latest blocks, if that is more than the threshold's part of all of T's block producers' stake; else T+1's
-// (nearcore lib.rs:544). config and version are those of T+1. Between equal stakes, neither of which can reach a
-// threshold of one half or more, the higher version is taken.
+// voteOnVersion returns the protocol version of T+2: the one that the most stake of T's block
+// producers voted for in their latest blocks, if that is more than the threshold's part of all of
+// T's block producers' stake; else T+1's (nearcore lib.rs:544). config and version are those of
+// T+1. Between equal stakes, neither of which can reach a threshold of one half or more, the higher
+// version is taken.
 func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo, a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance
 	seen := make([]bool, len(info.Validators))

@@ -7,7 +7,8 @@ import (
 )
 
 // CurrentValidator is what the validators query says of a validator of the epoch (nearcore views.rs
-// CurrentEpochValidatorInfo). The lists per shard go with Shards and ShardsEndorsed, which are ascending.
+// CurrentEpochValidatorInfo). The lists per shard go with Shards and ShardsEndorsed, which are
+// ascending.
 type CurrentValidator struct {
 	primitives.ValidatorStake
 	Blocks                       Stats
@@ -27,7 +28,8 @@ type NextValidator struct {
 	Shards []primitives.ShardID // ascending
 }
 
-// ValidatorInfo is the result of the validators query (nearcore EpochValidatorInfo, without the fishermen).
+// ValidatorInfo is the result of the validators query (nearcore EpochValidatorInfo, without the
+// fishermen).
 type ValidatorInfo struct {
 	CurrentValidators []CurrentValidator
 	NextValidators    []NextValidator
@@ -39,7 +41,8 @@ type ValidatorInfo struct {
 	EpochHeight                  uint64
 }
 
-// ValidatorInfoOfBlock answers for the running epoch of a fork, by its latest block: what happened up to it.
+// ValidatorInfoOfBlock answers for the running epoch of a fork, by its latest block: what happened
+// up to it.
 func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -89,8 +92,9 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 	return out, nil
 }
 
-// ValidatorInfoOfEpoch answers for an epoch that has ended. As nearcore it says little per shard: Shards are those the
-// validator was assigned to, with zeros, and ShardsEndorsed is empty. ErrEpochOutOfBounds while the epoch runs.
+// ValidatorInfoOfEpoch answers for an epoch that has ended. As nearcore it says little per shard:
+// Shards are those the validator was assigned to, with zeros, and ShardsEndorsed is empty.
+// ErrEpochOutOfBounds while the epoch runs.
 func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -147,7 +151,8 @@ func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo, nextID p
 	return out, nil
 }
 
-// assignedShards returns, by validator id, the ids of the shards it makes chunks for, ascending and without repeats.
+// assignedShards returns, by validator id, the ids of the shards it makes chunks for, ascending and
+// without repeats.
 func (m *Manager) assignedShards(info *EpochInfo) ([][]primitives.ShardID, error) {
 	layout, err := m.layoutOf(info)
 	if err != nil {
