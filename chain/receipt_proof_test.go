@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// sending is a chunk of a shard that sends receipts to some of three others.
+// sending is a chunk of a shard that sends receipts to some of three other shards.
 func sending(f testing.TB) (*primitives.Chunk, primitives.ShardLayout) {
 	layout, err := primitives.MultiShardLayoutAt([]primitives.AccountID{"ff", "mm", "ss"})
 	if err != nil {

@@ -15,7 +15,8 @@ func TestWholeChunks(t *testing.T) {
 	receipt := func(to primitives.AccountID, b byte) *primitives.Receipt {
 		return &primitives.Receipt{PredecessorID: "aa", ReceiverID: to, ID: primitives.Hash{b}, Body: &primitives.DataReceipt{Data: []byte{b}}}
 	}
-	ours := func() []*primitives.Receipt { // each time others, that say the same; to the layout's first shard and to its last
+	// each time new values with the same content, to the layout's first shard and to its last
+	ours := func() []*primitives.Receipt {
 		return []*primitives.Receipt{receipt("aa", 1), receipt("zz", 2), receipt("aa", 3)}
 	}
 	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "aa", PublicKey: primitives.ZeroED25519Key, ReceiverID: "bb"}, primitives.ZeroED25519Signature)

@@ -14,8 +14,8 @@ func key(name string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, name)
 }
 
-// rig is a valid block 1 on a genesis of two shards, with what judging it needs: five approvers, of
-// whom the block's producer is "a", and three chunk validators a shard.
+// rig is a valid block 1 on a genesis of two shards, with what validating it needs: five approvers,
+// of which the block's producer is "a", and three chunk validators a shard.
 type rig struct {
 	block  *primitives.Block
 	j      *ValidationContext
@@ -366,7 +366,7 @@ func TestEndorsedEnough(t *testing.T) {
 		{[]uint64{2, 3, 5}, ".xx", true},                // 8 > floor(20/3)
 		{[]uint64{67, 33}, "x.", true},                  // 67 > 66
 		{[]uint64{66, 34}, "x.", false},                 // 66 = floor(200/3)
-		{nil, "", false}, {[]uint64{0, 0}, "xx", false}, // nobody's stake is never more than a share of it
+		{nil, "", false}, {[]uint64{0, 0}, "xx", false}, // a stake of nothing never exceeds a share of it
 	} {
 		var assigned []Assigned
 		for _, s := range tt.stakes {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTold: of a block that is told without its body everything is checked but what stands in the
-// body alone: with Told it is good, without it is not; and each other rule still holds.
+// TestTold: of a block that is known without its body everything is checked except what only the
+// body contains: with Told it is valid, without it is not, and each other rule still holds.
 func TestTold(t *testing.T) {
 	verify := func(s primitives.Signature, data []byte, k primitives.PublicKey) bool { return s.Verify(data, k) }
 	told := func(change func(*rig)) (r *rig, origin, whole error) {

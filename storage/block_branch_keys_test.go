@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sideStore has a genesis, block 2 of the head's branch, and a branch beside it of three blocks, of which the first changes all keys.
+// sideStore has a genesis, block 2 of the head's branch, and a branch beside it of three blocks, of
+// which the first changes all keys.
 func sideStore(t *testing.T) (s *Store, side []*Block) {
 	t.Helper()
 	o := testOptions()
@@ -62,8 +63,9 @@ func sideStore(t *testing.T) (s *Store, side []*Block) {
 	return s, side
 }
 
-// TestScanOfBranchThatWins checks that a scan of a block beside the head's branch yields its state to the end if meanwhile that branch becomes
-// the head's and is folded up to the block's parent.
+// TestScanOfBranchThatWins checks that a scan of a block beside the head's branch yields its state
+// to the end if that branch becomes the head's meanwhile and the flat head advances to the block's
+// parent.
 func TestScanOfBranchThatWins(t *testing.T) {
 	s, side := sideStore(t)
 	last := side[2]
@@ -97,7 +99,7 @@ type branchModel struct {
 	dead map[BlockRef]bool
 }
 
-// publish lets readers see the blocks that the store has, and not expect those that are about to go.
+// publish shows readers the blocks that the store has, without those that are about to be removed.
 func (m *branchModel) publish(going func(BlockRef) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,8 +175,9 @@ func (m *branchModel) read(s *Store, rng *rand.Rand) error {
 	return nil
 }
 
-// TestBranchesBesideWriter compares reads of random blocks with whole states in maps, one for each block, while another goroutine commits
-// blocks, on long forks and with splits, and rarely folds, collects, goes back or opens a child.
+// TestBranchesBesideWriter compares reads of random blocks with whole states in maps, one for each
+// block, while another goroutine commits blocks, on long forks and with splits, and rarely advances
+// the flat head, collects, rewinds or opens an overlay.
 func TestBranchesBesideWriter(t *testing.T) {
 	seeds, blocks := 6, 250
 	if testing.Short() || testutil.Racing {
@@ -255,7 +258,7 @@ func branchesBesideWriter(t *testing.T, seed uint64, blocks int) {
 	}
 }
 
-// foldBeside is fold beside readers.
+// foldBeside advances the flat head while readers run.
 func (m *branchModel) foldBeside(s *Store) {
 	final := m.final
 	m.publish(func(ref BlockRef) bool { return !m.isAncestor(ref, final) && !m.isAncestor(final, ref) })

@@ -8,8 +8,9 @@ import (
 	"weak"
 )
 
-// TestFoldedBodiesGo: of what a block is committed with the store keeps the changes alone, and these until it is folded. Else a thousand blocks
-// index large transactions stay, long after they are in the log and the index.
+// TestFoldedBodiesGo: of a committed block the store keeps only the changes, and those until the
+// flat head passes it. Otherwise a thousand blocks of large transactions would stay in memory long
+// after they are in the log and the index.
 func TestFoldedBodiesGo(t *testing.T) {
 	const blocks, size = 12, 300 << 10
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity, NoSync: true})

@@ -33,9 +33,10 @@ func coldPairs(accounts int) (keys, values [][]byte) {
 	return keys, values
 }
 
-// BenchmarkColdTouch is what the first read of an account costs after a start, by the size of the subtrees that are loaded as pairs: the
-// start itself, the touch, what of it are pairs and what entries of the frontier, and what of memory a touch keeps; and the same of a second
-// touch of some thousands, when the upper levels are there.
+// BenchmarkColdTouch measures the first read of an account after a start, by the size of the
+// subtrees that are loaded as pairs: the start itself, the read, how much of it is pairs and how
+// much frontier entries, and the memory that a read keeps; and the same of a second read out of
+// some thousands, when the upper levels are loaded.
 func BenchmarkColdTouch(b *testing.B) {
 	const accounts, touches = 300_000, 2000
 	keys, values := coldPairs(accounts)

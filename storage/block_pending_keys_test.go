@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLateBodiesKeepRunsFew checks that the runs stay few, and each has the last body of a block, if bodies of many blocks are replaced, as where
-// a shard comes in later.
+// TestLateBodiesKeepRunsFew checks that the runs stay few, and each has the last body of a block,
+// if bodies of many blocks are replaced, as when a shard is caught up.
 func TestLateBodiesKeepRunsFew(t *testing.T) {
 	const blocks = 1000
 	var k pendingKeys

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRowsOfBranches: a row that blocks of several branches put under one name is that of the head's branch, whichever came last; what one
-// branch alone has is found; a losing branch leaves nothing.
+// TestRowsOfBranches: a row that blocks of several branches put under one name is that of the
+// head's branch, whichever came last. A row of one branch alone is found. A losing branch leaves
+// nothing.
 func TestRowsOfBranches(t *testing.T) {
 	disk := NewMemDisk()
 	s, err := OpenMemory(disk, testOptions())
@@ -61,7 +62,7 @@ func TestRowsOfBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("folded", 6, b, c, e)
-	f := block("f", 7, c, false, BlockRef{}) // beside the head, above the folded block
+	f := block("f", 7, c, false, BlockRef{}) // beside the head, above the flat head
 	want("beside again", 6, f)
 	if _, err := EpochStart.Get(s.Reader(), a.Hash); !errors.Is(err, ErrNotFound) {
 		t.Errorf("row of a block that lost: %v", err)

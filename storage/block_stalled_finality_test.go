@@ -40,8 +40,8 @@ func inMemory(s *Store) (n int) {
 	return n
 }
 
-// scanned wants that a scan reads of the blocks above the folded one no more than what it yields, wherever its block is: one item for each
-// pair, and no whole record.
+// scanned checks that a scan reads no more of the blocks above the flat head than it yields,
+// wherever its block is: one item for each pair, and no whole record.
 func scanned(t *testing.T, s *Store, all []*Block) {
 	t.Helper()
 	last := map[string][]byte{} // of all keys that were changed up to a block
@@ -81,8 +81,9 @@ func scanned(t *testing.T, s *Store, all []*Block) {
 	}
 }
 
-// TestStalledFinality: of blocks that wait for finality the newest alone are in memory, before and after a restart. What an old one did
-// is found by reading about one record, and a fold reads each once.
+// TestStalledFinality: of blocks that wait for finality only the newest are in memory, before and
+// after a restart. What an old one did is found by reading about one record, and an advance of the
+// flat head reads each once.
 func TestStalledFinality(t *testing.T) {
 	const blocks, transfers, warm = 1500, 4, 32
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMemFile: a file in memory reads, grows and is cut as one of the operating system, also at the borders of its pages and of no bytes, and Save writes
-// what it is.
+// TestMemFile: a file in memory reads, grows and is cut as one of the operating system, also at the
+// borders of its pages and with no bytes, and Save writes its content.
 func TestMemFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sizes := []int64{0, 1, 7, pageSize - 1, pageSize, pageSize + 1, 2*pageSize - 1, 2 * pageSize, 2*pageSize + 1, 5 * pageSize}
@@ -88,7 +88,8 @@ func TestMemFile(t *testing.T) {
 	}
 }
 
-// TestMemDiskSaved: what was saved opens, with all that it had, also where it is longer than a page.
+// TestMemDiskSaved: what was saved opens, with all that it had, also where it is longer than a
+// page.
 func TestMemDiskSaved(t *testing.T) {
 	d := NewMemDisk()
 	s, refs := longStore(t, Options{Identity: testIdentity}, d, 3, 40)

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stepDisk counts what changes a folder, and has each step from one on fail until it is given room. What fails in the middle of a write
-// hasShard written half of it.
+// stepDisk counts the calls that change a folder, and fails each call from one on until it is given
+// room. A write that fails in the middle has written half of its bytes.
 type stepDisk struct {
 	disk
 	errno syscall.Errno
@@ -156,11 +156,12 @@ func (d *stepDisk) fail(n int) {
 	d.from = d.steps + n
 }
 
-// fullChain writes the crash chain on a disk that fills up, as a node does: it waits for room, and opens the store again where it has to.
+// fullChain writes the crash chain on a disk that fills up, as a node does: it waits for room, and
+// opens the store again if that is needed.
 type fullChain struct {
 	t    *testing.T
 	disk *stepDisk
-	from int                                    // the step behind the start at which it is; 0: none
+	from int                                    // the step after the start at which it is; 0: none
 	full func(s *Store, told primitives.Height) // called once, when it is first full; nil: never mind
 
 	told    primitives.Height
@@ -183,14 +184,14 @@ func (c *fullChain) open() (*Store, chan *Full) {
 	return s, events
 }
 
-// grow writes blocks up to a height, in groups, and folds them.
+// grow writes blocks up to a height, in groups, and advances the flat head.
 func (c *fullChain) grow(upto primitives.Height) {
 	s, events := c.open()
 	if c.from > 0 {
 		c.disk.fail(c.from)
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
-	work := func() bool { // tells whether the store is to be opened again
+	work := func() bool { // returns whether the store must be opened again
 		done := make(chan bool, 1)
 		go func() { done <- c.write(s, rng, upto) }()
 		for {
@@ -262,8 +263,9 @@ func (c *fullChain) write(s *Store, rng *rand.Rand, upto primitives.Height) (aga
 	return false
 }
 
-// TestFullAtEachStep fills the disk at each step of all writes: nothing that was told is lost, reads go on, a process that is killed then
-// leaves a folder that opens, a folder on a full disk is read, and with room the writing goes on by itself.
+// TestFullAtEachStep fills the disk at each step of all writes: nothing that was acknowledged is
+// lost, reads go on, a process that is killed then leaves a folder that opens, a folder on a full
+// disk can be read, and with room the writing continues by itself.
 func TestFullAtEachStep(t *testing.T) {
 	const upto = 44
 	begin := func(t *testing.T) string {
@@ -370,7 +372,7 @@ func readFull(t *testing.T, files map[string]string, what string, told primitive
 	}
 }
 
-// checkReads reads what was told of the crash chain.
+// checkReads reads what was acknowledged of the crash chain.
 func checkReads(t *testing.T, s *Store, what string, told primitives.Height) {
 	t.Helper()
 	tip := s.Tip()
@@ -395,7 +397,8 @@ func checkReads(t *testing.T, s *Store, what string, told primitives.Height) {
 	}
 }
 
-// TestBrokenDiskIsNotFull: an error of the disk that is no lack of room ends the writing for good, and nobody waits for it.
+// TestBrokenDiskIsNotFull: a disk error other than a lack of room ends the writing for good, and no
+// writer waits for it.
 func TestBrokenDiskIsNotFull(t *testing.T) {
 	for _, from := range []int{1, 2, 9, 20, 33} {
 		dir := t.TempDir()
@@ -429,8 +432,8 @@ func TestBrokenDiskIsNotFull(t *testing.T) {
 	}
 }
 
-// TestFullWhileOpeningEndsOnce: a disk that was full before anything waited is waited for once the store is open, and an end after that lets
-// go on what waits, once.
+// TestFullWhileOpeningEndsOnce: a disk that was full before any writer waited is waited for once
+// the store is open. When it has room the waiters continue, once.
 func TestFullWhileOpeningEndsOnce(t *testing.T) {
 	s := newDiskSpace(NewMemDisk(), time.Hour)
 	s.noteFull(ErrFull, 1, false)

@@ -14,8 +14,9 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// strictDisk is a folder as bad as a file system may be: what is not synced is lost page by page, in any order, torn within pages;
-// what was removed may come back. It dies, or refuses, at the call with a chosen number.
+// strictDisk is a folder as bad as a file system may be: what is not synced is lost page by page,
+// in any order, torn within pages. What was removed may come back. It fails, for good or once, at
+// the call with a chosen number.
 type strictDisk struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -225,7 +226,8 @@ func (f *strictFile) Size() (int64, error) {
 	return int64(len(f.now)), nil
 }
 
-// Sync is a call. When it fails, the pages may be on the disk or not, and a later one does not try again.
+// Sync counts as a call. When it fails, the pages may be on the disk or not, and a later one does
+// not try again.
 func (f *strictFile) Sync() error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestColumnsAreShardsOrAccounts: every column that a trie key may have belongs to an account or to a shard. A new one that
-// neither list names would be one shard's row under every shard's key.
+// TestColumnsAreShardsOrAccounts: every column that a trie key may have belongs to an account or to
+// a shard. A new column that neither list names would be one shard's row under every shard's key.
 func TestColumnsAreShardsOrAccounts(t *testing.T) {
 	known := 0
 	for c := range 256 {

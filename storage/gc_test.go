@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// longStore has a chain of so many blocks, all folded in steps, in epochs of ten, each with changes, outcomes and receipts.
+// longStore has a chain of so many blocks, all at or below the flat head, which advanced in steps,
+// in epochs of ten, each with changes, outcomes and receipts.
 func longStore(t testing.TB, o Options, disk *MemDisk, blocks, keys int) (s *Store, refs []BlockRef) {
 	s, err := OpenMemory(disk, o)
 	if err != nil {
@@ -102,8 +103,8 @@ func historyRows(t testing.TB, s *Store) (by [4]map[primitives.Height]int) {
 	return by
 }
 
-// TestCollectReadsNoRecords: garbage collection goes on where no byte of the log can be read, leaves no row of history below the era
-// index the tail, and all of what is above it.
+// TestCollectReadsNoRecords: garbage collection works where no byte of the log can be read. It
+// leaves no row of history below the bucket of the tail, and all rows above it.
 func TestCollectReadsNoRecords(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
 	o.BucketHeights = 7
@@ -196,7 +197,8 @@ func TestCollectReadsNoRecords(t *testing.T) {
 	check()
 }
 
-// TestErasAreFew: where nothing is collected the number of eras grows with the logarithm of the length.
+// TestErasAreFew: without collection the number of history buckets grows with the logarithm of the
+// chain's length.
 func TestErasAreFew(t *testing.T) {
 	o := testOptions()
 	o.BucketHeights = 4
@@ -224,7 +226,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// BenchmarkFindOutcome looks an id up in a folder with four eras.
+// BenchmarkFindOutcome looks an ID up in a folder with four history buckets.
 func BenchmarkFindOutcome(b *testing.B) {
 	o := testOptions()
 	o.BucketHeights, o.WriteBuffer, o.SegmentSize = 2000/4, 1<<20, 1<<20
@@ -249,7 +251,8 @@ func cpuTime(t testing.TB) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// TestCollectFrom: what is to stay from a height on does, over as many epochs as it may be, and goes when nobody says so any more.
+// TestCollectFrom: blocks that must stay from a height on do stay, over any number of epochs, and
+// are removed once the bound is lifted.
 func TestCollectFrom(t *testing.T) {
 	s, refs := longStore(t, Options{WriteBuffer: 1 << 20}, NewMemDisk(), 99, 3)
 	defer func() { _ = s.Close() }()

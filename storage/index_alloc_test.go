@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestBatchInPlace: columns make keys and values in the batch's own memory, and what they write there is theirs.
+// TestBatchInPlace: columns encode keys and values in the batch's scratch memory, and the batch
+// keeps its own copy of them.
 func TestBatchInPlace(t *testing.T) {
 	batch := Batch{b: make([]byte, 0, 1<<20)}
 	s := FrontierNode{Level: 1, Path: []byte("a path of nibbles"), Hash: hashOf("x"), MemoryUsage: 7}
@@ -42,7 +43,7 @@ func TestBatchInPlace(t *testing.T) {
 	}
 }
 
-// BenchmarkFoldBatch writes 10,000 rows as a fold does.
+// BenchmarkFoldBatch writes 10,000 rows as an advance of the flat head does.
 func BenchmarkFoldBatch(b *testing.B) {
 	d, err := openLevel(lstorage.NewMemStorage(), &Options{WriteBuffer: DefaultWriteBuffer, BlockCache: DefaultBlockCache}, newDiskSpace(nil, 0))
 	if err != nil {
@@ -64,7 +65,8 @@ func BenchmarkFoldBatch(b *testing.B) {
 	}
 }
 
-// TestPutsWithoutScratch: what a block puts waits for the fold without the memory that its keys and values were made in.
+// TestPutsWithoutScratch: the rows of a pending block do not keep the scratch memory in which they
+// were encoded.
 func TestPutsWithoutScratch(t *testing.T) {
 	var batch Batch
 	long := packed(bytes.Repeat([]byte("value "), 1<<16))

@@ -11,7 +11,8 @@ type freedBlock struct{ freed *int }
 
 func (b freedBlock) Release() { *b.freed++ }
 
-// TestSecondLook: a block stays from its second read on, an index at once, and what is read once pushes out neither.
+// TestSecondLook: a block stays from its second read on, an index at once, and a block that is read
+// once evicts neither.
 func TestSecondLook(t *testing.T) {
 	freed := 0
 	c := lcache.NewCache(newSecondReadCache(1 << 20))

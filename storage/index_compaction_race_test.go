@@ -26,8 +26,8 @@ const (
 	racingChild = "TROUPE_STORAGE_RACING"
 )
 
-// TestMain begins the process anew with what the race detector is to pass over, which it reads once, when a process begins. How often it did
-// is said at the end.
+// TestMain restarts the process with the suppressions of the race detector, which it reads only
+// when a process begins. It prints at the end how often they matched.
 func TestMain(m *testing.M) {
 	if list, err := filepath.Abs(passedOver); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,8 +46,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPassedOver: goleveldb's own race on a disk that fails is passed over, by the name that it has today; one of the same kind that is ours,
-// beside it, fails the test, and so does one of goleveldb's goroutine that has raced so, with us.
+// TestPassedOver: goleveldb's own race on a failing disk is suppressed, by its present function
+// name. A race of the same kind in our code fails the test, and so does one between goleveldb's
+// goroutine and our code.
 func TestPassedOver(t *testing.T) {
 	list, err := os.ReadFile(passedOver)
 	if err != nil || strings.Count(string(list), "\nrace:^") != 2 {
@@ -125,7 +126,8 @@ func (s noMerge) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
 	return s.Storage.Create(fd)
 }
 
-// failMerges counts how often a writer that waits for a flush, which nothing is wrong with, is told of a merge that failed.
+// failMerges counts how often a writer that waits for a flush, which has not failed itself, gets
+// the error of a failed merge.
 func failMerges(t *testing.T, count bool) (told int) {
 	stor := noMerge{Storage: lstorage.NewMemStorage()}
 	if count {

@@ -13,8 +13,8 @@ func tables(s *Store) []int {
 	return now.LevelTables
 }
 
-// TestImportRest: whatever the order in which an import's rows come, it ends with all tables on one level, none of which has to be merged with
-// another, and one that fits into the write buffer ends without any.
+// TestImportRest: in whatever order an import's rows come, it ends with all tables on one level,
+// none of which must be merged. An import that fits into the write buffer ends without tables.
 func TestImportRest(t *testing.T) {
 	for _, n := range []int{10, 150_000} {
 		o := testOptions()
@@ -54,7 +54,8 @@ func TestImportRest(t *testing.T) {
 	}
 }
 
-// TestJournalSteps: a journal has no more steps than half of those that are kept, however small they are: a start misses each that is lost.
+// TestJournalSteps: a journal has at most half as many steps as are kept, however small they are: a
+// start detects each lost step.
 func TestJournalSteps(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 1 << 20
@@ -81,7 +82,8 @@ func TestJournalSteps(t *testing.T) {
 	}
 }
 
-// TestWriteBuffer: what waits in memory follows the size of the index, within bounds, unless it is configured.
+// TestWriteBuffer: the write buffer follows the size of the index, within bounds, unless it is
+// configured.
 func TestWriteBuffer(t *testing.T) {
 	for size, want := range map[int64]int{0: 16 << 20, 512 << 20: 16 << 20, 1 << 30: 32 << 20, 2 << 30: 64 << 20, 1 << 40: 64 << 20} {
 		if got := writeBuffer(size); got != want {
@@ -93,7 +95,8 @@ func TestWriteBuffer(t *testing.T) {
 			t.Errorf("flushes of %d bytes: %d gather, want %d", buffer, got, want)
 		}
 	}
-	// Level one is small beside an index of gigabytes, which lies below it: else each merge of level 0 rewrites all of the index.
+	// Level one is small in an index of gigabytes, most of which is below it: otherwise each merge
+	// of level 0 would rewrite the whole index.
 	for buffer, want := range map[int]int64{DefaultWriteBuffer: 256 << 20, maxWriteBuffer: 512 << 20} {
 		o := levelOptions(&Options{WriteBuffer: buffer})
 		if one, two := o.GetCompactionTotalSize(1), o.GetCompactionTotalSize(2); one > want || one < want-10 || two < 9*one {

@@ -54,8 +54,9 @@ func (s heldSnapshot) iterate(lo, hi []byte) cursor {
 
 func (c heldCursor) done() error { c.in.open.Add(-1); return c.cursor.done() }
 
-// TestStill: loads between two folds share a snapshot and its cursors, what they read is that of their block, and with the next fold and
-// the end of the store all is given back, but to who still reads.
+// TestStill: loads between two advances of the flat head share a snapshot and its cursors. They
+// read the state of their block. With the next advance, and when the store is closed, everything is
+// released except what a reader still uses.
 func TestStill(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
@@ -122,7 +123,7 @@ func TestStill(t *testing.T) {
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		// A load is under way while the store folds: it goes on as it began.
+		// A load is running while the flat head advances: it continues as it began.
 		first := true
 		if err := s.Load(prev, 0, AccountRange{}, nil, nil, func(key, value []byte) bool {
 			if first {

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkEarly: what a load of some neighbouring rows takes behind flushes that lie above the levels, by the index as it is and as it was.
+// BenchmarkEarly measures a load of some neighbouring rows after flushes that are on level 0, by
+// the current and by the stale index.
 func BenchmarkEarly(b *testing.B) {
 	const rows, changes = 1_000_000, 5000
 	for _, flushes := range []int{0, 1, 3} {

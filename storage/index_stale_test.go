@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestEarly: an index of some size is read as it was, by cursors that no later flush is added to; it is made anew when what was flushed has
-// been merged or when too much of what is read there has changed, and its cursors end with it and with the store.
+// TestEarly: a large index is read through stale cursors, to which no later flush is added. They
+// are renewed when what was flushed has been merged, or when too much of what is read has changed,
+// and are released with the store.
 func TestEarly(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
 	o.StaleReadSize = 1
@@ -82,7 +83,8 @@ func TestEarly(t *testing.T) {
 	if v, err := s.ValueAt(prev, 0, key(7)); err != nil || string(v) != "new" {
 		t.Fatalf("row 7 = %q, %v", v, err)
 	}
-	// The memory of the first step was put aside, so that later ones do not lie in what the cursors look into.
+	// The write buffer of the first step was rotated, so that later writes are not in the memory
+	// that the cursors read.
 	if now := tables(s); now[0] == 0 {
 		t.Errorf("tables on the levels %v: the first step stays in memory", now)
 	}
@@ -141,7 +143,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestRotateFails: a store whose index could not put its memory aside can be closed.
+// TestRotateFails: a store that failed to rotate its write buffer can be closed.
 func TestRotateFails(t *testing.T) {
 	disk := newStrictDisk(1)
 	s, err := open(disk, testOptions())

@@ -14,7 +14,8 @@ type fullLog struct{ *faultDisk }
 
 func (d fullLog) openIndex() (lstorage.Storage, error) { return d.faultDisk.disk.openIndex() }
 
-// TestFullGroup: of blocks that are stored together those for which there is room are stored, and the rest later.
+// TestFullGroup: of blocks that are committed together those that fit are stored, and the rest
+// later.
 func TestFullGroup(t *testing.T) {
 	d := fullLog{&faultDisk{disk: osDisk{t.TempDir()}}}
 	d.left.Store(1 << 40)
@@ -52,8 +53,9 @@ func TestFullGroup(t *testing.T) {
 	m.check(s)
 }
 
-// TestTornGroup: after a power cut the later of two records that shared a sync may be whole and the earlier one torn. That is
-// the end of the log; a torn record whose successor was written after it was synced is damage.
+// TestTornGroup: after a power cut the later of two records that shared a sync may be whole and the
+// earlier one torn. That is the end of the log. A torn record is damage if the next record was
+// written after it was synced.
 func TestTornGroup(t *testing.T) {
 	o := testOptions()
 	o.NoSync, o.SegmentSize = false, DefaultSegment

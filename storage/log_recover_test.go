@@ -45,8 +45,9 @@ func wholeHead(t *testing.T, files map[string]string, what string, height primit
 	}
 }
 
-// TestInterruptedRecovery: an index of two journals, as a kill in the middle of a flush leaves it, whose recovery is cut off for want of
-// room at any moment, opens with all that was stored.
+// TestInterruptedRecovery: an index with two journals, as a kill in the middle of a flush leaves
+// it, opens with everything that was stored after its recovery was interrupted for want of room at
+// any moment.
 func TestInterruptedRecovery(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 30); err != nil {
@@ -58,7 +59,8 @@ func TestInterruptedRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := readDir(t, dir)
-	// What the second run has written to its journal and to the log, behind what the first has left: as if nothing had been flushed.
+	// What the second run wrote to its journal and to the log, after what the first run left: as if
+	// nothing had been flushed.
 	files := maps.Clone(first)
 	files[journalOf(both)] = both[journalOf(both)]
 	for name, b := range both {
@@ -89,7 +91,7 @@ func TestInterruptedRecovery(t *testing.T) {
 	}
 }
 
-// TestLostPage: of what was written to the index and not synced a power cut may take any page. All of it comes again.
+// TestLostPage: a power cut may take any unsynced page of the index. All of it is rebuilt.
 func TestLostPage(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions()
@@ -111,7 +113,7 @@ func TestLostPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, p := range chain { // a fold that did not come to its sync
+	for i, p := range chain { // an advance of the flat head that did not reach its sync
 		var batch Batch
 		keys := p.body.Load().keys
 		for j := range keys {
@@ -149,7 +151,7 @@ func TestLostPage(t *testing.T) {
 	}
 }
 
-// check2 is check behind a fold to the last final block, if the model allows one.
+// check2 is check after an advance to the last final block, if the model allows one.
 func (m *model) check2(s *Store) {
 	m.t.Helper()
 	was := *m

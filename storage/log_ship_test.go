@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestShipments: whoever follows the log stores the same records in the same order, on all branches and over ways back, from any place on;
-// and what is unpacked of a record packs to the same bytes.
+// TestShipments: a replica that applies the log stores the same records in the same order, on all
+// branches and over rewinds, from any position on. An unpacked record packs to the same bytes.
 func TestShipments(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		m := newModel(t, seed)
@@ -130,7 +130,8 @@ func TestShipments(t *testing.T) {
 	}
 }
 
-// TestUnpackRefuses: no changed byte of a record goes unseen, but for those of its head that nothing covers, which make another block or none.
+// TestUnpackRefuses: every changed byte of a record is detected, except in the parts of its head
+// that no checksum covers, which yield another block or none.
 func TestUnpackRefuses(t *testing.T) {
 	m := newModel(t, 7)
 	g := m.genesis

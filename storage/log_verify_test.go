@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCheckLog: a byte that is changed anywhere in the log is found, whether Open reads that record or not.
+// TestCheckLog: a changed byte anywhere in the log is found, whether Open reads that record or not.
 func TestCheckLog(t *testing.T) {
 	files := sound(t)
 	open := func(dir string) (int, error) {
@@ -39,7 +39,8 @@ func TestCheckLog(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// What is cut off as the torn end of the log is not there any more: there are fewer records then.
+			// What Open cut off as the torn end of the log is not there any more: there are fewer
+			// records then.
 			if n, err := open(dir); err == nil && n >= 61 || err != nil && !errors.Is(err, ErrDamaged) {
 				t.Errorf("%s byte %d: %d records, %v", name, at, n, err)
 			} else if err != nil && strings.Contains(err.Error(), name) {

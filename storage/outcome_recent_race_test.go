@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLatelyWhileFolding: an outcome that is there is found at every moment of the fold that takes its block into the index, also by who knows that no block
-// below has it: else a transaction that was executed would be none for as long as a fold takes.
+// TestLatelyWhileFolding: an outcome is found at every moment of the advance of the flat head that
+// moves its block into the index, also with a lower bound of the height. Otherwise an executed
+// transaction would seem unknown during the advance.
 func TestLatelyWhileFolding(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 3, 5)
 	last := refs[len(refs)-1]

@@ -18,8 +18,9 @@ func (x *soughtIndex) iterate(lo, hi []byte) cursor {
 	return x.index.iterate(lo, hi)
 }
 
-// TestLately: who asks for an outcome, or for a transaction with one, of a block that was folded lately is not led through the index, and finds
-// what is there; nor does what is remembered lead anybody to another id's place.
+// TestLately: a lookup of an outcome, or of a transaction with one, of a block that the flat head
+// passed recently does not read the index and finds it. A remembered place never leads to another
+// ID's outcome.
 func TestLately(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
 	last := refs[len(refs)-1]
@@ -55,7 +56,7 @@ func TestLately(t *testing.T) {
 		find(s.FindTransaction, hashOf("tx", i), b.Ref, i, 0)
 		find(s.FindOutcome, hashOf("id", primitives.Height(7), i), refs[6], i, 0)
 	}
-	// What is not there is looked for in the index only where it may be of a block that was folded before.
+	// An absent ID is searched in the index only where it may belong to an older block.
 	absent := func(from primitives.Height, cursors int64) {
 		t.Helper()
 		x.cursors.Store(0)
@@ -106,8 +107,8 @@ func TestLately(t *testing.T) {
 	}
 }
 
-// TestReceiptOf: a receipt that an outcome names is found where that is, folded long ago or not at all, without a look through the index; and where it is not
-// there, as any other.
+// TestReceiptOf: a receipt that an outcome names is found without reading the index, whether its
+// block is far below the flat head or above it. If it is not there, it is found as any other.
 func TestReceiptOf(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
 	x := &soughtIndex{index: s.db}

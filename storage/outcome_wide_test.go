@@ -28,8 +28,9 @@ func (d countedDisk) openFile(name string) (file, error) {
 	return countedFile{f, d.read}, err
 }
 
-// TestReceiptOfWide: where an outcome's shard has sent more than is kept in memory, each receipt of it costs the part of the block where it lies, not all
-// that was sent: who asks for a status with a thousand receipts would otherwise have that unpacked a thousand times.
+// TestReceiptOfWide: if an outcome's shard has sent more than the cache holds, each of its receipts
+// costs the part of the block that contains it, and not all that was sent: otherwise a status with
+// a thousand receipts would unpack the block a thousand times.
 func TestReceiptOfWide(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity})
 	if err != nil {

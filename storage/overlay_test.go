@@ -33,7 +33,7 @@ func (k *kin) bear(t *testing.T, serial int) *kin {
 	return &kin{m: m, s: c}
 }
 
-// foldBehind folds no further than the children let.
+// foldBehind advances the flat head no further than the overlays allow.
 func (k *kin) foldBehind(t *testing.T) {
 	t.Helper()
 	upto := k.m.final
@@ -51,9 +51,10 @@ func (k *kin) foldBehind(t *testing.T) {
 	k.m.final = final
 }
 
-// TestChild: a child has what leads to where it begins and what it has stored itself, for every reader, and nothing of its parent's later
-// blocks, of its parent's forks, or of another child's; nor have they anything of its own. The parent goes on, folds and collects meanwhile,
-// and a child has children.
+// TestChild: an overlay has the ancestors of its base and what it has stored itself, for every kind
+// of read, and nothing of its parent's later blocks, of its parent's forks, or of another overlay.
+// Nor do these have anything of it. The parent continues, advances its flat head and collects
+// meanwhile, and an overlay has overlays.
 func TestChild(t *testing.T) {
 	for seed := uint64(0); seed < 2; seed++ {
 		o := testOptions()
@@ -134,8 +135,9 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildRows: the engine's rows are those of the block where a child begins, and its own; what came by itself is the parent's alone. What
-// is final is what was when it began, also after a way back there.
+// TestChildRows: the engine's rows are those of the overlay's base block, and its own. Rows of
+// Write belong to the parent alone. The final block is the one at the beginning, also after a
+// rewind to the base.
 func TestChildRows(t *testing.T) {
 	m := newModel(t, 1)
 	m.whole = true

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReadOnce: many who ask for one frame at once have it read once, also where that fails, and who asks later has it from what is kept.
+// TestReadOnce: concurrent reads of one frame read it once, also if that fails, and later reads get
+// it from the cache.
 func TestReadOnce(t *testing.T) {
 	var c cache
 	at, failed := position{Segment: 1}, errors.New("the disk")
@@ -47,7 +48,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestOutcomeTree: the tree over a chunk's outcomes is made once for all who ask, and again after one that could not be made.
+// TestOutcomeTree: the tree over a chunk's outcomes is built once for all callers, and again after
+// a failure.
 func TestOutcomeTree(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 8, 5)
 	rec, err := s.BlockByHash(refs[len(refs)-2].Hash)

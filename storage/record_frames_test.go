@@ -39,7 +39,8 @@ func busyStore(t testing.TB, blocks, transfers int) (s *Store, all []*Block) {
 	return s, all
 }
 
-// TestFramesOfABlock: what those ask for who have waited for a block of a thousand transactions, and for the next one, is read once: it is all kept.
+// TestFramesOfABlock: the frames that clients of a block with a thousand transactions read, and of
+// the next block, are read once: the cache holds them all.
 func TestFramesOfABlock(t *testing.T) {
 	s, all := busyStore(t, 6, 1000)
 	frames := 0
@@ -59,7 +60,8 @@ func TestFramesOfABlock(t *testing.T) {
 	}
 }
 
-// BenchmarkWaited is what one who has waited for a transfer has the store asked for, where a block has a thousand of them.
+// BenchmarkWaited measures the reads for one client that waited for a transfer, in a block with a
+// thousand of them.
 func BenchmarkWaited(b *testing.B) {
 	s, all := busyStore(b, 6, 1000)
 	txs := all[3].Shards[0].Chunk.Transactions

@@ -36,8 +36,9 @@ func sizedBlock(rng *rand.Rand, prev BlockRef, sizes []int) *Block {
 	return b
 }
 
-// TestRecordsInUsedMemory: what records are made in was used before, by other stores too, and each has what its block has, whatever came before it and at the
-// same time; and what a long one took is not kept.
+// TestRecordsInUsedMemory: records are encoded in reused buffers, also of other stores, and each
+// has the content of its block, whatever was encoded before or at the same time. The buffers of a
+// long record are not kept.
 func TestRecordsInUsedMemory(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 3 {
@@ -70,7 +71,8 @@ func TestRecordsInUsedMemory(t *testing.T) {
 				}
 				e := s.tree.get(b.Ref.Hash).entry
 				raw, err := s.log.read(e.at, len(alone))
-				if raw[0] = alone[0]; err != nil || !bytes.Equal(raw, alone) { // its first byte says whether the one before is synced
+				// its first byte says whether the record before is synced
+				if raw[0] = alone[0]; err != nil || !bytes.Equal(raw, alone) {
 					t.Errorf("block %d of store %d is another in used memory: %v", i, g, err)
 				}
 				blocks, last = append(blocks, b), b.Ref
@@ -131,7 +133,8 @@ func sameBlock(s *Store, b *Block) error {
 	return nil
 }
 
-// TestRestingStores: a store that has written a long record keeps of it what is in its log, and no memory in which it was made: there may be a thousand of them.
+// TestRestingStores: a store that has written a long record keeps no buffers for it: a process may
+// have a thousand idle stores.
 func TestRestingStores(t *testing.T) {
 	const stores, long = 20, 1 << 20
 	heap := func() uint64 {

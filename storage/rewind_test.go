@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRewind: a chain that goes back, and on another way, is the one that never went the first way: for every reader, over restarts, folds
-// and further ways back; and what it left is found no more.
+// TestRewind: a chain that was rewound and continued equals one that never had the abandoned
+// blocks: for every kind of read, over restarts, advances of the flat head and further rewinds. The
+// abandoned blocks are not found any more.
 func TestRewind(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		m := newModel(t, seed)

@@ -19,7 +19,7 @@ func (x *slowIndex) write(b *Batch, synced bool) error {
 		x.first()
 	}
 	if !synced {
-		time.Sleep(3 * time.Millisecond) // so that who waits for the lock is the next to have it
+		time.Sleep(3 * time.Millisecond) // so that the goroutine that waits for the lock gets it next
 	}
 	return x.index.write(b, synced)
 }
@@ -50,7 +50,8 @@ func leavingStore(t *testing.T) *Store {
 	return s
 }
 
-// TestHeadersBesideLeave: who writes headers waits for a piece of what is removed of a shard, not for all of it.
+// TestHeadersBesideLeave: a write of headers waits for one piece of a shard's deletion, not for all
+// of it.
 func TestHeadersBesideLeave(t *testing.T) {
 	s := leavingStore(t)
 	at := make(chan int32, 1)

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSplitOfLateShard: a shard that came in later, and was split since, is not taken for one that is behind: garbage collection goes on, and
-// what it was split into may leave or come, with which its own states are gone, and nobody reads them by half.
+// TestSplitOfLateShard: a shard that was caught up and then split does not count as catching up:
+// garbage collection continues. Its child shards may be untracked or imported, after which its own
+// states are gone and are never read in part.
 func TestSplitOfLateShard(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
@@ -46,7 +47,7 @@ func TestSplitOfLateShard(t *testing.T) {
 		return errors.Join(put(left, []byte("1")), put(right, []byte("2")))
 	}))
 	must(s.InstallShard(1, nil))
-	late := held(1)[0] // of the block behind the folded one
+	late := held(1)[0] // of the block after the flat head
 	late.Chunk = &Chunk{Hash: hashOf("chunk"), Header: []byte{1}}
 	must(s.CommitShard(at, &late, nil))
 	next(held(0, 1))
@@ -95,7 +96,8 @@ func TestSplitOfLateShard(t *testing.T) {
 	}
 }
 
-// TestStageBesideLeaving: what comes in with accounts of a shard whose rows are yet to be removed stays.
+// TestStageBesideLeaving: staged rows stay if another shard with the same accounts is still being
+// deleted.
 func TestStageBesideLeaving(t *testing.T) {
 	c := newPinChain(t)
 	c.grow(3)

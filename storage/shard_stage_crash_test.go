@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What the chain of crash points does in a third shard, which comes and goes. Its results come in records of their own alone.
+// What the chain of crash points does in a third shard, which is imported and untracked. Its
+// results are in catchup records only.
 
 const (
 	lateShard = primitives.ShardID(2)
@@ -165,8 +166,9 @@ func (c *strictChain) checkLate(s *Store) {
 	}
 }
 
-// TestStageAfterLeaving: a shard that a power cut stopped from leaving comes back, cut off again at any call, with a collection in between:
-// what Stage says is here is here.
+// TestStageAfterLeaving: a shard is staged again after a power cut interrupted its deletion, with
+// further power cuts at any call and a collection in between: the parts that Stage returns are
+// there.
 func TestStageAfterLeaving(t *testing.T) {
 	left, staged := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {

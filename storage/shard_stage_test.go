@@ -40,7 +40,8 @@ func (c *comer) must(err error) {
 	}
 }
 
-// commit stores a block in both; in the one that has no shard 1, or not up to its parent, without that.
+// commit stores a block in both stores. In the one without shard 1, or with shard 1 not up to the
+// parent, it omits that shard.
 func (c *comer) commit(parent BlockRef, head bool) {
 	b := c.m.next(parent, head)
 	c.must(c.all.Commit(b))
@@ -62,7 +63,7 @@ func (c *comer) fold() {
 	c.m.folded = upto
 }
 
-// enter brings shard 1 in at the folded block, in parts, some of them twice, with restarts between.
+// enter imports shard 1 at the flat head, in parts, some of them twice, with restarts between.
 func (c *comer) enter() {
 	at, accounts := c.m.folded, AccountRange{Lo: "m"}
 	if _, err := c.s.Stage(coming, c.m.genesis, accounts); err != nil { // another block, of which one part came
@@ -100,7 +101,7 @@ func (c *comer) enter() {
 			return nil
 		}))
 	}
-	for range c.m.rng.IntN(6) { // the others go on
+	for range c.m.rng.IntN(6) { // the other shards go on
 		c.commit(c.m.head, true)
 		c.fold()
 	}
@@ -203,8 +204,9 @@ func (c *comer) check() {
 	}
 }
 
-// TestShardsComeAndGo: a shard comes in at a folded block while the others go on, catches up on every branch, goes with the others, leaves and
-// comes back; all the while it is what it is in a store that has all, through folds, restarts and collections.
+// TestShardsComeAndGo: a shard is imported at the flat head while the others go on, is caught up on
+// every branch, gets in sync, is untracked and imported again. It always equals the shard in a
+// store that has all, through advances, restarts and collections.
 func TestShardsComeAndGo(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -268,8 +270,9 @@ func TestShardsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestImportAt begins a store in the middle of a chain: it goes on as one that has seen all, keeps what it was given of the blocks before
-// until garbage collection takes them, and an import that did not come to its end begins again with the parts that it had.
+// TestImportAt begins a store in the middle of a chain: it continues as one that has all blocks,
+// and keeps the given older blocks until they are collected. An interrupted import resumes with the
+// parts that it had.
 func TestImportAt(t *testing.T) {
 	m := newModel(t, 3)
 	m.whole = true

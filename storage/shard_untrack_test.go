@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadBesideLeave: a shard leaves at whatever moment of a read. The reader gets what it had, or is told that it is gone, and never that
-// what he reads was not there.
+// TestReadBesideLeave: a shard is untracked at any moment of a read. The reader gets the value as
+// it was, or ErrGone, and never ErrNotFound.
 func TestReadBesideLeave(t *testing.T) {
 	key := []byte("\x00a")
 	scan := func(read func(yield func(_, value []byte) bool) error) (value []byte, err error) {
@@ -62,8 +62,8 @@ func TestReadBesideLeave(t *testing.T) {
 	}
 }
 
-// TestReadBehindShard: a shard that came in is behind the folded block. Its state after blocks to come is not known, also where they are not
-// flatHead.
+// TestReadBehindShard: an imported shard is behind the flat head. Its state after later blocks is
+// unknown, also above the flat head.
 func TestReadBehindShard(t *testing.T) {
 	key := []byte("\x00z")
 	s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -111,7 +111,8 @@ func TestReadBehindShard(t *testing.T) {
 	}
 }
 
-// TestStageBesidePart: a shard is staged anew while a part of its state before still comes. Nothing of that part is in the new state.
+// TestStageBesidePart: a shard is staged anew while a part of its earlier state is still written.
+// Nothing of that part is in the new state.
 func TestStageBesidePart(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

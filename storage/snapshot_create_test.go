@@ -41,7 +41,8 @@ func copied(t *testing.T, s *Store, o BackupOptions, f func(c *Store)) {
 	}
 }
 
-// TestBackupModel: copies of a store hold what it holds, whatever was done to it before, and take further blocks without a trace in it.
+// TestBackupModel: copies of a store hold what it holds, whatever was done to it before, and accept
+// further blocks without affecting it.
 func TestBackupModel(t *testing.T) {
 	for seed := range uint64(2) {
 		dir := t.TempDir()
@@ -88,8 +89,9 @@ func TestBackupModel(t *testing.T) {
 	}
 }
 
-// TestBackupOfRunning: copies that are made while blocks are stored, folded and collected are each of one moment, and segments that were to
-// go meanwhile go later.
+// TestBackupOfRunning: copies that are made while blocks are committed, the flat head advances and
+// blocks are collected are each of one moment. Segments that would be removed meanwhile are removed
+// later.
 func TestBackupOfRunning(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := growCrashChain(t, osDisk{dir}, 150); err != nil {
@@ -178,7 +180,7 @@ func TestBackupOfRunning(t *testing.T) {
 	}
 }
 
-// grow commits n blocks, folds and collects.
+// grow commits n blocks, advances the flat head and collects.
 func grow(t *testing.T, s *Store, n int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(6, uint64(s.Tip().Head.Height)))
@@ -233,7 +235,8 @@ func TestBackupRefused(t *testing.T) {
 	}
 }
 
-// TestBackupUnfinished: a copy that is ended anywhere does not open, and is not made into another chain by trying.
+// TestBackupUnfinished: a copy that was interrupted anywhere does not open, and opening does not
+// turn it into another chain.
 func TestBackupUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	writeDir(t, dir, sound(t))
@@ -307,8 +310,8 @@ func TestBackupChild(t *testing.T) {
 	}
 }
 
-// TestBackupKilled kills a process that makes copies, at random moments: those that were finished open, the last one does or does not, and the
-// store itself is as it was.
+// TestBackupKilled kills a process that makes copies, at random moments: finished copies open, the
+// last one may or may not, and the store itself is unchanged.
 func TestBackupKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {

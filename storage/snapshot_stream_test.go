@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestClone: a clone that is taken while blocks are stored and folded, and old ones are removed, is the store as it was then, for every reader; and it goes on
-// with the records behind its end as its original did.
+// TestClone: a snapshot stream that is taken while blocks are committed, the flat head advances and
+// old blocks are removed is the store as of that moment, for every kind of read. It continues with
+// the records after its end as the original did.
 func TestClone(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		m := newModel(t, seed)

@@ -17,7 +17,7 @@ import (
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 )
 
-// tableIndex is an index in a folder whose tables are small, so that there are many on several levels.
+// tableIndex is an index in a folder with small tables, so that there are many on several levels.
 func tableIndex(t testing.TB, dir string) *levelIndex {
 	t.Helper()
 	stor, err := lstorage.OpenFile(dir, false)
@@ -58,8 +58,9 @@ func fillTables(t testing.TB, d *levelIndex, rng *rand.Rand, steps int) {
 	}
 }
 
-// TestTables: a cursor over tables finds what goleveldb's finds, wherever it is put, over tables on several levels with rows that were
-// changed and deleted; what comes later it does not see, and the tables stay until it is done.
+// TestTables: a table cursor finds what goleveldb's finds, wherever it is positioned, over tables
+// on several levels with changed and deleted rows. It does not see later rows, and the tables stay
+// until it is released.
 func TestTables(t *testing.T) {
 	dir := t.TempDir()
 	d := tableIndex(t, dir)
@@ -117,7 +118,8 @@ func (r countedReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.Reader.ReadAt(p, off)
 }
 
-// TestTablesReads: where all is on one level a seek reads a block, or two where the key is between them, however many tables there are.
+// TestTablesReads: if all tables are on one level, a seek reads one block, or two if the key is
+// between them, however many tables there are.
 func TestTablesReads(t *testing.T) {
 	d := tableIndex(t, t.TempDir())
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -185,8 +187,8 @@ func sameRows(t *testing.T, rng *rand.Rand, got, want cursor) {
 	}
 }
 
-// TestTablesBounds: where tables would take too much memory, or their files can't be opened twice, goleveldb's cursors are used; and where
-// a file is damaged or gone a cursor says so.
+// TestTablesBounds: goleveldb's cursors are used if tables would take too much memory or their
+// files cannot be opened twice. A cursor returns an error if a file is damaged or missing.
 func TestTablesBounds(t *testing.T) {
 	dir := t.TempDir()
 	d := tableIndex(t, dir)
@@ -209,7 +211,7 @@ func TestTablesBounds(t *testing.T) {
 	}
 	d.shared, d.cache = true, 1<<20
 	cold := d.frozen(3)
-	var names []string // of what they read: others are on their way out
+	var names []string // of the files they read: others are about to be removed
 	for _, run := range cold[0].(*tableCursor).set.runs {
 		for _, x := range run {
 			names = append(names, filepath.Join(dir, fmt.Sprintf("%06d.ldb", x.num)))
@@ -285,7 +287,8 @@ func (s oneTable) Open(lstorage.FileDesc) (lstorage.Reader, error) {
 	return bytesReader{bytes.NewReader(s.b)}, nil
 }
 
-// TestTableKeys: an index whose keys share what none of goleveldb's shares does not take more memory than its block may.
+// TestTableKeys: an index block with keys that share a prefix, which goleveldb never writes, does
+// not take more memory than its bound.
 func TestTableKeys(t *testing.T) {
 	var block []byte
 	entry := func(shared, own int) {

@@ -42,8 +42,9 @@ type countedCursor struct {
 func (c countedCursor) next() bool           { c.in.steps++; return c.cursor.next() }
 func (c countedCursor) seek(key []byte) bool { c.in.steps++; return c.cursor.seek(key) }
 
-// historyStore has a chain of four blocks of which the second changes all keys, and the third and the fourth only the last one. All
-// but the fourth are folded: the state after the third is old.
+// historyStore has a chain of four blocks. The second changes all keys, the third and the fourth
+// only the last one. All but the fourth are passed by the flat head: the state after the third is
+// historical.
 func historyStore(t testing.TB, keys int) (s *Store, old BlockRef) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
@@ -99,8 +100,8 @@ func first(t testing.TB, s *Store, at BlockRef) (key, value string) {
 	return key, value
 }
 
-// TestFirstOld: the first pair of a range at an old block costs no more where the range has a long history: what is written of later
-// keys is not looked at.
+// TestFirstOld: the first pair of a range at a historical block costs no more if the range has a
+// long history: rows of later keys are not read.
 func TestFirstOld(t *testing.T) {
 	const keys = 500
 	s, old := historyStore(t, keys)
@@ -155,8 +156,8 @@ func (s betweenSnapshot) iterate(lo, hi []byte) cursor {
 	return s.snapshot.iterate(lo, hi)
 }
 
-// TestLoadBesideFold: what is loaded of a version is that version's, at whatever moment of the load a fold moves the flat state on,
-// also to the shards that follow in a split.
+// TestLoadBesideFold: a load reads one version, at whatever moment of the load the flat head
+// advances, also over a split.
 func TestLoadBesideFold(t *testing.T) {
 	before := map[string]string{"\x00a": "1", "\x00b": "1", "\x00c": "1", "\x02b": "1", "\x07": "1", "\x0d": "1"}
 	for point := 1; ; point++ {
@@ -237,8 +238,9 @@ func (s *sizedIndex) write(b *Batch, synced bool) error {
 	return s.index.write(b, synced)
 }
 
-// TestSplitFold: a fold over a split writes the frontiers of the new shards in pieces, so that no batch is in proportion to the state;
-// what a fold that was broken off has left is not there any more; the old shard's goes when it is collected.
+// TestSplitFold: an advance over a split writes the frontiers of the child shards in pieces, so
+// that no batch is proportional to the state. What an interrupted advance has left is gone. The
+// parent's frontier goes when it is collected.
 func TestSplitFold(t *testing.T) {
 	const rows = 20_000
 	s, err := OpenMemory(NewMemDisk(), testOptions())

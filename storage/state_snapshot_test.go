@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pinChain is a chain of two shards whose one key each changes with each block, in epochs of four blocks.
+// pinChain is a chain of two shards with one key each that changes with each block, in epochs of
+// four blocks.
 type pinChain struct {
 	t    *testing.T
 	disk *MemDisk
@@ -49,7 +50,7 @@ func (c *pinChain) must(err error) {
 	}
 }
 
-// grow adds blocks and folds all but the last.
+// grow adds blocks and advances the flat head to the last but one.
 func (c *pinChain) grow(n int) {
 	c.t.Helper()
 	for range n {
@@ -88,14 +89,15 @@ func (c *pinChain) rows() (n int) {
 	return n
 }
 
-// TestPin: a pin keeps a state from garbage collection, over restarts; given up, it goes with all its rows, and collection goes on.
+// TestPin: a snapshot keeps a state from garbage collection, over restarts. When it is dropped all
+// its rows go, and collection continues.
 func TestPin(t *testing.T) {
 	c := newPinChain(t)
 	c.grow(9)
 	at := c.at[5]
 	var broken Batch
 	snapshotNodes.Put(&broken, snapshotNodeKey{snapshotKey{at.Height, 1}, 3, "\x09"}, &frontierValue{})
-	c.must(c.s.db.write(&broken, false)) // what a pin that was broken off has left
+	c.must(c.s.db.write(&broken, false)) // left by an interrupted snapshot
 	stubs := []FrontierNode{{Level: 2, Path: []byte{1}, Hash: hashOf("a"), MemoryUsage: 7}, {Level: 2, Path: []byte{1, 2}, Hash: hashOf("b"), MemoryUsage: 8}, {Level: 7, Path: []byte{}, Hash: hashOf("c"), MemoryUsage: 9}}
 	p := c.pin(1, at, stubs...)
 	younger := c.pin(0, c.at[7])
@@ -150,7 +152,8 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPinLeaves: with a shard go its pins, and those of shards whose rows it shares; no others.
+// TestPinLeaves: when a shard is deleted its snapshots go, and those of shards that share its rows;
+// no others.
 func TestPinLeaves(t *testing.T) {
 	c := newPinChain(t)
 	c.grow(9)

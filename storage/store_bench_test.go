@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// benchChain makes blocks of transfers as the runtime does: a transaction and its outcome, a receipt that the next block
-// executes, a refund receipt, and the accounts and keys that change.
+// benchChain makes blocks of transfers as the runtime does: a transaction and its outcome, a
+// receipt that the next block executes, a refund receipt, and the accounts and keys that change.
 type benchChain struct {
 	rng      *rand.Rand
 	accounts int
@@ -105,7 +105,7 @@ func (c *benchChain) block(transfers int) *Block {
 	}
 	if height > 3 {
 		b.Final = c.last
-		b.Final.Height-- // replaced by the caller, who knows the hash
+		b.Final.Height-- // replaced by the caller, which knows the hash
 	}
 	s := Shard{ID: 0, Extra: make([]byte, 200)}
 	chunk := &Chunk{Hash: c.hash(), Header: make([]byte, 400)}
@@ -168,7 +168,8 @@ func (c *benchChain) block(transfers int) *Block {
 	return b
 }
 
-// BenchmarkCommit stores blocks of transfers and folds as the engine does, and tells what reached the disk.
+// BenchmarkCommit stores blocks of transfers, advances the flat head as the engine does, and
+// reports what reached the disk.
 func BenchmarkCommit(b *testing.B) {
 	const accounts = 1_000_000
 	for _, transfers := range []int{1, 1000} {
@@ -220,8 +221,9 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkStalledFinality stores 10,000 blocks of ten transfers of which none becomes final, and then folds them all. It tells what a
-// block costs at the end beside the beginning, the fold, and a start in the middle.
+// BenchmarkStalledFinality stores 10,000 blocks of ten transfers, none of which becomes final, and
+// then advances the flat head over all of them. It reports the cost of a block at the end and at
+// the beginning, of the advance, and of a restart in the middle.
 func BenchmarkStalledFinality(b *testing.B) {
 	const blocks, part = 10_000, 1000
 	for b.Loop() {

@@ -15,27 +15,30 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// strictChain is the crash chain on a strict disk, with what its client was told.
+// strictChain is the crash chain on a strict disk, with what was acknowledged to its client.
 type strictChain struct {
 	t      *testing.T
 	rng    *rand.Rand
 	disk   *strictDisk
 	values [][crashKeys][]byte // by height: what each key is
-	told   []BlockRef          // the head's branch, as far as it was told
-	rows   int                 // the last number that was told
+	told   []BlockRef          // the head's branch, as far as it was acknowledged
+	rows   int                 // the last number that was acknowledged
 	wrote  int                 // the last that was tried
 	points int                 // at which the disk failed
-	// Header rows: the last number that was told, the last that was tried, and how many were told.
+	// Header rows: the last acknowledged number, the last attempted one, and the number of
+	// acknowledged ones.
 	headers, wroteHeader, toldHeaders int
 	// Going back, in place of a third shard that comes.
 	rewinds bool
 	back    BlockRef   // where to, if it is not known whether that has happened
-	gone    []BlockRef // blocks that were told, and then gone back behind
+	gone    []BlockRef // blocks that were acknowledged, and then removed by a rewind
 	went    int
 	// A third shard: see shard_stage_crash_test.go.
 	came    bool     // it must be here
 	stageAt BlockRef // where it comes in
-	fat     int      // outcomes of a block beside the usual one: with many a fold is larger than what a journal loses at once
+	// additional outcomes of a block: with many an advance of the flat head is larger than what a
+	// journal loses at once
+	fat int
 }
 
 func fatOutcome(h primitives.Height, i int) primitives.Hash { return hashOf("fat", h, i) }
@@ -81,7 +84,7 @@ func (c *strictChain) block(prev, final BlockRef, head bool) *Block {
 	return b
 }
 
-// grow commits, folds, writes and collects until something fails.
+// grow commits, advances the flat head, writes and collects until something fails.
 func (c *strictChain) grow(s *Store, steps int) error {
 	if s.Tip().Empty {
 		err := s.Import(&Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf(0), Head: true}, nil, func(put func(Pair) error) error {
@@ -182,7 +185,7 @@ func (c *strictChain) fail(within int) {
 	c.disk.fail(n, [...]error{errDied, errDied, errDied, errIO, errRoom}[c.rng.IntN(5)])
 }
 
-// failed counts a failure, if there was one, and says whether an error is its.
+// failed counts a failure, if there was one, and returns whether an error is caused by it.
 func (c *strictChain) failed(err error) bool {
 	c.disk.mu.Lock()
 	defer c.disk.mu.Unlock()
@@ -193,7 +196,8 @@ func (c *strictChain) failed(err error) bool {
 	return err == nil || errors.Is(err, errDied) || errors.Is(err, syscall.EIO) || errors.Is(err, ErrFull) || errors.Is(err, ErrFailed)
 }
 
-// round works until the disk fails or the work is done, cuts the power or not, and again while the store comes back.
+// round works until the disk fails or the work is done, cuts the power or not, and does so again
+// while the store recovers.
 func (c *strictChain) round() {
 	c.fail(1 + c.rng.IntN(200))
 	for again := true; again; again = c.rng.IntN(2) == 0 {
@@ -221,7 +225,7 @@ func (c *strictChain) round() {
 	c.check()
 }
 
-// catchUp adds what was written and not told.
+// catchUp adds what was written and not acknowledged.
 func (c *strictChain) catchUp(s *Store) {
 	if len(c.told) == 0 {
 		c.told = []BlockRef{{1, hashOf("g")}}
@@ -243,7 +247,7 @@ func (c *strictChain) catchUp(s *Store) {
 	}
 }
 
-// rewind goes back to a block that is not folded deeper.
+// rewind rewinds to a block at or above the flat head.
 func (c *strictChain) rewind(s *Store) error {
 	tip := s.Tip()
 	height := tip.FlatHead.Height + primitives.Height(c.rng.IntN(int(tip.Head.Height-tip.FlatHead.Height)+1))
@@ -257,13 +261,13 @@ func (c *strictChain) rewind(s *Store) error {
 	return err
 }
 
-// forget takes what is behind a block from what was told.
+// forget removes what comes after a block from what was acknowledged.
 func (c *strictChain) forget(to BlockRef) {
 	c.gone = append(c.gone, c.told[to.Height:]...)
 	c.told = c.told[:to.Height:to.Height]
 }
 
-// check opens the folder, which must be sound and have all that was told.
+// check opens the folder, which must be sound and have everything that was acknowledged.
 func (c *strictChain) check() {
 	s, err := open(c.disk, c.options())
 	if err != nil {
@@ -323,7 +327,7 @@ func (c *strictChain) check() {
 	}
 }
 
-// checkHeaders: header rows that were told are there, and each batch of them is there as a whole.
+// checkHeaders: acknowledged header rows are present, and each batch of them is present as a whole.
 func (c *strictChain) checkHeaders(s *Store) {
 	n, rows := 0, 0
 	if raw, err := HeaderCell.Get(s.Reader(), "n"); err == nil {
@@ -339,8 +343,9 @@ func (c *strictChain) checkHeaders(s *Store) {
 	}
 }
 
-// TestUnsyncedTail: a process whose sync failed leaves records that the next one reads, though the disk may not have them. What that one
-// says of its head, and notes in the index when it ends, survives a power cut.
+// TestUnsyncedTail: a process that failed to sync leaves records that the next one reads, though
+// the disk may not have them. The head that the next one reports, and notes in the index when it
+// ends, survives a power cut.
 func TestUnsyncedTail(t *testing.T) {
 	kept := 0
 	for seed := uint64(1); seed <= 300; seed++ {
@@ -353,7 +358,8 @@ func TestUnsyncedTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := s.Tip().Head
-		// The sync of a record that needs a segment of its own: nothing is reserved behind it that would have to be cut off.
+		// The sync of a record that needs a segment of its own: no space is reserved after it that
+		// would have to be cut off.
 		c.disk.fail(5, errIO)
 		c.fat = 1000
 		if err := s.Commit(c.block(before, before, true)); err == nil {
@@ -381,8 +387,9 @@ func TestUnsyncedTail(t *testing.T) {
 	}
 }
 
-// TestCrashPoints lets the disk fail at calls of every kind, over and over, while the store works and while it comes back: what was
-// synced is there, and no sound folder is refused. TROUPE_CRASH_POINTS says how many.
+// TestCrashPoints fails the disk at calls of every kind, repeatedly, while the store works and
+// while it recovers: what was synced is present, and no sound folder is refused.
+// TROUPE_CRASH_POINTS sets their number.
 func TestCrashPoints(t *testing.T) {
 	points := 1000
 	if testing.Short() || testutil.Racing {

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The crash chain says by its heights alone what its state is, so that a reader needs no memory of the writer.
+// The state of the crash chain follows from its heights alone, so that a reader needs no memory of
+// the writer.
 const (
 	crashDir  = "TROUPE_STORAGE_CRASH_DIR"
 	crashKeys = 40
@@ -29,7 +30,8 @@ func crashKey(i int) (primitives.ShardID, []byte) {
 	return primitives.ShardID(i % 2), fmt.Appendf(nil, "\x09acc%d,key", i)
 }
 
-// crashSet returns which keys the block of a height writes; a removed key has its bit in the second result.
+// crashSet returns the keys that the block of a height writes. A removed key is in the second
+// result.
 func crashSet(h primitives.Height) (written, removed []int) {
 	rng := rand.New(rand.NewPCG(uint64(h), 7))
 	for i := range crashKeys {
@@ -163,7 +165,8 @@ func TestCrashChild(t *testing.T) {
 	}
 }
 
-// TestCrash kills a process that commits, folds, writes rows and collects, at random moments, and checks what it left.
+// TestCrash kills a process that commits, advances the flat head, writes rows and collects, at
+// random moments, and checks what it left.
 func TestCrash(t *testing.T) {
 	rounds := 16
 	if testing.Short() {
@@ -195,7 +198,8 @@ func storedRows(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// runAndKill returns the height that the child said its head reached at least, and the number of its last row.
+// runAndKill returns the height that the child's head reached at least, and the number of its last
+// row, as the child reported.
 func runAndKill(t *testing.T, dir string, after time.Duration) (told primitives.Height, rows int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashChild$")

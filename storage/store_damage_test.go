@@ -47,7 +47,8 @@ func writeDir(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// sound makes the files of a folder with the crash chain in it, with tables, several segments and pending blocks.
+// sound makes the files of a folder with the crash chain in it, with tables, several segments and
+// pending blocks.
 func sound(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,8 +166,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles breaks each file in turn, at random places: Open or reads may fail with ErrDamaged, or all is as if
-// nothing had happened; a wrong value never comes.
+// TestDamagedFiles breaks each file in turn, at random places: Open or reads may fail with
+// ErrDamaged, or everything is as if nothing had happened. A wrong value is never returned.
 func TestDamagedFiles(t *testing.T) {
 	good := sound(t)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -318,7 +319,8 @@ func (w faultWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// TestDiskFull fills the disk at many moments: the writer is told, and the folder opens again where it stood.
+// TestDiskFull fills the disk at many moments: the writer gets an error, and the folder opens again
+// where it was.
 func TestDiskFull(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for try := range 12 {
@@ -346,7 +348,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestFullLogGoesOn: when the log alone has no room, nothing has happened, and the store takes the block later.
+// TestFullLogGoesOn: if only the log has no room, nothing has changed, and the store accepts the
+// block later.
 func TestFullLogGoesOn(t *testing.T) {
 	d := &faultDisk{disk: osDisk{t.TempDir()}}
 	d.left.Store(1 << 40)
@@ -373,7 +376,8 @@ func TestFullLogGoesOn(t *testing.T) {
 	m.check(s)
 }
 
-// TestImportBeginsAgain interrupts an import: the folder stays empty, and the next import finds it clean.
+// TestImportBeginsAgain interrupts an import: the folder stays empty, and the next import starts
+// from nothing.
 func TestImportBeginsAgain(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, testOptions())

@@ -25,7 +25,8 @@ func fuzzBlock() *Block {
 	}
 }
 
-// FuzzRecord feeds the bytes of the log to its readers: no panic, no large allocation, and what a writer made is read back.
+// FuzzRecord passes arbitrary bytes to the readers of the log: no panic, no large allocation, and
+// what a writer made is read back.
 func FuzzRecord(f *testing.F) {
 	w := fuzzBlock().encode()
 	payload, _ := w.bytes()

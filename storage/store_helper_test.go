@@ -40,7 +40,8 @@ type modelShard struct {
 	accounts AccountRange
 }
 
-// hasShard tells whether the shard has a key: queues and the like are of every shard, accounts of one.
+// has returns whether the shard has a key: queues and the like belong to every shard, accounts to
+// one.
 func (s *modelShard) has(key string) bool {
 	if shardBound(key[0]) {
 		return true
@@ -58,7 +59,8 @@ func findShard(layout []modelShard, id primitives.ShardID) *modelShard {
 	return nil
 }
 
-// split divides a random shard at a random name; nil if that shard has one name only. Ids may come again on other branches.
+// split splits a random shard at a random account. Nil if that shard has one account only. Shard
+// IDs may repeat on other branches.
 func (m *model) split(layout []modelShard) ([]modelShard, *Split) {
 	i := m.rng.IntN(len(layout))
 	s, next := &layout[i], primitives.ShardID(0)
@@ -75,7 +77,7 @@ func (m *model) split(layout []modelShard) ([]modelShard, *Split) {
 	return slices.Concat(layout[:i], children, layout[i+1:]), x
 }
 
-// after returns the state of a parent in the layout behind a split.
+// after returns the state of a parent in the layout after a split.
 func after(state map[modelKey]string, layout []modelShard, x *Split) map[modelKey]string {
 	out := map[modelKey]string{}
 	for k, v := range state {
@@ -422,7 +424,7 @@ func (m *model) check(s *Store) {
 	}
 }
 
-// checkRows looks for rows of shards that no block has whose state can be read.
+// checkRows looks for rows of shards without any block with a readable state.
 func (m *model) checkRows(s *Store) {
 	m.t.Helper()
 	live := map[primitives.ShardID]bool{}

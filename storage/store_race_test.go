@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReadersSeeOneState reads while blocks are committed, folded and collected: a value is that of its block, whichever
-// index memory, Flat and the log holds it at the moment.
+// TestReadersSeeOneState reads while blocks are committed, the flat head advances and blocks are
+// collected: a value is that of its block, whether memory, Flat or the log holds it at the moment.
 func TestReadersSeeOneState(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 32 << 10

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestModel drives a store and whole states in maps with the same random blocks, forks, folds, restarts and
-// collections, and compares all they know.
+// TestModel drives a store and whole states in maps with the same random blocks, forks, advances of
+// the flat head, restarts and collections, and compares everything they know.
 func TestModel(t *testing.T) {
 	seeds := 3
 	if testing.Short() || testutil.Racing {
@@ -118,7 +118,7 @@ func (m *model) fold(s *Store) {
 	if m.rng.IntN(2) == 0 && m.blocks[upto].block.Prev.Height > m.folded.Height {
 		upto = m.blocks[upto].block.Prev
 	}
-	for at := upto; at != m.folded; at = m.blocks[at].block.Prev { // a split is the first step of a fold
+	for at := upto; at != m.folded; at = m.blocks[at].block.Prev { // a split must be the first block of an advance
 		if b := m.blocks[at].block; len(b.Splits) > 0 && b.Prev != m.folded {
 			if upto == m.final && m.rng.IntN(4) == 0 {
 				if err := s.AdvanceFlatHead(upto, nil); !errors.Is(err, ErrOrder) {
@@ -152,7 +152,7 @@ func (m *model) collect(s *Store) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	// The first heights of the epochs up to the folded block.
+	// The first heights of the epochs up to the flat head.
 	var first []primitives.Height
 	for ref := m.folded; ref.Height >= m.tail; {
 		mb := m.blocks[ref]

@@ -11,36 +11,38 @@ import (
 const (
 	MaxAhead  = 10_000 // heights above the tip for which votes are kept
 	MaxBehind = 20     // heights below the tip for which votes are kept
-	MaxSteps  = 20     // approvals a tick may make
+	MaxSteps  = 20     // approvals of one tick
 )
 
-// Delays are the consensus times of config.json, in ns.
-type Delays struct {
+// Delays are the consensus delays of config.json, in ns.
+type Delays struct { //
 	Endorsement int64 // min_block_production_delay: from a tip to its endorsement
 	Skip        int64 // max_block_production_delay: from a tip to the first skip
-	MaxWait     int64 // max_block_wait_delay: what the skip delay grows to
-	// ChunkWait is the share of the skip delay, as numerator and denominator, that a ready block waits for its chunks.
+	MaxWait     int64 // max_block_wait_delay: upper bound of the growing skip delay
+	// ChunkWait is the part of the skip delay, as numerator and denominator, for which a ready
+	// block waits for its chunks. A zero denominator counts as 1.
 	ChunkWait [2]uint64
 }
 
-// skip is T(n): how long height final+n may take.
+// skip returns the delay of height final+n, nearcore's T(n).
 func (d *Delays) skip(n primitives.Height) int64 {
 	step := d.Skip / 10
 	extra := int64(min(max(n, 2)-2, 1<<20))
-	if step > 0 && extra > (d.MaxWait-d.Skip)/step { // the sum may be beyond an int64
+	if step > 0 && extra > (d.MaxWait-d.Skip)/step { // the sum may overflow an int64
 		return d.MaxWait
 	}
 	return min(d.MaxWait, d.Skip+step*extra)
 }
 
-// Proposal is an approval for the host to sign: first LargestTarget goes to disk, then the vote goes out.
+// Proposal is an approval for the caller to sign. LargestTarget must be on disk before the vote is
+// sent.
 type Proposal struct {
 	Inner         primitives.ApprovalInner
 	Target        primitives.Height
 	LargestTarget primitives.Height
 }
 
-// Tracker is the state machine. It is not safe for concurrent use.
+// Tracker is Doomslug's state machine. It is not safe for concurrent use.
 type Tracker struct {
 	delays          Delays
 	tip             primitives.Hash
@@ -52,7 +54,7 @@ type Tracker struct {
 	timerHeight     primitives.Height
 	largestTarget   primitives.Height
 	largestReady    primitives.Height
-	jump            primitives.Height // of SkipTo
+	jump            primitives.Height // the target of SkipTo
 	heights         map[primitives.Height]*heightVotes
 }
 
@@ -63,12 +65,13 @@ type heightVotes struct {
 
 type votes struct {
 	approvers  []chain.Approver
-	signatures []primitives.Signature // by approver; empty string: none
+	signatures []primitives.Signature // by approver; an empty string: none
 	readySince int64
 	ready      bool
 }
 
-// New returns a tracker without a tip. largestTarget is the height last written to disk, 0 for a new node.
+// New returns a tracker without a tip. largestTarget is the height that was last written to disk, 0
+// for a new node. now is the current time in ns.
 func New(delays Delays, largestTarget primitives.Height, now int64) *Tracker {
 	return &Tracker{delays: delays, largestTarget: largestTarget, lastEndorsement: now, timerStarted: now,
 		heights: map[primitives.Height]*heightVotes{}}
@@ -77,7 +80,7 @@ func New(delays Delays, largestTarget primitives.Height, now int64) *Tracker {
 // SetDelays replaces the delays.
 func (t *Tracker) SetDelays(d Delays) { t.delays = d }
 
-// Tip sets the canonical head and restarts the timer.
+// Tip sets the canonical head and restarts the timer. final is the height of its last final block.
 func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now int64) {
 	t.tip, t.tipHeight, t.finalHeight = hash, height, final
 	t.timerHeight, t.timerStarted, t.pending = height+1, now, true
@@ -88,8 +91,8 @@ func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now
 	}
 }
 
-// Tick returns the approvals that are due: the tip's endorsement, then skips. force sends the endorsement without its delay
-// (instant and manual block production).
+// Tick returns the approvals that are due: the tip's endorsement, then skips. force sends the
+// endorsement without its delay, for instant and manual block production.
 func (t *Tracker) Tick(now int64, force bool) []Proposal {
 	var out []Proposal
 	for range MaxSteps {
@@ -116,15 +119,16 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 	return Proposal{Inner: primitives.NewApprovalInner(t.tip, t.tipHeight, target), Target: target, LargestTarget: t.largestTarget}
 }
 
-// SkipTo says that heights up to to-1 are passed over at once (fast-forward): it proposes the approval for to, for which votes are kept
-// however far ahead it is. The endorsement of the block at that height has its delay from now on.
+// SkipTo skips the heights up to to-1 at once (fast-forward) and returns the approval for to. Votes
+// for to are kept however far ahead it is. The endorsement of the block at that height has its
+// delay from now on.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
 	t.timerHeight, t.timerStarted, t.pending, t.jump, t.lastEndorsement = to, now, false, to, now
 	t.largestTarget = max(to, t.largestTarget)
 	return t.propose(to)
 }
 
-// Next is when the next approval is due.
+// Next returns the time at which the next approval is due.
 func (t *Tracker) Next() int64 {
 	next := t.timerStarted + t.delays.skip(t.timerHeight-min(t.timerHeight, t.finalHeight))
 	if t.pending {
@@ -133,8 +137,9 @@ func (t *Tracker) Next() int64 {
 	return next
 }
 
-// Vote counts an approval, whose signature has been checked. approvers are the slots of the block it votes for. An account's
-// newer vote for the same target replaces its older one. It reports whether the vote was taken.
+// Vote counts an approval with a verified signature, and returns whether it was taken. approvers
+// are the slots of the block for which it votes. A newer vote of the same account for the same
+// target replaces the older one.
 func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now int64) bool {
 	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead && a.Target != t.jump {
 		return false
@@ -156,7 +161,8 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 		v = &votes{approvers: approvers, signatures: make([]primitives.Signature, len(approvers))}
 		h.byInner[a.Inner] = v
 	}
-	// The first vote brought the list. A skip of the same height may come from another branch, with another list.
+	// The first vote fixed the list of approvers. A skip of the same height may come from another
+	// branch with another list.
 	if slot := slotOf(v.approvers, a.AccountID); slot >= 0 {
 		v.signatures[slot] = a.Signature
 	}
@@ -189,8 +195,8 @@ func (h *heightVotes) withdraw(inner primitives.ApprovalInner, account primitive
 	}
 }
 
-// update notes the moment at which the stake sufficed; it says whether it does. More than floor(2·total/3) of this epoch's
-// stake is needed, and of the next epoch's unless that is 0.
+// update records the time at which the stake became sufficient, and returns whether it is. It needs
+// more than floor(2*total/3) of this epoch's stake, and of the next epoch's unless that is 0.
 func (v *votes) update(now int64) bool {
 	var have, total [2]primitives.Balance
 	for i := range v.approvers {
@@ -218,8 +224,9 @@ func (t *Tracker) votesOn(target primitives.Height) *votes {
 	return h.byInner[primitives.NewApprovalInner(t.tip, t.tipHeight, target)]
 }
 
-// Ready tells whether a block of the target height may be made on the tip: its votes suffice, and either all its chunks are
-// there or their time is up. wait is when to ask again if only chunks are missing, else 0.
+// Ready returns whether a block of the target height may be produced on the tip: its votes suffice,
+// and all its chunks are available (chunks) or the wait for them is over. wait is the time at which
+// to ask again if only chunks are missing, else 0.
 func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready bool, wait int64) {
 	v := t.votesOn(target)
 	if v == nil || !v.update(now) {
@@ -236,7 +243,8 @@ func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready
 	return false, until + 1
 }
 
-// Approvals returns the signatures for a block of the target height on the tip, one slot an approver.
+// Approvals returns the signatures for a block of the target height on the tip, one slot for each
+// approver. An empty string: none.
 func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver) []primitives.Signature {
 	out := make([]primitives.Signature, len(approvers))
 	v := t.votesOn(target)
@@ -253,8 +261,8 @@ func (t *Tracker) Approvals(target primitives.Height, approvers []chain.Approver
 	return out
 }
 
-// Height returns the tip's height, TimerHeight the one that the timer waits for, LargestReady the highest with enough votes,
-// LargestTarget the highest ever voted for.
+// Height returns the tip's height, TimerHeight the height for which the timer runs, LargestReady
+// the highest height with enough votes, LargestTarget the highest height ever approved.
 func (t *Tracker) Height() primitives.Height        { return t.tipHeight }
 func (t *Tracker) TimerHeight() primitives.Height   { return t.timerHeight }
 func (t *Tracker) LargestReady() primitives.Height  { return t.largestReady }

@@ -33,7 +33,8 @@ func text(ps []Proposal) string {
 	return strings.Join(out, " ")
 }
 
-// TestEndorsementsAndSkips has the numbers of nearcore's test_endorsements_and_skips_basic (doomslug.rs:820).
+// TestEndorsementsAndSkips has the numbers of nearcore's test_endorsements_and_skips_basic
+// (doomslug.rs:820).
 func TestEndorsementsAndSkips(t *testing.T) {
 	type step struct {
 		tip   byte // 0: none
@@ -196,7 +197,8 @@ func TestOneVotePerTarget(t *testing.T) {
 	}
 }
 
-// TestReady: with its votes a height is ready at once if the chunks are there, else after T·chunk_wait (doomslug.rs:722).
+// TestReady: with its votes a height is ready at once if the chunks are there, else after
+// T*chunk_wait (doomslug.rs:722).
 func TestReady(t *testing.T) {
 	d, all := New(delays(), 0, 0), approvers([2]uint64{1}, [2]uint64{1}, [2]uint64{1})
 	d.Tip(block(5), 5, 4, 0)
@@ -249,7 +251,8 @@ func TestVoteBounds(t *testing.T) {
 	}
 }
 
-// TestSkipsOfTwoBranches: a skip names a height, not a block, so its votes may come with two lists of approvers.
+// TestSkipsOfTwoBranches: a skip names a height, not a block, so its votes may come with two lists
+// of approvers.
 func TestSkipsOfTwoBranches(t *testing.T) {
 	d := New(delays(), 0, 0)
 	d.Tip(block(1), 1, 0, 0)
@@ -262,7 +265,8 @@ func TestSkipsOfTwoBranches(t *testing.T) {
 	}
 }
 
-// TestTargetsOnlyGrow: no height is voted for twice, not even after a restart, and what goes to disk covers each vote.
+// TestTargetsOnlyGrow: no height is voted for twice, not even after a restart, and what goes to
+// disk covers each vote.
 func TestTargetsOnlyGrow(t *testing.T) {
 	d := New(delays(), 7, 0) // 7 was on disk
 	d.Tip(block(5), 5, 4, 0)
@@ -336,8 +340,9 @@ func TestEqualEvents(t *testing.T) {
 	}
 }
 
-// TestDelayFarAhead: however far a height is above the final block, its delay is what it may grow to at most, and not what is left of it in 64
-// bits: a sole validator, who skips nothing, goes far ahead.
+// TestDelayFarAhead: however far a height is above the final block, its delay is the maximal one,
+// and not what a 64-bit overflow leaves of it: a sole validator, which skips nothing, goes far
+// ahead.
 func TestDelayFarAhead(t *testing.T) {
 	d := Delays{Skip: 1 << 48, MaxWait: 1 << 48}
 	for _, n := range []primitives.Height{0, 3, 327_000, 330_000, 1 << 20, 1 << 40} {

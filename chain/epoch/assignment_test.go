@@ -17,8 +17,8 @@ func equalStakes(n int) []primitives.ValidatorStake {
 	return out
 }
 
-// assignedBefore is an info of T+1 whose validators are test00 to test19 and whose chunk producers
-// are lists.
+// assignedBefore is an info of T+1 with the validators test00 to test19 and lists as its chunk
+// producers.
 func assignedBefore(lists [][]ValidatorID) *EpochInfo {
 	return &EpochInfo{Validators: equalStakes(20), ChunkProducers: lists}
 }

@@ -32,7 +32,7 @@ type versionedLayout struct {
 // NewConfigs selects the source of a chain's epoch configs (nearcore
 // chain/epoch-manager/src/lib.rs:165):
 //   - mainnet and testnet: built in;
-//   - else files, the contents of <home>/epoch_configs by file name, unless nil (no such directory);
+//   - else files, the contents of <home>/epoch_configs by file name, unless nil (no such folder);
 //     names are <version>.json, other names are ignored, and so are versions above newest, the
 //     binary's protocol version;
 //   - else, for chain IDs that begin with test-chain-, the genesis itself;

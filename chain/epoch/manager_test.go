@@ -509,7 +509,7 @@ func TestBlockInfoFromHeader(t *testing.T) {
 	}
 }
 
-// isRecorded tells whether the manager has recorded what epoch a block ended.
+// isRecorded returns whether the manager has recorded what epoch a block ended.
 func isRecorded(m *Manager, last primitives.Hash) bool {
 	_, err := m.EpochInfo(last)
 	return err == nil

@@ -9,29 +9,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ValidatorID is a validator's place in its epoch's list.
+// ValidatorID is a validator's index in its epoch's list.
 type ValidatorID = uint64
 
-// WeightedValidator is a validator with a share of its stake: a partial mandate, or its part in a
+// WeightedValidator is a validator with a part of its stake: a partial mandate, or its part in a
 // chunk.
 type WeightedValidator struct {
 	ID     ValidatorID
 	Weight primitives.Balance
 }
 
-// ValidatorMandates cuts the stakes of an epoch into pieces of one price, which are dealt to the
-// shards at each height (nearcore core/primitives/src/validator_mandates). All validators take
-// part, whatever else they do.
+// ValidatorMandates divides the stakes of an epoch into mandates of one price, which are dealt to
+// the shards at each height (nearcore core/primitives/src/validator_mandates). All validators take
+// part, whatever their other roles.
 type ValidatorMandates struct {
 	TargetPerShard  uint64
 	NumShards       uint64
 	StakePerMandate primitives.Balance
-	Mandates        []ValidatorID       // an id for each whole mandate it holds, ascending
-	Partials        []WeightedValidator // what is left of a stake, if anything
+	Mandates        []ValidatorID       // an ID for each whole mandate, ascending
+	Partials        []WeightedValidator // the rest of each stake, if any
 }
 
-// newValidatorMandates fails when a validator would hold 65536 mandates or more, where nearcore
-// panics.
+// newValidatorMandates returns ErrConfig if a validator would hold 65536 mandates or more, where
+// nearcore panics.
 func newValidatorMandates(targetPerShard, numShards uint64, validators []primitives.ValidatorStake) (ValidatorMandates, error) {
 	m := ValidatorMandates{TargetPerShard: targetPerShard, NumShards: numShards}
 	price, err := mandatePrice(targetPerShard, numShards, validators)
@@ -54,9 +54,9 @@ func newValidatorMandates(targetPerShard, numShards uint64, validators []primiti
 	return m, nil
 }
 
-// mandatePrice returns the largest price at which the whole mandates are exactly as many as wanted,
-// or else the one that gives more while the next gives fewer (nearcore compute_price.rs). At most
-// as many are wanted as there is yocto.
+// mandatePrice returns the largest price that yields exactly the target number of whole mandates,
+// or else the price that yields more while the next one yields fewer (nearcore compute_price.rs).
+// The target is at most the total stake in yoctoNEAR.
 func mandatePrice(targetPerShard, numShards uint64, validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
 	for i := range validators {
@@ -80,7 +80,7 @@ func mandatePrice(targetPerShard, numShards uint64, validators []primitives.Vali
 		}
 		return n
 	}
-	// count falls as the price rises. Invariant of both loops: the answer is low, or between low
+	// count falls as the price rises. Invariant of both loops: the result is low, or between low
 	// and high.
 	one := primitives.Yocto(1)
 	low, high := one, total
@@ -108,10 +108,10 @@ func mandatePrice(targetPerShard, numShards uint64, validators []primitives.Vali
 	}
 }
 
-// sample deals the mandates and partials to the shards and returns for each shard index its
-// validators in the order in which their endorsements are listed (nearcore
-// validator_mandates/mod.rs:122). Row r of the shuffled pieces goes to the shard that the shuffled
-// list of shards names at r, one list for mandates and one for partials.
+// sample deals the mandates and partials to the shards, and returns for each shard index its
+// validators in the order of their endorsements (nearcore validator_mandates/mod.rs:122). Row r of
+// the shuffled pieces goes to the shard at position r of a shuffled list of shards, one list for
+// mandates and one for partials.
 func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValidator {
 	n := int(m.NumShards)
 	shuffledShards := func() []int {
@@ -127,7 +127,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	primitives.Shuffle(rng, mandates)
 	primitives.Shuffle(rng, partials)
 
-	rowOf := make([]int, n) // of the partials, by shard
+	rowOf := make([]int, n) // row of the partials, by shard
 	for r, s := range forPartials {
 		rowOf[s] = r
 	}
@@ -135,7 +135,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	for r, s := range forMandates {
 		mandatesOf[s] = r
 	}
-	sums := make([]share, m.ids()) // of each validator in a shard
+	sums := make([]share, m.ids()) // of each validator in the current shard
 	pieces := make([][]WeightedValidator, n)
 	for s := range pieces {
 		some := 0
@@ -152,7 +152,7 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 		for i := rowOf[s]; i < len(partials); i += n {
 			add(partials[i].ID, partials[i].Weight)
 		}
-		list := make([]WeightedValidator, 0, some) // by id
+		list := make([]WeightedValidator, 0, some) // by ID
 		for id := range sums {
 			if sums[id].any {
 				list = append(list, WeightedValidator{ValidatorID(id), sums[id].sum})
@@ -165,13 +165,13 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	return pieces
 }
 
-// share is what a validator has in a shard.
+// share is a validator's part in a shard.
 type share struct {
 	sum primitives.Balance
 	any bool
 }
 
-// ids is above the id of each validator that holds something.
+// ids returns an upper bound (exclusive) of the IDs that hold something.
 func (m *ValidatorMandates) ids() (n ValidatorID) {
 	for _, id := range m.Mandates {
 		n = max(n, id+1)

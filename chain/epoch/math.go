@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// quoRem returns a/b and a mod b of unsigned 128-bit numbers; b must not be 0.
-// With b >= 2^64 the quotient is estimated from the top words and is at most one too small.
+// quoRem returns a/b and a mod b of unsigned 128-bit numbers. b must not be 0. For b >= 2^64 the
+// quotient is estimated from the top words, and is at most one too small.
 func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	if b.Hi == 0 {
 		q, rem := a.DivMod64(b.Lo)
 		return q, primitives.Yocto(rem)
 	}
 	n := uint(bits.LeadingZeros64(b.Hi))
-	top := b.Hi<<n | b.Lo>>(64-n) // >>64 is 0 in Go, as wanted for n = 0
+	top := b.Hi<<n | b.Lo>>(64-n) // a shift by 64 yields 0 in Go, as needed for n = 0
 	est, _ := bits.Div64(a.Hi>>1, a.Hi<<63|a.Lo>>1, top)
 	est >>= 63 - n
 	if est != 0 {
@@ -30,7 +30,7 @@ func quoRem(a, b primitives.Balance) (q, r primitives.Balance) {
 	return primitives.Yocto(est), r
 }
 
-// mulDiv returns floor(a·num/den), computed without loss, and whether it fits 128 bits; den must
+// mulDiv returns floor(a*num/den), computed without loss, and whether it fits 128 bits. den must
 // not be 0.
 func mulDiv(a primitives.Balance, num, den uint64) (primitives.Balance, bool) {
 	x := a.Big()
@@ -49,7 +49,7 @@ func bigMul(xs ...*big.Int) *big.Int {
 	return p
 }
 
-// sumStakes adds stakes; ok is false when the sum does not fit.
+// sumStakes returns the sum of stakes. ok is false if it overflows.
 func sumStakes(vs []primitives.ValidatorStake) (sum primitives.Balance, ok bool) {
 	ok = true
 	for i := range vs {

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// kickForPerformance says who made too few blocks, chunks or endorsements in an epoch, by the
-// thresholds of its config (nearcore lib.rs:372). The best validators that hold the share of stake
-// to be kept are exempt, and somebody always stays: when all would go, or have been kicked out
-// before, the one with the most blocks is spared. stats is by validator id, prevKickout is what
-// T+1's info says.
+// kickForPerformance returns the validators that made too few blocks, chunks or endorsements in an
+// epoch, by the thresholds of its config (nearcore lib.rs:372). The best validators that hold the
+// share of stake to be kept are exempt. At least one validator stays: if all would be kicked out
+// now or were before, the one with the most blocks is spared. stats is by validator ID, prevKickout
+// comes from T+1's info.
 func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats, prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
 	exempt, err := exemptValidators(c, info, stats, prevKickout)
 	if err != nil {
@@ -49,8 +49,8 @@ func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats, prev
 	return out, nil
 }
 
-// exemptValidators picks, from the best online ratio down and not counting those kicked out before,
-// validators until they hold the stake that must stay.
+// exemptValidators selects validators until they hold the stake that must stay, from the best
+// online ratio down, without those kicked out before.
 func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats, prevKickout AccountMap[KickoutReason]) ([]bool, error) {
 	total, ok := sumStakes(info.Validators)
 	if !ok {

@@ -189,8 +189,8 @@ func TestVectorA85(t *testing.T) {
 }
 
 // TestRewardTreasury covers the two oddities of the treasury: it is paid although nothing is minted
-// when nobody is left, and a treasury that validates is listed with its own reward only while
-// minted has both.
+// when all validators are excluded, and a treasury that validates is listed with its own reward
+// only while minted has both.
 func TestRewardTreasury(t *testing.T) {
 	rc := RewardCalculator{Ratio{1, 10}, "test0", 1000}
 	in := &rewardInput{

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ChunkValidator is an account with its part in endorsing a chunk.
+// ChunkValidator is an account with its stake in endorsing a chunk.
 type ChunkValidator struct {
 	AccountID primitives.AccountID
 	Stake     primitives.Balance
 }
 
-// ApprovalStake is an approver of a block with its stakes; 0 in an epoch in which it makes no
-// blocks.
+// ApprovalStake is an approver of a block with its stakes. A stake is 0 in an epoch in which it is
+// no block producer.
 type ApprovalStake struct {
 	AccountID      primitives.AccountID
 	PublicKey      primitives.PublicKey
@@ -22,7 +22,8 @@ type ApprovalStake struct {
 	StakeNextEpoch primitives.Balance
 }
 
-// BlockProducer returns who is to make the block of a height in an epoch. Read only.
+// BlockProducer returns the producer of the block at a height in an epoch. The result must not be
+// changed.
 func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -31,8 +32,8 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 	return &info.Validators[info.SampleBlockProducer(h)], nil
 }
 
-// ChunkProducer returns who is to make a shard's chunk with the given height_created. ErrSharding.
-// Read only.
+// ChunkProducer returns the producer of a shard's chunk with the given height_created. The result
+// must not be changed. Errors: ErrSharding.
 func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
 	if err != nil {
@@ -45,7 +46,7 @@ func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 	return &info.Validators[v], nil
 }
 
-// shard looks up an epoch and a shard's place in it.
+// shard returns an epoch's info and layout, and the index of a shard in it.
 func (m *Manager) shard(id primitives.EpochID, shard primitives.ShardID) (*EpochInfo, primitives.ShardLayout, primitives.ShardIndex, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -65,7 +66,7 @@ func (m *Manager) shard(id primitives.EpochID, shard primitives.ShardID) (*Epoch
 	return info, layout, index, nil
 }
 
-// ChunkProducerFromPrev returns who is to make a shard's chunk on a parent block: for the height
+// ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block: for the height
 // after it.
 func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash, shard primitives.ShardID) (*primitives.ValidatorStake, error) {
 	p, err := m.BlockInfo(parent)
@@ -79,8 +80,9 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash, shard primitives
 	return m.ChunkProducer(id, shard, p.Height+1)
 }
 
-// ChunkValidators returns who endorses a shard's chunk with the given height_created, in the order
-// of the signatures in the block's body and of the bits in its header. ErrSharding.
+// ChunkValidators returns the validators that endorse a shard's chunk with the given
+// height_created, in the order of the signatures in the block's body and of the bits in its header.
+// Errors: ErrSharding.
 func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) ([]ChunkValidator, error) {
 	info, _, index, err := m.shard(id, shard)
 	if err != nil {
@@ -102,8 +104,7 @@ func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardI
 	return out, nil
 }
 
-// BlockProducers returns an epoch's block producers in the order of their settlement, with its
-// repeats.
+// BlockProducers returns an epoch's block producers in settlement order, with repeats.
 func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -116,9 +117,9 @@ func (m *Manager) BlockProducers(id primitives.EpochID) ([]primitives.ValidatorS
 	return out, nil
 }
 
-// BlockProducersOrdered returns an epoch's block producers without repeats, by first place in the
-// settlement. next_bp_hash, light clients' next_bps and EXPERIMENTAL_validators_ordered are made of
-// it.
+// BlockProducersOrdered returns an epoch's block producers without repeats, by their first position
+// in the settlement. next_bp_hash, next_bps of light clients and EXPERIMENTAL_validators_ordered
+// are derived from it.
 func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	all, err := m.BlockProducers(id)
 	if err != nil {
@@ -132,7 +133,7 @@ func (m *Manager) BlockProducersOrdered(id primitives.EpochID) ([]primitives.Val
 	}), nil
 }
 
-// BlockProducersHash returns the next_bp_hash of headers whose next epoch is id.
+// BlockProducersHash returns the next_bp_hash of headers with next epoch id.
 func (m *Manager) BlockProducersHash(id primitives.EpochID) (primitives.Hash, error) {
 	vs, err := m.BlockProducersOrdered(id)
 	if err != nil {
@@ -141,7 +142,7 @@ func (m *Manager) BlockProducersHash(id primitives.EpochID) (primitives.Hash, er
 	return primitives.BlockProducersHash(vs), nil
 }
 
-// ChunkProducers returns an epoch's chunk producers without repeats, by id.
+// ChunkProducers returns an epoch's chunk producers without repeats, by ID.
 func (m *Manager) ChunkProducers(id primitives.EpochID) ([]primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -156,8 +157,8 @@ func (m *Manager) ChunkProducers(id primitives.EpochID) ([]primitives.ValidatorS
 	return out, nil
 }
 
-// ChunkProducersForShard returns a shard's chunk producers in an epoch, in the order of their
-// settlement. ErrSharding.
+// ChunkProducersForShard returns a shard's chunk producers in an epoch, in settlement order.
+// Errors: ErrSharding.
 func (m *Manager) ChunkProducersForShard(id primitives.EpochID, shard primitives.ShardID) ([]primitives.AccountID, error) {
 	info, _, index, err := m.shard(id, shard)
 	if err != nil {
@@ -170,7 +171,8 @@ func (m *Manager) ChunkProducersForShard(id primitives.EpochID, shard primitives
 	return out, nil
 }
 
-// Validator returns an account's seat in an epoch. ErrNotAValidator. Read only.
+// Validator returns an account's seat in an epoch. The result must not be changed. Errors:
+// ErrNotAValidator.
 func (m *Manager) Validator(id primitives.EpochID, account primitives.AccountID) (*primitives.ValidatorStake, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -183,8 +185,8 @@ func (m *Manager) Validator(id primitives.EpochID, account primitives.AccountID)
 	return v, nil
 }
 
-// BlockApprovers returns whose approvals a child of parent carries, in the order of its header: the
-// epoch's block producers and, when the epoch is overdue, the next epoch's after them (nearcore
+// BlockApprovers returns the approvers of a child of parent, in the order of its header: the
+// epoch's block producers and, if the epoch is overdue, after them the next epoch's (nearcore
 // lib.rs:1109).
 func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error) {
 	id, err := m.EpochIDFromPrev(parent)
@@ -229,14 +231,14 @@ func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error
 	return out, nil
 }
 
-// NumTotalParts returns into how many parts a chunk is coded: the seats of the genesis's config, at
-// least 2.
+// NumTotalParts returns the number of parts into which a chunk is encoded: the seats of the
+// genesis's config, at least 2.
 func (m *Manager) NumTotalParts() int {
 	_, total := m.partCounts()
 	return total
 }
 
-// NumDataParts returns how many parts restore a chunk.
+// NumDataParts returns the number of parts from which a chunk can be restored.
 func (m *Manager) NumDataParts() int {
 	data, _ := m.partCounts()
 	return data
@@ -246,7 +248,7 @@ func (m *Manager) partCounts() (data, total int) {
 	return primitives.ChunkPartCounts(int(m.configs.ForVersion(m.configs.genesisPV).NumBlockProducerSeats))
 }
 
-// PartOwner returns who keeps a part of the chunks of an epoch.
+// PartOwner returns the owner of a part of the chunks of an epoch.
 func (m *Manager) PartOwner(id primitives.EpochID, part uint64) (primitives.AccountID, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {

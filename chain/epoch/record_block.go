@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockInfoFromHeader reads a header; lastFinalized is the height of its last final block, the
-// genesis's height while there is none (and for the genesis itself). The epoch fields are left to
-// RecordBlockInfo.
+// BlockInfoFromHeader returns the info of a block. lastFinalized is the height of its last final
+// block: the genesis's height while there is none, and for the genesis itself. RecordBlockInfo sets
+// the epoch fields.
 func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Height) *BlockInfo {
 	return &BlockInfo{
 		Hash: h.Hash(), Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock,
@@ -19,11 +19,13 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 	}
 }
 
-// RecordBlockInfo adds a block whose parent has been recorded (nearcore lib.rs:880). It fills in
-// the epoch fields of block, keeps it, and returns what to persist; nothing when the block is one
-// of the last that were. rngSeed is the header's random_value. A caller that may come again with an
-// older block has to know it. A caller that fails to persist the Changes hands them to Forget. On
-// an error nothing was recorded.
+// RecordBlockInfo adds a block with a recorded parent (nearcore lib.rs:880). It sets the block's
+// epoch fields, keeps the block, and returns what to persist. The result is empty if the block is
+// among the latest recorded ones; for older blocks the caller must avoid repeats. rngSeed is the
+// header's random_value.
+//
+// A caller that fails to persist the Changes must pass them to Forget. After an error nothing was
+// recorded. Errors: ErrBlockInfo, ErrMissingBlock, those of the end of an epoch.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if block.Hash.IsZero() {
 		return Changes{}, fmt.Errorf("%w: zero hash", ErrBlockInfo)
@@ -51,14 +53,14 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	return changes, nil
 }
 
-// StartAt says that of blocks below a height no more is known than where a chain began that came by
-// a proof: there are no statistics of theirs.
+// StartAt says that the chain is known from a height on only, because it began from an epoch sync
+// proof: there are no statistics of earlier blocks.
 func (m *Manager) StartAt(first primitives.Height) {
 	m.finalized = max(m.finalized, first-min(first, 1))
 }
 
-// Forget takes back the last RecordBlockInfo, whose Changes could not be persisted. The statistics
-// of its epoch may have moved on to a final block, which is right on any branch.
+// Forget reverts the last RecordBlockInfo when its Changes could not be persisted. The statistics
+// of its epoch may stay at a later final block, which is correct on any branch.
 func (m *Manager) Forget(c *Changes) {
 	if c.BlockInfo == nil {
 		return
@@ -69,8 +71,8 @@ func (m *Manager) Forget(c *Changes) {
 	}
 }
 
-// enterEpoch sets the block's epoch and the first block of it, and checks what the statistics rely
-// on.
+// enterEpoch sets the block's epoch and that epoch's first block, and checks what the statistics
+// rely on.
 func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	prev, err := m.BlockInfo(block.PrevHash)
 	if err != nil {
@@ -84,7 +86,7 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 		return err
 	}
 	switch {
-	case prev.IsGenesis(): // the first block starts the epoch that the genesis has as its own
+	case prev.IsGenesis(): // the first block starts the epoch that is also the genesis's
 		block.EpochID, block.EpochFirstBlock, changes.EpochStart = primitives.EpochID{}, block.Hash, true
 	case last:
 		if block.EpochID, err = m.nextEpochID(prev); err != nil {
@@ -104,8 +106,8 @@ func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
 	return nil
 }
 
-// recordEffects ends the epoch if block is its last, and then moves the aggregator to the last
-// final block: in this order, since the first can fail.
+// recordEffects ends the epoch if block is its last, and then advances the aggregator to the last
+// final block. In this order, because the first can fail.
 func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
 	last, err := m.isLast(block)
 	if err != nil {
@@ -129,9 +131,10 @@ func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, chang
 	return nil
 }
 
-// aggregate returns the statistics of hash's epoch up to it. It walks back to the aggregator's last
-// block or, on another fork, in another epoch or after a restart, to the first of the epoch. With
-// reuse the aggregator itself is moved on, if hash follows it; the caller then keeps the result.
+// aggregate returns the statistics of hash's epoch up to hash. It walks back to the aggregator's
+// last block or, on another fork, in another epoch or after a restart, to the first block of the
+// epoch. With reuse the aggregator itself is advanced if hash follows it, and the caller keeps the
+// result.
 func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
 	head, err := m.BlockInfo(hash)
 	if err != nil {
@@ -171,7 +174,8 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		base = base.clone()
 	}
 	for i, b := range slices.Backward(path) {
-		assignment, drawn := m.samples.get(sampleKey{head.EpochID, heights[i] + 1}) // when the block was judged; of many blocks they are not kept
+		// sampled when the block was validated; for many blocks the samples are not kept
+		assignment, drawn := m.samples.get(sampleKey{head.EpochID, heights[i] + 1})
 		if !drawn {
 			assignment = info.SampleChunkValidators(heights[i] + 1)
 		}

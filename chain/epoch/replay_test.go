@@ -153,7 +153,7 @@ func (r *replay) checkBlock(b *recordedBlock) {
 		at("chunk signed by "+string(maker.AccountID), c.Signature.Verify(c.ChunkHash[:], maker.PublicKey), nil, true)
 		cares, err := m.CaresAboutShard(h.EpochID, maker.AccountID, c.ShardID)
 		at("chunk producer cares", cares, err, true)
-		if len(r.params.Validators) == 1 { // who makes everything will go on to
+		if len(r.params.Validators) == 1 { // the only producer continues
 			cares, err = m.CaresAboutShardNextEpoch(h.PrevHash, maker.AccountID, c.ShardID)
 			at("chunk producer cares for the next epoch", cares, err, true)
 		}
@@ -273,10 +273,10 @@ func (r *replay) validators(line []byte) {
 	r.kickouts += len(info.PrevEpochKickout)
 }
 
-// TestReplay judges the package by chains that neard made: who authors each block and signs each
-// chunk and approval, epoch ids, next_bp_hash, epoch_sync_data_hash (all bytes of EpochInfo and
-// BlockInfo), total_supply, gas price, shard_split, and what validators answers. Now and then the
-// Manager is made anew from what was persisted.
+// TestReplay checks the package against chains that neard made: the producer of each block and the
+// signers of each chunk and approval, epoch IDs, next_bp_hash, epoch_sync_data_hash (all bytes of
+// EpochInfo and BlockInfo), total_supply, gas price, shard_split, and what validators returns. Now
+// and then the Manager is made anew from what was persisted.
 func TestReplay(t *testing.T) {
 	for _, c := range []struct {
 		name                              string

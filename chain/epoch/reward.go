@@ -12,8 +12,8 @@ const (
 	nanosPerSecond = 1_000_000_000
 )
 
-// RewardCalculator turns an epoch's work into rewards (nearcore reward_calculator.rs). It comes
-// from the genesis.
+// RewardCalculator computes an epoch's rewards (nearcore reward_calculator.rs). It comes from the
+// genesis.
 type RewardCalculator struct {
 	ProtocolRewardRate      Ratio // the treasury's part
 	ProtocolTreasuryAccount primitives.AccountID
@@ -28,25 +28,27 @@ func newRewardCalculator(g *GenesisParams) RewardCalculator {
 	return RewardCalculator{rate, g.ProtocolTreasuryAccount, secondsPerYear}
 }
 
-// rewardInput is what an epoch earned its rewards by.
+// rewardInput is the input of an epoch's rewards.
 type rewardInput struct {
 	info        *EpochInfo       // of the epoch
 	stats       []ValidatorStats // by validator id
-	excluded    []bool           // by validator id: kicked out for performance, earns nothing and is not listed
+	excluded    []bool           // by validator ID: kicked out for performance, so it earns nothing and is not listed
 	totalSupply primitives.Balance
 	duration    uint64 // nanoseconds
 	onlineMin   Ratio
 	onlineMax   Ratio
-	cutoff      int // percentage of endorsements from which they count as all, else as none; negative: as they are
-	inflation   Ratio
+	// percentage of endorsements from which they count as all, below as none; negative: they count
+	// as they are
+	cutoff    int
+	inflation Ratio
 }
 
-// calculate returns the rewards and their sum, the amount minted. A treasury that validates is
-// listed with its own reward only, but minted counts both. When all are excluded the treasury's
-// part is listed but nothing is minted.
+// calculate returns the rewards and their sum, the minted amount. A treasury that validates is
+// listed with its validator reward only, but the minted amount contains both. If all validators are
+// excluded the treasury's part is listed but nothing is minted.
 func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance], minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
-	// Inflation per year times the duration; one division (lib: U256).
+	// Inflation per year times the duration, with one division (nearcore: U256).
 	issue := bigMul(bigUint(uint64(in.inflation.Num)), in.totalSupply.Big(), bigUint(in.duration))
 	issue.Quo(issue, bigMul(bigUint(rc.SecondsPerYear), bigUint(uint64(in.inflation.Den)), bigUint(nanosPerSecond)))
 	treasury := bigMul(issue, bigUint(uint64(rc.ProtocolRewardRate.Num)))
@@ -59,7 +61,7 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	}
 	rewards.Set(rc.ProtocolTreasuryAccount, treasuryReward)
 	minted = treasuryReward
-	total, ok := sumStakes(in.info.Validators) // those kicked out dilute the rest
+	total, ok := sumStakes(in.info.Validators) // excluded validators dilute the rest
 	if !ok {
 		return nil, minted, overflow("stakes")
 	}
@@ -85,8 +87,8 @@ func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primi
 	return rewards, minted, nil
 }
 
-// validatorReward is pool·stake/total, scaled from 0 at onlineMin to 1 at onlineMax; divided twice,
-// in this order.
+// validatorReward returns pool*stake/total, scaled from 0 at onlineMin to 1 at onlineMax. It
+// divides twice, in this order.
 func (in *rewardInput) validatorReward(id int, pool, total *big.Int) *big.Int {
 	s := &in.stats[id]
 	num, den := s.onlineRatio(in.cutoff)

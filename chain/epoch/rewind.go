@@ -2,13 +2,13 @@ package epoch
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Mark is where the statistics of the epochs stand.
+// Mark is a state of the Manager's statistics.
 type Mark struct {
 	aggregator *Aggregator
 	finalized  primitives.Height
 }
 
-// Mark notes where the statistics stand, for Rewind.
+// Mark returns the current state of the statistics, for Rewind and Child.
 func (m *Manager) Mark() Mark {
 	k := Mark{finalized: m.finalized}
 	if m.aggregator != nil {
@@ -17,12 +17,12 @@ func (m *Manager) Mark() Mark {
 	return k
 }
 
-// Rewind goes back to a mark, which may be used again. gone are the blocks that have been recorded
-// since, which the store has no more.
+// Rewind restores the state of a mark, which can be used again. gone are the blocks recorded since,
+// which the store does not have any more.
 func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	for _, hash := range gone {
 		m.blocks.drop(hash)
-		m.epochs.drop(hash) // of which it was the last block
+		m.epochs.drop(hash) // if the block was the last of its epoch
 	}
 	m.aggregator, m.finalized = nil, to.finalized
 	if to.aggregator != nil {
@@ -30,11 +30,11 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 	}
 }
 
-// childCacheSize is that of the caches of a child, of which there may be many.
+// childCacheSize is the size of a child's caches. There may be many children.
 const childCacheSize = 64
 
-// Child returns a Manager of a chain that goes on from a mark on its own. It shares nothing with m
-// that either changes.
+// Child returns a Manager of a chain that continues from a mark on its own. Neither sees changes of
+// the other.
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
 		configs: m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,

@@ -51,9 +51,9 @@ func sampleBySorting(m *ValidatorMandates, rng *primitives.ChaChaRng) [][]Weight
 	return pieces
 }
 
-// TestSampleAsSorted: who judges chunks is who it was when mandates were sorted, in that order, and
-// what is left of the random numbers is the same; also where there are more shards than mandates,
-// validators without any, and none at all.
+// TestSampleAsSorted: the chunk validators are those of the earlier implementation that sorted
+// mandates, in the same order, and it consumes the same random numbers; also with more shards than
+// mandates, with validators without any, and with none at all.
 func TestSampleAsSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 500 {

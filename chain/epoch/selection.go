@@ -9,13 +9,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// selectionInput is what the end of epoch T knows of epoch T+2.
+// selectionInput is what the end of epoch T knows about epoch T+2.
 type selectionInput struct {
 	config         *Config // of T+2
 	seed           primitives.Hash
 	prev           *EpochInfo                            // of T+1
 	proposals      AccountMap[primitives.ValidatorStake] // the latest of each account in T
-	kickout        AccountMap[KickoutReason]             // grows by those who find no seat
+	kickout        AccountMap[KickoutReason]             // extended by those that find no seat
 	reward         AccountMap[primitives.Balance]        // of T
 	minted         primitives.Balance                    // in T
 	version        primitives.ProtocolVersion            // of T+2
@@ -24,9 +24,9 @@ type selectionInput struct {
 	strategy       assignmentStrategy
 }
 
-// proposalsToEpochInfo selects the validators of T+2 and gives them their roles (nearcore
-// validator_selection.rs:166). ErrNotEnoughValidators: fewer chunk producers than one shard must
-// have; T+1's validators stay then.
+// proposalsToEpochInfo selects the validators of T+2 and assigns their roles (nearcore
+// validator_selection.rs:166). Errors: ErrNotEnoughValidators if there are fewer chunk producers
+// than one shard needs; T+1's validators stay then.
 func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	out := &EpochInfo{
 		EpochHeight: in.prev.EpochHeight + 1, ValidatorReward: in.reward, MintedAmount: in.minted,
@@ -49,7 +49,7 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 		}
 	}
 
-	// Each role takes the head of one order, so the ids (chunk producers, then others) are simply
+	// Each role takes a prefix of the same order, so the IDs (chunk producers, then others) follow
 	// that order.
 	out.Validators = candidates[:roles.seated():roles.seated()]
 	for id, v := range out.Validators {
@@ -77,9 +77,9 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	return out, out.initSamplers()
 }
 
-// applyEpochUpdate merges the proposals of T with the validators of T+1, drops who was kicked out,
-// adds the rewards, notes every account's stake in out.StakeChange, and orders the candidates: more
-// stake first, then the smaller account.
+// applyEpochUpdate merges the proposals of T with the validators of T+1, drops those that were
+// kicked out, adds the rewards, sets each account's stake in out.StakeChange, and sorts the
+// candidates: larger stake first, then the smaller account.
 func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.ValidatorStake, error) {
 	var byAccount AccountMap[primitives.ValidatorStake]
 	for _, p := range in.proposals {
@@ -88,7 +88,7 @@ func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.Validato
 			continue
 		}
 		if k, ok := in.prev.ValidatorKickout.Get(p.Account); ok && k.Kind == ProtocolVersionTooOld {
-			continue // not allowed back at once; not even noted
+			continue // not allowed back at once, and not listed
 		}
 		out.StakeChange.Set(p.Account, p.Value.Stake)
 		byAccount.Set(p.Account, p.Value)
@@ -117,7 +117,7 @@ func applyEpochUpdate(in *selectionInput, out *EpochInfo) ([]primitives.Validato
 	return candidates, nil
 }
 
-// compareStakes puts more stake first, then the smaller account.
+// compareStakes orders larger stakes first, then smaller accounts.
 func compareStakes(a, b primitives.ValidatorStake) int {
 	if c := b.Stake.Cmp(a.Stake); c != 0 {
 		return c
@@ -125,8 +125,8 @@ func compareStakes(a, b primitives.ValidatorStake) int {
 	return strings.Compare(string(a.AccountID), string(b.AccountID))
 }
 
-// validatorRoles says how many of the ordered candidates have each role, and the least stake that
-// had won a seat.
+// validatorRoles is the number of the ordered candidates in each role, and the smallest stake that
+// would have won a seat.
 type validatorRoles struct {
 	chunkProducers, blockProducers, chunkValidators int
 	threshold                                       primitives.Balance
@@ -158,10 +158,10 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 	return r, nil
 }
 
-// selectValidators takes candidates while there are seats and the next one's part of the stake so
-// far, its own included, exceeds minRatio. The threshold is the last one's stake plus one when the
-// seats are full, else the stake that would meet the ratio: ceil(ratio·sum/(1-ratio)) (nearcore
-// validator_selection.rs:357).
+// selectValidators takes candidates while there are seats and the next candidate's part of the
+// stake so far, including its own, exceeds minRatio. The threshold is the last one's stake plus one
+// if the seats are full, else the stake that would meet the ratio: ceil(ratio*sum/(1-ratio))
+// (nearcore validator_selection.rs:357).
 func selectValidators(candidates []primitives.ValidatorStake, seats uint64, minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))
 	var sum primitives.Balance

@@ -72,8 +72,8 @@ func TestVectorA54(t *testing.T) {
 	}
 }
 
-// TestVectorA55: nearcore validator_selection.rs:479: who has too little stake is kicked out, with
-// the seat price.
+// TestVectorA55: nearcore validator_selection.rs:479: a validator with too little stake is kicked
+// out, with the seat price.
 func TestVectorA55(t *testing.T) {
 	amounts := map[string]uint64{}
 	for i := uint64(2); i < 50; i++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ShardLayoutFromPrev returns the layout of the epoch of a block, by its parent.
+// ShardLayoutFromPrev returns the layout of the epoch of a block, given its parent.
 func (m *Manager) ShardLayoutFromPrev(parent primitives.Hash) (primitives.ShardLayout, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -17,7 +17,7 @@ func (m *Manager) ShardLayoutFromPrev(parent primitives.Hash) (primitives.ShardL
 	return m.ShardLayout(id)
 }
 
-// IsReshardingBoundary tells whether a child of parent has another layout than parent.
+// IsReshardingBoundary returns whether a child of parent has another layout than parent.
 func (m *Manager) IsReshardingBoundary(parent primitives.Hash) (bool, error) {
 	last, err := m.IsNextBlockEpochStart(parent)
 	if err != nil || !last {
@@ -40,9 +40,9 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 	return m.ShardLayout(id)
 }
 
-// PrevShard returns where a shard of a block is found in its parent: the parent's layout and the
-// shard that held its accounts there, which is the same but over a layout change (nearcore
-// adapter.rs get_prev_shard_id_from_prev_hash).
+// PrevShard returns the parent's layout and the shard there that held the accounts of a shard of a
+// child block. It is the same shard unless the layout changed (nearcore adapter.rs
+// get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
 func (m *Manager) PrevShard(parent primitives.Hash, shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
 	if err != nil {
@@ -67,7 +67,8 @@ func (m *Manager) PrevShard(parent primitives.Hash, shard primitives.ShardID) (p
 	return layout, shard, index, err
 }
 
-// WillShardLayoutChange tells whether the epoch after that of a child of parent has another layout.
+// WillShardLayoutChange returns whether the epoch after that of a child of parent has another
+// layout.
 func (m *Manager) WillShardLayoutChange(parent primitives.Hash) (bool, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
 	if err != nil {
@@ -85,15 +86,16 @@ func (m *Manager) nextLayoutFromPrev(parent primitives.Hash) (primitives.ShardLa
 	return m.ShardLayout(id)
 }
 
-// CaresAboutShard tells whether an account is a chunk producer of a shard in an epoch. ErrSharding.
+// CaresAboutShard returns whether an account is a chunk producer of a shard in an epoch. Errors:
+// ErrSharding.
 func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.AccountID, shard primitives.ShardID) (bool, error) {
 	producers, err := m.ChunkProducersForShard(id, shard)
 	return slices.Contains(producers, account), err
 }
 
-// CaresAboutShardNextEpoch tells whether an account is a chunk producer, in the epoch after that of
-// a child of parent, of a shard of that child's epoch or of one that it will be split into. A shard
-// long gone is nobody's.
+// CaresAboutShardNextEpoch returns whether an account is a chunk producer, in the epoch after that
+// of a child of parent, of a shard of the child's epoch or of a shard into which it will be split.
+// False for a shard that no longer exists.
 func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID, shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
 	if err != nil {
@@ -119,8 +121,8 @@ func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primi
 	return false, nil
 }
 
-// CanReshard tells whether a split may be decided in the epoch of a recorded block: the last new
-// layout, that of the next epoch counted, is at least so many epochs old.
+// CanReshard returns whether a split may be decided in the epoch of a recorded block: the last
+// layout change, including that of the next epoch, is at least minEpochs epochs old.
 func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, error) {
 	id, err := m.NextEpochID(hash)
 	if err != nil {
@@ -133,9 +135,9 @@ func (m *Manager) CanReshard(hash primitives.Hash, minEpochs uint64) (bool, erro
 	return next.LastResharding == nil || next.EpochHeight-*next.LastResharding >= minEpochs, nil
 }
 
-// MayProposeSplit tells whether a chunk applied in a block of this height on this parent is to
-// propose where its shard could be split, and by which rules (nearcore
-// chain/chain/src/runtime/mod.rs:581): nil when not.
+// MayProposeSplit returns the rules by which a chunk applied in a block with this height and parent
+// proposes a split of its shard (nearcore chain/chain/src/runtime/mod.rs:581). Nil: it proposes
+// none.
 func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Hash) (*DynamicResharding, error) {
 	id, err := m.EpochIDFromPrev(parent)
 	if err != nil {
@@ -156,15 +158,15 @@ func (m *Manager) MayProposeSplit(height primitives.Height, parent primitives.Ha
 	return config.Resharding, nil
 }
 
-// ProposedSplit is the split that a shard's chunk header proposes.
+// ProposedSplit is the split proposed by a shard's chunk header.
 type ProposedSplit struct {
 	ShardID primitives.ShardID
 	Split   primitives.TrieSplit
 }
 
-// ShardSplit returns the shard_split of the header of a block of this height on this parent, with
-// this last final block and these chunk headers, repeated ones included (nearcore
-// chain/chain/src/validate.rs:193). nil for none.
+// ShardSplit returns the shard_split of the header of a block with this height, parent, last final
+// block and chunk headers, including repeated ones (nearcore chain/chain/src/validate.rs:193). Nil:
+// none.
 func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash, chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
 	if err != nil || !last {
@@ -196,8 +198,8 @@ func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primiti
 }
 
 // PickShardToSplit returns the proposal that wins: the first in the order of the force list, else
-// the one of the most memory, then of the highest shard id. Blocked shards propose nothing in a
-// valid chunk.
+// the one with the most memory, then with the highest shard ID. Blocked shards have no proposals in
+// a valid chunk.
 func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best ProposedSplit, ok bool) {
 	for _, forced := range c.ForceSplitShards {
 		for _, p := range proposed {
@@ -218,7 +220,7 @@ func PickShardToSplit(proposed []ProposedSplit, c *DynamicResharding) (best Prop
 	return best, ok
 }
 
-// ascendingShards returns the indices of shards in the order of their ids.
+// ascendingShards returns the indices of shards in the order of their IDs.
 func ascendingShards(ids []primitives.ShardID) []int {
 	order := make([]int, len(ids))
 	for i := range order {

@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Stats counts what a validator was to make in an epoch and what it made.
+// Stats counts what a validator was expected to produce in an epoch and what it produced.
 type Stats struct{ Produced, Expected uint64 }
 
-// LessThan tells whether less than percent of what was expected was made; false when nothing was
-// expected.
+// LessThan returns whether less than percent of the expected number was produced. False if nothing
+// was expected.
 func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
 
 func (s *Stats) count(made bool) {
@@ -33,7 +33,8 @@ func (c *ChunkStats) add(o ChunkStats) {
 	c.Endorsement.add(o.Endorsement)
 }
 
-// ValidatorStats is all that a validator did in an epoch (nearcore BlockChunkValidatorStats).
+// ValidatorStats is everything that a validator did in an epoch (nearcore
+// BlockChunkValidatorStats).
 type ValidatorStats struct {
 	Blocks Stats
 	ChunkStats
@@ -54,10 +55,10 @@ func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, those
-// with nothing expected left out, as an unreduced fraction; 0/1 when nothing was expected (nearcore
-// validator_stats.rs:17). With a cutoff (a percentage) the endorsements count as 0 below it and as
-// 1 from it on; without, cutoff is negative.
+// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, without
+// those with nothing expected, as an unreduced fraction. 0/1 if nothing was expected (nearcore
+// validator_stats.rs:17). With a cutoff, a percentage, endorsements count as 0 below it and as 1
+// from it on. A negative cutoff is none.
 func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 	endorsement := v.Endorsement
 	if cutoff >= 0 && endorsement.Expected > 0 {
@@ -73,7 +74,7 @@ func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
 		if s.Expected == 0 {
 			continue
 		}
-		// num/den + produced/expected; the factor of the mean comes last.
+		// num/den + produced/expected. The factor of the mean comes last.
 		e := bigUint(s.Expected)
 		num.Mul(num, e)
 		num.Add(num, new(big.Int).Mul(bigUint(s.Produced), den))

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stickyStrategy maps each shard of prev to what becomes of it in next, so that producers follow
-// their shard over a split (nearcore sticky_resharding.rs:24). When next was not derived from prev
-// it starts afresh.
+// stickyStrategy maps each shard of prev to its child shards in next, so that producers follow
+// their shard over a split (nearcore sticky_resharding.rs:24). If next was not derived from prev,
+// assignment starts without producers.
 func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 	children := make([][]int, prev.NumShards())
 	for i, id := range prev.ShardIDs() {
@@ -28,10 +28,10 @@ func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 	return assignmentStrategy{children: children}
 }
 
-// packIntoChildren deals a parent's producers to its children, most stake first (then the smaller
-// account), each to the child with the least stake so far, then the fewest producers, then the
-// lowest index (nearcore sticky_resharding.rs:76). A surviving shard is its own only child.
-// lists[child] is replaced.
+// packIntoChildren deals a parent's producers to its child shards, largest stake first (then the
+// smaller account), each to the child with the least stake so far, then the fewest producers, then
+// the lowest index (nearcore sticky_resharding.rs:76). A shard that was not split is its own only
+// child. It replaces lists[child].
 func packIntoChildren(lists [][]ValidatorID, stay []ValidatorID, children []int, producers []primitives.ValidatorStake) {
 	children = slices.Sorted(slices.Values(children))
 	stay = slices.Clone(stay)

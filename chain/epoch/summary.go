@@ -7,13 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// EpochSummary is what an epoch came to, kept for the validators query of past epochs (nearcore
-// core/primitives/src/epoch_manager.rs EpochSummary). It is node-local: no hash covers it.
+// EpochSummary is the result of an epoch, kept for the validators query of past epochs (nearcore
+// core/primitives/src/epoch_manager.rs EpochSummary). It is local to the node: no hash covers it.
 type EpochSummary struct {
-	PrevEpochLastBlockHash primitives.Hash                       // names the next epoch's id
-	AllProposals           AccountMap[primitives.ValidatorStake] // the latest of each account
+	PrevEpochLastBlockHash primitives.Hash                       // the ID of the next epoch
+	AllProposals           AccountMap[primitives.ValidatorStake] // the latest proposal of each account
 	ValidatorKickout       AccountMap[KickoutReason]
-	Stats                  AccountMap[ValidatorStats] // of all validators, those kicked out too
+	Stats                  AccountMap[ValidatorStats] // of all validators, including those kicked out
 	NextNextEpochVersion   primitives.ProtocolVersion
 }
 
@@ -47,11 +47,11 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 	s.NextNextEpochVersion = primitives.ProtocolVersion(r.Uint32())
 }
 
-// voteOnVersion returns the protocol version of T+2: the one that the most stake of T's block
-// producers voted for in their latest blocks, if that is more than the threshold's part of all of
-// T's block producers' stake; else T+1's (nearcore lib.rs:544). config and version are those of
-// T+1. Between equal stakes, neither of which can reach a threshold of one half or more, the higher
-// version is taken.
+// voteOnVersion returns the protocol version of T+2: the one for which the most stake of T's block
+// producers voted in their latest blocks, if that exceeds the threshold's part of the stake of all
+// of T's block producers; else T+1's (nearcore lib.rs:544). config and version are those of T+1. Of
+// equal stakes, neither of which reaches a threshold of one half or more, the higher version is
+// taken.
 func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo, a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance
 	seen := make([]bool, len(info.Validators))
@@ -69,7 +69,7 @@ func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *Epo
 		}
 	}
 	var heaviest primitives.ProtocolVersion
-	for v, stake := range stakes { // a total order over the pairs: no dependence on the map's
+	for v, stake := range stakes { // a total order over the pairs: the result does not depend on the map's order
 		if c := stake.Cmp(stakes[heaviest]); c > 0 || c == 0 && v > heaviest {
 			heaviest = v
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// CurrentValidator is what the validators query says of a validator of the epoch (nearcore views.rs
-// CurrentEpochValidatorInfo). The lists per shard go with Shards and ShardsEndorsed, which are
-// ascending.
+// CurrentValidator is a validator of the epoch in the validators query (nearcore views.rs
+// CurrentEpochValidatorInfo). The lists per shard correspond to Shards and ShardsEndorsed, which
+// are ascending.
 type CurrentValidator struct {
 	primitives.ValidatorStake
 	Blocks                       Stats
@@ -22,7 +22,7 @@ type CurrentValidator struct {
 	ExpectedEndorsementsPerShard []uint64
 }
 
-// NextValidator is what it says of a validator of the next epoch.
+// NextValidator is a validator of the next epoch in the validators query.
 type NextValidator struct {
 	primitives.ValidatorStake
 	Shards []primitives.ShardID // ascending
@@ -34,15 +34,16 @@ type ValidatorInfo struct {
 	CurrentValidators []CurrentValidator
 	NextValidators    []NextValidator
 	CurrentProposals  []primitives.ValidatorStake // by account, the latest of each
-	// PrevEpochKickout holds who was kicked out in the epoch before and has no seat in the next one.
+	// PrevEpochKickout holds the validators that were kicked out in the epoch before and have no
+	// seat in the next one.
 	PrevEpochKickout             AccountMap[KickoutReason]
 	ValidatorRewardPaidPrevEpoch AccountMap[primitives.Balance]
 	EpochStartHeight             primitives.Height
 	EpochHeight                  uint64
 }
 
-// ValidatorInfoOfBlock answers for the running epoch of a fork, by its latest block: what happened
-// up to it.
+// ValidatorInfoOfBlock returns the validators query for the epoch of a block that has not ended, as
+// of that block.
 func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, error) {
 	b, err := m.BlockInfo(head)
 	if err != nil {
@@ -92,9 +93,9 @@ func (m *Manager) ValidatorInfoOfBlock(head primitives.Hash) (*ValidatorInfo, er
 	return out, nil
 }
 
-// ValidatorInfoOfEpoch answers for an epoch that has ended. As nearcore it says little per shard:
-// Shards are those the validator was assigned to, with zeros, and ShardsEndorsed is empty.
-// ErrEpochOutOfBounds while the epoch runs.
+// ValidatorInfoOfEpoch returns the validators query for an epoch that has ended. As in nearcore it
+// has little per shard: Shards are those to which the validator was assigned, with zeros, and
+// ShardsEndorsed is empty. Errors: ErrEpochOutOfBounds while the epoch runs.
 func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
@@ -127,7 +128,7 @@ func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, e
 	return out, nil
 }
 
-// validatorInfo fills in all but the current validators and proposals.
+// validatorInfo fills in everything except the current validators and proposals.
 func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo, nextID primitives.EpochID) (*ValidatorInfo, error) {
 	start, err := m.EpochStart(id)
 	if err != nil {
@@ -151,8 +152,8 @@ func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo, nextID p
 	return out, nil
 }
 
-// assignedShards returns, by validator id, the ids of the shards it makes chunks for, ascending and
-// without repeats.
+// assignedShards returns, by validator ID, the IDs of the shards for which it produces chunks,
+// ascending and without repeats.
 func (m *Manager) assignedShards(info *EpochInfo) ([][]primitives.ShardID, error) {
 	layout, err := m.layoutOf(info)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForward: the blocks on the way to a height, with finality two blocks behind what is without gaps.
+// TestForward: the blocks on the way to a height, where a block is final two blocks later if no
+// height was skipped.
 func TestForward(t *testing.T) {
 	for _, c := range []struct {
 		at, first, length, target primitives.Height

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Mode is when blocks are made.
+// Mode says when blocks are produced.
 type Mode byte
 
 // The modes.
@@ -18,32 +18,33 @@ const (
 	Manual
 )
 
-// String names the mode as config.json does.
+// String returns the mode's name in config.json.
 func (m Mode) String() string { return [...]string{"instant", "interval", "manual"}[m] }
 
 // Bounds.
 const (
 	Burst     = 50             // blocks that may come at once
-	MinWindow = 30_000_000_000 // ns in which the credit fills that transaction_validity_period blocks use
-	MaxMine   = 1_000_000      // blocks asked for and not made
+	MinWindow = 30_000_000_000 // ns in which the credit for transaction_validity_period blocks fills
+	MaxMine   = 1_000_000      // blocks that are requested and not produced yet
 )
 
-// ErrTooMany says that more blocks were asked for than MaxMine.
+// ErrTooMany says that more than MaxMine blocks were requested.
 var ErrTooMany = errors.New("production: too many blocks asked for")
 
-// Rules change by SetRules alone.
+// Rules configure a Scheduler. They change by SetRules only.
 type Rules struct {
 	Mode     Mode
-	Interval int64             // ns from one vote for the head to the next, at which blocks come in any mode but manual
-	Validity primitives.Height // transaction_validity_period of the genesis, blocks
-	// SkipEmpty holds blocks back as long as there is nothing to do (produce_empty_blocks = false).
+	Interval int64             // ns between two approvals of the head, the pace of blocks in any mode except manual
+	Validity primitives.Height // transaction_validity_period of the genesis, in blocks
+	// SkipEmpty holds blocks back while there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
-	// Linger, of instant mode, is how long the chain keeps the interval once all that was sent has run, before the blocks that
-	// make it final come at once; ns. A client that waits for them does not wait for it.
+	// Linger applies to instant mode: how long the chain keeps the interval after everything sent
+	// was executed, before the blocks that finalize it come at once. In ns. A client that waits for
+	// finality ends it.
 	Linger int64
 }
 
-// Pace is when this node votes for its tip.
+// Pace says when this node approves its tip.
 type Pace byte
 
 // The paces.
@@ -62,24 +63,25 @@ type Event interface{ event() }
 // Waiting says whether transactions wait in the pools.
 type Waiting struct{ Any bool }
 
-// Wanted says whether somebody waits for blocks to be final.
+// Wanted says whether a client waits for blocks to be final.
 type Wanted struct{ Any bool }
 
-// Voted says that this node votes for its head: where it votes alone, that makes the next block.
+// Voted says that this node approves its head. If it is the only validator, that produces the next
+// block.
 type Voted struct{}
 
-// Accepted is a new head. Busy: the block has transactions or outcomes, left receipts that the next block executes, or is to become
-// final soon for another reason. Fresh: it has transactions, or Linger is to begin for another reason. Pressing: of the receipts
-// that it left, some are no refunds.
+// Accepted is a new head. Busy: the block has transactions or outcomes, left receipts that the next
+// block executes, or must become final soon for another reason. Fresh: it has transactions, or
+// Linger begins for another reason. Pressing: some of the receipts that it left are not refunds.
 type Accepted struct {
 	Height, Final         primitives.Height
 	Busy, Fresh, Pressing bool
 }
 
-// Mine asks for blocks, whatever the mode.
+// Mine requests blocks, whatever the mode.
 type Mine struct{ Blocks uint64 }
 
-// Due says whether the next block is asked for by somebody, whatever the mode, for what is to go with it.
+// Due says whether the next block is requested, whatever the mode, for what it is to contain.
 type Due struct{ Any bool }
 
 // SetRules replaces the rules.
@@ -97,7 +99,7 @@ func (Due) event()      {}
 func (SetRules) event() {}
 func (Tick) event()     {}
 
-// Out is the pace from now on. At is when it may change without an event, 0: never.
+// Out is the pace from now on. At is the time at which it may change without an event. 0: never.
 type Out struct {
 	Pace     Pace
 	At       int64
@@ -108,15 +110,16 @@ type Out struct {
 type Scheduler struct {
 	rules  Rules
 	period int64 // ns of credit that a block ahead of the interval costs
-	full   int64 // most credit
+	full   int64 // the largest credit
 	credit int64
-	last   int64 // when credit was counted
-	voted  int64 // when this node voted last
+	last   int64 // time at which credit was last updated
+	voted  int64 // time of this node's last approval
 
 	waiting bool
 	wanted  bool
 	due     bool
-	// pressing: the head left what somebody may wait for; ran is when the last of that was done.
+	// pressing: the head left receipts for which a client may wait. ran is the time at which the
+	// last of such work was done.
 	pressing bool
 	ran      int64
 	busy     primitives.Height // the highest block with work in it
@@ -124,7 +127,7 @@ type Scheduler struct {
 	mine     uint64
 }
 
-// New returns a scheduler with all its credit.
+// New returns a scheduler with full credit. now is the current time in ns.
 func New(r Rules, now int64) *Scheduler {
 	burst := max(min(Burst, int64(min(r.Validity, math.MaxInt32))/2), 1)
 	rest := max(int64(min(r.Validity, math.MaxInt32))-burst, 1)
@@ -134,7 +137,8 @@ func New(r Rules, now int64) *Scheduler {
 	return s
 }
 
-// Step applies ev at the time now, which never falls.
+// Step applies ev at time now, which must not decrease. Errors: ErrTooMany. It panics on an unknown
+// event.
 func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 	s.earn(now)
 	var err error
@@ -171,7 +175,7 @@ func (s *Scheduler) earn(now int64) {
 	}
 }
 
-// vote takes the credit of a block that comes ahead of the interval.
+// vote uses the credit of a block that comes ahead of the interval.
 func (s *Scheduler) vote(now int64) {
 	if now-s.voted < s.rules.Interval {
 		s.credit = max(s.credit-s.period, 0)
@@ -191,13 +195,13 @@ func (s *Scheduler) accept(ev Accepted, now int64) {
 	s.mine -= min(s.mine, 1)
 }
 
-// Settled tells whether nothing waits and all work is final.
+// Settled returns whether nothing waits and all work is final.
 func (s *Scheduler) Settled() bool { return !s.waiting && s.busy <= s.final }
 
-// Rules are those in force.
+// Rules returns the current rules.
 func (s *Scheduler) Rules() Rules { return s.rules }
 
-// Left is how many blocks asked for by Mine are not made yet.
+// Left returns the number of blocks requested by Mine that are not produced yet.
 func (s *Scheduler) Left() uint64 { return s.mine }
 
 func (s *Scheduler) out(now int64) Out {

@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestScripts plays testdata: new mode=... ; waiting yes|no ; wanted yes|no ; vote ; accept height=... final=... [busy] [fresh] [pressing] ; mine blocks=... ; tick.
-// Every command may have after=, the time since the command before.
+// TestScripts plays testdata: new mode=... ; waiting yes|no ; wanted yes|no ; vote ; accept
+// height=... final=... [busy] [fresh] [pressing] ; mine blocks=... ; tick. Every command may have
+// after=, the time since the command before.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *Scheduler
@@ -93,8 +94,9 @@ func text(o Out, now int64) string {
 	return s
 }
 
-// TestValidityPeriodLastsAsLongAsPromised drives an instant scheduler as hard as it lets itself be driven: no validity period's worth
-// of blocks takes less than the package promises, whether there is always work, never, or now and then.
+// TestValidityPeriodLastsAsLongAsPromised drives an instant scheduler as hard as it allows: no
+// validity period's worth of blocks takes less than the package promises, whether there is always
+// work, never, or now and then.
 func TestValidityPeriodLastsAsLongAsPromised(t *testing.T) {
 	for _, interval := range []time.Duration{time.Millisecond, 120 * time.Millisecond, 600 * time.Millisecond, time.Minute} {
 		for _, validity := range []primitives.Height{1, 2, 3, 10, 60, 100, 101, 1000, 86400} {
@@ -117,7 +119,8 @@ func TestValidityPeriodLastsAsLongAsPromised(t *testing.T) {
 	}
 }
 
-// chain makes blocks as the scheduler has it, as a validator alone does: a vote makes a block, which is the head after cost.
+// chain makes blocks as the scheduler decides, for a sole validator: a vote makes a block, which is
+// the head after cost.
 type chain struct {
 	sched    *Scheduler
 	interval int64
@@ -188,8 +191,9 @@ func (c *chain) nextEvent() int64 {
 	return c.next()
 }
 
-// load is what clients send to a chain: transactions at given times, each of which runs for so many blocks after its own, the last of
-// which are refunds, and whether a client waits for final blocks then.
+// load is what clients send to a chain: transactions at given times, each of which runs for so many
+// blocks after its own, the last of which are refunds, and whether a client waits for final blocks
+// then.
 type load struct {
 	at    []int64
 	depth []int
@@ -234,8 +238,8 @@ func (l *load) of(t *testing.T, c *chain) (look func()) {
 	return look
 }
 
-// TestInstantIsNeverSlowerThanInterval: for any interval, period, rest, load and time that a block takes, the n-th block of instant mode is
-// there when that of interval mode is, or before.
+// TestInstantIsNeverSlowerThanInterval: for any interval, period, rest, load and block time, the
+// n-th block of instant mode is there when that of interval mode is, or before.
 func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	ms := func(n int64) int64 { return n * int64(time.Millisecond) }

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestArena: blocks of all sizes lie within their slabs and beside each other, also where slabs end and where the short first ones do; what is freed is given
-// again, and a reader with an older list of slabs finds what it has references to.
+// TestArena: blocks of all sizes lie within their slabs without overlap, also at the ends of slabs
+// and in the short first ones. Freed blocks are reused, and a reader with an older list of slabs
+// finds what it refers to.
 func TestArena(t *testing.T) {
 	type block struct {
 		ref   uint32
@@ -68,7 +69,8 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// TestFewNodes: a forest takes as much as it needs, and grows by what it has: 64 KiB at first, and never a slab beyond 1 MiB.
+// TestFewNodes: a forest takes as much memory as it needs and grows in proportion: 64 KiB at first,
+// and never a slab beyond 1 MiB.
 func TestFewNodes(t *testing.T) {
 	a := newArena()
 	reserved := func() (n uint64) {

@@ -155,8 +155,9 @@ func BenchmarkImport(b *testing.B) {
 	})
 }
 
-// BenchmarkSplit is what a split of a shard stops blocks for, which does not depend on the accounts, and then costs for each subtree that
-// is first touched: copied from the shard before, or loaded from its pairs.
+// BenchmarkSplit measures how long a split of a shard stops blocks, which does not depend on the
+// accounts, and then the cost of each subtree that is first read: copied from the parent shard, or
+// loaded from its pairs.
 func BenchmarkSplit(b *testing.B) {
 	const accounts = 100_000
 	w := benchWorld(b, accounts)

@@ -2,7 +2,8 @@ package trie
 
 import "testing"
 
-// TestCold: a trie is cold when something had to be loaded lately, and not any more when nothing was for some versions.
+// TestCold: a trie is cold if something had to be loaded recently, and not any more if nothing was
+// for some versions.
 func TestCold(t *testing.T) {
 	d, full, keys := bigDisk(t, 3000)
 	f := d.forest(0)

@@ -10,14 +10,15 @@ import (
 // sourceOf is a source of the version that has these pairs, which must not change.
 func sourceOf(truth map[string][]byte) Source { return Source{Load: (&disk{flat: truth}).load} }
 
-// held is a version that somebody reads while others go on.
+// held is a version that a reader holds while the writer goes on.
 type held struct {
 	root  *Root
 	truth map[string][]byte
 }
 
-// TestEvict: whatever goes from memory at whatever moment, every version that somebody holds has its pairs, its hash and what reads of it
-// record, on branches that lose too, and what goes comes back as free memory. What is freed is filled with a pattern.
+// TestEvict: whatever is evicted at whatever moment, every held version has its pairs, its hash and
+// the same records of reads, on branches that lose too, and evicted memory is freed. Freed memory
+// is filled with a pattern.
 func TestEvict(t *testing.T) {
 	var gone, fell uint64
 	for seed := range uint64(300) {
@@ -30,7 +31,7 @@ func TestEvict(t *testing.T) {
 		var readers []held
 		for range 40 {
 			w.apply(randomChanges(r, w, r.IntN(30), letters, longest, []float64{0.1, 0.5, 0.9}[r.IntN(3)]))
-			if r.IntN(3) == 0 { // a fold
+			if r.IntN(3) == 0 { // an advance of the flat head
 				base.Release()
 				base = w.root.Retain()
 				d := &disk{flat: maps.Clone(w.truth), frontier: map[string]FrontierEntry{}}

@@ -177,8 +177,8 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// TestLazy checks that an import loads nothing, that lookups load only their subtrees, from many goroutines at once,
-// and that damage is found and named.
+// TestLazy checks that an import loads nothing, that lookups load only their subtrees, from many
+// goroutines at once, and that damage is found and named.
 func TestLazy(t *testing.T) {
 	keys := benchKeys(2000)
 	b := &benchTrie{keys: keys}
@@ -258,7 +258,7 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// TestConcurrentReaders reads pinned roots while a writer derives, forks and releases others.
+// TestConcurrentReaders reads held roots while a writer derives, forks and releases others.
 func TestConcurrentReaders(t *testing.T) {
 	w := benchTrieOf(t, 200)
 	roots := make(chan *Root, 8)

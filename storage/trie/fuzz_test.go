@@ -24,7 +24,8 @@ func FuzzRawNode(f *testing.F) {
 	})
 }
 
-// fuzzChanges reads batches of changes from fuzzed bytes: a key of up to 3 bytes and a value or deletion each.
+// fuzzChanges decodes batches of changes from fuzzed bytes: a key of up to 3 bytes and a value or
+// deletion each.
 func fuzzChanges(in []byte) (batches [][]Change) {
 	for len(in) > 0 && len(batches) < 6 {
 		n := int(in[0] % 12)
@@ -68,8 +69,8 @@ func FuzzForest(f *testing.F) {
 	})
 }
 
-// FuzzPartial: with a damaged proof an operation fails or gives what the whole trie gives; and nothing panics, also
-// when a string that is no node has the hash of the root.
+// FuzzPartial: with a damaged proof an operation fails or returns what the whole trie returns.
+// Nothing panics, also if a string that is no node has the hash of the root.
 func FuzzPartial(f *testing.F) {
 	f.Add([]byte("\x03\x2fab\x2fac\x2eb\x03\x20ab\x2fad\x10b"), uint8(1), uint16(3))
 	f.Add([]byte("\x0b\x1fa\x2fab\x3fabc\x3fabd\x2fb\x01\x02\x10a\x20ab\x02\x30abc\x3babd"), uint8(2), uint16(9))

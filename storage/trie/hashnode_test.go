@@ -2,7 +2,7 @@ package trie
 
 import "testing"
 
-// TestFetchedIsBounded: what was read of a subtree is not kept to be used again where any of its pieces is large.
+// TestFetchedIsBounded: a load buffer is not kept for reuse if any of its pieces is large.
 func TestFetchedIsBounded(t *testing.T) {
 	for name, g := range map[string]*loadBuffer{
 		"paths":   {paths: make([]byte, 0, maxLoadBuffer+1)},

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestBuildFrontier: what a build tells of the frontier while it goes, with room for the nodes or without, is what the trie has.
+// TestBuildFrontier: the frontier that a build emits, with or without a bound on the nodes, is that
+// of the trie.
 func TestBuildFrontier(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 8))
@@ -72,8 +73,8 @@ func bigDisk(t testing.TB, accounts int) (*disk, *Root, [][]byte) {
 	return d, root, keys
 }
 
-// TestSparse: a build without room keeps little, a start reads one entry, a cold touch a page of entries a level and one of pairs, and
-// a preload leaves only the last two.
+// TestSparse: a build with a bound keeps little, a start reads one entry, a first read takes a page
+// of entries a level and one of pairs, and a preload leaves only the last two.
 func TestSparse(t *testing.T) {
 	d, full, keys := bigDisk(t, 30_000)
 	if s := full.Forest().Stats(); s.Bytes > 4<<20 {
@@ -140,7 +141,8 @@ func TestSparse(t *testing.T) {
 	touch(5)
 }
 
-// TestVerifySparse: a check of all that is stored reads all of it, keeps nothing, and finds what is damaged.
+// TestVerifySparse: a check of everything that is stored reads all of it, keeps nothing, and finds
+// what is damaged.
 func TestVerifySparse(t *testing.T) {
 	d, full, keys := bigDisk(t, 5_000)
 	f := d.forest(0)
@@ -168,8 +170,8 @@ func TestVerifySparse(t *testing.T) {
 	}
 }
 
-// TestEarly: what a source has of before is used where it has the hash, and nothing else is read then; where it has not, or fails, the
-// source itself tells.
+// TestEarly: data of a stale source is used if it has the hash, and nothing else is read then. If
+// it has not, or fails, the source itself decides.
 func TestEarly(t *testing.T) {
 	d, full, keys := bigDisk(t, 700)
 	stale := &disk{flat: maps.Clone(d.flat), frontier: maps.Clone(d.frontier)}

@@ -17,8 +17,9 @@ type version struct {
 	truth   map[string][]byte
 }
 
-// life is a forest as a node uses it: one writer, who has parts leave the memory, readers that hold what they read, folds beside the
-// writer that move the flat state on and release on their own goroutine, and restarts from what the last fold has stored.
+// life is a forest as a node uses it: one writer that evicts, readers that hold what they read,
+// advances of the flat head beside the writer that release roots on their own goroutine, and
+// restarts from what the last advance has stored.
 type life struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -26,7 +27,7 @@ type life struct {
 	stash *Forest // where the truth is built
 
 	mu   sync.Mutex // live
-	live []*version // from the folded one up
+	live []*version // from the flat head up
 }
 
 func (l *life) truthOf(truth map[string][]byte) primitives.Hash {
@@ -44,7 +45,7 @@ func (l *life) truthOf(truth map[string][]byte) primitives.Hash {
 	return root.Hash()
 }
 
-// open begins with the stored frontier and applies what is not folded again.
+// open begins with the stored frontier and applies the versions above the flat head again.
 func (l *life) open() {
 	f := New(Options{Frontier: 400, Poison: true})
 	first := l.live[0]
@@ -154,8 +155,9 @@ func (l *life) fold(from, to *version, done chan<- struct{}) {
 	close(done)
 }
 
-// TestLife: whatever readers, folds and releases do beside the writer, each version has the root of its pairs, and its changes
-// lead to that root again from the last fold: what a start finds inconsistent otherwise.
+// TestLife: whatever readers, advances and releases do beside the writer, each version has the root
+// of its pairs, and its changes lead from the last flat head to that root again: otherwise a start
+// would find an inconsistency.
 func TestLife(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {

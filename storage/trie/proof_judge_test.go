@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// judgeScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a judgeTrie, for a prefix or from a bound on; it returns
-// the pairs, and p remembers what was read after the seek.
+// judgeScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a judgeTrie, for a prefix or from a
+// bound on. It returns the pairs, and p remembers what was read after the seek.
 func judgeScan(t *testing.T, p *judgeTrie, start []byte, prefixSeek, exclusive bool) (pairs []pair) {
 	t.Helper()
 	type crumb struct {

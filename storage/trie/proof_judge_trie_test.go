@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// judgeTrie is the slow second version that judges Forest and Partial: strings by hash, and every change key by key as nearcore
-// does it (ops/insert_delete.rs, ops/squash.rs). It remembers what it read.
+// judgeTrie is a slow second implementation against which Forest and Partial are compared: strings
+// by hash, and every change key by key as nearcore does it (ops/insert_delete.rs, ops/squash.rs).
+// It remembers what it read.
 type judgeTrie struct {
 	root    primitives.Hash
 	known   map[primitives.Hash][]byte
@@ -17,7 +18,8 @@ type judgeTrie struct {
 	seen    map[primitives.Hash]bool
 }
 
-// newJudge takes the byte strings of a proof, which it keeps; nothing in them is trusted but that it has its hash.
+// newJudge takes the byte strings of a proof, which it keeps. Nothing in them is trusted except
+// that a string has its hash.
 func newJudge(strings [][]byte, root primitives.Hash) *judgeTrie {
 	p := &judgeTrie{root: root, known: make(map[primitives.Hash][]byte, len(strings)), seen: map[primitives.Hash]bool{}}
 	for _, s := range strings {
@@ -298,7 +300,7 @@ func (p *judgeTrie) insert(n *judgeNode, key nibs, v ValueID) error {
 	return nil
 }
 
-// remove deletes key below n, in place, and tells whether it was there.
+// remove deletes key below n, in place, and returns whether it existed.
 func (p *judgeTrie) remove(n *judgeNode, key nibs) (bool, error) {
 	switch n.kind {
 	case noJudgeNode:

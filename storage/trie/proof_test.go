@@ -82,10 +82,12 @@ func readerOfProof(p *Partial) reader {
 	}
 }
 
-// work is a random list of operations; do runs them and writes down all that came of each, and what was recorded until then.
+// work is a random list of operations. do runs them and writes down the result of each, and what
+// was recorded until then.
 type work []func(r *reader, rec *Recording) string
 
-// bounded scans among it do not record how they find their beginning, so a proof of it does not show that.
+// bounded scans in it do not record how they find their beginning, so its proof does not contain
+// that.
 func randomWork(r *rand.Rand, w *world, letters, longest int, bounded bool) (out work) {
 	for range 1 + r.IntN(12) {
 		key, after := randomKey(r, letters, longest), []byte(nil)
@@ -155,8 +157,9 @@ func (w work) do(r reader, rec *Recording) (out []string) {
 	return out
 }
 
-// TestPartial: on the proof of what a root was asked, the same work gives the same and records the same, step by step; of each
-// proper part of the proof it fails with ErrMissing, and never says something else than the root before it does.
+// TestPartial: on the proof of what was read from a root, the same work has the same results and
+// records, step by step. On each proper part of the proof it fails with ErrMissing, and before that
+// never differs from the root.
 func TestPartial(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 11))
@@ -216,7 +219,8 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// TestPartialUpdates: what updates made can be read and updated again, and the trie before stays as it was.
+// TestPartialUpdates: the results of updates can be read and updated again, and the trie before
+// stays as it was.
 func TestPartialUpdates(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 12))
@@ -318,7 +322,8 @@ func leafOf(v ValueID) []byte {
 	return borsh.Marshal(&RawNode{Kind: Leaf, Key: []byte{0x20}, Value: v, MemoryUsage: 52 + valueCost(v.Len)})
 }
 
-// TestPartialReaders: readers with recordings of their own do not disturb each other; the race detector watches.
+// TestPartialReaders: readers with separate recordings do not disturb each other; the race detector
+// watches.
 func TestPartialReaders(t *testing.T) {
 	w := benchTrieOf(t, 300)
 	var rec Recording
@@ -356,7 +361,8 @@ func TestPartialReaders(t *testing.T) {
 	}
 }
 
-// BenchmarkPartial: a proof of n reads, taken in, read and updated, against the same on the whole trie.
+// BenchmarkPartial: a proof of n reads, decoded, read and updated, against the same on the whole
+// trie.
 func BenchmarkPartial(b *testing.B) {
 	w := benchWorld(b, 500_000)
 	const n = 10_000

@@ -128,7 +128,8 @@ func benchTrieOf(t *testing.T, accounts int) *benchTrie {
 	return w
 }
 
-// TestKnownPathsAreRecorded: changes of keys that were looked up before record the same as others.
+// TestKnownPathsAreRecorded: changes of keys that were looked up before record the same as other
+// changes.
 func TestKnownPathsAreRecorded(t *testing.T) {
 	f := New(Options{})
 	keys := benchKeys(500)

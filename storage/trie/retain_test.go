@@ -201,7 +201,8 @@ func TestRestrict(t *testing.T) {
 	}
 }
 
-// TestInherit: what a shard takes over in a split costs nothing at first, and then what is come by, whatever the state has.
+// TestInherit: what a child shard inherits costs nothing at first, and then only what is read,
+// whatever the size of the state.
 func TestInherit(t *testing.T) {
 	for _, accounts := range []int{500, 20_000} {
 		w := &benchTrie{f: New(Options{Frontier: 4 << 10, Poison: true}), keys: benchKeys(accounts)}
@@ -240,7 +241,7 @@ func TestInherit(t *testing.T) {
 				t.Fatalf("%d accounts: frontier entry %d is %+v, want %+v", accounts, i, mine[i], theirs[i])
 			}
 		}
-		next, _, err := f.Evict(heir, heir, 1<<60) // with the stubs above the frontier
+		next, _, err := f.Evict(heir, heir, 1<<60) // with the hash nodes above the frontier
 		if err != nil || next.Hash() != heir.Hash() {
 			t.Fatalf("%d accounts: %v, %v", accounts, next, err)
 		}
@@ -291,7 +292,7 @@ func TestSplitIntervals(t *testing.T) {
 	}
 }
 
-// TestRange: a range of a root has the pairs that are in it, in order, and ends when it is told to.
+// TestRange: a range of a root has the pairs in it, in order, and ends when yield returns false.
 func TestRange(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 7))

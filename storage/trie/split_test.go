@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// splitTrie is a trie whose four columns hold the given accounts ("column name" with a length of value); a column
-// without any gets an empty value at its bare byte, as nearcore's tests do.
+// splitTrie is a trie with the given accounts in its four columns ("column name" with a length of
+// value). A column without any gets an empty value at its bare byte, as in nearcore's tests.
 func splitTrie(t *testing.T, sizes map[string]int) *Root {
 	t.Helper()
 	var pairs []string

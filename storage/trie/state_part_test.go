@@ -50,8 +50,8 @@ func (p *judgeTrie) list(t *testing.T, h primitives.Hash, parent int, out []list
 	return out
 }
 
-// judgePart makes a part from the list: what lies between the first nodes with a value behind two amounts of memory usage, and of these
-// two nodes all above and left of that.
+// judgePart makes a part from the list: what is between the first nodes with a value after two
+// amounts of memory usage, and of these two nodes everything above and left of that.
 func (p *judgeTrie) judgePart(all []listed, id PartID) [][]byte {
 	set := map[primitives.Hash]bool{}
 	total := all[len(all)-1].used
@@ -92,7 +92,7 @@ func (p *judgeTrie) judgePart(all []listed, id PartID) [][]byte {
 	return out
 }
 
-// partWorld is a random trie, with values of all sizes and keys that are the beginning of others.
+// partWorld is a random trie, with values of all sizes and keys that are prefixes of others.
 func partWorld(t *testing.T, seed uint64, o Options) *world {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 77))
@@ -117,8 +117,9 @@ func partWorld(t *testing.T, seed uint64, o Options) *world {
 	return w
 }
 
-// TestParts: parts are those of a second version made from the definition; each proves itself, and together they are the state and all
-// levels of its frontier. Tries of which little is in memory give the same.
+// TestParts: parts equal those of a second implementation made from the definition. Each proves
+// itself, and together they are the state and all levels of its frontier. Tries that are mostly not
+// in memory give the same.
 func TestParts(t *testing.T) {
 	for seed := range uint64(40) {
 		w := partWorld(t, seed, Options{Frontier: 300})
@@ -177,7 +178,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestBadParts: a part in which anything is missing, too much, twice or another's is refused, and so is every part of another state.
+// TestBadParts: a part in which anything is missing, superfluous, duplicate or from another part is
+// refused, and so is every part of another state.
 func TestBadParts(t *testing.T) {
 	w := partWorld(t, 3, Options{})
 	other := partWorld(t, 4, Options{})
@@ -238,7 +240,8 @@ func TestBadParts(t *testing.T) {
 	}
 }
 
-// FuzzPart: whatever is said to be a part, nothing panics, and what is taken is what the trie gives.
+// FuzzPart: whatever claims to be a part, nothing panics, and what is accepted is what the trie
+// gives.
 func FuzzPart(f *testing.F) {
 	f.Add(uint64(1), uint8(3), uint8(1), uint16(7), []byte{1})
 	f.Add(uint64(2), uint8(1), uint8(0), uint16(300), []byte("\x03\x04"))
@@ -264,7 +267,8 @@ func FuzzPart(f *testing.F) {
 		if same := bytes.Equal(s, part[at]); same != (err == nil) {
 			t.Errorf("changed %v: %v", !same, err)
 		}
-		for _, root := range []primitives.Hash{primitives.HashBytes(s), primitives.HashBytes(in)} { // a root that lies about itself
+		// a root that claims a wrong hash
+		for _, root := range []primitives.Hash{primitives.HashBytes(s), primitives.HashBytes(in)} {
 			if _, err := OpenPart(append(slices.Clone(hurt), in), root, id, 300); err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrCorrupt) {
 				t.Error(err)
 			}
