@@ -23,7 +23,7 @@ type Options struct {
 	Files  map[string]string      // what is put into Folder first, with the ports of this run
 	Env    []string               // besides the environment of the test
 	Has    func(name string) bool // whether a program may be used; nil: exec.LookPath decides
-	Wait   time.Duration          // how long a block may take; 0: a minute
+	Wait   time.Duration          // how long a block may take; 0: three minutes
 }
 
 // Run types all blocks of a page, in order. /tmp/ in them is a folder of the test, and ports are
@@ -35,7 +35,7 @@ func Run(t *testing.T, blocks []Block, o Options) {
 		o.Has = func(name string) bool { _, err := exec.LookPath(name); return err == nil }
 	}
 	if o.Wait == 0 {
-		o.Wait = time.Minute
+		o.Wait = 3 * time.Minute
 	}
 	r := &run{t: t, o: o, tmp: t.TempDir(), terminals: map[string]*terminal{}, ports: map[int]int{}}
 	defer r.end()
@@ -192,7 +192,8 @@ func isFree(n int) bool {
 // terminal is a shell with its variables and functions.
 type terminal struct {
 	cmd     *exec.Cmd
-	in      io.WriteCloser
+	in      io.WriteCloser // what is typed to the shell
+	idle    io.Closer      // standard input of the commands, open and empty
 	ended   chan struct{}
 	running string // the mark that comes when the command that keeps running has ended
 	marks   int
@@ -214,15 +215,19 @@ func (r *run) open() *terminal {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	w := &terminal{in: in, ended: make(chan struct{}), cmd: exec.Command(bash, "--noprofile", "--norc", "/dev/fd/3")}
-	w.cmd.Dir, w.cmd.ExtraFiles, w.cmd.Stdout, w.cmd.Stderr = r.o.Folder, []*os.File{script}, w, w
+	keys, idle, err := os.Pipe() // a reader that presses no key
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	w := &terminal{in: in, idle: idle, ended: make(chan struct{}), cmd: exec.Command(bash, "--noprofile", "--norc", "/dev/fd/3")}
+	w.cmd.Dir, w.cmd.ExtraFiles, w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = r.o.Folder, []*os.File{script}, keys, w, w
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a terminal has it: Ctrl-C reaches all of it
 	w.cmd.Env = append(os.Environ(), "HOME="+r.tmp, "PATH="+filepath.Join(r.o.Folder, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+r.tmp)
 	w.cmd.Env = append(w.cmd.Env, r.o.Env...)
 	if err := w.cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	_ = script.Close()
+	_, _ = script.Close(), keys.Close()
 	go func() { _ = w.cmd.Wait(); close(w.ended) }()
 	w.typed("trap : INT\ntrap 'test $? -ge 128 || echo \"" + failed + " $BASH_COMMAND\"' ERR\n")
 	return w
@@ -278,7 +283,7 @@ func (r *run) end() {
 				r.t.Errorf("terminal %s: Ctrl-C does not end what runs:\n%s", name, out)
 			}
 		}
-		_ = w.in.Close()
+		_, _ = w.in.Close(), w.idle.Close()
 		select {
 		case <-w.ended:
 		case <-time.After(5 * time.Second):
