@@ -32,8 +32,8 @@ type Options struct {
 	// Cranelift has contracts compiled by the generator that is not this platform's own. For tests,
 	// without Dir and Compiler.
 	Cranelift bool
-	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many
-	// goroutines.
+	// Alarm receives errors that no contract should be able to cause, and that compiled contracts
+	// cannot be kept on disk. It may be called by many goroutines. nil: they are only counted.
 	Alarm func(error)
 }
 
@@ -76,6 +76,7 @@ func New(o Options) (*VM, error) {
 	}
 	co := cache.Options{
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
+		DiskFailed: v.diskFailed,
 	}
 	if v.cache, err = cache.New(loader{e}, co); err != nil && o.Dir != "" { // nothing is lost without it but time
 		v.fault("contracts are not kept on disk, and compiled again after each start: %w", err)
@@ -89,6 +90,15 @@ func New(o Options) (*VM, error) {
 	v.compiler = newCompiler(&o, e, func(err error) { v.fault("%w", err) })
 	v.warmer.start(v, v.compiler.Background())
 	return v, nil
+}
+
+// diskFailed reports that a compiled contract could not be kept. It is no alarm to count: no
+// contract does it.
+func (v *VM) diskFailed(err error) {
+	if v.alarm != nil {
+		v.alarm(fmt.Errorf("keep a compiled contract: %w: "+
+			"contracts are compiled again after a restart, make room or set contract_cache_path", err))
+	}
 }
 
 // newEngine makes an engine with logic's functions. Those of a process and of its children are the

@@ -54,6 +54,10 @@ type Options struct {
 	// Versions is the pattern (filepath.Match) of all versions' names: folders of others in Dir are
 	// removed, and nothing else.
 	Versions string
+	// DiskFailed is called with the first error of a write to Dir, and with the next one that
+	// follows a write without an error. It may be called by many goroutines. nil: errors are only
+	// counted.
+	DiskFailed func(error)
 }
 
 // Entry is a value that is held.
@@ -110,6 +114,8 @@ type Cache[V Value] struct {
 	loader Loader[V]
 	limit  int64
 	disk   *disk // nil: none
+	// diskFailed is Options.DiskFailed.
+	diskFailed func(error)
 
 	mu      sync.Mutex
 	entries map[Key]*Entry[V]
@@ -119,8 +125,10 @@ type Cache[V Value] struct {
 	evicted map[Key]struct{}   // of late, from where it has to be made again
 	closed  bool
 	stats   Stats
-	asked   uint      // hits since the disk was told of them
-	told    time.Time // when it was
+	// diskFails is whether the last write to disk failed.
+	diskFails bool
+	asked     uint      // hits since the disk was told of them
+	told      time.Time // when it was
 }
 
 // What was evicted is remembered for Stats up to mostEvicted keys. The disk is told of what was
@@ -138,7 +146,7 @@ var ErrClosed = errors.New("cache: closed")
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	c := &Cache[V]{
 		loader: l, limit: o.Memory, entries: map[Key]*Entry[V]{}, urgent: map[Key]*flight[V]{}, later: map[Key]*flight[V]{},
-		evicted: map[Key]struct{}{}, told: time.Now(),
+		evicted: map[Key]struct{}{}, told: time.Now(), diskFailed: o.DiskFailed,
 	}
 	if o.Dir != "" {
 		var err error
@@ -342,9 +350,6 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 				return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
 			}
 		}
-		if err != nil {
-			c.count(func(s *Stats) { s.DiskErrors++ })
-		}
 	}
 	v, err := c.loader.Load(a)
 	if err != nil && c.isClosed() {
@@ -384,10 +389,7 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	path, err := c.write(key, a)
-	if err != nil {
-		c.count(func(s *Stats) { s.DiskErrors++ })
-	}
+	path, _ := c.write(key, a) // counted and reported
 	if path != "" {
 		if v, err := c.loader.LoadFile(a.Info, path); err == nil {
 			return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
@@ -428,8 +430,23 @@ func (c *Cache[V]) TempFile() string {
 	return f.Name()
 }
 
-// write puts an artifact on disk, and makes room for it there.
+// write puts an artifact on disk, and makes room for it there. It counts an error, and reports the
+// first after a success.
 func (c *Cache[V]) write(key Key, a Artifact) (path string, err error) {
+	path, err = c.writePruned(key, a)
+	c.mu.Lock()
+	first := err != nil && !c.diskFails
+	if c.diskFails = err != nil; err != nil {
+		c.stats.DiskErrors++
+	}
+	c.mu.Unlock()
+	if first && c.diskFailed != nil {
+		c.diskFailed(err)
+	}
+	return path, err
+}
+
+func (c *Cache[V]) writePruned(key Key, a Artifact) (path string, err error) {
 	if path, err = c.disk.put(key, a); err != nil || !c.disk.full() {
 		return path, err
 	}

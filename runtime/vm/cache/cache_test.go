@@ -416,6 +416,38 @@ func TestNoDisk(t *testing.T) {
 	}
 }
 
+// TestDiskErrorIsReportedUntilAWriteSucceeds: of writes that fail one after the other the first is
+// reported, and the first again after one that does not fail.
+func TestDiskErrorIsReportedUntilAWriteSucceeds(t *testing.T) {
+	dir := t.TempDir()
+	var reported []error
+	c, _ := open(t, Options{Dir: dir, DiskFailed: func(err error) { reported = append(reported, err) }})
+	broken := func(is bool) {
+		t.Helper()
+		err := os.RemoveAll(dir)
+		if err == nil && is {
+			err = os.WriteFile(dir, nil, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, step := range []struct {
+		broken   bool
+		reported int
+	}{{false, 0}, {true, 1}, {true, 1}, {false, 1}, {true, 2}} {
+		broken(step.broken)
+		e, _ := get(t, c, byte(n), 100)
+		e.Release()
+		if len(reported) != step.reported {
+			t.Errorf("step %d: reported %v, want %d", n, reported, step.reported)
+		}
+	}
+	if s := c.Stats(); s.DiskErrors != 3 {
+		t.Errorf("%d disk errors counted, want 3", s.DiskErrors)
+	}
+}
+
 // TestFolderDeleted: a folder that is deleted meanwhile is made again, with what comes next, and
 // nothing else is counted.
 func TestFolderDeleted(t *testing.T) {

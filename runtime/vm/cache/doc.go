@@ -7,7 +7,7 @@
 //	bound   memory and disk in bytes; one build a key at a time for any number that wait; Builders
 //	        builds at a time
 //	errors  those of the builder and of loading; a damaged or foreign file is built again, a disk
-//	        that cannot be written is counted and done without
+//	        that cannot be written is counted, reported once until a write succeeds, and done without
 //	units   bytes
 //	source  nearcore runtime/near-vm-runner/src/cache.rs; reference/vm.md F 3
 //

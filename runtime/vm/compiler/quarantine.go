@@ -113,8 +113,9 @@ func (q *Quarantine) write(name string, m mark) {
 	m.build = q.build
 	path := q.path(name)
 	// Half a mark is as none; a mark that is renamed into place is never half.
-	if os.WriteFile(path+halfSuffix, m.bytes(), 0o600) == nil {
-		_ = os.Rename(path+halfSuffix, path)
+	half := path + halfSuffix
+	if os.WriteFile(half, m.bytes(), 0o600) != nil || os.Rename(half, path) != nil {
+		_ = os.Remove(half) // else a full disk keeps one for each contract
 	}
 }
 

@@ -114,6 +114,19 @@ func TestQuarantineWithoutDisk(t *testing.T) {
 	}
 }
 
+// TestFailedMarkLeavesNoFile: a mark that cannot be put in its place, as on a full disk, leaves no half of itself.
+func TestFailedMarkLeavesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	q := OpenQuarantine(dir, "v1")
+	if err := os.MkdirAll(filepath.Join(dir, "a", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	q.Mark("a", InChild)
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v: left beside what is in the way", files, err)
+	}
+}
+
 // FuzzMark: bytes are no mark, or the one form of it.
 func FuzzMark(f *testing.F) {
 	f.Add((&mark{InChild, 1, "v1", "why"}).bytes())
