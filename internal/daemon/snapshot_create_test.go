@@ -271,6 +271,33 @@ func TestRestoreBroken(t *testing.T) {
 	}
 }
 
+// TestFailedRestoreLeavesNoFiles: a restore into an empty home that fails in the middle of the chain
+// leaves no file of the home either.
+func TestFailedRestoreLeavesNoFiles(t *testing.T) {
+	dir := made(t)
+	h := mustStart(t, dir)
+	mine(t, h, 5)
+	snap := filepath.Join(t.TempDir(), "snap")
+	s := create(t, dir, snap)
+	stop(t, h)
+	last := s.Files[len(s.Files)-1].Name
+	for _, f := range s.Files {
+		if strings.HasPrefix(f.Name, snapshotData+"/") {
+			last = f.Name
+		}
+	}
+	if err := os.WriteFile(filepath.Join(snap, last), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	if r, err := RestoreSnapshot(t.Context(), RestoreOptions{Home: home, Snapshot: snap}); err == nil {
+		t.Fatalf("restored %+v", r.Head)
+	}
+	if left := filesOf(t, home); len(left) > 0 {
+		t.Errorf("left %d files: %v", len(left), slices.Sorted(maps.Keys(left)))
+	}
+}
+
 // TestRestoreKilled: a restore that is killed anywhere leaves the chain that was there, or that of the snapshot, or none and says so; the next
 // one comes to its end.
 func TestRestoreKilled(t *testing.T) {

@@ -78,7 +78,7 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 
 // RestoreSnapshot makes the chain of a snapshot that of a home. Every file is checked as it is copied, and the copy is opened once, before it takes
 // the place of what is there; until then that stays as it is.
-func RestoreSnapshot(ctx context.Context, o RestoreOptions) (*Restored, error) {
+func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err error) {
 	s, err := ReadSnapshot(o.Snapshot)
 	if err != nil {
 		return nil, err
@@ -87,6 +87,18 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (*Restored, error) {
 		o.check = func(string) error { return nil }
 	}
 	r := &Restored{Snapshot: *s}
+	copied := false
+	defer func() {
+		if err == nil || copied {
+			return
+		}
+		// Without the chain the home would begin another one from the genesis.
+		for _, path := range slices.Backward(r.Made) {
+			if e := os.Remove(path); !errors.Is(e, fs.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+	}()
 	paths, err := o.home(ctx, r)
 	if err != nil {
 		return nil, err
@@ -119,6 +131,7 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	if r.Signed, err = joinSigned(paths.Data, dir, o.Snapshot); err != nil {
 		return nil, errors.Join(err, drop())
 	}
+	copied = true
 	if err := o.check("copied"); err != nil {
 		return nil, err
 	}
