@@ -19,12 +19,25 @@ import (
 // resident returns a process's memory in MiB.
 func resident(t *testing.T, pid int) float64 {
 	t.Helper()
+	return processMemory(t, pid, "VmRSS:")
+}
+
+// peakResident returns the most memory that a process has had since its start, in MiB.
+func peakResident(t *testing.T, pid int) float64 {
+	t.Helper()
+	return processMemory(t, pid, "VmHWM:")
+}
+
+// processMemory returns a field of /proc/PID/status in MiB. The test is skipped where there is no
+// such file.
+func processMemory(t *testing.T, pid int, field string) float64 {
+	t.Helper()
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		t.Skipf("skipped: %v", err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			if err != nil {
 				t.Fatal(err)
@@ -32,7 +45,7 @@ func resident(t *testing.T, pid int) float64 {
 			return kib / 1024
 		}
 	}
-	t.Fatal("no VmRSS")
+	t.Fatalf("no %s", field)
 	return 0
 }
 
