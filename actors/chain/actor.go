@@ -2,7 +2,7 @@
 //
 //	in      MakeChunk, MakeBlock from the producer's side; TakeSnapshot, EndSnapshot, GoBack from the node; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from the shards
 //	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
-//	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted; WentBack
+//	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted; RolledBack
 //	state   Actor: the block in work (what has nothing to run is applied here at once), blocks to be made, received ones that wait
 //	        for their turn, their parent or their chunks (chain/blockpool), those on their way to the disk
 //	units   as package engine has them
@@ -47,13 +47,13 @@ type Engine interface {
 
 // Out is whom the actor talks to.
 type Out struct {
-	ChunkMade messages.Sender[messages.ChunkMade]
-	Apply     func(primitives.ShardID, messages.ApplyChunk)
-	Adopted   messages.Sender[messages.BlockImported]
-	Accepted  messages.Sender[messages.BlockAccepted]
-	Halted    messages.Sender[messages.ChainHalted]
-	Captured  func() // a snapshot was taken, and is not answered yet; nil: nobody asks for any
-	WentBack  messages.Sender[messages.RolledBack]
+	ChunkMade  messages.Sender[messages.ChunkMade]
+	Apply      func(primitives.ShardID, messages.ApplyChunk)
+	Adopted    messages.Sender[messages.BlockImported]
+	Accepted   messages.Sender[messages.BlockAccepted]
+	Halted     messages.Sender[messages.ChainHalted]
+	Captured   func() // a snapshot was taken, and is not answered yet; nil: nobody asks for any
+	RolledBack messages.Sender[messages.RolledBack]
 	// To the net; nil: there is none.
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
@@ -75,18 +75,18 @@ type Options struct {
 
 // Actor is the shell.
 type Actor struct {
-	o      Options
-	work   *work
-	ahead  []*messages.BlockAccepted // adopted and not known to be on disk
-	makes  []messages.MakeBlock
-	pool   *blockpool.Pool                 // of received blocks
-	tip    primitives.Height               // of the engine
-	drains []func(messages.Drained, error) // who waits for the end
-	rests  []func()                        // what is done between two blocks
-	era    messages.Era
-	self   messages.Sender[next]
-	disk   messages.Sender[stored]
-	halted bool // no block is begun any more
+	o         Options
+	work      *work
+	inFlight  []*messages.BlockAccepted // adopted and not known to be on disk
+	proposals []messages.MakeBlock
+	pool      *blockpool.Pool                 // of received blocks
+	tip       primitives.Height               // of the engine
+	drains    []func(messages.Drained, error) // who waits for the end
+	whenIdle  []func()                        // what is done between two blocks
+	era       messages.Era
+	self      messages.Sender[next]
+	disk      messages.Sender[stored]
+	halted    bool // no block is begun any more
 }
 
 // work is the block whose chunks are being applied.
@@ -132,8 +132,8 @@ func (a *Actor) Handle(msg any) {
 	case messages.MakeChunk:
 		a.makeChunk(&m)
 	case messages.MakeBlock:
-		if !a.over() && m.Era == a.era {
-			a.makes = append(a.makes, m)
+		if !a.isClosing() && m.Era == a.era {
+			a.proposals = append(a.proposals, m)
 			a.next()
 		}
 	case messages.BlockReceived:
@@ -152,9 +152,9 @@ func (a *Actor) Handle(msg any) {
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
 	case system.Request[messages.TakeSnapshot, messages.SnapshotTaken]:
-		a.rest(func() { a.snapshot(m) })
+		a.runWhenIdle(func() { a.snapshot(m) })
 	case system.Request[messages.Rollback, messages.SnapshotTaken]:
-		a.rest(func() { a.goBack(m) })
+		a.runWhenIdle(func() { a.rollback(m) })
 	case messages.EndSnapshot:
 		a.o.Engine.EndRevertPoint(m.Snapshot.(*engine.RevertPoint))
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
@@ -164,7 +164,7 @@ func (a *Actor) Handle(msg any) {
 }
 
 func (a *Actor) makeChunk(m *messages.MakeChunk) {
-	if a.over() || m.Era != a.era {
+	if a.isClosing() || m.Era != a.era {
 		return
 	}
 	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
@@ -178,30 +178,30 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	}
 }
 
-// over tells whether no block is begun any more.
-func (a *Actor) over() bool { return len(a.drains) > 0 || a.halted }
+// isClosing tells whether no block is begun any more.
+func (a *Actor) isClosing() bool { return len(a.drains) > 0 || a.halted }
 
 // next begins with blocks until one has jobs under way, or too many are on their way to the disk: first those to be made, as they
 // are too late soon.
 func (a *Actor) next() {
-	for a.work == nil && !a.over() && len(a.rests) == 0 && len(a.ahead) < engine.MaxAhead {
-		if len(a.makes) > 0 {
-			m := a.makes[0]
-			a.makes[0] = messages.MakeBlock{}
-			a.makes = a.makes[1:]
-			a.make(&m)
+	for a.work == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
+		if len(a.proposals) > 0 {
+			m := a.proposals[0]
+			a.proposals[0] = messages.MakeBlock{}
+			a.proposals = a.proposals[1:]
+			a.makeBlock(&m)
 			continue
 		}
 		b := a.pool.Next()
 		if b == nil {
 			return
 		}
-		a.begin(b)
+		a.beginImport(b)
 	}
 }
 
-// make makes a block of this node. A received block may have overtaken it at any point: then it is dropped.
-func (a *Actor) make(m *messages.MakeBlock) {
+// makeBlock makes a block of this node. A received block may have overtaken it at any point: then it is dropped.
+func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
 		Approvals: m.Approvals, Vote: a.o.Vote, Patch: m.Patch, Mocks: m.Mocks,
@@ -211,14 +211,14 @@ func (a *Actor) make(m *messages.MakeBlock) {
 		p, err = a.o.Engine.BeginImport(b, m.Chunks, true)
 	}
 	if err == nil {
-		a.start(p, true, "")
+		a.applyChunks(p, true, "")
 		return
 	}
-	a.unmade(m.Height, err)
+	a.ownBlockFailed(m.Height, err)
 }
 
-// unmade judges why a block of this node cannot be. With a chunk that another made and that is bad it is no better than others'.
-func (a *Actor) unmade(height primitives.Height, err error) {
+// ownBlockFailed judges why a block of this node cannot be. With a chunk that another made and that is bad it is no better than others'.
+func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
 	case errors.Is(err, engine.ErrOrphan), engine.VerdictOf(err) == engine.VerdictStale:
@@ -240,7 +240,7 @@ func (a *Actor) fail(err error) {
 	a.o.Out.Halted(m)
 }
 
-func (a *Actor) start(p *engine.BlockImport, produced bool, from string) {
+func (a *Actor) applyChunks(p *engine.BlockImport, produced bool, from string) {
 	hash := p.Block().Hash()
 	jobs := p.Jobs()
 	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
@@ -251,7 +251,7 @@ func (a *Actor) start(p *engine.BlockImport, produced bool, from string) {
 		}
 	}
 	if a.work.left == 0 {
-		a.adopt()
+		a.finishImport()
 		return
 	}
 	for i := range jobs {
@@ -271,21 +271,21 @@ func (a *Actor) applied(block primitives.Hash) {
 		panic(fmt.Sprintf("chain actor: a chunk of %v was applied, which is not in work", block))
 	}
 	if a.work.left--; a.work.left == 0 {
-		a.adopt()
+		a.finishImport()
 	}
 }
 
-// adopt ends the work on a block, all of whose jobs have run.
-func (a *Actor) adopt() {
+// finishImport ends the work on a block, all of whose jobs have run.
+func (a *Actor) finishImport() {
 	w := a.work
 	a.work = nil
 	acc, err := a.o.Engine.FinishImport(w.pending, func() { a.disk(stored{}) })
 	switch {
 	case err == nil:
 		m := Accepted(acc)
-		a.ahead = append(a.ahead, &m)
+		a.inFlight = append(a.inFlight, &m)
 		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
-		a.adopted(acc)
+		a.blockImported(acc)
 	case errors.As(err, new(*engine.ApplyFailure)) && engine.VerdictOf(err) == engine.VerdictLocalFault:
 		a.halt()
 		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err, Drop: w.pending.Drop})
@@ -293,13 +293,13 @@ func (a *Actor) adopt() {
 		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
 	case w.produced:
 		w.pending.Drop()
-		a.unmade(w.pending.Block().Header.Height, err)
+		a.ownBlockFailed(w.pending.Block().Header.Height, err)
 	default:
 		w.pending.Drop()
-		a.unfit(w.pending.Block(), w.from, err)
+		a.importFailed(w.pending.Block(), w.from, err)
 	}
 	a.drained()
-	if blocks, _ := a.pool.Len(); len(a.makes) > 0 || blocks > 0 {
+	if blocks, _ := a.pool.Len(); len(a.proposals) > 0 || blocks > 0 {
 		a.self(next{}) // what the mailbox holds, above all chunks for the new tip, goes first
 	}
 }
@@ -307,7 +307,7 @@ func (a *Actor) adopt() {
 // halt is the end of all work but that on blocks on their way to the disk. A block whose chunks are still being applied is kept as it
 // is until the process ends, since that cannot be interrupted.
 func (a *Actor) halt() {
-	a.halted, a.work, a.makes = true, nil, nil
+	a.halted, a.work, a.proposals = true, nil, nil
 	a.pool.Clear()
 	a.drained()
 }
@@ -316,16 +316,16 @@ func (a *Actor) halt() {
 func (a *Actor) stored() {
 	list, err := a.o.Engine.Stored()
 	for i := range list {
-		m := a.ahead[0]
-		a.ahead[0] = nil
-		a.ahead = a.ahead[1:]
+		m := a.inFlight[0]
+		a.inFlight[0] = nil
+		a.inFlight = a.inFlight[1:]
 		if m.Hash != list[i].Entry.Hash {
 			panic(fmt.Sprintf("chain actor: block %v came to the disk, want %v", list[i].Entry.Hash, m.Hash))
 		}
 		a.o.Out.Accepted(*m)
 	}
 	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) { // nobody waits for room any more: the node is being stopped
-		a.ahead = nil // the engine keeps them: the producer, which has not stopped yet, looks them up
+		a.inFlight = nil // the engine keeps them: the producer, which has not stopped yet, looks them up
 		a.fail(err)
 		return
 	}
@@ -338,13 +338,13 @@ func (a *Actor) stored() {
 
 // drained answers those who wait for the end, once nothing is in work.
 func (a *Actor) drained() {
-	if a.work != nil || len(a.ahead) > 0 {
+	if a.work != nil || len(a.inFlight) > 0 {
 		return
 	}
 	for _, reply := range a.drains {
 		reply(messages.Drained{}, nil)
 	}
-	a.rested()
+	a.runIdle()
 }
 
 // Accepted puts what adopting a block did into a message.

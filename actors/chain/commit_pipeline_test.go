@@ -107,7 +107,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	return s, f
 }
 
-// make asks for a block on the tip; its chunks are missed.
+// makeBlock asks for a block on the tip; its chunks are missed.
 func (s *stand) make() {
 	s.t.Helper()
 	s.makeOn(s.e.Tip(), s.e.Tip().Height()+1)
@@ -131,7 +131,7 @@ func (s *stand) told(blocks int) {
 	}
 }
 
-// begin makes a first block, which opens a segment of the log, and has the disk wait from then on.
+// beginImport makes a first block, which opens a segment of the log, and has the disk wait from then on.
 func (s *stand) begin() {
 	s.t.Helper()
 	s.make()
@@ -150,12 +150,12 @@ func TestAheadOfTheDisk(t *testing.T) {
 		s.make()
 	}
 	s.make()
-	if len(s.adopted) != 1+engine.MaxAhead || len(s.makes) != 1 || len(s.accepted) != 1 {
-		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.makes), len(s.accepted), 1+engine.MaxAhead)
+	if len(s.adopted) != 1+engine.MaxAhead || len(s.proposals) != 1 || len(s.accepted) != 1 {
+		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.proposals), len(s.accepted), 1+engine.MaxAhead)
 	}
 	s.gate <- nil
 	s.told(2)
-	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.makes) != 0 {
+	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.proposals) != 0 {
 		t.Fatalf("with one more on disk: %d accepted, %d adopted", len(s.accepted), len(s.adopted))
 	}
 	req := system.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
@@ -345,8 +345,8 @@ func TestRefusedWayBack(t *testing.T) {
 	r := system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: snap})
 	s.Handle(r)
 	s.make() // waits for the way back
-	if len(s.makes) != 1 {
-		t.Fatalf("%d blocks wait to be made, want 1", len(s.makes))
+	if len(s.proposals) != 1 {
+		t.Fatalf("%d blocks wait to be made, want 1", len(s.proposals))
 	}
 	s.slow.Store(false)
 	s.gate <- nil

@@ -16,13 +16,13 @@ func (a *Actor) received(m *messages.BlockReceived) {
 	if m.Taken != nil {
 		m.Taken()
 	}
-	if !a.over() {
-		a.take(m)
+	if !a.isClosing() {
+		a.precheck(m)
 		a.next()
 	}
 }
 
-func (a *Actor) take(m *messages.BlockReceived) {
+func (a *Actor) precheck(m *messages.BlockReceived) {
 	hash := m.Block.Hash()
 	if err := a.pool.Refusal(hash); err != nil {
 		a.refuse(m.Block, m.From, err)
@@ -32,7 +32,7 @@ func (a *Actor) take(m *messages.BlockReceived) {
 	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
 		as, err := a.o.Engine.Precheck(m.Block)
 		if err != nil {
-			a.unadmitted(m.Block, m.From, err)
+			a.precheckFailed(m.Block, m.From, err)
 			return
 		}
 		b.Standing, b.Producer, b.Needs = as.Standing, as.Producer, as.Needs
@@ -47,11 +47,11 @@ func (a *Actor) take(m *messages.BlockReceived) {
 	case err != nil:
 		a.dropped(hash, m.From, err)
 	}
-	a.want(m.Block, m.From, &out)
+	a.requestMissing(m.Block, m.From, &out)
 }
 
-// want asks the net for what a block lacks.
-func (a *Actor) want(b *primitives.Block, from string, out *blockpool.Out) {
+// requestMissing asks the net for what a block lacks.
+func (a *Actor) requestMissing(b *primitives.Block, from string, out *blockpool.Out) {
 	if !out.Parent.IsZero() && a.o.Out.Wanted != nil {
 		a.o.Out.Wanted(messages.BlockWanted{Hash: out.Parent, From: from})
 	}
@@ -60,8 +60,8 @@ func (a *Actor) want(b *primitives.Block, from string, out *blockpool.Out) {
 	}
 }
 
-// unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
-func (a *Actor) unadmitted(b *primitives.Block, from string, err error) {
+// precheckFailed judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
+func (a *Actor) precheckFailed(b *primitives.Block, from string, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.VerdictLocalFault:
 		a.fail(err)
@@ -74,7 +74,7 @@ func (a *Actor) unadmitted(b *primitives.Block, from string, err error) {
 
 // receivedChunk takes a chunk that came without its block.
 func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
-	if a.over() {
+	if a.isClosing() {
 		return
 	}
 	signed, need := false, blockpool.Need{}
@@ -92,24 +92,24 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	a.next()
 }
 
-// begin judges a received block whose parent is there. One that is good and lacks bodies waits for them.
-func (a *Actor) begin(b *blockpool.Block) {
+// beginImport judges a received block whose parent is there. One that is good and lacks bodies waits for them.
+func (a *Actor) beginImport(b *blockpool.Block) {
 	p, err := a.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
-		a.start(p, false, b.From)
+		a.applyChunks(p, false, b.From)
 		return
 	}
 	if errors.Is(err, engine.ErrMissing) {
 		if out, ok := a.pool.Lacking(b.Hash(), a.o.Clock()); ok {
-			a.want(b.Block, b.From, &out)
+			a.requestMissing(b.Block, b.From, &out)
 			return
 		}
 	}
-	a.unfit(b.Block, b.From, err)
+	a.importFailed(b.Block, b.From, err)
 }
 
-// unfit judges why a received block was not adopted.
-func (a *Actor) unfit(b *primitives.Block, from string, err error) {
+// importFailed judges why a received block was not adopted.
+func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
 	case engine.VerdictInvalid:
@@ -147,14 +147,14 @@ func (a *Actor) dropped(hash primitives.Hash, from string, err error) {
 	}
 }
 
-// adopted has what waited for a block go on, and looks again at what could not be judged before it.
-func (a *Actor) adopted(acc *engine.Accepted) {
+// blockImported has what waited for a block go on, and looks again at what could not be judged before it.
+func (a *Actor) blockImported(acc *engine.Accepted) {
 	epoch := false
 	if acc.IsHead {
 		a.tip = acc.Entry.Height()
 		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
 	}
 	for _, b := range a.pool.Imported(acc.Entry.Block, a.tip, acc.Final.Height, epoch) {
-		a.take(&messages.BlockReceived{Block: b.Block, From: b.From})
+		a.precheck(&messages.BlockReceived{Block: b.Block, From: b.From})
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrOver refuses what would need further blocks.
-var ErrOver = errors.New("chain: no block is begun any more")
+// ErrClosed refuses what would need further blocks.
+var ErrClosed = errors.New("chain: no block is begun any more")
 
-// rest has something done once no block is in work or on its way to the disk; until then none is begun.
-func (a *Actor) rest(do func()) {
-	a.rests = append(a.rests, do)
-	a.rested()
+// runWhenIdle has something done once no block is in work or on its way to the disk; until then none is begun.
+func (a *Actor) runWhenIdle(do func()) {
+	a.whenIdle = append(a.whenIdle, do)
+	a.runIdle()
 }
 
-func (a *Actor) rested() {
-	if a.work != nil || len(a.ahead) > 0 || len(a.rests) == 0 {
+func (a *Actor) runIdle() {
+	if a.work != nil || len(a.inFlight) > 0 || len(a.whenIdle) == 0 {
 		return
 	}
-	list := a.rests
-	a.rests = nil
+	list := a.whenIdle
+	a.whenIdle = nil
 	for _, do := range list {
 		do()
 	}
@@ -33,8 +33,8 @@ func (a *Actor) rested() {
 }
 
 func (a *Actor) snapshot(m system.Request[messages.TakeSnapshot, messages.SnapshotTaken]) {
-	if a.over() {
-		m.Reply(messages.SnapshotTaken{}, ErrOver)
+	if a.isClosing() {
+		m.Reply(messages.SnapshotTaken{}, ErrClosed)
 		return
 	}
 	var s *engine.RevertPoint
@@ -51,33 +51,33 @@ func (a *Actor) snapshot(m system.Request[messages.TakeSnapshot, messages.Snapsh
 	if m.Question.Of == nil {
 		a.o.Out.Captured()
 	}
-	m.Reply(taken(s), nil)
+	m.Reply(snapshotTaken(s), nil)
 }
 
-func taken(s *engine.RevertPoint) messages.SnapshotTaken {
+func snapshotTaken(s *engine.RevertPoint) messages.SnapshotTaken {
 	return messages.SnapshotTaken{Snapshot: s, Height: s.Ref().Height, Hash: s.Ref().Hash}
 }
 
-// goBack makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
-func (a *Actor) goBack(m system.Request[messages.Rollback, messages.SnapshotTaken]) {
+// rollback makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
+func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTaken]) {
 	s := m.Question.Snapshot.(*engine.RevertPoint)
-	if a.over() {
-		m.Reply(messages.SnapshotTaken{}, ErrOver)
+	if a.isClosing() {
+		m.Reply(messages.SnapshotTaken{}, ErrClosed)
 		return
 	}
 	err := a.o.Engine.Rewind(s)
 	switch {
 	case errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrOrder):
-		a.makes = nil // who asked for them begins anew at the head
+		a.proposals = nil // who asked for them begins anew at the head
 		m.Reply(messages.SnapshotTaken{}, err)
 		return
 	case err != nil:
 		panic(fmt.Errorf("chain: %w", err))
 	}
 	a.era++
-	a.makes = nil
+	a.proposals = nil
 	head := a.o.Engine.Head()
 	a.tip, a.pool = head.Height(), blockpool.New(head.Height(), a.o.Engine.Final().Height)
-	a.o.Out.WentBack(messages.RolledBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
-	m.Reply(taken(s), nil)
+	a.o.Out.RolledBack(messages.RolledBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
+	m.Reply(snapshotTaken(s), nil)
 }

@@ -42,24 +42,24 @@ type Out struct {
 
 // Options are what the actor works with. Its functions are called from any goroutine.
 type Options struct {
-	Shard primitives.ShardID
-	Pool  *txpool.Pool // empty
-	Queue txpool.QueueLimits
-	Hold  txpool.QueueLimits // of what waits for its code
-	Front *Status
-	Tally *Tally
-	// Judge looks at transactions by the head's state; Judges is how often at the same time.
-	Judge  func([]*primitives.SignedTransaction) []Verdict
-	Judges int
+	Shard  primitives.ShardID
+	Pool   *txpool.Pool // empty
+	Queue  txpool.QueueLimits
+	Hold   txpool.QueueLimits // of what waits for its code
+	Status *Status
+	Tally  *Tally
+	// Check looks at transactions by the head's state; Judges is how often at the same time.
+	Check    func([]*primitives.SignedTransaction) []Verdict
+	Checkers int
 	// Route: a client's transaction of a shard that is not held goes to Out.Pooled all the same.
 	Route bool
 	// Home is the shard of an account in the next block, Base the height of a known block. Overtook tells by the tip's state
 	// whether a transaction's nonce is ahead of its key's next, Used what nonce its key has come to, and whether it is behind that: no
 	// block takes it any more.
-	Home     func(primitives.AccountID) primitives.ShardID
-	Base     func(primitives.Hash) (primitives.Height, bool)
-	Overtook func(*primitives.SignedTransaction) bool
-	Used     func(*primitives.SignedTransaction) (primitives.Nonce, bool)
+	Home      func(primitives.AccountID) primitives.ShardID
+	Base      func(primitives.Hash) (primitives.Height, bool)
+	IsAhead   func(*primitives.SignedTransaction) bool
+	NonceUsed func(*primitives.SignedTransaction) (primitives.Nonce, bool)
 	// Again: the actor begins after a failure. Started is called when messages reach it; nil: nobody asks.
 	Again   bool
 	Started func()
@@ -68,31 +68,31 @@ type Options struct {
 
 // Actor owns a shard's pool.
 type Actor struct {
-	o        Options
-	pool     *txpool.Pool
-	came     []item // of the message in work, and not queued yet
-	queue    *txpool.Queue[item]
-	looking  []*batch                   // in the order in which they were taken: that in which they come into the pool
-	running  int                        // of looking: that are being looked at still
-	heads    uint64                     // blocks that have become the head
-	forks    uint64                     // how often the chain was another from then on
-	finished map[messages.SessionID]int // submissions whose sessions have not been told yet
-	side     map[primitives.Hash]sideBlock
+	o             Options
+	pool          *txpool.Pool
+	incoming      []item // of the message in work, and not queued yet
+	queue         *txpool.Queue[item]
+	checking      []*batch                   // in the order in which they were taken: that in which they come into the pool
+	checksRunning int                        // of looking: that are being looked at still
+	heads         uint64                     // blocks that have become the head
+	reorgs        uint64                     // how often the chain was another from then on
+	finished      map[messages.SessionID]int // submissions whose sessions have not been told yet
+	side          map[primitives.Hash]sideBlock
 
 	holds           map[primitives.Hash]hold
-	codes           map[primitives.Hash]*sharers // of holds with code, by its name
-	held, heldBytes int                          // of holds: what waits for its code
-	unready         *txpool.Queue[unready]       // of these: what has not had its turn
-	compiling       int                          // and what the compiler is at work for, also if it has left the pool
-	ended           chan struct{}                // closed when the actor has ended or failed
+	codes           map[primitives.Hash]*codeWaiters // of holds with code, by its name
+	held, heldBytes int                              // of holds: what waits for its code
+	compileQueue    *txpool.Queue[compileSlot]       // of these: what has not had its turn
+	compiling       int                              // and what the compiler is at work for, also if it has left the pool
+	ended           chan struct{}                    // closed when the actor has ended or failed
 
-	walk  walk
-	since uint64 // the first choice of the pool as it is; those before were of one that the chain has gone back from
+	walk    walk
+	minWalk uint64 // the first choice of the pool as it is; those before were of one that the chain has gone back from
 	// chose is what the last chunk took: it is offered again if the next block does not include it.
 	chose []primitives.Hash
 
-	self  func(any)
-	aside func(func()) // runs beside the mailbox
+	self     func(any)
+	runAside func(func()) // runs beside the mailbox
 }
 
 // sideBlock is what a block of a branch that is not canonical includes: it stays in the pool until that branch wins.
@@ -106,12 +106,12 @@ type sideBlock struct {
 func New(o Options) *Actor {
 	a := &Actor{
 		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
-		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*sharers{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
+		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
 	o.Hold.Turn = math.MaxInt // each takes the compiler, whatever its size
-	a.unready = txpool.NewQueue[unready](o.Hold)
+	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)
 	a.self = a.Handle // until it has a mailbox
-	a.aside = func(f func()) { f() }
+	a.runAside = func(f func()) { f() }
 	return a
 }
 
@@ -121,20 +121,20 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Started:
 		root, pid := c.ActorSystem().Root, c.Self()
 		a.self = func(m any) { root.Send(pid, m) }
-		a.aside = func(f func()) { go f() }
-		a.counted()
+		a.runAside = func(f func()) { go f() }
+		a.publishCounts()
 		if a.o.Started != nil {
 			a.o.Started()
 		}
 		if a.o.Again {
-			a.o.Front.offers.Store(false)
+			a.o.Status.offers.Store(false)
 			a.o.Out.Again(messages.SubmitAgain{Shard: a.o.Shard})
 		}
 	case *actor.Restarting:
-		a.end()
+		a.closeEnded()
 		a.abandon()
 	case *actor.Stopping: // with the shard, or with the node
-		a.end()
+		a.closeEnded()
 		a.handOver()
 	default:
 		a.Handle(c.Message())
@@ -148,22 +148,22 @@ func (a *Actor) Handle(msg any) {
 		a.submit(&m)
 	case Request:
 		a.request(m)
-	case judged:
-		a.judged(&m)
-	case over:
-		a.over(m)
+	case checked:
+		a.batchChecked(&m)
+	case holdTimeout:
+		a.holdEnded(m)
 	case forwarded:
-		a.came = append(a.came, m.items...)
-		a.take()
+		a.incoming = append(a.incoming, m.items...)
+		a.enqueueIncoming()
 	case moved:
-		a.moved(m.txs)
+		a.receiveMoved(m.txs)
 	case messages.BlockImported:
-		a.accept(m.BlockAccepted)
+		a.applyBlock(m.BlockAccepted)
 	case system.Request[messages.LayoutChanged, messages.PoolMoved]:
-		a.leave()
+		a.forwardMoved()
 		m.Reply(messages.PoolMoved{}, nil)
 	case messages.ProduceChunk:
-		a.begin(m)
+		a.startWalk(m)
 	case messages.TransactionRefused:
 		a.refused(&m)
 	case messages.PoolWanted:
@@ -178,17 +178,17 @@ func (a *Actor) Handle(msg any) {
 		a.restore(&m.Question)
 		m.Reply(messages.PoolRestored{}, nil)
 	case Page:
-		a.more(m)
+		a.nextPage(m)
 	case messages.ChunkChosen:
-		a.chosen(&m)
+		a.finishWalk(&m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("mempool actor: no case for %T", m))
 	}
 }
 
-// end says that nobody waits for the compiler any more.
-func (a *Actor) end() {
+// closeEnded says that nobody waits for the compiler any more.
+func (a *Actor) closeEnded() {
 	select {
 	case <-a.ended:
 	default:
@@ -196,19 +196,19 @@ func (a *Actor) end() {
 	}
 }
 
-// counted shows the sizes.
-func (a *Actor) counted() {
-	a.o.Front.count.Store(int64(a.pool.Len()))
-	a.o.Front.size.Store(int64(a.pool.Bytes()))
-	a.o.Front.queued.Store(int64(a.queue.Len()))
-	a.o.Front.held.Store(int64(a.held))
-	a.o.Front.heldBytes.Store(int64(a.heldBytes))
-	a.o.Front.compiling.Store(int64(a.compiling))
+// publishCounts shows the sizes.
+func (a *Actor) publishCounts() {
+	a.o.Status.count.Store(int64(a.pool.Len()))
+	a.o.Status.size.Store(int64(a.pool.Bytes()))
+	a.o.Status.queued.Store(int64(a.queue.Len()))
+	a.o.Status.held.Store(int64(a.held))
+	a.o.Status.heldBytes.Store(int64(a.heldBytes))
+	a.o.Status.compiling.Store(int64(a.compiling))
 }
 
-// accept brings the pool in step with an adopted block: what the chain includes, what can't follow that, and what has expired leaves, what a
+// applyBlock brings the pool in step with an adopted block: what the chain includes, what can't follow that, and what has expired leaves, what a
 // branch that lost had comes back.
-func (a *Actor) accept(m *messages.BlockAccepted) {
+func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
 		if m.Shards[i].ID == a.o.Shard {
@@ -226,7 +226,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	a.heads++
 	var gone []messages.DroppedTransaction
 	if m.Reorganised {
-		a.forks++
+		a.reorgs++
 		for prev := m.Block.Header.PrevHash; ; {
 			b, ok := a.side[prev]
 			if !ok {
@@ -246,7 +246,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		gone = a.remove(chunk.Transactions, gone)
 	}
 	for _, tx := range a.pool.Advance(m.Height()) {
-		gone = append(gone, drops(tx, &primitives.InvalidTxError{Tag: primitives.TxExpired}))
+		gone = append(gone, newDrop(tx, &primitives.InvalidTxError{Tag: primitives.TxExpired}))
 	}
 	again := false
 	for _, tx := range m.Returned {
@@ -264,9 +264,9 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 			continue // other nodes have it, and may run it
 		}
 		if err != nil {
-			gone = append(gone, drops(tx, refusal(tx, err)))
+			gone = append(gone, newDrop(tx, refusal(tx, err)))
 		} else {
-			a.taken(tx)
+			a.markPooled(tx)
 		}
 	}
 	for _, hash := range a.chose {
@@ -276,9 +276,9 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		}
 	}
 	a.chose = a.chose[:0]
-	a.counted()
+	a.publishCounts()
 	if again {
-		a.o.Front.offer()
+		a.o.Status.offer()
 	}
 	a.drop(gone)
 }
@@ -300,19 +300,19 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []messages.Drop
 			if x == nil || x.Nonce.Nonce > tx.Nonce.Nonce {
 				break
 			}
-			at, used := a.o.Used(x)
+			at, used := a.o.NonceUsed(x)
 			if !used { // the chunk's was not executed
 				break
 			}
 			a.pool.Remove(x.Hash())
-			gone = append(gone, drops(x, usedNonce(x, at)))
+			gone = append(gone, newDrop(x, usedNonce(x, at)))
 		}
 	}
 	return gone
 }
 
-// leave sends on what belongs to other shards now.
-func (a *Actor) leave() {
+// forwardMoved sends on what belongs to other shards now.
+func (a *Actor) forwardMoved() {
 	if a.pool.Len() == 0 {
 		return
 	}
@@ -343,61 +343,61 @@ func (a *Actor) leave() {
 			a.release(hash)
 		}
 		if !a.o.Out.Forward(home, moved{txs}) {
-			gone = append(gone, a.homeless(txs)...)
+			gone = append(gone, a.rejectNoPool(txs)...)
 		}
 	}
 	a.drop(gone)
-	a.counted()
+	a.publishCounts()
 	if a.pool.Len() == 0 {
-		a.o.Front.offers.Store(false)
+		a.o.Status.offers.Store(false)
 	}
 }
 
-// homeless answers for what should go to a shard that has no pool.
-func (a *Actor) homeless(txs []based) (gone []messages.DroppedTransaction) {
+// rejectNoPool answers for what should go to a shard that has no pool.
+func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	for _, x := range txs {
-		if x.hold.item != nil {
-			a.answer(*x.hold.item, messages.Submitted{Err: ErrShardGone})
+		if x.hold.pending != nil {
+			a.answer(*x.hold.pending, messages.Submitted{Err: ErrShardGone})
 		}
-		gone = append(gone, drops(x.tx, ErrShardGone))
+		gone = append(gone, newDrop(x.tx, ErrShardGone))
 	}
 	return gone
 }
 
-// moved takes what another pool held. What finds no room is dropped, as where it is new.
-func (a *Actor) moved(txs []based) {
+// receiveMoved takes what another pool held. What finds no room is dropped, as where it is new.
+func (a *Actor) receiveMoved(txs []based) {
 	var gone []messages.DroppedTransaction
 	for _, x := range txs {
 		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed once more
 			if again := []based{x}; !a.o.Out.Forward(home, moved{again}) {
-				gone = append(gone, a.homeless(again)...)
+				gone = append(gone, a.rejectNoPool(again)...)
 			}
 			continue
 		}
 		h := x.hold
 		added, err := a.pool.Add(x.tx, x.base)
 		if err == nil {
-			a.taken(x.tx)
+			a.markPooled(x.tx)
 		}
 		if err != nil {
 			err = refusal(x.tx, err)
 		} else if added && h.code != nil {
-			if a.hold(x.tx, hold{code: h.code, name: h.name, brings: h.brings, item: h.item}) {
+			if a.hold(x.tx, hold{code: h.code, name: h.name, brings: h.brings, pending: h.pending}) {
 				continue
 			}
 			err = noRoom(limitHeld)
 		}
-		if h.item != nil {
-			a.answer(*h.item, messages.Submitted{Pooled: err == nil, Err: err})
+		if h.pending != nil {
+			a.answer(*h.pending, messages.Submitted{Pooled: err == nil, Err: err})
 		}
 		if err != nil {
-			gone = append(gone, drops(x.tx, err))
+			gone = append(gone, newDrop(x.tx, err))
 		}
 	}
 	a.drop(gone)
 	a.compile()
-	a.counted()
+	a.publishCounts()
 	if a.pool.Len() > 0 {
-		a.o.Front.offer()
+		a.o.Status.offer()
 	}
 }

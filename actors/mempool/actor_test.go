@@ -27,7 +27,7 @@ func tx(signer primitives.AccountID, nonce primitives.Nonce) *primitives.SignedT
 type world struct {
 	*Actor
 	front     *Status
-	fresh     *Fresh
+	fresh     *Wakeup
 	tally     Tally
 	rings     int
 	dropped   []primitives.Hash
@@ -48,14 +48,14 @@ type world struct {
 }
 
 func newWorld(change func(*Options)) *world {
-	w := &world{fresh: new(Fresh), submitted: map[messages.WaiterID][]messages.Submitted{}, done: map[messages.SessionID]int{},
+	w := &world{fresh: new(Wakeup), submitted: map[messages.WaiterID][]messages.Submitted{}, done: map[messages.SessionID]int{},
 		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}, why: map[primitives.Hash]error{}}
-	w.fresh.Tell = func(messages.TransactionsWaiting) { w.rings++ }
+	w.fresh.Notify = func(messages.TransactionsWaiting) { w.rings++ }
 	w.front = NewStatus(w.fresh)
-	w.fresh.SetFronts([]*Status{w.front})
+	w.fresh.SetPools([]*Status{w.front})
 	o := Options{
-		Shard: 0, Pool: txpool.New(txpool.Limits{}, 10, primitives.Hash{1}), Front: w.front, Tally: &w.tally, Judges: 1,
-		Judge: func(txs []*primitives.SignedTransaction) (out []Verdict) {
+		Shard: 0, Pool: txpool.New(txpool.Limits{}, 10, primitives.Hash{1}), Status: w.front, Tally: &w.tally, Checkers: 1,
+		Check: func(txs []*primitives.SignedTransaction) (out []Verdict) {
 			w.looked = append(w.looked, txs)
 			for _, x := range txs {
 				if x.SignerID == "panic.near" {
@@ -67,11 +67,11 @@ func newWorld(change func(*Options)) *world {
 		},
 		Home: func(a primitives.AccountID) primitives.ShardID { return w.away[a] },
 		Base: func(primitives.Hash) (primitives.Height, bool) { return 0, true },
-		Used: func(x *primitives.SignedTransaction) (primitives.Nonce, bool) {
+		NonceUsed: func(x *primitives.SignedTransaction) (primitives.Nonce, bool) {
 			n := w.nonces[x.SignerID]
 			return n, x.Nonce.Nonce <= n
 		},
-		Overtook: func(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) },
+		IsAhead: func(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) },
 		Out: Out{
 			Candidates: func(m messages.Candidates) { w.offered = append(w.offered, m) },
 			Dropped: func(m messages.TransactionsDropped) {
@@ -99,7 +99,7 @@ func newWorld(change func(*Options)) *world {
 		change(&o)
 	}
 	w.Actor = New(o)
-	w.aside = func(f func()) {
+	w.runAside = func(f func()) {
 		if w.hold {
 			w.waiting = append(w.waiting, f)
 		} else {
@@ -182,20 +182,20 @@ func TestRings(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1)
 	w.add(a, b, a)
-	if w.rings != 1 || !w.fresh.Any() {
+	if w.rings != 1 || !w.fresh.HasOffers() {
 		t.Errorf("%d rings, want 1, and something on offer", w.rings)
 	}
-	if out := w.choose(1, nil); len(out.Transactions) != 1 || w.rings != 2 || !w.fresh.Any() {
+	if out := w.choose(1, nil); len(out.Transactions) != 1 || w.rings != 2 || !w.fresh.HasOffers() {
 		t.Errorf("chose %d, %d rings, want 1, and a second ring for the other", len(out.Transactions), w.rings)
 	}
-	if out := w.choose(9, nil); len(out.Transactions) != 2 || w.fresh.Any() {
+	if out := w.choose(9, nil); len(out.Transactions) != 2 || w.fresh.HasOffers() {
 		t.Errorf("chose %d, want 2, and nothing on offer", len(out.Transactions))
 	}
 	if w.add(c); w.rings != 3 {
 		t.Errorf("%d rings after a new one, want 3", w.rings)
 	}
 	w.block(1, 0, 1, nil, a, b, c)
-	if w.front.Len() != 0 || w.front.Bytes() != 0 || len(w.choose(9, nil).Transactions) != 0 || w.fresh.Any() {
+	if w.front.Len() != 0 || w.front.Bytes() != 0 || len(w.choose(9, nil).Transactions) != 0 || w.fresh.HasOffers() {
 		t.Errorf("%d transactions are left, or on offer", w.front.Len())
 	}
 }
@@ -205,11 +205,11 @@ func TestMissed(t *testing.T) {
 	w := newWorld(nil)
 	a, b := tx("a.near", 1), tx("b.near", 1)
 	w.add(a, b)
-	if out := w.choose(9, nil); len(out.Transactions) != 2 || w.fresh.Any() {
+	if out := w.choose(9, nil); len(out.Transactions) != 2 || w.fresh.HasOffers() {
 		t.Fatalf("chose %d", len(out.Transactions))
 	}
 	w.block(1, 0, 1, nil, a)
-	if !w.fresh.Any() || w.front.Len() != 1 {
+	if !w.fresh.HasOffers() || w.front.Len() != 1 {
 		t.Errorf("what was not included is not on offer; %d in the pool, want 1", w.front.Len())
 	}
 }
@@ -296,7 +296,7 @@ func TestPages(t *testing.T) {
 		g.Pop()
 	}
 	w.Handle(c.Done(new(apply.Prepared)))
-	if w.front.Len() != 0 || w.fresh.Any() {
+	if w.front.Len() != 0 || w.fresh.HasOffers() {
 		t.Errorf("%d are left, or on offer", w.front.Len())
 	}
 }
@@ -449,7 +449,7 @@ func compiles(done chan struct{}) Verdict {
 
 // beside lets run what runs beside the mailbox; settle is called in a synctest bubble, and takes what has come.
 func (w *world) beside() (settle func()) {
-	w.aside = func(f func()) { go f() }
+	w.runAside = func(f func()) { go f() }
 	mailbox := make(chan any, 1000)
 	w.self = func(m any) { mailbox <- m }
 	return func() {
@@ -503,7 +503,7 @@ func TestDeployments(t *testing.T) {
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v, want the nonce before the deployment too", got)
 		}
-		w.fresh.Any()
+		w.fresh.HasOffers()
 		rings := w.rings
 		close(done)
 		settle()
@@ -520,7 +520,7 @@ func TestDeployments(t *testing.T) {
 		if w.held != 0 || len(w.holds) != 0 || w.compiling != 1 {
 			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held, w.compiling)
 		}
-		w.end()
+		w.closeEnded()
 		settle()
 		if w.compiling != 0 {
 			t.Errorf("%d wait for the compiler once nobody is there", w.compiling)
@@ -583,7 +583,7 @@ func TestMoves(t *testing.T) {
 	for _, m := range from.forwarded[5] {
 		to.Handle(m)
 	}
-	if !from.has(a) || from.has(b) || !to.has(b) || !to.has(queued) || from.front.Len() != 1 || to.front.Len() != 2 || !to.fresh.Any() {
+	if !from.has(a) || from.has(b) || !to.has(b) || !to.has(queued) || from.front.Len() != 1 || to.front.Len() != 2 || !to.fresh.HasOffers() {
 		t.Errorf("old pool: %d, new pool: %d", from.front.Len(), to.front.Len())
 	}
 	select {
@@ -643,7 +643,7 @@ func TestFailsInBetween(t *testing.T) {
 		}
 		return 0
 	}
-	w := newWorld(func(o *Options) { o.Home, o.Judges = home, 2 })
+	w := newWorld(func(o *Options) { o.Home, o.Checkers = home, 2 })
 	w.hold = true
 	var txs []*primitives.SignedTransaction
 	for n := range primitives.Nonce(maxBatch + 10) {
@@ -672,11 +672,11 @@ func TestFailsInBetween(t *testing.T) {
 	w = newWorld(nil)
 	r = NewRequest("", txs[:3])
 	w.hold = true
-	w.came = append(w.came, item{tx: txs[0], batch: r.answers, index: 0}, item{tx: txs[1], batch: r.answers, index: 1}, item{tx: txs[2], batch: r.answers, index: 2})
+	w.incoming = append(w.incoming, item{tx: txs[0], batch: r.answers, index: 0}, item{tx: txs[1], batch: r.answers, index: 1}, item{tx: txs[2], batch: r.answers, index: 2})
 	w.queue = nil
 	broken(w, func() {
 		defer func() { w.queue = txpool.NewQueue[item](txpool.QueueLimits{}) }()
-		w.take()
+		w.enqueueIncoming()
 	})
 	if left := r.left.Load(); left != 0 {
 		t.Errorf("%d submissions are not answered", left)
@@ -713,11 +713,11 @@ func TestChoiceAcrossRestore(t *testing.T) {
 }
 
 // TestOrderOfJudging: what a client has sent in order comes into the pool in order, whichever batch is looked at first to the end, and the other judges
-// take more meanwhile, but not without end.
+// enqueueIncoming more meanwhile, but not without end.
 func TestOrderOfJudging(t *testing.T) {
 	var pooled []primitives.Nonce
 	w := newWorld(func(o *Options) {
-		o.Judges = 3
+		o.Checkers = 3
 		o.Out.Pooled = func(m messages.TransactionPooled) { pooled = append(pooled, m.Tx.Nonce.Nonce) }
 	})
 	w.hold = true
@@ -735,14 +735,14 @@ func TestOrderOfJudging(t *testing.T) {
 	if len(pooled) > 0 {
 		t.Errorf("nonces %v are in the pool before the first one", pooled)
 	}
-	if len(w.looking) != 6 || len(w.waiting) != 2 || w.queue.Len() != 3 {
-		t.Errorf("%d batches are on their way, %d are looked at, and %d transactions are left, want 6, 2 and 3", len(w.looking), len(w.waiting), w.queue.Len())
+	if len(w.checking) != 6 || len(w.waiting) != 2 || w.queue.Len() != 3 {
+		t.Errorf("%d batches are on their way, %d are looked at, and %d transactions are left, want 6, 2 and 3", len(w.checking), len(w.waiting), w.queue.Len())
 	}
 	for len(w.waiting) > 0 {
 		next(len(w.waiting) - 1)
 	}
-	if !slices.Equal(pooled, []primitives.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(w.looking) > 0 || w.running != 0 {
-		t.Errorf("into the pool came %v, %d batches are left", pooled, len(w.looking))
+	if !slices.Equal(pooled, []primitives.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(w.checking) > 0 || w.checksRunning != 0 {
+		t.Errorf("into the pool came %v, %d batches are left", pooled, len(w.checking))
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 // Sizes of pages: most chunks are small; large ones are fetched while the page before is being looked at.
 const (
-	firstPage = 64
-	nextPage  = 512
+	firstPageSize = 64
+	pageSize      = 512
 )
 
 // walk is one choice: a round over the pool, given out in pages as if all of it were taken. What is not taken lies in the pool
@@ -31,14 +31,14 @@ type Page struct {
 // Answer is where the answer comes; it is empty where the walk is over.
 func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 
-// begin answers ProduceChunk.
-func (a *Actor) begin(m messages.ProduceChunk) {
-	a.walk = walk{id: a.o.Front.walks.Add(1)}
+// startWalk answers ProduceChunk.
+func (a *Actor) startWalk(m messages.ProduceChunk) {
+	a.walk = walk{id: a.o.Status.walks.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	a.o.Front.offers.Store(false) // before the walk, so that what comes during it counts
+	a.o.Status.offers.Store(false) // before the walk, so that what comes during it counts
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
-		out.Page, out.More = a.page(firstPage)
+		out.Page, out.More = a.page(firstPageSize)
 	}
 	a.o.Out.Candidates(out)
 }
@@ -59,18 +59,18 @@ func (a *Actor) page(n int) (list []messages.Candidate, more bool) {
 	return list, true
 }
 
-// more answers a request for a page.
-func (a *Actor) more(p Page) {
+// pageSize answers a request for a page.
+func (a *Actor) nextPage(p Page) {
 	out := messages.Candidates{Walk: p.Walk}
 	if p.Walk == a.walk.id && a.walk.round != nil {
-		out.Page, out.More = a.page(nextPage)
+		out.Page, out.More = a.page(pageSize)
 	}
 	p.answer <- out
 }
 
-// chosen ends a walk: what was dropped leaves the pool, the rest stays until a block includes it.
-func (a *Actor) chosen(m *messages.ChunkChosen) {
-	if m.Walk < a.since { // by a state that is gone
+// finishWalk ends a walk: what was dropped leaves the pool, the rest stays until a block includes it.
+func (a *Actor) finishWalk(m *messages.ChunkChosen) {
+	if m.Walk < a.minWalk { // by a state that is gone
 		return
 	}
 	if m.Walk == a.walk.id {
@@ -89,24 +89,24 @@ func (a *Actor) chosen(m *messages.ChunkChosen) {
 			gone = append(gone, x)
 		}
 	}
-	a.counted()
+	a.publishCounts()
 	a.drop(gone)
 	if m.Left || m.Failed && a.pool.Len() > 0 {
-		a.o.Front.offer()
+		a.o.Status.offer()
 	}
 }
 
 // Choice is the chunk-producer's side of a walk, as apply.Candidates. Its owner waits for the mempool where a chunk takes more
 // than a page, at most until the choice's time is up; the mempool never waits for its owner.
 type Choice struct {
-	ask   messages.Sender[Page]
-	walk  uint64
-	page  []messages.Candidate // what is left of it
-	next  Page                 // has been asked for, if there is more
-	end   *time.Timer
-	left  map[int32]bool // groups whose turn ended without one
-	now   messages.Candidate
-	taken bool
+	ask       messages.Sender[Page]
+	walk      uint64
+	page      []messages.Candidate // what is left of it
+	next      Page                 // has been asked for, if there is more
+	end       *time.Timer
+	exhausted map[int32]bool // groups whose turn ended without one
+	now       messages.Candidate
+	taken     bool
 }
 
 // NewChoice begins with what the mempool has sent; limit bounds all waiting for more.
@@ -127,16 +127,16 @@ func (c *Choice) fetch() {
 // NextGroup is part of apply.Candidates.
 func (c *Choice) NextGroup() apply.Group {
 	if !c.taken { // the turn ended without it: those behind it would run before it
-		if c.left == nil {
-			c.left = map[int32]bool{}
+		if c.exhausted == nil {
+			c.exhausted = map[int32]bool{}
 		}
-		c.left[c.now.Group] = true
+		c.exhausted[c.now.Group] = true
 	}
 	c.taken = true
 	for {
 		for len(c.page) > 0 {
 			c.now, c.page = c.page[0], c.page[1:]
-			if !c.left[c.now.Group] {
+			if !c.exhausted[c.now.Group] {
 				c.taken = false
 				return c
 			}

@@ -44,10 +44,10 @@ type hold struct {
 	size   int                       // of the transaction, without them
 	pays   bool                      // they are counted with it
 	signer primitives.AccountID
-	item   *item // a batch's, whose sender is told when it is held no more; nil: the sender was told
+	pending   *item // a batch's, whose sender is told when it is held no more; nil: the sender was told
 }
 
-// counted is what a hold takes of the bytes.
+// publishCounts is what a hold takes of the bytes.
 func (h *hold) counted() int {
 	if h.pays {
 		return h.size + h.brings
@@ -55,33 +55,33 @@ func (h *hold) counted() int {
 	return h.size
 }
 
-// sharers are the transactions that wait for the same code.
-type sharers struct {
+// codeWaiters are the transactions that wait for the same code.
+type codeWaiters struct {
 	all   map[primitives.Hash]struct{}
 	payer primitives.Hash // zero: none of them brings the code
-	turn  bool            // it is being compiled
+	compiling  bool            // it is being compiled
 }
 
-// unready is a place in the queue for the compiler. A transaction has another one when it comes to pay.
-type unready struct {
+// compileSlot is a place in the queue for the compiler. A transaction has another one when it comes to pay.
+type compileSlot struct {
 	hash primitives.Hash
 	pays bool
 }
 
-// over is a note to self: a hold may have ended.
-type over struct {
+// holdEnded is a note to self: a hold may have ended.
+type holdTimeout struct {
 	by   *Actor          // one that has failed since hears of nothing
 	hash primitives.Hash // of a transaction that was early, or the name of code
 	code bool            // a place at the compiler is free
 }
 
-// keep decides whether a transaction that has just come into the pool is held; if not, it is offered. Its sender is told, but for
+// holdOrOffer decides whether a transaction that has just come into the pool is held; if not, it is offered. Its sender is told, but for
 // that of a batch with code: that one may ask for a block next, and wants it in there. False: there was no room for it after all.
-func (a *Actor) keep(x item, v *Verdict) bool {
+func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	pooled := messages.Submitted{Pooled: true}
 	early := v.Ahead && len(a.holds) < maxEarly && !a.pool.HasPredecessor(x.tx)
 	if !early && v.Code == nil {
-		a.o.Front.offer()
+		a.o.Status.offer()
 		a.answer(x, pooled)
 		return true
 	}
@@ -90,17 +90,17 @@ func (a *Actor) keep(x item, v *Verdict) bool {
 		h.until = time.Now().Add(EarlyWait)
 	}
 	if v.Code != nil && x.batch != nil {
-		h.item = &x
+		h.pending = &x
 	}
 	if !a.hold(x.tx, h) {
 		a.answer(x, messages.Submitted{Err: noRoom(limitHeld)})
 		return false
 	}
-	if h.item == nil {
+	if h.pending == nil {
 		a.answer(x, pooled)
 	}
 	if early {
-		note := over{by: a, hash: x.tx.Hash()}
+		note := holdTimeout{by: a, hash: x.tx.Hash()}
 		time.AfterFunc(EarlyWait, func() { a.self(note) })
 	}
 	a.compile()
@@ -117,7 +117,7 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	h.signer, h.size = tx.SignerID, tx.Size()-h.brings
 	s := a.codes[h.name]
 	if s == nil {
-		s = &sharers{all: map[primitives.Hash]struct{}{}}
+		s = &codeWaiters{all: map[primitives.Hash]struct{}{}}
 		a.codes[h.name] = s
 	}
 	s.all[hash] = struct{}{}
@@ -127,10 +127,10 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	a.holds[hash] = h
 	a.held++
 	a.heldBytes += h.counted()
-	if !s.turn { // else it ends with those that are with the compiler
+	if !s.compiling { // else it ends with those that are with the compiler
 		a.enqueue(hash, hash)
 	}
-	a.counted()
+	a.publishCounts()
 	_, ok := a.holds[hash]
 	return ok
 }
@@ -139,59 +139,59 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 // is told by the caller.
 func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	h := a.holds[hash]
-	if l := a.o.Hold; l.Items > 0 && a.unready.Len() >= l.Items || l.Bytes > 0 && a.unready.Bytes()+h.counted() > l.Bytes {
-		a.purge()
+	if l := a.o.Hold; l.Items > 0 && a.compileQueue.Len() >= l.Items || l.Bytes > 0 && a.compileQueue.Bytes()+h.counted() > l.Bytes {
+		a.purgeStaleSlots()
 	}
-	for _, lost := range a.unready.Put(string(h.signer), h.counted(), unready{hash, h.pays}) {
-		a.lose(lost, newest)
+	for _, lost := range a.compileQueue.Put(string(h.signer), h.counted(), compileSlot{hash, h.pays}) {
+		a.evictHold(lost, newest)
 	}
 }
 
-// purge takes out of the queue the places of what waits no more, or has another, so that nothing is lost for them.
-func (a *Actor) purge() {
+// purgeStaleSlots takes out of the queue the places of what waits no more, or has another, so that nothing is lost for them.
+func (a *Actor) purgeStaleSlots() {
 	waiting := -1 // what is about to get a place has none
 	for _, s := range a.codes {
-		if !s.turn {
+		if !s.compiling {
 			waiting += len(s.all)
 		}
 	}
-	if a.unready.Len() <= waiting {
+	if a.compileQueue.Len() <= waiting {
 		return
 	}
-	old, seen := a.unready, map[primitives.Hash]bool{}
+	old, seen := a.compileQueue, map[primitives.Hash]bool{}
 	l := a.o.Hold
 	l.Turn = math.MaxInt // as New has it
-	a.unready = txpool.NewQueue[unready](l)
+	a.compileQueue = txpool.NewQueue[compileSlot](l)
 	for p, ok := old.Take(); ok; p, ok = old.Take() {
-		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].turn && !seen[p.hash] {
+		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling && !seen[p.hash] {
 			seen[p.hash] = true
-			a.unready.Put(string(h.signer), h.counted(), p) // there was room for it
+			a.compileQueue.Put(string(h.signer), h.counted(), p) // there was room for it
 		}
 	}
 }
 
-// lose drops a transaction that waits for its code, since too many do.
-func (a *Actor) lose(p unready, newest primitives.Hash) {
+// evictHold drops a transaction that waits for its code, since too many do.
+func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	h, ok := a.holds[p.hash]
-	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].turn { // the place is of before
+	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].compiling { // the place is of before
 		return
 	}
-	a.o.Tally.Unheld.Add(1)
+	a.o.Tally.HoldsDropped.Add(1)
 	a.pool.Remove(p.hash)
 	if p.hash == newest {
-		a.forget(p.hash, h, newest)
+		a.removeHold(p.hash, h, newest)
 		return
 	}
-	a.forget(p.hash, h, newest)
+	a.removeHold(p.hash, h, newest)
 	why := noRoom(limitHeld)
-	if h.item != nil {
-		a.answer(*h.item, messages.Submitted{Err: why})
+	if h.pending != nil {
+		a.answer(*h.pending, messages.Submitted{Err: why})
 	}
-	a.tellDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
+	a.reportDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
 }
 
-// forget ends a hold. Where others wait for the code that was counted with it, it counts with one of those from now on.
-func (a *Actor) forget(hash primitives.Hash, h hold, newest primitives.Hash) {
+// removeHold ends a hold. Where others wait for the code that was counted with it, it counts with one of those from now on.
+func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash) {
 	delete(a.holds, hash)
 	if h.code == nil {
 		return
@@ -204,15 +204,15 @@ func (a *Actor) forget(hash primitives.Hash, h hold, newest primitives.Hash) {
 	case len(s.all) == 0:
 		delete(a.codes, h.name)
 	case h.pays:
-		a.pass(s, newest)
+		a.reassignPayer(s, newest)
 	}
-	a.counted()
+	a.publishCounts()
 }
 
 // detach ends the holds of transactions that go to other shards, together: none of them pays for another.
 func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	out = map[primitives.Hash]hold{}
-	orphans := map[*sharers]bool{}
+	orphans := map[*codeWaiters]bool{}
 	for i := range txs {
 		hash := txs[i].tx.Hash()
 		h, ok := a.holds[hash]
@@ -231,15 +231,15 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	}
 	for s, orphan := range orphans { // which one pays does not matter
 		if orphan && len(s.all) > 0 {
-			a.pass(s, primitives.Hash{})
+			a.reassignPayer(s, primitives.Hash{})
 		}
 	}
-	a.counted()
+	a.publishCounts()
 	return out
 }
 
-// pass has another one that brings the code pay for it.
-func (a *Actor) pass(s *sharers, newest primitives.Hash) {
+// reassignPayer has another one that brings the code pay for it.
+func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	s.payer = primitives.Hash{}
 	for hash := range s.all { // which of them does not matter
 		h := a.holds[hash]
@@ -249,7 +249,7 @@ func (a *Actor) pass(s *sharers, newest primitives.Hash) {
 		h.pays, s.payer = true, hash
 		a.holds[hash] = h
 		a.heldBytes += h.brings
-		if !s.turn {
+		if !s.compiling {
 			a.enqueue(hash, newest)
 		}
 		return
@@ -259,27 +259,27 @@ func (a *Actor) pass(s *sharers, newest primitives.Hash) {
 // compile has code compiled as long as there are places.
 func (a *Actor) compile() {
 	for a.compiling < Compiling {
-		x, ok := a.unready.Take()
+		x, ok := a.compileQueue.Take()
 		if !ok {
 			break
 		}
 		h, ok := a.holds[x.hash]
-		if !ok || h.code == nil || a.codes[h.name].turn { // it has left the pool, and may have come again; or it is being compiled for another
+		if !ok || h.code == nil || a.codes[h.name].compiling { // it has left the pool, and may have come again; or it is being compiled for another
 			continue
 		}
-		a.codes[h.name].turn = true
+		a.codes[h.name].compiling = true
 		a.compiling++
-		note, code, end := over{by: a, hash: h.name, code: true}, h.code, a.ended
-		a.aside(func() {
+		note, code, end := holdTimeout{by: a, hash: h.name, code: true}, h.code, a.ended
+		a.runAside(func() {
 			code(end)
 			a.self(note)
 		})
 	}
-	a.counted()
+	a.publishCounts()
 }
 
-// over ends holds whose time has come.
-func (a *Actor) over(m over) {
+// holdEnded ends holds whose time has come.
+func (a *Actor) holdEnded(m holdTimeout) {
 	if m.by != a {
 		return
 	}
@@ -290,7 +290,7 @@ func (a *Actor) over(m over) {
 		return
 	}
 	a.compiling--
-	if s := a.codes[m.hash]; s != nil && s.turn {
+	if s := a.codes[m.hash]; s != nil && s.compiling {
 		for hash := range s.all { // each is told on its own, so the order does not matter
 			a.compiled(hash)
 		}
@@ -305,16 +305,16 @@ func (a *Actor) compiled(hash primitives.Hash) {
 		a.release(hash)
 		return
 	}
-	a.forget(hash, h, hash) // it is early still, of which there will be a note
-	if a.holds[hash] = (hold{until: h.until}); h.item != nil {
-		a.answer(*h.item, messages.Submitted{Pooled: true})
+	a.removeHold(hash, h, hash) // it is early still, of which there will be a note
+	if a.holds[hash] = (hold{until: h.until}); h.pending != nil {
+		a.answer(*h.pending, messages.Submitted{Pooled: true})
 	}
 }
 
 // release ends a hold, and offers what it held.
 func (a *Actor) release(hash primitives.Hash) {
 	if a.unhold(hash, messages.Submitted{Pooled: true}) && a.pool.Find(hash) != nil {
-		a.o.Front.offer()
+		a.o.Status.offer()
 	}
 }
 
@@ -324,9 +324,9 @@ func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	if !ok {
 		return false
 	}
-	a.forget(hash, h, hash)
-	if h.item != nil {
-		a.answer(*h.item, m)
+	a.removeHold(hash, h, hash)
+	if h.pending != nil {
+		a.answer(*h.pending, m)
 	}
 	return true
 }
@@ -341,12 +341,12 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	if !ok || h.code == nil && !time.Now().Before(h.until) {
 		return false
 	}
-	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.Overtook(tx)
+	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.IsAhead(tx)
 }
 
-// room tells whether a transaction may come into the pool: what is behind one that waits for its code can't leave it before that, and
+// hasRoom tells whether a transaction may come into the pool: what is behind one that waits for its code can't leave it before that, and
 // may take half of it.
-func (a *Actor) room(tx *primitives.SignedTransaction) bool {
+func (a *Actor) hasRoom(tx *primitives.SignedTransaction) bool {
 	if a.held == 0 || !a.pool.Crowded() {
 		return true
 	}

@@ -45,10 +45,10 @@ func TestHeldBounds(t *testing.T) {
 		if got := w.submitted[21]; len(got) != 1 || !got[0].Pooled || !w.has(one) || w.has(last) || w.front.Held() != 7 {
 			t.Errorf("one comes behind many: told %+v, is there %v, the last of many %v, %d are held", got, w.has(one), w.has(last), w.front.Held())
 		}
-		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || !errors.Is(w.why[last.Hash()], view.ErrNoRoom) || w.tally.Unheld.Load() != 14 {
-			t.Errorf("dropped %v, counted %d; want the last of many, 14", w.dropped, w.tally.Unheld.Load())
+		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || !errors.Is(w.why[last.Hash()], view.ErrNoRoom) || w.tally.HoldsDropped.Load() != 14 {
+			t.Errorf("dropped %v, counted %d; want the last of many, 14", w.dropped, w.tally.HoldsDropped.Load())
 		}
-		w.end()
+		w.closeEnded()
 		settle()
 	})
 }
@@ -64,8 +64,8 @@ func TestHeldRoom(t *testing.T) {
 			w.add(tx("many.near", 11+i))
 			settle()
 		}
-		if w.front.Len() != 10 || w.tally.Unheld.Load() != 21 {
-			t.Errorf("%d are in the pool, %d were refused; want 10, 21", w.front.Len(), w.tally.Unheld.Load())
+		if w.front.Len() != 10 || w.tally.HoldsDropped.Load() != 21 {
+			t.Errorf("%d are in the pool, %d were refused; want 10, 21", w.front.Len(), w.tally.HoldsDropped.Load())
 		}
 		again, before := tx("many.near", 11), tx("many.near", 1)
 		for _, x := range []*primitives.SignedTransaction{again, before} { // one that is there, one that can go
@@ -84,7 +84,7 @@ func TestHeldRoom(t *testing.T) {
 		if w.front.Len() != 20 {
 			t.Errorf("others have %d of the places, want 9", w.front.Len()-11)
 		}
-		w.end()
+		w.closeEnded()
 		settle()
 	})
 }
@@ -107,7 +107,7 @@ func TestHeldRestart(t *testing.T) {
 		if w.compiling != 1 {
 			t.Fatalf("%d are with the compiler", w.compiling)
 		}
-		w.end() // what Receive does at *actor.Restarting
+		w.closeEnded() // what Receive does at *actor.Restarting
 		w.abandon()
 		select {
 		case <-r.Done():
@@ -128,7 +128,7 @@ func TestHeldRestart(t *testing.T) {
 		if w.compiling != 1 || w.front.Compiling() != 1 || w.front.Held() != 1 || len(w.holds) != 1 {
 			t.Errorf("%d and %d are with the compiler, %d held, %d known; want 1 each", w.compiling, w.front.Compiling(), w.front.Held(), len(w.holds))
 		}
-		w.end()
+		w.closeEnded()
 		settle2()
 	})
 }
@@ -166,7 +166,7 @@ func TestHeldEarly(t *testing.T) {
 				time.Sleep(EarlyWait)
 				settle()
 			}
-			if !w.fresh.Any() || chosen() != 1 || len(w.holds) != 0 {
+			if !w.fresh.HasOffers() || chosen() != 1 || len(w.holds) != 0 {
 				t.Errorf("slow %v: it is held still", slow)
 			}
 		})
@@ -318,7 +318,7 @@ func TestHeldSharedIsBounded(t *testing.T) {
 		}
 		bytes := 0
 		for _, s := range w.codes {
-			if s.turn {
+			if s.compiling {
 				continue
 			}
 			if s.payer.IsZero() {
@@ -335,7 +335,7 @@ func TestHeldSharedIsBounded(t *testing.T) {
 		if told != 18 || kept-len(w.dropped) != w.front.Len()-Compiling || bytes > 4*size || w.front.Len()-Compiling < 4 {
 			t.Errorf("%d told, %d kept and %d dropped, %d in the pool with %d bytes, room for %d", told, kept, len(w.dropped), w.front.Len(), bytes, 4*size)
 		}
-		w.end()
+		w.closeEnded()
 		settle()
 	})
 }

@@ -46,7 +46,7 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w, x := newWorld(nil), tx("a.near", 1)
-			w.o.Judge = func([]*primitives.SignedTransaction) []Verdict {
+			w.o.Check = func([]*primitives.SignedTransaction) []Verdict {
 				if w.looked = append(w.looked, nil); len(w.looked) > 1 {
 					return []Verdict{{}}
 				}
@@ -126,7 +126,7 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 			}
 			close(busy)
 			settle()
-			w.end()
+			w.closeEnded()
 			settle()
 			if w.held != 0 || w.heldBytes != 0 || len(w.codes) != 0 {
 				t.Errorf("%d are held in the end with %d bytes, %d codes", w.held, w.heldBytes, len(w.codes))

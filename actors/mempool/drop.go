@@ -14,8 +14,8 @@ import (
 // waits for no answer, the reason goes out with TransactionsDropped (drop). What a block includes needs no word. On a failure of the actor
 // the pool is recorded as lost, and waiters send theirs again.
 
-// ErrWentBack says that the chain went back to a snapshot in whose pools the transaction was not.
-var ErrWentBack = errors.New("mempool: the chain went back to a snapshot, in which the transaction was not waiting")
+// ErrRolledBack says that the chain went back to a snapshot in whose pools the transaction was not.
+var ErrRolledBack = errors.New("mempool: the chain went back to a snapshot, in which the transaction was not waiting")
 
 // ErrShardGone says that the shard which the transaction belongs to has no pool here any more.
 var ErrShardGone = errors.New("mempool: its shard has no pool on this node any more")
@@ -27,7 +27,7 @@ const (
 	limitKey          = "troupe.mempool.max_per_key"
 	limitQueue        = "troupe.mempool.max_queued, troupe.mempool.max_queued_bytes"
 	limitHeld         = "troupe.mempool.max_held, troupe.mempool.max_held_bytes"
-	limitBehindHeld   = "what is behind a transaction that waits for its code may have half of transaction_pool_size_limit and troupe.mempool.max_transactions"
+	limitAfterHeld   = "what is behind a transaction that waits for its code may have half of transaction_pool_size_limit and troupe.mempool.max_transactions"
 )
 
 // noRoom is the refusal by a limit.
@@ -58,7 +58,7 @@ func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitive
 // dropped converts a transaction that a chunk producer rejected. A waiter checks it against the state first, and reports a congested
 // shard with its details.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
-	out := drops(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
+	out := newDrop(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
 	case x.Err != nil:
 		out.Err = x.Err
@@ -73,11 +73,11 @@ func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	for _, x := range gone {
 		a.unhold(x.Hash, messages.Submitted{Err: x.Err})
 	}
-	a.tellDropped(gone)
+	a.reportDropped(gone)
 }
 
-// tellDropped numbers drops and tells of them.
-func (a *Actor) tellDropped(gone []messages.DroppedTransaction) {
+// reportDropped numbers drops and tells of them.
+func (a *Actor) reportDropped(gone []messages.DroppedTransaction) {
 	if len(gone) == 0 {
 		return
 	}
@@ -89,37 +89,37 @@ func (a *Actor) tellDropped(gone []messages.DroppedTransaction) {
 	}
 }
 
-// drops is a transaction that leaves the pool.
-func drops(tx *primitives.SignedTransaction, why error) messages.DroppedTransaction {
+// newDrop is a transaction that leaves the pool.
+func newDrop(tx *primitives.SignedTransaction, why error) messages.DroppedTransaction {
 	return messages.DroppedTransaction{Hash: tx.Hash(), Err: why, Source: string(tx.SignerID)}
 }
 
-// taken tells the record that a transaction has come into the pool: what became of it before holds no more.
-func (a *Actor) taken(tx *primitives.SignedTransaction) { a.settled(tx, true) }
+// markPooled tells the record that a transaction has come into the pool: what became of it before holds no more.
+func (a *Actor) markPooled(tx *primitives.SignedTransaction) { a.reportSettled(tx, true) }
 
-// settled tells the record what became of a submission.
-func (a *Actor) settled(tx *primitives.SignedTransaction, pooled bool) {
+// reportSettled tells the record what became of a submission.
+func (a *Actor) reportSettled(tx *primitives.SignedTransaction, pooled bool) {
 	if a.o.Out.Settled != nil {
 		a.o.Out.Settled(tx.Hash(), pooled)
 	}
 }
 
-// untold drops a submission whose sender hears of no answer, unless another copy of it is in the pool. A bad signature says nothing of the
+// dropUnanswered drops a submission whose sender hears of no answer, unless another copy of it is in the pool. A bad signature says nothing of the
 // transaction, since it is no part of its hash.
-func (a *Actor) untold(x item, err error) {
+func (a *Actor) dropUnanswered(x item, err error) {
 	hash := x.tx.Hash()
 	var invalid *primitives.InvalidTxError
 	if errors.As(err, &invalid) && invalid.Tag == primitives.TxInvalidSignature || a.pool.Find(hash) != nil {
 		return
 	}
-	a.tellDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
+	a.reportDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// lost lists what the pool held when the actor failed. Waiters send theirs again.
-func (a *Actor) lost() (list []messages.DroppedTransaction) {
+// poolContents lists what the pool held when the actor failed. Waiters send theirs again.
+func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
 	defer func() { _ = recover() }() // the pool may be what has failed
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
-		list = append(list, drops(tx, ErrRestarted))
+		list = append(list, newDrop(tx, ErrRestarted))
 	})
 	return list
 }
@@ -132,7 +132,7 @@ func (a *Actor) refused(m *messages.TransactionRefused) {
 		return
 	}
 	if a.pool.Remove(hash) {
-		a.drop([]messages.DroppedTransaction{drops(m.Tx, m.Err)})
-		a.counted()
+		a.drop([]messages.DroppedTransaction{newDrop(m.Tx, m.Err)})
+		a.publishCounts()
 	}
 }

@@ -59,7 +59,7 @@ func TestEveryDropHasAReason(t *testing.T) {
 		{"the chain goes back", func(w *world) {
 			w.add(x)
 			w.Handle(system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{}))
-		}, is(ErrWentBack)},
+		}, is(ErrRolledBack)},
 		{"the shard that it moves to is full", func(w *world) {
 			w.add(tx("b.near", 1), tx("c.near", 1), tx("d.near", 1))
 			w.Handle(moved{[]based{{tx: x}}})
@@ -89,7 +89,7 @@ func TestEveryDropHasAReason(t *testing.T) {
 }
 
 // TestUnansweredSubmissionsAreDroppedAloud: what a session has submitted without waiting for an answer, and does not come into the pool, is
-// told of as dropped; but no bad copy of a transaction that is good.
+// signalled of as dropped; but no bad copy of a transaction that is good.
 func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	async := func(w *world, txs ...*primitives.SignedTransaction) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 3}, Transactions: txs})
@@ -145,7 +145,7 @@ func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Error("not told")
 		}
-		w.end()
+		w.closeEnded()
 		settle()
 	})
 }
@@ -155,7 +155,7 @@ func TestFailureRecordsThePool(t *testing.T) {
 	w := newWorld(nil)
 	x := tx("a.near", 1)
 	w.add(x)
-	w.end()
+	w.closeEnded()
 	w.abandon()
 	if !slices.Equal(w.lostAll, []primitives.Hash{x.Hash()}) || len(w.dropped) != 0 {
 		t.Errorf("recorded %v, dropped %v", w.lostAll, w.dropped)

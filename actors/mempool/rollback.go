@@ -19,26 +19,26 @@ func (a *Actor) restore(m *messages.RestorePool) {
 	var before []*primitives.SignedTransaction
 	var gone []messages.DroppedTransaction
 	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx) })
-	a.walk, a.since = walk{}, a.o.Front.walks.Load()+1
+	a.walk, a.minWalk = walk{}, a.o.Status.walks.Load()+1
 	a.chose = a.chose[:0]
 	clear(a.side)
-	a.forks++
+	a.reorgs++
 	a.pool.Advance(m.Head)
 	for i, tx := range m.Transactions {
 		if a.o.Home(tx.SignerID) == a.o.Shard {
 			_, _ = a.pool.Add(tx, m.Bases[i]) // it was there
-			a.taken(tx)
+			a.markPooled(tx)
 		}
 	}
 	for _, tx := range before {
 		if a.pool.Find(tx.Hash()) == nil {
-			gone = append(gone, drops(tx, ErrWentBack))
+			gone = append(gone, newDrop(tx, ErrRolledBack))
 		}
 	}
 	a.drop(gone)
-	a.counted()
-	a.o.Front.offers.Store(false)
+	a.publishCounts()
+	a.o.Status.offers.Store(false)
 	if a.pool.Len() > 0 {
-		a.o.Front.offer()
+		a.o.Status.offer()
 	}
 }

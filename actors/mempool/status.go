@@ -8,7 +8,7 @@ import (
 
 // Status is what others see of a pool: counters that its actor keeps, and whether it has something to offer.
 type Status struct {
-	fresh  *Fresh
+	wakeup  *Wakeup
 	walks  atomic.Uint64 // names of choices, also of an actor that has failed
 	offers atomic.Bool   // something came since the last choice, or the last choice left something that may be taken
 	count  atomic.Int64
@@ -19,7 +19,7 @@ type Status struct {
 }
 
 // NewStatus returns the front of an empty pool.
-func NewStatus(f *Fresh) *Status { return &Status{fresh: f} }
+func NewStatus(f *Wakeup) *Status { return &Status{wakeup: f} }
 
 // Len is the number of transactions in the pool, Bytes the sum of their sizes, Queued the number of those that nobody has looked
 // at.
@@ -49,20 +49,20 @@ func (f *Status) Idle() bool {
 // offer says that the pool has something for a chunk.
 func (f *Status) offer() {
 	f.offers.Store(true)
-	f.fresh.ring()
+	f.wakeup.ring()
 }
 
-// Fresh tells the producer when one of a node's pools gets something to offer.
-type Fresh struct {
-	told   atomic.Bool
-	fronts atomic.Pointer[[]*Status]
-	Tell   messages.Sender[messages.TransactionsWaiting]
+// Wakeup tells the producer when one of a node's pools gets something to offer.
+type Wakeup struct {
+	signalled   atomic.Bool
+	pools atomic.Pointer[[]*Status]
+	Notify   messages.Sender[messages.TransactionsWaiting]
 }
 
-// Any tells whether a pool has something to offer; from now on the next that gets something says so.
-func (f *Fresh) Any() bool {
-	f.told.Store(false) // before the look, so that what comes after it is told
-	if list := f.fronts.Load(); list != nil {
+// HasOffers tells whether a pool has something to offer; from now on the next that gets something says so.
+func (f *Wakeup) HasOffers() bool {
+	f.signalled.Store(false) // before the look, so that what comes after it is told
+	if list := f.pools.Load(); list != nil {
 		for _, p := range *list {
 			if p.offers.Load() {
 				return true
@@ -72,11 +72,11 @@ func (f *Fresh) Any() bool {
 	return false
 }
 
-// SetFronts replaces the fronts.
-func (f *Fresh) SetFronts(list []*Status) { f.fronts.Store(&list) }
+// SetPools replaces the fronts.
+func (f *Wakeup) SetPools(list []*Status) { f.pools.Store(&list) }
 
-func (f *Fresh) ring() {
-	if f.told.CompareAndSwap(false, true) && f.Tell != nil {
-		f.Tell(messages.TransactionsWaiting{})
+func (f *Wakeup) ring() {
+	if f.signalled.CompareAndSwap(false, true) && f.Notify != nil {
+		f.Notify(messages.TransactionsWaiting{})
 	}
 }

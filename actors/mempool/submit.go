@@ -39,7 +39,7 @@ type Tally struct {
 	Submitted, Refused atomic.Uint64
 	Overrun            atomic.Uint64 // lost unseen, because too many came
 	Drops              atomic.Uint64 // told of as dropped
-	Unheld             atomic.Uint64 // lost while they waited for their code, or behind such, because too many did
+	HoldsDropped             atomic.Uint64 // lost while they waited for their code, or behind such, because too many did
 }
 
 // Request is a batch of submissions whose sender is no actor, with the place for the answers.
@@ -78,7 +78,7 @@ func (r Request) Failed(error) { r.once.Do(func() { close(r.lost) }) }
 // Answers are those of the transactions, once Done.
 func (r Request) Answers() []messages.Submitted { return r.list }
 
-// item is a submission, and who is to be told.
+// pending is a submission, and who is to be told.
 type item struct {
 	tx     *primitives.SignedTransaction
 	client messages.Client
@@ -90,7 +90,7 @@ type item struct {
 // forwarded: mempool -> mempool of another shard: submissions whose signers are there now.
 type forwarded struct{ items []item }
 
-// moved: mempool -> mempool of another shard: what the pool held whose signers are there now.
+// receiveMoved: mempool -> mempool of another shard: what the pool held whose signers are there now.
 type moved struct{ txs []based }
 
 type based struct {
@@ -99,8 +99,8 @@ type based struct {
 	hold hold // where it waits for its code
 }
 
-// judged is a note to self: a batch has been looked at.
-type judged struct {
+// checked is a note to self: a batch has been looked at.
+type checked struct {
 	by       *Actor // one that has failed since hears of nothing
 	batch    *batch
 	verdicts []Verdict
@@ -110,7 +110,7 @@ type judged struct {
 type batch struct {
 	items    []item
 	heads    uint64    // as it was taken
-	forks    uint64    // as it was taken
+	reorgs    uint64    // as it was taken
 	verdicts []Verdict // once it is done
 	done     bool
 }
@@ -118,28 +118,28 @@ type batch struct {
 func (a *Actor) submit(m *messages.SubmitTransactions) {
 	client := clientOf(m.Client, m.From.Session)
 	for _, tx := range m.Transactions {
-		a.came = append(a.came, item{tx: tx, client: client, from: m.From})
+		a.incoming = append(a.incoming, item{tx: tx, client: client, from: m.From})
 	}
-	a.take()
+	a.enqueueIncoming()
 }
 
 func (a *Actor) request(r Request) {
 	client := clientOf(r.Client, 0)
 	for i, tx := range r.Transactions {
-		a.came = append(a.came, item{tx: tx, client: client, batch: r.answers, index: i})
+		a.incoming = append(a.incoming, item{tx: tx, client: client, batch: r.answers, index: i})
 	}
-	a.take()
+	a.enqueueIncoming()
 }
 
-// take queues the submissions that a message has brought. Until one is queued it is among those that have come, so that it is answered
+// enqueueIncoming queues the submissions that a message has brought. Until one is queued it is among those that have come, so that it is answered
 // for wherever this fails.
-func (a *Actor) take() {
-	for i := range a.came {
-		a.put(a.came[i])
-		a.came[i] = item{}
+func (a *Actor) enqueueIncoming() {
+	for i := range a.incoming {
+		a.put(a.incoming[i])
+		a.incoming[i] = item{}
 	}
-	a.came = a.came[:0]
-	a.look()
+	a.incoming = a.incoming[:0]
+	a.startChecks()
 }
 
 // clientOf is whose turn it is: a session without a name is a client of its own.
@@ -153,24 +153,24 @@ func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 // put queues a submission. What is lost by that has come when too many had.
 func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
-	a.queued(x)
-	a.tellDone()
+	a.putQueue(x)
+	a.reportDone()
 }
 
-// queued puts a submission into the queue.
-func (a *Actor) queued(x item) {
+// putQueue puts a submission into the queue.
+func (a *Actor) putQueue(x item) {
 	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
 		a.answer(lost, messages.Submitted{Err: noRoom(limitQueue)})
 	}
 }
 
-// look has submissions looked at, aside from the mailbox, by as many goroutines as Options say. They come into the pool in the order in which they
+// startChecks has submissions looked at, aside from the mailbox, by as many goroutines as Options say. They come into the pool in the order in which they
 // were taken, however long each takes: of one client's transactions with one key a later one would else be in a block first, and those before it
 // never. Whoever is done early waits for the others, and as many more as are being looked at may.
-func (a *Actor) look() {
-	for a.running < a.o.Judges && len(a.looking) < 2*a.o.Judges && a.queue.Len() > 0 {
-		b := &batch{heads: a.heads, forks: a.forks}
+func (a *Actor) startChecks() {
+	for a.checksRunning < a.o.Checkers && len(a.checking) < 2*a.o.Checkers && a.queue.Len() > 0 {
+		b := &batch{heads: a.heads, reorgs: a.reorgs}
 		for len(b.items) < maxBatch {
 			x, ok := a.queue.Take()
 			if !ok {
@@ -178,19 +178,19 @@ func (a *Actor) look() {
 			}
 			b.items = append(b.items, x)
 		}
-		a.looking = append(a.looking, b)
-		a.running++
+		a.checking = append(a.checking, b)
+		a.checksRunning++
 		txs := make([]*primitives.SignedTransaction, len(b.items))
 		for i := range txs {
 			txs[i] = b.items[i].tx
 		}
-		a.aside(func() { a.self(judged{by: a, batch: b, verdicts: judge(a.o.Judge, txs)}) })
+		a.runAside(func() { a.self(checked{by: a, batch: b, verdicts: check(a.o.Check, txs)}) })
 	}
-	a.o.Front.queued.Store(int64(a.queue.Len()))
+	a.o.Status.queued.Store(int64(a.queue.Len()))
 }
 
-// judge asks for verdicts. A failure is that of the transaction at which it happened, so they are looked at one by one then.
-func judge(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
+// check asks for verdicts. A failure is that of the transaction at which it happened, so they are looked at one by one then.
+func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
 	defer func() {
 		p := recover()
 		switch {
@@ -200,40 +200,40 @@ func judge(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.
 		default:
 			out = nil
 			for i := range txs {
-				out = append(out, judge(f, txs[i:i+1])...)
+				out = append(out, check(f, txs[i:i+1])...)
 			}
 		}
 	}()
 	return f(txs)
 }
 
-func (a *Actor) judged(m *judged) {
+func (a *Actor) batchChecked(m *checked) {
 	if m.by != a {
 		return
 	}
-	a.running--
+	a.checksRunning--
 	m.batch.verdicts, m.batch.done = m.verdicts, true
-	for len(a.looking) > 0 && a.looking[0].done {
-		b := a.looking[0]
+	for len(a.checking) > 0 && a.checking[0].done {
+		b := a.checking[0]
 		for i, x := range b.items {
-			if b.forks == a.forks {
-				a.settle(x, &b.verdicts[i], b.heads != a.heads)
+			if b.reorgs == a.reorgs {
+				a.admit(x, &b.verdicts[i], b.heads != a.heads)
 			} else {
-				a.queued(x) // the verdict is by a state that is gone
+				a.putQueue(x) // the verdict is by a state that is gone
 			}
 			b.items[i] = item{} // is done with, if a later one fails
 		}
-		a.looking = slices.Delete(a.looking, 0, 1)
+		a.checking = slices.Delete(a.checking, 0, 1)
 	}
-	a.tellDone()
-	a.look()
+	a.reportDone()
+	a.startChecks()
 }
 
-// settle puts a good transaction into the pool and answers. late: a block has come since it was looked at.
-func (a *Actor) settle(x item, v *Verdict, late bool) {
+// admit puts a good transaction into the pool and answers. late: a block has come since it was looked at.
+func (a *Actor) admit(x item, v *Verdict, late bool) {
 	switch {
 	case v.Err != nil:
-		a.answer(x, messages.Submitted{Err: a.passOn(x, v.Err)})
+		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
 		a.answer(x, messages.Submitted{Pooled: true}) // the copy in the pool may run yet, and what becomes of it will be told
@@ -247,14 +247,14 @@ func (a *Actor) settle(x item, v *Verdict, late bool) {
 		return
 	}
 	if late && a.pool.Find(x.tx.Hash()) == nil {
-		if at, used := a.o.Used(x.tx); used {
+		if at, used := a.o.NonceUsed(x.tx); used {
 			a.refuse(x, usedNonce(x.tx, at))
 			return
 		}
 	}
-	if !a.room(x.tx) && a.pool.Find(x.tx.Hash()) == nil {
-		a.o.Tally.Unheld.Add(1)
-		a.answer(x, messages.Submitted{Err: noRoom(limitBehindHeld)})
+	if !a.hasRoom(x.tx) && a.pool.Find(x.tx.Hash()) == nil {
+		a.o.Tally.HoldsDropped.Add(1)
+		a.answer(x, messages.Submitted{Err: noRoom(limitAfterHeld)})
 		return
 	}
 	switch added, err := a.pool.Add(x.tx, v.Base); {
@@ -263,9 +263,9 @@ func (a *Actor) settle(x item, v *Verdict, late bool) {
 	case !added:
 		a.answer(x, messages.Submitted{Pooled: true})
 	default:
-		a.taken(x.tx)
-		a.counted() // before it is offered
-		if a.keep(x, v) && a.o.Out.Pooled != nil {
+		a.markPooled(x.tx)
+		a.publishCounts() // before it is offered
+		if a.holdOrOffer(x, v) && a.o.Out.Pooled != nil {
 			a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx})
 		}
 	}
@@ -281,9 +281,9 @@ func (a *Actor) forward(home primitives.ShardID, items []item) {
 	}
 }
 
-// passOn has a transaction of a client, which can't be checked here for want of its signer's shard, sent to those who make that one's chunks, as neard does
+// routeUntracked has a transaction of a client, which can't be checked here for want of its signer's shard, sent to those who make that one's chunks, as neard does
 // (rpc_handler.rs process_tx_internal). What other nodes pass on goes no further.
-func (a *Actor) passOn(x item, err error) error {
+func (a *Actor) routeUntracked(x item, err error) error {
 	var e *view.LookupError
 	if !a.o.Route || a.o.Out.Pooled == nil || x.client.OfPeer() || !errors.As(err, &e) || e.Kind != view.ErrShardNotTracked {
 		return err
@@ -300,7 +300,7 @@ func (a *Actor) refuse(x item, why error) {
 // answer tells who has sent a submission. A session is told how many are done with, for many at once.
 func (a *Actor) answer(x item, m messages.Submitted) {
 	if m.Err != nil {
-		defer a.settled(x.tx, false)
+		defer a.reportSettled(x.tx, false)
 	}
 	m.Drops = a.o.Tally.Drops.Load()
 	switch {
@@ -315,13 +315,13 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 		a.o.Out.Submitted(x.from, m)
 	default:
 		if m.Err != nil {
-			a.untold(x, m.Err)
+			a.dropUnanswered(x, m.Err)
 		}
 		a.finished[x.from.Session]++
 	}
 }
 
-func (a *Actor) tellDone() {
+func (a *Actor) reportDone() {
 	for id, n := range a.finished { // each is told on its own, so the order does not matter
 		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
 		delete(a.finished, id)
@@ -336,7 +336,7 @@ func (a *Actor) handOver() {
 			away[home] = append(away[home], x)
 		}
 	}
-	for _, b := range a.looking {
+	for _, b := range a.checking {
 		for _, x := range b.items {
 			add(x)
 		}
@@ -347,13 +347,13 @@ func (a *Actor) handOver() {
 	for home, items := range away {
 		a.forward(home, items)
 	}
-	a.tellDone()
+	a.reportDone()
 }
 
 // abandon answers for all that has not been looked at, and has what the pool had recorded as lost: the actor has failed. Waiters and the
 // producer hear of it from the next one.
 func (a *Actor) abandon() {
-	if list := a.lost(); len(list) > 0 && a.o.Out.Lost != nil {
+	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})
 	}
 	lose := func(x item) {
@@ -361,10 +361,10 @@ func (a *Actor) abandon() {
 			a.answer(x, messages.Submitted{Err: ErrRestarted})
 		}
 	}
-	for _, x := range a.came {
+	for _, x := range a.incoming {
 		lose(x)
 	}
-	for _, b := range a.looking {
+	for _, b := range a.checking {
 		for _, x := range b.items {
 			lose(x)
 		}
@@ -373,9 +373,9 @@ func (a *Actor) abandon() {
 		lose(x)
 	}
 	for _, h := range a.holds {
-		if h.item != nil {
-			lose(*h.item)
+		if h.pending != nil {
+			lose(*h.pending)
 		}
 	}
-	a.tellDone()
+	a.reportDone()
 }

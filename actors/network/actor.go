@@ -8,7 +8,7 @@
 //	        see of it, over its restarts
 //	units   ms since the actor began
 //	bound   maxInbox messages of all peers in the mailbox, and as many blocks that gossip brings, maxInboxEach of one or of a validator's node, beyond which they are dropped; blockRate blocks a second that
-//	        nobody asked for; those of the server for requests; maxWaiting blocks whose chunks can't be asked for yet; maxDone bodies
+//	        nobody asked for; those of the server for requests; maxWaiting blocks whose chunks can't be asked for yet; maxBodies bodies
 //	errors  of peers end in drops, pauses and bans; of this node's own in the log; a panic makes the actor anew, with new connections
 //	source  nearcore chain/network/src/peer_manager, chain/client/src/{client,client_actor,rpc_handler}.rs
 package network
@@ -65,18 +65,18 @@ type Options struct {
 	Signed func(*primitives.SignedTransaction) bool
 	// Eager has a block handed on as soon as it is known who made it, and not only once it is adopted.
 	Eager bool
-	// Hear is given what only a validator among validators has to do with; nil: this node follows.
-	Hear Hear
+	// Receive is given what only a validator among validators has to do with; nil: this node follows.
+	Receive ReceiveFunc
 	// StateSyncs have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
-	Arrivals StateSyncs
+	StateSyncs StateSyncs
 	// Shards is what has shards come in beside the chain; nil: they stay.
 	Shards *Shards
 	// TxStatuses has what others are asked about transactions; nil: nobody is.
-	Statuses *TxStatuses
+	TxStatuses *TxStatuses
 	// Failed ends the node because its store takes nothing any more.
 	Failed func(error)
 	States statesync.Options
-	Front  *Status
+	Status  *Status
 	Log    *logrus.Logger
 	Out    Out
 }
@@ -95,49 +95,49 @@ const (
 
 // Actor is the shell.
 type Actor struct {
-	lots  lots // of hosts of states
+	lottery  hostLottery // of hosts of states
 	o     Options
 	begun time.Time
 	self  func(any)
 	host  *tcp.Server
 	stop  func() // ends host and workers, and waits for them
 	timer *time.Timer
-	rest  rest
+	ticker  idleTicker
 
 	inbox *inbox
-	turns turns
-	// passed are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent, since
+	validatorInbox validatorInbox
+	// gossiped are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent, since
 	// nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed. Another object of the same hash may have another body.
-	passed  lately[*primitives.Block]
-	spread  lately[earlyAt] // places of blocks that gossip hands on
-	judging chan struct{}   // has who looks at a state that came
+	gossiped  recentSet[*primitives.Block]
+	gossipSlots  recentSet[heightSlot] // places of blocks that gossip hands on
+	verifying chan struct{}   // has who looks at a state that came
 	server  *server
 	dist    engine.ChunkPartsView
 	pool    *chunkparts.Pool
 	sync    *blocksync.Machine
-	path    path
+	path    headerPath
 
 	peers   []near.PeerState
 	reached map[primitives.AccountID]bool // accounts that some node is known of
 	heights map[wire.PeerID]primitives.Height
-	rates   map[wire.PeerID]*blockRates
-	wrongs  wrongs
+	limits   map[wire.PeerID]*blockLimits
+	badBlocks  badBlocks
 	epoch   primitives.EpochID // whose validators the host was told
 	t1      map[primitives.AccountID][]primitives.PublicKey
-	seat    seat
+	seat    validatorSeat
 
-	apart   bool     // headers lead on from a proof above the chain
-	arrival *arrival // nil: none is under way
-	offers  *engine.ServedSnapshots
+	headersApart   bool     // headers lead on from a proof above the chain
+	bootstrap *bootstrap // nil: none is under way
+	snapshots  *engine.ServedSnapshots
 
-	waiting []lacking // blocks whose chunks can't be asked for yet
-	done    bodies
-	txs     transactions
-	ways    ways
+	waiting []lackingBlock // blocks whose chunks can't be asked for yet
+	bodies    chunkBodies
+	txs     txForwarder
+	routes    txRoutes
 
-	still still // the head
+	rebroadcast rebroadcast // the head
 
-	nextParts, nextRemember, nextRate, nextOffer, nextArrival int64
+	nextParts, nextRemember, nextRate, nextSnapshots, nextBootstrap int64
 	remembered                                                string
 }
 
@@ -154,8 +154,8 @@ type (
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*blockRates{}, wrongs: newWrongs(), spread: lately[earlyAt]{most: maxSpread},
-		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
+	a := &Actor{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, limits: map[wire.PeerID]*blockLimits{}, badBlocks: newBadBlocks(), gossipSlots: recentSet[heightSlot]{most: maxGossipSlots},
+		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Status), verifying: make(chan struct{}, maxVerifying)}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify
 	}
@@ -170,13 +170,13 @@ func New(o Options) *Actor {
 	a.path.e = o.Engine
 	so := o.Sync
 	so.Random = o.Random
-	if o.Arrivals == nil {
+	if o.StateSyncs == nil {
 		so.Horizon = 0
 	}
-	a.offers = o.Engine.ServedSnapshots()
+	a.snapshots = o.Engine.ServedSnapshots()
 	a.sync = blocksync.New(chainView{a}, so)
-	a.done = newBodies()
-	a.txs = newTransactions()
+	a.bodies = newChunkBodies()
+	a.txs = newTxForwarder()
 	return a
 }
 
@@ -206,18 +206,18 @@ func (a *Actor) start() {
 		return
 	}
 	a.host = host
-	a.o.Front.host.Store(host)
+	a.o.Status.host.Store(host)
 	a.server = newServer(a.o.Engine, host, func(d near.Deliver) {
 		if p := a.inbox.admit(&d); p != nil {
 			a.self(delivered{d, p})
 		}
-	}, a.o.Front)
+	}, a.o.Status)
 	host.Check = a.check
 	self := a.self
-	a.rest.wake = func() { self(tick{a}) }
-	host.Opened = a.rest.opened
+	a.ticker.wake = func() { self(tick{a}) }
+	host.Opened = a.ticker.opened
 	host.Alarm = func(reason any, stack []byte) {
-		a.o.Front.panics.Add(1)
+		a.o.Status.panics.Add(1)
 		a.o.Log.Errorf("network: a peer's message ended its connection: %v\n%s", reason, stack)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -261,7 +261,7 @@ func (a *Actor) validator() {
 
 // key is the one with which the validator signs now.
 func (a *Actor) key() primitives.SecretKey {
-	if k := a.o.Front.key.Load(); k != nil {
+	if k := a.o.Status.key.Load(); k != nil {
 		return *k
 	}
 	return a.o.Key
@@ -279,17 +279,17 @@ func (a *Actor) arm() {
 		a.timer.Stop()
 	}
 	self := a.self
-	a.timer = time.AfterFunc(a.rest.period(), func() { self(tick{a}) })
+	a.timer = time.AfterFunc(a.ticker.period(), func() { self(tick{a}) })
 }
 
 func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.o.Front.host.Store(nil)
+	a.o.Status.host.Store(nil)
 	a.stop()
 	a.host, a.stop = nil, func() {}
-	a.o.Front.reset()
+	a.o.Status.reset()
 }
 
 // Handle takes one message.
@@ -307,7 +307,7 @@ func (a *Actor) Handle(msg any) {
 	}
 	switch m := msg.(type) {
 	case delivered:
-		if a.handOn(&m) {
+		if a.routeToValidator(&m) {
 			return
 		}
 		if b, is := m.Msg.(*wire.Block); is {
@@ -317,9 +317,9 @@ func (a *Actor) Handle(msg any) {
 		m.in.done()
 		a.delivered(&m.Deliver)
 	case messages.BlockImported:
-		a.adopted(m.BlockAccepted)
+		a.blockImported(m.BlockAccepted)
 	case messages.BlockAccepted:
-		a.accepted(&m)
+		a.blockAccepted(&m)
 	case messages.BlockRefused:
 		a.refused(&m)
 	case messages.ChunkRefused:
@@ -332,16 +332,16 @@ func (a *Actor) Handle(msg any) {
 		a.pooled(m.Tx, m.Routed)
 	case Rekeyed:
 		a.rekeyed()
-	case asked:
+	case partsRequest:
 		a.askParts(m.Ask)
 	case submitted:
 		a.submitted()
-	case judged:
-		a.headersJudged(&m)
-	case proved:
-		a.proofJudged(&m)
-	case arrived:
-		a.arrived(&m)
+	case headersResult:
+		a.headersDone(&m)
+	case proofResult:
+		a.proofDone(&m)
+	case bootstrapDone:
+		a.bootstrapDone(&m)
 	case tick:
 		if m.of == a {
 			a.tick()
@@ -366,25 +366,25 @@ func (a *Actor) Handle(msg any) {
 // tick looks who is there, and does what is due.
 func (a *Actor) tick() {
 	now := a.now()
-	a.rest.begin()
+	a.ticker.begin()
 	info := a.host.Info()
-	a.o.Front.show(&info, a.host)
+	a.o.Status.show(&info, a.host)
 	a.peers = info.Peers
-	a.inbox.sits(info.Seats)
+	a.inbox.setSeats(info.Seats)
 	clear(a.reached)
 	for _, id := range info.Accounts {
 		a.reached[id] = true
 	}
-	a.follow(&info)
+	a.updatePeers(&info)
 	if now >= a.nextParts {
 		a.nextParts = now + partsPeriod
 		a.partsTick()
 	}
-	if now >= a.nextOffer {
-		a.nextOffer = now + offerPeriod
-		a.offer()
+	if now >= a.nextSnapshots {
+		a.nextSnapshots = now + snapshotPeriod
+		a.announceSnapshots()
 	}
-	a.arrive(now, &info)
+	a.advanceBootstrap(now, &info)
 	if a.o.Shards != nil {
 		a.o.Shards.tick(&info)
 	}
@@ -393,13 +393,13 @@ func (a *Actor) tick() {
 		a.remember(info.Known)
 	}
 	if now >= a.nextRate {
-		a.o.Front.measure(a.host, ratePeriod)
+		a.o.Status.measure(a.host, ratePeriod)
 		a.nextRate = now + ratePeriod
 	}
-	a.txs.again(now, a.send)
-	a.tellAgain(now)
-	if !a.alone(&info) {
-		a.rest.end()
+	a.txs.resend(now, a.send)
+	a.rebroadcastHead(now)
+	if !a.isIdle(&info) {
+		a.ticker.end()
 	}
 }
 
@@ -422,8 +422,8 @@ func (a *Actor) delivered(d *near.Deliver) {
 	case *wire.EpochSyncResponse:
 		a.epochProof(d.From, m.Compressed)
 	case *wire.StateResponse:
-		if a.o.Shards == nil || !a.o.Shards.took(d.From, &m.StateResponse) {
-			a.stateCame(d.From, &m.StateResponse)
+		if a.o.Shards == nil || !a.o.Shards.addResponse(d.From, &m.StateResponse) {
+			a.bootstrapResponse(d.From, &m.StateResponse)
 		}
 	case *wire.Transaction:
 		a.received(d.From, m.Transaction, true)
@@ -432,8 +432,8 @@ func (a *Actor) delivered(d *near.Deliver) {
 		case *wire.ForwardTx:
 			a.received(d.From, &b.SignedTransaction, false)
 		case *wire.StateRequestAck:
-			if a.o.Shards == nil || !a.o.Shards.acked(m.Author, &b.StateRequestAck) {
-				a.stateAcked(m.Author, &b.StateRequestAck)
+			if a.o.Shards == nil || !a.o.Shards.addAck(m.Author, &b.StateRequestAck) {
+				a.bootstrapAck(m.Author, &b.StateRequestAck)
 			}
 		case *wire.PartialChunk:
 			a.partsStep(chunkparts.Partial{PartialChunk: &b.PartialChunk}, d.From)

@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// seat is the epoch in which this node's validator has a place, the next if it can be.
-type seat struct {
+// validatorSeat is the epoch in which this node's validator has a place, the next if it can be.
+type validatorSeat struct {
 	epoch primitives.EpochID
 	has   bool
-	told  bool
+	announced  bool
 }
 
-func seatOf(m *epoch.Manager, this, next primitives.EpochID, account primitives.AccountID, key primitives.SecretKey) (s seat) {
+func findSeat(m *epoch.Manager, this, next primitives.EpochID, account primitives.AccountID, key primitives.SecretKey) (s validatorSeat) {
 	if account == "" || key.IsZero() {
 		return s
 	}
@@ -28,15 +28,15 @@ func seatOf(m *epoch.Manager, this, next primitives.EpochID, account primitives.
 
 // announce says once in an epoch that this node is its validator's.
 func (a *Actor) announce() {
-	if !a.seat.has || a.seat.told {
+	if !a.seat.has || a.seat.announced {
 		return
 	}
-	a.seat.told = true
+	a.seat.announced = true
 	x := wire.NewAnnouncement(a.o.Account, a.o.Peer, a.seat.epoch, a.key())
 	a.host.Post(near.Judged{Good: []*wire.Announcement{x}})
 }
 
-// judge verifies announcements that came from a peer: those of an epoch that is known, later than the one that is known of the account
+// verify verifies announcements that came from a peer: those of an epoch that is known, later than the one that is known of the account
 // (nearcore chain/client/src/view_client_actor.rs:1759). It is called from goroutines of the host.
 func (a *Actor) judge(j near.JudgeAnnouncements) near.Judged {
 	out := near.Judged{From: j.From}

@@ -24,21 +24,21 @@ const (
 )
 
 // block takes a block that came: one that was asked for, or gossip. It has its place until the chain has it out of its mailbox.
-func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *place) {
-	if a.takes(from, b, gossiped) {
+func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *slot) {
+	if a.shouldImport(from, b, gossiped) {
 		a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String(), Taken: in.done})
 		return
 	}
 	in.done()
 }
 
-// takes tells whether the chain is to have it.
-func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool {
-	hash, height, judged := b.Hash(), b.Header.Height, a.passed.take(b)
+// shouldImport tells whether the chain is to have it.
+func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped bool) bool {
+	hash, height, judged := b.Hash(), b.Header.Height, a.gossiped.take(b)
 	if height >= a.heights[from] {
 		a.heights[from] = height
 	}
-	if a.arrivalTakes(hash, b) {
+	if a.bootstrapTakes(hash, b) {
 		return false
 	}
 	asked := a.sync.Asked(hash)
@@ -51,10 +51,10 @@ func (a *Actor) takes(from wire.PeerID, b *primitives.Block, gossiped bool) bool
 			return false
 		}
 		if !a.admits(from, judged || gossiped, b) {
-			a.o.Front.dropped.Add(1)
+			a.o.Status.dropped.Add(1)
 			return false
 		}
-		a.handOnEarly(hash, b, judged)
+		a.relayEarly(hash, b, judged)
 	}
 	return true
 }
@@ -70,20 +70,20 @@ func (a *Actor) refused(m *messages.BlockRefused) {
 	a.step(blocksync.Refused{Hash: m.Hash, From: from, Copy: bare})
 	if bare && from != "" && engine.VerdictOf(m.Err) == engine.VerdictInvalid {
 		a.ban(from, near.BadBlockHeader)
-	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) && engine.VerdictOf(m.Err) == engine.VerdictInvalid && a.wrongs.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
+	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) && engine.VerdictOf(m.Err) == engine.VerdictInvalid && a.badBlocks.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
 		a.ban(from, near.BadBlockHeader)
 	}
 }
 
 func (a *Actor) ban(peer wire.PeerID, why near.Reason) {
-	a.o.Front.bans.Add(1)
+	a.o.Status.bans.Add(1)
 	a.o.Log.WithField("peer", peer).Infof("peer banned: %v", why)
 	a.host.Post(near.Ban{Peer: peer, Reason: why})
 }
 
-// adopted goes on from a block that is part of the chain.
-func (a *Actor) adopted(m *messages.BlockAccepted) {
-	a.done.final(m.Final)
+// blockImported goes on from a block that is part of the chain.
+func (a *Actor) blockImported(m *messages.BlockAccepted) {
+	a.bodies.final(m.Final)
 	a.txs.included(m)
 	if m.IsHead {
 		h := m.Block.Header
@@ -94,27 +94,27 @@ func (a *Actor) adopted(m *messages.BlockAccepted) {
 	a.askWaiting(m.Final)
 }
 
-// accepted tells others of a block that is on disk.
-func (a *Actor) accepted(m *messages.BlockAccepted) {
+// blockAccepted tells others of a block that is on disk.
+func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
 	}
-	if a.o.Hear == nil && a.o.Front.newsAt(m.Block.Header.Height) && !a.o.Front.early.take(m.Hash) {
+	if a.o.Receive == nil && a.o.Status.isRecent(m.Block.Header.Height) && !a.o.Status.early.take(m.Hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
 	}
 }
 
-// still is a head that stands still.
-type still struct {
+// rebroadcast is a head that stands still.
+type rebroadcast struct {
 	hash primitives.Hash
 	at   int64 // when it came, or was told again
 	wait int64
 }
 
-// again tells whether it is to be told again now.
-func (s *still) again(now int64, head primitives.Hash) bool {
+// resend tells whether it is to be told again now.
+func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 	if head != s.hash {
-		*s = still{head, now, againFirst}
+		*s = rebroadcast{head, now, againFirst}
 		return false
 	}
 	if s.wait > againMost || now-s.at < s.wait {
@@ -124,14 +124,14 @@ func (s *still) again(now int64, head primitives.Hash) bool {
 	return true
 }
 
-// tellAgain tells others of a head that stands still, over their connections: what gossip or a full queue has lost on the way comes with no child of it. Validators do so
+// rebroadcastHead tells others of a head that stands still, over their connections: what gossip or a full queue has lost on the way comes with no child of it. Validators do so
 // by themselves, and a bridge between two of them does not pass on what it has. Where it is behind nobody needs to hear of it.
-func (a *Actor) tellAgain(now int64) {
-	if a.o.Hear != nil {
+func (a *Actor) rebroadcastHead(now int64) {
+	if a.o.Receive != nil {
 		return
 	}
 	head := a.o.Engine.Head()
-	if a.still.again(now, head.Hash) && !a.sync.Syncing() && a.o.Front.newsAt(head.Height()) {
+	if a.rebroadcast.again(now, head.Hash) && !a.sync.Syncing() && a.o.Status.isRecent(head.Height()) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: head.Block}, Again: true})
 	}
 }
@@ -176,7 +176,7 @@ func (a *Actor) headMoved(head *engine.BlockNode) {
 				}
 			}
 		}
-		a.seat = seatOf(m, id, next, a.o.Account, a.key())
+		a.seat = findSeat(m, id, next, a.o.Account, a.key())
 		return nil
 	})
 	if err != nil {

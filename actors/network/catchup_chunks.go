@@ -11,14 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fetch is a question for the chunks of a block as one gets them who holds one shard alone.
-type fetch struct {
-	came  chan *primitives.ChunkResponse
+// chunkFetch is a question for the chunks of a block as one gets them who holds one shard alone.
+type chunkFetch struct {
+	answers  chan *primitives.ChunkResponse
 	shard primitives.ShardID
 	block *engine.BlockNode
-	place map[primitives.Hash]int // of what has not come, in the block
-	whom  [][]primitives.AccountID
-	turn  map[primitives.Hash]int   // whose it is of those
+	missing map[primitives.Hash]int // of what has not come, in the block
+	holders  [][]primitives.AccountID
+	nextHolder  map[primitives.Hash]int   // whose it is of those
 	tries int                       // since the last tick
 	asked map[primitives.Hash]int64 // when the last one was, ms
 	wait  map[primitives.Hash]int64 // how long he has before another is, ms
@@ -42,24 +42,24 @@ const (
 
 // Of so many looks one asks the owners of parts; between two looks so many holders are asked in vain.
 const (
-	othersEach = 4
-	maxHolders = 4
+	ownersEvery = 4
+	maxHolderTries = 4
 )
 
-// onlyShard is the chain as it is for who holds one shard, and nothing else.
-type onlyShard struct {
+// singleShardView is the chain as it is for who holds one shard, and nothing else.
+type singleShardView struct {
 	engine.ChunkPartsView
 	shard primitives.ShardID
 }
 
 // Holds, StoredPartial and Stored are parts.Chain's.
-func (o onlyShard) Holds(_ primitives.Hash, shard primitives.ShardID) (bool, error) {
+func (o singleShardView) Holds(_ primitives.Hash, shard primitives.ShardID) (bool, error) {
 	return shard == o.shard, nil
 }
 
-func (o onlyShard) StoredPartial(primitives.Hash) *primitives.PartialChunk { return nil }
+func (o singleShardView) StoredPartial(primitives.Hash) *primitives.PartialChunk { return nil }
 
-func (o onlyShard) Stored(primitives.Hash) *primitives.Chunk { return nil }
+func (o singleShardView) Stored(primitives.Hash) *primitives.Chunk { return nil }
 
 // answered hands on an answer to a request for parts of a chunk; from any goroutine, and it does not wait.
 func (s *Shards) answered(r *primitives.ChunkResponse) {
@@ -67,7 +67,7 @@ func (s *Shards) answered(r *primitives.ChunkResponse) {
 	defer s.fetchMu.Unlock()
 	for _, f := range s.fetches[r.ChunkHash] {
 		select {
-		case f.came <- r:
+		case f.answers <- r:
 		default:
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Shards) answered(r *primitives.ChunkResponse) {
 func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) (out []*primitives.Chunk, err error) {
 	defer func() {
 		if p := recover(); p != nil { // over what somebody has sent
-			s.o.Front.note("a chunk", p)
+			s.o.Status.note("a chunk", p)
 			out, err = nil, pause(ctx, engine.ErrNotYet)
 		}
 	}()
@@ -104,14 +104,14 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 	if len(w.Headers) == 0 {
 		return out, nil
 	}
-	f := &fetch{came: make(chan *primitives.ChunkResponse, maxFetched), shard: shard, block: x, place: place, turn: map[primitives.Hash]int{},
+	f := &chunkFetch{answers: make(chan *primitives.ChunkResponse, maxFetched), shard: shard, block: x, missing: place, nextHolder: map[primitives.Hash]int{},
 		asked: map[primitives.Hash]int64{}, wait: map[primitives.Hash]int64{}}
-	if f.whom, err = s.holders(x); err != nil {
+	if f.holders, err = s.holders(x); err != nil {
 		return nil, pause(ctx, err)
 	}
 	s.enter(f)
 	defer s.leave(f)
-	f.pool = chunkparts.New("", onlyShard{e.ChunkPartsView(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
+	f.pool = chunkparts.New("", singleShardView{e.ChunkPartsView(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
 	do := func(ev chunkparts.Event) (asks []chunkparts.Ask) {
 		got, err := f.pool.Step(s.now(), ev)
 		if err != nil {
@@ -135,25 +135,25 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 		select {
 		case <-ctx.Done():
 			return nil, engine.ErrNotYet
-		case r := <-f.came:
+		case r := <-f.answers:
 			before := len(place)
 			if len(r.Parts)+len(r.Receipts) > 0 {
-				f.brought(s.now(), r.ChunkHash)
+				f.progress(s.now(), r.ChunkHash)
 			}
 			if do(chunkparts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 { // he has nothing
-				if _, is := place[r.ChunkHash]; is && f.tries < maxHolders*len(w.Headers) {
+				if _, is := place[r.ChunkHash]; is && f.tries < maxHolderTries*len(w.Headers) {
 					s.askHolder(f, r.ChunkHash)
 				}
 			}
 		case <-tick.C:
 			asks := do(chunkparts.Tick{})
-			if f.tries = 0; n%othersEach == 0 { // who has parts of it, if nobody has all of it
+			if f.tries = 0; n%ownersEvery == 0 { // who has parts of it, if nobody has all of it
 				for i := range asks {
-					s.o.Tell(asked{&asks[i]})
+					s.o.Tell(partsRequest{&asks[i]})
 				}
 			} else {
 				for hash := range place {
-					if f.late(s.now(), hash) {
+					if f.isOverdue(s.now(), hash) {
 						s.askHolder(f, hash)
 					}
 				}
@@ -206,8 +206,8 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 	return out, nil
 }
 
-// late tells whether who was asked last for a chunk has had his time. The next one has more.
-func (f *fetch) late(now int64, hash primitives.Hash) bool {
+// isOverdue tells whether who was asked last for a chunk has had his time. The next one has more.
+func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	wait := max(f.wait[hash], holderWait)
 	if now-f.asked[hash] < wait {
 		return false
@@ -216,22 +216,22 @@ func (f *fetch) late(now int64, hash primitives.Hash) bool {
 	return true
 }
 
-// brought notes that something of a chunk has come: the rest is not far.
-func (f *fetch) brought(now int64, hash primitives.Hash) {
+// progress notes that something of a chunk has come: the rest is not far.
+func (f *chunkFetch) progress(now int64, hash primitives.Hash) {
 	f.asked[hash] = now
 	delete(f.wait, hash)
 }
 
 // askHolder asks the next one who has to have a chunk for what is needed of it: the body of the shard's own, which so many of its parts make, of others the proofs of
 // their receipts.
-func (s *Shards) askHolder(f *fetch, hash primitives.Hash) {
-	i := f.place[hash]
-	list := f.whom[i]
+func (s *Shards) askHolder(f *chunkFetch, hash primitives.Hash) {
+	i := f.missing[hash]
+	list := f.holders[i]
 	if len(list) == 0 {
 		return
 	}
-	to := list[f.turn[hash]%len(list)]
-	f.turn[hash]++
+	to := list[f.nextHolder[hash]%len(list)]
+	f.nextHolder[hash]++
 	f.tries++
 	f.asked[hash] = s.now()
 	h := f.block.Block.Body.Chunks[i]
@@ -243,22 +243,22 @@ func (s *Shards) askHolder(f *fetch, hash primitives.Hash) {
 	} else {
 		q.Shards = []primitives.ShardID{f.shard}
 	}
-	s.o.Tell(asked{&chunkparts.Ask{Account: to, Shard: h.ShardID, Request: q}})
+	s.o.Tell(partsRequest{&chunkparts.Ask{Account: to, Shard: h.ShardID, Request: q}})
 }
 
-func (s *Shards) enter(f *fetch) {
+func (s *Shards) enter(f *chunkFetch) {
 	s.fetchMu.Lock()
 	defer s.fetchMu.Unlock()
-	for hash := range f.place {
+	for hash := range f.missing {
 		s.fetches[hash] = append(s.fetches[hash], f)
 	}
 }
 
-func (s *Shards) leave(f *fetch) {
+func (s *Shards) leave(f *chunkFetch) {
 	s.fetchMu.Lock()
 	defer s.fetchMu.Unlock()
 	for hash, list := range s.fetches {
-		if list = slices.DeleteFunc(list, func(x *fetch) bool { return x == f }); len(list) == 0 {
+		if list = slices.DeleteFunc(list, func(x *chunkFetch) bool { return x == f }); len(list) == 0 {
 			delete(s.fetches, hash)
 		} else {
 			s.fetches[hash] = list

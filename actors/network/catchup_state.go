@@ -19,22 +19,22 @@ import (
 )
 
 // Shards is an engine.PartSource: what shards that come in are made of, as other nodes give it. Headers and parts of states come of announced hosts of the sync
-// point, chosen by chain/statesync, chunks of who has to have them, by chain/chunkparts. It stays over the actor's restarts. Its questions wait until
+// syncPoint, chosen by chain/statesync, chunks of who has to have them, by chain/chunkparts. It stays over the actor's restarts. Its questions wait until
 // there is an answer, or nobody waits for it any more; all is judged on the goroutine of who asks.
 type Shards struct {
 	o     ShardsOptions
 	begun time.Time
 
-	judging chan struct{} // has who looks at a part
+	verifying chan struct{} // has who looks at a part
 
-	lots lots
+	lottery hostLottery
 
 	mu     sync.Mutex // while it is held the host may be waited for
-	around around
-	points []*point // newest last
+	hosts stateHosts
+	points []*syncPoint // newest last
 
 	fetchMu sync.Mutex // which the host takes
-	fetches map[primitives.Hash][]*fetch
+	fetches map[primitives.Hash][]*chunkFetch
 }
 
 // ShardsOptions are what Shards work with.
@@ -42,7 +42,7 @@ type ShardsOptions struct {
 	Engine  *engine.Engine
 	Account primitives.AccountID // of this node's validator; none: it is none
 	Self    wire.PeerID          // this node
-	Front   *Status
+	Status   *Status
 	States  statesync.Options
 	Random  func(n int) int
 	Tell    func(any) // to the network's actor
@@ -52,26 +52,26 @@ type ShardsOptions struct {
 // The bounds and times.
 const (
 	maxPoints  = 3 // sync points of whose states something is asked
-	againAfter = 200 * time.Millisecond
+	retryPause = 200 * time.Millisecond
 )
 
-// point is a sync point with what is asked of its states.
-type point struct {
+// syncPoint is a sync point with what is asked of its states.
+type syncPoint struct {
 	at, sync, announced primitives.Hash // its block, the sync block, and by which hosts name it
 	epoch               uint64          // the epoch's height
 	machine             *statesync.Machine
-	waits               map[statesync.Item]chan came
+	waits               map[statesync.Item]chan stateAnswer
 }
 
-// came is what a host has sent, to be judged by who asked for it.
-type came struct {
+// parts is what a host has sent, to be judged by who asked for it.
+type stateAnswer struct {
 	from wire.PeerID
 	*primitives.StateResponse
 }
 
 // NewShards returns a source without any host.
 func NewShards(o ShardsOptions) *Shards {
-	return &Shards{o: o, lots: newLots(o.Random), begun: time.Now(), judging: make(chan struct{}, maxJudged), fetches: map[primitives.Hash][]*fetch{}}
+	return &Shards{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), verifying: make(chan struct{}, maxVerifying), fetches: map[primitives.Hash][]*chunkFetch{}}
 }
 
 func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
@@ -80,7 +80,7 @@ func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
 func (s *Shards) tick(info *near.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.around = aroundOf(s.o.Self, info, s.lots.at(s.now()))
+	s.hosts = stateHostsOf(s.o.Self, info, s.lottery.draw(s.now()))
 	for _, p := range s.points {
 		s.step(p, statesync.Hosts{List: s.hostsOf(p)})
 	}
@@ -88,23 +88,23 @@ func (s *Shards) tick(info *near.Info) {
 
 // hostsOf are those who give states of a sync point, as they have announced; the caller holds mu. The first two epochs of a chain have one height, and a
 // host's second announcement of a height is nothing new to anybody: who has announced the first epoch's is asked for the second's, too.
-func (s *Shards) hostsOf(p *point) []statesync.Host {
-	return s.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
+func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
+	return s.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
 
 // step steps a machine and does what it says; the caller holds mu.
-func (s *Shards) step(p *point, ev statesync.Event) {
+func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
-	host := s.o.Front.host.Load()
+	host := s.o.Status.host.Load()
 	if host == nil { // what was asked for is asked of the next one
 		return
 	}
 	for _, q := range out.Ask {
 		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: asks for a state at %v: %+v", p.at, q.Item)
-		host.Post(s.around.ask(q, p.sync))
+		host.Post(s.hosts.request(q, p.sync))
 	}
 	for _, id := range out.Ban {
-		s.o.Front.bans.Add(1)
+		s.o.Status.bans.Add(1)
 		s.o.Log.WithField("peer", id).Infof("peer banned: %v", near.Abusive)
 		host.Post(near.Ban{Peer: id, Reason: near.Abusive})
 	}
@@ -121,11 +121,11 @@ func epochHeight(e *engine.Engine, id primitives.EpochID) (height uint64, err er
 	return height, err
 }
 
-// point finds a sync point, or begins with it.
-func (s *Shards) point(at primitives.Hash) (*point, error) {
+// syncPoint finds a sync point, or begins with it.
+func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.points, func(p *point) bool { return p.at == at }); i >= 0 {
+	if i := slices.IndexFunc(s.points, func(p *syncPoint) bool { return p.at == at }); i >= 0 {
 		return s.points[i], nil
 	}
 	x, err := s.o.Engine.Block(at)
@@ -147,7 +147,7 @@ func (s *Shards) point(at primitives.Hash) (*point, error) {
 	if h.PrevHash != at {
 		return nil, fmt.Errorf("%w: block %v is not on the chain", engine.ErrUnknown, at)
 	}
-	p := &point{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height, machine: statesync.New(nil, s.o.States), waits: map[statesync.Item]chan came{}}
+	p := &syncPoint{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height, machine: statesync.New(nil, s.o.States), waits: map[statesync.Item]chan stateAnswer{}}
 	s.points = append(s.points, p)
 	if len(s.points) > maxPoints {
 		s.points = s.points[1:]
@@ -156,11 +156,11 @@ func (s *Shards) point(at primitives.Hash) (*point, error) {
 	return p, nil
 }
 
-// took takes a header or a part if somebody waits for it; false: it is not about a shard that comes in.
-func (s *Shards) took(from wire.PeerID, r *primitives.StateResponse) bool {
+// addAnswer takes a header or a part if somebody waits for it; false: it is not about a shard that comes in.
+func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.points, func(p *point) bool { return p.sync == r.SyncHash })
+	i := slices.IndexFunc(s.points, func(p *syncPoint) bool { return p.sync == r.SyncHash })
 	if i < 0 {
 		return false
 	}
@@ -184,13 +184,13 @@ func (s *Shards) took(from wire.PeerID, r *primitives.StateResponse) bool {
 		s.step(p, statesync.Judged{From: from, Item: item, Own: true})
 		return true
 	}
-	wait <- came{from, r} // there is room: it is asked of one at a time
+	wait <- stateAnswer{from, r} // there is room: it is asked of one at a time
 	return true
 }
 
-// ask waits for an item and has it judged, until one is good or what judges it fails.
-func (s *Shards) ask(ctx context.Context, p *point, item statesync.Item, judge func(*primitives.StateResponse) error) error {
-	wait := make(chan came, 1)
+// request waits for an item and has it judged, until one is good or what judges it fails.
+func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item, judge func(*primitives.StateResponse) error) error {
+	wait := make(chan stateAnswer, 1)
 	s.mu.Lock()
 	if p.waits[item] != nil {
 		s.mu.Unlock()
@@ -199,11 +199,11 @@ func (s *Shards) ask(ctx context.Context, p *point, item statesync.Item, judge f
 	p.waits[item] = wait
 	s.step(p, statesync.Want{Item: item})
 	s.mu.Unlock()
-	done := func(x came, err error) {
-		s.step(p, statesync.Judged{From: x.from, Item: item, Bad: err != nil && theirs(err), Own: err != nil && !theirs(err)})
+	done := func(x stateAnswer, err error) {
+		s.step(p, statesync.Judged{From: x.from, Item: item, Bad: err != nil && isPeersFault(err), Own: err != nil && !isPeersFault(err)})
 	}
 	for {
-		var x came
+		var x stateAnswer
 		select {
 		case x = <-wait:
 		case <-ctx.Done():
@@ -218,28 +218,28 @@ func (s *Shards) ask(ctx context.Context, p *point, item statesync.Item, judge f
 			s.step(p, statesync.Dropped{Item: item})
 			return engine.ErrNotYet
 		}
-		err := s.judged(judge, x)
+		err := s.verify(judge, x)
 		s.mu.Lock()
-		if err == nil || !theirs(err) {
+		if err == nil || !isPeersFault(err) {
 			delete(p.waits, item)
 			s.step(p, statesync.Dropped{Item: item})
 		}
 		done(x, err)
 		s.mu.Unlock()
-		if err == nil || !theirs(err) {
+		if err == nil || !isPeersFault(err) {
 			return err
 		}
 		s.o.Log.WithError(err).WithField("peer", x.from).WithField("shard", item.Shard).Info("network: a part of a state is not taken")
 	}
 }
 
-// judged judges what came, of which a few are in memory at once. A panic over what one peer has sent is that answer's end.
-func (s *Shards) judged(judge func(*primitives.StateResponse) error, x came) (err error) {
-	s.judging <- struct{}{}
+// verify judges what came, of which a few are in memory at once. A panic over what one peer has sent is that answer's end.
+func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnswer) (err error) {
+	s.verifying <- struct{}{}
 	defer func() {
-		<-s.judging
+		<-s.verifying
 		if p := recover(); p != nil {
-			s.o.Front.note("a part of a state", p)
+			s.o.Status.note("a part of a state", p)
 			err = fmt.Errorf("network: a part of a state: %v", p)
 		}
 	}()
@@ -248,7 +248,7 @@ func (s *Shards) judged(judge func(*primitives.StateResponse) error, x came) (er
 
 // pause waits before the engine asks again where nothing could be asked.
 func pause(ctx context.Context, err error) error {
-	t := time.NewTimer(againAfter)
+	t := time.NewTimer(retryPause)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -259,7 +259,7 @@ func pause(ctx context.Context, err error) error {
 
 // State is engine.PartSource's.
 func (s *Shards) State(ctx context.Context, at primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
-	p, err := s.point(at)
+	p, err := s.findPoint(at)
 	if err != nil {
 		return nil, pause(ctx, err)
 	}
@@ -299,7 +299,7 @@ func (s *Shards) header(at primitives.Hash, shard primitives.ShardID, h *primiti
 
 // Part is engine.PartSource's.
 func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
-	p, err := s.point(at)
+	p, err := s.findPoint(at)
 	if err == nil {
 		err = s.ask(ctx, p, statesync.Item{Shard: shard, Part: id.Index}, func(r *primitives.StateResponse) error {
 			strings, err := statesync.UnpackPart(r.Part)

@@ -18,18 +18,18 @@ import (
 )
 
 // newTestShards is a source of one sync point with two hosts, of which nobody is asked in truth.
-func newTestShards() (*Shards, *point) {
+func newTestShards() (*Shards, *syncPoint) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	s := NewShards(ShardsOptions{Front: new(Status), Log: log})
-	p := &point{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: statesync.New(nil, statesync.Options{}), waits: map[statesync.Item]chan came{}}
+	s := NewShards(ShardsOptions{Status: new(Status), Log: log})
+	p := &syncPoint{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: statesync.New(nil, statesync.Options{}), waits: map[statesync.Item]chan stateAnswer{}}
 	s.points = append(s.points, p)
 	s.step(p, statesync.Hosts{List: []statesync.Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7}}}})
 	return s, p
 }
 
-// asked waits until somebody is asked for a part of shard 7 who is not the other.
-func (s *Shards) askedOf(t *testing.T, p *point, item statesync.Item, not wire.PeerID) wire.PeerID {
+// partsRequest waits until somebody is asked for a part of shard 7 who is not the other.
+func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wire.PeerID) wire.PeerID {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -71,14 +71,14 @@ func TestShardsAsk(t *testing.T) {
 	}
 	done := begin(t.Context())
 	first := s.askedOf(t, p, item, "")
-	if s.took(first, part(4, "good")) || s.took("c", part(3, "good")) {
+	if s.addResponse(first, part(4, "good")) || s.addResponse("c", part(3, "good")) {
 		t.Error("what nobody was asked for is taken")
 	}
-	if !s.took(first, part(3, "wrong")) {
+	if !s.addResponse(first, part(3, "wrong")) {
 		t.Error("what was asked for is not taken")
 	}
 	second := s.askedOf(t, p, item, first)
-	s.took(second, part(3, "good"))
+	s.addResponse(second, part(3, "good"))
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,9 @@ func TestShardsAsk(t *testing.T) {
 	if again := s.askedOf(t, p, item, ""); again != second {
 		t.Errorf("%s is asked, who has sent what is wrong", again)
 	}
-	s.took(second, part(3, "worse"))
-	if err := <-done; err == nil || s.o.Front.panics.Load() != 1 {
-		t.Errorf("a panic is %v, and counted %d times", err, s.o.Front.panics.Load())
+	s.addResponse(second, part(3, "worse"))
+	if err := <-done; err == nil || s.o.Status.panics.Load() != 1 {
+		t.Errorf("a panic is %v, and counted %d times", err, s.o.Status.panics.Load())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done = begin(ctx)
@@ -104,10 +104,10 @@ func TestShardsAsk(t *testing.T) {
 // TestHolderLate: who is asked for a chunk has twice the time of the one before, until something of it comes.
 func TestHolderLate(t *testing.T) {
 	hash := primitives.Hash{1}
-	f := &fetch{asked: map[primitives.Hash]int64{hash: 0}, wait: map[primitives.Hash]int64{}}
+	f := &chunkFetch{asked: map[primitives.Hash]int64{hash: 0}, wait: map[primitives.Hash]int64{}}
 	asked := func(from, to int64) (at []int64) {
 		for now := from; now <= to; now += fetchPeriod.Milliseconds() {
-			if f.late(now, hash) {
+			if f.isOverdue(now, hash) {
 				f.asked[hash] = now
 				at = append(at, now)
 			}
@@ -117,7 +117,7 @@ func TestHolderLate(t *testing.T) {
 	if at := asked(200, 12_200); !slices.Equal(at, []int64{200, 600, 1400, 3000, 6000, 9000, 12_000}) {
 		t.Errorf("asked at %d", at)
 	}
-	f.brought(12_250, hash)
+	f.progress(12_250, hash)
 	if at := asked(12_400, 13_000); !slices.Equal(at, []int64{12_600, 13_000}) {
 		t.Errorf("asked at %d, something has come at 12250", at)
 	}

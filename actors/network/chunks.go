@@ -12,12 +12,12 @@ import (
 
 const (
 	maxWaiting   = 1024
-	maxDone      = 1024
-	maxDoneBytes = 256 << 20
+	maxBodies      = 1024
+	maxBodyBytes = 256 << 20
 )
 
-// lacking is a block that lacks chunks, of an epoch that the chain has not come to. Of its body no more is kept: what is kept of blocks is chain/blockpool's to bound.
-type lacking struct {
+// lackingBlock is a block that lacks chunks, of an epoch that the chain has not come to. Of its body no more is kept: what is kept of blocks is chain/blockpool's to bound.
+type lackingBlock struct {
 	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
 }
@@ -33,13 +33,13 @@ func (a *Actor) newPool() *chunkparts.Pool {
 func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	wanted := map[primitives.Hash]bool{}
 	for _, hash := range m.Chunks {
-		if c := a.done.all[hash]; c != nil {
+		if c := a.bodies.all[hash]; c != nil {
 			a.o.Out.Chunk(messages.ChunkReceivedAlone{Chunk: c})
 		} else {
 			wanted[hash] = true
 		}
 	}
-	l := lacking{header: m.Block.Header}
+	l := lackingBlock{header: m.Block.Header}
 	for _, h := range m.Block.Body.Chunks {
 		if h.HeightIncluded == m.Block.Header.Height && wanted[h.ChunkHash()] {
 			l.headers = append(l.headers, h)
@@ -50,8 +50,8 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	}
 }
 
-// ask asks for chunks if a block of their epoch is part of the chain; false: there is none yet.
-func (a *Actor) ask(l *lacking) bool {
+// request asks for chunks if a block of their epoch is part of the chain; false: there is none yet.
+func (a *Actor) ask(l *lackingBlock) bool {
 	h := l.header
 	ancestor := h.PrevHash
 	if _, known := a.dist.Epoch(ancestor); !known {
@@ -83,7 +83,7 @@ func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 
 // partsStep steps the pool of chunks of a node that follows, and does what it says.
 func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
-	if a.o.Hear != nil { // the validator has its own
+	if a.o.Receive != nil { // the validator has its own
 		return
 	}
 	out, err := a.pool.Step(a.now(), ev)
@@ -108,7 +108,7 @@ func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 		a.o.Log.WithField("shard", h.ShardID).WithField("height", h.HeightCreated).Warn("network: a chunk's producer has signed what is none")
 	}
 	for _, c := range out.Complete {
-		a.done.add(c.Chunk)
+		a.bodies.add(c.Chunk)
 		a.o.Out.Chunk(messages.ChunkReceivedAlone{Chunk: c.Chunk, From: fromOf(from)})
 	}
 }
@@ -161,29 +161,29 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 }
 
-// bodies are chunks that are complete, until what is on the same block is final.
-type bodies struct {
+// chunkBodies are chunks that are complete, until what is on the same block is final.
+type chunkBodies struct {
 	all   map[primitives.Hash]*primitives.Chunk
 	order []primitives.Hash
 	bytes int
 }
 
-func newBodies() bodies { return bodies{all: map[primitives.Hash]*primitives.Chunk{}} }
+func newChunkBodies() chunkBodies { return chunkBodies{all: map[primitives.Hash]*primitives.Chunk{}} }
 
-func (b *bodies) add(c *primitives.Chunk) {
+func (b *chunkBodies) add(c *primitives.Chunk) {
 	if b.all[c.Hash] != nil {
 		return
 	}
 	b.all[c.Hash] = c
 	b.order = append(b.order, c.Hash)
 	b.bytes += int(c.Header.EncodedLength)
-	for len(b.order) > maxDone || b.bytes > maxDoneBytes {
+	for len(b.order) > maxBodies || b.bytes > maxBodyBytes {
 		b.remove(b.order[0])
 		b.order = b.order[1:]
 	}
 }
 
-func (b *bodies) remove(hash primitives.Hash) {
+func (b *chunkBodies) remove(hash primitives.Hash) {
 	if c := b.all[hash]; c != nil {
 		b.bytes -= int(c.Header.EncodedLength)
 		delete(b.all, hash)
@@ -191,7 +191,7 @@ func (b *bodies) remove(hash primitives.Hash) {
 }
 
 // final forgets what no block can need any more: a chunk is made behind the block that it is on, and another block on that one may have it too, as long as none behind that is final.
-func (b *bodies) final(height primitives.Height) {
+func (b *chunkBodies) final(height primitives.Height) {
 	left := b.order[:0]
 	for _, hash := range b.order {
 		switch c := b.all[hash]; {

@@ -16,7 +16,7 @@ func TestSameChunks(t *testing.T) {
 	c := new(primitives.Chunk)
 	c.Header.HeightCreated, c.Header.EncodedLength = 7, 100
 	c.Hash = c.Header.ChunkHash()
-	a.done.add(c)
+	a.bodies.add(c)
 	blockAt := func(h primitives.Height) *primitives.Block {
 		b := blank()
 		b.Header.Height = h
@@ -34,7 +34,7 @@ func TestSameChunks(t *testing.T) {
 		}
 	}
 	adopted := func(h, final primitives.Height) {
-		a.adopted(&messages.BlockAccepted{Block: blockAt(h), Final: final, Shards: []messages.ShardAccepted{{Chunk: c}}})
+		a.blockImported(&messages.BlockAccepted{Block: blockAt(h), Final: final, Shards: []messages.ShardAccepted{{Chunk: c}}})
 	}
 	want(7, 1)
 	adopted(7, 5)
@@ -43,7 +43,7 @@ func TestSameChunks(t *testing.T) {
 	want(9, 1)
 	adopted(9, 7)
 	want(10, 0)
-	if len(a.done.all)+len(a.done.order)+a.done.bytes != 0 {
-		t.Errorf("kept: %+v", a.done)
+	if len(a.bodies.all)+len(a.bodies.order)+a.bodies.bytes != 0 {
+		t.Errorf("kept: %+v", a.bodies)
 	}
 }

@@ -16,27 +16,27 @@ import (
 // maxProofAge is how many epochs may lie between the block that a proof leads to and who sent it (nearcore sync/epoch.rs).
 const maxProofAge = 3
 
-// offerPeriod is how often it is looked whether there is a new sync block; ms.
-const offerPeriod = 1000
+// snapshotPeriod is how often it is looked whether there is a new sync block; ms.
+const snapshotPeriod = 1000
 
-// offer tells of the sync blocks whose states are given.
-func (a *Actor) offer() {
-	list, err := a.offers.List()
+// announceSnapshots tells of the sync blocks whose states are given.
+func (a *Actor) announceSnapshots() {
+	list, err := a.snapshots.List()
 	if err != nil {
 		a.o.Log.WithError(err).Warn("network: no states are given")
 		return
 	}
-	a.server.state.offer(list)
+	a.server.state.setSnapshots(list)
 }
 
-// look looks whether headers lead on apart from the chain.
-func (a *Actor) look() {
+// checkHeadersApart looks whether headers lead on apart from the chain.
+func (a *Actor) checkHeadersApart() {
 	apart, err := a.o.Engine.HeadersApart()
 	if err != nil {
 		a.o.Log.WithError(err).Error("network: headers")
 		return
 	}
-	a.apart = apart
+	a.headersApart = apart
 }
 
 // epochLength is how many heights an epoch has.
@@ -50,8 +50,8 @@ func epochLength(e *engine.Engine) (primitives.Height, error) {
 	return length, err
 }
 
-// proved says what became of a proof.
-type proved struct {
+// proofResult says what became of a proof.
+type proofResult struct {
 	from wire.PeerID
 	err  error
 }
@@ -68,11 +68,11 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	a.step(blocksync.ProofCame{From: from})
 	self, e := a.self, a.o.Engine
 	go func() {
-		m := proved{from: from}
+		m := proofResult{from: from}
 		defer func() {
 			if p := recover(); p != nil {
-				m.err = errOwn
-				a.o.Front.note("a proof of epochs", p)
+				m.err = errOwnFailure
+				a.o.Status.note("a proof of epochs", p)
 			}
 			self(m)
 		}()
@@ -93,11 +93,11 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	}()
 }
 
-func (a *Actor) proofJudged(m *proved) {
+func (a *Actor) proofDone(m *proofResult) {
 	ev := blocksync.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headerchain.ErrProof) || errors.Is(m.err, statesync.ErrPacked)}
 	log := a.o.Log.WithField("peer", m.from)
 	if errors.Is(m.err, storage.ErrFailed) {
-		a.own("a proof of epochs", m.err)
+		a.ownFailure("a proof of epochs", m.err)
 	}
 	if m.err != nil {
 		log.WithError(m.err).Info("a proof of epochs is not taken")
@@ -105,6 +105,6 @@ func (a *Actor) proofJudged(m *proved) {
 		log.Info("a proof of epochs is taken: headers go on behind it")
 	}
 	a.path.known = false
-	a.look()
+	a.checkHeadersApart()
 	a.step(ev)
 }

@@ -13,37 +13,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxPassed bounds the blocks that have been handed on and not been taken yet.
-const maxPassed = 64
+// recentSize bounds the blocks that have been handed on and not been taken yet.
+const recentSize = 64
 
-// lately is what was put in last and not been taken yet, each thing once, maxPassed at most, or as many as it says.
-type lately[T comparable] struct {
+// recentSet is what was put in last and not been taken yet, each thing once, recentSize at most, or as many as it says.
+type recentSet[T comparable] struct {
 	mu   sync.Mutex
 	list []T
 	most int
 }
 
-// put notes one; false: it was there.
-func (l *lately[T]) put(x T) bool {
+// add notes one; false: it was there.
+func (l *recentSet[T]) put(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if slices.Contains(l.list, x) {
 		return false
 	}
-	if l.list = append(l.list, x); len(l.list) > max(l.most, maxPassed) {
+	if l.list = append(l.list, x); len(l.list) > max(l.most, recentSize) {
 		l.list = slices.Delete(l.list, 0, 1)
 	}
 	return true
 }
 
 // has tells whether it is one of them, take also removes it.
-func (l *lately[T]) has(x T) bool {
+func (l *recentSet[T]) has(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Contains(l.list, x)
 }
 
-func (l *lately[T]) take(x T) bool {
+func (l *recentSet[T]) take(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.list, x)
@@ -60,10 +60,10 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool
 	if bounded {
 		return true
 	}
-	r := a.rates[from]
+	r := a.limits[from]
 	if r == nil {
-		r = newBlockRates()
-		a.rates[from] = r
+		r = newBlockLimits()
+		a.limits[from] = r
 	}
 	return r.allow(a.now(), b.Header.Height, b.Hash(), blockpool.SizeOf(b))
 }
@@ -83,19 +83,19 @@ func (a *Actor) check(m wire.Message) near.Verdict {
 }
 
 func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
-	v := a.vouched(b)
-	if v == near.Pass && !a.handsOn(b) {
+	v := a.checkOrigin(b)
+	if v == near.Pass && !a.relaysGossip(b) {
 		v = near.Hold
 	}
 	if v == near.Pass {
-		a.passed.put(b)
+		a.gossiped.put(b)
 	}
 	return v
 }
 
-// vouched hands a block on whose parent is known, which the producer of its height has signed with this body and two thirds have voted for one of. Who has the parent
+// checkOrigin hands a block on whose parent is known, which the producer of its height has signed with this body and two thirds have voted for one of. Who has the parent
 // comes to the same end, so that nobody is banned for what he could not know: whatever Actor.refused bans for is looked at here.
-func (a *Actor) vouched(b *primitives.Block) near.Verdict {
+func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Imported(b.Hash()) != nil {
 		return near.Hold
@@ -139,53 +139,53 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 }
 
 const (
-	maxUnlooked = primitives.Height(8) // above the tip, and below it
-	maxLooked   = 3                    // blocks of a height, behind the first
-	maxSpread   = 256                  // places that are remembered: of the heights around the tip there are 64
+	relayWindow = primitives.Height(8) // above the tip, and below it
+	maxCheckedOfHeight   = 3                    // blocks of a height, behind the first
+	maxGossipSlots   = 256                  // places that are remembered: of the heights around the tip there are 64
 )
 
-// handsOn tells whether gossip hands on a block that its producer has signed: the first of its height at once, the next few if they are good but for what their chunks contain, as neard
+// relaysGossip tells whether gossip hands on a block that its producer has signed: the first of its height at once, the next few if they are good but for what their chunks contain, as neard
 // does with each. More of them this node tells others of when it has adopted them: who makes a height may sign as many as he likes, and each that is handed on unseen all nodes judge.
-func (a *Actor) handsOn(b *primitives.Block) bool {
+func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
-	if h > tip+maxUnlooked || h+maxUnlooked <= tip {
+	if h > tip+relayWindow || h+relayWindow <= tip {
 		return false
 	}
-	if h > tip && a.spread.put(earlyAt{h, 0}) {
+	if h > tip && a.gossipSlots.put(heightSlot{h, 0}) {
 		return true
 	}
-	for n := range maxLooked {
-		if a.spread.put(earlyAt{h, n + 1}) {
+	for n := range maxCheckedOfHeight {
+		if a.gossipSlots.put(heightSlot{h, n + 1}) {
 			return a.o.Engine.ValidateForGossip(b) == nil
 		}
 	}
 	return false
 }
 
-// maxEarly is how many blocks of a height are looked at to be handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
-const maxEarly = 2
+// maxEarlyOfHeight is how many blocks of a height are looked at to be handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
+const maxEarlyOfHeight = 2
 
-// earlyAt is a place of a block that is handed on early.
-type earlyAt struct {
+// heightSlot is a place of a block that is handed on early.
+type heightSlot struct {
 	height primitives.Height
 	n      int
 }
 
-// mayHandOn tells whether a block may be handed on early, and takes its place.
-func (f *Status) mayHandOn(height primitives.Height) bool {
-	for n := range maxEarly {
-		if f.places.put(earlyAt{height, n}) {
+// reserveEarly tells whether a block may be handed on early, and takes its place.
+func (f *Status) reserveEarly(height primitives.Height) bool {
+	for n := range maxEarlyOfHeight {
+		if f.earlySlots.put(heightSlot{height, n}) {
 			return true
 		}
 	}
 	return false
 }
 
-// handOnEarly tells others of a block that came unasked as soon as it is known to be good but for what its chunks contain, if all hurry: some of them may have it by
+// relayEarly tells others of a block that came unasked as soon as it is known to be good but for what its chunks contain, if all hurry: some of them may have it by
 // this node alone, and would wait for what this one makes of it. Neards ban who hands on what is bad by itself.
-func (a *Actor) handOnEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
-	f, height := a.o.Front, b.Header.Height
-	if a.o.Eager && f.newsAt(height) && height <= a.o.Engine.Tip().Height()+maxUnlooked && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.ValidateForGossip(b) == nil && f.early.put(hash) {
+func (a *Actor) relayEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
+	f, height := a.o.Status, b.Header.Height
+	if a.o.Eager && f.isRecent(height) && height <= a.o.Engine.Tip().Height()+relayWindow && !f.early.has(hash) && (judged || a.checkOrigin(b) == near.Pass) && f.reserveEarly(height) && a.o.Engine.ValidateForGossip(b) == nil && f.early.put(hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
 	}
 }

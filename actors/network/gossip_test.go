@@ -22,8 +22,8 @@ func blank() *primitives.Block { return &primitives.Block{Header: new(primitives
 // not.
 func TestPassed(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Status{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
-	a.inbox = newInbox(a.o.Front)
+	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a.inbox = newInbox(a.o.Status)
 	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	for i := range 2 * maxInboxEach {
 		a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: blank()}})
@@ -33,12 +33,12 @@ func TestPassed(t *testing.T) {
 		}
 	}
 	b := blank()
-	a.passed.put(b)
+	a.gossiped.put(b)
 	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
 	if len(got) != maxInboxEach+1 || got[maxInboxEach].Msg.(*wire.Block).Block != b {
 		t.Error("what was handed on is dropped")
 	}
-	if a.admits(from, false, blank()) || !a.admits(from, a.passed.take(b), b) {
+	if a.admits(from, false, blank()) || !a.admits(from, a.gossiped.take(b), b) {
 		t.Error("it counts as what its sender may send")
 	}
 	got[maxInboxEach].in.done()
@@ -47,11 +47,11 @@ func TestPassed(t *testing.T) {
 	if len(got) != maxInboxEach+1 || a.inbox.all != maxInboxEach {
 		t.Error("it is taken for ever")
 	}
-	for range 2 * maxPassed {
-		a.passed.put(blank())
+	for range 2 * recentSize {
+		a.gossiped.put(blank())
 	}
-	if len(a.passed.list) != maxPassed {
-		t.Errorf("%d are kept", len(a.passed.list))
+	if len(a.gossiped.list) != recentSize {
+		t.Errorf("%d are kept", len(a.gossiped.list))
 	}
 }
 
@@ -59,8 +59,8 @@ func TestPassed(t *testing.T) {
 // nobody else will bring it.
 func TestHeldGossip(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Status{}}, rates: map[wire.PeerID]*blockRates{}, self: func(m any) { got = append(got, m.(delivered)) }}
-	a.inbox = newInbox(a.o.Front)
+	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a.inbox = newInbox(a.o.Status)
 	from := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
 	}
@@ -82,28 +82,28 @@ func TestHeldGossip(t *testing.T) {
 	for range 2 * maxInboxEach {
 		a.deliver(near.Deliver{From: from("x0"), Tier: wire.T2, Msg: &wire.Block{Block: b}, Gossiped: true})
 	}
-	if len(got) != taken+maxInboxEach || a.inbox.told != maxInboxEach {
-		t.Errorf("%d of them have places", a.inbox.told)
+	if len(got) != taken+maxInboxEach || a.inbox.gossip != maxInboxEach {
+		t.Errorf("%d of them have places", a.inbox.gossip)
 	}
 	for _, d := range got {
 		d.in.done()
 	}
-	if a.inbox.all != 0 || a.inbox.told != 0 || len(a.inbox.each) != 0 {
-		t.Errorf("behind them %d and %d places are taken", a.inbox.all, a.inbox.told)
+	if a.inbox.all != 0 || a.inbox.gossip != 0 || len(a.inbox.each) != 0 {
+		t.Errorf("behind them %d and %d places are taken", a.inbox.all, a.inbox.gossip)
 	}
 }
 
 // TestEarly: a block that others were told of before it was adopted is not told when it is, once; what is told behind that is.
 func TestEarly(t *testing.T) {
-	var e lately[primitives.Hash]
+	var e recentSet[primitives.Hash]
 	at := func(i int) primitives.Hash { return primitives.Hash{byte(i), byte(i >> 8)} }
 	if e.take(at(1)) || !e.put(at(1)) || e.put(at(1)) || !e.take(at(1)) || e.take(at(1)) {
 		t.Error("one that was put is taken once, and another never")
 	}
-	for i := range 2 * maxPassed {
+	for i := range 2 * recentSize {
 		e.put(at(i))
 	}
-	if len(e.list) != maxPassed || e.take(at(0)) || !e.take(at(2*maxPassed-1)) {
+	if len(e.list) != recentSize || e.take(at(0)) || !e.take(at(2*recentSize-1)) {
 		t.Errorf("%d are kept", len(e.list))
 	}
 }
@@ -114,7 +114,7 @@ func TestEarlyTwins(t *testing.T) {
 	for h := range primitives.Height(5) {
 		n := 0
 		for range 100 {
-			if f.mayHandOn(7 + h) {
+			if f.reserveEarly(7 + h) {
 				n++
 			}
 		}
@@ -126,16 +126,16 @@ func TestEarlyTwins(t *testing.T) {
 
 // TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a while, whatever it was at.
 func TestArrivalPanics(t *testing.T) {
-	came := make(chan *arrived, 1)
-	a := &Actor{begun: time.Now(), o: Options{Front: &Status{}}, self: func(m any) { x := m.(arrived); came <- &x }}
-	x := &arrival{busy: true, over: true}
-	a.arrival = x
-	a.beside(x, "a test", func() func() { panic("on purpose") })
-	a.arrived(<-came)
-	if a.arrival != nil || a.nextArrival < progressPeriod {
-		t.Errorf("%+v stays, the next begins at %d", a.arrival, a.nextArrival)
+	came := make(chan *bootstrapDone, 1)
+	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, self: func(m any) { x := m.(bootstrapDone); came <- &x }}
+	x := &bootstrap{busy: true, finished: true}
+	a.bootstrap = x
+	a.inBackground(x, "a test", func() func() { panic("on purpose") })
+	a.bootstrapDone(<-came)
+	if a.bootstrap != nil || a.nextBootstrap < progressPeriod {
+		t.Errorf("%+v stays, the next begins at %d", a.bootstrap, a.nextBootstrap)
 	}
-	if a.o.Front.panics.Load() != 1 {
+	if a.o.Status.panics.Load() != 1 {
 		t.Error("it is not told")
 	}
 }
@@ -146,11 +146,11 @@ func TestStoreHasFailed(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	a := &Actor{o: Options{Log: log, Failed: func(err error) { told = append(told, err) }}}
-	a.own("headers", io.ErrUnexpectedEOF)
+	a.ownFailure("headers", io.ErrUnexpectedEOF)
 	if len(told) != 0 {
 		t.Errorf("%v ends the node", told)
 	}
-	a.own("headers", fmt.Errorf("engine: %w: no space left", storage.ErrFailed))
+	a.ownFailure("headers", fmt.Errorf("engine: %w: no space left", storage.ErrFailed))
 	if len(told) != 1 || !errors.Is(told[0], storage.ErrFailed) {
 		t.Errorf("%v", told)
 	}

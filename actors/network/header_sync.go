@@ -18,18 +18,18 @@ const (
 	maxLocator = 20                    // hashes of a request for headers; above it neard bans
 	maxAnswer  = blocksync.WholeAnswer // headers of an answer; more are not looked at
 	stuckAfter = 30_000                // ms without a block that is asked for, after which that is said
-	stuckAgain = 60_000
+	stuckLogPeriod = 60_000
 )
 
-// path is the way from the chain's blocks to the highest header.
-type path struct {
+// headerPath is the way from the chain's blocks to the highest header.
+type headerPath struct {
 	e     *engine.Engine
 	refs  []storage.BlockRef
 	known bool // refs is the way; else it is looked up
 }
 
 // list returns the way as it is now.
-func (p *path) list() ([]storage.BlockRef, error) {
+func (p *headerPath) list() ([]storage.BlockRef, error) {
 	for len(p.refs) > 0 && p.e.Imported(p.refs[0].Hash) != nil {
 		p.refs = p.refs[1:]
 	}
@@ -43,7 +43,7 @@ func (p *path) list() ([]storage.BlockRef, error) {
 }
 
 // grow adds headers that were taken, which go on from where the way ends, if it is so; else it is looked up anew.
-func (p *path) grow(list []*primitives.BlockHeader) {
+func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	for _, h := range list {
 		hash := h.Hash()
 		n := len(p.refs)
@@ -79,7 +79,7 @@ func (c chainView) Path(n int) (out []blocksync.Ref, err error) {
 	return out, err
 }
 
-func (c chainView) Apart() bool { return c.a.apart }
+func (c chainView) Apart() bool { return c.a.headersApart }
 
 func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Imported(hash) != nil }
 
@@ -115,12 +115,12 @@ func (a *Actor) step(ev blocksync.Event) {
 		}
 		a.ban(b.Peer, why)
 	}
-	a.o.Front.syncs(a.sync.Syncing(), a.sync.Stuck(), a.sync.Best())
-	a.o.Front.headers.Store(uint64(a.headersAt()))
+	a.o.Status.syncs(a.sync.Syncing(), a.sync.Stuck(), a.sync.Best())
+	a.o.Status.headers.Store(uint64(a.headersAt()))
 }
 
-// follow tells the sync who is there.
-func (a *Actor) follow(info *near.Info) {
+// updatePeers tells the sync who is there.
+func (a *Actor) updatePeers(info *near.Info) {
 	here := map[wire.PeerID]bool{}
 	var ev blocksync.Peers
 	for i := range info.Peers {
@@ -135,33 +135,33 @@ func (a *Actor) follow(info *near.Info) {
 			delete(a.heights, id)
 		}
 	}
-	for id := range a.rates {
+	for id := range a.limits {
 		if !here[id] {
-			delete(a.rates, id)
+			delete(a.limits, id)
 		}
 	}
-	a.look()
+	a.checkHeadersApart()
 	a.step(ev)
 	if len(ev.List) > 0 {
-		a.o.Front.knows.Store(true)
+		a.o.Status.knows.Store(true)
 	}
-	a.sayStuck()
+	a.logStuck()
 }
 
-// sayStuck says when nobody has the block that comes next.
-func (a *Actor) sayStuck() {
+// logStuck says when nobody has the block that comes next.
+func (a *Actor) logStuck() {
 	now := a.now()
 	height, since := a.sync.Waits(now)
-	if height == 0 || since < stuckAfter || now < a.o.Front.stuckAgain.Load() {
+	if height == 0 || since < stuckAfter || now < a.o.Status.stuckAgain.Load() {
 		return
 	}
-	a.o.Front.stuckAgain.Store(now + stuckAgain)
+	a.o.Status.stuckAgain.Store(now + stuckLogPeriod)
 	a.path.known = false
 	a.o.Log.WithField("height", height).Warnf("no peer gives the block for %d s; they may not have it any more, and it begins with a proof of epochs only beyond the horizon", since/1000)
 }
 
-// judged says what became of headers.
-type judged struct {
+// verify says what became of headers.
+type headersResult struct {
 	from  wire.PeerID
 	list  []*primitives.BlockHeader
 	taken int
@@ -177,11 +177,11 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	list = list[:min(len(list), maxAnswer)]
 	self, e := a.self, a.o.Engine
 	go func() {
-		m := judged{from: from, list: list}
+		m := headersResult{from: from, list: list}
 		defer func() {
 			if p := recover(); p != nil {
-				m.err = errOwn
-				a.o.Front.note("headers", p)
+				m.err = errOwnFailure
+				a.o.Status.note("headers", p)
 			}
 			self(m)
 		}()
@@ -189,9 +189,9 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	}()
 }
 
-var errOwn = errors.New("network: headers could not be judged")
+var errOwnFailure = errors.New("network: headers could not be judged")
 
-func (a *Actor) headersJudged(m *judged) {
+func (a *Actor) headersDone(m *headersResult) {
 	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {
 		a.path.grow(m.list)
 	}
@@ -208,13 +208,13 @@ func (a *Actor) headersJudged(m *judged) {
 		ev.Own = true
 	default:
 		ev.Own = true
-		a.own("headers", m.err)
+		a.ownFailure("headers", m.err)
 	}
 	a.step(ev)
 }
 
-// own says that something failed of this node's own. A store that has failed takes nothing any more: nothing is asked for what it would not keep.
-func (a *Actor) own(what string, err error) {
+// ownFailure says that something failed of this node's own. A store that has failed takes nothing any more: nothing is asked for what it would not keep.
+func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))
 		return

@@ -13,49 +13,49 @@ import (
 const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
-	leastInbox    = 64       // that a peer has places for, whatever others have
+	minInboxEach    = 64       // that a peer has places for, whatever others have
 	maxInboxBytes = 64 << 20 // of routed messages and blocks of one, beside the last
 )
 
 // delivered is a message of a peer on its way to the actor.
 type delivered struct {
 	near.Deliver
-	in *place // nil: it needs none
+	in *slot // nil: it needs none
 }
 
-// place is that of a message on its way.
-type place struct {
+// slot is that of a message on its way.
+type slot struct {
 	in   *inbox
-	lane lane
+	source source
 	size int
 	own  bool // it is not one of maxInbox
 }
 
-// lane is where the messages of one wait behind each other. Blocks that gossip brings have lanes of their own: whatever else their bringer has sent, nobody else will
+// source is where the messages of one wait behind each other. Blocks that gossip brings have lanes of their own: whatever else their bringer has sent, nobody else will
 // bring them, and he could have filled his lane with a purpose. How many they are is bounded by gossip's rates too.
-type lane struct {
+type source struct {
 	of     wire.PeerID
 	gossip bool
 }
 
-// load is what is on its way of a lane.
-type load struct{ messages, bytes int }
+// usage is what is on its way of a lane.
+type usage struct{ messages, bytes int }
 
 // inbox counts what is on its way. What is too much is dropped: whoever needs an answer asks again. Places are had by lanes: a node that a validator has signed to be its own
 // has one, whoever brings what it says, and of all others who has brought it. So what a stranger sends, by himself or through a bridge, takes no validator's places.
 type inbox struct {
 	mu    sync.Mutex
 	all   int // in lanes of neighbours
-	told  int // in those of their gossip
-	each  map[lane]load
+	gossip  int // in those of their gossip
+	each  map[source]usage
 	seats map[wire.PeerID]bool // nodes of validators
 	front *Status
 }
 
-func newInbox(f *Status) *inbox { return &inbox{each: map[lane]load{}, front: f} }
+func newInbox(f *Status) *inbox { return &inbox{each: map[source]usage{}, front: f} }
 
-// sits tells which nodes are validators'.
-func (i *inbox) sits(nodes []wire.PeerID) {
+// setSeats tells which nodes are validators'.
+func (i *inbox) setSeats(nodes []wire.PeerID) {
 	seats := make(map[wire.PeerID]bool, len(nodes))
 	for _, id := range nodes {
 		seats[id] = true
@@ -66,13 +66,13 @@ func (i *inbox) sits(nodes []wire.PeerID) {
 }
 
 // admit takes a place, nil: there is none.
-func (i *inbox) admit(d *near.Deliver) *place {
-	p := &place{in: i, lane: lane{of: d.From}}
+func (i *inbox) admit(d *near.Deliver) *slot {
+	p := &slot{in: i, source: source{of: d.From}}
 	r, routed := d.Msg.(*wire.Routed)
 	if routed {
 		p.size = r.Size()
 	} else {
-		p.lane.gossip = d.Gossiped
+		p.source.gossip = d.Gossiped
 	}
 	if b, is := d.Msg.(*wire.Block); is {
 		p.size = blockpool.SizeOf(b.Block)
@@ -80,31 +80,31 @@ func (i *inbox) admit(d *near.Deliver) *place {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if p.own = d.From == ""; routed && i.seats[r.Author] {
-		p.lane.of, p.own = r.Author, true
+		p.source.of, p.own = r.Author, true
 	}
 	all := i.count(p)
-	has := i.each[p.lane]
-	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && *all >= maxInbox && has.messages >= leastInbox {
+	has := i.each[p.source]
+	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && *all >= maxInbox && has.messages >= minInboxEach {
 		i.front.dropped.Add(1)
 		return nil
 	}
 	if !p.own {
 		*all++
 	}
-	i.each[p.lane] = load{has.messages + 1, has.bytes + p.size}
+	i.each[p.source] = usage{has.messages + 1, has.bytes + p.size}
 	return p
 }
 
 // count is of what a place is one, if not its own.
-func (i *inbox) count(p *place) *int {
-	if p.lane.gossip {
-		return &i.told
+func (i *inbox) count(p *slot) *int {
+	if p.source.gossip {
+		return &i.gossip
 	}
 	return &i.all
 }
 
-// done gives it back; nil: it had none.
-func (p *place) done() {
+// bodies gives it back; nil: it had none.
+func (p *slot) done() {
 	if p == nil {
 		return
 	}
@@ -114,12 +114,12 @@ func (p *place) done() {
 	if !p.own {
 		*i.count(p)--
 	}
-	has := i.each[p.lane]
-	if has = (load{has.messages - 1, has.bytes - p.size}); has.messages == 0 {
-		delete(i.each, p.lane)
+	has := i.each[p.source]
+	if has = (usage{has.messages - 1, has.bytes - p.size}); has.messages == 0 {
+		delete(i.each, p.source)
 		return
 	}
-	i.each[p.lane] = has
+	i.each[p.source] = has
 }
 
 // deliver is called by the host for each message, and does not wait.
@@ -138,13 +138,13 @@ func (a *Actor) deliver(d near.Deliver) {
 			a.server.put(d)
 			return
 		case *wire.TxStatusResponse:
-			if a.o.Statuses != nil {
-				a.o.Statuses.took(d.From, body.Outcome)
+			if a.o.TxStatuses != nil {
+				a.o.TxStatuses.addAnswer(d.From, body.Outcome)
 			}
 			return
 		}
 	case *wire.Block:
-		if a.passed.has(m.Block) {
+		if a.gossiped.has(m.Block) {
 			a.self(delivered{d, nil})
 			return
 		}
@@ -156,9 +156,9 @@ func (a *Actor) deliver(d near.Deliver) {
 	if p == nil {
 		return
 	}
-	if a.o.Hear != nil {
-		if m := heard(d.Msg); m != nil {
-			a.hear(consensus.Received{From: consensus.Peer(fromOf(d.From)), Message: m}, p)
+	if a.o.Receive != nil {
+		if m := fromWire(d.Msg); m != nil {
+			a.receiveInTurn(consensus.Received{From: consensus.Peer(fromOf(d.From)), Message: m}, p)
 			return
 		}
 	}

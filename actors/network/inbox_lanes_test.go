@@ -18,8 +18,8 @@ func TestLanes(t *testing.T) {
 		done func()
 	}
 	var mailbox []said
-	a := &Actor{o: Options{Front: new(Status), Hear: func(m consensus.Received, done func()) { mailbox = append(mailbox, said{m, done}) }}}
-	a.inbox = newInbox(a.o.Front)
+	a := &Actor{o: Options{Status: new(Status), Receive: func(m consensus.Received, done func()) { mailbox = append(mailbox, said{m, done}) }}}
+	a.inbox = newInbox(a.o.Status)
 	ids := map[string]wire.PeerID{}
 	id := func(name string) wire.PeerID {
 		if ids[name] == "" {
@@ -39,7 +39,7 @@ func TestLanes(t *testing.T) {
 			}
 		}
 	}
-	a.inbox.sits([]wire.PeerID{id("far"), id("near")})
+	a.inbox.setSeats([]wire.PeerID{id("far"), id("near")})
 	flood(2000)
 	for round := range 20 {
 		a.deliver(near.Deliver{From: id("bridge"), Tier: wire.T2, Msg: approval("far")})
@@ -57,7 +57,7 @@ func TestLanes(t *testing.T) {
 		}
 		flood(10)
 	}
-	if a.inbox.all > maxInbox+41*leastInbox {
+	if a.inbox.all > maxInbox+41*minInboxEach {
 		t.Errorf("%d wait", a.inbox.all)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // TestWrongs: an honest peer hands on one wrong block of each height, and one more where it has begun again, at any height that it may hand on unseen, for as long as the chain goes on and while it
 // stands still: it is not banned. Who brings three of a height is, and who brings many of heights to which nobody has come.
 func TestWrongs(t *testing.T) {
-	w, salt := newWrongs(), uint64(0)
+	w, salt := newBadBlocks(), uint64(0)
 	id := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
 	}
@@ -20,13 +20,13 @@ func TestWrongs(t *testing.T) {
 		salt++
 		return w.tooMany(id(name), height, primitives.HashBytes([]byte(fmt.Sprint(salt))), tip)
 	}
-	for h := primitives.Height(1); h <= maxUnlooked; h++ {
+	for h := primitives.Height(1); h <= relayWindow; h++ {
 		if bring("honest", 100+h, 100) {
 			t.Fatalf("banned for its %d. wrong block while the chain stands still", h)
 		}
 	}
 	for tip := primitives.Height(101); tip < 1000; tip++ {
-		if bring("honest", tip+maxUnlooked, tip) || tip%100 == 0 && bring("honest", tip+maxUnlooked, tip) {
+		if bring("honest", tip+relayWindow, tip) || tip%100 == 0 && bring("honest", tip+relayWindow, tip) {
 			t.Fatalf("banned at %d", tip)
 		}
 	}
@@ -37,19 +37,19 @@ func TestWrongs(t *testing.T) {
 		}
 	}
 	for n := 1; !bring("hostile", 1001, 1000); n++ {
-		if n == maxWrong+1 {
+		if n == maxBadOfHeight+1 {
 			t.Fatal("three of a height")
 		}
 	}
 	for n := 1; !bring("far", primitives.Height(5000+n), 1000); n++ {
-		if n == maxWrongAll+1 {
+		if n == maxBadBlocks+1 {
 			t.Fatal("of heights far above")
 		}
 	}
-	for i := range 3 * maxWrongOnes {
+	for i := range 3 * maxBadPeers {
 		bring(fmt.Sprint(i), 1001, 1000)
 	}
-	if len(w.of) != maxWrongOnes || len(w.order) != maxWrongOnes {
+	if len(w.of) != maxBadPeers || len(w.order) != maxBadPeers {
 		t.Errorf("%d peers are remembered", len(w.of))
 	}
 }
@@ -59,10 +59,10 @@ func TestWrongs(t *testing.T) {
 func TestLongBlocks(t *testing.T) {
 	const long = 8 << 20
 	from, now := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), int64(0)
-	r := newBlockRates()
+	r := newBlockLimits()
 	taken := 0
 	for ; now < 10_000; now += 10 {
-		if r.spend(now, long) {
+		if r.admitLong(now, long) {
 			taken++
 		}
 		if !r.allow(now, primitives.Height(now), primitives.Hash{}, 1000) {
@@ -72,16 +72,16 @@ func TestLongBlocks(t *testing.T) {
 	if most := 10*longRate/long + 4; taken < 10*longRate/long || taken > most {
 		t.Errorf("%d of 8 MiB are taken in ten seconds", taken)
 	}
-	if r = newBlockRates(); !r.spend(0, 128<<20) || r.spend(6000, 1) || !r.spend(8000, 1) {
+	if r = newBlockLimits(); !r.admitLong(0, 128<<20) || r.admitLong(6000, 1) || !r.admitLong(8000, 1) {
 		t.Error("of 128 MiB one is taken, and another behind as many seconds as it takes")
 	}
-	r, taken = newBlockRates(), 0
+	r, taken = newBlockLimits(), 0
 	for i := range 100 {
 		for h := range primitives.Height(len(r.heights)) {
-			if r.another(7+h, primitives.Hash{byte(i)}) {
+			if r.admitHeight(7+h, primitives.Hash{byte(i)}) {
 				taken++
 			}
-			if !r.another(7+h, primitives.Hash{0}) {
+			if !r.admitHeight(7+h, primitives.Hash{0}) {
 				t.Fatal("the first one, told again where nothing moves, is dropped")
 			}
 		}
@@ -94,7 +94,7 @@ func TestLongBlocks(t *testing.T) {
 		b := blank()
 		b.Body.Challenges = make([]byte, long)
 		d := near.Deliver{From: from, Msg: &wire.Block{Block: b}, Gossiped: gossiped}
-		var places []*place
+		var places []*slot
 		for p := in.admit(&d); p != nil; p = in.admit(&d) {
 			if places = append(places, p); len(places) > 100 {
 				break
@@ -107,7 +107,7 @@ func TestLongBlocks(t *testing.T) {
 			p.done()
 		}
 	}
-	if len(in.each) != 0 || in.all != 0 || in.told != 0 {
+	if len(in.each) != 0 || in.all != 0 || in.gossip != 0 {
 		t.Errorf("behind them %d places are taken", len(in.each))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockRates are those of the blocks that a peer sends unasked: how many, how many bytes of long ones, and how many of each of the last heights.
-type blockRates struct {
+// blockLimits are those of the blocks that a peer sends unasked: how many, how many bytes of long ones, and how many of each of the last heights.
+type blockLimits struct {
 	blocks *rate.Limiter
 	paid   int64 // ms; when the long ones that have come are paid for
 	// heights are those that came last, with the blocks of each that were taken.
@@ -21,17 +21,17 @@ type blockRates struct {
 	next int // of heights
 }
 
-func newBlockRates() *blockRates {
-	return &blockRates{blocks: rate.NewLimiter(blockRate, 2*blockRate)}
+func newBlockLimits() *blockLimits {
+	return &blockLimits{blocks: rate.NewLimiter(blockRate, 2*blockRate)}
 }
 
-func (r *blockRates) allow(now int64, height primitives.Height, hash primitives.Hash, size int) bool {
-	return r.another(height, hash) && r.blocks.AllowN(time.UnixMilli(now), 1) && (size <= longBlock || r.spend(now, size))
+func (r *blockLimits) allow(now int64, height primitives.Height, hash primitives.Hash, size int) bool {
+	return r.admitHeight(height, hash) && r.blocks.AllowN(time.UnixMilli(now), 1) && (size <= longBlock || r.admitLong(now, size))
 }
 
-// another tells whether a block of a height may come: one that has, which is told again where nothing moves, or one more. A peer hands on what it has adopted, of which there are few, and some that it has not: what a producer has signed besides waits for
+// admitHeight tells whether a block of a height may come: one that has, which is told again where nothing moves, or one more. A peer hands on what it has adopted, of which there are few, and some that it has not: what a producer has signed besides waits for
 // no more than that, whoever brings it, until it is known what to think of who does.
-func (r *blockRates) another(height primitives.Height, hash primitives.Hash) bool {
+func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
 		x := &r.heights[i]
 		switch {
@@ -50,8 +50,8 @@ func (r *blockRates) another(height primitives.Height, hash primitives.Hash) boo
 	return true
 }
 
-// spend takes a long one if those before it are paid for, however long it is.
-func (r *blockRates) spend(now int64, size int) bool {
+// admitLong takes a long one if those before it are paid for, however long it is.
+func (r *blockLimits) admitLong(now int64, size int) bool {
 	if r.paid > now {
 		return false
 	}

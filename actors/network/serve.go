@@ -28,7 +28,7 @@ type server struct {
 	host  *tcp.Server
 	pass  func(near.Deliver) // to the actor, what the store has not
 	front *Status
-	state *provider
+	state *stateServer
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -38,12 +38,12 @@ type server struct {
 }
 
 func newServer(e *engine.Engine, host *tcp.Server, pass func(near.Deliver), f *Status) *server {
-	s := &server{e: e, host: host, pass: pass, front: f, state: newProvider(e, host), each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
+	s := &server{e: e, host: host, pass: pass, front: f, state: newStateServer(e, host), each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
 	s.wake = sync.NewCond(&s.mu)
 	return s
 }
 
-// put queues a request; it does not wait.
+// add queues a request; it does not wait.
 func (s *server) put(d near.Deliver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

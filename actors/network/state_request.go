@@ -13,13 +13,13 @@ import (
 // States are given by whoever has announced them. A neighbour is asked, and answers, on its connection. Another is asked by a routed message, which is the
 // only way that neard knows, and answers by a connection of tier 3, if others can reach this node at all: so he is asked where neighbours don't do.
 const (
-	nearEnough = 2          // neighbours that give a shard
+	enoughNeighbours = 2          // neighbours that give a shard
 	maxFar     = 16         // others that are asked for one
-	farTurn    = 5 * 60_000 // ms, after which it is others of them
+	lotteryPeriod    = 5 * 60_000 // ms, after which it is others of them
 )
 
-// around are those who may be asked for states.
-type around struct {
+// stateHosts are those who may be asked for states.
+type stateHosts struct {
 	self   wire.PeerID
 	peers  map[wire.PeerID]bool // neighbours
 	public bool                 // it is known where others see this node
@@ -27,32 +27,32 @@ type around struct {
 	lot    [16]byte // orders those that are no neighbours
 }
 
-// lots are drawn anew by each node, and are others from time to time: announcing oneself costs nothing, so who is asked must not be in the hands of who announces.
-type lots uint64
+// hostLottery are drawn anew by each node, and are others from time to time: announcing oneself costs nothing, so who is asked must not be in the hands of who announces.
+type hostLottery uint64
 
-func newLots(random func(n int) int) lots {
+func newHostLottery(random func(n int) int) hostLottery {
 	if random == nil {
 		return 0
 	}
-	return lots(random(1 << 62))
+	return hostLottery(random(1 << 62))
 }
 
-func (l lots) at(ms int64) (lot [16]byte) {
+func (l hostLottery) draw(ms int64) (lot [16]byte) {
 	binary.BigEndian.PutUint64(lot[:], uint64(l))
-	binary.BigEndian.PutUint64(lot[8:], uint64(ms/farTurn))
+	binary.BigEndian.PutUint64(lot[8:], uint64(ms/lotteryPeriod))
 	return lot
 }
 
-func aroundOf(self wire.PeerID, info *near.Info, lot [16]byte) around {
-	a := around{self: self, lot: lot, peers: map[wire.PeerID]bool{}, public: info.Public.IsValid(), hosts: info.Hosts}
+func stateHostsOf(self wire.PeerID, info *near.Info, lot [16]byte) stateHosts {
+	a := stateHosts{self: self, lot: lot, peers: map[wire.PeerID]bool{}, public: info.Public.IsValid(), hosts: info.Hosts}
 	for i := range info.Peers {
 		a.peers[info.Peers[i].Info.ID] = true
 	}
 	return a
 }
 
-// give lists the hosts that fit: neighbours with all that they give, others with what too few neighbours do.
-func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
+// list lists the hosts that fit: neighbours with all that they give, others with what too few neighbours do.
+func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
 	served := map[primitives.ShardID]int{}
 	for _, h := range a.hosts {
 		if a.peers[h.PeerID] && fits(h) {
@@ -78,7 +78,7 @@ func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []statesync.Host)
 	slices.SortFunc(others, func(x, y drawn) int { return x.lot.Compare(y.lot) })
 	far := map[primitives.ShardID]int{}
 	for _, h := range others {
-		shards := slices.DeleteFunc(slices.Clone(h.Shards), func(id primitives.ShardID) bool { return served[id] >= nearEnough || far[id] >= maxFar })
+		shards := slices.DeleteFunc(slices.Clone(h.Shards), func(id primitives.ShardID) bool { return served[id] >= enoughNeighbours || far[id] >= maxFar })
 		for _, id := range shards {
 			far[id]++
 		}
@@ -89,8 +89,8 @@ func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []statesync.Host)
 	return out
 }
 
-// ask is what is posted to have a host asked.
-func (a *around) ask(q statesync.Ask, sync primitives.Hash) near.Event {
+// request is what is posted to have a host asked.
+func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
 	switch i := q.Item; {
 	case !a.peers[q.Peer]:
 		return near.AskState{Host: q.Peer, SyncHash: sync, ShardID: i.Shard, IsHeader: i.Header, Part: i.Part}
@@ -106,11 +106,11 @@ func ackedItem(q *primitives.StateRequestAck) (item statesync.Item, refused bool
 	return statesync.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
 }
 
-// acked is told that a host will not give what it was asked for by a routed message, so that another is asked at once.
-func (s *Shards) acked(from wire.PeerID, q *primitives.StateRequestAck) bool {
+// addAck is told that a host will not give what it was asked for by a routed message, so that another is asked at once.
+func (s *Shards) addAck(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.points, func(p *point) bool { return p.sync == q.SyncHash })
+	i := slices.IndexFunc(s.points, func(p *syncPoint) bool { return p.sync == q.SyncHash })
 	if i < 0 {
 		return false
 	}
@@ -120,9 +120,9 @@ func (s *Shards) acked(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	return true
 }
 
-// stateAcked is acked for a state with which the node begins.
-func (a *Actor) stateAcked(from wire.PeerID, q *primitives.StateRequestAck) {
-	x := a.arrival
+// bootstrapAck is acked for a state with which the node begins.
+func (a *Actor) bootstrapAck(from wire.PeerID, q *primitives.StateRequestAck) {
+	x := a.bootstrap
 	if x == nil || x.machine == nil || q.SyncHash != x.at.Sync.Hash {
 		return
 	}

@@ -24,13 +24,13 @@ func TestHostsFarOff(t *testing.T) {
 		Hosts: []*wire.SnapshotHost{host("near", 0, 1), host("far", 0, 1, 2), host("other", 0), host("me", 2), host("old", 2)}}
 	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "near", "other"
 	fits := func(h *wire.SnapshotHost) bool { return h.PeerID != "old" }
-	a := aroundOf("me", info, newLots(nil).at(0))
-	if got, want := a.give(fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
+	a := stateHostsOf("me", info, newHostLottery(nil).draw(0))
+	if got, want := a.list(fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("hosts are %v, want %v", got, want)
 	}
 	info.Public = netip.AddrPort{}
-	b := aroundOf("me", info, newLots(nil).at(0))
-	if got := b.give(fits); slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "far" }) {
+	b := stateHostsOf("me", info, newHostLottery(nil).draw(0))
+	if got := b.list(fits); slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "far" }) {
 		t.Errorf("%v: who can't be reached asks a host to connect to it", got)
 	}
 	sync := primitives.Hash{7}
@@ -43,7 +43,7 @@ func TestHostsFarOff(t *testing.T) {
 		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Header: true}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, IsHeader: true}},
 		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Part: 3}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
 	} {
-		if got := a.ask(x.q, sync); !reflect.DeepEqual(got, x.want) {
+		if got := a.request(x.q, sync); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%+v is asked by %+v, want %+v", x.q, got, x.want)
 		}
 	}
@@ -58,16 +58,16 @@ func TestHostsDrawn(t *testing.T) {
 	}
 	info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: "honest", Shards: []primitives.ShardID{1}}) // the newest come first
 	turns := 0
-	l := newLots(rand.New(rand.NewPCG(1, 2)).IntN)
-	for ms := int64(0); ms < 60*farTurn; ms += farTurn / 2 {
-		a := aroundOf("me", info, l.at(ms))
-		got := a.give(func(*wire.SnapshotHost) bool { return true })
+	l := newHostLottery(rand.New(rand.NewPCG(1, 2)).IntN)
+	for ms := int64(0); ms < 60*lotteryPeriod; ms += lotteryPeriod / 2 {
+		a := stateHostsOf("me", info, l.draw(ms))
+		got := a.list(func(*wire.SnapshotHost) bool { return true })
 		if len(got) != maxFar {
 			t.Fatalf("%d are asked", len(got))
 		}
-		if ms%farTurn != 0 {
-			b := aroundOf("me", info, l.at(ms-farTurn/2))
-			if !reflect.DeepEqual(got, b.give(func(*wire.SnapshotHost) bool { return true })) {
+		if ms%lotteryPeriod != 0 {
+			b := stateHostsOf("me", info, l.draw(ms-lotteryPeriod/2))
+			if !reflect.DeepEqual(got, b.list(func(*wire.SnapshotHost) bool { return true })) {
 				t.Error("others within a turn")
 			}
 		} else if slices.ContainsFunc(got, func(h statesync.Host) bool { return h.ID == "honest" }) {
@@ -86,14 +86,14 @@ func TestStateRefused(t *testing.T) {
 	s.step(p, statesync.Want{Item: item})
 	first := s.askedOf(t, p, item, "")
 	ack := &primitives.StateRequestAck{ShardID: 7, SyncHash: p.sync, Part: 3, Body: primitives.StateWillRespond}
-	if !s.acked(first, ack) || s.askedOf(t, p, item, "") != first {
+	if !s.addAck(first, ack) || s.askedOf(t, p, item, "") != first {
 		t.Error("who is about to answer is not waited for")
 	}
 	ack.Body = primitives.StateBusy
-	s.acked("stranger", ack)
+	s.addAck("stranger", ack)
 	if s.askedOf(t, p, item, "") != first {
 		t.Error("who was not asked says that he won't answer, and is believed")
 	}
-	s.acked(first, ack)
+	s.addAck(first, ack)
 	s.askedOf(t, p, item, first)
 }

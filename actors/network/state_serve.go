@@ -22,8 +22,8 @@ const (
 	maxStateHeader = 256 // headers that are kept ready
 )
 
-// provider gives who is far behind what it begins with: proofs of epochs, states at sync blocks. Requests come on the server's goroutines.
-type provider struct {
+// stateServer gives who is far behind what it begins with: proofs of epochs, states at sync blocks. Requests come on the server's goroutines.
+type stateServer struct {
 	e    *engine.Engine
 	host *tcp.Server
 
@@ -33,8 +33,8 @@ type provider struct {
 	proofErr error
 
 	mu      sync.Mutex
-	offers  []*engine.ServedSnapshot
-	spent   []time.Time // when requests for states were answered, within the period
+	snapshots  []*engine.ServedSnapshot
+	answeredAt   []time.Time // when requests for states were answered, within the period
 	headers map[stateKey]*primitives.StateHeader
 }
 
@@ -43,19 +43,19 @@ type stateKey struct {
 	shard primitives.ShardID
 }
 
-func newProvider(e *engine.Engine, host *tcp.Server) *provider {
-	return &provider{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
+func newStateServer(e *engine.Engine, host *tcp.Server) *stateServer {
+	return &stateServer{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
-// offer says of which sync blocks states are given, and tells others of the newest if it is new, or if there are states of more shards at it now.
-func (p *provider) offer(list []*engine.ServedSnapshot) {
+// announceSnapshots says of which sync blocks states are given, and tells others of the newest if it is new, or if there are states of more shards at it now.
+func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var last *engine.ServedSnapshot
-	if len(p.offers) > 0 {
-		last = p.offers[len(p.offers)-1]
+	if len(p.snapshots) > 0 {
+		last = p.snapshots[len(p.snapshots)-1]
 	}
-	if p.offers = list; len(list) == 0 {
+	if p.snapshots = list; len(list) == 0 {
 		return
 	}
 	for key := range p.headers {
@@ -71,8 +71,8 @@ func (p *provider) offer(list []*engine.ServedSnapshot) {
 }
 
 // of finds what is offered; the caller holds mu.
-func (p *provider) of(sync primitives.Hash) *engine.ServedSnapshot {
-	for _, x := range p.offers {
+func (p *stateServer) of(sync primitives.Hash) *engine.ServedSnapshot {
+	for _, x := range p.snapshots {
 		if x.Sync == sync {
 			return x
 		}
@@ -81,7 +81,7 @@ func (p *provider) of(sync primitives.Hash) *engine.ServedSnapshot {
 }
 
 // epochProof returns the packed proof of now; nil: there is none. It is made once for an epoch.
-func (p *provider) epochProof() []byte {
+func (p *stateServer) epochProof() []byte {
 	p.proofMu.Lock()
 	defer p.proofMu.Unlock()
 	target := p.e.ProofTarget()
@@ -99,31 +99,31 @@ func (p *provider) epochProof() []byte {
 }
 
 // admit tells whether one more request for states is answered now.
-func (p *provider) admit(now time.Time) bool {
+func (p *stateServer) admit(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.spent) > 0 && now.Sub(p.spent[0]) >= statePeriod {
-		p.spent = p.spent[1:]
+	for len(p.answeredAt) > 0 && now.Sub(p.answeredAt[0]) >= statePeriod {
+		p.answeredAt = p.answeredAt[1:]
 	}
-	if len(p.spent) >= stateRequests {
+	if len(p.answeredAt) >= stateRequests {
 		return false
 	}
-	p.spent = append(p.spent, now)
+	p.answeredAt = append(p.answeredAt, now)
 	return true
 }
 
-// errNotOffered says that of this sync block no states are given: of another epoch, or of another chain.
-var errNotOffered = errors.New("network: no states of that sync block")
+// errNoSnapshot says that of this sync block no states are given: of another epoch, or of another chain.
+var errNoSnapshot = errors.New("network: no states of that sync block")
 
 // header returns that of a shard's state.
-func (p *provider) header(sync primitives.Hash, shard primitives.ShardID) (*primitives.StateHeader, error) {
+func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*primitives.StateHeader, error) {
 	key := stateKey{sync, shard}
 	p.mu.Lock()
 	h, x := p.headers[key], p.of(sync)
 	p.mu.Unlock()
 	if h != nil || x == nil {
 		if x == nil {
-			return nil, errNotOffered
+			return nil, errNoSnapshot
 		}
 		return h, nil
 	}
@@ -140,11 +140,11 @@ func (p *provider) header(sync primitives.Hash, shard primitives.ShardID) (*prim
 }
 
 // answer makes the answer to a request for a header, or for a part. One without either says that it could not be made.
-func (p *provider) answer(sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) (*wire.StateResponse, error) {
+func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) (*wire.StateResponse, error) {
 	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 	h, err := p.header(sync, shard)
 	switch {
-	case errors.Is(err, errNotOffered):
+	case errors.Is(err, errNoSnapshot):
 		return nil, err
 	case err != nil:
 		return out, nil
@@ -169,7 +169,7 @@ func (p *provider) answer(sync primitives.Hash, shard primitives.ShardID, header
 	return out, nil
 }
 
-func (p *provider) indexOf(sync primitives.Hash, shard primitives.ShardID) (primitives.ShardIndex, error) {
+func (p *stateServer) indexOf(sync primitives.Hash, shard primitives.ShardID) (primitives.ShardIndex, error) {
 	b, err := p.e.WholeBlock(sync)
 	if err != nil {
 		return 0, err
@@ -183,7 +183,7 @@ func (p *provider) indexOf(sync primitives.Hash, shard primitives.ShardID) (prim
 }
 
 // serve answers a message, if it is one of these.
-func (p *provider) serve(d *near.Deliver) {
+func (p *stateServer) serve(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.EpochSyncRequest:
 		if proof := p.epochProof(); proof != nil {
@@ -209,14 +209,14 @@ func (p *provider) serve(d *near.Deliver) {
 }
 
 // direct answers on the connection on which it was asked: neard takes it so, though it never asks so.
-func (p *provider) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) {
-	p.host.Post(near.ToPeer{Peer: from, Msg: p.directly(time.Now(), sync, shard, header, part)})
+func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) {
+	p.host.Post(near.ToPeer{Peer: from, Msg: p.directAnswer(time.Now(), sync, shard, header, part)})
 }
 
-// directly makes that answer. One without a header or a part says that there is none now: who hears nothing would take it for a slow line, and have longer patience
+// directAnswer makes that answer. One without a header or a part says that there is none now: who hears nothing would take it for a slow line, and have longer patience
 // with each time, while the epoch goes by for which it needs the shard.
-func (p *provider) directly(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) *wire.StateResponse {
-	if p.gives(sync) && p.admit(now) {
+func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) *wire.StateResponse {
+	if p.serves(sync) && p.admit(now) {
 		if out, err := p.answer(sync, shard, header, part); err == nil {
 			return out
 		}
@@ -224,15 +224,15 @@ func (p *provider) directly(now time.Time, sync primitives.Hash, shard primitive
 	return &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 }
 
-// gives tells whether states of a sync block are given at all: asking for others costs nobody his turn.
-func (p *provider) gives(sync primitives.Hash) bool {
+// serves tells whether states of a sync block are given at all: asking for others costs nobody his turn.
+func (p *stateServer) serves(sync primitives.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of(sync) != nil
 }
 
 // routed acknowledges a request, and answers it by a connection to who asks.
-func (p *provider) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
+func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	out := p.acknowledge(time.Now(), &ack)
 	p.host.Post(near.RouteTo{Target: wire.ToPeer(to.ID), Body: &wire.StateRequestAck{StateRequestAck: ack}})
 	if out != nil && to.Addr.IsValid() {
@@ -242,9 +242,9 @@ func (p *provider) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 
 // acknowledge says in an acknowledgement what comes of its request, and returns the answer, nil: there is none. Who asks for what is not given takes nobody's turn, or one
 // request a second for sync blocks that are no more would keep all others from the states that are.
-func (p *provider) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
+func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
 	switch {
-	case !p.gives(ack.SyncHash):
+	case !p.serves(ack.SyncHash):
 		ack.Body = primitives.StateError
 		return nil
 	case !p.admit(now):

@@ -10,7 +10,7 @@ import (
 
 // TestStateRequests: 30 requests for states are answered in 30 s, of all peers, and not one more; what is not offered is not answered.
 func TestStateRequests(t *testing.T) {
-	p := newProvider(nil, nil)
+	p := newStateServer(nil, nil)
 	now := time.Unix(1_700_000_000, 0)
 	for i := range stateRequests {
 		if !p.admit(now.Add(time.Duration(i) * time.Second / 2)) {
@@ -23,20 +23,20 @@ func TestStateRequests(t *testing.T) {
 	if !p.admit(now.Add(statePeriod)) || p.admit(now.Add(statePeriod)) {
 		t.Error("30 s later not one more is answered, or two are")
 	}
-	if out, err := p.answer(primitives.Hash{1}, 0, true, 0); err != errNotOffered || out != nil {
+	if out, err := p.answer(primitives.Hash{1}, 0, true, 0); err != errNoSnapshot || out != nil {
 		t.Errorf("another's sync block: %v, %v", out, err)
 	}
 }
 
 // TestStateNotNow: a neighbour is told at once that what it asks for is not given, or not now, and asking for what is not given takes nobody's turn.
 func TestStateNotNow(t *testing.T) {
-	p := newProvider(nil, nil)
+	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
-	p.offers = []*engine.ServedSnapshot{x}
+	p.snapshots = []*engine.ServedSnapshot{x}
 	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
 	now := time.Unix(1_700_000_000, 0)
 	ask := func(sync primitives.Hash) bool {
-		out := p.directly(now, sync, 3, true, 0)
+		out := p.directAnswer(now, sync, 3, true, 0)
 		if out.SyncHash != sync || out.ShardID != 3 {
 			t.Fatalf("%+v", out)
 		}
@@ -59,9 +59,9 @@ func TestStateNotNow(t *testing.T) {
 
 // TestRoutedStateNotNow is the same for who is no neighbour.
 func TestRoutedStateNotNow(t *testing.T) {
-	p := newProvider(nil, nil)
+	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
-	p.offers = []*engine.ServedSnapshot{x}
+	p.snapshots = []*engine.ServedSnapshot{x}
 	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 3*stateRequests + 1 {
@@ -80,9 +80,9 @@ func TestRoutedStateNotNow(t *testing.T) {
 
 // TestKeptHeaders: a header of a state is made once, and goes with its sync block.
 func TestKeptHeaders(t *testing.T) {
-	p := newProvider(nil, nil)
+	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
-	p.offers = []*engine.ServedSnapshot{x}
+	p.snapshots = []*engine.ServedSnapshot{x}
 	h := new(primitives.StateHeader)
 	p.headers[stateKey{x.Sync, 3}] = h
 	out, err := p.answer(x.Sync, 3, true, 0)
@@ -92,8 +92,8 @@ func TestKeptHeaders(t *testing.T) {
 	if out, err := p.answer(x.Sync, 3, false, 0); err != nil || out.Header != nil || out.Part != nil {
 		t.Errorf("a part of an empty state: %+v, %v", out, err)
 	}
-	p.offer(nil)
-	if _, err := p.answer(x.Sync, 3, true, 0); err != errNotOffered {
+	p.setSnapshots(nil)
+	if _, err := p.answer(x.Sync, 3, true, 0); err != errNoSnapshot {
 		t.Errorf("it is given for ever: %v", err)
 	}
 }

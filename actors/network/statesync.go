@@ -25,84 +25,84 @@ type StateSyncs interface {
 
 // The bounds and times of an arrival.
 const (
-	headersNear    = primitives.Height(50)  // so near to the best peer headers have to be (block_header_fetch_horizon)
-	maxJudged      = 4                      // parts of states and proofs that are looked at at once
-	arrivalLate    = primitives.Height(100) // beyond the epoch behind the sync block another is begun (nearcore sync/handler.rs)
-	arrivalPeriod  = 1000                   // ms between looks for a sync block
-	arrivalBlocks  = 32                     // asked for at a time
-	arrivalWait    = 2000                   // ms, for one
-	arrivalReach   = 2048                   // blocks behind the sync block that may be needed whole
+	headersHorizon    = primitives.Height(50)  // so near to the best peer headers have to be (block_header_fetch_horizon)
+	maxVerifying      = 4                      // parts of states and proofs that are looked at at once
+	staleAfter    = primitives.Height(100) // beyond the epoch behind the sync block another is begun (nearcore sync/handler.rs)
+	findSyncPeriod  = 1000                   // ms between looks for a sync block
+	blockRequests  = 32                     // asked for at a time
+	blockTimeout    = 2000                   // ms, for one
+	maxWholeBlocks   = 2048                   // blocks behind the sync block that may be needed whole
 	progressPeriod = 10_000                 // ms
 )
 
-// arrival is the way to a state: the sync block, the blocks before it that are needed whole, the headers of states, their parts.
-type arrival struct {
+// bootstrap is the way to a state: the sync block, the blocks before it that are needed whole, the headers of states, their parts.
+type bootstrap struct {
 	at      *engine.SyncBlock
 	proof   *headerchain.EpochProof
 	blocks  map[primitives.Hash]*primitives.Block
 	wanted  map[primitives.Hash]int64 // when it was asked for, 0: not yet
-	around  around
+	hosts  stateHosts
 	machine *statesync.Machine // nil: blocks are awaited
 	headers map[primitives.ShardID]*primitives.StateHeader
-	came    *engine.BootstrapSync // nil: headers are awaited
+	parts    *engine.BootstrapSync // nil: headers are awaited
 	busy    bool                  // something runs beside the actor
-	over    bool                  // all is here
-	said    int64
+	finished    bool                  // all is here
+	logAt    int64
 }
 
-// arrived says what became of something that was done beside the actor: what is to be done with it on the actor's goroutine.
-type arrived struct {
-	of   *arrival
+// bootstrapDone says what became of something that was done beside the actor: what is to be done with it on the actor's goroutine.
+type bootstrapDone struct {
+	of   *bootstrap
 	then func()
 }
 
-// beside does something beside the actor; what it returns is done on the actor's goroutine, unless that arrival has been given up. With a panic it is.
-func (a *Actor) beside(x *arrival, what string, do func() (then func())) {
+// inBackground does something beside the actor; what it returns is done on the actor's goroutine, unless that arrival has been given up. With a panic it is.
+func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func())) {
 	self := a.self
 	go func() {
-		then := a.later
+		then := a.abandonBootstrap
 		defer func() {
 			if p := recover(); p != nil {
-				a.o.Front.note(what, p)
+				a.o.Status.note(what, p)
 			}
-			self(arrived{x, then})
+			self(bootstrapDone{x, then})
 		}()
 		then = do()
 	}()
 }
 
-// later gives the arrival up; it is begun again, and gone on with, in a while.
-func (a *Actor) later() { a.arrival, a.nextArrival = nil, a.now()+progressPeriod }
+// abandonBootstrap gives the arrival up; it is begun again, and gone on with, in a while.
+func (a *Actor) abandonBootstrap() { a.bootstrap, a.nextBootstrap = nil, a.now()+progressPeriod }
 
-func (a *Actor) arrived(m *arrived) {
-	if m.of == a.arrival {
+func (a *Actor) bootstrapDone(m *bootstrapDone) {
+	if m.of == a.bootstrap {
 		m.then()
 	}
 }
 
-// arrive takes an arrival as far as it goes now.
-func (a *Actor) arrive(now int64, info *near.Info) {
-	if a.o.Arrivals == nil || !a.apart {
-		a.arrival = nil
+// advanceBootstrap takes an arrival as far as it goes now.
+func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
+	if a.o.StateSyncs == nil || !a.headersApart {
+		a.bootstrap = nil
 		return
 	}
-	x := a.arrival
+	x := a.bootstrap
 	if x == nil {
-		x = &arrival{blocks: map[primitives.Hash]*primitives.Block{}, wanted: map[primitives.Hash]int64{}, headers: map[primitives.ShardID]*primitives.StateHeader{}}
-		a.arrival = x
+		x = &bootstrap{blocks: map[primitives.Hash]*primitives.Block{}, wanted: map[primitives.Hash]int64{}, headers: map[primitives.ShardID]*primitives.StateHeader{}}
+		a.bootstrap = x
 	}
 	switch {
-	case x.over || x.busy && x.machine == nil:
+	case x.finished || x.busy && x.machine == nil:
 		return
 	case x.at == nil:
-		if now >= a.nextArrival {
-			a.nextArrival = now + arrivalPeriod
+		if now >= a.nextBootstrap {
+			a.nextBootstrap = now + findSyncPeriod
 			a.findSync(x)
 		}
 		return
-	case a.headersAt() > x.at.Sync.Height+x.length()+arrivalLate: // by headers that were judged, not by what somebody says
+	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // by headers that were judged, not by what somebody says
 		a.o.Log.Info("the state of another epoch is begun: hosts have let go of the one before")
-		a.arrival = nil
+		a.bootstrap = nil
 		return
 	}
 	if x.machine == nil {
@@ -110,7 +110,7 @@ func (a *Actor) arrive(now int64, info *near.Info) {
 		return
 	}
 	a.stateStep(x, statesync.Hosts{List: a.stateHosts(x, info)})
-	a.sayProgress(x, now)
+	a.logProgress(x, now)
 }
 
 // headersAt is the height of the highest header that was judged; 0: it can't be told.
@@ -123,19 +123,19 @@ func (a *Actor) headersAt() primitives.Height {
 }
 
 // length is how long epochs are.
-func (x *arrival) length() primitives.Height {
+func (x *bootstrap) length() primitives.Height {
 	return x.at.Length
 }
 
 // findSync looks for the sync block, once headers are near enough to the highest peer, or nobody has more of them.
-func (a *Actor) findSync(x *arrival) {
+func (a *Actor) findSync(x *bootstrap) {
 	at, err := a.o.Engine.HeaderHead()
-	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersNear < best && !a.sync.Still(a.now()) {
+	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersHorizon < best && !a.sync.Still(a.now()) {
 		return
 	}
 	x.busy = true
 	begun := a.now()
-	a.beside(x, "a sync block", func() func() {
+	a.inBackground(x, "a sync block", func() func() {
 		point, err := a.o.Engine.SyncBlockAhead()
 		var proof *headerchain.EpochProof
 		if err == nil && point != nil {
@@ -146,7 +146,7 @@ func (a *Actor) findSync(x *arrival) {
 		}
 		return func() {
 			x.busy = false
-			a.nextArrival = a.now() + max(arrivalPeriod, 10*(a.now()-begun)) // it reads all headers
+			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // it reads all headers
 			switch {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: no sync block can be told")
@@ -163,7 +163,7 @@ func (a *Actor) findSync(x *arrival) {
 }
 
 // wantBlocks asks for the blocks that are needed whole: the two before the sync block, and all from the last chunks of their shards on.
-func (a *Actor) wantBlocks(x *arrival, now int64) {
+func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	before := x.blocks[x.at.Before.Hash]
 	if before != nil && x.blocks[x.at.Point.Hash] != nil {
 		least, enough := before.Header.Height, true
@@ -173,10 +173,10 @@ func (a *Actor) wantBlocks(x *arrival, now int64) {
 		path := x.at.Path
 		if least < path[0].Height || len(path) == 0 {
 			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known: the next epoch is awaited")
-			a.arrival = nil
+			a.bootstrap = nil
 			return
 		}
-		for i := len(path) - 1; i >= 0 && path[i].Height >= least && len(path)-i <= arrivalReach; i-- {
+		for i := len(path) - 1; i >= 0 && path[i].Height >= least && len(path)-i <= maxWholeBlocks; i-- {
 			if hash := path[i].Hash(); x.blocks[hash] == nil {
 				enough = false
 				if _, is := x.wanted[hash]; !is {
@@ -191,10 +191,10 @@ func (a *Actor) wantBlocks(x *arrival, now int64) {
 	}
 	n := 0
 	for hash, at := range x.wanted {
-		if n++; n > arrivalBlocks {
+		if n++; n > blockRequests {
 			break
 		}
-		if at != 0 && now-at < arrivalWait {
+		if at != 0 && now-at < blockTimeout {
 			continue
 		}
 		if peer := a.anyPeer(x.at.Sync.Height); peer != "" {
@@ -218,9 +218,9 @@ func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
 	return fit[a.o.Random(len(fit))]
 }
 
-// arrivalTakes takes a block that an arrival has asked for: its header was judged, and its body is what that says.
-func (a *Actor) arrivalTakes(hash primitives.Hash, b *primitives.Block) bool {
-	x := a.arrival
+// bootstrapTakes takes a block that an arrival has asked for: its header was judged, and its body is what that says.
+func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
+	x := a.bootstrap
 	if x == nil {
 		return false
 	}
@@ -235,45 +235,45 @@ func (a *Actor) arrivalTakes(hash primitives.Hash, b *primitives.Block) bool {
 }
 
 // shards are those of the states that come, in the order of their indexes.
-func (x *arrival) shards() (out []primitives.ShardID) {
+func (x *bootstrap) shards() (out []primitives.ShardID) {
 	for _, c := range x.blocks[x.at.Point.Hash].Body.Chunks {
 		out = append(out, c.ShardID)
 	}
 	return out
 }
 
-func (a *Actor) beginStates(x *arrival) {
+func (a *Actor) beginStates(x *bootstrap) {
 	x.machine = statesync.New(x.shards(), a.o.States)
 }
 
 // stateHosts are those who give states of the sync block, as they have announced.
-func (a *Actor) stateHosts(x *arrival, info *near.Info) []statesync.Host {
-	x.around = aroundOf(a.o.Peer, info, a.lots.at(a.now()))
-	return x.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
+func (a *Actor) stateHosts(x *bootstrap, info *near.Info) []statesync.Host {
+	x.hosts = stateHostsOf(a.o.Peer, info, a.lottery.draw(a.now()))
+	return x.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 
 // stateStep steps the machine and does what it says.
-func (a *Actor) stateStep(x *arrival, ev statesync.Event) {
+func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	out := x.machine.Step(a.now(), ev)
 	for _, q := range out.Ask {
-		a.host.Post(x.around.ask(q, x.at.Sync.Hash))
+		a.host.Post(x.hosts.request(q, x.at.Sync.Hash))
 	}
 	for _, id := range out.Ban {
 		a.ban(id, near.Abusive)
 	}
-	a.o.Front.states(x.machine.Parts())
+	a.o.Status.states(x.machine.Parts())
 	switch {
 	case x.busy:
-	case x.came == nil && x.machine.Headers():
-		a.beginArrival(x)
-	case x.came != nil && x.machine.Done():
-		a.finishArrival(x)
+	case x.parts == nil && x.machine.Headers():
+		a.beginParts(x)
+	case x.parts != nil && x.machine.Done():
+		a.finishBootstrap(x)
 	}
 }
 
-// stateCame takes a header or a part that was asked for, and has it judged beside the actor.
-func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
-	x := a.arrival
+// bootstrapResponse takes a header or a part that was asked for, and has it judged beside the actor.
+func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse) {
+	x := a.bootstrap
 	if x == nil || x.machine == nil || r.SyncHash != x.at.Sync.Hash {
 		return
 	}
@@ -291,9 +291,9 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 		return
 	}
 	a.stateStep(x, statesync.Came{From: from, Item: item})
-	judge := a.judgePart
+	judge := a.verifyPart
 	if item.Header {
-		judge = a.judgeHeader
+		judge = a.verifyHeader
 	}
 	ev := statesync.Judged{From: from, Item: item, Own: true}
 	self := a.self
@@ -301,20 +301,20 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 		then := func() { a.stateStep(x, ev) }
 		defer func() {
 			if p := recover(); p != nil {
-				a.o.Front.note("a part of a state", p)
+				a.o.Status.note("a part of a state", p)
 			}
-			self(arrived{x, then})
+			self(bootstrapDone{x, then})
 		}()
-		a.judging <- struct{}{} // what is unpacked may take much memory
+		a.verifying <- struct{}{} // what is unpacked may take much memory
 		err := func() error {
-			defer func() { <-a.judging }()
+			defer func() { <-a.verifying }()
 			return judge(x, r)
 		}()
-		ev.Bad, ev.Own = theirs(err), err != nil && !theirs(err)
+		ev.Bad, ev.Own = isPeersFault(err), err != nil && !isPeersFault(err)
 		then = func() {
 			if ev.Own { // as of a full disk: what is there stays, and is gone on with once the folder can be opened again
 				a.o.Log.WithError(err).Error("network: a state that comes can't be stored; it is gone on with in a while")
-				a.later()
+				a.abandonBootstrap()
 				return
 			}
 			if err != nil {
@@ -327,14 +327,14 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 	}()
 }
 
-// theirs tells whether an error says that what came is wrong.
-func theirs(err error) bool {
+// isPeersFault tells whether an error says that what came is wrong.
+func isPeersFault(err error) bool {
 	return errors.As(err, new(chain.Invalid)) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.Is(err, statesync.ErrPacked)
 }
 
-func (x *arrival) find(hash primitives.Hash) *primitives.Block { return x.blocks[hash] }
+func (x *bootstrap) find(hash primitives.Hash) *primitives.Block { return x.blocks[hash] }
 
-func (x *arrival) index(id primitives.ShardID) primitives.ShardIndex {
+func (x *bootstrap) index(id primitives.ShardID) primitives.ShardIndex {
 	for i, s := range x.shards() {
 		if s == id {
 			return primitives.ShardIndex(i)
@@ -343,25 +343,25 @@ func (x *arrival) index(id primitives.ShardID) primitives.ShardIndex {
 	panic(fmt.Sprintf("network: no shard %d", id)) // it was asked for
 }
 
-func (a *Actor) judgeHeader(x *arrival, r *primitives.StateResponse) error {
+func (a *Actor) verifyHeader(x *bootstrap, r *primitives.StateResponse) error {
 	_, err := engine.VerifyStateHeader(r.Header, x.blocks[x.at.Point.Hash], x.at.Layout, x.index(r.ShardID), r.ShardID, x.find)
 	return err
 }
 
-func (a *Actor) judgePart(x *arrival, r *primitives.StateResponse) error {
+func (a *Actor) verifyPart(x *bootstrap, r *primitives.StateResponse) error {
 	strings, err := statesync.UnpackPart(r.Part)
 	if err != nil {
 		return err
 	}
 	h := x.headers[r.ShardID]
-	return x.came.Part(x.index(r.ShardID), trie.PartID{Index: r.Part.Number, Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
+	return x.parts.Part(x.index(r.ShardID), trie.PartID{Index: r.Part.Number, Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
 }
 
-// beginArrival makes a beginning of what is here, and a place for the parts.
-func (a *Actor) beginArrival(x *arrival) {
+// beginParts makes a beginning of what is here, and a place for the parts.
+func (a *Actor) beginParts(x *bootstrap) {
 	x.busy = true
 	genesis := a.o.Engine.Genesis().Block
-	a.beside(x, "an arrival", func() func() {
+	a.inBackground(x, "an arrival", func() func() {
 		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 		c := &x.proof.Current
 		for _, h := range append([]*primitives.BlockHeader{c.PrevPrev, c.Prev}, x.at.Path...) {
@@ -384,7 +384,7 @@ func (a *Actor) beginArrival(x *arrival) {
 		}
 		var came *engine.BootstrapSync
 		if err == nil {
-			came, err = a.o.Arrivals.Begin(b)
+			came, err = a.o.StateSyncs.Begin(b)
 		}
 		var known []statesync.Known
 		for i, id := range x.shards() {
@@ -398,10 +398,10 @@ func (a *Actor) beginArrival(x *arrival) {
 		return func() {
 			if err != nil {
 				a.o.Log.WithError(err).Error("network: a state can't arrive; it is begun again")
-				a.later()
+				a.abandonBootstrap()
 				return
 			}
-			x.busy, x.came = false, came
+			x.busy, x.parts = false, came
 			for _, k := range known {
 				a.stateStep(x, k)
 			}
@@ -409,29 +409,29 @@ func (a *Actor) beginArrival(x *arrival) {
 	})
 }
 
-func (a *Actor) finishArrival(x *arrival) {
-	x.busy, x.over = true, true
+func (a *Actor) finishBootstrap(x *bootstrap) {
+	x.busy, x.finished = true, true
 	a.o.Log.WithField("height", x.at.Before.Height).Info("the state is here: the node begins again with it")
-	a.beside(x, "the end of an arrival", func() func() {
-		err := x.came.Finish()
+	a.inBackground(x, "the end of an arrival", func() func() {
+		err := x.parts.Finish()
 		if err == nil {
-			err = a.o.Arrivals.Ready(x.came)
+			err = a.o.StateSyncs.Ready(x.parts)
 		}
 		return func() {
 			if err != nil {
 				a.o.Log.WithError(err).Error("network: a state that has come can't be taken; it is begun again")
-				a.later()
+				a.abandonBootstrap()
 			}
 		}
 	})
 }
 
-// sayProgress says now and then how far it is.
-func (a *Actor) sayProgress(x *arrival, now int64) {
-	if now < x.said {
+// logProgress says now and then how far it is.
+func (a *Actor) logProgress(x *bootstrap, now int64) {
+	if now < x.logAt {
 		return
 	}
-	x.said = now + progressPeriod
+	x.logAt = now + progressPeriod
 	have, total := x.machine.Parts()
 	a.o.Log.WithField("height", x.at.Before.Height).Infof("the state comes: %d of %d parts", have, total)
 }

@@ -36,8 +36,8 @@ type Status struct {
 	bans, panics               atomic.Uint64
 	statesHere, statesAll      atomic.Uint64           // parts of the states that come
 	lastSent, lastReceived     uint64                  // the actor's
-	early                      lately[primitives.Hash] // the last blocks of which others were told before they were adopted
-	places                     lately[earlyAt]         // of these
+	early                      recentSet[primitives.Hash] // the last blocks of which others were told before they were adopted
+	earlySlots                     recentSet[heightSlot]         // of these
 }
 
 // Holds tells whether a validator has said that its node holds a shard.

@@ -7,39 +7,39 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 )
 
-// restPeriod is between the ticks of a node on its own. It divides the periods of what a tick does now and then.
-const restPeriod = 5 * time.Second
+// idlePeriod is between the ticks of a node on its own. It divides the periods of what a tick does now and then.
+const idlePeriod = 5 * time.Second
 
-// rest tells whether the ticks come seldom, and has them come often again as soon as somebody is there. A sandbox has nobody all its life, and hundreds of
+// idleTicker tells whether the ticks come seldom, and has them come often again as soon as somebody is there. A sandbox has nobody all its life, and hundreds of
 // them run side by side.
-type rest struct {
+type idleTicker struct {
 	on   atomic.Bool // whoever finds it on and turns it off owes a tick
 	wake func()
 }
 
 // begin is called before it is asked who is there: who comes up after the answer was given wakes.
-func (r *rest) begin() { r.on.Store(true) }
+func (r *idleTicker) begin() { r.on.Store(true) }
 
 // end says that the ticks come often.
-func (r *rest) end() { r.on.Store(false) }
+func (r *idleTicker) end() { r.on.Store(false) }
 
 // opened is told of each connection that comes up, by any goroutine.
-func (r *rest) opened() {
+func (r *idleTicker) opened() {
 	if r.on.CompareAndSwap(true, false) {
 		r.wake()
 	}
 }
 
 // period is how long it is to the next tick.
-func (r *rest) period() time.Duration {
+func (r *idleTicker) period() time.Duration {
 	if r.on.Load() {
-		return restPeriod
+		return idlePeriod
 	}
 	return tickPeriod
 }
 
-// alone tells whether there is nothing for the ticks to do: nobody is there, comes up or could be dialled, and nothing waits that began with somebody.
-func (a *Actor) alone(info *near.Info) bool {
-	return info.Alone && !a.o.Front.Awaits && a.o.Hear == nil && a.o.Shards == nil && !a.apart && a.arrival == nil &&
+// isIdle tells whether there is nothing for the ticks to do: nobody is there, comes up or could be dialled, and nothing waits that began with somebody.
+func (a *Actor) isIdle(info *near.Info) bool {
+	return info.Alone && !a.o.Status.Awaits && a.o.Receive == nil && a.o.Shards == nil && !a.headersApart && a.bootstrap == nil &&
 		!a.sync.Syncing() && len(a.waiting) == 0 && len(a.txs.out) == 0
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// alone is an actor on a chain of one validator, with a host whom nobody knows. What it notes to itself comes by the channel.
+// isIdle is an actor on a chain of one validator, with a host whom nobody knows. What it notes to itself comes by the channel.
 func alone(t *testing.T) (*Actor, chan any) {
 	seed := "alice"
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func alone(t *testing.T) (*Actor, chan any) {
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a := New(Options{Engine: e, Front: new(Status), Log: log, Random: func(int) int { return 0 },
+	a := New(Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },
 		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"), Genesis: wire.GenesisID{ChainID: "sandbox"},
 				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, judge)
@@ -64,8 +64,8 @@ func TestRests(t *testing.T) {
 	a, notes := alone(t)
 	for _, m := range []any{tick{a}, tick{a}} { // two at once leave one timer
 		a.Handle(m)
-		if got := a.rest.period(); got != restPeriod {
-			t.Fatalf("alone it ticks every %v, want %v", got, restPeriod)
+		if got := a.ticker.period(); got != idlePeriod {
+			t.Fatalf("alone it ticks every %v, want %v", got, idlePeriod)
 		}
 	}
 	if !a.timer.Stop() {
@@ -85,11 +85,11 @@ func TestRests(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("a connection does not wake it")
 	}
-	if got := a.rest.period(); got != tickPeriod {
+	if got := a.ticker.period(); got != tickPeriod {
 		t.Errorf("with a connection it ticks every %v, want %v", got, tickPeriod)
 	}
 	_ = c.Close()
-	for end := time.Now().Add(20 * time.Second); a.rest.period() != restPeriod; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); a.ticker.period() != idlePeriod; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not rest again when the connection has ended")
 		}
@@ -100,8 +100,8 @@ func TestRests(t *testing.T) {
 			t.Errorf("%T is left", m)
 		}
 	}
-	a.apart = true
-	if info := a.host.Info(); !info.Alone || a.alone(&info) {
+	a.headersApart = true
+	if info := a.host.Info(); !info.Alone || a.isIdle(&info) {
 		t.Error("it rests while the chain is apart from its headers")
 	}
 }

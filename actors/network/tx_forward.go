@@ -29,8 +29,8 @@ type Route struct {
 	All     bool              // they go to all validators, who make blocks at once while there is something to do
 }
 
-// transactions are those on their way in and out.
-type transactions struct {
+// txForwarder are those on their way in and out.
+type txForwarder struct {
 	out     map[primitives.Hash]*outgoing
 	bytes   int // of out
 	in      []incoming
@@ -55,15 +55,15 @@ type incoming struct {
 // submitted says that the mempools are done with a batch.
 type submitted struct{}
 
-func newTransactions() transactions {
-	return transactions{out: map[primitives.Hash]*outgoing{}, each: map[wire.PeerID]int{}, foreign: map[primitives.Hash]bool{}}
+func newTxForwarder() txForwarder {
+	return txForwarder{out: map[primitives.Hash]*outgoing{}, each: map[wire.PeerID]int{}, foreign: map[primitives.Hash]bool{}}
 }
 
 // received takes a transaction of a peer; one that was forwarded is not forwarded again.
 func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, forward bool) {
 	t := &a.txs
 	if len(t.in) >= maxIn || t.each[from] >= maxInEach {
-		a.o.Front.dropped.Add(1)
+		a.o.Status.dropped.Add(1)
 		return
 	}
 	if hash := tx.Hash(); !forward && !t.foreign[hash] {
@@ -116,18 +116,18 @@ func (a *Actor) submitted() {
 	a.submit()
 }
 
-// room tells whether there is some for a transaction.
-func (t *transactions) room(tx *primitives.SignedTransaction) bool {
+// makeRoom tells whether there is some for a transaction.
+func (t *txForwarder) hasRoom(tx *primitives.SignedTransaction) bool {
 	return len(t.out) < maxOut && t.bytes+tx.Size() <= maxOutBytes
 }
 
-// put notes one that was sent.
-func (t *transactions) put(x *outgoing) {
+// add notes one that was sent.
+func (t *txForwarder) add(x *outgoing) {
 	t.out[x.tx.Hash()] = x
 	t.bytes += x.tx.Size()
 }
 
-func (t *transactions) drop(hash primitives.Hash) {
+func (t *txForwarder) drop(hash primitives.Hash) {
 	if x := t.out[hash]; x != nil {
 		t.bytes -= x.tx.Size()
 		delete(t.out, hash)
@@ -136,18 +136,18 @@ func (t *transactions) drop(hash primitives.Hash) {
 
 // pooled sends on a transaction that a client of this node has submitted. One that is routed is sent once, wherever it came from: its client was told so.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
-	if a.o.Hear != nil {
-		a.o.Hear(consensus.Received{Message: tx}, func() {}) // its place was that of its client
+	if a.o.Receive != nil {
+		a.o.Receive(consensus.Received{Message: tx}, func() {}) // its place was that of its client
 	}
-	x, keep := a.txs.leaving(tx, routed, a.o.Route.Off, a.now())
+	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {
-		a.txs.put(x)
+		a.txs.add(x)
 	}
 }
 
-// leaving returns what is to be sent of a transaction, nil if it is not to be, and whether it is kept to be sent again. Where there is no room
+// toForward returns what is to be sent of a transaction, nil if it is not to be, and whether it is kept to be sent again. Where there is no room
 // for that it is sent all the same, once: its client has been told that it is taken.
-func (t *transactions) leaving(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing, keep bool) {
+func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing, keep bool) {
 	hash := tx.Hash()
 	if !routed && (off || t.foreign[hash]) || t.out[hash] != nil {
 		return nil, false
@@ -156,11 +156,11 @@ func (t *transactions) leaving(tx *primitives.SignedTransaction, routed, off boo
 	if routed {
 		x.sends = maxSends
 	}
-	return x, t.room(tx)
+	return x, t.hasRoom(tx)
 }
 
-// again sends again what is in no block after a while: who was to get it may not have been there.
-func (t *transactions) again(now int64, send func(*primitives.SignedTransaction) bool) {
+// resend sends again what is in no block after a while: who was to get it may not have been there.
+func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction) bool) {
 	if now < t.next {
 		return
 	}
@@ -179,7 +179,7 @@ func (t *transactions) again(now int64, send func(*primitives.SignedTransaction)
 }
 
 // included forgets what a block has.
-func (t *transactions) included(m *messages.BlockAccepted) {
+func (t *txForwarder) included(m *messages.BlockAccepted) {
 	if len(t.out) == 0 {
 		return
 	}
@@ -195,13 +195,13 @@ func (t *transactions) included(m *messages.BlockAccepted) {
 // send sends a transaction to who makes the next chunks of its signer's shard, near the end of an epoch also to those of the next one
 // (nearcore chain/client/src/rpc_handler.rs:325). False: this node does.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
-	to, own := a.makers(tx.SignerID)
-	if own && a.o.Hear == nil || len(to) == 0 {
+	to, own := a.chunkProducers(tx.SignerID)
+	if own && a.o.Receive == nil || len(to) == 0 {
 		return false
 	}
 	for _, id := range to {
 		a.host.Post(near.RouteToAccount{AccountID: id, Body: &wire.ForwardTx{SignedTransaction: *tx}})
 	}
-	a.o.Front.forwarded.Add(1)
+	a.o.Status.forwarded.Add(1)
 	return true
 }

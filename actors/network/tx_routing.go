@@ -8,37 +8,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ways are those of the transactions of each shard, as of one head: they are the same for all of a shard.
-type ways struct {
+// txRoutes are those of the transactions of each shard, as of one head: they are the same for all of a shard.
+type txRoutes struct {
 	head primitives.Hash
-	of   map[primitives.ShardID]way
+	of   map[primitives.ShardID]txRoute
 }
 
-type way struct {
+type txRoute struct {
 	to  []primitives.AccountID
 	own bool
 }
 
-// makers lists who makes the chunks of an account's shard at the heights to which its transactions go, and tells whether this node is one of this
+// chunkProducers lists who makes the chunks of an account's shard at the heights to which its transactions go, and tells whether this node is one of this
 // epoch's.
-func (a *Actor) makers(account primitives.AccountID) ([]primitives.AccountID, bool) {
+func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.AccountID, bool) {
 	head := a.o.Engine.Head()
-	if w := &a.ways; w.head != head.Hash {
-		w.head, w.of = head.Hash, map[primitives.ShardID]way{}
+	if w := &a.routes; w.head != head.Hash {
+		w.head, w.of = head.Hash, map[primitives.ShardID]txRoute{}
 	}
 	shard := head.Layout.ShardOf(account)
-	w, ok := a.ways.of[shard]
+	w, ok := a.routes.of[shard]
 	if !ok {
 		var within bool
-		if w.to, w.own, within = a.makersAt(head, account); within {
-			a.ways.of[shard] = w
+		if w.to, w.own, within = a.chunkProducersAt(head, account); within {
+			a.routes.of[shard] = w
 		}
 	}
 	return w.to, w.own
 }
 
-// makersAt is makers at a head; within tells whether all those heights are of the head's epoch, and so the same for each account of the shard.
-func (a *Actor) makersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID, own, within bool) {
+// chunkProducersAt is makers at a head; within tells whether all those heights are of the head's epoch, and so the same for each account of the shard.
+func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID, own, within bool) {
 	horizon := a.o.Route.Horizon
 	if horizon == 0 {
 		horizon = 4

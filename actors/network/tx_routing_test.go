@@ -13,17 +13,17 @@ import (
 func TestMakers(t *testing.T) {
 	a, _ := alone(t)
 	for _, account := range []primitives.AccountID{"", "test.near", "b.near"} {
-		a.o.Account, a.ways = account, ways{}
-		to, own, within := a.makersAt(a.o.Engine.Head(), "alice.near")
+		a.o.Account, a.routes = account, txRoutes{}
+		to, own, within := a.chunkProducersAt(a.o.Engine.Head(), "alice.near")
 		if !within || own != (account == "test.near") || !own && !slices.Equal(to, []primitives.AccountID{"test.near"}) {
 			t.Fatalf("as %q: %v, %v, %v", account, to, own, within)
 		}
-		if got, mine := a.makers("alice.near"); !slices.Equal(got, to) || mine != own {
+		if got, mine := a.chunkProducers("alice.near"); !slices.Equal(got, to) || mine != own {
 			t.Errorf("as %q: %v, %v, want %v, %v", account, got, mine, to, own)
 		}
 		err := a.o.Engine.Epochs(func(*epoch.Manager) error { // who asks here for the epochs asks for ever
 			for _, signer := range []primitives.AccountID{"alice.near", "zoe.near"} {
-				if got, mine := a.makers(signer); !slices.Equal(got, to) || mine != own {
+				if got, mine := a.chunkProducers(signer); !slices.Equal(got, to) || mine != own {
 					t.Errorf("as %q, of %s: %v, %v, want %v, %v", account, signer, got, mine, to, own)
 				}
 			}

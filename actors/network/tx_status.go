@@ -17,11 +17,11 @@ import (
 // The bounds and times of what is asked about transactions (nearcore chain/client/src/view_client_actor.rs:78).
 const (
 	maxStatuses = 500              // transactions about which somebody is asked
-	statusAgain = time.Second      // after which somebody is asked again
+	statusRetry = time.Second      // after which somebody is asked again
 	statusKept  = 2 * time.Second  // an answer, for whoever asks next
 	maxStatus   = 16 << 20         // bytes of an answer, and of those of a neighbour that wait to be looked at
-	maxToJudge  = 64 << 20         // bytes of all that wait; of what is left a neighbour has at most as much as he leaves
-	leastStatus = maxStatus / 128  // bytes as which one counts at least
+	maxPendingBytes  = 64 << 20         // bytes of all that wait; of what is left a neighbour has at most as much as he leaves
+	minStatusCost = maxStatus / 128  // bytes as which one counts at least
 	statusOld   = 30 * time.Second // nobody waits any more
 	maxAnswers  = 64 << 20         // bytes of all answers that are kept, as they came
 )
@@ -35,14 +35,14 @@ type TxStatuses struct {
 	horizon primitives.Height
 
 	mu      sync.Mutex
-	asked   map[question]*asking
+	asked   map[question]*openQuestion
 	since   time.Time               // of when sent counts
 	sent    int                     // questions
 	of      map[messages.Client]int // of them, by whose they are
 	waiting fair.Queue[answer]
 	bytes   map[wire.PeerID]int // of answers that wait, by who has brought them
 	all     int                 // of them together
-	judging bool                // somebody looks at them
+	verifying bool                // somebody looks at them
 }
 
 // question is what a client asks about: whose shard is asked follows from the signer that he names.
@@ -57,10 +57,10 @@ type answer struct {
 	raw  []byte
 }
 
-func (x *answer) cost() int { return max(len(x.raw), leastStatus) }
+func (x *answer) cost() int { return max(len(x.raw), minStatusCost) }
 
-// asking is a transaction about which somebody is asked.
-type asking struct {
+// openQuestion is a transaction about which somebody is asked.
+type openQuestion struct {
 	sent   time.Time
 	came   time.Time
 	answer *view.FinalOutcome
@@ -73,7 +73,7 @@ func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, ho
 	if horizon == 0 {
 		horizon = 4
 	}
-	return &TxStatuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*asking{}, of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxToJudge / leastStatus}}
+	return &TxStatuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*openQuestion{}, of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
 }
 
 // Foreign tells whether the shard of an account is not held here, so that others know more of its transactions.
@@ -88,10 +88,10 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash, signer pr
 	now := time.Now()
 	q := question{hash, signer}
 	a := s.asked[q]
-	again := a == nil || now.Sub(a.sent) >= statusAgain
-	if again = again && s.may(now, client); again && a == nil {
-		s.room(now)
-		a = &asking{news: make(chan struct{})}
+	again := a == nil || now.Sub(a.sent) >= statusRetry
+	if again = again && s.mayAsk(now, client); again && a == nil {
+		s.makeRoom(now)
+		a = &openQuestion{news: make(chan struct{})}
 		s.asked[q] = a
 	}
 	if a == nil { // it takes no place from those whose answers are on their way
@@ -108,10 +108,10 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash, signer pr
 	return out, a.news
 }
 
-// may tells whether somebody may be asked now for a client: as often as there is room for questions in the time after which one is asked again, and of what is left of that
+// mayAsk tells whether somebody may be asked now for a client: as often as there is room for questions in the time after which one is asked again, and of what is left of that
 // a client has as much as he leaves to others; the caller holds mu.
-func (s *TxStatuses) may(now time.Time, client messages.Client) bool {
-	if now.Sub(s.since) >= statusAgain {
+func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
+	if now.Sub(s.since) >= statusRetry {
 		s.since, s.sent = now, 0
 		clear(s.of)
 	}
@@ -123,8 +123,8 @@ func (s *TxStatuses) may(now time.Time, client messages.Client) bool {
 	return true
 }
 
-// room forgets what nobody asks about any more, or else what was asked first; the caller holds mu.
-func (s *TxStatuses) room(now time.Time) {
+// makeRoom forgets what nobody asks about any more, or else what was asked first; the caller holds mu.
+func (s *TxStatuses) makeRoom(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
 	}
@@ -148,12 +148,12 @@ func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 	if host == nil {
 		return
 	}
-	if to := s.maker(signer); to != "" {
+	if to := s.chunkProducer(signer); to != "" {
 		host.Post(near.RouteToAccount{AccountID: to, Body: &wire.TxStatusRequest{Signer: signer, Hash: hash}})
 	}
 }
 
-func (s *TxStatuses) maker(signer primitives.AccountID) (to primitives.AccountID) {
+func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.AccountID) {
 	head := s.e.Head()
 	_ = s.e.Epochs(func(m *epoch.Manager) error { // nobody, of an epoch that is not known
 		id := head.Header().EpochID
@@ -176,32 +176,32 @@ func (s *TxStatuses) maker(signer primitives.AccountID) (to primitives.AccountID
 	return to
 }
 
-// took takes an answer that a neighbour has brought, if somebody was asked at all. Answers are looked at beside the caller, one at a time, neighbours in turns: who floods
+// addAnswer takes an answer that a neighbour has brought, if somebody was asked at all. Answers are looked at beside the caller, one at a time, neighbours in turns: who floods
 // this node with such waits for himself. What is too much is dropped, and asked for again.
-func (s *TxStatuses) took(from wire.PeerID, raw []byte) {
+func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := answer{from, raw}
 	own := s.bytes[from] + x.cost()
-	if len(s.asked) == 0 || len(raw) > maxStatus || own > maxStatus || own > (maxToJudge-s.all)/2 || !s.waiting.Push(clientOf(from), x) {
+	if len(s.asked) == 0 || len(raw) > maxStatus || own > maxStatus || own > (maxPendingBytes-s.all)/2 || !s.waiting.Push(clientOf(from), x) {
 		s.front.dropped.Add(1)
 		return
 	}
 	s.bytes[from] = own
 	s.all += x.cost()
-	if !s.judging {
-		s.judging = true
-		go s.judgeAll()
+	if !s.verifying {
+		s.verifying = true
+		go s.verifyAll()
 	}
 }
 
-// judgeAll looks at answers until none waits.
-func (s *TxStatuses) judgeAll() {
+// verifyAll looks at answers until none waits.
+func (s *TxStatuses) verifyAll() {
 	for {
 		s.mu.Lock()
 		x, c, ok := s.waiting.Pop()
 		if !ok {
-			s.judging = false
+			s.verifying = false
 			s.mu.Unlock()
 			return
 		}
@@ -213,7 +213,7 @@ func (s *TxStatuses) judgeAll() {
 		begun := time.Now()
 		func() {
 			defer s.front.recovered("an answer about a transaction")
-			s.judge(x.raw)
+			s.verify(x.raw)
 		}()
 		s.mu.Lock()
 		s.waiting.Charge(c, int64(time.Since(begun)))
@@ -222,7 +222,7 @@ func (s *TxStatuses) judgeAll() {
 }
 
 // fits lets answers go that are too old for anybody, and tells whether there is room for one of a, in place of what it has; the caller holds mu.
-func (s *TxStatuses) fits(a *asking, size int, now time.Time) bool {
+func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	for _, x := range s.asked {
 		if now.Sub(x.came) > statusKept {
 			x.answer, x.size = nil, 0
@@ -234,14 +234,14 @@ func (s *TxStatuses) fits(a *asking, size int, now time.Time) bool {
 	return size <= maxAnswers
 }
 
-// judge looks at an answer, and keeps it if it is about what was asked and holds.
-func (s *TxStatuses) judge(raw []byte) {
+// verify looks at an answer, and keeps it if it is about what was asked and holds.
+func (s *TxStatuses) verify(raw []byte) {
 	o, err := view.ReadFinalOutcome(raw)
 	if err != nil {
 		s.front.dropped.Add(1)
 		return
 	}
-	if len(s.about(o.Outcome.ID)) == 0 {
+	if len(s.asking(o.Outcome.ID)) == 0 {
 		s.front.dropped.Add(1)
 		return
 	}
@@ -253,13 +253,13 @@ func (s *TxStatuses) judge(raw []byte) {
 		return
 	}
 	now := time.Now()
-	for _, a := range s.about(o.Outcome.ID) {
+	for _, a := range s.asking(o.Outcome.ID) {
 		s.keep(a, o, len(raw), now)
 	}
 }
 
-// about lists who is asked about a transaction: of several signers, if clients name such.
-func (s *TxStatuses) about(hash primitives.Hash) (out []*asking) {
+// openQuestion lists who is asked about a transaction: of several signers, if clients name such.
+func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for q, a := range s.asked {
@@ -271,7 +271,7 @@ func (s *TxStatuses) about(hash primitives.Hash) (out []*asking) {
 }
 
 // keep keeps what holds, unless more was told just before.
-func (s *TxStatuses) keep(a *asking, o *view.FinalOutcome, size int, now time.Time) {
+func (s *TxStatuses) keep(a *openQuestion, o *view.FinalOutcome, size int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.answer != nil && now.Sub(a.came) <= statusKept && a.answer.Level > o.Level {

@@ -11,15 +11,15 @@ import (
 // TestStatusesFit: answers that are kept have a bound together, and old ones make room.
 func TestStatusesFit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	s := &TxStatuses{asked: map[question]*asking{}}
+	s := &TxStatuses{asked: map[question]*openQuestion{}}
 	for i := range 4 {
-		s.asked[question{hash: primitives.Hash{byte(i)}}] = &asking{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
+		s.asked[question{hash: primitives.Hash{byte(i)}}] = &openQuestion{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
 	}
 	last := s.asked[question{hash: primitives.Hash{3}}]
-	if s.fits(new(asking), 1, now) || !s.fits(last, maxAnswers/4, now) || s.fits(last, maxAnswers/4+1, now) {
+	if s.fits(new(openQuestion), 1, now) || !s.fits(last, maxAnswers/4, now) || s.fits(last, maxAnswers/4+1, now) {
 		t.Error("the bound is not kept")
 	}
-	if later := now.Add(statusKept + 1); !s.fits(new(asking), maxAnswers, later) || last.answer != nil {
+	if later := now.Add(statusKept + 1); !s.fits(new(openQuestion), maxAnswers, later) || last.answer != nil {
 		t.Error("old answers make no room")
 	}
 }

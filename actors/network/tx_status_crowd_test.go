@@ -29,12 +29,12 @@ func TestStatusesCrowd(t *testing.T) {
 				t.Fatalf("%d: a crowd keeps others from asking", n)
 			}
 			crowd()
-			time.Sleep(statusAgain / 2) // until there is an answer
+			time.Sleep(statusRetry / 2) // until there is an answer
 			crowd()
-			if len(s.about(hash)) != 1 {
+			if len(s.asking(hash)) != 1 {
 				t.Fatalf("%d: the answer to who has asked is not taken", n)
 			}
-			time.Sleep(statusAgain / 2)
+			time.Sleep(statusRetry / 2)
 			if len(s.asked) > maxStatuses {
 				t.Fatalf("%d are kept", len(s.asked))
 			}

@@ -17,15 +17,15 @@ func TestStatusesBounds(t *testing.T) {
 	peer := func(n byte) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, "peer"+string('a'+rune(n))).PublicKey()
 	}
-	s.took(peer(0), []byte("nobody was asked"))
+	s.addAnswer(peer(0), []byte("nobody was asked"))
 	if s.front.dropped.Load() != 1 {
 		t.Error("an answer that nobody waits for is looked at")
 	}
 	now := time.Now()
 	of := func(n int) question { return question{hash: primitives.Hash{byte(n), byte(n >> 8), 1}} }
 	put := func(n int, ago time.Duration) {
-		s.room(now)
-		s.asked[of(n)] = &asking{sent: now.Add(-ago), news: make(chan struct{})}
+		s.makeRoom(now)
+		s.asked[of(n)] = &openQuestion{sent: now.Add(-ago), news: make(chan struct{})}
 	}
 	for n := range maxStatuses {
 		put(n, time.Duration(n)*time.Millisecond)
@@ -41,16 +41,16 @@ func TestStatusesBounds(t *testing.T) {
 	if len(s.asked) != maxStatuses-9 {
 		t.Errorf("%d are kept, want %d: what nobody has asked about for a minute goes", len(s.asked), maxStatuses-9)
 	}
-	s.judge([]byte("no outcome"))
+	s.verify([]byte("no outcome"))
 	if s.front.dropped.Load() != 2 {
 		t.Error("what is no answer is not counted")
 	}
-	s.judging = true // nobody looks at them
+	s.verifying = true // nobody looks at them
 	for n := range byte(40) {
 		for range 1000 {
-			s.took(peer(n), make([]byte, 100))
+			s.addAnswer(peer(n), make([]byte, 100))
 		}
-		if s.bytes[peer(n)] > maxStatus || s.all > maxToJudge {
+		if s.bytes[peer(n)] > maxStatus || s.all > maxPendingBytes {
 			t.Fatalf("%d bytes of one, %d of all", s.bytes[peer(n)], s.all)
 		}
 		if n < 6 && s.bytes[peer(n)] == 0 {
@@ -58,13 +58,13 @@ func TestStatusesBounds(t *testing.T) {
 		}
 	}
 	few := s.waiting.Len()
-	s.took(peer(0), make([]byte, maxStatus+1))
+	s.addAnswer(peer(0), make([]byte, maxStatus+1))
 	if few > 600 || s.waiting.Len() != few {
 		t.Errorf("%d answers wait", s.waiting.Len())
 	}
-	s.judging = false
-	s.judgeAll()
-	if s.all != 0 || len(s.bytes) != 0 || s.judging {
+	s.verifying = false
+	s.verifyAll()
+	if s.all != 0 || len(s.bytes) != 0 || s.verifying {
 		t.Errorf("behind them %d bytes of %d neighbours wait", s.all, len(s.bytes))
 	}
 }
@@ -75,10 +75,10 @@ func TestStatusesOfSigners(t *testing.T) {
 	hash := primitives.Hash{1}
 	_, first := s.Ask("", hash, "a")
 	_, second := s.Ask("", hash, "b")
-	if _, again := s.Ask("", hash, "a"); again != first || len(s.about(hash)) != 2 {
+	if _, again := s.Ask("", hash, "a"); again != first || len(s.asking(hash)) != 2 {
 		t.Fatal("one takes the other's place")
 	}
-	for _, a := range s.about(hash) {
+	for _, a := range s.asking(hash) {
 		s.keep(a, &view.FinalOutcome{Level: view.LevelFinal}, 1, time.Now())
 	}
 	for _, news := range []<-chan struct{}{first, second} {
@@ -99,7 +99,7 @@ func TestStatusesRate(t *testing.T) {
 	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}
 	for ms := range 3000 {
 		for _, client := range []messages.Client{"a", "a", "a", "a", "a", "a", "a", "b", "b", "c"} {
-			if s.may(now.Add(time.Duration(ms)*time.Millisecond), client) {
+			if s.mayAsk(now.Add(time.Duration(ms)*time.Millisecond), client) {
 				sent[client]++
 			}
 		}

@@ -11,20 +11,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Hear takes what peers say to a validator; done gives back the message's place. From any goroutine; it does not wait.
-type Hear func(m consensus.Received, done func())
+// Receive takes what peers say to a validator; done gives back the message's place. From any goroutine; it does not wait.
+type ReceiveFunc func(m consensus.Received, done func())
 
-// back begins the name of who has asked for a chunk: the way that the answer goes.
-const back = "back:"
+// routeBackPrefix begins the name of who has asked for a chunk: the way that the answer goes.
+const routeBackPrefix = "back:"
 
-// gossipBehind is how far a block may be below the highest header and still be told to all.
-const gossipBehind = primitives.Height(8)
+// gossipWindow is how far a block may be below the highest header and still be told to all.
+const gossipWindow = primitives.Height(8)
 
-// asked hands a request for chunk parts to the actor, which knows who is there.
-type asked struct{ *chunkparts.Ask }
+// partsRequest hands a request for chunk parts to the actor, which knows who is there.
+type partsRequest struct{ *chunkparts.Ask }
 
-// heard is what a peer's message is to the core, nil: nothing.
-func heard(m wire.Message) consensus.Message {
+// fromWire is what a peer's message is to the core, nil: nothing.
+func fromWire(m wire.Message) consensus.Message {
 	r, ok := m.(*wire.Routed)
 	if !ok {
 		return nil
@@ -58,8 +58,8 @@ func heard(m wire.Message) consensus.Message {
 	return nil
 }
 
-// spoken is what the core says to a validator, as it is on the wire; nil: nothing.
-func spoken(m consensus.Message) wire.Body {
+// toWire is what the core says to a validator, as it is on the wire; nil: nothing.
+func toWire(m consensus.Message) wire.Body {
 	switch m := m.(type) {
 	case *primitives.Approval:
 		return &wire.BlockApproval{Approval: *m}
@@ -91,15 +91,15 @@ func spoken(m consensus.Message) wire.Body {
 	return nil
 }
 
-// newsAt tells whether others want to hear of a block of a height: it is not far below the headers that were judged. What others only say of their height
+// isRecent tells whether others want to hear of a block of a height: it is not far below the headers that were judged. What others only say of their height
 // is not looked at: anybody may say anything.
-func (f *Status) newsAt(h primitives.Height) bool {
-	return h+gossipBehind >= primitives.Height(f.headers.Load())
+func (f *Status) isRecent(h primitives.Height) bool {
+	return h+gossipWindow >= primitives.Height(f.headers.Load())
 }
 
-// Say sends what the core says, by the host that there is; without one it is lost, as in any network. tell hands the actor what it has to decide.
+// Send sends what the core says, by the host that there is; without one it is lost, as in any network. tell hands the actor what it has to decide.
 // From any goroutine; it waits while the host is busy.
-func (f *Status) Say(list []consensus.Send, tell func(any)) {
+func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	host := f.host.Load()
 	if host == nil {
 		return
@@ -110,29 +110,29 @@ func (f *Status) Say(list []consensus.Send, tell func(any)) {
 		case *primitives.Block:
 			if s.Peer != "" {
 				host.Post(near.ToPeer{Peer: peerOf(string(s.Peer)), Msg: &wire.Block{Block: m}})
-			} else if f.newsAt(m.Header.Height) && (!f.early.take(m.Hash()) || s.Again) {
+			} else if f.isRecent(m.Header.Height) && (!f.early.take(m.Hash()) || s.Again) {
 				host.Post(near.ToAll{Msg: &wire.Block{Block: m}, Again: s.Again})
 			}
 		case consensus.BlockRequest:
 			tell(messages.BlockWanted{Hash: m.Hash, From: string(s.Peer)})
 		case *primitives.ChunkResponse:
-			if raw, ok := strings.CutPrefix(string(s.Peer), back); ok {
+			if raw, ok := strings.CutPrefix(string(s.Peer), routeBackPrefix); ok {
 				host.Post(near.RouteTo{Target: wire.RouteBack(primitives.Hash([]byte(raw))), Body: &wire.ChunkResponse{ChunkResponse: *m}})
 			}
 		default: // headers are chain/blocksync's
 			if s.Ask != nil {
-				tell(asked{s.Ask})
-			} else if body := spoken(m); body != nil && s.To != "" {
+				tell(partsRequest{s.Ask})
+			} else if body := toWire(m); body != nil && s.To != "" {
 				host.Post(near.RouteToAccount{AccountID: s.To, Body: body})
 			}
 		}
 	}
 }
 
-// handOn hands the validator a request for what only it can have, with the place in the mailbox: until it has taken that, its peer has one less.
-func (a *Actor) handOn(d *delivered) bool {
+// routeToValidator hands the validator a request for what only it can have, with the place in the mailbox: until it has taken that, its peer has one less.
+func (a *Actor) routeToValidator(d *delivered) bool {
 	m, ok := d.Msg.(*wire.Routed)
-	if !ok || a.o.Hear == nil {
+	if !ok || a.o.Receive == nil {
 		return false
 	}
 	q, ok := m.Body.(*wire.ChunkRequest)
@@ -140,6 +140,6 @@ func (a *Actor) handOn(d *delivered) bool {
 		return false
 	}
 	hash := m.Hash()
-	a.hear(consensus.Received{From: consensus.Peer(back + string(hash[:])), Message: &q.ChunkRequest}, d.in)
+	a.receiveInTurn(consensus.Received{From: consensus.Peer(routeBackPrefix + string(hash[:])), Message: &q.ChunkRequest}, d.in)
 	return true
 }

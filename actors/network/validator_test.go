@@ -14,7 +14,7 @@ import (
 // a peer has places.
 func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 	var taken []func()
-	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{Hear: func(m consensus.Received, done func()) {
+	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{Receive: func(m consensus.Received, done func()) {
 		if _, ok := m.Message.(*primitives.ChunkRequest); !ok {
 			t.Errorf("%T is heard", m.Message)
 		}
@@ -37,7 +37,7 @@ func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 			break
 		}
 	}
-	if asked != maxInboxEach || len(taken) != maxHeard {
+	if asked != maxInboxEach || len(taken) != maxWithValidator {
 		t.Fatalf("%d requests wait, %d of them with the validator", asked, len(taken))
 	}
 	for len(taken) > 0 {

@@ -30,7 +30,7 @@ type kindView struct {
 // each as [path, index of its kind, messages that wait, messages that were handled, µs of the oldest that waits, µs of the one in work].
 func (n *Node) AppendActors(b []byte, most int) []byte {
 	samples := n.Meter()
-	list, all := n.kit.meter.List(most)
+	list, all := n.spawner.meter.List(most)
 	index := make(map[[2]string]int, len(samples))
 	kinds := make([]kindView, len(samples))
 	for i := range samples {

@@ -9,7 +9,7 @@ import (
 )
 
 // Meter returns the accounts of all actors, by kind and shard.
-func (n *Node) Meter() []system.Sample { return n.kit.meter.Samples() }
+func (n *Node) Meter() []system.Sample { return n.spawner.meter.Samples() }
 
 // actorMetrics appends troupe_actor_*: a row for each kind and shard, sessions and waiters by kind alone.
 func (n *Node) actorMetrics(b []byte) []byte {

@@ -66,7 +66,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 		}
 		if kind == validatoractor.Name {
 			networked(t, o, "alone")
-			o.Validator = &validatoractor.Options{Account: validator, Key: o.Keys[validator], File: filepath.Join(t.TempDir(), "signed")}
+			o.Validator = &validatoractor.Options{Account: validator, Key: o.Keys[validator], Journal: filepath.Join(t.TempDir(), "signed")}
 			o.Mode, o.Delays.Endorsement, o.Delays.Skip = production.Interval, int64(20*time.Millisecond), int64(100*time.Millisecond)
 		}
 		o.trip = func(of string, m any, after bool) {

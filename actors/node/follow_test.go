@@ -68,7 +68,7 @@ func until(t *testing.T, f func() bool) {
 	}
 }
 
-// maker is a node that makes blocks when asked; later seconds tells its clock from others'.
+// newProducer is a node that makes blocks when asked; later seconds tells its clock from others'.
 func maker(t *testing.T, shards int, later uint64) (*sandbox, *tape) {
 	r := newTape()
 	return start(t, shards, func(o *Options) {

@@ -67,34 +67,34 @@ func (n *Node) Full() (Halted, bool) {
 
 // HaltedView is Halted or Full as status shows it, nil if the node takes blocks. The same is the same value.
 func (n *Node) HaltedView() *view.Halted {
-	if h := n.standing(); h != nil {
+	if h := n.haltReason(); h != nil {
 		return h.view
 	}
 	return nil
 }
 
-// standing is why no blocks are taken, for good or until the disk has room; nil: they are.
-func (n *Node) standing() *HaltedError {
+// haltReason is why no blocks are taken, for good or until the disk has room; nil: they are.
+func (n *Node) haltReason() *HaltedError {
 	if h := n.halted.Load(); h != nil {
 		return h
 	}
 	return n.full.Load()
 }
 
-// room is told by the store that the disk is full, or that it has room again (nil). What is on its way to the disk waits there; who waits
+// diskRoom is told by the store that the disk is full, or that it has room again (nil). What is on its way to the disk waits there; who waits
 // for it here is told.
-func (n *Node) room(f *storage.Full) {
-	n.stillMu.Lock()
-	defer n.stillMu.Unlock()
+func (n *Node) diskRoom(f *storage.Full) {
+	n.haltMu.Lock()
+	defer n.haltMu.Unlock()
 	if f == nil {
 		if n.full.Swap(nil) != nil && n.halted.Load() == nil {
-			n.standsStill = make(chan struct{})
+			n.haltedNow = make(chan struct{})
 		}
 	} else if n.full.Load() == nil {
 		h := haltedError(Halted{Since: f.Since, Reason: f.Err.Error(), Full: true})
 		n.wasFull.Store(h)
 		if n.full.Store(h); n.halted.Load() == nil {
-			close(n.standsStill)
+			close(n.haltedNow)
 		}
 	}
 	if h := n.halted.Load(); f == nil && h != nil && h.Full { // what the actor had that failed on it is lost
@@ -105,16 +105,16 @@ func (n *Node) room(f *storage.Full) {
 	}
 }
 
-// stands is closed while no blocks are taken.
-func (n *Node) stands() <-chan struct{} {
-	n.stillMu.Lock()
-	defer n.stillMu.Unlock()
-	return n.standsStill
+// haltedCh is closed while no blocks are taken.
+func (n *Node) haltedCh() <-chan struct{} {
+	n.haltMu.Lock()
+	defer n.haltMu.Unlock()
+	return n.haltedNow
 }
 
-// stood is why a wait that stands was closed for has ended, also where there is room again meanwhile.
-func (n *Node) stood() error {
-	if err := n.refusal(); err != nil {
+// haltedErr is why a wait that stands was closed for has ended, also where there is room again meanwhile.
+func (n *Node) haltedErr() error {
+	if err := n.refuseRequests(); err != nil {
 		return err
 	}
 	return n.wasFull.Load()
@@ -122,7 +122,7 @@ func (n *Node) stood() error {
 
 // EndWaits has what waits for room on a full disk be given up: the node is about to be stopped.
 func (n *Node) EndWaits() {
-	n.leaving.Store(true)
+	n.stopping.Store(true)
 	n.engine.Store().CancelSpaceWaits()
 }
 
@@ -133,22 +133,22 @@ func haltedError(h Halted) *HaltedError {
 	return e
 }
 
-// refusal is why nothing new is taken, nil if it is.
-func (n *Node) refusal() error {
+// refuseRequests is why nothing new is taken, nil if it is.
+func (n *Node) refuseRequests() error {
 	select {
 	case <-n.ended:
 		return ErrStopped
 	default:
 	}
-	if h := n.standing(); h != nil {
+	if h := n.haltReason(); h != nil {
 		return h
 	}
 	return nil
 }
 
-// over is why no block is taken, nil if one is: on a full disk it waits for its turn.
-func (n *Node) over() error {
-	if err := n.refusal(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
+// refuseBlocks is why no block is taken, nil if one is: on a full disk it waits for its turn.
+func (n *Node) refuseBlocks() error {
+	if err := n.refuseRequests(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
 		return err
 	}
 	return nil
@@ -157,16 +157,16 @@ func (n *Node) over() error {
 // halt ends all work on blocks; first tells whether nobody has before. Whoever waits for blocks is told.
 func (n *Node) halt(h Halted) (first bool) {
 	h.Since = time.Now()
-	n.stillMu.Lock()
+	n.haltMu.Lock()
 	if !n.halted.CompareAndSwap(nil, haltedError(h)) {
-		n.stillMu.Unlock()
+		n.haltMu.Unlock()
 		return false
 	}
 	if n.full.Load() == nil {
-		close(n.standsStill)
+		close(n.haltedNow)
 	}
-	n.stillMu.Unlock()
-	close(n.still)
+	n.haltMu.Unlock()
+	close(n.haltedForGood)
 	m := messages.ChainHalted{Err: n.halted.Load()}
 	n.tell(n.producer, m)
 	n.tell(n.chain, m)
@@ -179,10 +179,10 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	var f *engine.ApplyFailure
 	if errors.As(m.Err, &f) {
 		h.Shard, h.Reason, h.patched = f.Shard, f.Err.Error(), errors.As(m.Err, new(*engine.OutcomeMismatch)) && n.hasOneValidator()
-	} else if n.outOfRoom("chain", m.Err) {
+	} else if n.haltIfFull("chain", m.Err) {
 		m.Drop()
 		return
-	} else if broken(m.Err) {
+	} else if isDiskFailure(m.Err) {
 		n.o.Exit("chain", m.Err, nil)
 		return
 	}
@@ -190,13 +190,13 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		m.Drop()
 		return
 	}
-	n.aside("keeping the chunk", func() { // it may take as long as the chunk did
+	n.goBackground("keeping the chunk", func() { // it may take as long as the chunk did
 		defer m.Drop()
-		defer n.sayHalted()
+		defer n.logHalted()
 		if f == nil || !f.HasInput() || n.o.Failed == "" {
 			return
 		}
-		path, err := keep(f, n.o.FailedBuild, n.o.Failed)
+		path, err := writeBadChunk(f, n.o.FailedBuild, n.o.Failed)
 		if err != nil {
 			n.o.Log.WithError(err).Error("the chunk that failed could not be kept")
 			return
@@ -221,8 +221,8 @@ func (n *Node) hasOneValidator() (one bool) {
 	return err == nil && one
 }
 
-// keep writes the file of a chunk that failed.
-func keep(f *engine.ApplyFailure, build, dir string) (path string, err error) {
+// writeBadChunk writes the file of a chunk that failed.
+func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
 		file, err := badchunk.Capture(f)
 		if err != nil {
@@ -235,8 +235,8 @@ func keep(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	return path, err
 }
 
-// sayHalted puts it into the log, with what to do.
-func (n *Node) sayHalted() {
+// logHalted puts it into the log, with what to do.
+func (n *Node) logHalted() {
 	h := n.halted.Load()
 	e := n.o.Log.WithField("actor", h.Actor)
 	if h.Height != 0 {
@@ -255,41 +255,41 @@ func (n *Node) sayHalted() {
 	e.Errorf("%v. %s.", h, next)
 }
 
-// failed is told by the supervisor of an actor of whose state the chain needs what is lost.
+// onHalt is told by the supervisor of an actor of whose state the chain needs what is lost.
 func (n *Node) failed(who string, reason any, stack []byte) {
-	if err, ok := reason.(error); ok && n.outOfRoom(who, err) {
+	if err, ok := reason.(error); ok && n.haltIfFull(who, err) {
 		return
-	} else if ok && broken(err) {
+	} else if ok && isDiskFailure(err) {
 		n.o.Exit(who, reason, stack)
 		return
 	}
 	n.o.Log.WithField("actor", who).Errorf("actor failed: %v\n%s", reason, stack)
 	if n.halt(Halted{Actor: who, Reason: fmt.Sprint(reason)}) {
-		n.sayHalted()
+		n.logHalted()
 	}
 }
 
-// outOfRoom halts the node, and ends nothing, where an actor failed on a full disk. What such an actor owned is lost: whoever started the node
+// haltIfFull halts the node, and ends nothing, where an actor failed on a full disk. What such an actor owned is lost: whoever started the node
 // starts it again once there is room. One that is being stopped says nothing.
-func (n *Node) outOfRoom(who string, err error) bool {
+func (n *Node) haltIfFull(who string, err error) bool {
 	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
 		return false
 	}
-	if n.halt(Halted{Actor: who, Reason: err.Error(), Full: true}) && !n.leaving.Load() {
+	if n.halt(Halted{Actor: who, Reason: err.Error(), Full: true}) && !n.stopping.Load() {
 		n.o.Log.WithField("actor", who).Errorf("%v. Reads go on.", n.halted.Load())
 	}
 	return true
 }
 
-// broken tells whether an error is of the disk: then reads can't go on either, and a restart finds what is on it.
-func broken(err error) bool {
+// isDiskFailure tells whether an error is of the disk: then reads can't go on either, and a restart finds what is on it.
+func isDiskFailure(err error) bool {
 	var errno syscall.Errno
 	return errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)
 }
 
-// aside runs f beside the actors. Stop waits for it; a panic of it is logged, and nothing more.
-func (n *Node) aside(what string, f func()) {
-	n.asides.Go(func() {
+// goBackground runs f beside the actors. Stop waits for it; a panic of it is logged, and nothing more.
+func (n *Node) goBackground(what string, f func()) {
+	n.background.Go(func() {
 		err := engine.Catch(func() error { f(); return nil })
 		var p *engine.Panic
 		if errors.As(err, &p) {

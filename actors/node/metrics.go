@@ -95,18 +95,18 @@ func (n *Node) Stats() Stats {
 // near_transaction_pool_* for each shard, troupe_* for the edges.
 func (n *Node) Metrics(b []byte) []byte {
 	b = n.asyncMetrics(n.actorMetrics(b))
-	shard := func(name, help string, value func(*tracked) int64) {
+	shard := func(name, help string, value func(*trackedShard) int64) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 		for _, t := range n.shards.set.Load().list {
 			b = fmt.Appendf(b, "%s{shard_id=\"s%d\"} %d\n", name, t.id, value(t))
 		}
 	}
-	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *tracked) int64 { return int64(t.pool.Len()) })
-	shard("troupe_transactions_queued", "Submitted transactions that nobody has looked at", func(t *tracked) int64 { return int64(t.pool.Queued()) })
-	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *tracked) int64 { return t.pool.Bytes() })
-	shard("troupe_transactions_held", "Transactions in the pools that wait until the code that they deploy or call is compiled", func(t *tracked) int64 { return int64(t.pool.Held()) })
-	shard("troupe_transactions_held_bytes", "The sum of their sizes", func(t *tracked) int64 { return t.pool.HeldBytes() })
-	shard("troupe_transactions_compiling", "Those of them that the compiler is at work for", func(t *tracked) int64 { return int64(t.pool.Compiling()) })
+	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *trackedShard) int64 { return int64(t.pool.Len()) })
+	shard("troupe_transactions_queued", "Submitted transactions that nobody has looked at", func(t *trackedShard) int64 { return int64(t.pool.Queued()) })
+	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *trackedShard) int64 { return t.pool.Bytes() })
+	shard("troupe_transactions_held", "Transactions in the pools that wait until the code that they deploy or call is compiled", func(t *trackedShard) int64 { return int64(t.pool.Held()) })
+	shard("troupe_transactions_held_bytes", "The sum of their sizes", func(t *trackedShard) int64 { return t.pool.HeldBytes() })
+	shard("troupe_transactions_compiling", "Those of them that the compiler is at work for", func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
 
 	halted := 0
 	if _, ok := n.Halted(); ok {
@@ -115,7 +115,7 @@ func (n *Node) Metrics(b []byte) []byte {
 	b = fmt.Appendf(b, "# HELP troupe_halted 1: the node takes no blocks until it is restarted; status says why\n# TYPE troupe_halted gauge\ntroupe_halted %d\n", halted)
 
 	s, known := n.Stats(), n.records.Stats()
-	shown, looks, spared := n.shown.stats()
+	shown, looks, spared := n.statusGroup.stats()
 	for _, g := range []struct {
 		name, kind, help string
 		value            uint64
@@ -129,20 +129,20 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_transactions_dropped_invalid_total", "counter", "Of them those that became invalid: expired, overtaken in their nonce, or unable to pay", n.drops.invalid.Load()},
 		{"troupe_transactions_dropped_full_total", "counter", "Of them those that a limit did not let in or stay", n.drops.room.Load()},
 		{"troupe_transactions_dropped_node_total", "counter", "Of them those that the node lost for another reason: it went back to a snapshot, a mempool failed, or the writer refused them", n.drops.node.Load()},
-		{"troupe_transactions_unheld_total", "counter", "Transactions dropped that waited for their code, or behind such, because too many did", n.tally.Unheld.Load()},
+		{"troupe_transactions_unheld_total", "counter", "Transactions dropped that waited for their code, or behind such, because too many did", n.tally.HoldsDropped.Load()},
 		{"troupe_transactions_queued_limit", "gauge", "Submitted transactions that nobody has looked at, of each shard, at the most", uint64(n.o.Limits.Queue)},
 		{"troupe_transactions_queued_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.QueueBytes)},
 		{"troupe_transactions_held_limit", "gauge", "Transactions that wait for their code, of each shard, at the most, besides those that the compiler is at work for", uint64(n.o.Limits.Held)},
 		{"troupe_transactions_held_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.HeldBytes)},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
-		{"troupe_waits_beginning", "gauge", "Of them those of which milestones knows nothing yet", uint64(max(n.begins.onWay.Load(), 0))},
-		{"troupe_waits_refused_late_total", "counter", "Requests refused since those before them took longer than troupe.rpc.max_wait_delay to begin", n.begins.refused.Load()},
+		{"troupe_waits_beginning", "gauge", "Of them those of which milestones knows nothing yet", uint64(max(n.admission.pending.Load(), 0))},
+		{"troupe_waits_refused_late_total", "counter", "Requests refused since those before them took longer than troupe.rpc.max_wait_delay to begin", n.admission.refused.Load()},
 		{"troupe_waits_transactions", "gauge", "Transactions that they wait for: what is known of one is kept once, by branch while the chain reorganises", uint64(known.Transactions)},
 		{"troupe_waits_outcomes", "gauge", "Outcomes of these and of their receipts that are known", uint64(known.Outcomes)},
 		{"troupe_waits_outcomes_limit", "gauge", "That at the most, and what blocks execute meanwhile; beyond it a wait that would read more than a few is refused", uint64(n.o.Limits.Outcomes)},
 		{"troupe_waits_lookups_total", "counter", "Outcomes that waits have sought in the store", known.Lookups},
 		{"troupe_waits_shown_bytes", "gauge", "Kept of replies that many wait for to show, with what they are made of", uint64(shown)},
-		{"troupe_waits_shown_bytes_limit", "gauge", "That at the most; beyond it each reads for himself", maxShown},
+		{"troupe_waits_shown_bytes_limit", "gauge", "That at the most; beyond it each reads for himself", maxSharedBytes},
 		{"troupe_waits_shown_reads_total", "counter", "Statuses of transactions that were read for replies", looks},
 		{"troupe_waits_shown_spared_total", "counter", "Replies that show what another has read", spared},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
@@ -157,7 +157,7 @@ func (n *Node) Metrics(b []byte) []byte {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
 	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds How long a request that waits for a transaction takes now until milestones knows of it\n# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
-		n.begins.takes().Seconds())
+		n.admission.delay().Seconds())
 }
 
 // meter says every now and then how the node does.
@@ -195,8 +195,8 @@ func (m *meter) summarise() {
 	span := max((now.Uptime - m.last.Uptime).Seconds(), 1e-9)
 	behind := ""
 	if m.n.o.Network != nil {
-		is, best := m.n.o.Network.Front.Syncing()
-		switch peers := m.n.o.Network.Front.Peers(); {
+		is, best := m.n.o.Network.Status.Syncing()
+		switch peers := m.n.o.Network.Status.Peers(); {
 		case is && peers == 0:
 			behind = ", no peers"
 		case is:

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// join connects the chain with the network's actor, if there is one. What Options.Net says is told too.
-func (n *Node) join() {
+// connectNetwork connects the chain with the network's actor, if there is one. What Options.Net says is told too.
+func (n *Node) connectNetwork() {
 	if n.o.Network == nil {
 		return
 	}
@@ -31,36 +31,36 @@ func (n *Node) join() {
 	if n.o.Validator != nil {
 		o.Account, o.Key = n.o.Validator.Account, n.o.Validator.Key
 		o.Route.All = n.o.Validator.Eager
-		o.Hear = func(m consensus.Received, done func()) {
+		o.Receive = func(m consensus.Received, done func()) {
 			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
 		}
 		if n.engine.Scheduled() {
-			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Self: o.Peer, Front: o.Front, States: o.States, Random: o.Random,
+			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Self: o.Peer, Status: o.Status, States: o.States, Random: o.Random,
 				Tell: func(m any) { n.tell(n.network, m) }, Log: n.o.Log})
 			n.shardMoves.Begin(n.engine.Tip())
 			v := *n.o.Validator
 			v.Source, v.Moves = o.Shards, &n.shardMoves
-			if n.o.between != nil {
-				v.Source = n.o.between(o.Shards)
+			if n.o.wrapSource != nil {
+				v.Source = n.o.wrapSource(o.Shards)
 			}
 			n.o.Validator = &v
 		}
 	}
-	n.statuses = network.NewTxStatuses(n.engine, o.Front, o.Account, o.Route.Horizon)
-	o.Statuses = n.statuses
+	n.statuses = network.NewTxStatuses(n.engine, o.Status, o.Account, o.Route.Horizon)
+	o.TxStatuses = n.statuses
 	n.o.Network = &o
 	net := &n.o.Net
-	net.Refused = both(n, net.Refused)
-	net.ChunkRefused = both(n, net.ChunkRefused)
-	net.Wanted = both(n, net.Wanted)
-	net.ChunksWanted = both(n, net.ChunksWanted)
+	net.Refused = alsoNetwork(n, net.Refused)
+	net.ChunkRefused = alsoNetwork(n, net.ChunkRefused)
+	net.Wanted = alsoNetwork(n, net.Wanted)
+	net.ChunksWanted = alsoNetwork(n, net.ChunksWanted)
 }
 
 // ShardMoves tells which shards are held and which come in, of a validator whose shards come in and go; nil: they stay.
 func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
-// together makes the actor of a validator among validators, in the place of the chain's and the producer's.
-func (n *Node) together(life *validatoractor.Life, floor primitives.Height) actor.Actor {
+// newValidator makes the actor of a validator among validators, in the place of the chain's and the producer's.
+func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
 	if o.Verify == nil {
@@ -68,21 +68,21 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 	}
 	o.Known = n.o.Signatures.Known
 	if o.Eager {
-		o.Holds = n.o.Network.Front.Holds
+		o.Holds = n.o.Network.Status.Holds
 	}
 	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
-		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
+		Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
 		Again: func() {
 			for _, t := range n.shards.set.Load().list {
 				n.tell(t.mempool, messages.PoolWanted{})
 			}
 		},
 		Send: func(list []consensus.Send) {
-			if n.o.said != nil {
-				n.o.said(list)
+			if n.o.onSend != nil {
+				n.o.onSend(list)
 			}
-			n.o.Network.Front.Say(list, func(m any) { n.tell(n.network, m) })
+			n.o.Network.Status.Send(list, func(m any) { n.tell(n.network, m) })
 		},
 	}
 	return validatoractor.New(o)
@@ -94,14 +94,14 @@ func (n *Node) Rekey(key primitives.SecretKey) bool {
 	if n.network == nil || n.o.Validator == nil {
 		return false
 	}
-	n.o.Network.Front.Rekey(key)
+	n.o.Network.Status.Rekey(key)
 	n.tell(n.network, network.Rekeyed{Key: key})
 	n.tell(n.chain, validatoractor.Rekeyed{Key: key})
 	return true
 }
 
-// both tells the network's actor, and first whoever is told else.
-func both[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
+// alsoNetwork tells the network's actor, and first whoever is told else.
+func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	return func(m M) {
 		if other != nil {
 			other(m)
@@ -125,11 +125,11 @@ func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 
 // submitOthers hands transactions that other nodes have sent to the pools.
 func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransaction) (out []mempool.Request) {
-	if n.refusal() != nil {
+	if n.refuseRequests() != nil {
 		return nil
 	}
 	set := n.shards.set.Load()
-	of := map[*tracked][]*primitives.SignedTransaction{}
+	of := map[*trackedShard][]*primitives.SignedTransaction{}
 	for _, tx := range txs {
 		n.drops.sent(tx.Hash())
 		t := set.of(tx.SignerID)

@@ -13,7 +13,7 @@ import (
 // the caller.
 func TestJudgeSideBySide(t *testing.T) {
 	s := start(t, 1, nil)
-	const many = 4*judgedInTurn - 3
+	const many = 4*checksPerGoroutine - 3
 	var txs []*primitives.SignedTransaction
 	for i := range many {
 		tx := s.tx("near", transfer(uint64(i)))
@@ -24,7 +24,7 @@ func TestJudgeSideBySide(t *testing.T) {
 	}
 	var mu sync.Mutex
 	waiting, met := 0, make(chan struct{})
-	verdicts := s.judge(txs, func(tx *primitives.SignedTransaction) bool {
+	verdicts := s.checkAll(txs, func(tx *primitives.SignedTransaction) bool {
 		mu.Lock()
 		if waiting++; waiting == 4 {
 			close(met)
@@ -50,7 +50,7 @@ func TestJudgeSideBySide(t *testing.T) {
 			t.Errorf("failed with %v", got)
 		}
 	}()
-	s.judge(txs, func(tx *primitives.SignedTransaction) bool {
+	s.checkAll(txs, func(tx *primitives.SignedTransaction) bool {
 		if tx == txs[7] {
 			panic("of the seventh")
 		}

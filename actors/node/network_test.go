@@ -40,7 +40,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	front := &network.Status{MaxPeers: 40, Awaits: len(boot) > 0}
 	first := true
 	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}, Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
-	o.Network = &network.Options{Peer: key.PublicKey(), Front: front, Random: rand.IntN,
+	o.Network = &network.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
 		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 			on := l
 			if !first {
@@ -59,7 +59,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	return front, peerwire.PeerInfo{ID: key.PublicKey(), Addr: at}
 }
 
-// join starts a node of a network: the maker of blocks if there is nobody to dial.
+// connectNetwork starts a node of a network: the maker of blocks if there is nobody to dial.
 func join(t *testing.T, name string, change func(*Options), boot ...peerwire.PeerInfo) *member {
 	t.Helper()
 	m := &member{}

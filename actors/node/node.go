@@ -31,29 +31,29 @@ import (
 type Node struct {
 	o      Options
 	engine *engine.Engine
-	kit    *kit
+	spawner    *spawner
 	root   *actor.RootContext
 
-	chain, producer, milestones, rpc, meter *actor.PID
-	streams                                 *actor.PID
+	chain, producer, tracker, rpc, meter *actor.PID
+	subscriptions                                 *actor.PID
 	network                                 *actor.PID // nil: there are no other nodes
 	shards                                  shards
-	fresh                                   *mempool.Fresh
+	wakeup                                   *mempool.Wakeup
 	signatures                              *signature.Checker
 	stats                                   stats
-	spans                                   *spans // nil: nobody asks
+	tracer                                   *tracer // nil: nobody asks
 
-	heights  heights
-	turns    turns
+	heightCache  heightCache
+	rollbacks    rollbackState
 	mode     atomic.Int32 // a production.Mode
 	tally    mempool.Tally
-	drops    dropped
-	handles  handles
+	drops    dropRecord
+	sessionHandles  sessionHandles
 	parked   atomic.Int64
-	begins   begins
+	admission   waitAdmission
 	records  *waiter.Records
-	shown    shown
-	finals   finals
+	statusGroup    statusGroup
+	finalityWaits   finalityWaits
 	sessions atomic.Int64
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
@@ -70,12 +70,12 @@ type Node struct {
 	halted   atomic.Pointer[HaltedError]
 	full     atomic.Pointer[HaltedError] // nil: the disk has room
 	wasFull  atomic.Pointer[HaltedError] // what full was last
-	leaving  atomic.Bool                 // the node is about to be stopped
-	still    chan struct{}               // closed when the node halts
-	stillMu  sync.Mutex
-	// standsStill is closed when the node halts, and while the disk is full; under stillMu.
-	standsStill chan struct{}
-	asides      sync.WaitGroup // what runs beside the actors
+	stopping  atomic.Bool                 // the node is about to be stopped
+	haltedForGood    chan struct{}               // closed when the node halts
+	haltMu  sync.Mutex
+	// haltedNow is closed when the node halts, and while the disk is full; under haltMu.
+	haltedNow chan struct{}
+	background      sync.WaitGroup // what runs beside the actors
 	stopOnce    sync.Once
 	stopErr     error
 }
@@ -115,25 +115,25 @@ func Start(o Options) (*Node, error) {
 	}
 	sys, s := newSystem(), &supervisor{log: o.Log}
 	n := &Node{
-		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}), standsStill: make(chan struct{}),
-		kit: &kit{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
-			waits: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
-			few:   system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
+		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), haltedForGood: make(chan struct{}), haltedNow: make(chan struct{}),
+		spawner: &spawner{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
+			waitDispatcher: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
+			subscriberDispatcher:   system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
 	n.records = waiter.NewRecords(o.Limits.Outcomes)
-	s.failed = n.failed
-	n.kit.meter.Crashed = func(id string, c *system.Crash) {
+	s.onHalt = n.failed
+	n.spawner.meter.Crashed = func(id string, c *system.Crash) {
 		o.Log.WithField("actor", id).Errorf("actor failed while it ended: %v\n%s", c.Reason, c.Stack)
 	}
-	n.kit.meter.Listen(sys, kindOf)
+	n.spawner.meter.Listen(sys, kindOf)
 	n.stats.begun = time.Now()
-	n.spans = newSpans(o.OneIn, o.Traced)
-	n.turns.turn = make(chan struct{}, 1)
+	n.tracer = newTracer(o.OneIn, o.Traced)
+	n.rollbacks.turn = make(chan struct{}, 1)
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
 	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
-		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc, subscriptions.Name: &n.streams,
+		"chain": &n.chain, "producer": &n.producer, "milestones": &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
@@ -144,18 +144,18 @@ func Start(o Options) (*Node, error) {
 	if o.Replica {
 		n.producer = n.chain
 	}
-	n.join()
+	n.connectNetwork()
 	if n.signatures == nil {
 		n.signatures = signature.New()
 	}
-	n.engine.PauseFlatHead(n.restBeforeFold)
-	n.fresh = &mempool.Fresh{Tell: func(m messages.TransactionsWaiting) { n.tell(n.producer, m) }}
+	n.engine.PauseFlatHead(n.pauseBeforeFlatHead)
+	n.wakeup = &mempool.Wakeup{Notify: func(m messages.TransactionsWaiting) { n.tell(n.producer, m) }}
 	if err := n.spawn(); err != nil {
 		n.signatures.Close()
 		return nil, err
 	}
-	n.engine.Store().WatchDiskSpace(n.room)
-	n.aside("watchdog", n.watch)
+	n.engine.Store().WatchDiskSpace(n.diskRoom)
+	n.goBackground("watchdog", n.watch)
 	return n, nil
 }
 
@@ -163,17 +163,17 @@ func (n *Node) tell(pid *actor.PID, m any) { n.root.Send(pid, m) }
 
 // spawn starts the tree: receivers before those who send to them.
 func (n *Node) spawn() (err error) {
-	k := n.kit
+	k := n.spawner
 	spawn := func(name string, make func(again bool) actor.Actor) {
 		if err == nil {
 			_, err = k.spawn(name, name, make)
 		}
 	}
-	n.handles.open(newHandle(DefaultSession, defaultQueue))
+	n.sessionHandles.open(newSessionHandle(DefaultSession, defaultQueue))
 	spawn(session.Name, func(again bool) actor.Actor {
-		o := session.Options{Session: n.session, Failed: n.handles.failed}
+		o := session.Options{Session: n.session, Failed: n.sessionHandles.failed}
 		if again {
-			o.Open = n.handles.failAll()
+			o.Open = n.sessionHandles.failAll()
 		}
 		return session.NewSupervisor(o)
 	})
@@ -186,16 +186,16 @@ func (n *Node) spawn() (err error) {
 	spawn(subscriptions.Name, func(bool) actor.Actor { return subscriptions.New(subscriptions.Options{Subscriber: n.subscriberProps}) })
 	switch {
 	case n.o.Replica:
-		spawn("chain", onlyOnce(n.follows()))
+		spawn("chain", onlyOnce(n.newReplica()))
 	case n.o.Validator == nil:
-		spawn("chain", onlyOnce(n.alone()))
+		spawn("chain", onlyOnce(n.newChainActor()))
 	}
 	if err != nil {
 		return err
 	}
 	_, layout, err := chainView{n.engine}.ChildEpoch(n.engine.Head().Hash)
 	if err == nil {
-		err = n.shards.adopt(layout, nil)
+		err = n.shards.setLayout(layout, nil)
 	}
 	if err != nil {
 		return err
@@ -207,10 +207,10 @@ func (n *Node) spawn() (err error) {
 	switch {
 	case n.o.Replica:
 	case n.o.Validator == nil:
-		spawn("producer", onlyOnce(n.maker(target)))
+		spawn("producer", onlyOnce(n.newProducer(target)))
 	default:
 		life := new(validatoractor.Life)
-		spawn(validatoractor.Name, func(bool) actor.Actor { return n.together(life, target) })
+		spawn(validatoractor.Name, func(bool) actor.Actor { return n.newValidator(life, target) })
 	}
 	if n.network != nil {
 		spawn(network.Name, func(bool) actor.Actor { return network.New(*n.o.Network) })
@@ -225,24 +225,24 @@ func (n *Node) spawn() (err error) {
 	return nil
 }
 
-// alone makes the actor of the chain.
-func (n *Node) alone() actor.Actor {
+// newChainActor makes the actor of the chain.
+func (n *Node) newChainActor() actor.Actor {
 	return chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
 		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
-			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Captured: n.captured, WentBack: n.wentBack,
+			Apply:     n.shards.apply, Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted, Captured: n.capture, RolledBack: n.rolledBack,
 			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
 		},
 	})
 }
 
-// maker makes the actor that makes blocks alone.
-func (n *Node) maker(target primitives.Height) actor.Actor {
+// newProducer makes the actor that makes blocks alone.
+func (n *Node) newProducer(target primitives.Height) actor.Actor {
 	return producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
+		Final: n.finalHeight, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
 		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
 			Approval: n.o.Approval, Endorsement: n.o.Endorse,
@@ -258,10 +258,10 @@ func (n *Node) position() messages.Position {
 
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
-// adopted tells those who go on from a block before it is on disk, on the chain's goroutine. The shards are told before the
+// imported tells those who go on from a block before it is on disk, on the chain's goroutine. The shards are told before the
 // producer, so that what the producer asks of them comes after.
-func (n *Node) adopted(m messages.BlockImported) {
-	n.spans.block(m.BlockAccepted, adopted)
+func (n *Node) blockImported(m messages.BlockImported) {
+	n.tracer.block(m.BlockAccepted, imported)
 	if m.IsHead && m.Reorganised {
 		n.drops.reorganised(m.Height())
 	}
@@ -271,7 +271,7 @@ func (n *Node) adopted(m messages.BlockImported) {
 	if m.IsHead {
 		_, layout, err := chainView{n.engine}.ChildEpoch(m.Hash)
 		if err == nil {
-			err = n.shards.adopt(layout, m.BlockAccepted)
+			err = n.shards.setLayout(layout, m.BlockAccepted)
 		}
 		if err != nil {
 			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
@@ -284,23 +284,23 @@ func (n *Node) adopted(m messages.BlockImported) {
 		n.tell(n.network, m)
 	}
 	if n.subscribed.Load() > 0 {
-		n.tell(n.streams, m)
+		n.tell(n.subscriptions, m)
 	}
 }
 
-// accepted tells of a block that is on disk, on the chain's goroutine.
-func (n *Node) accepted(m messages.BlockAccepted) {
+// blockAccepted tells of a block that is on disk, on the chain's goroutine.
+func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
-	n.spans.block(&m, stored)
+	n.tracer.block(&m, persisted)
 	n.shards.retire(m.Final)
-	n.tell(n.milestones, m)
+	n.tell(n.tracker, m)
 	if n.producer != n.chain {
 		n.tell(n.producer, m)
 	}
 	if n.network != nil {
 		n.tell(n.network, m)
 	}
-	n.moved()
+	n.notifyMoved()
 	if n.o.Observe != nil {
 		n.o.Observe(&m)
 	}
@@ -336,7 +336,7 @@ func (n *Node) persistTarget(h primitives.Height) error {
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived, messages.ChunkReceivedAlone:
-		if n.over() != nil {
+		if n.refuseBlocks() != nil {
 			if b, is := m.(messages.BlockReceived); is && b.Taken != nil {
 				b.Taken()
 			}

@@ -102,11 +102,11 @@ type Options struct {
 	Standstill time.Duration
 
 	dispatcher actor.Dispatcher // of tests; nil: the process's
-	trip       trip             // of tests; nil: nobody asks
-	// said is told of what a validator says, before it leaves; of tests; nil: nobody asks.
-	said func([]consensus.Send)
-	// between stands between a validator and where its shards come from; of tests; nil: nothing does.
-	between func(engine.PartSource) engine.PartSource
+	trip       tripHook             // of tests; nil: nobody asks
+	// onSend is told of what a validator says, before it leaves; of tests; nil: nobody asks.
+	onSend func([]consensus.Send)
+	// wrapSource stands between a validator and where its shards come from; of tests; nil: nothing does.
+	wrapSource func(engine.PartSource) engine.PartSource
 }
 
 // Net is what the chain says to the network, on its own goroutine; nil: there is none.

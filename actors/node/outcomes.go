@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ledger shows waiters what is stored of the current chain.
-type ledger struct{ e *engine.Engine }
+// outcomeLedger shows waiters what is stored of the current chain.
+type outcomeLedger struct{ e *engine.Engine }
 
 // Outcome returns the outcome of a transaction or receipt up to a height, without its proof.
-func (l ledger) Outcome(id primitives.Hash, upto primitives.Height) (m messages.Executed, found bool, err error) {
+func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m messages.Executed, found bool, err error) {
 	places, err := l.e.Store().FindOutcome(id)
 	if err != nil {
 		return m, false, err

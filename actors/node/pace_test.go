@@ -89,7 +89,7 @@ type heldSource struct {
 	say  func(string)
 }
 
-// said says of a question that it is asked, and how it ended.
+// onSend says of a question that it is asked, and how it ended.
 func (s *heldSource) said(what string, ask func() error) {
 	begun := time.Now()
 	s.say(what)

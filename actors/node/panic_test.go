@@ -40,7 +40,7 @@ func TestFailsTwice(t *testing.T) {
 			switch r := m.(type) {
 			case session.Request:
 				if r.Waiter.Session == at && kind == "rpc" && !after {
-					s.handles.of(at).fail()
+					s.sessionHandles.of(at).fail()
 				}
 				if r.Waiter.Session == at && kind == "session" && after {
 					s.tell(s.rpc, messages.ForgetTransaction{Waiter: r.Waiter})

@@ -21,34 +21,34 @@ type RevertPoint struct {
 	pools  map[primitives.ShardID]messages.PoolCaptured
 }
 
-// turns has one at a time take a snapshot or go back, and holds what the chain's goroutine needs for it.
-type turns struct {
+// rollbackState has one at a time take a snapshot or go back, and holds what the chain's goroutine needs for it.
+type rollbackState struct {
 	turn  chan struct{}
 	clock system.Request[messages.CaptureClock, messages.Clock]
 	pools map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
-	back  *RevertPoint // where the chain is going
+	target  *RevertPoint // where the chain is going
 	// restores are what the pools have been asked then.
 	restores []system.Request[messages.RestorePool, messages.PoolRestored]
 }
 
-// captured asks who makes blocks and all pools what they have, on the chain's goroutine, between two blocks.
-func (n *Node) captured() {
-	n.turns.clock = system.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
-	n.tell(n.producer, n.turns.clock)
-	n.turns.pools = map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]{}
+// capture asks who makes blocks and all pools what they have, on the chain's goroutine, between two blocks.
+func (n *Node) capture() {
+	n.rollbacks.clock = system.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
+	n.tell(n.producer, n.rollbacks.clock)
+	n.rollbacks.pools = map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]{}
 	for _, t := range n.shards.set.Load().list {
 		r := system.NewRequest[messages.CapturePool, messages.PoolCaptured](messages.CapturePool{})
-		n.turns.pools[t.id] = r
+		n.rollbacks.pools[t.id] = r
 		n.tell(t.pid, r)
 	}
 }
 
-// wentBack tells everybody, on the chain's goroutine. Who makes blocks hears of it last, so that what he asks for comes after.
-func (n *Node) wentBack(m messages.RolledBack) {
-	s := n.turns.back
-	n.heights.forget()
+// rolledBack tells everybody, on the chain's goroutine. Who makes blocks hears of it last, so that what he asks for comes after.
+func (n *Node) rolledBack(m messages.RolledBack) {
+	s := n.rollbacks.target
+	n.heightCache.forget()
 	n.drops.reorganised(m.At.Head)
-	n.tell(n.milestones, m)
+	n.tell(n.tracker, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
 	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) { // what waits is of the blocks that are gone: no pool sends it on
@@ -58,32 +58,32 @@ func (n *Node) wentBack(m messages.RolledBack) {
 	}
 	if err == nil {
 		accepted := messages.BlockAccepted{Block: head.Block, Hash: head.Hash, IsHead: true, Final: m.At.Final}
-		err = n.shards.adopt(layout, &accepted)
+		err = n.shards.setLayout(layout, &accepted)
 	}
 	if err != nil {
 		panic(errors.Join(errors.New("node: shards of a snapshot"), err))
 	}
-	n.turns.restores = nil
+	n.rollbacks.restores = nil
 	for _, t := range n.shards.set.Load().list {
 		r := system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
-		n.turns.restores = append(n.turns.restores, r)
+		n.rollbacks.restores = append(n.rollbacks.restores, r)
 		n.tell(t.pid, r)
 	}
-	n.moved()
+	n.notifyMoved()
 	n.tell(n.producer, messages.RestoreClock{Clock: s.clock})
 	n.tell(n.producer, m)
 }
 
 // TakeSnapshot keeps the way back to the head. producer.ErrShared.
 func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
-	return inTurn(ctx, n, func() (*RevertPoint, error) {
+	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
 		if err != nil {
 			return nil, err
 		}
 		s := &RevertPoint{Height: a.Height, Hash: a.Hash, state: a.Snapshot, pools: map[primitives.ShardID]messages.PoolCaptured{}}
-		if s.clock, err = await(n, nil, n.turns.clock); err == nil {
-			for id, r := range n.turns.pools {
+		if s.clock, err = await(n, nil, n.rollbacks.clock); err == nil {
+			for id, r := range n.rollbacks.pools {
 				if s.pools[id], err = await(n, nil, r); err != nil {
 					break
 				}
@@ -99,7 +99,7 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 
 // ShareSnapshot takes a snapshot of the block of another one, with its clock and without its pools, which ends by itself. engine.ErrEnded.
 func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint, error) {
-	return inTurn(ctx, n, func() (*RevertPoint, error) {
+	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
 		if err != nil {
 			return nil, err
@@ -123,16 +123,16 @@ func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapsho
 // GoBack makes a snapshot's block the head again, with the pools and the clock of then. Who waits for what has never been by then is told
 // so. engine.ErrEnded, producer.ErrShared.
 func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
-	_, err := inTurn(ctx, n, func() (none struct{}, err error) {
+	_, err := exclusively(ctx, n, func() (none struct{}, err error) {
 		if _, err := await(n, n.producer, system.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
 			return none, err
 		}
-		n.turns.back = s
+		n.rollbacks.target = s
 		if _, err = await(n, n.chain, system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})); err != nil {
 			n.tell(n.producer, messages.GoOn{}) // it has heard of nothing else
 			return none, err
 		}
-		for _, r := range n.turns.restores {
+		for _, r := range n.rollbacks.restores {
 			if _, err := await(n, nil, r); err != nil {
 				return none, err
 			}
@@ -142,15 +142,15 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	return err
 }
 
-// inTurn runs f when nobody else does so, and returns what it does, unless ctx ends before: then f goes on, and lost gets what it returns.
-func inTurn[T any](ctx context.Context, n *Node, f func() (T, error), lost func(T)) (none T, err error) {
-	if err := n.refusal(); err != nil {
+// statusInTurn runs f when nobody else does so, and returns what it does, unless ctx ends before: then f goes on, and lost gets what it returns.
+func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost func(T)) (none T, err error) {
+	if err := n.refuseRequests(); err != nil {
 		return none, err
 	}
 	select {
-	case n.turns.turn <- struct{}{}:
-	case <-n.stands():
-		return none, n.stood()
+	case n.rollbacks.turn <- struct{}{}:
+	case <-n.haltedCh():
+		return none, n.haltedErr()
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
@@ -159,9 +159,9 @@ func inTurn[T any](ctx context.Context, n *Node, f func() (T, error), lost func(
 		err error
 	}
 	done := make(chan result)
-	n.aside("snapshot", func() {
+	n.goBackground("snapshot", func() {
 		v, err := f()
-		<-n.turns.turn
+		<-n.rollbacks.turn
 		select {
 		case done <- result{v, err}:
 		case <-ctx.Done():
@@ -185,14 +185,14 @@ func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, er
 	}
 	select {
 	case a := <-r.Answer():
-		if err := n.refusal(); a.Err != nil && err != nil {
+		if err := n.refuseRequests(); a.Err != nil && err != nil {
 			return none, err
 		}
 		return a.Value, a.Err
-	case <-n.stands():
-		return none, n.stood()
+	case <-n.haltedCh():
+		return none, n.haltedErr()
 	case <-n.ended:
-		return none, n.refusal()
+		return none, n.refuseRequests()
 	}
 }
 

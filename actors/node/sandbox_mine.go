@@ -20,32 +20,32 @@ const (
 // Mine makes n blocks more, whatever the mode, and returns the head then. What a session was told to have sent before is looked at first, so that
 // the next block may have it.
 func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
-	n.settle(ctx)
+	n.awaitChecked(ctx)
 	a, err := askProducer[messages.MineBlocks, messages.BlocksMined](ctx, n, messages.MineBlocks{Blocks: blocks})
 	return a.Height, a.Hash, err
 }
 
-// settle waits until the mempools have looked at all submissions that are on their way now, at most settleTime.
-func (n *Node) settle(ctx context.Context) {
+// awaitChecked waits until the mempools have looked at all submissions that are on their way now, at most settleTime.
+func (n *Node) awaitChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	type pending struct {
-		of     *handle
+		of     *sessionHandle
 		looked uint64
 	}
 	var all []pending
-	n.handles.m.Range(func(_, v any) bool {
-		h := v.(*handle)
-		looked := h.looked.Load() // before their number, so that one more is waited for rather than one less
+	n.sessionHandles.m.Range(func(_, v any) bool {
+		h := v.(*sessionHandle)
+		looked := h.returned.Load() // before their number, so that one more is waited for rather than one less
 		if k := len(h.slots); k > 0 {
 			all = append(all, pending{h, looked + uint64(k)})
 		}
 		return true
 	})
 	for _, p := range all {
-		for p.of.looked.Load() < p.looked && len(p.of.slots) > 0 && ctx.Err() == nil {
+		for p.of.returned.Load() < p.looked && len(p.of.slots) > 0 && ctx.Err() == nil {
 			select {
-			case <-n.stands():
+			case <-n.haltedCh():
 				return
 			case <-time.After(settleStep):
 			}
@@ -130,19 +130,19 @@ func (n *Node) Reorganise(ctx context.Context, blocks uint64) (messages.Reorgani
 
 // askProducer asks for blocks, and waits until they are there, the node halts or the context ends.
 func askProducer[Q, A any](ctx context.Context, n *Node, question Q) (none A, err error) {
-	if err := n.refusal(); err != nil {
+	if err := n.refuseRequests(); err != nil {
 		return none, err
 	}
 	r := system.NewRequest[Q, A](question)
 	n.tell(n.producer, r)
 	select {
 	case a := <-r.Answer():
-		if err := n.refusal(); a.Err != nil && err != nil {
+		if err := n.refuseRequests(); a.Err != nil && err != nil {
 			return none, err
 		}
 		return a.Value, a.Err
-	case <-n.stands():
-		return none, n.stood()
+	case <-n.haltedCh():
+		return none, n.haltedErr()
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}

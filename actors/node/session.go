@@ -19,64 +19,64 @@ const (
 	defaultQueue = 4096
 )
 
-// handle is what a session's requests share: permits, counted before anything is sent, and the news that its actor has failed.
-type handle struct {
+// sessionHandle is what a session's requests share: permits, counted before anything is sent, and the news that its actor has failed.
+type sessionHandle struct {
 	id     messages.SessionID
 	slots  chan struct{} // submissions on their way
-	looked atomic.Uint64 // how many permits were given back
+	returned atomic.Uint64 // how many permits were given back
 	failed atomic.Pointer[chan struct{}]
 }
 
-func newHandle(id messages.SessionID, slots int) *handle {
-	h := &handle{id: id, slots: make(chan struct{}, slots)}
+func newSessionHandle(id messages.SessionID, slots int) *sessionHandle {
+	h := &sessionHandle{id: id, slots: make(chan struct{}, slots)}
 	failed := make(chan struct{})
 	h.failed.Store(&failed)
 	return h
 }
 
 // done gives permits back.
-func (h *handle) done(n int) {
+func (h *sessionHandle) done(n int) {
 	for range n {
 		select {
 		case <-h.slots:
-			h.looked.Add(1)
+			h.returned.Add(1)
 		default: // given back when the actor failed
 		}
 	}
 }
 
 // fail ends the waits of an actor that has failed; what comes now goes to a new one.
-func (h *handle) fail() {
+func (h *sessionHandle) fail() {
 	next := make(chan struct{})
 	close(*h.failed.Swap(&next))
 	h.done(cap(h.slots))
 }
 
-// handles are the open sessions.
-type handles struct{ m sync.Map }
+// sessionHandles are the open sessions.
+type sessionHandles struct{ m sync.Map }
 
-func (s *handles) open(h *handle) { s.m.Store(h.id, h) }
+func (s *sessionHandles) open(h *sessionHandle) { s.m.Store(h.id, h) }
 
-func (s *handles) close(id messages.SessionID) { s.m.Delete(id) }
+func (s *sessionHandles) close(id messages.SessionID) { s.m.Delete(id) }
 
 // of returns a session's handle, nil if it is closed.
-func (s *handles) of(id messages.SessionID) *handle {
+func (s *sessionHandles) of(id messages.SessionID) *sessionHandle {
 	h, _ := s.m.Load(id)
-	out, _ := h.(*handle)
+	out, _ := h.(*sessionHandle)
 	return out
 }
 
-// failed is told by the rpc actor of a session that has ended by itself.
-func (s *handles) failed(id messages.SessionID) {
+// onHalt is told by the rpc actor of a session that has ended by itself.
+func (s *sessionHandles) failed(id messages.SessionID) {
 	if h := s.of(id); h != nil {
 		h.fail()
 	}
 }
 
 // failAll is told that the actors of all sessions have ended, and returns the sessions.
-func (s *handles) failAll() (open []messages.SessionID) {
+func (s *sessionHandles) failAll() (open []messages.SessionID) {
 	s.m.Range(func(id, h any) bool {
-		h.(*handle).fail()
+		h.(*sessionHandle).fail()
 		open = append(open, id.(messages.SessionID))
 		return true
 	})
@@ -91,23 +91,23 @@ func (n *Node) OpenSession(ctx context.Context) (session context.Context, done f
 		return nil, nil, &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
 	id := messages.SessionID(n.ids.Add(1))
-	n.handles.open(newHandle(id, sessionQueue))
+	n.sessionHandles.open(newSessionHandle(id, sessionQueue))
 	n.tell(n.rpc, messages.OpenSession{Session: id})
 	session, cancel := context.WithCancel(messages.WithSession(ctx, id))
 	return session, func() {
 		cancel()
 		n.sessions.Add(-1)
-		n.handles.close(id)
+		n.sessionHandles.close(id)
 		n.tell(n.rpc, messages.CloseSession{Session: id})
 	}, nil
 }
 
-// finals counts the waits that final blocks may end.
-type finals struct{ n atomic.Int64 }
+// finalityWaits counts the waits that final blocks may end.
+type finalityWaits struct{ n atomic.Int64 }
 
 // add counts one more; first tells whether there was none.
-func (f *finals) add() (first bool) { return f.n.Add(1) == 1 }
+func (f *finalityWaits) add() (first bool) { return f.n.Add(1) == 1 }
 
-func (f *finals) done() { f.n.Add(-1) }
+func (f *finalityWaits) done() { f.n.Add(-1) }
 
-func (f *finals) any() bool { return f.n.Load() > 0 }
+func (f *finalityWaits) any() bool { return f.n.Load() > 0 }

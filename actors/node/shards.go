@@ -25,10 +25,10 @@ type shards struct {
 // shardSet does not change.
 type shardSet struct {
 	layout primitives.ShardLayout // of the next block
-	list   []*tracked             // all that have an actor: those of the layout, and older ones
+	list   []*trackedShard             // all that have an actor: those of the layout, and older ones
 }
 
-type tracked struct {
+type trackedShard struct {
 	id   primitives.ShardID
 	pool *mempool.Status
 	pid  *actor.PID
@@ -37,8 +37,8 @@ type tracked struct {
 	gone              primitives.Height // from which on the head's branch lacks the shard; 0: it has it. The chain's goroutine's own
 }
 
-func (s *shardSet) find(id primitives.ShardID) *tracked {
-	i := slices.IndexFunc(s.list, func(t *tracked) bool { return t.id == id })
+func (s *shardSet) find(id primitives.ShardID) *trackedShard {
+	i := slices.IndexFunc(s.list, func(t *trackedShard) bool { return t.id == id })
 	if i < 0 {
 		return nil
 	}
@@ -46,17 +46,17 @@ func (s *shardSet) find(id primitives.ShardID) *tracked {
 }
 
 // of returns the shard of an account in the next block.
-func (s *shardSet) of(account primitives.AccountID) *tracked {
+func (s *shardSet) of(account primitives.AccountID) *trackedShard {
 	return s.find(s.layout.ShardOf(account))
 }
 
 // layoutChanged is how a mempool is told.
 type layoutChanged = system.Request[messages.LayoutChanged, messages.PoolMoved]
 
-// adopt goes over to the layout behind a block: new shards get actors, and the mempools of those that have other accounts now send
+// setLayout goes over to the layout behind a block: new shards get actors, and the mempools of those that have other accounts now send
 // on what is not theirs, before anybody is asked for a chunk: a transaction that comes to the new pool would run before those of lower
 // nonces that are on their way, which never could then. Nothing happens while the layout stays.
-func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
+func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
 		return nil
@@ -70,13 +70,13 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 			t.gone = 0
 			continue
 		}
-		t, err := s.track(id)
+		t, err := s.spawn(id)
 		if err != nil {
 			return err
 		}
 		set.list = append(set.list, t)
 	}
-	s.show(set)
+	s.publish(set)
 	if old == nil {
 		return nil
 	}
@@ -97,12 +97,12 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 			s.n.tell(t.pid, r)
 		}
 	}
-	s.left(leaving)
+	s.awaitMoved(leaving)
 	return nil
 }
 
-// left waits until pools have sent on what is not theirs. One that fails has nothing any more; one that takes long is not waited for.
-func (s *shards) left(leaving []layoutChanged) {
+// awaitMoved waits until pools have sent on what is not theirs. One that fails has nothing any more; one that takes long is not waited for.
+func (s *shards) awaitMoved(leaving []layoutChanged) {
 	limit := time.NewTimer(endLimit)
 	defer limit.Stop()
 	for _, r := range leaving {
@@ -116,21 +116,21 @@ func (s *shards) left(leaving []layoutChanged) {
 	}
 }
 
-// show publishes a set.
-func (s *shards) show(set *shardSet) {
+// publish publishes a set.
+func (s *shards) publish(set *shardSet) {
 	s.set.Store(set)
 	fronts := make([]*mempool.Status, len(set.list))
 	for i, t := range set.list {
 		fronts[i] = t.pool
 	}
-	s.n.fresh.SetFronts(fronts)
+	s.n.wakeup.SetPools(fronts)
 }
 
 // retire ends the actors of shards that no branch can have any more: a block of a layout without them is final. What is in
 // their mailboxes and in those of their mempools is done first.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
-	past := func(t *tracked) bool { return t.gone != 0 && t.gone <= final }
+	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }
 	if !slices.ContainsFunc(old.list, past) {
 		return
 	}
@@ -142,19 +142,19 @@ func (s *shards) retire(final primitives.Height) {
 			set.list = append(set.list, t)
 		}
 	}
-	s.show(set)
+	s.publish(set)
 }
 
-// track starts a shard's actors.
-func (s *shards) track(id primitives.ShardID) (*tracked, error) {
-	n, k := s.n, s.n.kit
+// spawn starts a shard's actors.
+func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
+	n, k := s.n, s.n.spawner
 	name, address := fmt.Sprintf("shards/%d", id), n.rpc.GetAddress()
-	t := &tracked{id: id, pool: mempool.NewStatus(n.fresh),
+	t := &trackedShard{id: id, pool: mempool.NewStatus(n.wakeup),
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address, name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
 		return shard.NewChunkProducer(n.engine, shard.Out{
 			Make: func(m messages.MakeChunk) {
-				n.spans.mark(m.Transactions, chosen)
+				n.tracer.mark(m.Transactions, chosen)
 				n.tell(n.chain, m)
 			},
 			More:   func(m mempool.Page) { n.tell(t.mempool, m) },
@@ -169,12 +169,12 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 		again = true
 		return a
 	})
-	err := s.gone(name)
+	err := s.awaitEnded(name)
 	if err != nil {
 		return t, err
 	}
 	if t.pid, err = k.spawn("shard", name, onlyOnce(shard.New(func(m messages.ChunkApplied) {
-		n.spans.applying(t.id, m.Block, true)
+		n.tracer.applying(t.id, m.Block, true)
 		n.tell(n.chain, m)
 	}, producer, pool))); err == nil {
 		<-ready // submissions go straight to it
@@ -185,9 +185,9 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 // endLimit is how long an actor may take to end whose name is wanted again.
 const endLimit = 10 * time.Second
 
-// gone waits for a shard's actor that is ending: its shard is there again, on another branch or behind a way back. No other goroutine
+// halted waits for a shard's actor that is ending: its shard is there again, on another branch or behind a way back. No other goroutine
 // starts any.
-func (s *shards) gone(name string) error {
+func (s *shards) awaitEnded(name string) error {
 	registry := s.n.root.ActorSystem().ProcessRegistry
 	for limit := time.Now().Add(endLimit); ; time.Sleep(time.Millisecond) {
 		if _, there := registry.GetLocal(name); !there {
@@ -205,13 +205,13 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	t := set.find(id)
 	if t == nil {
 		var err error
-		if t, err = s.track(id); err != nil {
+		if t, err = s.spawn(id); err != nil {
 			panic(err)
 		}
 		t.gone = m.Height
-		s.show(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
+		s.publish(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
 	}
-	s.n.spans.applying(id, m.Block, false)
+	s.n.tracer.applying(id, m.Block, false)
 	s.n.tell(t.pid, m)
 }
 
@@ -226,4 +226,12 @@ func (s *shards) produce(m messages.ProduceChunk) {
 	default:
 		s.n.tell(t.pid, m)
 	}
+}
+
+// PoolBytes is the sum of the sizes of the transactions in the pools. From any goroutine.
+func (n *Node) PoolBytes() (sum uint64) {
+	for _, t := range n.shards.set.Load().list {
+		sum += uint64(max(t.pool.Bytes(), 0)) + uint64(max(t.pool.HeldBytes(), 0))
+	}
+	return sum
 }

@@ -104,8 +104,8 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 		o.Log.SetOutput(io.Discard)
 		o.Log.SetLevel(logrus.DebugLevel)
 		o.Log.AddHook(hearer{&m.want, i})
-		o.Validator.Even = m.pace.Even
-		o.between = func(s engine.PartSource) engine.PartSource {
+		o.Validator.Elapsed = m.pace.Even
+		o.wrapSource = func(s engine.PartSource) engine.PartSource {
 			return &heldSource{s, &m.hold, func(line string) { m.want.mu.Lock(); defer m.want.mu.Unlock(); m.want.note(i, time.Now(), line) }}
 		}
 		for _, f := range change {
@@ -127,7 +127,7 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 	return m
 }
 
-// look compares what a node holds behind its head with what it makes chunks of; whoever is late is noted.
+// statusKey compares what a node holds behind its head with what it makes chunks of; whoever is late is noted.
 func (m *moving) look(i int) {
 	e := m.members[i].e
 	at := e.Head()

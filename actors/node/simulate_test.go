@@ -59,7 +59,7 @@ func (f *fate) trip(kind string, m any, after bool) {
 	}
 }
 
-// told is what a client was told of a submission.
+// waitRemote is what a client was told of a submission.
 type told struct {
 	tx    *primitives.SignedTransaction
 	level view.ExecutionLevel

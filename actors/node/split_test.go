@@ -23,7 +23,7 @@ import (
 // splitting starts a node, which makes blocks when asked, on a chain of short epochs whose shards are split again and again.
 func splitting(t *testing.T) (*sandbox, *workload.Generator) { return splittingTripped(t, nil) }
 
-func splittingTripped(t *testing.T, trip trip) (*sandbox, *workload.Generator) {
+func splittingTripped(t *testing.T, trip tripHook) (*sandbox, *workload.Generator) {
 	t.Helper()
 	o := workload.Options{Seed: 1, Accounts: 26, Shards: 1}
 	r := workload.Rules{EpochLength: 8, Validity: 16, GasLimit: 30_000_000_000_000,
@@ -188,7 +188,7 @@ func TestPoolsFollow(t *testing.T) {
 	}
 	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
 	for i, layout := range []primitives.ShardLayout{two, one, two, left, right, two, one} {
-		if err := s.shards.adopt(layout, &m); err != nil {
+		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
 		}
 		check(layout)
@@ -237,7 +237,7 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	one := head.Layout
 	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
 	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} { // there and back, so that two shards are gone
-		if err := s.shards.adopt(layout, &m); err != nil {
+		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -300,7 +300,7 @@ func TestShardComesAgain(t *testing.T) {
 	two := derive(t, one, "m0.w")
 	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
 	for _, layout := range []primitives.ShardLayout{two, one} {
-		if err := s.shards.adopt(layout, &m); err != nil {
+		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -313,7 +313,7 @@ func TestShardComesAgain(t *testing.T) {
 	<-reached
 	s.shards.retire(head.Height() + 1)
 	time.AfterFunc(20*time.Millisecond, func() { close(gate) })
-	if err := s.shards.adopt(two, &m); err != nil {
+	if err := s.shards.setLayout(two, &m); err != nil {
 		t.Fatal(err)
 	}
 	if now := s.shards.set.Load().find(1); now == nil || now == old {

@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// toldAgain is how often is looked whether there is more to be told (nearcore asks again after a second).
-const toldAgain = time.Second
+// remoteRetry is how often is looked whether there is more to be told (nearcore asks again after a second).
+const remoteRetry = time.Second
 
-// told waits until a transaction of a shard that is not held here has come as far as asked, by what other nodes tell. As at neard one of which nobody tells
+// waitRemote waits until a transaction of a shard that is not held here has come as far as asked, by what other nodes tell. As at neard one of which nobody tells
 // anything is NONE, and waited for.
-func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.AccountID) (*view.FinalOutcome, error) {
+func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.AccountID) (*view.FinalOutcome, error) {
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
 		n.parked.Add(-1)
 		return nil, &view.LookupError{Kind: view.ErrTooManyRequests}
@@ -23,14 +23,14 @@ func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.Accoun
 	defer n.parked.Add(-1)
 	patience := time.NewTimer(n.o.Limits.Wait)
 	defer patience.Stop()
-	again := time.NewTicker(toldAgain)
+	again := time.NewTicker(remoteRetry)
 	defer again.Stop()
 	level := view.LevelNone
 	for {
 		out, news := n.statuses.Ask(messages.ClientOf(ctx), r.Hash, sender)
 		if out != nil {
 			if level = out.Level; txstatus.Meets(level, r.WaitUntil) {
-				return known(out, r), nil
+				return withTransaction(out, r), nil
 			}
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
@@ -45,16 +45,16 @@ func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.Accoun
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: level}
 		case <-patience.C:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: level}
-		case <-n.still:
-			return nil, n.refusal()
+		case <-n.haltedForGood:
+			return nil, n.refuseRequests()
 		case <-n.ended:
 			return nil, ErrStopped
 		}
 	}
 }
 
-// known is what is told, with the transaction itself where the client has it: another node's view of it is not proven in all.
-func known(told *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
+// withTransaction is what is told, with the transaction itself where the client has it: another node's view of it is not proven in all.
+func withTransaction(told *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
 	if r.Tx == nil {
 		return told
 	}

@@ -103,14 +103,14 @@ func TestShared(t *testing.T) {
 	before, _ := heap()
 	begin(true)
 	until(t, func() bool { return s.Stats().Parked == waits && s.Stats().Pooled == 1 })
-	for s.begins.onWay.Load() != 0 {
+	for s.admission.pending.Load() != 0 {
 		time.Sleep(time.Millisecond)
 	}
 	var right [2]map[string]bool
 	right[0], right[1] = map[string]bool{}, map[string]bool{}
 	levels := map[string]view.ExecutionLevel{}
 	note := func() {
-		at := s.seen()
+		at := s.visiblePosition()
 		for i, read := range []func(primitives.Hash, primitives.Height, primitives.Height) (view.FinalOutcome, error){s.e.StatusAt, s.e.TransactionStatusAt} {
 			if out, err := read(hash, at.Head, at.Final); err == nil {
 				text := string(view.AppendFinalOutcome(nil, &out, i == 1))
@@ -157,7 +157,7 @@ func TestShared(t *testing.T) {
 			}
 		}
 	}
-	bytes, reads, spared := s.shown.stats()
+	bytes, reads, spared := s.statusGroup.stats()
 	if k := s.records.Stats(); bytes != 0 || k.Transactions != 0 || k.Outcomes != 0 {
 		t.Errorf("left: %d bytes, %+v", bytes, k)
 	} else if reads > spared/2 || k.Lookups > 20*1300 { // who is alone when he reads keeps nothing

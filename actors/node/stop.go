@@ -26,22 +26,22 @@ func (n *Node) stop(ctx context.Context) error {
 	if waiting := n.Waiting(); waiting > 0 {
 		n.o.Log.Warnf("%d transactions are in no block yet; pools are not kept over a restart, so their senders must send them again", waiting)
 	}
-	n.asides.Wait()
+	n.background.Wait()
 	var errProducer, errChain error
-	if !n.kit.supervisor.lost(n.producer) {
+	if !n.spawner.supervisor.hasHalted(n.producer) {
 		_, errProducer = system.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
 	}
-	if !n.kit.supervisor.lost(n.chain) {
+	if !n.spawner.supervisor.hasHalted(n.chain) {
 		_, errChain = system.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
 	}
-	ends := []*actor.PID{n.network, n.streams, n.rpc, n.meter, n.chain}
+	ends := []*actor.PID{n.network, n.subscriptions, n.rpc, n.meter, n.chain}
 	if n.producer != n.chain {
 		ends = append(ends, n.producer)
 	}
 	for _, t := range n.shards.set.Load().list {
 		ends = append(ends, t.pid)
 	}
-	ends = append(ends, n.milestones)
+	ends = append(ends, n.tracker)
 	var errEnd error
 	for _, pid := range ends {
 		if pid == nil {

@@ -33,23 +33,23 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscrip
 		return nil, view.ErrLingering
 	}
 	s := &subscriber{n: n, r: &subscriptions.Request{
-		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: ledger{n.engine}, Wants: n.wantFinal,
+		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: outcomeLedger{n.engine}, Wants: n.wantFinal,
 	}}
-	s.r.Sink, s.r.Gone = &counted{sink, n, n.Followed()}, func() { n.streamed.Add(-1) }
+	s.r.Sink, s.r.Gone = &countedSink{sink, n, n.Followed()}, func() { n.streamed.Add(-1) }
 	n.subscribed.Add(1)
 	n.streamed.Add(1)
 	return s, nil
 }
 
-// counted is a sink whose end is counted.
-type counted struct {
+// countedSink is a sink whose end is counted.
+type countedSink struct {
 	view.Sink
 	n    *Node
 	done func() // of Followed
 }
 
 // End is part of view.Sink.
-func (c *counted) End(why view.EndReason, at *view.Cursor) {
+func (c *countedSink) End(why view.EndReason, at *view.Cursor) {
 	c.n.subscribed.Add(-1)
 	c.done()
 	c.Sink.End(why, at)
@@ -61,7 +61,7 @@ func (s *subscriber) At() view.Cursor { return s.r.Begin }
 // Start begins to tell.
 func (s *subscriber) Start() {
 	if s.started.CompareAndSwap(false, true) {
-		s.n.tell(s.n.streams, s.r)
+		s.n.tell(s.n.subscriptions, s.r)
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *subscriber) Stop() { s.stop(view.EndStopping) }
 func (s *subscriber) stop(why view.EndReason) {
 	began := !s.started.CompareAndSwap(false, true)
 	if began {
-		s.n.tell(s.n.streams, messages.Unsubscribe{Subscriber: s.r.ID})
+		s.n.tell(s.n.subscriptions, messages.Unsubscribe{Subscriber: s.r.ID})
 	}
 	if s.r.End(why); !began {
 		s.r.Leave()
@@ -84,15 +84,15 @@ func (s *subscriber) stop(why view.EndReason) {
 // wantFinal counts subscriptions to transactions that are not final.
 func (n *Node) wantFinal(yes bool) {
 	if !yes {
-		n.finals.done()
-	} else if n.finals.add() {
+		n.finalityWaits.done()
+	} else if n.finalityWaits.add() {
 		n.tell(n.producer, messages.FinalityWanted{})
 	}
 }
 
 // subscriberProps returns the properties of the actor of a subscription.
 func (n *Node) subscriberProps(r *subscriptions.Request) *actor.Props {
-	return n.kit.props("subscriber", func() actor.Actor { return subscriptions.NewSubscriber(r, n.o.Log) })
+	return n.spawner.props("subscriber", func() actor.Actor { return subscriptions.NewSubscriber(r, n.o.Log) })
 }
 
 // Moves returns a channel that is closed when the chain has another head than when it was asked for.
@@ -111,12 +111,12 @@ type moves struct {
 	next chan struct{} // nil: nobody waits
 }
 
-// foldRest is how long a fold waits where blocks are told of: that is what telling one takes, text and all, on a busy machine.
-const foldRest = 10 * time.Millisecond
+// flatHeadPause is how long a fold waits where blocks are told of: that is what telling one takes, text and all, on a busy machine.
+const flatHeadPause = 10 * time.Millisecond
 
-func (n *Node) restBeforeFold() time.Duration {
+func (n *Node) pauseBeforeFlatHead() time.Duration {
 	if n.followed.Load() > 0 {
-		return foldRest
+		return flatHeadPause
 	}
 	return 0
 }
@@ -131,8 +131,8 @@ func (n *Node) Followed() (done func()) {
 	})
 }
 
-// moved tells subscribers that the chain has.
-func (n *Node) moved() {
+// lastMove tells subscribers that the chain has.
+func (n *Node) notifyMoved() {
 	n.moves.Lock()
 	if n.moves.next != nil {
 		close(n.moves.next)
@@ -140,6 +140,6 @@ func (n *Node) moved() {
 	}
 	n.moves.Unlock()
 	if n.subscribed.Load() > 0 {
-		n.tell(n.streams, messages.ChainMoved{})
+		n.tell(n.subscriptions, messages.ChainMoved{})
 	}
 }

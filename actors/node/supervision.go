@@ -53,10 +53,10 @@ const (
 
 // supervisor carries the table out: as the guardian of the top, and as the strategy of every parent.
 type supervisor struct {
-	failed   func(who string, reason any, stack []byte) // of an actor that halts the node
+	onHalt   func(who string, reason any, stack []byte) // of an actor that halts the node
 	log      *logrus.Logger
 	mu       sync.Mutex
-	gone     map[string]bool        // actors that have halted the node, by id
+	halted     map[string]bool        // actors that have halted the node, by id
 	restarts map[string][]time.Time // by id; of those that serve no single client, so they are few
 }
 
@@ -71,23 +71,23 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	case rule == stopsAlone:
 		s.log.WithField("actor", id).Errorf("actor failed: %v\n%s", c.Reason, c.Stack)
 		sup.StopChildren(child)
-	case rule == restarts && s.again(id, time.Now()):
+	case rule == restarts && s.mayRestart(id, time.Now()):
 		s.log.WithField("actor", id).Errorf("actor restarts: %v\n%s", c.Reason, c.Stack)
 		sup.RestartChildren(child)
 	default:
 		s.mu.Lock()
-		if s.gone == nil {
-			s.gone = map[string]bool{}
+		if s.halted == nil {
+			s.halted = map[string]bool{}
 		}
-		s.gone[id] = true
+		s.halted[id] = true
 		s.mu.Unlock()
 		sup.StopChildren(child)
-		s.failed(id, c.Reason, c.Stack)
+		s.onHalt(id, c.Reason, c.Stack)
 	}
 }
 
-// again tells whether an actor may restart once more.
-func (s *supervisor) again(id string, now time.Time) bool {
+// mayRestart tells whether an actor may restart once more.
+func (s *supervisor) mayRestart(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.restarts == nil {
@@ -98,22 +98,22 @@ func (s *supervisor) again(id string, now time.Time) bool {
 	return len(recent) < maxRestarts
 }
 
-// lost tells whether an actor is gone.
-func (s *supervisor) lost(pid *actor.PID) bool {
+// hasHalted tells whether an actor is gone.
+func (s *supervisor) hasHalted(pid *actor.PID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.gone[pid.GetId()]
+	return s.halted[pid.GetId()]
 }
 
-// kit is what actors are spawned with.
-type kit struct {
+// spawner is what actors are spawned with.
+type spawner struct {
 	root       *actor.RootContext // its guardian is the supervisor
 	meter      *system.Meter
 	dispatcher actor.Dispatcher
-	few        actor.Dispatcher // of subscribers, of which there may be thousands
-	waits      actor.Dispatcher // of sessions and waiters, of which there may be as many: a block wakes hundreds at once, and the next one does not wait behind them
+	subscriberDispatcher        actor.Dispatcher // of subscribers, of which there may be thousands
+	waitDispatcher      actor.Dispatcher // of sessions and waiters, of which there may be as many: a block wakes hundreds at once, and the next one does not wait behind them
 	supervisor *supervisor
-	trip       trip // of tests; nil: nobody asks
+	trip       tripHook // of tests; nil: nobody asks
 }
 
 // kindOf tells the kind of an actor by its id: the last part of its path, without a number.
@@ -131,7 +131,7 @@ func kindOf(id string) string {
 }
 
 // props returns the properties of an actor of this kind; kind is also the name under which it is counted.
-func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
+func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 	if _, ok := failures[kind]; !ok {
 		panic(fmt.Sprintf("node: no rule for how a %s fails", kind))
 	}
@@ -140,36 +140,36 @@ func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
 	case k.dispatcher != nil:
 		more = append(more, actor.WithDispatcher(k.dispatcher))
 	case kind == "subscriber":
-		more = append(more, actor.WithDispatcher(k.few))
+		more = append(more, actor.WithDispatcher(k.subscriberDispatcher))
 	case kind == "session" || kind == "waiter":
-		more = append(more, actor.WithDispatcher(k.waits))
+		more = append(more, actor.WithDispatcher(k.waitDispatcher))
 	}
 	if k.trip != nil {
 		inner := producer
-		producer = func() actor.Actor { return &tripped{inner(), kind, k.trip} }
+		producer = func() actor.Actor { return &trippedActor{inner(), kind, k.trip} }
 	}
 	return system.Props(kind, k.meter, producer, more...)
 }
 
-// trip is called with each message of an actor, before and after it is handled.
-type trip func(kind string, m any, after bool)
+// tripHook is called with each message of an actor, before and after it is handled.
+type tripHook func(kind string, m any, after bool)
 
-// tripped is an actor in a test.
-type tripped struct {
+// trippedActor is an actor in a test.
+type trippedActor struct {
 	actor.Actor
 	kind string
-	trip trip
+	trip tripHook
 }
 
 // Receive is part of actor.Actor.
-func (t *tripped) Receive(c actor.Context) {
+func (t *trippedActor) Receive(c actor.Context) {
 	t.trip(t.kind, c.Message(), false)
 	t.Actor.Receive(c)
 	t.trip(t.kind, c.Message(), true)
 }
 
 // spawn starts an actor below the guardian. make is called again if it restarts.
-func (k *kit) spawn(kind, name string, make func(again bool) actor.Actor) (*actor.PID, error) {
+func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*actor.PID, error) {
 	again := false
 	pid, err := k.root.SpawnNamed(k.props(kind, func() actor.Actor {
 		a := make(again)

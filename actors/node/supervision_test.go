@@ -43,14 +43,14 @@ func TestFailures(t *testing.T) {
 	for kind, rule := range failures {
 		for _, below := range []bool{false, true} {
 			exits := make(chan string, 4)
-			s := &supervisor{log: log, failed: func(_ string, reason any, stack []byte) {
+			s := &supervisor{log: log, onHalt: func(_ string, reason any, stack []byte) {
 				if !strings.Contains(string(stack), "fragile") {
 					t.Errorf("%s: the stack does not show where it failed:\n%s", kind, stack)
 				}
 				exits <- reason.(string)
 			}}
 			sys := system.NewSystem()
-			k := &kit{root: sys.Root.WithGuardian(s), meter: system.NewMeter(), supervisor: s}
+			k := &spawner{root: sys.Root.WithGuardian(s), meter: system.NewMeter(), supervisor: s}
 			says := make(chan string, 8)
 			props := k.props(kind, func() actor.Actor { return &fragile{says: says} })
 			if below {
@@ -98,5 +98,5 @@ func TestEveryActorHasARule(t *testing.T) {
 			t.Error("an actor without a rule was spawned")
 		}
 	}()
-	s.kit.props("stranger", nil)
+	s.spawner.props("stranger", nil)
 }

@@ -27,40 +27,40 @@ type Trace struct {
 	Spans []Span
 }
 
-// step is a moment of a transaction.
-type step byte
+// stage is a moment of a transaction.
+type stage byte
 
 const (
-	handedIn step = iota // to the node, by its client
+	submitted stage = iota // to the node, by its client
 	routed               // to a mempool, by the client's session or the transaction's waiter
-	looked               // at, from here on
-	judged               // the look has ended
+	checkBegun               // at, from here on
+	checkEnded               // the look has ended
 	chosen               // for a chunk
-	adopted              // its block is the tip
-	stored               // its block is on disk
-	numSteps
+	imported              // its block is the tip
+	persisted               // its block is on disk
+	numStages
 )
 
 // parts are the spans between steps; one is there if both ends are.
 var parts = []struct {
 	name     string
-	from, to step
+	from, to stage
 }{
-	{"session", handedIn, routed}, {"mempool.queue", routed, looked}, {"mempool.check", looked, judged}, {"mempool.wait", judged, chosen}, {"chunk", chosen, adopted}, {"store", adopted, stored},
+	{"session", submitted, routed}, {"mempool.queue", routed, checkBegun}, {"mempool.check", checkBegun, checkEnded}, {"mempool.wait", checkEnded, chosen}, {"chunk", chosen, imported}, {"store", imported, persisted},
 }
 
 // Bounds of what is kept of transactions that are on their way.
 const (
-	mostOpen    = 4096
-	longestOpen = 5 * time.Minute
-	longestIdle = 10 * time.Second // of one that nobody waits for and no chunk has: mostly it was refused, of which nobody is told
-	betweenLook = time.Second      // for those that are open too long
-	mostApplied = 256
+	maxOpen    = 4096
+	maxOpenAge = 5 * time.Minute
+	maxIdleAge = 10 * time.Second // of one that nobody waits for and no chunk has: mostly it was refused, of which nobody is told
+	sweepPeriod = time.Second      // for those that are open too long
+	maxApplied = 256
 )
 
-// passage is what is known of one on its way.
-type passage struct {
-	at     [numSteps]time.Time
+// txTrace is what is known of one on its way.
+type txTrace struct {
+	at     [numStages]time.Time
 	signer primitives.AccountID
 	height primitives.Height
 	shard  primitives.ShardID
@@ -73,58 +73,58 @@ type shardOfBlock struct {
 	shard primitives.ShardID
 }
 
-// spans records passages. nil: nobody asks.
-type spans struct {
+// tracer records passages. nil: nobody asks.
+type tracer struct {
 	oneIn uint64
 	out   func(*Trace)
 
 	mu      sync.Mutex
-	open    map[primitives.Hash]*passage
-	looked  time.Time                     // through open, for what is there too long
+	open    map[primitives.Hash]*txTrace
+	swept  time.Time                     // through open, for what is there too long
 	applied map[shardOfBlock][2]time.Time // when a shard's actor was told to apply, and was done
 }
 
-func newSpans(oneIn uint64, out func(*Trace)) *spans {
+func newTracer(oneIn uint64, out func(*Trace)) *tracer {
 	if out == nil {
 		return nil
 	}
-	return &spans{oneIn: max(oneIn, 1), out: out, open: map[primitives.Hash]*passage{}, applied: map[shardOfBlock][2]time.Time{}}
+	return &tracer{oneIn: max(oneIn, 1), out: out, open: map[primitives.Hash]*txTrace{}, applied: map[shardOfBlock][2]time.Time{}}
 }
 
 // sampled tells whether a transaction is one of those that are followed.
-func (s *spans) sampled(id primitives.Hash) bool {
+func (s *tracer) sampled(id primitives.Hash) bool {
 	return s != nil && binary.LittleEndian.Uint64(id[:])%s.oneIn == 0
 }
 
 // begin follows a transaction from here on.
-func (s *spans) begin(tx *primitives.SignedTransaction, wait bool) {
+func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 	if tx == nil || !s.sampled(tx.Hash()) {
 		return
 	}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) >= mostOpen && now.Sub(s.looked) >= betweenLook {
-		s.looked = now
+	if len(s.open) >= maxOpen && now.Sub(s.swept) >= sweepPeriod {
+		s.swept = now
 		for id, p := range s.open {
-			limit := longestOpen
+			limit := maxOpenAge
 			if !p.wait && p.at[chosen].IsZero() {
-				limit = longestIdle
+				limit = maxIdleAge
 			}
-			if now.Sub(p.at[handedIn]) > limit {
+			if now.Sub(p.at[submitted]) > limit {
 				delete(s.open, id)
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < mostOpen { // who hands it in for the second time joins it
-		p = &passage{signer: tx.SignerID, wait: wait}
-		p.at[handedIn] = now
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // who hands it in for the second time joins it
+		p = &txTrace{signer: tx.SignerID, wait: wait}
+		p.at[submitted] = now
 		s.open[tx.Hash()] = p
 	}
 }
 
 // mark notes when transactions came to a step for the first time.
-func (s *spans) mark(txs []*primitives.SignedTransaction, at step) {
+func (s *tracer) mark(txs []*primitives.SignedTransaction, at stage) {
 	if s == nil {
 		return
 	}
@@ -140,13 +140,13 @@ func (s *spans) mark(txs []*primitives.SignedTransaction, at step) {
 }
 
 // applying notes that a shard's actor was told to apply its part of a block, and done that it has.
-func (s *spans) applying(id primitives.ShardID, block primitives.Hash, done bool) {
+func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done bool) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.applied) >= mostApplied {
+	if len(s.applied) >= maxApplied {
 		clear(s.applied) // of blocks that were dropped, mostly
 	}
 	key := shardOfBlock{block, id}
@@ -160,7 +160,7 @@ func (s *spans) applying(id primitives.ShardID, block primitives.Hash, done bool
 }
 
 // block notes a block that is the tip, or on disk; who waits for nothing has then come to its end.
-func (s *spans) block(m *messages.BlockAccepted, at step) {
+func (s *tracer) block(m *messages.BlockAccepted, at stage) {
 	if s == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func (s *spans) block(m *messages.BlockAccepted, at step) {
 		x := &m.Shards[i]
 		s.mu.Lock()
 		applied := s.applied[shardOfBlock{m.Hash, x.ID}]
-		if at == stored {
+		if at == persisted {
 			delete(s.applied, shardOfBlock{m.Hash, x.ID})
 		}
 		s.mu.Unlock()
@@ -178,13 +178,13 @@ func (s *spans) block(m *messages.BlockAccepted, at step) {
 		s.mark(x.Chunk.Transactions, at)
 		for _, tx := range x.Chunk.Transactions {
 			if id := tx.Hash(); s.sampled(id) {
-				s.included(id, m.Height(), x.ID, applied, at == stored)
+				s.included(id, m.Height(), x.ID, applied, at == persisted)
 			}
 		}
 	}
 }
 
-func (s *spans) included(id primitives.Hash, height primitives.Height, shard primitives.ShardID, applied [2]time.Time, stored bool) {
+func (s *tracer) included(id primitives.Hash, height primitives.Height, shard primitives.ShardID, applied [2]time.Time, stored bool) {
 	s.mu.Lock()
 	p := s.open[id]
 	over := false
@@ -201,7 +201,7 @@ func (s *spans) included(id primitives.Hash, height primitives.Height, shard pri
 }
 
 // end tells of a transaction: its client has his answer, or wants none.
-func (s *spans) end(id primitives.Hash, err error) {
+func (s *tracer) end(id primitives.Hash, err error) {
 	if !s.sampled(id) {
 		return
 	}
@@ -215,8 +215,8 @@ func (s *spans) end(id primitives.Hash, err error) {
 }
 
 // trace makes the spans of a passage.
-func (p *passage) trace(id primitives.Hash, now time.Time, err error) *Trace {
-	root := Span{Name: "transaction", Begin: p.at[handedIn], End: now, Attributes: [][2]string{{"near.tx", id.String()}, {"near.signer", string(p.signer)}}}
+func (p *txTrace) trace(id primitives.Hash, now time.Time, err error) *Trace {
+	root := Span{Name: "transaction", Begin: p.at[submitted], End: now, Attributes: [][2]string{{"near.tx", id.String()}, {"near.signer", string(p.signer)}}}
 	if err != nil {
 		root.Failed = err.Error()
 	}
@@ -231,12 +231,12 @@ func (p *passage) trace(id primitives.Hash, now time.Time, err error) *Trace {
 	}
 	for _, x := range parts {
 		add(x.name, p.at[x.from], p.at[x.to])
-		if x.to == adopted {
+		if x.to == imported {
 			add("shard.apply", p.apply[0], p.apply[1])
 		}
 	}
-	if p.wait && !p.at[stored].IsZero() {
-		add("waiter", p.at[stored], now)
+	if p.wait && !p.at[persisted].IsZero() {
+		add("waiter", p.at[persisted], now)
 	}
 	return t
 }

@@ -10,7 +10,7 @@ import (
 // TestOpenSpans: where there is no room for more transactions, those that nobody waits for and no chunk took go after some seconds, others after
 // minutes; it is not looked for them more often than once a second.
 func TestOpenSpans(t *testing.T) {
-	s := newSpans(1, func(*Trace) {})
+	s := newTracer(1, func(*Trace) {})
 	nonce := primitives.Nonce(0)
 	add := func(wait bool, age time.Duration, took bool) primitives.Hash {
 		nonce++
@@ -20,7 +20,7 @@ func TestOpenSpans(t *testing.T) {
 		tx := primitives.NewSignedTransaction(plain, primitives.ZeroED25519Signature)
 		s.begin(tx, wait)
 		if p := s.open[tx.Hash()]; p != nil {
-			p.at[handedIn] = p.at[handedIn].Add(-age)
+			p.at[submitted] = p.at[submitted].Add(-age)
 			if took {
 				p.at[chosen] = time.Now()
 			}
@@ -28,7 +28,7 @@ func TestOpenSpans(t *testing.T) {
 		return tx.Hash()
 	}
 	refused, waited, took := add(false, time.Minute, false), add(true, time.Minute, false), add(false, time.Minute, true)
-	for len(s.open) < mostOpen {
+	for len(s.open) < maxOpen {
 		add(false, 0, false)
 	}
 	last := add(false, 0, false)
@@ -37,11 +37,11 @@ func TestOpenSpans(t *testing.T) {
 			t.Errorf("transaction %v is open: %v, want %v", id, has, want)
 		}
 	}
-	s.open[waited].at[handedIn] = time.Now().Add(-time.Hour)
+	s.open[waited].at[submitted] = time.Now().Add(-time.Hour)
 	if again := add(false, 0, false); s.open[again] != nil || s.open[waited] == nil {
 		t.Error("it is looked through twice in a second")
 	}
-	s.looked = s.looked.Add(-betweenLook)
+	s.swept = s.swept.Add(-sweepPeriod)
 	if again := add(false, 0, false); s.open[again] == nil || s.open[waited] != nil {
 		t.Error("what is open for an hour stays")
 	}

@@ -21,9 +21,9 @@ const maxDropped = 8192
 // droppedLogged is how often the log has a line on what was dropped for a reason of the node's.
 const droppedLogged = time.Minute
 
-// dropped records why transactions were dropped, so that a client which did not wait can ask by hash. It keeps the newest maxDropped; when
+// dropRecord records why transactions were dropped, so that a client which did not wait can ask by hash. It keeps the newest maxDropped; when
 // it is full, the sources with most entries lose their oldest, so that one client cannot evict the entries of others. Safe for concurrent use.
-type dropped struct {
+type dropRecord struct {
 	count atomic.Int64 // of why
 	mu    sync.Mutex
 	why   map[primitives.Hash]reason
@@ -31,8 +31,8 @@ type dropped struct {
 	next  uint64
 
 	invalid, room, node atomic.Uint64 // since the node began: by the chain's rules, by a limit, for a reason of the node's
-	said                time.Time     // when the log had a line; under mu
-	unsaid              uint64        // what came since; under mu
+	logged                time.Time     // when the log had a line; under mu
+	unlogged              uint64        // what came since; under mu
 }
 
 // reason is why a transaction was dropped, and how far the chain had come in memory.
@@ -50,7 +50,7 @@ type place struct {
 }
 
 // add remembers what was dropped.
-func (d *dropped) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
+func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.why == nil {
@@ -58,7 +58,7 @@ func (d *dropped) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 	}
 	for _, x := range m.List {
 		if !d.counted(x.Err) {
-			d.unsaid++
+			d.unlogged++
 		}
 		d.next++
 		d.why[x.Hash] = reason{err: x.Err, tip: m.Tip, source: x.Source, nth: d.next, again: d.why[x.Hash].again}
@@ -68,14 +68,14 @@ func (d *dropped) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 		log.WithField("tx", x.Hash).WithError(x.Err).Debug("a transaction was dropped")
 	}
 	d.count.Store(int64(len(d.why)))
-	if d.unsaid > 0 && time.Since(d.said) > droppedLogged {
-		log.WithError(m.List[len(m.List)-1].Err).Warnf("%d transactions that were accepted have been dropped; their senders must send them again", d.unsaid)
-		d.said, d.unsaid = time.Now(), 0
+	if d.unlogged > 0 && time.Since(d.logged) > droppedLogged {
+		log.WithError(m.List[len(m.List)-1].Err).Warnf("%d transactions that were accepted have been dropped; their senders must send them again", d.unlogged)
+		d.logged, d.unlogged = time.Now(), 0
 	}
 }
 
 // trim makes room: what goes is the oldest of the sources with most. It leaves an eighth free, so that it runs seldom.
-func (d *dropped) trim() {
+func (d *dropRecord) trim() {
 	d.order = slices.DeleteFunc(d.order, func(p place) bool { return d.why[p.hash].nth != p.nth })
 	const keep = maxDropped - maxDropped/8
 	of := map[string]int{}
@@ -107,8 +107,8 @@ func share(counts []int, keep int) int {
 	return keep
 }
 
-// counted counts a reason, and returns whether it is the transaction's own.
-func (d *dropped) counted(why error) bool {
+// countedSink counts a reason, and returns whether it is the transaction's own.
+func (d *dropRecord) counted(why error) bool {
 	var invalid *primitives.InvalidTxError
 	switch {
 	case errors.As(why, &invalid):
@@ -123,7 +123,7 @@ func (d *dropped) counted(why error) bool {
 }
 
 // sent notes a transaction that is sent again: nobody is told any more that it was dropped, unless it is not taken.
-func (d *dropped) sent(hash primitives.Hash) {
+func (d *dropRecord) sent(hash primitives.Hash) {
 	if d.count.Load() == 0 {
 		return
 	}
@@ -136,7 +136,7 @@ func (d *dropped) sent(hash primitives.Hash) {
 }
 
 // settled notes what became of a copy: a pool has it, and why another was dropped is forgotten; or that holds again, and is returned if it did not.
-func (d *dropped) settled(hash primitives.Hash, pooled bool) (why reason) {
+func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	if d.count.Load() == 0 {
 		return why
 	}
@@ -157,7 +157,7 @@ func (d *dropped) settled(hash primitives.Hash, pooled bool) (why reason) {
 }
 
 // reorganised says that the chain is another now, of which tip is the highest block: what was invalid on the one before may run.
-func (d *dropped) reorganised(tip primitives.Height) {
+func (d *dropRecord) reorganised(tip primitives.Height) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var invalid *primitives.InvalidTxError
@@ -175,7 +175,7 @@ var errOtherChain = errors.New("node: it was not valid on a chain that this node
 
 // of returns why a transaction was dropped; an err of nil: it was not, or that is forgotten, or it has been sent again. Who sees the chain up to
 // tip, and the transaction in none of its blocks, may believe it.
-func (d *dropped) of(hash primitives.Hash) reason {
+func (d *dropRecord) of(hash primitives.Hash) reason {
 	if d.count.Load() == 0 {
 		return reason{}
 	}
@@ -187,21 +187,21 @@ func (d *dropped) of(hash primitives.Hash) reason {
 	return reason{}
 }
 
-// dropped takes what a mempool says.
+// dropRecord takes what a mempool says.
 func (n *Node) dropped(m messages.TransactionsDropped) {
 	m.Tip = n.engine.Tip().Height()
 	n.drops.add(&m, n.o.Log)
-	n.tell(n.milestones, m)
+	n.tell(n.tracker, m)
 }
 
 // settled handles a mempool's verdict on a submission. If an earlier drop of the same transaction counts again, its waiters get the reason.
 func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	if why := n.drops.settled(hash, pooled); why.err != nil {
-		n.tell(n.milestones, messages.TransactionsDropped{Tip: why.tip, List: []messages.DroppedTransaction{{Hash: hash, Err: why.err}}})
+		n.tell(n.tracker, messages.TransactionsDropped{Tip: why.tip, List: []messages.DroppedTransaction{{Hash: hash, Err: why.err}}})
 	}
 }
 
-// lost records the pool of a mempool that failed. These drops have no number, so they end no wait: the waiters send theirs again.
+// hasHalted records the pool of a mempool that failed. These drops have no number, so they end no wait: the waiters send theirs again.
 func (n *Node) lost(m messages.TransactionsDropped) { n.dropped(m) }
 
 // Refused handles a rejection by the node that a transaction was forwarded to: the transaction leaves the pool, and its waiters get the reason.

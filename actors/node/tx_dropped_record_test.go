@@ -18,7 +18,7 @@ func TestDroppedRecordIsShared(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
-	var d dropped
+	var d dropRecord
 	add := func(i int, source string) {
 		d.add(&messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: id(i), Err: full, Source: source}}}, log)
 	}
@@ -36,7 +36,7 @@ func TestDroppedRecordIsShared(t *testing.T) {
 	if d.of(id(5*maxDropped-1)).err == nil || d.of(id(3)).err != nil || len(d.why) > maxDropped || len(d.order) > 2*maxDropped {
 		t.Errorf("of the flood: the newest %v, the oldest %v; %d and %d remembered", d.of(id(5*maxDropped-1)), d.of(id(3)), len(d.why), len(d.order))
 	}
-	d = dropped{}
+	d = dropRecord{}
 	for i := range 3 * maxDropped {
 		add(i, fmt.Sprint("source ", i))
 	}
@@ -56,7 +56,7 @@ func TestDroppedRecordIsShared(t *testing.T) {
 func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, full := primitives.Hash{1}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
-	var d dropped
+	var d dropRecord
 	d.add(&messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: hash, Err: full}}}, log)
 	d.sent(hash)
 	d.sent(hash)
@@ -77,7 +77,7 @@ func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, used := primitives.Hash{1}, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
-	var d dropped
+	var d dropRecord
 	d.add(&messages.TransactionsDropped{Tip: 9, List: []messages.DroppedTransaction{{Hash: hash, Err: used}}}, log)
 	d.reorganised(5)
 	var invalid *primitives.InvalidTxError

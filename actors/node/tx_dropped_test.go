@@ -72,7 +72,7 @@ func TestDroppedIsAnsweredByHash(t *testing.T) {
 
 // TestDroppedRecordIsBounded: the newest are remembered, and one that is sent again is forgotten.
 func TestDroppedRecordIsBounded(t *testing.T) {
-	var d dropped
+	var d dropRecord
 	log, hook := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
@@ -107,7 +107,7 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	if err := s.Rollback(t.Context(), snapshot); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-waits; !errors.Is(err, txtracker.ErrWentBack) {
+	if err := <-waits; !errors.Is(err, txtracker.ErrRolledBack) {
 		t.Errorf("who waited is told %v", err)
 	}
 	_, err = s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator, WaitUntil: view.LevelIncluded})

@@ -47,11 +47,11 @@ func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 
 // submitAll asks the mempools and waits for the answers.
 func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submitted, error) {
-	if err := n.refusal(); err != nil {
+	if err := n.refuseRequests(); err != nil {
 		return nil, err
 	}
 	type part struct {
-		of  *tracked
+		of  *trackedShard
 		txs []*primitives.SignedTransaction
 		at  []int
 		r   mempool.Request
@@ -100,10 +100,10 @@ next:
 // most until the context ends or patience does. An error says that the transaction was not taken: view.ErrNoRoom, or the node takes none at
 // all. What becomes of one that was taken Tx tells.
 func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
-	if err := n.refusal(); err != nil {
+	if err := n.refuseRequests(); err != nil {
 		return err
 	}
-	h := n.handles.of(messages.SessionOf(ctx))
+	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
 		return session.ErrNoSession
 	}
@@ -131,14 +131,14 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 		return ErrStopped
 	default:
 	}
-	n.spans.begin(tx, false)
+	n.tracer.begin(tx, false)
 	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx), Transactions: []*primitives.SignedTransaction{tx}})
 	return nil
 }
 
 // route sends submissions, which have one signer, to the mempool of his shard.
 func (n *Node) route(m messages.SubmitTransactions) {
-	n.spans.mark(m.Transactions, routed)
+	n.tracer.mark(m.Transactions, routed)
 	for _, tx := range m.Transactions {
 		n.drops.sent(tx.Hash())
 	}
@@ -146,20 +146,20 @@ func (n *Node) route(m messages.SubmitTransactions) {
 }
 
 // mempool says what the actor of a shard's pool works with.
-func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
+func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Options {
 	overtook := func(tx *primitives.SignedTransaction) bool { // else the next block is not there in a moment, and what waits is sorted by then
-		return n.Mode() == production.Instant && n.overtook(tx)
+		return n.Mode() == production.Instant && n.nonceAhead(tx)
 	}
 	return mempool.Options{
 		Shard: t.id, Pool: txpool.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
 		Queue: txpool.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
 		Hold:  txpool.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
-		Front: t.pool, Tally: &n.tally, Judges: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
-		Judge:    func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.judge(txs, overtook) },
+		Status: t.pool, Tally: &n.tally, Checkers: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
+		Check:    func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.checkAll(txs, overtook) },
 		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
 		Base:     n.baseHeight,
-		Overtook: overtook,
-		Used:     n.used,
+		IsAhead: overtook,
+		NonceUsed:     n.nonceUsed,
 		Route:    n.network != nil, // what can't be looked at here neard passes on whatever disable_tx_routing says
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
@@ -184,23 +184,23 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 	}
 }
 
-// judgedInTurn is how many transactions one goroutine looks at.
-const judgedInTurn = 16
+// checksPerGoroutine is how many transactions one goroutine looks at.
+const checksPerGoroutine = 16
 
-// judge looks at transactions by the head's state, some side by side, since of a large state what they name may have to be loaded. Signatures
+// checkAll looks at transactions by the head's state, some side by side, since of a large state what they name may have to be loaded. Signatures
 // are checked on all cores.
-func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
-	n.spans.mark(txs, looked)
-	defer n.spans.mark(txs, judged)
+func (n *Node) checkAll(txs []*primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
+	n.tracer.mark(txs, checkBegun)
+	defer n.tracer.mark(txs, checkEnded)
 	n.signatures.CheckAll(txs) // what is good is remembered
 	out := make([]mempool.Verdict, len(txs))
-	failed := make([]any, (len(txs)+judgedInTurn-1)/judgedInTurn)
+	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
 	var wg sync.WaitGroup
 	for k := range failed {
 		part := func() {
 			defer func() { failed[k] = recover() }()
-			for i := k * judgedInTurn; i < min((k+1)*judgedInTurn, len(txs)); i++ {
-				out[i] = n.verdict(txs[i], overtook)
+			for i := k * checksPerGoroutine; i < min((k+1)*checksPerGoroutine, len(txs)); i++ {
+				out[i] = n.checkOne(txs[i], overtook)
 			}
 		}
 		if k+1 < len(failed) {
@@ -218,8 +218,8 @@ func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primiti
 	return out
 }
 
-// verdict is judge for one whose signature has been checked.
-func (n *Node) verdict(tx *primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
+// checkOne is judge for one whose signature has been checked.
+func (n *Node) checkOne(tx *primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
 	if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
 		if errors.Is(v.Err, engine.ErrUntracked) {
 			v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
@@ -244,21 +244,21 @@ func (n *Node) verdict(tx *primitives.SignedTransaction, overtook func(*primitiv
 	return v
 }
 
-// overtook tells whether a transaction's nonce is so little ahead of its key's next that those between are likely on their
+// nonceAhead tells whether a transaction's nonce is so little ahead of its key's next that those between are likely on their
 // way.
-func (n *Node) overtook(tx *primitives.SignedTransaction) bool {
+func (n *Node) nonceAhead(tx *primitives.SignedTransaction) bool {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
 }
 
-// used tells what nonce a transaction's key has come to, and whether the transaction's is no higher: it can't run any more.
-func (n *Node) used(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
+// nonceUsed tells what nonce a transaction's key has come to, and whether the transaction's is no higher: it can't run any more.
+func (n *Node) nonceUsed(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return nonce, err == nil && ok && tx.Nonce.Nonce <= nonce
 }
 
-// heights remembers the heights of blocks that transactions refer to. A block's height never changes.
-type heights struct {
+// heightCache remembers the heights of blocks that transactions refer to. A block's height never changes.
+type heightCache struct {
 	mu sync.RWMutex
 	m  map[primitives.Hash]primitives.Height
 }
@@ -267,7 +267,7 @@ type heights struct {
 const maxHeights = 8192
 
 // forget drops what is remembered: blocks may be gone.
-func (h *heights) forget() {
+func (h *heightCache) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.m = nil
@@ -275,9 +275,9 @@ func (h *heights) forget() {
 
 // baseHeight returns the height of a known block.
 func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
-	n.heights.mu.RLock()
-	h, ok := n.heights.m[hash]
-	n.heights.mu.RUnlock()
+	n.heightCache.mu.RLock()
+	h, ok := n.heightCache.m[hash]
+	n.heightCache.mu.RUnlock()
 	if ok {
 		return h, true
 	}
@@ -291,12 +291,12 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 	if err != nil {
 		return 0, false
 	}
-	n.heights.mu.Lock()
-	if n.heights.m == nil || len(n.heights.m) >= maxHeights {
-		n.heights.m = make(map[primitives.Hash]primitives.Height, 256)
+	n.heightCache.mu.Lock()
+	if n.heightCache.m == nil || len(n.heightCache.m) >= maxHeights {
+		n.heightCache.m = make(map[primitives.Hash]primitives.Height, 256)
 	}
-	n.heights.m[hash] = ref.Height
-	n.heights.mu.Unlock()
+	n.heightCache.m[hash] = ref.Height
+	n.heightCache.mu.Unlock()
 	return ref.Height, true
 }
 

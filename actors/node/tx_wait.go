@@ -21,7 +21,7 @@ import (
 // Refused: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout; view.ErrTooManyRequests; view.ErrBehind. view.ErrTimeout says that a
 // block may still have it.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
-	if err := n.refusal(); err != nil {
+	if err := n.refuseRequests(); err != nil {
 		return nil, err
 	}
 	if r.WaitUntil == view.LevelNone {
@@ -43,16 +43,16 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 
 // Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
 // for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more. One that this node has
-// dropped is refused with the reason: *primitives.InvalidTxError, or view.ErrUnknownTx that says it.
+// dropRecord is refused with the reason: *primitives.InvalidTxError, or view.ErrUnknownTx that says it.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
 	why := n.drops.of(r.Hash) // before the look: what is sent again meanwhile may be in a block by then
-	at := n.seen()
+	at := n.visiblePosition()
 	out, err := n.status(ctx, r.Hash, at, r.Receipts)
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return out, nil
 	case n.statuses != nil && n.statuses.Foreign(signerOf(r)):
-		return n.told(ctx, r, signerOf(r))
+		return n.waitRemote(ctx, r, signerOf(r))
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
 		return nil, err
 	case err != nil && why.err != nil && at.Head >= why.tip:
@@ -66,7 +66,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	if out, err = n.status(ctx, r.Hash, n.seen(), r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
+	if out, err = n.status(ctx, r.Hash, n.visiblePosition(), r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
 		return out, err
 	}
 	if invalid != nil {
@@ -77,9 +77,9 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 
 // status is how far a transaction has come as of a position, with its receipts if they are to be shown.
 func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Position, receipts bool) (*view.FinalOutcome, error) {
-	x := n.shown.join(look{hash, at, receipts})
-	defer n.shown.leave(x)
-	return n.see(ctx, x)
+	x := n.statusGroup.join(statusKey{hash, at, receipts})
+	defer n.statusGroup.leave(x)
+	return n.readStatus(ctx, x)
 }
 
 // waitFor waits and then reads what is stored, as it was with the block that ended the wait.
@@ -96,7 +96,7 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 			// line 3); near-kit has no form for the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
-		out, err := n.inTurn(ctx, look{m.Hash, a.At, receipts})
+		out, err := n.statusInTurn(ctx, statusKey{m.Hash, a.At, receipts})
 		switch {
 		case err != nil && !errors.Is(err, engine.ErrUnknown):
 			return nil, err
@@ -109,12 +109,12 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 	}
 }
 
-// inTurn is status behind a wait: who stands in line shares what those before him see.
-func (n *Node) inTurn(ctx context.Context, k look) (*view.FinalOutcome, error) {
-	x := n.shown.join(k)
-	defer n.shown.leave(x)
+// statusInTurn is status behind a wait: who stands in line shares what those before him see.
+func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcome, error) {
+	x := n.statusGroup.join(k)
+	defer n.statusGroup.leave(x)
 	messages.TakeTurn(ctx)
-	return n.see(ctx, x)
+	return n.readStatus(ctx, x)
 }
 
 // maxForked is how many reorganisations a wait outlives that come between its answer and its reply.
@@ -122,15 +122,15 @@ const maxForked = 8
 
 // wait parks the caller until its waiter answers.
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
-	h := n.handles.of(messages.SessionOf(ctx))
+	h := n.sessionHandles.of(messages.SessionOf(ctx))
 	if h == nil {
 		if ctx.Err() != nil { // its client is gone
 			return a, &view.LookupError{Kind: view.ErrTimeout}
 		}
 		return a, session.ErrNoSession
 	}
-	if n.begins.late(n.o.Limits.BeginWait) {
-		n.begins.refused.Add(1)
+	if n.admission.isSlow(n.o.Limits.BeginWait) {
+		n.admission.refused.Add(1)
 		return a, &view.LookupError{Kind: view.ErrBehind}
 	}
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
@@ -144,15 +144,15 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 	default:
 	}
 	if m.Until > view.LevelExecutedOptimistic {
-		if n.finals.add() {
+		if n.finalityWaits.add() {
 			n.tell(n.producer, messages.FinalityWanted{})
 		}
-		defer n.finals.done()
+		defer n.finalityWaits.done()
 	}
 	m.Client = messages.ClientOf(ctx)
 	if m.Submit {
-		n.spans.begin(m.Tx, true)
-		defer func() { n.spans.end(m.Hash, err) }()
+		n.tracer.begin(m.Tx, true)
+		defer func() { n.tracer.end(m.Hash, err) }()
 	}
 	until, spare := time.Now().Add(n.o.Limits.Wait), time.Duration(0)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
@@ -174,12 +174,12 @@ const maxUnhandled = 16
 const lostAfter = 2 * time.Second
 
 // ask sends a request once and waits for its answer.
-func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, until time.Time, spare time.Duration) (a messages.Awaited, err error) {
+func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransaction, until time.Time, spare time.Duration) (a messages.Awaited, err error) {
 	m.Waiter = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}
 	r := session.NewRequest(m, until, spare)
 	failed := *h.failed.Load()
-	n.begins.add()
-	defer n.begins.end(r)
+	n.admission.add()
+	defer n.admission.end(r)
 	n.tell(n.rpc, r)
 	forget := func() {
 		if !r.GiveUp() {
@@ -189,7 +189,7 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, 
 	// The waiter has its own timer; this one is for a waiter that is lost.
 	lost := time.NewTimer(time.Until(until) + lostAfter)
 	defer lost.Stop()
-	stands := n.stands()
+	stands := n.haltedCh()
 	for {
 		select {
 		case a = <-r.Answer():
@@ -213,7 +213,7 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, 
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
 		case <-stands:
 			forget()
-			return a, n.stood()
+			return a, n.haltedErr()
 		case <-n.ended:
 			return a, ErrStopped
 		}
@@ -228,13 +228,13 @@ func timeout(r session.Request) error {
 
 // session returns the properties of a client's actor.
 func (n *Node) session(id messages.SessionID) *actor.Props {
-	return n.kit.props("session", func() actor.Actor {
+	return n.spawner.props("session", func() actor.Actor {
 		o := session.SessionOptions{Waiter: n.waiter, Submit: n.route, Done: func(count int) {
-			if h := n.handles.of(id); h != nil {
+			if h := n.sessionHandles.of(id); h != nil {
 				h.done(count)
 			}
 		}}
-		if h := n.handles.of(id); h != nil {
+		if h := n.sessionHandles.of(id); h != nil {
 			o.Ended = *h.failed.Load()
 		}
 		return session.NewSession(o)
@@ -243,15 +243,15 @@ func (n *Node) session(id messages.SessionID) *actor.Props {
 
 // waiter returns the properties of the actor of a wait.
 func (n *Node) waiter(r session.Request) *actor.Props {
-	return n.kit.props("waiter", func() actor.Actor {
+	return n.spawner.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
-			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: ledger{n.engine}, Records: n.records, Use: n.use, Reply: r.Reply, Submit: n.route,
-			Begun: func() { n.begins.took(r) }, Reached: r.Reached,
+			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: outcomeLedger{n.engine}, Records: n.records, Use: n.use, Reply: r.Reply, Submit: n.route,
+			Begun: func() { n.admission.began(r) }, Reached: r.Reached,
 			Check: func(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
 				return n.engine.Check(tx, n.signatures.CheckNew)
 			},
 			Dropped: func(hash primitives.Hash) bool { return n.drops.of(hash).err != nil },
-			Unused:  n.engine.Unused, Unshown: n.engine.UnusedAtHead,
+			Unused:  n.engine.Unused, UnusedAtHead: n.engine.UnusedAtHead,
 			Known: func(hash primitives.Hash) (bool, error) {
 				_, _, err := n.engine.Transaction(hash)
 				if errors.Is(err, engine.ErrUnknown) {
@@ -259,8 +259,8 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 				}
 				return err == nil, err
 			},
-			Watch:   func(w messages.Watch) { n.tell(n.milestones, w) },
-			Unwatch: func(w messages.Unwatch) { n.tell(n.milestones, w) },
+			Watch:   func(w messages.Watch) { n.tell(n.tracker, w) },
+			Unwatch: func(w messages.Unwatch) { n.tell(n.tracker, w) },
 		})
 	})
 }

@@ -57,8 +57,8 @@ func TestValidatorsRekey(t *testing.T) {
 		if i != who {
 			return
 		}
-		said := o.said
-		o.said = func(list []consensus.Send) { said(list); r.said(voter(who), list) }
+		said := o.onSend
+		o.onSend = func(list []consensus.Send) { said(list); r.said(voter(who), list) }
 		o.Validator.Key = key
 		o.trip = func(kind string, m any, after bool) {
 			if _, system := m.(actor.SystemMessage); kind == validatoractor.Name && !system && !after && armed.CompareAndSwap(true, false) {

@@ -130,9 +130,9 @@ func (c *cluster) start(i int) {
 		Engine: e, Signatures: checker, Vote: 86, Mode: production.Interval,
 		Delays:    doomslug.Delays{Endorsement: int64(100 * time.Millisecond), Skip: int64(300 * time.Millisecond), MaxWait: int64(1 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool:   txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
-		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), File: c.files[i]},
+		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), Journal: c.files[i]},
 		Observe:   func(m *messages.BlockAccepted) { c.observe(i, m) },
-		said:      func(list []consensus.Send) { c.said(i, list) },
+		onSend:      func(list []consensus.Send) { c.said(i, list) },
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		},
@@ -204,7 +204,7 @@ type signature3 struct {
 	height primitives.Height
 }
 
-// said wants a validator, over all its lives, to sign one block, chunk and endorsement of a height, and to endorse no block for a height that it has
+// onSend wants a validator, over all its lives, to sign one block, chunk and endorsement of a height, and to endorse no block for a height that it has
 // voted for or skipped.
 func (c *cluster) said(i int, list []consensus.Send) {
 	c.mu.Lock()
@@ -316,7 +316,7 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// few wants few chunks to be missed while 30 heights become final. A busy machine may have many of them come late, and not each time.
+// subscriberDispatcher wants few chunks to be missed while 30 heights become final. A busy machine may have many of them come late, and not each time.
 func (c *cluster) few() {
 	c.t.Helper()
 	for tries := 5; ; tries-- {
@@ -410,8 +410,8 @@ func TestValidatorsEager(t *testing.T) {
 	c := validators(t, 4, 2, 1000, func(_ int, o *Options) {
 		o.Delays = doomslug.Delays{Endorsement: int64(pace), Skip: int64(3 * pace), MaxWait: int64(6 * pace), ChunkWait: [2]uint64{1, 3}}
 		o.Validator.Eager, o.Network.Eager = true, true
-		before := o.said
-		o.said = func(list []consensus.Send) {
+		before := o.onSend
+		o.onSend = func(list []consensus.Send) {
 			before(list)
 			mu.Lock()
 			defer mu.Unlock()

@@ -70,7 +70,7 @@ func TestBehind(t *testing.T) {
 	var all sync.WaitGroup
 	var failed []error
 	var mu sync.Mutex
-	for i := range fewBegin {
+	for i := range minPending {
 		tx := s.tx("near", transfer(uint64(i+2)))
 		all.Go(func() {
 			if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic}); err != nil {
@@ -79,11 +79,11 @@ func TestBehind(t *testing.T) {
 				mu.Unlock()
 			}
 		})
-		if i == fewBegin-2 { // one less than counts
+		if i == minPending-2 { // one less than counts
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
-	until(t, func() bool { return s.begins.onWay.Load() == fewBegin && s.begins.takes() > 100*time.Millisecond })
+	until(t, func() bool { return s.admission.pending.Load() == minPending && s.admission.delay() > 100*time.Millisecond })
 	var e *view.LookupError
 	took, err := send()
 	if !errors.As(err, &e) || e.Kind != view.ErrBehind || took > time.Second {
@@ -93,7 +93,7 @@ func TestBehind(t *testing.T) {
 		t.Errorf("who does not wait: %v", err)
 	}
 	text := string(s.Metrics(nil))
-	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", fewBegin), "\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds 0."} {
+	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", minPending), "\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds 0."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %q", want)
 		}
@@ -106,7 +106,7 @@ func TestBehind(t *testing.T) {
 	if _, err := send(); err != nil {
 		t.Errorf("behind it: %v", err)
 	}
-	if n := s.begins.onWay.Load(); n != 0 {
+	if n := s.admission.pending.Load(); n != 0 {
 		t.Errorf("%d are beginning for ever", n)
 	}
 }

@@ -32,7 +32,7 @@ func (n *Node) watch() {
 			return
 		case <-tick.C:
 		}
-		stalls := n.kit.meter.Stalls(n.o.Standstill)
+		stalls := n.spawner.meter.Stalls(n.o.Standstill)
 		if len(stalls) == 0 {
 			continue
 		}
@@ -45,12 +45,12 @@ func (n *Node) watch() {
 			}
 		}
 		for i := range stalls {
-			n.sayStall(&stalls[i], where)
+			n.logStall(&stalls[i], where)
 		}
 	}
 }
 
-func (n *Node) sayStall(s *system.Stall, where string) {
+func (n *Node) logStall(s *system.Stall, where string) {
 	e := n.o.Log.WithFields(logrus.Fields{"actor": s.Kind, "mailbox": s.Mailbox})
 	if s.Shard != "" {
 		e = e.WithField("shard", s.Shard)

@@ -86,20 +86,20 @@ type Actor struct {
 	tracker *doomslug.Tracker
 	sched   *production.Scheduler
 	head    *head
-	ahead   []bool // by block that was adopted as the tip and is not accepted as the head: it is followed already
+	followed   []bool // by block that was adopted as the tip and is not accepted as the head: it is followed already
 	held    bool   // the tracker's timers do not run
 	stopped bool
 	goals   []goal
 	patches []patch
 	forward forward
-	miss    map[primitives.ShardID]uint64 // of how many blocks to come a shard's chunk is missing
-	fork    *fork                         // nil: no other branch is asked for
+	missLeft    map[primitives.ShardID]uint64 // of how many blocks to come a shard's chunk is missing
+	reorg    *reorg                         // nil: no other branch is asked for
 	mocks   *primitives.Mocks             // what contracts are told in blocks; nil: the truth
 	clock   clock
 	era     messages.Era // of the chain
-	still   bool         // it is not known where the chain is
-	later   []any        // what was asked for meanwhile
-	early   []any        // ApprovalReceived, ChunkEndorsed: ahead of the head
+	paused   bool         // it is not known where the chain is
+	deferred   []any        // what was asked for meanwhile
+	parked   []any        // ApprovalReceived, ChunkEndorsed: ahead of the head
 	timer   *time.Timer
 	self    messages.Sender[tick]
 }
@@ -161,27 +161,27 @@ func (a *Actor) begin() {
 		busy = busy || len(e.Shards[i].Outgoing) > 0
 	}
 	a.step(production.Waiting{Any: a.o.Waiting()})
-	a.want()
+	a.updateWanted()
 	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
 	approvers, sole := a.approvers(e.Hash)
 	a.setHead(e, a.o.Final(), approvers, sole)
 	a.advance()
 }
 
-// want asks whether somebody waits for blocks to be final.
-func (a *Actor) want() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.Wanted()}) }
+// updateWanted asks whether somebody waits for blocks to be final.
+func (a *Actor) updateWanted() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.Wanted()}) }
 
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
-	if a.still {
-		a.whileStill(msg)
+	if a.paused {
+		a.handlePaused(msg)
 		return
 	}
 	switch m := msg.(type) {
 	case messages.BlockImported:
-		a.adopt(m.BlockAccepted)
+		a.blockImported(m.BlockAccepted)
 	case messages.BlockAccepted:
-		a.accept(&m)
+		a.blockAccepted(&m)
 	case messages.ChunkMade:
 		if m.Era == a.era {
 			a.chunk(m.Shard, m.Chunk, true)
@@ -198,7 +198,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.SubmitAgain:
 		a.askAgain(m.Shard)
 	case messages.FinalityWanted:
-		a.want()
+		a.updateWanted()
 		a.advance()
 	case tick:
 		a.advance()
@@ -213,7 +213,7 @@ func (a *Actor) Handle(msg any) {
 	case system.Request[messages.Reorganise, messages.Reorganised]:
 		a.reorganise(m)
 	case system.Request[messages.MockVerification, messages.VerificationMocked]:
-		err := a.alone()
+		err := a.requireSole()
 		if err == nil {
 			a.mock(m.Question.Mocks)
 		}
@@ -225,7 +225,7 @@ func (a *Actor) Handle(msg any) {
 	case system.Request[messages.SetProduction, messages.Production]:
 		a.setProduction(m)
 	case system.Request[messages.StandStill, messages.Stopped]:
-		a.standStill(m)
+		a.pause(m)
 	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // it goes, or has stopped
 	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
@@ -276,7 +276,7 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 		return
 	}
 	left := a.sched.Left()
-	for _, followed := range a.ahead {
+	for _, followed := range a.followed {
 		if followed { // counted as made, and not told
 			left++
 		}
@@ -285,37 +285,37 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	a.advance()
 }
 
-// adopt goes on from a block that is not on disk yet, if nobody outside will hear of that.
-func (a *Actor) adopt(m *messages.BlockAccepted) {
+// blockImported goes on from a block that is not on disk yet, if nobody outside will hear of that.
+func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
 	}
 	approvers, sole := a.approvers(m.Hash)
-	a.ahead = append(a.ahead, sole)
+	a.followed = append(a.followed, sole)
 	if sole {
 		a.follow(m, a.o.Chain.Tip(), approvers, true)
 	}
 }
 
-// accept tells of a block that is on disk, and goes on from it, unless adopt did.
-func (a *Actor) accept(m *messages.BlockAccepted) {
+// blockAccepted tells of a block that is on disk, and goes on from it, unless adopt did.
+func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
 	}
-	a.told(m)
+	a.answerGoals(m)
 	followed := false
-	if len(a.ahead) > 0 {
-		followed, a.ahead = a.ahead[0], a.ahead[1:]
+	if len(a.followed) > 0 {
+		followed, a.followed = a.followed[0], a.followed[1:]
 	}
 	if !followed {
 		approvers, sole := a.approvers(m.Hash)
 		a.follow(m, a.o.Chain.Head(), approvers, sole)
 	}
-	a.branch()
+	a.startBranch()
 }
 
-// told answers who waited for a block that is on disk.
-func (a *Actor) told(m *messages.BlockAccepted) {
+// answerGoals answers who waited for a block that is on disk.
+func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 	left := a.goals[:0]
 	for _, g := range a.goals {
 		if g.left--; g.left == 0 {
@@ -325,13 +325,13 @@ func (a *Actor) told(m *messages.BlockAccepted) {
 		left = append(left, g)
 	}
 	a.goals = left
-	a.accepted(m)
+	a.answerAccepted(m)
 }
 
 // follow makes a block the head, unless the chain is at top, beyond it: then top's own message is on its way.
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
-	a.want()
+	a.updateWanted()
 	forwarded := a.forward.target > 0 // what a fast-forward passes over leaves the final block behind: the head's is to follow
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
 		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
@@ -341,9 +341,9 @@ func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approve
 	}
 	a.setHead(e, m.Final, approvers, sole)
 	if !sole {
-		a.shared()
+		a.otherValidators()
 	}
-	a.due()
+	a.updateDue()
 	a.advance()
 }
 
@@ -368,8 +368,8 @@ func (a *Actor) advance() {
 	if out.Pace == production.Now && a.head.sole {
 		a.askChunks() // they are made while this actor signs its vote
 	}
-	if to := a.next(); to > a.head.height+1 {
-		if a.head.making == 0 && !a.fork.waits() && a.head.next != to {
+	if to := a.nextHeight(); to > a.head.height+1 {
+		if a.head.making == 0 && !a.reorg.isPending() && a.head.next != to {
 			a.head.next = to
 			a.vote(a.tracker.SkipTo(to, now), now)
 		}
@@ -381,8 +381,8 @@ func (a *Actor) advance() {
 	a.arm(now, out.At, wait, a.tracker.Next())
 }
 
-// alone are the delays of a sole validator: it has nobody to wait for, so it skips no height.
-const alone = 1 << 48
+// requireSole are the delays of a sole validator: it has nobody to wait for, so it skips no height.
+const never = 1 << 48
 
 // delays sets Doomslug's delays: the vote for a tip after interval, if that is set, and no skip before blocks may come.
 func (a *Actor) delays(interval int64) {
@@ -393,7 +393,7 @@ func (a *Actor) delays(interval int64) {
 	d.Skip = max(d.Skip, 4*d.Endorsement)
 	d.MaxWait = max(d.MaxWait, d.Skip)
 	if a.head.sole {
-		d.Skip, d.MaxWait = alone, alone
+		d.Skip, d.MaxWait = never, never
 	}
 	a.tracker.SetDelays(d)
 }
@@ -409,7 +409,7 @@ func (a *Actor) arm(now int64, times ...int64) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	if first == 0 || first-now >= alone/2 {
+	if first == 0 || first-now >= never/2 {
 		return
 	}
 	self := a.self

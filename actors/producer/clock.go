@@ -18,27 +18,27 @@ type clock struct {
 	wall   func() uint64
 	shift  uint64 // ns that blocks are ahead of the machine's clock; behind it by wrapping around
 	frozen bool
-	still  uint64 // what it shows while it is frozen
+	frozenAt  uint64 // what it shows while it is frozen
 	next   uint64 // of the next block; 0: it is not said
 	step   uint64 // between blocks; 0: the clock counts
 }
 
 func (c *clock) now() uint64 {
 	if c.frozen {
-		return c.still
+		return c.frozenAt
 	}
 	return c.wall() + c.shift
 }
 
 // set makes it show a time.
-func (c *clock) set(t uint64) { c.still, c.shift = t, t-c.wall() }
+func (c *clock) set(t uint64) { c.frozenAt, c.shift = t, t-c.wall() }
 
 // advance lets time pass.
 func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
 
-// stamp is the time of a block, which follows one of the time parent with so much time passed over between. A block of this node is never
+// blockTime is the time of a block, which follows one of the time parent with so much time passed over between. A block of this node is never
 // older than its parent, whatever this says.
-func (c *clock) stamp(parent, passed uint64) uint64 {
+func (c *clock) blockTime(parent, passed uint64) uint64 {
 	t := c.now() + passed
 	switch {
 	case c.next != 0:
@@ -63,7 +63,7 @@ func (c *clock) restore(s messages.Clock) {
 
 // captureClock says what time it is, where this node alone says that.
 func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Clock]) {
-	if err := a.alone(); err != nil {
+	if err := a.requireSole(); err != nil {
 		m.Reply(messages.Clock{}, err)
 		return
 	}
@@ -73,26 +73,26 @@ func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Cl
 // setClock does all that is said, or nothing.
 func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	q, c := &m.Question, a.clock
-	err := a.alone()
+	err := a.requireSole()
 	if err == nil && q.Frozen != nil {
 		c.set(c.now())
 		c.frozen = *q.Frozen
 	}
 	if err == nil && q.Time != nil {
-		if err = a.mayShow(*q.Time); err == nil {
+		if err = a.checkTime(*q.Time); err == nil {
 			c.set(*q.Time)
 		}
 	}
 	if err == nil && q.Advance > 0 {
 		if q.Advance > maxForwardTime {
 			err = fmt.Errorf("%w: %d ns on: there is no such time", ErrClock, q.Advance)
-		} else if err = a.mayShow(c.now() + q.Advance); err == nil {
+		} else if err = a.checkTime(c.now() + q.Advance); err == nil {
 			c.advance(q.Advance)
 		}
 	}
 	if err == nil && q.Next != nil {
 		if *q.Next != 0 {
-			err = a.mayShow(*q.Next)
+			err = a.checkTime(*q.Next)
 		}
 		c.next = *q.Next
 	}
@@ -112,8 +112,8 @@ func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 // maxStep is the most time between two blocks, ns: a year.
 const maxStep = 365 * 24 * 3_600_000_000_000
 
-// mayShow judges a time that is to be shown: blocks go forward.
-func (a *Actor) mayShow(t uint64) error {
+// checkTime judges a time that is to be shown: blocks go forward.
+func (a *Actor) checkTime(t uint64) error {
 	switch head := a.o.Chain.Imported(a.head.hash).Header().Timestamp; {
 	case t <= head:
 		if unit, n := unitOf(t, head); unit != "" {
@@ -142,7 +142,7 @@ func unitOf(t, head uint64) (unit string, n uint64) {
 	return "", 0
 }
 
-// passed is the time that heights take which are passed over (nearcore sandbox_delta_time).
-func (a *Actor) passed(n primitives.Height) uint64 {
+// skippedTime is the time that heights take which are passed over (nearcore sandbox_delta_time).
+func (a *Actor) skippedTime(n primitives.Height) uint64 {
 	return uint64(n) * (uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2)
 }

@@ -39,8 +39,8 @@ type shard struct {
 	early    []messages.ChunkEndorsed // for a chunk that has not come, at most one an assigned validator
 }
 
-// own tells whether the key of a validator is this node's.
-func (a *Actor) own(account primitives.AccountID, key primitives.PublicKey) bool {
+// isOwn tells whether the key of a validator is this node's.
+func (a *Actor) isOwn(account primitives.AccountID, key primitives.PublicKey) bool {
 	k, ok := a.o.Keys[account]
 	return ok && k.PublicKey() == key
 }
@@ -56,7 +56,7 @@ func must[T any](v T, err error) T {
 func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole bool) {
 	list = must(a.o.Chain.Approvers(hash))
 	for _, v := range list {
-		if !a.own(v.AccountID, v.PublicKey) {
+		if !a.isOwn(v.AccountID, v.PublicKey) {
 			return list, false
 		}
 	}
@@ -71,7 +71,7 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	for _, id := range layout.ShardIDs() {
 		s := shard{id: id, assigned: must(a.o.Chain.ChunkValidators(e, id))}
 		s.signed = make([]primitives.Signature, len(s.assigned))
-		if p := must(a.o.Chain.ChunkProducer(e.Hash, id)); a.own(p.AccountID, p.PublicKey) {
+		if p := must(a.o.Chain.ChunkProducer(e.Hash, id)); a.isOwn(p.AccountID, p.PublicKey) {
 			s.producer = p.AccountID
 		}
 		h.shards = append(h.shards, s)
@@ -81,8 +81,8 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	if !h.sole {
 		a.askChunks()
 	}
-	parked := a.early
-	a.early = nil
+	parked := a.parked
+	a.parked = nil
 	for _, m := range parked {
 		a.Handle(m)
 	}
@@ -92,7 +92,7 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 func (a *Actor) askChunks() {
 	for i := range a.head.shards {
 		s := &a.head.shards[i]
-		if s.producer == "" || s.asked || a.misses(s.id) {
+		if s.producer == "" || s.asked || a.missesChunk(s.id) {
 			continue
 		}
 		s.asked = true
@@ -117,8 +117,8 @@ func (a *Actor) askAgain(id primitives.ShardID) {
 
 // park keeps what is ahead of the head.
 func (a *Actor) park(m any) {
-	if len(a.early) < MaxParked {
-		a.early = append(a.early, m)
+	if len(a.parked) < MaxParked {
+		a.parked = append(a.parked, m)
 	}
 }
 
@@ -132,7 +132,7 @@ func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk, made bool) {
 	s.chunk = c
 	if made {
 		for k := range s.assigned {
-			if v := &s.assigned[k]; a.own(v.AccountID, v.PublicKey) {
+			if v := &s.assigned[k]; a.isOwn(v.AccountID, v.PublicKey) {
 				a.endorse(s, k)
 			}
 		}
@@ -207,16 +207,16 @@ func (s *shard) complete() bool {
 // time.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
-	if h.making != 0 || a.fork.waits() {
+	if h.making != 0 || a.reorg.isPending() {
 		return 0
 	}
 	complete := true
 	for i := range h.shards {
-		complete = complete && (h.shards[i].complete() || a.misses(h.shards[i].id))
+		complete = complete && (h.shards[i].complete() || a.missesChunk(h.shards[i].id))
 	}
 	for height := max(h.height+1, h.next); height <= a.tracker.LargestReady(); height++ {
 		p := must(a.o.Chain.BlockProducer(h.hash, height))
-		if !a.own(p.AccountID, p.PublicKey) {
+		if !a.isOwn(p.AccountID, p.PublicKey) {
 			continue
 		}
 		if h.sole && !complete {
@@ -243,15 +243,15 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 	h.making = height
 	passed := uint64(0)
 	if h.next == height {
-		passed = a.passed(height - h.height - 1)
+		passed = a.skippedTime(height - h.height - 1)
 	}
 	m := messages.MakeBlock{
-		Parent: h.hash, Height: height, Timestamp: a.clock.stamp(a.o.Chain.Imported(h.hash).Header().Timestamp, passed), Producer: producer, Era: a.era,
+		Parent: h.hash, Height: height, Timestamp: a.clock.blockTime(a.o.Chain.Imported(h.hash).Header().Timestamp, passed), Producer: producer, Era: a.era,
 		Chunks: make([]*primitives.Chunk, len(h.shards)), Endorsements: make([][]primitives.Signature, len(h.shards)),
 		Approvals: a.tracker.Approvals(height, h.approvers),
 	}
 	for i := range h.shards {
-		if s := &h.shards[i]; s.complete() && !a.misses(s.id) {
+		if s := &h.shards[i]; s.complete() && !a.missesChunk(s.id) {
 			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // more may come
 		}
 	}
@@ -261,6 +261,6 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 	if h.sole && !slices.Contains(m.Chunks, nil) {
 		m.Patch = a.takePatches(height)
 	}
-	a.missed()
+	a.countMissed()
 	a.o.Out.MakeBlock(m)
 }

@@ -21,7 +21,7 @@ const (
 // setProduction does all that is said, or nothing.
 func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.Production]) {
 	q, rules := &m.Question, a.sched.Rules()
-	if err := a.alone(); err != nil {
+	if err := a.requireSole(); err != nil {
 		m.Reply(messages.Production{}, err)
 		return
 	}

@@ -34,7 +34,7 @@ const (
 // none waits, and who waits for a fast-forward.
 const (
 	maxPatchBytes = 64 << 20
-	maxForwarded  = 10_000
+	maxForwardWaits  = 10_000
 )
 
 // patch is a PatchState that is not answered.
@@ -52,7 +52,7 @@ type forward struct {
 }
 
 func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StatePatched]) {
-	if err := a.alone(); err != nil {
+	if err := a.requireSole(); err != nil {
 		m.Reply(messages.StatePatched{}, err)
 		return
 	}
@@ -66,7 +66,7 @@ func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StateP
 		return
 	}
 	a.patches = append(a.patches, p)
-	a.due()
+	a.updateDue()
 	a.advance()
 }
 
@@ -92,8 +92,8 @@ func patchBytes(records []genesis.Record) int {
 	return sum
 }
 
-// shared refuses what waits for the next block where others have a say in it from now on.
-func (a *Actor) shared() {
+// otherValidators refuses what waits for the next block where others have a say in it from now on.
+func (a *Actor) otherValidators() {
 	left := a.patches[:0]
 	for _, p := range a.patches {
 		if p.at > 0 {
@@ -108,7 +108,7 @@ func (a *Actor) shared() {
 		reply(messages.Forwarded{}, ErrShared)
 	}
 	a.forward = forward{}
-	a.refuseFork(ErrShared)
+	a.refuseReorg(ErrShared)
 	if a.mocks != nil {
 		a.mock(nil)
 	}
@@ -121,8 +121,8 @@ func (a *Actor) mock(m *primitives.Mocks) {
 	}
 }
 
-// alone tells why this node can't say by itself what the next block is; nil: it can.
-func (a *Actor) alone() error {
+// requireSole tells why this node can't say by itself what the next block is; nil: it can.
+func (a *Actor) requireSole() error {
 	switch {
 	case a.stopped:
 		return ErrStopped
@@ -132,8 +132,8 @@ func (a *Actor) alone() error {
 	return nil
 }
 
-// due says whether the next block is asked for.
-func (a *Actor) due() {
+// updateDue says whether the next block is asked for.
+func (a *Actor) updateDue() {
 	any := a.head != nil && a.forward.target > a.head.height
 	for i := range a.patches {
 		any = any || a.patches[i].at == 0
@@ -150,7 +150,7 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 		}
 	}
 	if out != nil {
-		a.due()
+		a.updateDue()
 	}
 	return out
 }
@@ -158,12 +158,12 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 // fastForward goes to a height. One who asks while another is on his way waits for that one (nearcore chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
-	err := a.alone()
-	if err == nil && a.fork != nil {
+	err := a.requireSole()
+	if err == nil && a.reorg != nil {
 		err = fmt.Errorf("%w: a reorganisation is under way", ErrForward)
 	}
 	if err == nil {
-		target, err = a.judgeForward(m.Question.Heights)
+		target, err = a.forwardTarget(m.Question.Heights)
 	}
 	if err != nil {
 		m.Reply(messages.Forwarded{}, err)
@@ -173,20 +173,20 @@ func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forw
 		m.Reply(messages.Forwarded{Height: a.head.height}, nil)
 		return
 	}
-	if len(a.forward.replies) >= maxForwarded {
-		m.Reply(messages.Forwarded{}, fmt.Errorf("%w: %d wait for a fast-forward", ErrMany, maxForwarded))
+	if len(a.forward.replies) >= maxForwardWaits {
+		m.Reply(messages.Forwarded{}, fmt.Errorf("%w: %d wait for a fast-forward", ErrMany, maxForwardWaits))
 		return
 	}
 	if a.forward.target == 0 {
 		a.forward.target = target
 	}
 	a.forward.replies = append(a.forward.replies, m.Reply)
-	a.due()
+	a.updateDue()
 	a.advance()
 }
 
-// judgeForward returns the height that lies so many above the head.
-func (a *Actor) judgeForward(n uint64) (primitives.Height, error) {
+// forwardTarget returns the height that lies so many above the head.
+func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	e := must(a.o.Chain.Epoch(a.head.hash))
 	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
 	switch {
@@ -200,8 +200,8 @@ func (a *Actor) judgeForward(n uint64) (primitives.Height, error) {
 	return a.head.height + primitives.Height(n), nil
 }
 
-// next returns the height of the next block, if that is to be another than the one above the head.
-func (a *Actor) next() primitives.Height {
+// nextHeight returns the height of the next block, if that is to be another than the one above the head.
+func (a *Actor) nextHeight() primitives.Height {
 	h := a.head
 	if a.forward.target <= h.height || !h.sole {
 		return h.height + 1
@@ -214,8 +214,8 @@ func (a *Actor) patchedAt(height primitives.Height) bool {
 	return slices.ContainsFunc(a.patches, func(p patch) bool { return p.at == height })
 }
 
-// accepted answers those whose block is on disk.
-func (a *Actor) accepted(m *messages.BlockAccepted) {
+// answerAccepted answers those whose block is on disk.
+func (a *Actor) answerAccepted(m *messages.BlockAccepted) {
 	left := a.patches[:0]
 	for _, p := range a.patches {
 		if p.at == 0 || p.at > m.Height() {
@@ -232,9 +232,9 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 		}
 		*f = forward{}
 	}
-	if f := a.fork; f != nil && f.at == m.Height() {
-		a.fork = nil
-		f.reply(messages.Reorganised{Height: m.Height(), Hash: m.Hash, Gone: f.gone}, nil)
+	if f := a.reorg; f != nil && f.at == m.Height() {
+		a.reorg = nil
+		f.reply(messages.Reorganised{Height: m.Height(), Hash: m.Hash, Gone: f.replaced}, nil)
 	}
 }
 
@@ -247,5 +247,5 @@ func (a *Actor) refuseAll(why error) {
 		reply(messages.Forwarded{}, why)
 	}
 	a.patches, a.forward = nil, forward{}
-	a.refuseFork(why)
+	a.refuseReorg(why)
 }

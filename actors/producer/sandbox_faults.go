@@ -23,21 +23,21 @@ var (
 	ErrFork = errors.New("producer: the chain can't be reorganised so")
 )
 
-// fork is a Reorganise that is not answered.
-type fork struct {
+// reorg is a Reorganise that is not answered.
+type reorg struct {
 	blocks uint64
 	at     primitives.Height // of the block that replaces the others; 0: it is not asked for yet
-	gone   []messages.BlockAt
+	replaced   []messages.BlockAt
 	reply  func(messages.Reorganised, error)
 }
 
-// waits tells whether no block is begun any more until the branch is.
-func (f *fork) waits() bool { return f != nil && f.at == 0 }
+// isPending tells whether no block is begun any more until the branch is.
+func (f *reorg) isPending() bool { return f != nil && f.at == 0 }
 
 // missChunks says of which shards the next blocks have no new chunk.
 func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.ChunksMissed]) {
 	q := &m.Question
-	err := a.alone()
+	err := a.requireSole()
 	ids := q.Shards
 	if err == nil && ids == nil {
 		for i := range a.head.shards {
@@ -57,7 +57,7 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 		return
 	}
 	left := map[primitives.ShardID]uint64{}
-	for id, n := range a.miss {
+	for id, n := range a.missLeft {
 		left[id] = n
 	}
 	for _, id := range ids {
@@ -65,34 +65,34 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 			delete(left, id)
 		}
 	}
-	a.miss = left // the answer's, too
+	a.missLeft = left // the answer's, too
 	m.Reply(messages.ChunksMissed{Left: left}, nil)
 	a.advance()
 }
 
-// misses tells whether the chunk of a shard is not to be in the next block.
-func (a *Actor) misses(id primitives.ShardID) bool { return a.miss[id] > 0 && a.head.sole }
+// missesChunk tells whether the chunk of a shard is not to be in the next block.
+func (a *Actor) missesChunk(id primitives.ShardID) bool { return a.missLeft[id] > 0 && a.head.sole }
 
-// missed counts a block that is asked for.
-func (a *Actor) missed() {
-	if len(a.miss) == 0 || !a.head.sole {
+// countMissed counts a block that is asked for.
+func (a *Actor) countMissed() {
+	if len(a.missLeft) == 0 || !a.head.sole {
 		return
 	}
 	left := map[primitives.ShardID]uint64{}
-	for id, n := range a.miss {
+	for id, n := range a.missLeft {
 		if n > 1 {
 			left[id] = n - 1
 		}
 	}
-	a.miss = left
+	a.missLeft = left
 }
 
 // reorganise has the head and the blocks before it replaced.
 func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorganised]) {
-	err := a.alone()
+	err := a.requireSole()
 	switch {
 	case err != nil:
-	case a.fork != nil:
+	case a.reorg != nil:
 		err = fmt.Errorf("%w: another is under way", ErrFork)
 	case m.Question.Blocks == 0:
 		err = fmt.Errorf("%w: by no block", ErrFork)
@@ -103,27 +103,27 @@ func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorga
 		m.Reply(messages.Reorganised{}, err)
 		return
 	}
-	a.fork = &fork{blocks: m.Question.Blocks, reply: m.Reply}
-	a.branch()
+	a.reorg = &reorg{blocks: m.Question.Blocks, reply: m.Reply}
+	a.startBranch()
 }
 
-func (a *Actor) refuseFork(why error) {
-	if f := a.fork; f != nil {
-		a.fork = nil
+func (a *Actor) refuseReorg(why error) {
+	if f := a.reorg; f != nil {
+		a.reorg = nil
 		f.reply(messages.Reorganised{}, why)
 	}
 }
 
-// branch begins a branch that is asked for, once no block is on its way: it goes back to where the branch begins, and votes for a block there
+// startBranch begins a branch that is asked for, once no block is on its way: it goes back to where the branch begins, and votes for a block there
 // that is higher than the head. The chunks of that have no transactions: those of the blocks that are replaced are to come first, and are
 // in the pools again when it is there.
-func (a *Actor) branch() {
-	f := a.fork
-	if a.stopped || !f.waits() || a.head == nil || a.head.making != 0 || len(a.ahead) > 0 {
+func (a *Actor) startBranch() {
+	f := a.reorg
+	if a.stopped || !f.isPending() || a.head == nil || a.head.making != 0 || len(a.followed) > 0 {
 		return
 	}
 	head := a.o.Chain.Head()
-	base, gone, err := a.below(head, f.blocks)
+	base, gone, err := a.ancestor(head, f.blocks)
 	var sole bool
 	if err == nil {
 		if _, sole = a.approvers(base.Hash); !sole {
@@ -131,11 +131,11 @@ func (a *Actor) branch() {
 		}
 	}
 	if err != nil {
-		a.refuseFork(err)
+		a.refuseReorg(err)
 		a.advance()
 		return
 	}
-	f.at, f.gone = head.Height()+1, gone
+	f.at, f.replaced = head.Height()+1, gone
 	approvers, _ := a.approvers(base.Hash)
 	a.setHead(base, a.o.Final(), approvers, sole)
 	a.head.next, a.head.empty = f.at, true
@@ -145,8 +145,8 @@ func (a *Actor) branch() {
 	a.advance()
 }
 
-// below returns the block so many below the head, which has the children that the head has.
-func (a *Actor) below(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
+// ancestor returns the block so many below the head, which has the children that the head has.
+func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
 	final := a.o.Final()
 	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)
 	at, gone := head, []messages.BlockAt(nil)

@@ -194,7 +194,7 @@ func TestManyPatches(t *testing.T) {
 				refused(err)
 			})
 		}
-		for range maxForwarded + 7 {
+		for range maxForwardWaits + 7 {
 			ask(c, messages.FastForward{Heights: 5}, func(_ messages.Forwarded, err error) {
 				refused(err)
 			})
@@ -204,8 +204,8 @@ func TestManyPatches(t *testing.T) {
 			t.Errorf("%d were refused, want 9", many)
 		}
 		ask(c, messages.StopProducing{}, func(messages.Stopped, error) {})
-		if c.run(time.Second); stopped != 1+maxForwarded {
-			t.Errorf("%d were told of the end, want %d", stopped, 1+maxForwarded)
+		if c.run(time.Second); stopped != 1+maxForwardWaits {
+			t.Errorf("%d were told of the end, want %d", stopped, 1+maxForwardWaits)
 		}
 	})
 }
@@ -266,12 +266,12 @@ func TestForwardTime(t *testing.T) {
 		a := c.nodes[0]
 		for _, shift := range []uint64{maxForwardTime - a.o.Clock(), maxForwardTime, 1<<63 - a.o.Clock() + 5} {
 			a.clock.shift = shift
-			if _, err := a.judgeForward(1_000_000); !errors.Is(err, ErrForward) {
+			if _, err := a.forwardTarget(1_000_000); !errors.Is(err, ErrForward) {
 				t.Errorf("%d ns ahead: %v", shift, err)
 			}
 		}
 		a.clock.shift = 0
-		if _, err := a.judgeForward(1_000); err != nil {
+		if _, err := a.forwardTarget(1_000); err != nil {
 			t.Error(err)
 		}
 	})
@@ -281,14 +281,14 @@ func TestForwardTime(t *testing.T) {
 func TestStepAtTheEnd(t *testing.T) {
 	c := clock{wall: func() uint64 { return 1 }, step: maxStep}
 	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime, maxForwardTime: maxForwardTime} {
-		if got := c.stamp(parent, 0); got != want {
+		if got := c.blockTime(parent, 0); got != want {
 			t.Errorf("behind %d: %d, want %d", parent, got, want)
 		}
 	}
 }
 
 // TestPatchBehindRefusal: a patch that was to go with a block that the chain was still to make when a way back was refused goes with the
-// next one.
+// nextHeight one.
 func TestPatchBehindRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)
@@ -297,7 +297,7 @@ func TestPatchBehindRefusal(t *testing.T) {
 		a, before := c.nodes[0], len(c.made)
 		var told []messages.StatePatched
 		c.post(func() {
-			a.still = true
+			a.paused = true
 			a.patches = []patch{{records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}, at: c.head.Height() + 1,
 				reply: func(m messages.StatePatched, err error) {
 					if told = append(told, m); err != nil {

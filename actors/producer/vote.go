@@ -15,7 +15,7 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	to, persisted := must(a.o.Chain.BlockProducer(h.hash, p.Target)), false
 	for i := range h.approvers {
 		v := &h.approvers[i]
-		if !a.own(v.AccountID, v.PublicKey) {
+		if !a.isOwn(v.AccountID, v.PublicKey) {
 			continue
 		}
 		vote := &primitives.Approval{
@@ -23,7 +23,7 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 			Signature: a.o.Keys[v.AccountID].Sign(p.Inner.SignedBytes(p.Target)),
 		}
 		a.tracker.Vote(vote, h.approvers, now)
-		if a.o.Out.Approval == nil || a.own(to.AccountID, to.PublicKey) {
+		if a.o.Out.Approval == nil || a.isOwn(to.AccountID, to.PublicKey) {
 			continue
 		}
 		if !persisted && a.o.Persist != nil { // so that no restart makes it vote otherwise

@@ -27,10 +27,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrOver refuses blocks of a node that takes none any more, and ErrFollows what only the writer can do.
+// ErrClosed refuses blocks of a node that takes none any more, and ErrReplica what only the writer can do.
 var (
-	ErrOver    = errors.New("replica: no block is taken any more")
-	ErrFollows = errors.New("this node is a replica, which makes no blocks: ask the writer")
+	ErrClosed    = errors.New("replica: no block is taken any more")
+	ErrReplica = errors.New("this node is a replica, which makes no blocks: ask the writer")
 )
 
 // Engine is what the actor drives; *engine.Engine is it.
@@ -41,8 +41,8 @@ type Engine interface {
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
-// Given is a block with what it did. Done is called once, on the actor's goroutine: with nil when the block is on disk, or was or will be and is passed over.
-type Given struct {
+// Block is a block with what it did. Done is called once, on the actor's goroutine: with nil when the block is on disk, or was or will be and is passed over.
+type Block struct {
 	*engine.ExecutedBlock
 	Done func(error)
 }
@@ -64,14 +64,14 @@ type Options struct {
 // Actor is the shell.
 type Actor struct {
 	o      Options
-	waits  []Given
-	ahead  []adopted // adopted and not known to be on disk
+	queue  []Block
+	inFlight  []imported // adopted and not known to be on disk
 	drains []func(messages.Drained, error)
-	over   bool // no block is taken any more
+	closed   bool // no block is taken any more
 	disk   messages.Sender[stored]
 }
 
-type adopted struct {
+type imported struct {
 	message *messages.BlockAccepted
 	done    func(error)
 }
@@ -95,8 +95,8 @@ func (a *Actor) Receive(c actor.Context) {
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
-	case Given:
-		a.waits = append(a.waits, m)
+	case Block:
+		a.queue = append(a.queue, m)
 		a.next()
 	case stored:
 		a.stored()
@@ -105,29 +105,29 @@ func (a *Actor) Handle(msg any) {
 	case system.Request[messages.StopProducing, messages.Stopped]:
 		m.Reply(messages.Stopped{}, nil)
 	case system.Request[messages.DrainChain, messages.Drained]:
-		a.over, a.drains = true, append(a.drains, m.Reply)
+		a.closed, a.drains = true, append(a.drains, m.Reply)
 		a.next()
 		a.drained()
 	case system.Answerable: // what a node may do that makes blocks
-		m.Failed(ErrFollows)
+		m.Failed(ErrReplica)
 	default: // lifecycle, and what concerns a node that makes blocks
 	}
 }
 
 // next takes blocks as long as there is room on the way to the disk.
 func (a *Actor) next() {
-	for len(a.waits) > 0 && (a.over || len(a.ahead) < engine.MaxAhead) {
-		g := a.waits[0]
-		a.waits[0] = Given{}
-		if a.waits = a.waits[1:]; a.over {
-			g.Done(ErrOver)
+	for len(a.queue) > 0 && (a.closed || len(a.inFlight) < engine.MaxAhead) {
+		g := a.queue[0]
+		a.queue[0] = Block{}
+		if a.queue = a.queue[1:]; a.closed {
+			g.Done(ErrClosed)
 			continue
 		}
-		a.take(g)
+		a.importBlock(g)
 	}
 }
 
-func (a *Actor) take(g Given) {
+func (a *Actor) importBlock(g Block) {
 	p, err := a.o.Engine.BeginExecuted(g.ExecutedBlock)
 	switch {
 	case err == nil:
@@ -167,19 +167,19 @@ func (a *Actor) take(g Given) {
 		return
 	}
 	m := chainactor.Accepted(acc)
-	a.ahead = append(a.ahead, adopted{&m, g.Done})
+	a.inFlight = append(a.inFlight, imported{&m, g.Done})
 	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 }
 
 // fail halts the node. The engine is as it was.
-func (a *Actor) fail(g Given, err error) {
+func (a *Actor) fail(g Block, err error) {
 	a.halt()
 	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash, Err: fmt.Errorf("what came of block %v is refused: %w", g.Ref, err), Drop: func() {}})
 	g.Done(err)
 }
 
 func (a *Actor) halt() {
-	a.over = true
+	a.closed = true
 	a.next()
 	a.drained()
 }
@@ -188,9 +188,9 @@ func (a *Actor) halt() {
 func (a *Actor) stored() {
 	list, err := a.o.Engine.Stored()
 	for i := range list {
-		x := a.ahead[0]
-		a.ahead[0] = adopted{}
-		a.ahead = a.ahead[1:]
+		x := a.inFlight[0]
+		a.inFlight[0] = imported{}
+		a.inFlight = a.inFlight[1:]
 		if x.message.Hash != list[i].Entry.Hash {
 			panic(fmt.Sprintf("replica: block %v came to the disk, want %v", list[i].Entry.Hash, x.message.Hash))
 		}
@@ -206,7 +206,7 @@ func (a *Actor) stored() {
 
 // drained answers those who wait for the end.
 func (a *Actor) drained() {
-	if len(a.ahead) > 0 {
+	if len(a.inFlight) > 0 {
 		return
 	}
 	for _, reply := range a.drains {

@@ -90,7 +90,7 @@ func (a *Supervisor) Receive(c actor.Context) {
 		}
 		delete(a.open, m.Session)
 	case Request:
-		if m.late() { // nobody waits for it any more
+		if m.expired() { // nobody waits for it any more
 		} else if pid := a.session(c, m.Waiter.Session); pid != nil {
 			c.Send(pid, m)
 		} else {
@@ -166,8 +166,8 @@ func NewSession(o SessionOptions) *Session {
 func (a *Session) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case Request:
-		m.taken.Store(&a.o.Ended)
-		if m.late() || !m.begin() {
+		m.takenBy.Store(&a.o.Ended)
+		if m.expired() || !m.begin() {
 			return
 		}
 		pid, err := c.SpawnNamed(a.o.Waiter(m), string(appendWaiter(nil, m.Waiter.Waiter)))

@@ -13,15 +13,15 @@ import (
 // Request is a wait on its way, with the place for its answer.
 type Request struct {
 	messages.AwaitTransaction
-	*way
+	*pending
 }
 
-// way is what who asks and the actors share of a request.
-type way struct {
+// pending is what who asks and the actors share of a request.
+type pending struct {
 	answer chan messages.Awaited
-	taken  atomic.Pointer[chan struct{}]
+	takenBy  atomic.Pointer[chan struct{}]
 	stage  atomic.Int32
-	told   atomic.Bool // that it has begun, or will not
+	timed   atomic.Bool // that it has begun, or will not
 	level  atomic.Int32
 	begun  time.Time
 	until  time.Time // when nobody waits for it any more
@@ -38,17 +38,17 @@ const (
 // NewRequest returns a request; Answer gives its one answer. Behind until it is not looked at any more; its waiter waits for a while longer where who asks
 // ends it himself.
 func NewRequest(m messages.AwaitTransaction, until time.Time, spare time.Duration) Request {
-	return Request{m, &way{answer: make(chan messages.Awaited, 1), begun: time.Now(), until: until, spare: spare}}
+	return Request{m, &pending{answer: make(chan messages.Awaited, 1), begun: time.Now(), until: until, spare: spare}}
 }
 
 // Answer is where the answer comes.
-func (w *way) Answer() <-chan messages.Awaited { return w.answer }
+func (w *pending) Answer() <-chan messages.Awaited { return w.answer }
 
 // Patience is how long a waiter that is made now waits.
-func (w *way) Patience() time.Duration { return max(time.Until(w.until), 0) + w.spare }
+func (w *pending) Patience() time.Duration { return max(time.Until(w.until), 0) + w.spare }
 
 // Reply answers, from any goroutine; only the first counts.
-func (w *way) Reply(a messages.Awaited) {
+func (w *pending) Reply(a messages.Awaited) {
 	select {
 	case w.answer <- a:
 	default:
@@ -56,7 +56,7 @@ func (w *way) Reply(a messages.Awaited) {
 }
 
 // Failed answers for an actor that will not: link.Answerable.
-func (w *way) Failed(why error) {
+func (w *pending) Failed(why error) {
 	if errors.Is(why, system.ErrUnhandled) {
 		w.Reply(messages.Awaited{Err: ErrUnhandled})
 		return
@@ -65,8 +65,8 @@ func (w *way) Failed(why error) {
 }
 
 // Ended tells whether a session has taken it that has failed since: SessionOptions.Ended.
-func (w *way) Ended() bool {
-	by := w.taken.Load()
+func (w *pending) Ended() bool {
+	by := w.takenBy.Load()
 	if by == nil {
 		return false
 	}
@@ -79,13 +79,13 @@ func (w *way) Ended() bool {
 }
 
 // GiveUp says that nobody waits for the answer any more. True: it was on its way to its session, and no waiter is made for it; else that is to be told.
-func (w *way) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
+func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
 // begin tells whether a waiter is to be made; then it is on the session.
-func (w *way) begin() bool { return w.stage.CompareAndSwap(onItsWay, waiting) }
+func (w *pending) begin() bool { return w.stage.CompareAndSwap(onItsWay, waiting) }
 
-// late tells whether nobody waits any more; then no actor need do anything for it. Who has not seen yet that his time is over is told.
-func (w *way) late() bool {
+// expired tells whether nobody waits any more; then no actor need do anything for it. Who has not seen yet that his time is over is told.
+func (w *pending) expired() bool {
 	if w.stage.Load() == givenUp {
 		return true
 	}
@@ -97,14 +97,14 @@ func (w *way) late() bool {
 }
 
 // Reached notes how far the transaction has come, for who gives up.
-func (w *way) Reached(l view.ExecutionLevel) { w.level.Store(int32(l)) }
+func (w *pending) Reached(l view.ExecutionLevel) { w.level.Store(int32(l)) }
 
 // Level is how far it had come when its waiter was last told of it.
-func (w *way) Level() view.ExecutionLevel { return view.ExecutionLevel(w.level.Load()) }
+func (w *pending) Level() view.ExecutionLevel { return view.ExecutionLevel(w.level.Load()) }
 
-// Took tells once how long the request has taken to begin, or to end before that.
-func (w *way) Took() (took time.Duration, first bool) {
-	if !w.told.CompareAndSwap(false, true) {
+// BeginTime tells once how long the request has taken to begin, or to end before that.
+func (w *pending) BeginTime() (took time.Duration, first bool) {
+	if !w.timed.CompareAndSwap(false, true) {
 		return 0, false
 	}
 	return time.Since(w.begun), true

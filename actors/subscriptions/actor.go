@@ -60,11 +60,11 @@ func (r *Request) want(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ended {
-		r.say(yes)
+		r.setWants(yes)
 	}
 }
 
-func (r *Request) say(yes bool) {
+func (r *Request) setWants(yes bool) {
 	if r.Wants != nil && yes != r.wants {
 		r.wants = yes
 		r.Wants(yes)
@@ -78,7 +78,7 @@ func (r *Request) End(why view.EndReason) {
 		r.mu.Unlock()
 		return
 	}
-	r.say(false)
+	r.setWants(false)
 	r.ended = true
 	at := r.Begin
 	if r.at != nil {
@@ -94,8 +94,8 @@ func (r *Request) Failed(error) {
 	r.Leave()
 }
 
-// over tells whether it has ended.
-func (r *Request) over() bool {
+// hasEnded tells whether it has ended.
+func (r *Request) hasEnded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended
@@ -117,23 +117,23 @@ type Options struct {
 	Subscriber func(*Request) *actor.Props
 }
 
-// Streams is the parent of all subscribers.
-type Streams struct {
+// Supervisor is the parent of all subscribers.
+type Supervisor struct {
 	o     Options
 	open  map[messages.SubscriberID]*actor.PID
 	byPID map[string]*Request
 }
 
 // New returns the actor.
-func New(o Options) *Streams {
-	return &Streams{o: o, open: map[messages.SubscriberID]*actor.PID{}, byPID: map[string]*Request{}}
+func New(o Options) *Supervisor {
+	return &Supervisor{o: o, open: map[messages.SubscriberID]*actor.PID{}, byPID: map[string]*Request{}}
 }
 
 // Receive handles one message.
-func (a *Streams) Receive(c actor.Context) {
+func (a *Supervisor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *Request:
-		if m.over() { // its client has changed his mind before its turn came
+		if m.hasEnded() { // its client has changed his mind before its turn came
 			m.Leave()
 			return
 		}
@@ -191,15 +191,15 @@ func (o offers) End(why view.EndReason, _ *view.Cursor) { o.r.End(why) }
 // Subscriber is the actor of one subscription.
 type Subscriber struct {
 	r     *Request
-	w     walk
+	w     chainReader
 	log   *logrus.Logger
-	state verdict
+	state readState
 	poked bool // a goOn, or a room, is on its way
 }
 
 // NewSubscriber returns the actor.
 func NewSubscriber(r *Request, log *logrus.Logger) *Subscriber {
-	return &Subscriber{r: r, log: log, w: walk{
+	return &Subscriber{r: r, log: log, w: chainReader{
 		q: r.Query, chain: r.Chain, ledger: r.Ledger, sink: offers{r}, wants: r.want, at: r.Begin,
 	}}
 }

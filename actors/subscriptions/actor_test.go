@@ -42,7 +42,7 @@ func (g *guarded) look(f func(*sink) bool) bool {
 // TestRoomWhileThereIsMore: a subscriber that waited for room, and was woken by a block before it had word of any, goes on to the tip when
 // the word comes.
 func TestRoomWhileThereIsMore(t *testing.T) {
-	const blocks = 3 * step
+	const blocks = 3 * blocksPerRun
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	for range blocks {

@@ -31,9 +31,9 @@ func BenchmarkSubscribers(b *testing.B) {
 			s := &straight{tree: newTree()}
 			s.list = []view.At{s.head}
 			const n = 1000
-			walks := make([]*walk, n)
+			walks := make([]*chainReader, n)
 			for i := range walks {
-				walks[i] = &walk{q: &view.Subscription{Topic: topic, Account: "somebody", Lag: 64}, chain: s, ledger: s, sink: &forgetful{},
+				walks[i] = &chainReader{q: &view.Subscription{Topic: topic, Account: "somebody", Lag: 64}, chain: s, ledger: s, sink: &forgetful{},
 					at: view.Cursor{At: s.head, Index: view.WholeBlock}}
 				walks[i].run()
 			}

@@ -53,27 +53,27 @@ type Step struct {
 
 // Of one subscription.
 const (
-	step       = 16     // blocks that are looked at for one message
-	reach      = 256    // blocks before a cursor in which transactions are looked for that were not final there
+	blocksPerRun       = 16     // blocks that are looked at for one message
+	resumeReach      = 256    // blocks before a cursor in which transactions are looked for that were not final there
 	maxTracked = 20_000 // transactions that are not final
 )
 
 // errTracked ends a subscription.
 var errTracked = fmt.Errorf("more than %d transactions of the account are not final", maxTracked)
 
-// verdict says how a walk goes on.
-type verdict byte
+// readState says how a walk goes on.
+type readState byte
 
 const (
-	rests verdict = iota // until the chain moves
+	rests readState = iota // until the chain moves
 	again                // there is more to do
 	full                 // until there is room
 	later                // until there is a place for who reads the past
 	over                 // it has ended
 )
 
-// walk is one subscription.
-type walk struct {
+// chainReader is one subscription.
+type chainReader struct {
 	q      *view.Subscription
 	chain  Chain
 	ledger waiter.Ledger
@@ -86,15 +86,15 @@ type walk struct {
 	ready   bool // the transactions at the cursor are known
 	live    bool // it has been at the tip
 	pending *stream.Digest
-	tracks  tracks
+	tracks  openTxs
 	waits   bool // wants(true) was the last
 }
 
 // run goes on as far as it may.
-func (w *walk) run() (v verdict, end view.EndReason, err error) {
+func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	from := w.at.Height
 	if !w.ready && w.q.Topic == view.TopicTransactions {
-		from -= min(from, reach)
+		from -= min(from, resumeReach)
 	}
 	back, ok := w.chain.Past(from, w.wake)
 	if !ok {
@@ -109,7 +109,7 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 		}
 		w.ready = true
 	}
-	for range step {
+	for range blocksPerRun {
 		s := Step{}
 		if w.at.Index != view.NothingYet { // else it is this step's
 			var err error
@@ -168,7 +168,7 @@ func wantsTexts(q *view.Subscription) bool {
 
 // dropped tells whether the chain has left the block at the cursor, of which nothing is stored any more. If nothing was told of it, the walk
 // goes on behind the one before.
-func (w *walk) dropped() bool {
+func (w *chainReader) dropped() bool {
 	s, err := w.chain.Step(w.at.At, w.q.Finality)
 	if err != nil || len(s.Lost) == 0 {
 		return false
@@ -186,7 +186,7 @@ func (w *walk) dropped() bool {
 
 // noRoom waits for room; one that was at the tip and has fallen too far behind ends. Who reads the past keeps no block meanwhile: there may be
 // many, each at another.
-func (w *walk) noRoom() (verdict, view.EndReason, error) {
+func (w *chainReader) noRoom() (readState, view.EndReason, error) {
 	if w.live {
 		tip, err := w.chain.Tip(w.q.Finality)
 		if err != nil {
@@ -201,7 +201,7 @@ func (w *walk) noRoom() (verdict, view.EndReason, error) {
 	return full, "", nil
 }
 
-func (w *walk) failed(err error) (verdict, view.EndReason, error) {
+func (w *chainReader) failed(err error) (readState, view.EndReason, error) {
 	var lost *view.CursorError
 	if errors.As(err, &lost) || absent(err) {
 		return over, view.EndGone, nil
@@ -210,7 +210,7 @@ func (w *walk) failed(err error) (verdict, view.EndReason, error) {
 }
 
 // tell offers what is left of the block at the cursor; false: there is no room for all of it.
-func (w *walk) tell() (done bool, err error) {
+func (w *chainReader) tell() (done bool, err error) {
 	d := w.pending
 	if d == nil || d.Hash != w.at.Hash {
 		if d, err = w.chain.Digest(w.at.At); err != nil {
@@ -245,7 +245,7 @@ func (w *walk) tell() (done bool, err error) {
 }
 
 // tellTransactions offers the milestones of a block. They are numbered by their place among those of this subscription.
-func (w *walk) tellTransactions(d *stream.Digest) (bool, error) {
+func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	t := &w.tracks
 	if t.at != d.At() {
 		if err := t.advance(w.q, d); err != nil {
@@ -264,7 +264,7 @@ func (w *walk) tellTransactions(d *stream.Digest) (bool, error) {
 }
 
 // want says whether final blocks are waited for.
-func (w *walk) want() {
+func (w *chainReader) want() {
 	if waits := len(w.tracks.open) > 0; waits != w.waits {
 		w.waits = waits
 		if w.wants != nil {
@@ -274,20 +274,20 @@ func (w *walk) want() {
 }
 
 // end forgets all.
-func (w *walk) end() {
+func (w *chainReader) end() {
 	if w.leave != nil {
 		w.leave()
 	}
-	w.tracks = tracks{}
+	w.tracks = openTxs{}
 	w.want()
 }
 
 // resume finds the transactions that were not final at the cursor: before its block, if that is not told to its end.
-func (w *walk) resume() error {
+func (w *chainReader) resume() error {
 	if w.q.Topic != view.TopicTransactions {
 		return nil
 	}
-	w.tracks = tracks{}
+	w.tracks = openTxs{}
 	at, err := w.chain.Digest(w.at.At)
 	if err != nil {
 		return err

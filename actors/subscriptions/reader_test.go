@@ -212,7 +212,7 @@ func TestExactlyOnce(t *testing.T) {
 			tr := newTree()
 			begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 			s := &sink{}
-			w := &walk{q: &q, chain: tr, ledger: tr, sink: s, at: begin}
+			w := &chainReader{q: &q, chain: tr, ledger: tr, sink: s, at: begin}
 			w.q.Lag = 1 << 40
 			client := &reader{t: t, last: begin}
 			open := map[primitives.Hash][]open{}
@@ -240,7 +240,7 @@ func TestExactlyOnce(t *testing.T) {
 					}
 					s = &sink{}
 					after := client.last
-					w = &walk{q: &q, chain: tr, ledger: tr, sink: s, at: after}
+					w = &chainReader{q: &q, chain: tr, ledger: tr, sink: s, at: after}
 					resumed++
 				}
 			}
@@ -256,7 +256,7 @@ func TestExactlyOnce(t *testing.T) {
 				client.take(n)
 			}
 			calm, still := &reader{t: t}, &sink{room: 1 << 30}
-			u := &walk{q: &q, chain: tr, ledger: tr, sink: still, at: begin}
+			u := &chainReader{q: &q, chain: tr, ledger: tr, sink: still, at: begin}
 			for v := again; v != rests; {
 				v, _, _ = u.run()
 			}
@@ -348,7 +348,7 @@ func TestMilestones(t *testing.T) {
 		tr.head = tr.add(tr.head, tr.head.Height+1, outcomes, nil)
 	}
 	s := &sink{room: 100}
-	w := &walk{q: &view.Subscription{Topic: view.TopicTransactions, Hashes: []primitives.Hash{tx}}, chain: tr, ledger: tr, sink: s}
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Hashes: []primitives.Hash{tx}}, chain: tr, ledger: tr, sink: s}
 	wanted := []bool{}
 	w.wants = func(yes bool) { wanted = append(wanted, yes) }
 	w.at = view.Cursor{At: tr.chain(tr.head)[0], Index: view.WholeBlock}
@@ -387,7 +387,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	more(40)
 	s := &sink{}
-	w := &walk{q: &view.Subscription{Topic: view.TopicBlocks, Lag: 4}, chain: tr, ledger: tr, sink: s, at: begin}
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicBlocks, Lag: 4}, chain: tr, ledger: tr, sink: s, at: begin}
 	for range 3 {
 		if v, _, _ := w.run(); v != full {
 			t.Fatalf("behind, without room: verdict %d, want %d", v, full)
@@ -425,7 +425,7 @@ func TestBlocksGone(t *testing.T) {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
 	}
 	s := &sink{room: 100}
-	w := &walk{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s, at: view.Cursor{At: root, Index: view.WholeBlock}}
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s, at: view.Cursor{At: root, Index: view.WholeBlock}}
 	if v, _, _ := w.run(); v != rests {
 		t.Fatal("not at the head")
 	}
@@ -443,7 +443,7 @@ func TestBlocksGone(t *testing.T) {
 		t.Errorf("%d notices, the last %s", n, s.got[n-1].Body)
 	}
 	tr.knows = false
-	u := &walk{q: w.q, chain: tr, ledger: tr, sink: s, at: at}
+	u := &chainReader{q: w.q, chain: tr, ledger: tr, sink: s, at: at}
 	if v, end, _ := u.run(); v != over || end != view.EndGone {
 		t.Errorf("a cursor in what is gone: verdict %d, %q", v, end)
 	}
@@ -463,7 +463,7 @@ func TestGoneUntold(t *testing.T) {
 			}
 			begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 			s := &sink{}
-			w := &walk{q: &view.Subscription{Topic: topic, Account: "a", Lag: 1 << 40}, chain: tr, ledger: tr, sink: s, at: begin}
+			w := &chainReader{q: &view.Subscription{Topic: topic, Account: "a", Lag: 1 << 40}, chain: tr, ledger: tr, sink: s, at: begin}
 			for range 3 {
 				tr.head = grow(tr, r, tr.head, tr.head.Height+1, left)
 			}
@@ -495,7 +495,7 @@ func TestGoneUntold(t *testing.T) {
 			for _, n := range s.got {
 				client.take(n)
 			}
-			u := &walk{q: w.q, chain: tr, ledger: tr, sink: still, at: begin}
+			u := &chainReader{q: w.q, chain: tr, ledger: tr, sink: still, at: begin}
 			for v := again; v != rests; {
 				v, _, _ = u.run()
 			}
@@ -527,7 +527,7 @@ func TestNoPlace(t *testing.T) {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
 	}
 	s := &sink{room: 100}
-	w := &walk{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s, at: begin}
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s, at: begin}
 	tr.busy = true
 	if v, _, _ := w.run(); v != later || len(s.got) != 0 {
 		t.Fatalf("verdict %d, %d notices", v, len(s.got))
@@ -557,12 +557,12 @@ func (g *gated) Digest(at view.At) (*stream.Digest, error) {
 // TestForkWaitsForAPlace: where the chain goes another way, what is not final is looked for in the past again, when there is a place for that.
 func TestForkWaitsForAPlace(t *testing.T) {
 	tr := newTree()
-	for range 2 * reach {
+	for range 2 * resumeReach {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
 	}
 	g := &gated{tree: tr, open: true}
 	s := &sink{room: 100}
-	w := &walk{q: &view.Subscription{Topic: view.TopicTransactions, Account: "a", Lag: 1 << 40}, chain: g, ledger: g, sink: s,
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "a", Lag: 1 << 40}, chain: g, ledger: g, sink: s,
 		at: view.Cursor{At: tr.head, Index: view.WholeBlock}}
 	if v, _, _ := w.run(); v != rests {
 		t.Fatal("not at the head")
@@ -583,7 +583,7 @@ func TestForkWaitsForAPlace(t *testing.T) {
 	}
 	g.open = true
 	v, end, err := w.run()
-	if v != rests || w.at.At != tr.head || g.read < reach {
+	if v != rests || w.at.At != tr.head || g.read < resumeReach {
 		t.Errorf("verdict %d %s %v at %v, want the head %v; %d blocks were read", v, end, err, w.at, tr.head, g.read)
 	}
 }
@@ -630,7 +630,7 @@ func TestResumedOrder(t *testing.T) {
 	q := &view.Subscription{Topic: view.TopicTransactions, Hashes: []primitives.Hash{first, second}, Lag: 1 << 40}
 	all := func(after view.Cursor) (got []string) {
 		s := &sink{room: 100}
-		w := &walk{q: q, chain: tr, ledger: tr, sink: s, at: after}
+		w := &chainReader{q: q, chain: tr, ledger: tr, sink: s, at: after}
 		for v := again; v != over; {
 			var err error
 			if v, _, err = w.run(); v == rests || err != nil {
@@ -667,7 +667,7 @@ func TestNotValidAnyMore(t *testing.T) {
 	crossed(t, tr)
 	for _, after := range []view.Cursor{begin, {At: tr.chain(tr.head)[1], Index: view.WholeBlock}} {
 		s := &sink{room: 100}
-		w := &walk{q: &view.Subscription{Topic: view.TopicTransactions, Account: "b"}, chain: tr, ledger: tr, sink: s, at: after}
+		w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "b"}, chain: tr, ledger: tr, sink: s, at: after}
 		if v, end, err := w.run(); v != rests || len(s.got) != 10 {
 			t.Errorf("verdict %d, %s, %v; %d notices, want 10", v, end, err, len(s.got))
 		}
@@ -700,7 +700,7 @@ func TestTextsAhead(t *testing.T) {
 		"blocks":       {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefFinal}, false},
 	} {
 		a := &ahead{tree: newTree()}
-		w := &walk{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100}, at: view.Cursor{At: a.head, Index: view.WholeBlock}}
+		w := &chainReader{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100}, at: view.Cursor{At: a.head, Index: view.WholeBlock}}
 		if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
 			t.Errorf("%s: verdict %d, %d times", name, v, a.n)
 		}

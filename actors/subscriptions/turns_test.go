@@ -74,7 +74,7 @@ func (p *placed) leave() {
 // TestTurns: subscribers that read the past have its one place in turns: each asks, waits until it is woken,
 // and gives it back behind so many blocks; and one that ends while it waits keeps it from nobody.
 func TestTurns(t *testing.T) {
-	const blocks, readers = 20 * step, 3
+	const blocks, readers = 20 * blocksPerRun, 3
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	for range blocks {
@@ -119,7 +119,7 @@ func TestTurns(t *testing.T) {
 	})
 	until("the place is not given back", func() bool { chain.mu.Lock(); defer chain.mu.Unlock(); return !chain.taken })
 	turns := len(chain.order)
-	if chain.again > 0 || slices.Contains(chain.order, 0) || turns < readers*blocks/step || chain.asked > 2*turns+1 {
+	if chain.again > 0 || slices.Contains(chain.order, 0) || turns < readers*blocks/blocksPerRun || chain.asked > 2*turns+1 {
 		t.Errorf("%d turns, asked for %d times, %d of them twice in a row while another waited: %v", turns, chain.asked, chain.again, chain.order)
 	}
 	if sinks[0].look(func(s *sink) bool { return len(s.got) > 0 }) {

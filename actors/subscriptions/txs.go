@@ -12,18 +12,18 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// tracks are the transactions of a subscription that are not final, as of a block.
-type tracks struct {
+// openTxs are the transactions of a subscription that are not final, as of a block.
+type openTxs struct {
 	at    view.At
-	open  []*track // in the order in which blocks took them
+	open  []*openTx // in the order in which blocks took them
 	await []primitives.Hash
 	news  []milestone // of the block
 }
 
-// track is one transaction.
-type track struct {
+// openTx is one transaction.
+type openTx struct {
 	hash primitives.Hash
-	core *waiter.Machine
+	machine *waiter.Machine
 	told [view.LevelFinal + 1]bool
 }
 
@@ -41,20 +41,20 @@ var milestones = [...]view.ExecutionLevel{
 }
 
 // finished tells whether all transactions that were asked for by hash are final.
-func (t *tracks) finished() bool { return len(t.open) == 0 && len(t.await) == 0 }
+func (t *openTxs) finished() bool { return len(t.open) == 0 && len(t.await) == 0 }
 
 // advance takes the next block.
-func (t *tracks) advance(q *view.Subscription, d *stream.Digest) error {
+func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 	t.at, t.news = d.At(), nil
 	if q.Hashes == nil {
 		for _, hash := range executed(d, q.Account) {
-			t.open = append(t.open, &track{hash: hash, core: waiter.NewMachine(hash, view.LevelFinal)})
+			t.open = append(t.open, &openTx{hash: hash, machine: waiter.NewMachine(hash, view.LevelFinal)})
 		}
 	} else {
 		t.await = slices.DeleteFunc(t.await, func(hash primitives.Hash) bool {
 			_, ok := d.Executed(hash)
 			if ok {
-				t.open = append(t.open, &track{hash: hash, core: waiter.NewMachine(hash, view.LevelFinal)})
+				t.open = append(t.open, &openTx{hash: hash, machine: waiter.NewMachine(hash, view.LevelFinal)})
 			}
 			return ok
 		})
@@ -62,7 +62,7 @@ func (t *tracks) advance(q *view.Subscription, d *stream.Digest) error {
 	if len(t.open) > maxTracked {
 		return errTracked
 	}
-	t.open = slices.DeleteFunc(t.open, func(x *track) bool { return t.step(x, d) })
+	t.open = slices.DeleteFunc(t.open, func(x *openTx) bool { return t.step(x, d) })
 	return nil
 }
 
@@ -77,11 +77,11 @@ func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitiv
 	return hashes
 }
 
-// step takes up what a block did for a transaction; true: it is final, and nothing more can be told of it.
-func (t *tracks) step(x *track, d *stream.Digest) bool {
+// blocksPerRun takes up what a block did for a transaction; true: it is final, and nothing more can be told of it.
+func (t *openTxs) step(x *openTx, d *stream.Digest) bool {
 	m := messages.Progress{}
 	m.At.Head, m.At.Final = position(d)
-	stack := x.core.Open()
+	stack := x.machine.Open()
 	for len(stack) > 0 {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -92,15 +92,15 @@ func (t *tracks) step(x *track, d *stream.Digest) bool {
 		m.Executed = append(m.Executed, messages.Executed{Outcome: e.Outcome, Block: d.Hash, Height: m.At.Head, Refund: e.Refund})
 		stack = append(stack, e.Outcome.Outcome.ReceiptIDs...)
 	}
-	x.core.Step(&m)
-	level := x.core.Level()
+	x.machine.Step(&m)
+	level := x.machine.Level()
 	for _, wanted := range milestones {
 		if x.told[wanted] || !txstatus.Meets(level, wanted) {
 			continue
 		}
 		x.told[wanted] = true
 		t.news = append(t.news, milestone{
-			hash: x.hash, level: wanted, status: txstatus.Status(txstatus.Outcomes(x.hash, x.core)),
+			hash: x.hash, level: wanted, status: txstatus.Status(txstatus.Outcomes(x.hash, x.machine)),
 			at: view.Cursor{At: t.at, Index: len(t.news)},
 		})
 	}
@@ -108,7 +108,7 @@ func (t *tracks) step(x *track, d *stream.Digest) bool {
 }
 
 // notice is milestone number i of the block.
-func (t *tracks) notice(i int) *view.Notice {
+func (t *openTxs) notice(i int) *view.Notice {
 	m := &t.news[i]
 	b := view.AppendCursor([]byte(`"cursor":`), &m.at)
 	b = append(append(append(b, `,"transaction":{"final_execution_status":"`...), m.level.String()...), '"')
@@ -118,14 +118,14 @@ func (t *tracks) notice(i int) *view.Notice {
 }
 
 // resume begins behind a block: with the transactions that were not final there, and what was told of them.
-func (t *tracks) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
+func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
 	t.at = d.At()
 	var hashes []primitives.Hash
 	if q.Hashes != nil {
 		hashes = q.Hashes
 	} else {
 		at := d
-		for range reach {
+		for range resumeReach {
 			of := executed(at, q.Account)
 			slices.Reverse(of)
 			hashes = append(hashes, of...)
@@ -144,24 +144,24 @@ func (t *tracks) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger,
 	var p messages.Progress
 	p.At.Head, p.At.Final = position(d)
 	for _, hash := range hashes {
-		x := &track{hash: hash, core: waiter.NewMachine(hash, view.LevelFinal)}
-		x.core.Step(&p)
-		if _, _, err := x.core.Read(ledger); err != nil {
+		x := &openTx{hash: hash, machine: waiter.NewMachine(hash, view.LevelFinal)}
+		x.machine.Step(&p)
+		if _, _, err := x.machine.Read(ledger); err != nil {
 			return err
 		}
-		level := x.core.Level()
+		level := x.machine.Level()
 		for _, wanted := range milestones {
 			x.told[wanted] = txstatus.Meets(level, wanted)
 		}
 		switch {
 		case x.told[view.LevelFinal]:
-		case x.core.Included():
+		case x.machine.Included():
 			t.open = append(t.open, x)
 		case q.Hashes != nil:
 			t.await = append(t.await, hash)
 		}
 	}
 	// As blocks took them: what one block reaches for several is numbered in that order.
-	slices.SortStableFunc(t.open, func(a, b *track) int { return cmp.Compare(a.core.Since(), b.core.Since()) })
+	slices.SortStableFunc(t.open, func(a, b *openTx) int { return cmp.Compare(a.machine.Since(), b.machine.Since()) })
 	return nil
 }

@@ -10,24 +10,24 @@ import (
 // two of them. What a block wakes by the thousand so takes its turns beside what somebody waits for, and not all of them before it. Its actors must
 // not wait for each other.
 type BoundedDispatcher struct {
-	most  int
-	every time.Duration // so long one of its goroutines works before it lets all else go first
+	maxGoroutines  int
+	yieldEvery time.Duration // so long one of its goroutines works before it lets all else go first
 
 	mu      sync.Mutex
-	woken   []func()
+	ready   []func()
 	running int
 }
 
 // NewBoundedDispatcher returns a dispatcher with so many goroutines. One that has worked for a while lets all else go first; 0: after each piece of work.
 func NewBoundedDispatcher(most int, every time.Duration) *BoundedDispatcher {
-	return &BoundedDispatcher{most: most, every: every}
+	return &BoundedDispatcher{maxGoroutines: most, yieldEvery: every}
 }
 
 // Schedule is part of actor.Dispatcher.
 func (d *BoundedDispatcher) Schedule(fn func()) {
 	d.mu.Lock()
-	d.woken = append(d.woken, fn)
-	more := d.running < d.most
+	d.ready = append(d.ready, fn)
+	more := d.running < d.maxGoroutines
 	if more {
 		d.running++
 	}
@@ -40,18 +40,18 @@ func (d *BoundedDispatcher) Schedule(fn func()) {
 func (d *BoundedDispatcher) run() {
 	for from := clock(); ; {
 		d.mu.Lock()
-		if len(d.woken) == 0 {
-			d.woken = nil // what it has grown to may have been much
+		if len(d.ready) == 0 {
+			d.ready = nil // what it has grown to may have been much
 			d.running--
 			d.mu.Unlock()
 			return
 		}
-		fn := d.woken[0]
-		d.woken[0] = nil
-		d.woken = d.woken[1:]
+		fn := d.ready[0]
+		d.ready[0] = nil
+		d.ready = d.ready[1:]
 		d.mu.Unlock()
 		fn()
-		if d.every == 0 || clock()-from >= int64(d.every) {
+		if d.yieldEvery == 0 || clock()-from >= int64(d.yieldEvery) {
 			runtime.Gosched()
 			from = clock()
 		}

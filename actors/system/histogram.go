@@ -10,14 +10,14 @@ import (
 // before.
 var Bounds = func() (out [buckets]time.Duration) {
 	for i := range out {
-		out[i] = 1 << (finest + 2*i)
+		out[i] = 1 << (firstBoundLog2 + 2*i)
 	}
 	return out
 }()
 
 const (
 	buckets = 12
-	finest  = 12 // log2 of the first bound in ns
+	firstBoundLog2  = 12 // log2 of the first bound in ns
 )
 
 // histogram counts durations, from any goroutine.
@@ -31,7 +31,7 @@ func (h *histogram) add(ns int64) {
 	ns = max(ns, 0)
 	i := 0
 	if ns > 0 {
-		i = max(bits.Len64(uint64(ns-1))-finest+1, 0) / 2
+		i = max(bits.Len64(uint64(ns-1))-firstBoundLog2+1, 0) / 2
 	}
 	h.counts[min(i, buckets)].Add(1)
 	h.sum.Add(ns)

@@ -19,11 +19,11 @@ type Crash struct {
 	Stack  []byte
 }
 
-// begun is what times count from: a look at the monotonic clock alone takes half as long as one at both.
-var begun = time.Now()
+// processStart is what times count from: a look at the monotonic clock alone takes half as long as one at both.
+var processStart = time.Now()
 
 // clock is the time in ns, never 0.
-func clock() int64 { return int64(time.Since(begun)) | 1 }
+func clock() int64 { return int64(time.Since(processStart)) | 1 }
 
 // item is a message on its way.
 type item struct {
@@ -54,9 +54,9 @@ func (q *queue) take() *item {
 	return x
 }
 
-// box is the mailbox of one actor, and keeps account of it. The actor's messages are handled one after the other, in the order in
+// mailbox is the mailbox of one actor, and keeps account of it. The actor's messages are handled one after the other, in the order in
 // which they came, system messages first.
-type box struct {
+type mailbox struct {
 	kind  string
 	id    string // of its actor, from whose start on it is in the meter; under the meter's mu
 	meter *Meter
@@ -73,20 +73,20 @@ type box struct {
 
 	oldest atomic.Int64 // when the first of those that wait was posted; 0: none
 	busy   atomic.Int64 // since when a message is being handled; 0: none is
-	told   int64        // the watchdog's: of what it has spoken
+	reported   int64        // the watchdog's: of what it has spoken
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
-	few        bool   // its dispatcher is one for many: who has had his time goes to the end of what is woken
+	bounded        bool   // its dispatcher is one for many: who has had his time goes to the end of what is woken
 	work       func() // process
 }
 
-// turn is how long an actor works through its mailbox before it gives way to others. It is a time and not a number of messages: where thousands of goroutines want the
+// timeSlice is how long an actor works through its mailbox before it gives way to others. It is a time and not a number of messages: where thousands of goroutines want the
 // processor, who takes messages of all of them gets so much of it at a time, and some hundred small messages would be next to nothing.
-const turn = 2 * time.Millisecond
+const timeSlice = 2 * time.Millisecond
 
-func newBox(kind string, meter *Meter) *box {
-	b := &box{kind: kind, meter: meter}
+func newBox(kind string, meter *Meter) *mailbox {
+	b := &mailbox{kind: kind, meter: meter}
 	b.users.init()
 	b.system.init()
 	b.work = b.process
@@ -94,22 +94,22 @@ func newBox(kind string, meter *Meter) *box {
 }
 
 // RegisterHandlers is part of actor.Mailbox.
-func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	b.invoker, b.dispatcher = invoker, dispatcher
-	_, b.few = dispatcher.(*BoundedDispatcher)
+	_, b.bounded = dispatcher.(*BoundedDispatcher)
 }
 
 // Start is part of actor.Mailbox. Who knows the actor's name may have sent it messages since it has that, before it could take any.
-func (b *box) Start() {
+func (b *mailbox) Start() {
 	b.started.Store(true)
 	b.schedule()
 }
 
 // UserMessageCount is part of actor.Mailbox.
-func (b *box) UserMessageCount() int { return int(b.waiting.Load()) }
+func (b *mailbox) UserMessageCount() int { return int(b.waiting.Load()) }
 
 // PostUserMessage takes a message, from any goroutine.
-func (b *box) PostUserMessage(m any) {
+func (b *mailbox) PostUserMessage(m any) {
 	if b.dead.Load() {
 		b.drop(m)
 		return
@@ -124,20 +124,20 @@ func (b *box) PostUserMessage(m any) {
 }
 
 // PostSystemMessage takes a message of protoactor's own, from any goroutine.
-func (b *box) PostSystemMessage(m any) {
+func (b *mailbox) PostSystemMessage(m any) {
 	b.system.put(&item{message: m})
 	b.sys.Add(1)
 	b.schedule()
 }
 
-func (b *box) schedule() {
+func (b *mailbox) schedule() {
 	if b.started.Load() && b.scheduled.CompareAndSwap(false, true) {
 		b.dispatcher.Schedule(b.work)
 	}
 }
 
 // process handles what there is. Whoever posts after it has looked for the last time schedules it again.
-func (b *box) process() {
+func (b *mailbox) process() {
 	for {
 		some, over := b.run()
 		if over { // it stays scheduled
@@ -147,7 +147,7 @@ func (b *box) process() {
 		if !some { // a writer has taken its place and not put its message there yet: it needs the processor more than this
 			runtime.Gosched()
 		}
-		held := b.held() // scheduled is false from here on: another goroutine may be the reader
+		held := b.systemOnly() // scheduled is false from here on: another goroutine may be the reader
 		b.scheduled.Store(false)
 		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
 			return
@@ -155,11 +155,11 @@ func (b *box) process() {
 	}
 }
 
-// held tells whether only system messages are handled.
-func (b *box) held() bool { return b.suspended || b.ending }
+// systemOnly tells whether only system messages are handled.
+func (b *mailbox) systemOnly() bool { return b.suspended || b.ending }
 
 // run handles messages until there are none, or until one of them panics, and tells whether there were any; over: its time is, on a goroutine that others wait for.
-func (b *box) run() (some, over bool) {
+func (b *mailbox) run() (some, over bool) {
 	var m any
 	defer func() {
 		if r := recover(); r != nil {
@@ -178,7 +178,7 @@ func (b *box) run() (some, over bool) {
 	now, from := int64(0), clock() // 0: it must be looked at
 	for i := 0; ; i++ {
 		if i > b.dispatcher.Throughput() {
-			if i = 0; clock()-from >= int64(turn) {
+			if i = 0; clock()-from >= int64(timeSlice) {
 				runtime.Gosched()
 				now, from = 0, clock()
 			}
@@ -198,7 +198,7 @@ func (b *box) run() (some, over bool) {
 			}
 			continue
 		}
-		if b.held() {
+		if b.systemOnly() {
 			return some, false
 		}
 		x := b.users.take()
@@ -221,14 +221,14 @@ func (b *box) run() (some, over bool) {
 		b.busy.Store(now)
 		b.count.waited.add(now - x.at)
 		b.invoker.InvokeUserMessage(m)
-		if now = b.end(clock()); b.few && now-from >= int64(turn) {
+		if now = b.end(clock()); b.bounded && now-from >= int64(timeSlice) {
 			return some, true
 		}
 	}
 }
 
 // end notes that a message is done with.
-func (b *box) end(now int64) int64 {
+func (b *mailbox) end(now int64) int64 {
 	if from := b.busy.Swap(0); from != 0 && b.count != nil {
 		b.count.handled.add(now - from)
 		b.done.Add(1)
@@ -237,44 +237,44 @@ func (b *box) end(now int64) int64 {
 }
 
 // drop answers for a message that nobody will handle.
-func (b *box) drop(m any) {
+func (b *mailbox) drop(m any) {
 	b.meter.Dropped(b.kind, b.count, m)
 }
 
-// shell is an actor with its account.
-type shell struct {
+// meteredActor is an actor with its account.
+type meteredActor struct {
 	actor.Actor
-	box *box
+	box *mailbox
 }
 
 // Receive is part of actor.Actor.
-func (s *shell) Receive(c actor.Context) {
+func (s *meteredActor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
-		s.box.meter.enter(s.box, c.Self().GetId())
+		s.box.meter.register(s.box, c.Self().GetId())
 	case *actor.Restarting:
 		s.box.count.restarts.Add(1)
-		defer s.survive(c, nil)
+		defer s.recoverLifecycle(c, nil)
 	case *actor.Stopping: // a child that is made from here on would not be stopped
 		s.box.ending = true
-		defer s.survive(c, nil)
+		defer s.recoverLifecycle(c, nil)
 	case *actor.Stopped:
-		defer s.box.leave()
-		defer s.survive(c, nil)
+		defer s.box.retire()
+		defer s.recoverLifecycle(c, nil)
 	case *actor.Terminated:
-		defer s.survive(c, func(crash *Crash) { c.Send(c.Self(), failing{crash}) })
-	case failing:
-		panic(c.Message().(failing).crash)
+		defer s.recoverLifecycle(c, func(crash *Crash) { c.Send(c.Self(), deferredCrash{crash}) })
+	case deferredCrash:
+		panic(c.Message().(deferredCrash).crash)
 	}
 	s.Actor.Receive(c)
 }
 
-// failing is a note to self: the actor has failed at what was no message of ours.
-type failing struct{ crash *Crash }
+// deferredCrash is a note to self: the actor has failed at what was no message of ours.
+type deferredCrash struct{ crash *Crash }
 
-// survive ends a panic at what protoactor says of an actor's life, as protoactor goes on behind that: an actor that is ending would
+// recoverLifecycle ends a panic at what protoactor says of an actor's life, as protoactor goes on behind that: an actor that is ending would
 // stay for ever, and its parent with it. then decides what becomes of one that is not ending.
-func (s *shell) survive(c actor.Context, then func(*Crash)) {
+func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	r := recover()
 	if r == nil {
 		return
@@ -289,11 +289,11 @@ func (s *shell) survive(c actor.Context, then func(*Crash)) {
 	}
 }
 
-// leave ends the account of an actor that has ended.
-func (b *box) leave() {
+// retire ends the account of an actor that has ended.
+func (b *mailbox) retire() {
 	b.dead.Store(true)
 	b.suspended, b.ending = false, false // what comes yet is dropped
-	b.meter.exit(b)
+	b.meter.unregister(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)
 		b.drop(x.message)

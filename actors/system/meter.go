@@ -17,14 +17,14 @@ type Meter struct {
 	Crashed func(id string, c *Crash)
 
 	mu    sync.Mutex
-	all   map[name]*Counter
-	boxes map[*box]struct{} // of actors that live
+	counters   map[name]*Counter
+	mailboxes map[*mailbox]struct{} // of actors that live
 }
 
 type name struct{ kind, shard string }
 
 // NewMeter returns an empty meter.
-func NewMeter() *Meter { return &Meter{all: map[name]*Counter{}, boxes: map[*box]struct{}{}} }
+func NewMeter() *Meter { return &Meter{counters: map[name]*Counter{}, mailboxes: map[*mailbox]struct{}{}} }
 
 // Counter counts what the actors of a name do.
 type Counter struct {
@@ -61,16 +61,16 @@ func (s *Sample) Title() string {
 
 // counter returns the counter of a name. The caller holds mu.
 func (m *Meter) counter(n name) *Counter {
-	c := m.all[n]
+	c := m.counters[n]
 	if c == nil {
 		c = &Counter{name: n}
-		m.all[n] = c
+		m.counters[n] = c
 	}
 	return c
 }
 
-// enter begins the account of an actor, whose id tells its shard: shards/<id> and below.
-func (m *Meter) enter(b *box, id string) {
+// register begins the account of an actor, whose id tells its shard: shards/<id> and below.
+func (m *Meter) register(b *mailbox, id string) {
 	n := name{kind: b.kind}
 	if rest, ok := strings.CutPrefix(id, "shards/"); ok {
 		n.shard, _, _ = strings.Cut(rest, "/")
@@ -78,13 +78,13 @@ func (m *Meter) enter(b *box, id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b.count, b.id = m.counter(n), id
-	m.boxes[b] = struct{}{}
+	m.mailboxes[b] = struct{}{}
 }
 
-func (m *Meter) exit(b *box) {
+func (m *Meter) unregister(b *mailbox) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.boxes, b)
+	delete(m.mailboxes, b)
 }
 
 // Dropped counts a message that nobody will handle, and answers for it. c is nil where only the kind is known.
@@ -105,16 +105,16 @@ func (m *Meter) Samples() []Sample {
 	now := clock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := make(map[*Counter]*Sample, len(m.all))
-	out := make([]Sample, 0, len(m.all))
-	for n, c := range m.all {
+	of := make(map[*Counter]*Sample, len(m.counters))
+	out := make([]Sample, 0, len(m.counters))
+	for n, c := range m.counters {
 		s := Sample{Name: n.kind, Shard: n.shard, Waited: c.waited.sample(), Handled: c.handled.sample(), Restarts: c.restarts.Load(),
 			Dead: c.dead.Load(), Stalls: c.stalls.Load()}
 		s.Messages, s.Busy = int64(s.Handled.Count()), s.Handled.Sum
 		out = append(out, s)
 		of[c] = &out[len(out)-1]
 	}
-	for b := range m.boxes {
+	for b := range m.mailboxes {
 		s := of[b.count]
 		s.Alive++
 		s.Mailbox += max(b.waiting.Load(), 0)
@@ -146,16 +146,16 @@ func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	now := clock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for b := range m.boxes {
+	for b := range m.mailboxes {
 		busy, oldest := b.busy.Load(), b.oldest.Load()
 		since := busy
 		if since == 0 || now-since < int64(limit) {
 			since = oldest
 		}
-		if since == 0 || now-since < int64(limit) || since <= b.told {
+		if since == 0 || now-since < int64(limit) || since <= b.reported {
 			continue
 		}
-		b.told = since
+		b.reported = since
 		b.count.stalls.Add(1)
 		s := Stall{Kind: b.kind, Shard: b.count.name.shard, Mailbox: b.waiting.Load()}
 		if busy != 0 {
@@ -186,4 +186,45 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 			m.Dropped(kind(id), nil, d.Message)
 		}
 	})
+}
+
+// Instance is one actor at a moment.
+type Instance struct {
+	ID       string // its path in the tree
+	Name     string // the kind
+	Shard    string // empty: of no shard
+	Mailbox  int64
+	Messages int64         // handled since it began
+	Since    time.Duration // how long the message is being handled that is not done; 0: none is
+	Oldest   time.Duration // how long the first message that waits has waited; 0: none does
+}
+
+// List returns actors that live, by id, and how many there are: where there are more than most, those that have something to do rather than others.
+func (m *Meter) List(most int) (out []Instance, all int) {
+	now := clock()
+	m.mu.Lock()
+	all = len(m.mailboxes)
+	out = make([]Instance, 0, min(all, most))
+	for _, idle := range []bool{false, true} {
+		for b := range m.mailboxes {
+			if len(out) == most {
+				break
+			}
+			waiting, from, first := b.waiting.Load(), b.busy.Load(), b.oldest.Load()
+			if (waiting <= 0 && from == 0) != idle {
+				continue
+			}
+			i := Instance{ID: b.id, Name: b.count.name.kind, Shard: b.count.name.shard, Mailbox: max(waiting, 0), Messages: b.done.Load()}
+			if from != 0 {
+				i.Since = time.Duration(max(now-from, 0))
+			}
+			if first != 0 {
+				i.Oldest = time.Duration(max(now-first, 0))
+			}
+			out = append(out, i)
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(out, func(a, b Instance) int { return strings.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(out, func(a, b Instance) bool { return a.ID == b.ID }), all // who began to work between the two looks
 }

@@ -80,7 +80,7 @@ func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor
 	opts := append([]actor.PropsOption{
 		actor.WithMailbox(func() actor.Mailbox { return b }), actor.WithDispatcher(shared),
 	}, more...)
-	return actor.PropsFromProducer(func() actor.Actor { return &shell{producer(), b} }, opts...)
+	return actor.PropsFromProducer(func() actor.Actor { return &meteredActor{producer(), b} }, opts...)
 }
 
 // Request is a question on its way: Reply is called once, from any goroutine; later calls do nothing.

@@ -9,7 +9,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 )
 
-var small sync.Once
+var registryOnce sync.Once
 
 // NewSystem makes an actor system that says nothing: failures reach the log through the supervisor.
 //
@@ -18,21 +18,21 @@ var small sync.Once
 // and several ms of every start. There is no other way to say it, and a map finds its parts by the same number as long as it lives, so
 // whoever makes a system in another way does that after this, or lives without this.
 func NewSystem() *actor.ActorSystem {
-	small.Do(func() { cmap.SHARD_COUNT = 1 })
+	registryOnce.Do(func() { cmap.SHARD_COUNT = 1 })
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 }
 
-// smallRegistry is how many maps the registry of a small system has.
-const smallRegistry = 16
+// smallRegistryMaps is how many maps the registry of a small system has.
+const smallRegistryMaps = 16
 
-var mould = sync.OnceValue(NewSystem)
+var template = sync.OnceValue(NewSystem)
 
 // NewSmallSystem makes a system for few actors, of which a process may have thousands: its registry is of 16 maps, where one that protoactor makes
 // is of 1024 (150 kB, and 0.2 ms of processor). All else is made as there, but for what has no state: the logger, extensions that are off, and the
 // end of Shutdown, which is to be called for none of them.
 func NewSmallSystem() *actor.ActorSystem {
-	s := *mould()
-	maps := make([]cmap.ConcurrentMap, smallRegistry)
+	s := *template()
+	maps := make([]cmap.ConcurrentMap, smallRegistryMaps)
 	for i := range maps {
 		maps[i] = cmap.New()
 	}

@@ -31,7 +31,7 @@ func TestSmallSystem(t *testing.T) {
 		ask := Ask[double, int](sys.Root, pid, time.Second)
 		asks = append(asks, func(q double) (int, error) { return ask(t.Context(), q) })
 	}
-	if n := len(systems[0].ProcessRegistry.LocalPIDs.LocalPIDs); n != smallRegistry || len(whole.ProcessRegistry.LocalPIDs.LocalPIDs) <= n {
+	if n := len(systems[0].ProcessRegistry.LocalPIDs.LocalPIDs); n != smallRegistryMaps || len(whole.ProcessRegistry.LocalPIDs.LocalPIDs) <= n {
 		t.Errorf("%d maps", n)
 	}
 	for i, sys := range systems {

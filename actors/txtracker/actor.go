@@ -47,8 +47,8 @@ type Actor struct {
 	groups  map[primitives.Hash]*group
 	byID    map[primitives.Hash][]*group              // mostly one: more where somebody waits for a receipt as if it were a transaction
 	byFinal map[primitives.Height]map[*group]struct{} // who is told when the block of this height is final
-	byKey   map[string]*queue                         // by nonce
-	expires queue                                     // by height
+	byKey   map[string]*useHeap                         // by nonce
+	expires useHeap                                     // by height
 	touched []*group                                  // of the block in work
 	doubts  []*waiter                                 // of the block in work
 	dropped []messages.TransactionsDropped            // of which a block above the head may have some
@@ -61,7 +61,7 @@ type group struct {
 	ids     []primitives.Hash
 	finals  []primitives.Height // of byFinal
 	news    []messages.Executed // of the block in work
-	told    bool                // it is in touched
+	touched    bool                // it is in touched
 }
 
 type waiter struct {
@@ -77,7 +77,7 @@ type waiter struct {
 func New(at messages.Position, out Out) *Actor {
 	return &Actor{
 		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
-		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*queue{}, expires: queue{which: byExpiry},
+		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*useHeap{}, expires: useHeap{which: byExpiry},
 	}
 }
 
@@ -98,14 +98,14 @@ func (a *Actor) Handle(msg any) {
 	case messages.Unwatch:
 		a.unwatch(m.Waiter)
 	case messages.BlockAccepted:
-		a.accept(&m)
+		a.applyBlock(&m)
 	case messages.RolledBack:
-		a.wentBack(m.At)
+		a.rolledBack(m.At)
 	case messages.TransactionsDropped:
 		if m.Tip > a.at.Head {
 			a.dropped = append(a.dropped, m)
 		} else {
-			a.drop(&m)
+			a.reportDropped(&m)
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -113,21 +113,21 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// drop tells of transactions that have left the pools.
-func (a *Actor) drop(m *messages.TransactionsDropped) {
+// reportDropped tells of transactions that have left the pools.
+func (a *Actor) reportDropped(m *messages.TransactionsDropped) {
 	for _, x := range m.List {
 		for _, g := range a.byID[x.Hash] {
-			a.tellAll(g, messages.Progress{Dropped: x.Err, Nth: x.Nth})
+			a.sendAll(g, messages.Progress{Dropped: x.Err, Nth: x.Nth})
 		}
 	}
 }
 
-// dropUpTo tells of those that waited for the block in work.
-func (a *Actor) dropUpTo() {
+// reportDueDrops tells of those that waited for the block in work.
+func (a *Actor) reportDueDrops() {
 	a.dropped = slices.DeleteFunc(a.dropped, func(m messages.TransactionsDropped) bool {
 		due := m.Tip <= a.at.Head
 		if due {
-			a.drop(&m)
+			a.reportDropped(&m)
 		}
 		return due
 	})
@@ -138,15 +138,15 @@ func (a *Actor) Len() (waiters, things int) {
 	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
 }
 
-// tell says something as of where the chain is.
-func (a *Actor) tell(w *waiter, m messages.Progress) {
+// send says something as of where the chain is.
+func (a *Actor) send(w *waiter, m messages.Progress) {
 	m.At, m.Branch = a.at, a.branch
 	a.out.Progress(w.address, m)
 }
 
-func (a *Actor) tellAll(g *group, m messages.Progress) {
+func (a *Actor) sendAll(g *group, m messages.Progress) {
 	for _, w := range g.waiters {
-		a.tell(w, m)
+		a.send(w, m)
 	}
 }
 
@@ -170,13 +170,13 @@ func (a *Actor) watch(m *messages.Watch) {
 		a.awaitFinal(g, h)
 	}
 	if m.Use.Key != "" {
-		a.unuse(w)
-		a.use(w, m.Use)
+		a.removeUse(w)
+		a.addUse(w, m.Use)
 	}
 	if fresh { // what of these was executed before now nobody was told
-		a.tellAll(g, messages.Progress{Watched: true})
+		a.sendAll(g, messages.Progress{Watched: true})
 	} else {
-		a.tell(w, messages.Progress{Watched: true})
+		a.send(w, messages.Progress{Watched: true})
 	}
 }
 
@@ -204,11 +204,11 @@ func (a *Actor) awaitFinal(g *group, h primitives.Height) {
 	g.finals = append(g.finals, h)
 }
 
-// use puts a waiter into the queues of its key and of expiry.
-func (a *Actor) use(w *waiter, u messages.Use) {
+// addUse puts a waiter into the queues of its key and of expiry.
+func (a *Actor) addUse(w *waiter, u messages.Use) {
 	q := a.byKey[u.Key]
 	if q == nil {
-		q = &queue{which: byNonce}
+		q = &useHeap{which: byNonce}
 		a.byKey[u.Key] = q
 	}
 	w.use = u
@@ -216,17 +216,17 @@ func (a *Actor) use(w *waiter, u messages.Use) {
 	a.expires.push(w)
 }
 
-// unuse takes it out of both.
-func (a *Actor) unuse(w *waiter) {
+// removeUse takes it out of both.
+func (a *Actor) removeUse(w *waiter) {
 	if w.use.Key == "" {
 		return
 	}
 	q := a.byKey[w.use.Key]
-	q.pull(w.place[byNonce])
+	q.remove(w.place[byNonce])
 	if len(q.list) == 0 {
 		delete(a.byKey, w.use.Key)
 	}
-	a.expires.pull(w.place[byExpiry])
+	a.expires.remove(w.place[byExpiry])
 	w.use = messages.Use{}
 }
 
@@ -236,7 +236,7 @@ func (a *Actor) unwatch(address messages.Address) {
 		return
 	}
 	delete(a.waiters, address)
-	a.unuse(w)
+	a.removeUse(w)
 	g, last := w.group, len(w.group.waiters)-1
 	moved := g.waiters[last]
 	g.waiters[w.index], moved.index = moved, w.index
@@ -265,36 +265,36 @@ func (a *Actor) forget(g *group) {
 	}
 }
 
-// ErrWentBack ends waits for what has never been.
-var ErrWentBack = errors.New("the chain went back to a snapshot, behind which nothing of this is known")
+// ErrRolledBack ends waits for what has never been.
+var ErrRolledBack = errors.New("the chain went back to a snapshot, behind which nothing of this is known")
 
-// wentBack begins anew at a position that the chain had before.
-func (a *Actor) wentBack(at messages.Position) {
+// rolledBack begins anew at a position that the chain had before.
+func (a *Actor) rolledBack(at messages.Position) {
 	a.at, a.branch, a.dropped = at, nextBranch(), nil
 	for address, w := range a.waiters { // each is told on its own, so the order does not matter
-		a.tell(w, messages.Progress{Lost: ErrWentBack})
+		a.send(w, messages.Progress{Lost: ErrRolledBack})
 		a.unwatch(address)
 	}
 }
 
 // touch notes that a block concerns a group.
 func (a *Actor) touch(g *group) {
-	if !g.told {
-		g.told = true
+	if !g.touched {
+		g.touched = true
 		a.touched = append(a.touched, g)
 	}
 }
 
-// doubt notes that a block concerns what a waiter's transaction rests on.
-func (a *Actor) doubt(w *waiter) {
-	a.unuse(w)
+// markDoubt notes that a block concerns what a waiter's transaction rests on.
+func (a *Actor) markDoubt(w *waiter) {
+	a.removeUse(w)
 	if !w.doubt {
 		w.doubt = true
 		a.doubts = append(a.doubts, w)
 	}
 }
 
-func (a *Actor) accept(m *messages.BlockAccepted) {
+func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	if !m.IsHead || m.Height() <= a.at.Head {
 		// What a branch executes counts once it is the chain, and then all is read again. A block that is no news lay in the mailbox when
 		// this actor began at one that followed it.
@@ -305,15 +305,15 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	if m.Reorganised {
 		a.branch = nextBranch()
 	}
-	defer a.dropUpTo()
+	defer a.reportDueDrops()
 	if len(a.waiters) == 0 {
 		return
 	}
-	a.executed(m)
-	a.used(m)
-	a.final(before)
+	a.noteOutcomes(m)
+	a.noteKeyChanges(m)
+	a.noteFinal(before)
 	for len(a.expires.list) > 0 && a.expires.list[0].use.Expires <= a.at.Head {
-		a.doubt(a.expires.list[0])
+		a.markDoubt(a.expires.list[0])
 	}
 	if m.Reorganised {
 		for _, g := range a.groups { // each is told on its own, so the order does not matter
@@ -324,23 +324,23 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		news := messages.Progress{Executed: g.news, Reorganised: m.Reorganised}
 		for _, w := range g.waiters {
 			news.Doubt = w.doubt
-			a.tell(w, news)
+			a.send(w, news)
 		}
 	}
 	for i, w := range a.doubts {
-		if !w.group.told {
-			a.tell(w, messages.Progress{Doubt: true})
+		if !w.group.touched {
+			a.send(w, messages.Progress{Doubt: true})
 		}
 		w.doubt, a.doubts[i] = false, nil
 	}
 	for i, g := range a.touched {
-		g.news, g.told, a.touched[i] = nil, false, nil
+		g.news, g.touched, a.touched[i] = nil, false, nil
 	}
 	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
 }
 
-// executed notes the outcomes of a block that somebody watches.
-func (a *Actor) executed(m *messages.BlockAccepted) {
+// noteOutcomes notes the outcomes of a block that somebody watches.
+func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	var refunds map[primitives.Hash]bool
 	for s := range m.Shards {
 		outcomes := m.Shards[s].Outcomes
@@ -361,7 +361,7 @@ func (a *Actor) executed(m *messages.BlockAccepted) {
 				a.touch(g)
 				if len(g.news) == 0 { // included at the latest now
 					for _, w := range g.waiters {
-						a.unuse(w)
+						a.removeUse(w)
 					}
 				}
 				g.news = append(g.news, e)
@@ -374,8 +374,8 @@ func (a *Actor) executed(m *messages.BlockAccepted) {
 	}
 }
 
-// used looks for nonces that somebody else's transaction, or a delegate action, has used, and for keys that are gone.
-func (a *Actor) used(m *messages.BlockAccepted) {
+// noteKeyChanges looks for nonces that somebody else's transaction, or a delegate action, has used, and for keys that are gone.
+func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
 		for i := range changes {
@@ -396,14 +396,14 @@ func (a *Actor) used(m *messages.BlockAccepted) {
 				if len(value) >= 8 && primitives.Nonce(binary.LittleEndian.Uint64(value)) < w.use.Nonce {
 					break
 				}
-				a.doubt(w)
+				a.markDoubt(w)
 			}
 		}
 	}
 }
 
-// final tells those whose blocks have become final since before.
-func (a *Actor) final(before primitives.Height) {
+// noteFinal tells those whose blocks have become final since before.
+func (a *Actor) noteFinal(before primitives.Height) {
 	each := func(h primitives.Height) {
 		for g := range a.byFinal[h] { // each is told on its own, so the order does not matter
 			g.finals = slices.DeleteFunc(g.finals, func(x primitives.Height) bool { return x == h })

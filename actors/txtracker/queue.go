@@ -6,26 +6,26 @@ const (
 	byExpiry        // of all
 )
 
-// queue is a heap of waiters that know their places.
-type queue struct {
+// useHeap is a heap of waiters that know their places.
+type useHeap struct {
 	which int
 	list  []*waiter
 }
 
-func (q *queue) key(w *waiter) uint64 {
+func (q *useHeap) key(w *waiter) uint64 {
 	if q.which == byNonce {
 		return uint64(w.use.Nonce)
 	}
 	return uint64(w.use.Expires)
 }
 
-func (q *queue) push(w *waiter) {
+func (q *useHeap) push(w *waiter) {
 	q.list = append(q.list, w)
 	q.up(len(q.list) - 1)
 }
 
-// pull takes out what is at place i.
-func (q *queue) pull(i int) {
+// remove takes out what is at place i.
+func (q *useHeap) remove(i int) {
 	last := len(q.list) - 1
 	moved := q.list[last]
 	q.list[last] = nil
@@ -38,7 +38,7 @@ func (q *queue) pull(i int) {
 	q.up(moved.place[q.which])
 }
 
-func (q *queue) up(i int) {
+func (q *useHeap) up(i int) {
 	w := q.list[i]
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -51,7 +51,7 @@ func (q *queue) up(i int) {
 	q.set(i, w)
 }
 
-func (q *queue) down(i int) {
+func (q *useHeap) down(i int) {
 	w := q.list[i]
 	for {
 		child := 2*i + 1
@@ -70,4 +70,4 @@ func (q *queue) down(i int) {
 	q.set(i, w)
 }
 
-func (q *queue) set(i int, w *waiter) { q.list[i], w.place[q.which] = w, i }
+func (q *useHeap) set(i int, w *waiter) { q.list[i], w.place[q.which] = w, i }

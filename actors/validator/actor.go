@@ -1,3 +1,14 @@
+// Package validator is the shell of a validator among validators: the one goroutine that steps engine/consensus, and with it changes the engine.
+//
+//	in      Heard: what peers say to it; BlockReceived, ApprovalReceived, ChunkEndorsed from the net; ChainHalted, StopProducing, DrainChain from
+//	        the node; notes to self: time, jobs that have run, blocks that are on disk
+//	out     BlockAdopted, BlockAccepted; what is to be sent, by a goroutine that has what was signed on disk first; BlockRefused; ChainHalted
+//	state   Actor: the core, jobs under way, blocks on their way to the disk. File: what was signed. Life: what outlives a failure
+//	units   ns since 1970
+//	bound   Workers jobs run at once; what waits to be sent is what the core has said; the rest as engine/consensus has it
+//	errors  of others are the core's; the core's own halt the node; a panic outside of the engine makes the actor anew, from what is on disk,
+//	        one inside of it halts the node
+//	source  our own; nearcore chain/client/src/client_actor.rs
 package validator
 
 import (
@@ -41,7 +52,7 @@ type Options struct {
 	Engine  *engine.Engine
 	Account primitives.AccountID
 	Key     primitives.SecretKey
-	File    string // where it is kept what was signed
+	Journal    string // where it is kept what was signed
 	// Floor is the greatest height that was voted for before there was that file.
 	Floor   primitives.Height
 	Delays  doomslug.Delays
@@ -53,7 +64,7 @@ type Options struct {
 	Holds   func(primitives.AccountID, primitives.ShardID) bool      // an account is known to hold a shard; nil: nobody is
 	Seed    primitives.Hash                                          // orders the pools' groups
 	Clock   func() uint64                                            // ns since 1970, of blocks
-	Even    func() time.Duration                                     // how much time has gone since some moment, evenly, by which it is waited; nil: the system's
+	Elapsed    func() time.Duration                                     // how much time has gone since some moment, evenly, by which it is waited; nil: the system's
 	Workers int                                                      // jobs that run at once
 	Life    *Life
 	// Source has the shards that this node is to hold come in and go, of an engine that is Scheduled; nil: they stay.
@@ -67,8 +78,8 @@ type Options struct {
 type Life struct {
 	begun  bool
 	key    *primitives.SecretKey // with which the account signs; nil: as in the options
-	inside atomic.Bool           // of a call that changes the engine
-	told   primitives.Hash       // the block that everybody was told of last
+	mutating atomic.Bool           // of a call that changes the engine
+	lastImported   primitives.Hash       // the block that everybody was told of last
 	// Steps counts events, Panics actors before this one.
 	Steps, Panics atomic.Uint64
 }
@@ -85,20 +96,20 @@ type Heard struct {
 // The notes to self.
 type (
 	tick struct{ of *Actor }
-	ran  struct {
+	jobDone  struct {
 		of  *Actor
 		job uint64
 		bad *jobPanic
 	}
 	stored struct{}
-	unsaid struct {
+	journalFailed struct {
 		of  *Actor
 		err error
 	}
 )
 
-// abandoner gives back what is in work.
-type abandoner interface{ Abandon() }
+// importAbandoner gives back what is in work.
+type importAbandoner interface{ Abandon() }
 
 type jobPanic struct {
 	reason any
@@ -109,9 +120,9 @@ type jobPanic struct {
 type Actor struct {
 	o      Options
 	core   *consensus.Node // nil: nothing is stepped any more
-	left   abandoner       // the core that was stepped before
-	file   *Journal
-	writer *writer
+	retired   importAbandoner       // the core that was stepped before
+	journal   *Journal
+	outbox *outbox
 	base   int64 // of now, when no time had gone
 	now    int64 // ns; goes on evenly, whatever the clock is set to
 	timer  *time.Timer
@@ -120,11 +131,11 @@ type Actor struct {
 	jobs    []consensus.Job // that wait
 	running int
 	ended   chan struct{} // a job has; only looked at when the actor ends
-	ahead   []*messages.BlockAccepted
+	inFlight   []*messages.BlockAccepted
 	drains  []func(messages.Drained, error)
 
 	schedule *engine.Schedule     // nil: shards stay
-	due      bool                 // it may have something to do
+	movesDue      bool                 // it may have something to do
 	held     []primitives.ShardID // as the core knows
 }
 
@@ -153,12 +164,12 @@ func (a *Actor) start() {
 	again := l.begun
 	if again {
 		l.Panics.Add(1)
-		if l.inside.Load() || e.Tip().Hash != l.told {
+		if l.mutating.Load() || e.Tip().Hash != l.lastImported {
 			a.halt(errors.New("validator: it failed while it changed the chain"))
 			return
 		}
 	}
-	l.begun, l.told = true, e.Tip().Hash
+	l.begun, l.lastImported = true, e.Tip().Hash
 	if err := a.open(); err != nil {
 		a.halt(err)
 		return
@@ -171,10 +182,10 @@ func (a *Actor) start() {
 
 // open makes the core.
 func (a *Actor) open() (err error) {
-	if a.file, err = OpenJournal(a.o.File); err != nil {
+	if a.journal, err = OpenJournal(a.o.Journal); err != nil {
 		return err
 	}
-	signed := a.file.Row()
+	signed := a.journal.Row()
 	if signed == nil && a.o.Floor > 0 {
 		s := consensus.Signatures{Target: a.o.Floor, Block: a.o.Floor}
 		signed = s.AppendBorsh(nil)
@@ -183,24 +194,24 @@ func (a *Actor) open() (err error) {
 		a.o.Key = *a.o.Life.key
 	}
 	self := a.self
-	if a.o.Even == nil {
+	if a.o.Elapsed == nil {
 		begun := time.Now()
-		a.o.Even = func() time.Duration { return time.Since(begun) }
+		a.o.Elapsed = func() time.Duration { return time.Since(begun) }
 	}
 	a.now = int64(a.o.Clock())
-	a.base = a.now - int64(a.o.Even())
+	a.base = a.now - int64(a.o.Elapsed())
 	core, err := consensus.New(consensus.Options{
-		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
+		Engine: guardedEngine{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verify: a.o.Verify, OnSigned: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
 	}, a.now)
 	if err != nil {
 		return err
 	}
 	a.core = core
-	a.writer = newWriter(a.o.Engine.Store(), a.file.Write, a.o.Out.Send, func(err error) { self(unsaid{a, err}) })
+	a.outbox = newOutbox(a.o.Engine.Store(), a.journal.Write, a.o.Out.Send, func(err error) { self(journalFailed{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))
-	a.schedules()
+	a.startSchedule()
 	return nil
 }
 
@@ -209,11 +220,11 @@ func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	if a.writer != nil {
-		a.writer.close()
+	if a.outbox != nil {
+		a.outbox.close()
 	}
-	if a.file != nil {
-		a.file.Close()
+	if a.journal != nil {
+		a.journal.Close()
 	}
 	if a.schedule != nil {
 		a.schedule.Close()
@@ -222,11 +233,11 @@ func (a *Actor) end() {
 	for ; a.running > 0; a.running-- {
 		<-a.ended
 	}
-	a.rest()
-	if a.left != nil && !a.o.Life.inside.Load() {
-		a.left.Abandon()
+	a.stopCore()
+	if a.retired != nil && !a.o.Life.mutating.Load() {
+		a.retired.Abandon()
 	}
-	a.left, a.writer, a.file = nil, nil, nil
+	a.retired, a.outbox, a.journal = nil, nil, nil
 }
 
 // Handle takes one message.
@@ -251,29 +262,29 @@ func (a *Actor) Handle(msg any) {
 		if m.of == a {
 			a.step(consensus.Tick{})
 		}
-	case ran:
+	case jobDone:
 		if m.of == a {
-			a.ran(&m)
+			a.jobDone(&m)
 		}
 	case stored:
-		a.due = true
+		a.movesDue = true
 		a.stored()
-	case further:
+	case continueMoves:
 		if m.of == a {
-			a.due = true
-			a.reshuffle()
+			a.movesDue = true
+			a.moveShards()
 		}
-	case unsaid:
+	case journalFailed:
 		if m.of == a {
 			a.halt(fmt.Errorf("validator: what was signed can't be written: %w", m.err))
 		}
 	case messages.ChainHalted:
-		a.rest()
+		a.stopCore()
 	case system.Request[messages.StopProducing, messages.Stopped]:
-		a.rest()
+		a.stopCore()
 		m.Reply(messages.Stopped{}, nil)
 	case system.Request[messages.DrainChain, messages.Drained]:
-		a.rest()
+		a.stopCore()
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
 	case system.Answerable: // what a node may do that is alone
@@ -287,23 +298,23 @@ func (a *Actor) step(ev consensus.Event) {
 		return
 	}
 	a.o.Life.Steps.Add(1)
-	a.now = max(a.now, a.base+int64(a.o.Even()))
+	a.now = max(a.now, a.base+int64(a.o.Elapsed()))
 	a.do(a.core.Step(a.now, ev))
-	a.reshuffle()
+	a.moveShards()
 }
 
 // do does what the core wants done.
 func (a *Actor) do(out consensus.Out) {
-	a.say(&out)
-	a.writer.put(out.Save, out.Send)
+	a.logStep(&out)
+	a.outbox.put(out.Save, out.Send)
 	for _, acc := range out.Imported {
 		m := chainactor.Accepted(acc)
-		a.ahead = append(a.ahead, &m)
+		a.inFlight = append(a.inFlight, &m)
 		a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
-		a.o.Life.told = m.Hash
+		a.o.Life.lastImported = m.Hash
 	}
 	for _, acc := range out.Persisted {
-		a.accepted(acc)
+		a.blockAccepted(acc)
 	}
 	for _, err := range out.Refused {
 		var r *consensus.Refusal
@@ -322,8 +333,8 @@ func (a *Actor) do(out consensus.Out) {
 	}
 }
 
-// say puts what happened into the log.
-func (a *Actor) say(out *consensus.Out) {
+// logStep puts what happened into the log.
+func (a *Actor) logStep(out *consensus.Out) {
 	for _, err := range out.Refused {
 		a.o.Log.WithError(err).Info("refused")
 	}
@@ -344,7 +355,7 @@ func (a *Actor) run() {
 		a.running++
 		self, ended := a.self, a.ended
 		go func() {
-			m := ran{of: a, job: j.ID}
+			m := jobDone{of: a, job: j.ID}
 			defer func() {
 				if p := recover(); p != nil {
 					m.bad = &jobPanic{p, debug.Stack()}
@@ -357,7 +368,7 @@ func (a *Actor) run() {
 	}
 }
 
-func (a *Actor) ran(m *ran) {
+func (a *Actor) jobDone(m *jobDone) {
 	<-a.ended
 	a.running--
 	if m.bad != nil {
@@ -376,42 +387,42 @@ func (a *Actor) stored() {
 	}
 	list, err := a.o.Engine.Stored()
 	for _, acc := range list {
-		a.accepted(acc)
+		a.blockAccepted(acc)
 	}
 	if err != nil {
 		a.halt(err)
 		if errors.Is(err, storage.ErrFull) { // nobody waits for room any more: the node is being stopped
 			a.o.Engine.Abandon()
-			a.ahead = nil
+			a.inFlight = nil
 		}
 	}
 	a.drained()
 }
 
-// accepted tells everybody of a block that is on disk.
-func (a *Actor) accepted(acc *engine.Accepted) {
-	i := slices.IndexFunc(a.ahead, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
+// blockAccepted tells everybody of a block that is on disk.
+func (a *Actor) blockAccepted(acc *engine.Accepted) {
+	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
 	if i < 0 { // it was adopted before a failure
 		a.o.Out.Accepted(chainactor.Accepted(acc))
 		return
 	}
-	m := a.ahead[i]
-	a.ahead = slices.Delete(a.ahead, i, i+1)
+	m := a.inFlight[i]
+	a.inFlight = slices.Delete(a.inFlight, i, i+1)
 	a.o.Out.Accepted(*m)
 }
 
-// rest ends all work but on blocks that are on their way to the disk. What jobs under way are for is given back when they have ended.
-func (a *Actor) rest() {
+// stopCore ends all work but on blocks that are on their way to the disk. What jobs under way are for is given back when they have ended.
+func (a *Actor) stopCore() {
 	if a.core == nil {
 		return
 	}
-	a.left, a.core, a.jobs = a.core, nil, nil
+	a.retired, a.core, a.jobs = a.core, nil, nil
 	a.timer.Stop()
 }
 
 // halt says that the node can't go on.
 func (a *Actor) halt(err error) {
-	a.rest()
+	a.stopCore()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
 	if f := (*engine.ApplyFailure)(nil); errors.As(err, &f) {
 		m.Height, m.Block, m.Drop = f.Height, f.Block, f.Release
@@ -421,7 +432,7 @@ func (a *Actor) halt(err error) {
 
 // drained answers those who wait for the end, once nothing is in work.
 func (a *Actor) drained() {
-	if e := a.o.Engine; a.core != nil || a.running > 0 || len(a.ahead) > 0 || e.Tip().Hash != e.Head().Hash {
+	if e := a.o.Engine; a.core != nil || a.running > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
 		return
 	}
 	for _, reply := range a.drains {

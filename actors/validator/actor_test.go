@@ -21,14 +21,14 @@ func TestRestThenEnd(t *testing.T) {
 	a.jobs = []consensus.Job{{ID: 1, Run: func() { <-goOn }}, {ID: 2, Run: func() { t.Error("a job that had not begun is run") }}}
 	a.run()
 	a.Handle(messages.ChainHalted{})
-	if a.core != nil || len(a.jobs) > 0 || a.left != abandoner(core) {
-		t.Fatalf("at rest: %v %v", a.core, a.left)
+	if a.core != nil || len(a.jobs) > 0 || a.retired != importAbandoner(core) {
+		t.Fatalf("at rest: %v %v", a.core, a.retired)
 	}
 	times := 0
-	a.left = abandoned{&times}
+	a.retired = abandoned{&times}
 	go close(goOn)
 	a.end()
-	if times != 1 || a.running != 0 || a.left != nil {
+	if times != 1 || a.running != 0 || a.retired != nil {
 		t.Errorf("abandoned %d times, %d jobs run", times, a.running)
 	}
 }

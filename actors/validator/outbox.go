@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// writer sends what the core says, in order, once what was signed before is on disk: one write for all that has come meanwhile. While the
+// outbox sends what the core says, in order, once what was signed before is on disk: one write for all that has come meanwhile. While the
 // disk is full nothing is sent, and what the core says then is dropped, as if the net had lost it: a validator that cannot keep blocks
 // does not sign for others what it may not have tomorrow. What it has signed is kept all the same.
-type writer struct {
-	disk room
+type outbox struct {
+	disk diskStatus
 	save func([]byte) error
 	send func([]consensus.Send)
 	fail func(error) // what was signed can't be written, and nothing more is sent
@@ -25,20 +25,20 @@ type writer struct {
 	over   chan struct{}
 }
 
-// room is what a writer asks of the store.
-type room interface {
+// diskStatus is what a writer asks of the store.
+type diskStatus interface {
 	Full() (storage.Full, bool)
 }
 
-func newWriter(disk room, save func([]byte) error, send func([]consensus.Send), fail func(error)) *writer {
-	w := &writer{disk: disk, save: save, send: send, fail: fail, over: make(chan struct{})}
+func newOutbox(disk diskStatus, save func([]byte) error, send func([]consensus.Send), fail func(error)) *outbox {
+	w := &outbox{disk: disk, save: save, send: send, fail: fail, over: make(chan struct{})}
 	w.wake = sync.NewCond(&w.mu)
 	go w.run()
 	return w
 }
 
 // put takes what one step says.
-func (w *writer) put(row []byte, list []consensus.Send) {
+func (w *outbox) put(row []byte, list []consensus.Send) {
 	if row == nil && len(list) == 0 {
 		return
 	}
@@ -52,7 +52,7 @@ func (w *writer) put(row []byte, list []consensus.Send) {
 }
 
 // close ends it: what has not been sent is not.
-func (w *writer) close() {
+func (w *outbox) close() {
 	w.mu.Lock()
 	w.closed = true
 	w.wake.Signal()
@@ -60,7 +60,7 @@ func (w *writer) close() {
 	<-w.over
 }
 
-func (w *writer) run() {
+func (w *outbox) run() {
 	defer close(w.over)
 	for {
 		w.mu.Lock()
@@ -90,23 +90,23 @@ func (w *writer) run() {
 	}
 }
 
-// rowPause is how long the writer waits behind a row that found no room.
-const rowPause = 100 * time.Millisecond
+// fullPause is how long the writer waits behind a row that found no room.
+const fullPause = 100 * time.Millisecond
 
 // postpone has a row written later, unless a newer one has come, and waits some time, or until the writer is closed.
-func (w *writer) postpone(row []byte) {
+func (w *outbox) postpone(row []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.row == nil {
 		w.row = row
 	}
-	wake := time.AfterFunc(rowPause, func() {
+	wake := time.AfterFunc(fullPause, func() {
 		w.mu.Lock()
 		w.wake.Broadcast()
 		w.mu.Unlock()
 	})
 	defer wake.Stop()
-	for begun := time.Now(); !w.closed && time.Since(begun) < rowPause; {
+	for begun := time.Now(); !w.closed && time.Since(begun) < fullPause; {
 		w.wake.Wait()
 	}
 }

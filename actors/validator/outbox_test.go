@@ -45,7 +45,7 @@ func (d *fullDisk) save(row []byte) error {
 func TestNothingIsSentOnFullDisk(t *testing.T) {
 	d := &fullDisk{rows: true, saved: make(chan []byte, 1000)}
 	sent := make(chan []consensus.Send, 10)
-	w := newWriter(d, d.save, func(l []consensus.Send) { sent <- l }, func(err error) { t.Error(err) })
+	w := newOutbox(d, d.save, func(l []consensus.Send) { sent <- l }, func(err error) { t.Error(err) })
 	say := func(row byte) { w.put([]byte{row}, []consensus.Send{{}}) }
 	say(1)
 	<-sent

@@ -12,12 +12,12 @@ import (
 // How much of a shard's coming in is done at once: parts and blocks that are asked for, and blocks that are caught up with before the actor looks at
 // something else.
 const (
-	askedAtOnce = 4
-	caughtUp    = 1
+	parallelRequests = 4
+	blocksPerStep    = 1
 )
 
-// further is the note to self that a schedule may go on: an answer has come, or it has more to do.
-type further struct{ of *Actor }
+// continueMoves is the note to self that a schedule may go on: an answer has come, or it has more to do.
+type continueMoves struct{ of *Actor }
 
 // Moves is what others see of the shards that come in and go, from any goroutine.
 type Moves struct{ now atomic.Pointer[Moved] }
@@ -40,22 +40,22 @@ func (m *Moves) Now() *Moved {
 // Begin says what is held before anything has come or gone.
 func (m *Moves) Begin(at *engine.BlockNode) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
 
-// schedules begins a schedule, if shards are to come in and go.
-func (a *Actor) schedules() {
+// startSchedule begins a schedule, if shards are to come in and go.
+func (a *Actor) startSchedule() {
 	if a.o.Source == nil {
 		return
 	}
 	self := a.self
 	a.schedule = engine.NewSchedule(a.o.Engine, a.o.Engine.PlanOwn(), a.o.Source)
-	a.schedule.Parallel, a.schedule.Blocks = askedAtOnce, caughtUp
+	a.schedule.Parallel, a.schedule.Blocks = parallelRequests, blocksPerStep
 	a.schedule.Go = func(ask func()) {
 		go func() {
 			ask()
-			self(further{a})
+			self(continueMoves{a})
 		}()
 	}
-	a.held, a.due = held(a.o.Engine.Tip()), true
-	a.reshuffle()
+	a.held, a.movesDue = held(a.o.Engine.Tip()), true
+	a.moveShards()
 }
 
 func held(at *engine.BlockNode) (out []primitives.ShardID) {
@@ -67,20 +67,20 @@ func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// reshuffle has shards come in and go, once there is something to do for that and nothing stands in between: no block is in work or on its way to the disk,
+// moveShards has shards come in and go, once there is something to do for that and nothing stands in between: no block is in work or on its way to the disk,
 // and no fold runs.
-func (a *Actor) reshuffle() {
-	if a.core == nil || a.schedule == nil || !a.due || !a.core.Idle() || len(a.ahead) > 0 {
+func (a *Actor) moveShards() {
+	if a.core == nil || a.schedule == nil || !a.movesDue || !a.core.Idle() || len(a.inFlight) > 0 {
 		return
 	}
 	life := a.o.Life
-	life.inside.Store(true)
+	life.mutating.Store(true)
 	settled, err := a.o.Engine.Settled()
 	if err == nil && settled {
-		a.due = false
+		a.movesDue = false
 		err = a.schedule.Step()
 	}
-	life.inside.Store(false)
+	life.mutating.Store(false)
 	if err != nil {
 		a.halt(err)
 		return
@@ -89,9 +89,9 @@ func (a *Actor) reshuffle() {
 		return
 	}
 	now := held(a.o.Engine.Tip())
-	a.show(now)
+	a.publishMoves(now)
 	if a.schedule.More() { // whatever else has come meanwhile goes first
-		a.self(further{a})
+		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {
 		a.o.Log.Infof("shards that are held: %v, and not %v", now, a.held)
@@ -100,8 +100,8 @@ func (a *Actor) reshuffle() {
 	}
 }
 
-// show tells others how it is.
-func (a *Actor) show(now []primitives.ShardID) {
+// publishMoves tells others how it is.
+func (a *Actor) publishMoves(now []primitives.ShardID) {
 	m := a.o.Moves
 	if m == nil {
 		return

@@ -24,8 +24,8 @@ type Options struct {
 	// Unused tells whether a transaction rests on a nonce that its key has not come to: then no block has it that milestones may have been told of.
 	// nil, false: nothing is known.
 	Unused func(*primitives.SignedTransaction) bool
-	// Unshown tells the same as of the chain that readers see: what has used the nonce up, this transaction or another, is about to be shown.
-	Unshown func(*primitives.SignedTransaction) bool
+	// UnusedAtHead tells the same as of the chain that readers see: what has used the nonce up, this transaction or another, is about to be shown.
+	UnusedAtHead func(*primitives.SignedTransaction) bool
 	// Use says what the transaction rests on.
 	Use func(*primitives.SignedTransaction) messages.Use
 	// Dropped returns whether the node has dropped a transaction and has not been sent it since. nil: it is asked nothing.
@@ -47,14 +47,14 @@ type Actor struct {
 	core     *Machine
 	timer    *time.Timer
 	pooled   bool                // a pool has it, or is being asked to take it, and says when it drops it
-	judged   bool                // the mempool has answered, or need not
+	mempoolAnswered   bool                // the mempool has answered, or need not
 	done     bool                // the level is reached, and the mempool's answer to come
-	told     []primitives.Height // blocks of whose finality milestones knows to tell
+	finalWatched     []primitives.Height // blocks of whose finality milestones knows to tell
 	branch   messages.Branch     // of which it knows that
 	asked    int                 // submissions that the mempool has not answered
 	drops    uint64              // the last drop before a pool took it
 	dropped  error               // why a pool dropped it last, until it is submitted again; nil: none has
-	gone     bool                // the transaction was in a block, of which milestones does not know any more
+	maybeIncluded     bool                // the transaction was in a block, of which milestones does not know any more
 	answered bool
 	stop     func()
 }
@@ -65,7 +65,7 @@ type expired struct{}
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o, core: NewMachine(o.Wait.Hash, o.Wait.Until)}
-	a.core.records, a.core.again = o.Records, o.Wait.Again
+	a.core.records, a.core.attempt = o.Records, o.Wait.Again
 	return a
 }
 
@@ -86,7 +86,7 @@ func (a *Actor) Receive(c actor.Context) {
 // start has the transaction watched before it is submitted, so that no block with it is missed.
 func (a *Actor) start(stop func()) {
 	a.stop = stop
-	a.pooled, a.judged = a.o.Wait.Submit, !a.o.Wait.Submit
+	a.pooled, a.mempoolAnswered = a.o.Wait.Submit, !a.o.Wait.Submit
 	a.watch([]primitives.Hash{a.o.Wait.Hash})
 	if a.o.Wait.Submit {
 		a.submit()
@@ -99,9 +99,9 @@ func (a *Actor) submit() {
 	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client, Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
-// again submits once more, unless it is known what became of it. A pool that has it says so.
-func (a *Actor) again() {
-	if a.pooled && a.o.Wait.Submit && !a.core.Included() && !a.gone {
+// resubmit submits once more, unless it is known what became of it. A pool that has it says so.
+func (a *Actor) resubmit() {
+	if a.pooled && a.o.Wait.Submit && !a.core.Included() && !a.maybeIncluded {
 		a.submit()
 	}
 }
@@ -134,10 +134,10 @@ func (a *Actor) Handle(msg any) {
 	case messages.Submitted:
 		a.submitted(&m)
 	case messages.WatchAgain:
-		a.beginAnew()
+		a.rewatch()
 	case messages.SubmitAgain:
 		a.asked = 0 // a mempool that has failed answers nothing
-		a.again()
+		a.resubmit()
 	case expired:
 		a.expire()
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
@@ -146,13 +146,13 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// beginAnew is what a waiter does as milestones begins anew: a branch may have won of which milestones has told nobody, so that nothing is true of what was known before it is read once more.
-func (a *Actor) beginAnew() {
-	a.again() // that a pool dropped it may have been said while milestones knew nobody
-	a.gone = a.gone || a.core.Included()
+// rewatch is what a waiter does as milestones begins anew: a branch may have won of which milestones has told nobody, so that nothing is true of what was known before it is read once more.
+func (a *Actor) rewatch() {
+	a.resubmit() // that a pool dropped it may have been said while milestones knew nobody
+	a.maybeIncluded = a.maybeIncluded || a.core.Included()
 	a.done = false
 	a.core.Forget()
-	a.told = nil
+	a.finalWatched = nil
 	a.watch([]primitives.Hash{a.o.Wait.Hash})
 }
 
@@ -165,7 +165,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		return // the answer is of the first block that satisfies the wait
 	}
 	a.done = false
-	if m.Dropped != nil && !a.concerns(m) {
+	if m.Dropped != nil && !a.dropApplies(m) {
 		m.Dropped = nil
 	}
 	if m.Watched && a.o.Begun != nil {
@@ -183,9 +183,9 @@ func (a *Actor) progress(m *messages.Progress) {
 		}
 	}
 	if m.Reorganised || m.Branch != a.branch {
-		a.told, a.branch = nil, m.Branch
+		a.finalWatched, a.branch = nil, m.Branch
 	}
-	read := d.Read && !a.unused()
+	read := d.Read && !a.isUnused()
 	var ids []primitives.Hash
 	if read {
 		var after Decision
@@ -196,12 +196,12 @@ func (a *Actor) progress(m *messages.Progress) {
 		}
 		d.Done, d.Level = after.Done, after.Level
 	}
-	if d.Read && a.gone {
-		a.gone = false
-		a.again()
+	if d.Read && a.maybeIncluded {
+		a.maybeIncluded = false
+		a.resubmit()
 	}
 	if read {
-		more := a.untold()
+		more := a.noteUnwatched()
 		if len(ids) > 0 || more && !d.Done { // others who wait for the transaction rest on it, also where this one is done
 			a.watch(ids)
 		}
@@ -213,7 +213,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		a.o.Reached(d.Level)
 	}
 	switch {
-	case d.Done && !a.judged:
+	case d.Done && !a.mempoolAnswered:
 		a.done = true // neard looks at a transaction first: one that was executed long ago is refused as expired
 	case d.Done:
 		a.answer(nil)
@@ -227,32 +227,32 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 }
 
-// concerns returns whether a drop ends what this waits for. One of another copy does not: while the mempool looks at this waiter's own, or after a
+// dropApplies returns whether a drop ends what this waits for. One of another copy does not: while the mempool looks at this waiter's own, or after a
 // pool has taken that; nor, where this waiter has sent none, if one has been sent, or has come into a pool, since.
-func (a *Actor) concerns(m *messages.Progress) bool {
+func (a *Actor) dropApplies(m *messages.Progress) bool {
 	if a.o.Wait.Submit {
 		return a.asked == 0 && m.Nth > a.drops
 	}
 	return a.o.Dropped == nil || a.o.Dropped(a.o.Wait.Hash)
 }
 
-// unused tells whether nothing can be stored of the transaction: it is new. That takes a look at its key, where what is stored is sought among all
+// isUnused tells whether nothing can be stored of the transaction: it is new. That takes a look at its key, where what is stored is sought among all
 // that the chain has. Of one that is not submitted it says nothing: it may have run before its key was set back to a lower nonce.
-func (a *Actor) unused() bool {
+func (a *Actor) isUnused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
-// unshown tells whether a block has used the nonce up that readers do not see yet. Of one that is not submitted nothing of that is known, as with unused.
-func (a *Actor) unshown() bool {
-	return a.o.Wait.Submit && a.o.Unshown != nil && !a.unused() && a.o.Unshown(a.o.Wait.Tx)
+// usedAboveHead tells whether a block has used the nonce up that readers do not see yet. Of one that is not submitted nothing of that is known, as with unused.
+func (a *Actor) usedAboveHead() bool {
+	return a.o.Wait.Submit && a.o.UnusedAtHead != nil && !a.isUnused() && a.o.UnusedAtHead(a.o.Wait.Tx)
 }
 
-// untold notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One
+// noteUnwatched notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One
 // may have become final since the last look while another has come, so their number says nothing.
-func (a *Actor) untold() (more bool) {
+func (a *Actor) noteUnwatched() (more bool) {
 	for _, h := range a.core.Executed() {
-		if !slices.Contains(a.told, h) {
-			a.told, more = append(a.told, h), true
+		if !slices.Contains(a.finalWatched, h) {
+			a.finalWatched, more = append(a.finalWatched, h), true
 		}
 	}
 	return more
@@ -273,11 +273,11 @@ func (a *Actor) check() {
 
 // refuse ends the wait, unless the transaction is refused because a block has it, of which milestones will tell.
 func (a *Actor) refuse(why error) {
-	if a.unused() { // then none has it, and nobody looks
+	if a.isUnused() { // then none has it, and nobody looks
 		a.answer(why)
 		return
 	}
-	if a.unshown() { // what has used it up shows when milestones tells
+	if a.usedAboveHead() { // what has used it up shows when milestones tells
 		return
 	}
 	known, err := a.o.Known(a.o.Wait.Hash)
@@ -291,8 +291,8 @@ func (a *Actor) refuse(why error) {
 
 // submitted takes the mempool's answer.
 func (a *Actor) submitted(m *messages.Submitted) {
-	first := !a.judged
-	a.judged, a.asked = true, max(a.asked-1, 0)
+	first := !a.mempoolAnswered
+	a.mempoolAnswered, a.asked = true, max(a.asked-1, 0)
 	var invalid *primitives.InvalidTxError
 	switch refused := errors.As(m.Err, &invalid); {
 	case m.Pooled:
@@ -303,7 +303,7 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		switch {
 		case invalid.Tag != primitives.TxInvalidNonce:
 			a.answer(m.Err)
-		case a.unshown():
+		case a.usedAboveHead():
 			a.watch(nil) // it rests on its nonce from now on
 		default:
 			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did

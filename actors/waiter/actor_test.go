@@ -99,7 +99,7 @@ func TestNonceOfABlockUnseen(t *testing.T) {
 		a := New(Options{
 			Wait:   messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true, Until: view.LevelExecutedOptimistic},
 			Ledger: book{}, Known: func(primitives.Hash) (bool, error) { return shown && own, nil },
-			Unused: func(*primitives.SignedTransaction) bool { return false }, Unshown: func(*primitives.SignedTransaction) bool { return !shown },
+			Unused: func(*primitives.SignedTransaction) bool { return false }, UnusedAtHead: func(*primitives.SignedTransaction) bool { return !shown },
 			Use: func(*primitives.SignedTransaction) messages.Use { return messages.Use{Key: "k", Nonce: 1} },
 			Check: func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
 				if shown {

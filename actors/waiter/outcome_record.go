@@ -14,7 +14,7 @@ import (
 // Records are what waiters know of their transactions: once a transaction and branch, for all who wait for it, as long as anybody does. Many may wait
 // for one that has a thousand receipts. Safe for use by many goroutines.
 type Records struct {
-	most     int64 // outcomes
+	maxOutcomes     int64 // outcomes
 	mu       sync.Mutex
 	m        map[key]*record
 	outcomes atomic.Int64
@@ -26,7 +26,7 @@ type Records struct {
 type key struct {
 	tx     primitives.Hash
 	branch messages.Branch
-	again  int
+	attempt  int
 }
 
 // fewOutcomes are read for a wait where no more are to be known.
@@ -34,7 +34,7 @@ const fewOutcomes = 64
 
 // NewRecords returns none yet. Outcomes bounds of how many is known at a time, some 300 bytes each with what milestones has of it, and as many again of those of
 // which it was asked: where there are so many, a wait that would read more than a few is refused. What blocks execute meanwhile comes on top.
-func NewRecords(outcomes int) *Records { return &Records{most: int64(outcomes), m: map[key]*record{}} }
+func NewRecords(outcomes int) *Records { return &Records{maxOutcomes: int64(outcomes), m: map[key]*record{}} }
 
 // RecordStats are how many transactions are known of, how many of their outcomes, and how many were sought in the store since the beginning.
 type RecordStats struct {
@@ -50,8 +50,8 @@ func (s *Records) Stats() RecordStats {
 	return RecordStats{Transactions: len(s.m), Outcomes: s.outcomes.Load(), Lookups: s.lookups.Load()}
 }
 
-// take returns a record for one waiter more.
-func (s *Records) take(k key) *record {
+// acquire returns a record for one waiter more.
+func (s *Records) acquire(k key) *record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.m[k]
@@ -64,8 +64,8 @@ func (s *Records) take(k key) *record {
 	return r
 }
 
-// leave ends what take began.
-func (s *Records) leave(r *record) {
+// release ends what take began.
+func (s *Records) release(r *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.waiters--; r.waiters == 0 {
@@ -82,17 +82,17 @@ type record struct {
 	waiters int      // under the Records' mutex
 
 	mu       sync.Mutex
-	outcomes table[ran]
-	asked    table[struct{}]     // ids for which milestones has been asked
+	outcomes table[knownOutcome]
+	watched    table[struct{}]     // ids for which milestones has been asked
 	heights  []primitives.Height // of outcomes, each once
-	news     primitives.Height   // of the last block of which milestones has told something: all are told the same
+	lastProgress     primitives.Height   // of the last block of which milestones has told something: all are told the same
 	read     bool                // what is stored up to upto is here
 	upto     primitives.Height
 	levels   []reached // of a large one, lately
 }
 
-// ran is what levels rest on of an outcome. Its logs, result and profile may be large, and are nothing to wait with.
-type ran struct {
+// knownOutcome is what levels rest on of an outcome. Its logs, result and profile may be large, and are nothing to wait with.
+type knownOutcome struct {
 	status  primitives.StatusKind
 	sends   []primitives.Hash
 	block   primitives.Hash
@@ -112,18 +112,18 @@ const maxReached = 8
 
 func newRecord(k key) *record {
 	r := &record{key: k}
-	r.asked.put(k.tx, struct{}{})
+	r.watched.put(k.tx, struct{}{})
 	return r
 }
 
 // clear forgets what was executed: all of it may be untrue.
 func (r *record) clear() {
 	r.outcomes.clear()
-	r.heights, r.levels, r.news, r.read, r.upto = nil, nil, 0, false, 0
+	r.heights, r.levels, r.lastProgress, r.read, r.upto = nil, nil, 0, false, 0
 }
 
 // get returns an outcome as it is known as of a height.
-func (r *record) get(id primitives.Hash, head primitives.Height) *ran {
+func (r *record) get(id primitives.Hash, head primitives.Height) *knownOutcome {
 	if e := r.outcomes.get(id); e != nil && e.height <= head {
 		return e
 	}
@@ -143,7 +143,7 @@ func (r *record) put(e *messages.Executed) {
 	default:
 		from = min(from, before.height)
 	}
-	x := ran{status: e.Outcome.Status.Kind, sends: e.Outcome.ReceiptIDs, block: e.Block, height: e.Height, refund: e.Refund}
+	x := knownOutcome{status: e.Outcome.Status.Kind, sends: e.Outcome.ReceiptIDs, block: e.Block, height: e.Height, refund: e.Refund}
 	if r.of == nil {
 		x.outcome = e.Outcome
 	}
@@ -154,24 +154,24 @@ func (r *record) put(e *messages.Executed) {
 	r.levels = slices.DeleteFunc(r.levels, func(x reached) bool { return x.at.Head >= from })
 }
 
-// take takes up what milestones tells of a block.
-func (r *record) take(m *messages.Progress) {
-	if len(m.Executed) == 0 || r.of != nil && m.At.Head <= r.news {
+// acquire takes up what milestones tells of a block.
+func (r *record) addProgress(m *messages.Progress) {
+	if len(m.Executed) == 0 || r.of != nil && m.At.Head <= r.lastProgress {
 		return
 	}
 	for i := range m.Executed {
 		e := &m.Executed[i]
 		r.put(e)
 		for _, id := range e.Outcome.Outcome.ReceiptIDs {
-			r.asked.put(id, struct{}{}) // milestones does so by itself
+			r.watched.put(id, struct{}{}) // milestones does so by itself
 		}
 	}
-	r.news = m.At.Head
+	r.lastProgress = m.At.Head
 }
 
-// find reads what is stored up to a height, and returns the ids without an outcome for which milestones is to be asked by who gets them: nobody else does. What others have
+// readStored reads what is stored up to a height, and returns the ids without an outcome for which milestones is to be asked by who gets them: nobody else does. What others have
 // read is not sought again.
-func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash, err error) {
+func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitives.Hash, err error) {
 	if r.of != nil && r.read && head <= r.upto {
 		return nil, nil
 	}
@@ -182,7 +182,7 @@ func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash
 		e := r.outcomes.get(id)
 		if e == nil {
 			if r.of != nil {
-				if len(r.outcomes.rows) >= fewOutcomes && r.of.outcomes.Load() >= r.of.most {
+				if len(r.outcomes.rows) >= fewOutcomes && r.of.outcomes.Load() >= r.of.maxOutcomes {
 					return nil, &view.LookupError{Kind: view.ErrTooManyRequests}
 				}
 				r.of.lookups.Add(1)
@@ -197,14 +197,14 @@ func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash
 			}
 		}
 		switch {
-		case e == nil && r.asked.get(id) == nil:
+		case e == nil && r.watched.get(id) == nil:
 			watch = append(watch, id)
 		case e != nil:
 			stack = append(stack, e.sends...)
 		}
 	}
 	for _, id := range watch { // not before: who finds an error asks for nothing
-		r.asked.put(id, struct{}{})
+		r.watched.put(id, struct{}{})
 	}
 	r.read, r.upto = true, max(r.upto, head)
 	return watch, nil
@@ -212,7 +212,7 @@ func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash
 
 // level is how far the transaction had come as of a position.
 func (r *record) level(at messages.Position) view.ExecutionLevel {
-	few := len(r.outcomes.rows) <= fewRows
+	few := len(r.outcomes.rows) <= unindexedRows
 	if !few {
 		for _, x := range r.levels {
 			if x.at == at {

@@ -267,7 +267,7 @@ func (w *world) note() {
 }
 
 // TestTogether: many who wait for one transaction, whose mailboxes come on in any order with milestones', who begin at any time and hang up at any time: each is answered, with what is so as of the block
-// of his answer. Where milestones fails or a branch wins, none is told FINAL of what the chain does not have.
+// value his answer. Where milestones fails or a branch wins, none is told FINAL of what the chain does not have.
 func TestTogether(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2

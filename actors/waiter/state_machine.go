@@ -23,10 +23,10 @@ import (
 type Machine struct {
 	tx      primitives.Hash
 	until   view.ExecutionLevel
-	again   int
+	attempt   int
 	records *Records // nil: it knows alone
 	branch  messages.Branch
-	r       *record           // nil: nothing is known
+	rec       *record           // nil: nothing is known
 	at      messages.Position // what is known is known as of this
 }
 
@@ -37,23 +37,23 @@ func NewMachine(tx primitives.Hash, until view.ExecutionLevel) *Machine {
 
 // Leave says that nothing more is to be known.
 func (c *Machine) Leave() {
-	if c.records != nil && c.r != nil {
-		c.records.leave(c.r)
+	if c.records != nil && c.rec != nil {
+		c.records.release(c.rec)
 	}
-	c.r = nil
+	c.rec = nil
 }
 
-// move goes to what is known of a branch.
-func (c *Machine) move(m *messages.Progress) {
+// switchRecord goes to what is known of a branch.
+func (c *Machine) switchRecord(m *messages.Progress) {
 	switch {
-	case c.records != nil && c.r != nil && c.branch == m.Branch && !m.Reorganised:
+	case c.records != nil && c.rec != nil && c.branch == m.Branch && !m.Reorganised:
 	case c.records != nil:
 		c.Leave()
-		c.r, c.branch = c.records.take(key{c.tx, m.Branch, c.again}), m.Branch
-	case c.r == nil:
-		c.r = newRecord(key{tx: c.tx})
+		c.rec, c.branch = c.records.acquire(key{c.tx, m.Branch, c.attempt}), m.Branch
+	case c.rec == nil:
+		c.rec = newRecord(key{tx: c.tx})
 	case m.Reorganised:
-		c.r.clear()
+		c.rec.clear()
 	}
 }
 
@@ -68,14 +68,14 @@ type Decision struct {
 // Step takes a fact. Facts come in the order of blocks, so the first that satisfies the wait is found.
 func (c *Machine) Step(m *messages.Progress) Decision {
 	c.at = m.At
-	c.move(m)
+	c.switchRecord(m)
 	var d Decision
 	d.Read = m.Watched || m.Reorganised
 	d.Check = m.Doubt || m.Dropped != nil
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	c.r.take(m)
-	d.Level = c.r.level(c.at)
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	c.rec.addProgress(m)
+	d.Level = c.rec.level(c.at)
 	d.Done = !d.Read && txstatus.Meets(d.Level, c.until)
 	return d
 }
@@ -87,13 +87,13 @@ func (c *Machine) Forget() { c.Leave() }
 func (c *Machine) At() messages.Position { return c.at }
 
 // executed is what is known of an outcome, nil if nothing is.
-func (c *Machine) executed(id primitives.Hash) *ran {
-	if c.r == nil {
+func (c *Machine) executed(id primitives.Hash) *knownOutcome {
+	if c.rec == nil {
 		return nil
 	}
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	if e := c.r.get(id, c.at.Head); e != nil {
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	if e := c.rec.get(id, c.at.Head); e != nil {
 		known := *e // the table may move
 		return &known
 	}
@@ -120,25 +120,25 @@ type Ledger interface {
 // Read takes up what is stored up to At. It returns the ids that are still to be watched: those receipts may be executed at any
 // time, so the shell asks milestones to watch them and reads again once that is confirmed.
 func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	if watch, err = c.r.find(l, c.at.Head); err != nil {
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	if watch, err = c.rec.readStored(l, c.at.Head); err != nil {
 		return nil, d, err
 	}
-	d.Level = c.r.level(c.at)
+	d.Level = c.rec.level(c.at)
 	d.Done = txstatus.Meets(d.Level, c.until)
 	return watch, d, nil
 }
 
 // Open are the ids that have no outcome yet.
 func (c *Machine) Open() (out []primitives.Hash) {
-	if c.r == nil {
+	if c.rec == nil {
 		return []primitives.Hash{c.tx}
 	}
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	for i := range c.r.asked.rows {
-		if id := c.r.asked.rows[i].id; c.r.outcomes.get(id) == nil {
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	for i := range c.rec.watched.rows {
+		if id := c.rec.watched.rows[i].id; c.rec.outcomes.get(id) == nil {
 			out = append(out, id)
 		}
 	}
@@ -147,12 +147,12 @@ func (c *Machine) Open() (out []primitives.Hash) {
 
 // Executed are the heights of the blocks of outcomes that are not final.
 func (c *Machine) Executed() (out []primitives.Height) {
-	if c.r == nil {
+	if c.rec == nil {
 		return nil
 	}
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	for _, h := range c.r.heights {
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	for _, h := range c.rec.heights {
 		if h > c.at.Final && h <= c.at.Head {
 			out = append(out, h)
 		}
@@ -162,12 +162,12 @@ func (c *Machine) Executed() (out []primitives.Height) {
 
 // Level is how far the transaction has come.
 func (c *Machine) Level() view.ExecutionLevel {
-	if c.r == nil {
+	if c.rec == nil {
 		return view.LevelNone
 	}
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	return c.r.level(c.at)
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	return c.rec.level(c.at)
 }
 
 // Outcome is part of txstatus.Source, of a Core that knows alone.
@@ -187,13 +187,13 @@ func (c *Machine) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 
 // IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
 func (c *Machine) IsFinal(block primitives.Hash) bool {
-	if c.r == nil {
+	if c.rec == nil {
 		return false
 	}
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	for i := range c.r.outcomes.rows {
-		if e := &c.r.outcomes.rows[i].of; e.block == block {
+	c.rec.mu.Lock()
+	defer c.rec.mu.Unlock()
+	for i := range c.rec.outcomes.rows {
+		if e := &c.rec.outcomes.rows[i].value; e.block == block {
 			return e.height <= c.at.Final
 		}
 	}

@@ -298,7 +298,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestIncludedAfterAll: the nonce is used by a block that has this very transaction. Readers see the block, milestones will tell
-// of it: the wait goes on until then.
+// value it: the wait goes on until then.
 func TestIncludedAfterAll(t *testing.T) {
 	tx := signedTx()
 	e := executed("x", 1, "a")

@@ -10,23 +10,23 @@ type table[T any] struct {
 
 type row[T any] struct {
 	id primitives.Hash
-	of T
+	value T
 }
 
-// fewRows are looked through without an index.
-const fewRows = 8
+// unindexedRows are looked through without an index.
+const unindexedRows = 8
 
 // get returns what an id has, nil if there is nothing. It is good until the next put.
 func (t *table[T]) get(id primitives.Hash) *T {
 	if t.index != nil {
 		if i, ok := t.index[id]; ok {
-			return &t.rows[i].of
+			return &t.rows[i].value
 		}
 		return nil
 	}
 	for i := range t.rows {
 		if t.rows[i].id == id {
-			return &t.rows[i].of
+			return &t.rows[i].value
 		}
 	}
 	return nil
@@ -41,8 +41,8 @@ func (t *table[T]) put(id primitives.Hash, of T) {
 	switch {
 	case t.index != nil:
 		t.index[id] = len(t.rows) - 1
-	case len(t.rows) > fewRows:
-		t.index = make(map[primitives.Hash]int, 2*fewRows)
+	case len(t.rows) > unindexedRows:
+		t.index = make(map[primitives.Hash]int, 2*unindexedRows)
 		for i := range t.rows {
 			t.index[t.rows[i].id] = i
 		}

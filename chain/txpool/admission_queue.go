@@ -13,22 +13,22 @@ type QueueLimits struct {
 // client that sends more than is looked at delays and loses its own, and nobody else's.
 type Queue[T any] struct {
 	limits QueueLimits
-	lines  map[string]*line[T]
-	turns  []*line[T] // whose turn it is comes first, from head on
+	clients  map[string]*clientQueue[T]
+	turns  []*clientQueue[T] // whose turn it is comes first, from head on
 	head   int
-	most   []*line[T] // heap by weight, the heaviest first
+	byWeight   []*clientQueue[T] // heap by weight, the heaviest first
 	items  int
 	bytes  int
 }
 
-// line is what one client has in a Queue.
-type line[T any] struct {
+// clientQueue is what one client has in a Queue.
+type clientQueue[T any] struct {
 	client string
-	list   []queued[T] // from head on
+	items   []queued[T] // from head on
 	head   int
 	bytes  int
-	debt   int // bytes given out that have not been paid with turns yet
-	place  int // in most
+	deficit   int // bytes given out that have not been paid with turns yet
+	heapIndex  int // in most
 }
 
 type queued[T any] struct {
@@ -45,41 +45,41 @@ const (
 // NewQueue returns an empty queue.
 func NewQueue[T any](l QueueLimits) *Queue[T] {
 	l.Turn = cmp.Or(l.Turn, turnBytes)
-	return &Queue[T]{limits: l, lines: map[string]*line[T]{}}
+	return &Queue[T]{limits: l, clients: map[string]*clientQueue[T]{}}
 }
 
 // Len is the number of items, Bytes the sum of their sizes, Clients the number of clients that have any.
 func (q *Queue[T]) Len() int     { return q.items }
 func (q *Queue[T]) Bytes() int   { return q.bytes }
-func (q *Queue[T]) Clients() int { return len(q.lines) }
+func (q *Queue[T]) Clients() int { return len(q.clients) }
 
-func (l *line[T]) weight() int { return l.bytes + itemWeight*(len(l.list)-l.head) }
+func (l *clientQueue[T]) weight() int { return l.bytes + itemWeight*(len(l.items)-l.head) }
 
 // Put takes an item of a client. It returns what has no place any more, which may be this one.
 func (q *Queue[T]) Put(client string, size int, item T) (lost []T) {
-	l := q.lines[client]
+	l := q.clients[client]
 	if l == nil {
-		l = &line[T]{client: client, place: len(q.most)}
-		q.lines[client] = l
+		l = &clientQueue[T]{client: client, heapIndex: len(q.byWeight)}
+		q.clients[client] = l
 		q.turns = append(q.turns, l)
-		q.most = append(q.most, l)
+		q.byWeight = append(q.byWeight, l)
 	}
-	l.list = append(l.list, queued[T]{item, size})
-	q.count(l, 1, size)
+	l.items = append(l.items, queued[T]{item, size})
+	q.adjust(l, 1, size)
 	for q.limits.Items > 0 && q.items > q.limits.Items || q.limits.Bytes > 0 && q.bytes > q.limits.Bytes {
-		lost = append(lost, q.lose())
+		lost = append(lost, q.evictNewest())
 	}
 	return lost
 }
 
-// lose takes away what came last of the heaviest client.
-func (q *Queue[T]) lose() T {
-	l := q.most[0]
-	last := len(l.list) - 1
-	x := l.list[last]
-	l.list[last] = queued[T]{}
-	l.list = l.list[:last]
-	q.count(l, -1, -x.size)
+// evictNewest takes away what came last of the heaviest client.
+func (q *Queue[T]) evictNewest() T {
+	l := q.byWeight[0]
+	last := len(l.items) - 1
+	x := l.items[last]
+	l.items[last] = queued[T]{}
+	l.items = l.items[:last]
+	q.adjust(l, -1, -x.size)
 	return x.item
 }
 
@@ -93,24 +93,24 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 			q.head = 0
 		}
 		switch {
-		case l.head == len(l.list): // it has lost all
-			q.leave(l)
+		case l.head == len(l.items): // it has lost all
+			q.removeClient(l)
 			continue
-		case l.debt > q.limits.Turn:
-			l.debt -= q.limits.Turn
+		case l.deficit > q.limits.Turn:
+			l.deficit -= q.limits.Turn
 			q.turns = append(q.turns, l)
 			continue
 		}
-		x := l.list[l.head]
-		l.list[l.head] = queued[T]{}
-		if l.head++; l.head >= 256 && l.head*2 > len(l.list) {
-			l.list = l.list[:copy(l.list, l.list[l.head:])]
+		x := l.items[l.head]
+		l.items[l.head] = queued[T]{}
+		if l.head++; l.head >= 256 && l.head*2 > len(l.items) {
+			l.items = l.items[:copy(l.items, l.items[l.head:])]
 			l.head = 0
 		}
-		l.debt += x.size
-		q.count(l, -1, -x.size)
-		if l.head == len(l.list) {
-			q.leave(l)
+		l.deficit += x.size
+		q.adjust(l, -1, -x.size)
+		if l.head == len(l.items) {
+			q.removeClient(l)
 		} else {
 			q.turns = append(q.turns, l)
 		}
@@ -119,21 +119,21 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 	return item, false
 }
 
-// leave forgets a client that has nothing and is not among the turns.
-func (q *Queue[T]) leave(l *line[T]) {
-	delete(q.lines, l.client)
-	last := len(q.most) - 1
-	moved := q.most[last]
-	q.most[last] = nil
-	q.most = q.most[:last]
-	if l.place < last {
-		q.set(l.place, moved)
+// removeClient forgets a client that has nothing and is not among the turns.
+func (q *Queue[T]) removeClient(l *clientQueue[T]) {
+	delete(q.clients, l.client)
+	last := len(q.byWeight) - 1
+	moved := q.byWeight[last]
+	q.byWeight[last] = nil
+	q.byWeight = q.byWeight[:last]
+	if l.heapIndex < last {
+		q.place(l.heapIndex, moved)
 		q.sift(moved)
 	}
 }
 
-// count notes what a client has got or lost.
-func (q *Queue[T]) count(l *line[T], items, bytes int) {
+// adjust notes what a client has got or lost.
+func (q *Queue[T]) adjust(l *clientQueue[T], items, bytes int) {
 	q.items += items
 	q.bytes += bytes
 	l.bytes += bytes
@@ -141,27 +141,27 @@ func (q *Queue[T]) count(l *line[T], items, bytes int) {
 }
 
 // sift moves a client to where its weight belongs.
-func (q *Queue[T]) sift(l *line[T]) {
-	i := l.place
-	for i > 0 && q.most[(i-1)/2].weight() < l.weight() {
-		q.set(i, q.most[(i-1)/2])
+func (q *Queue[T]) sift(l *clientQueue[T]) {
+	i := l.heapIndex
+	for i > 0 && q.byWeight[(i-1)/2].weight() < l.weight() {
+		q.place(i, q.byWeight[(i-1)/2])
 		i = (i - 1) / 2
 	}
 	for {
 		child := 2*i + 1
-		if child >= len(q.most) {
+		if child >= len(q.byWeight) {
 			break
 		}
-		if child+1 < len(q.most) && q.most[child+1].weight() > q.most[child].weight() {
+		if child+1 < len(q.byWeight) && q.byWeight[child+1].weight() > q.byWeight[child].weight() {
 			child++
 		}
-		if q.most[child].weight() <= l.weight() {
+		if q.byWeight[child].weight() <= l.weight() {
 			break
 		}
-		q.set(i, q.most[child])
+		q.place(i, q.byWeight[child])
 		i = child
 	}
-	q.set(i, l)
+	q.place(i, l)
 }
 
-func (q *Queue[T]) set(i int, l *line[T]) { q.most[i], l.place = l, i }
+func (q *Queue[T]) place(i int, l *clientQueue[T]) { q.byWeight[i], l.heapIndex = l, i }

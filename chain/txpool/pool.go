@@ -41,7 +41,7 @@ type Pool struct {
 	head    primitives.Height
 	bytes   uint64
 	byHash  map[primitives.Hash]int32 // to entries
-	nonces  map[slot]int32            // to entries
+	nonces  map[nonceKey]int32            // to entries
 	entries []entry
 	free    []int32 // unused entries
 	oldest  []int32 // heap byAge
@@ -49,11 +49,11 @@ type Pool struct {
 	groups  []group
 	cursor  primitives.Hash // of the group used last; need not be there
 	round   *Round
-	visit   uint64 // number of the newest round
+	lastVisit   uint64 // number of the newest round
 	scratch []byte
 }
 
-type slot struct {
+type nonceKey struct {
 	group int32
 	nonce primitives.Nonce
 }
@@ -71,7 +71,7 @@ type group struct {
 	count   int     // waiting, and taken by the round
 	bytes   uint64
 	visit   uint64 // the last round that came here
-	moved   bool   // something was taken or dropped since the round came
+	progressed   bool   // something was taken or dropped since the round came
 }
 
 // New returns an empty pool. A transaction lives while head - base <= period, as the chain's transaction_validity_period
@@ -79,7 +79,7 @@ type group struct {
 func New(limits Limits, period primitives.Height, seed primitives.Hash) *Pool {
 	return &Pool{
 		limits: limits, period: period, seed: seed,
-		byHash: map[primitives.Hash]int32{}, nonces: map[slot]int32{}, order: newTree(),
+		byHash: map[primitives.Hash]int32{}, nonces: map[nonceKey]int32{}, order: newTree(),
 	}
 }
 
@@ -114,7 +114,7 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	if g == none || tx.Nonce.Nonce == 0 {
 		return false
 	}
-	_, ok := p.nonces[slot{g, tx.Nonce.Nonce - 1}]
+	_, ok := p.nonces[nonceKey{g, tx.Nonce.Nonce - 1}]
 	return ok
 }
 
@@ -130,7 +130,7 @@ func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransac
 
 // Crowded tells whether more than half of the places or bytes are taken.
 func (p *Pool) Crowded() bool {
-	return over(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || over(p.limits.Bytes/2, p.bytes, 1)
+	return exceeds(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || exceeds(p.limits.Bytes/2, p.bytes, 1)
 }
 
 // Add takes a transaction whose base block has height base. One that is there already is no error: added is false.
@@ -142,24 +142,24 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	if p.expired(base) {
 		return false, ErrExpired
 	}
-	if over(p.limits.Transactions, uint64(len(p.byHash)), 1) {
+	if exceeds(p.limits.Transactions, uint64(len(p.byHash)), 1) {
 		return false, ErrFull
 	}
-	if over(p.limits.Bytes, p.bytes, size) {
+	if exceeds(p.limits.Bytes, p.bytes, size) {
 		return false, ErrBytes
 	}
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
 	if g != none {
 		at := &p.groups[g]
-		if by, ok := p.nonces[slot{g, tx.Nonce.Nonce}]; ok {
+		if by, ok := p.nonces[nonceKey{g, tx.Nonce.Nonce}]; ok {
 			return false, &NonceTaken{Nonce: tx.Nonce.Nonce, By: p.entries[by].tx.Hash()}
 		}
-		if over(p.limits.KeyTransactions, uint64(at.count), 1) || over(p.limits.KeyBytes, at.bytes, size) {
+		if exceeds(p.limits.KeyTransactions, uint64(at.count), 1) || exceeds(p.limits.KeyBytes, at.bytes, size) {
 			return false, ErrKeyFull
 		}
 	} else {
-		if over(p.limits.KeyBytes, 0, size) {
+		if exceeds(p.limits.KeyBytes, 0, size) {
 			return false, ErrKeyFull
 		}
 		g = p.order.insert(key)
@@ -169,18 +169,18 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	}
 	e := p.newEntry(entry{tx: tx, key: [2]uint64{uint64(tx.Nonce.Nonce), uint64(base)}, place: [2]int32{none, none}, group: g})
 	p.byHash[hash] = e
-	p.nonces[slot{g, tx.Nonce.Nonce}] = e
+	p.nonces[nonceKey{g, tx.Nonce.Nonce}] = e
 	at := &p.groups[g]
-	at.waiting = p.push(at.waiting, byNonce, e)
+	at.waiting = p.heapPush(at.waiting, byNonce, e)
 	at.count++
 	at.bytes += size
-	p.oldest = p.push(p.oldest, byAge, e)
+	p.oldest = p.heapPush(p.oldest, byAge, e)
 	p.bytes += size
 	return true, nil
 }
 
-// over tells whether have and more exceed limit. No sum of sizes in memory overflows.
-func over(limit, have, more uint64) bool { return limit != 0 && have+more > limit }
+// exceeds tells whether have and more exceed limit. No sum of sizes in memory overflows.
+func exceeds(limit, have, more uint64) bool { return limit != 0 && have+more > limit }
 
 func (p *Pool) newEntry(e entry) int32 {
 	if n := len(p.free); n > 0 {
@@ -197,24 +197,24 @@ func (p *Pool) newEntry(e entry) int32 {
 func (p *Pool) Remove(hash primitives.Hash) bool {
 	i, ok := p.byHash[hash]
 	if ok {
-		p.drop(i)
+		p.remove(i)
 	}
 	return ok
 }
 
-func (p *Pool) drop(i int32) {
+func (p *Pool) remove(i int32) {
 	e := &p.entries[i]
 	size := uint64(e.tx.Size())
 	g := &p.groups[e.group]
 	if at := e.place[byNonce]; at != none {
-		g.waiting = p.pull(g.waiting, byNonce, int(at))
+		g.waiting = p.heapRemove(g.waiting, byNonce, int(at))
 	}
-	p.oldest = p.pull(p.oldest, byAge, int(e.place[byAge]))
+	p.oldest = p.heapRemove(p.oldest, byAge, int(e.place[byAge]))
 	g.count--
 	g.bytes -= size
 	p.bytes -= size
 	delete(p.byHash, e.tx.Hash())
-	delete(p.nonces, slot{e.group, primitives.Nonce(e.key[byNonce])})
+	delete(p.nonces, nonceKey{e.group, primitives.Nonce(e.key[byNonce])})
 	if g.count == 0 {
 		p.order.remove(e.group)
 		*g = group{waiting: shrink(g.waiting)}
@@ -244,7 +244,7 @@ func (p *Pool) Advance(head primitives.Height) []*primitives.SignedTransaction {
 			break
 		}
 		out = append(out, p.entries[e].tx)
-		p.drop(e)
+		p.remove(e)
 	}
 	return out
 }
@@ -266,7 +266,7 @@ func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives
 		for n := p.groups[g].count; n > 0; n-- {
 			e := p.groups[g].waiting[0]
 			tx, base := p.entries[e].tx, primitives.Height(p.entries[e].key[byAge])
-			p.drop(e)
+			p.remove(e)
 			each(tx, base)
 		}
 	}

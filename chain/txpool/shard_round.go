@@ -29,8 +29,8 @@ func (p *Pool) Round() *Round {
 	if p.round != nil {
 		p.round.End()
 	}
-	p.visit++
-	p.round = &Round{p: p, visit: p.visit, start: p.cursor, at: none}
+	p.lastVisit++
+	p.round = &Round{p: p, visit: p.lastVisit, start: p.cursor, at: none}
 	return p.round
 }
 
@@ -93,13 +93,13 @@ func (r *Round) walk(from *primitives.Hash) int32 {
 func (r *Round) enter(g int32) bool {
 	r.begun, r.at, r.current = true, g, r.p.order.nodes[g].key
 	at := &r.p.groups[g]
-	at.visit, at.moved = r.visit, false
+	at.visit, at.progressed = r.visit, false
 	return true
 }
 
-// leave queues the current group again if something was taken from it and something is left.
+// removeClient queues the current group again if something was taken from it and something is left.
 func (r *Round) leave() {
-	if g := r.group(); g != nil && g.moved && len(g.waiting) > 0 {
+	if g := r.group(); g != nil && g.progressed && len(g.waiting) > 0 {
 		r.queue = append(r.queue, r.current)
 	}
 }
@@ -134,10 +134,10 @@ func (r *Round) Keep(tx *primitives.SignedTransaction) {
 		return // it left the pool in the meantime
 	}
 	if at := r.p.entries[e].place[byNonce]; at != none {
-		g.waiting = r.p.pull(g.waiting, byNonce, int(at))
+		g.waiting = r.p.heapRemove(g.waiting, byNonce, int(at))
 		r.kept = append(r.kept, kept{entry: e, tx: tx})
 	}
-	g.moved = true
+	g.progressed = true
 }
 
 // Drop says that tx, which Peek returned, is of no use: it leaves the pool.
@@ -146,8 +146,8 @@ func (r *Round) Drop(tx *primitives.SignedTransaction) {
 	if g == nil {
 		return
 	}
-	g.moved = true
-	r.p.drop(e)
+	g.progressed = true
+	r.p.remove(e)
 }
 
 func (r *Round) find(tx *primitives.SignedTransaction) (*group, int32) {
@@ -171,7 +171,7 @@ func (r *Round) End() {
 		e := &p.entries[k.entry]
 		if e.tx == k.tx && e.place[byNonce] == none {
 			g := &p.groups[e.group]
-			g.waiting = p.push(g.waiting, byNonce, k.entry)
+			g.waiting = p.heapPush(g.waiting, byNonce, k.entry)
 		}
 	}
 	p.round, r.kept, r.queue = nil, nil, nil

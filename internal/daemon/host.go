@@ -297,7 +297,7 @@ func (h *Daemon) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		}
 		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Again && no.Network.Sync.Horizon > 0 {
 			h.arrivals = h.comes()
-			no.Network.Arrivals = h.arrivals
+			no.Network.StateSyncs = h.arrivals
 			*undo = append(*undo, h.arrivals.stop)
 		}
 	}

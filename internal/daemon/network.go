@@ -59,7 +59,7 @@ func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	}
 	h.front = &network.Status{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
 	o := &network.Options{
-		Peer: hm.NodeKey.PublicKey(), Front: h.front, Random: rand.IntN, Remember: h.rememberPeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
+		Peer: hm.NodeKey.PublicKey(), Status: h.front, Random: rand.IntN, Remember: h.rememberPeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:   blocksync.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States: statesync.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
@@ -134,13 +134,13 @@ func (h *Daemon) togetherOptions() (*validator.Options, error) {
 		return nil, err
 	}
 	h.together, h.key = true, h.validatorKey
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Add,
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, Journal: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Add,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
 // shadowOptions are those of a node whose shards come in and go, and which makes nothing of them.
 func (h *Daemon) shadowOptions() *validator.Options {
-	return &validator.Options{File: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
+	return &validator.Options{Journal: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
 }
 
 // hasSigned tells whether the validator of a folder has signed anything together with others.

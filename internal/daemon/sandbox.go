@@ -179,7 +179,7 @@ func steerError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
-		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrWentBack), errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
+		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrRolledBack), errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
 		errors.As(err, &halted):
 		return &view.SteerError{Reason: err.Error()}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -130,7 +130,7 @@ func TestNetFollow(t *testing.T) {
 	f, err := node.Start(node.Options{
 		Engine: e, Mode: production.Manual, Mempool: txpool.Limits{Transactions: 1000, Bytes: 10 << 20, KeyTransactions: 100},
 		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
-		Network: &peers.Options{Peer: key.PublicKey(), Front: front, Random: rand.IntN,
+		Network: &peers.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
 			Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 				return tcp.New(l, near.Config{Key: key, Genesis: wire.GenesisID{ChainID: e.Chain().ID, Hash: e.Genesis().Hash}, Version: 86, Oldest: 83,
 					Boot: []wire.PeerInfo{boot}, Draw: rand.IntN}, deliver, judge), nil

@@ -6,15 +6,15 @@ const (
 	byAge
 )
 
-// push puts entry e into heap h.
-func (p *Pool) push(h []int32, which int, e int32) []int32 {
+// heapPush puts entry e into heap h.
+func (p *Pool) heapPush(h []int32, which int, e int32) []int32 {
 	h = append(h, e)
-	p.up(h, which, len(h)-1)
+	p.siftUp(h, which, len(h)-1)
 	return h
 }
 
-// pull takes the entry at place i out of heap h.
-func (p *Pool) pull(h []int32, which, i int) []int32 {
+// heapRemove takes the entry at place i out of heap h.
+func (p *Pool) heapRemove(h []int32, which, i int) []int32 {
 	p.entries[h[i]].place[which] = none
 	last := len(h) - 1
 	moved := h[last]
@@ -22,13 +22,13 @@ func (p *Pool) pull(h []int32, which, i int) []int32 {
 	if i < last {
 		h[i] = moved
 		p.entries[moved].place[which] = int32(i)
-		p.down(h, which, i)
-		p.up(h, which, i)
+		p.siftDown(h, which, i)
+		p.siftUp(h, which, i)
 	}
 	return h
 }
 
-func (p *Pool) up(h []int32, which, i int) {
+func (p *Pool) siftUp(h []int32, which, i int) {
 	e := h[i]
 	key := p.entries[e].key[which]
 	for i > 0 {
@@ -44,7 +44,7 @@ func (p *Pool) up(h []int32, which, i int) {
 	p.entries[e].place[which] = int32(i)
 }
 
-func (p *Pool) down(h []int32, which, i int) {
+func (p *Pool) siftDown(h []int32, which, i int) {
 	e := h[i]
 	key := p.entries[e].key[which]
 	for {
