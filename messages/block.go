@@ -2,41 +2,45 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// BlockImported: chain -> producer, every mempool, streams; no reply. The block is part of the chain, and the next may be made on it, but
-// it is not on disk yet, so nothing that leaves the node may rest on it. A BlockAccepted with the same content follows,
-// unless the process ends. Order, losses and duplicates as with that.
+// BlockImported: chain -> producer, every mempool, subscriptions; no reply. The block is part
+// of the chain in memory and the next block may build on it. It is not on disk yet, so nothing
+// that leaves the node may depend on it. A BlockAccepted with the same content follows unless
+// the process ends. Order, losses and duplicates as for BlockAccepted.
 type BlockImported struct{ *BlockAccepted }
 
-// BlockAccepted: chain -> producer, milestones; no reply. The block is on disk and readers see it. Blocks come in the order in
-// which they were adopted, parents first. A loss would leave a receiver behind for good, so senders and receivers live and
-// die together; a duplicate changes nothing but counters.
+// BlockAccepted: chain -> producer, txtracker; no reply. The block is on disk and visible to
+// readers. Blocks come in the order of their import, parents first. A loss would leave the
+// receiver behind for good, so senders and receivers live and die together. A duplicate changes
+// only counters.
 type BlockAccepted struct {
 	Block *primitives.Block
 	Hash  primitives.Hash
-	// IsHead: the block is the new canonical head. Reorganised: it is, and does not follow the head before.
+	// IsHead: the block is the new canonical head. Reorganised: it is the head and not a child of
+	// the previous head.
 	IsHead, Reorganised bool
-	Final               primitives.Height // of the head's last final block
+	Final               primitives.Height // height of the last final block as of the head
 	FinalHash           primitives.Hash
 	Shards              []ShardAccepted // by shard index
-	// Returned are the transactions of blocks that are canonical no longer, without those that the new branch has too.
+	// Returned are the transactions of blocks that are no longer canonical, without those that the
+	// new branch includes.
 	Returned []*primitives.SignedTransaction
 }
 
 // ShardAccepted is what a block did in one shard.
 type ShardAccepted struct {
 	ID       primitives.ShardID
-	Chunk    *primitives.Chunk // nil: missed
+	Chunk    *primitives.Chunk // nil: missing chunk
 	Outcomes []primitives.OutcomeWithID
 	Outgoing []*primitives.Receipt // sent in this block
-	Delayed  uint64                // receipts in the shard's queue
-	// Changes are what the block wrote to the shard's state.
+	Delayed  uint64                // receipts in the shard's delayed queue
+	// Changes are the block's writes to the shard's state.
 	Changes []primitives.KeyChanges
 }
 
-// Height is the block's.
+// Height returns the height of the block.
 func (b *BlockAccepted) Height() primitives.Height { return b.Block.Header.Height }
 
-// Fresh tells whether the block has transactions, Pressing whether it left receipts that are no refunds for the next one.
+// Fresh returns whether the block includes transactions.
 func (b *BlockAccepted) Fresh() bool {
 	for i := range b.Shards {
 		if c := b.Shards[i].Chunk; c != nil && len(c.Transactions) > 0 {
@@ -46,7 +50,7 @@ func (b *BlockAccepted) Fresh() bool {
 	return false
 }
 
-// Pressing goes with Fresh.
+// Pressing returns whether the block left receipts for the next one that are no refunds.
 func (b *BlockAccepted) Pressing() bool {
 	for i := range b.Shards {
 		s := &b.Shards[i]
@@ -62,7 +66,7 @@ func (b *BlockAccepted) Pressing() bool {
 	return false
 }
 
-// Busy tells whether the block had work in it or left some for the next one.
+// Busy returns whether the block did any work or left some for the next one.
 func (b *BlockAccepted) Busy() bool {
 	for i := range b.Shards {
 		s := &b.Shards[i]

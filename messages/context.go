@@ -8,48 +8,55 @@ type (
 	turnKey    struct{}
 )
 
-// WithSession says whose request a context belongs to.
+// WithSession attaches the session of a request to its context.
 func WithSession(ctx context.Context, id SessionID) context.Context {
 	return context.WithValue(ctx, sessionKey{}, id)
 }
 
-// SessionOf returns the session of a context, 0 if it names none: that one is always open.
+// SessionOf returns the session of a context. 0, the default session, is always open.
 func SessionOf(ctx context.Context) SessionID {
 	id, _ := ctx.Value(sessionKey{}).(SessionID)
 	return id
 }
 
-// WithClient says which client is behind a context, as the RPC tells them apart: by address, say.
+// WithClient attaches the client of a request, as the RPC server distinguishes them (by
+// address, for example).
 func WithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// ClientOf returns the client of a context, empty if it names none.
+// ClientOf returns the client of a context, or "".
 func ClientOf(ctx context.Context) Client {
 	c, _ := ctx.Value(clientKey{}).(Client)
 	return c
 }
 
-// Turn is what is called before work is done for a reply.
+// Turn holds the callbacks that bound the work done for a reply.
 type Turn struct {
-	Take  func()       // by a wait that has its answer: it returns when it is this one's turn
-	Large func() error // what the reply is made of is large: it returns when there is room for that in memory, and a turn among such. An error is the reply
-	Leave func()       // gives all of it back: the answer was none, and the wait goes on
+	// Take is called by a wait that has its answer. It returns when it is this request's turn.
+	Take func() // called by a wait that has its answer; returns when it is this request's turn
+	// Large is called before a large reply is read. It returns when there is memory and a turn for
+	// it. The request fails with its error. May be nil.
+	// called before a large reply is read; returns when there is memory and a turn for it; the
+	// request fails with its error; may be nil
+	Large func() error
+	// Leave gives both back, because the wait goes on.
+	Leave func() // gives both back, because the wait goes on
 }
 
-// WithTurn says what is called for the reply to a request.
+// WithTurn attaches the callbacks for the reply to a request.
 func WithTurn(ctx context.Context, t Turn) context.Context {
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// TakeTurn waits for the turn of a context, if it has one to wait for.
+// TakeTurn waits for the turn of a request. Without a Turn it returns at once.
 func TakeTurn(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
 		t.Take()
 	}
 }
 
-// TakeLarge waits until what is large may be read.
+// TakeLarge waits until a large reply may be read.
 func TakeLarge(ctx context.Context) error {
 	if t, ok := ctx.Value(turnKey{}).(Turn); ok && t.Large != nil {
 		return t.Large()

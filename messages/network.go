@@ -2,13 +2,16 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// TransactionPooled: mempool -> network, no reply: a transaction is in a pool for the first time. It is sent to who makes the chunks of its shard, if
-// that is not this node. A duplicate changes nothing; a loss leaves it here.
+// TransactionPooled: mempool -> network, no reply. A transaction has entered a pool. The
+// network sends it to the chunk producers of its shard, unless they are this node. A duplicate
+// changes nothing. A loss leaves it only in this pool.
 type TransactionPooled struct {
-	Tx     *primitives.SignedTransaction
-	Routed bool // it is a client's, unchecked and in no pool, for its shard is not held; the client was told that it is passed on
+	Tx *primitives.SignedTransaction
+	// from a client, unchecked and in no pool since this node lacks the shard; the client was told
+	// that it is forwarded
+	Routed bool
 }
 
-// PoolWanted: validator -> mempool, answered by a TransactionPooled for each transaction that is there: a validator that has failed has lost its own. A
-// duplicate changes nothing.
+// PoolWanted: validator -> mempool, answered with a TransactionPooled for each transaction in
+// the pool, since a restarted validator has lost its own. A duplicate changes nothing.
 type PoolWanted struct{}

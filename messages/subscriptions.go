@@ -1,11 +1,12 @@
 package messages
 
-// SubscriberID names a subscription, in one process, for ever.
+// SubscriberID identifies a subscription. Ids are unique in a process.
 type SubscriberID uint64
 
-// Unsubscribe: node -> streams, no reply: nobody wants to be told any more. A duplicate changes nothing.
+// Unsubscribe: node -> subscriptions, no reply. A duplicate changes nothing.
 type Unsubscribe struct{ Subscriber SubscriberID }
 
-// ChainMoved: node -> streams -> subscribers, no reply: there is a new block on disk, or another head. They look by themselves. A
-// loss is mended by the next; a duplicate costs a look.
+// ChainMoved: node -> subscriptions -> subscribers, no reply. There is a new block on disk or
+// another head; subscribers read the chain. After a loss the next one suffices. A duplicate
+// costs a read.
 type ChainMoved struct{}

@@ -1,15 +1,20 @@
-// Package chain is the shell around the engine: the one goroutine that changes it.
+// Package chain is the actor around the engine. Its goroutine is the only one that changes the
+// engine.
 //
-//	in      MakeChunk, MakeBlock from the producer's side; TakeSnapshot, EndSnapshot, GoBack from the node; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from the shards
-//	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
-//	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted; RolledBack
-//	state   Actor: the block in work (what has nothing to run is applied here at once), blocks to be made, received ones that wait
-//	        for their turn, their parent or their chunks (chain/blockpool), those on their way to the disk
-//	units   as package engine has them
-//	bound   those of chain/blockpool for what others send; engine.MaxAhead blocks on their way to the disk; the senders of the rest
-//	        wait for their answers
-//	errors  as engine.VerdictOf has it: a bad block is refused, what was overtaken is dropped, this node's own failure halts the
-//	        chain; where the engine may be half changed, it is a panic
+//	in      MakeChunk, MakeBlock from the producer's side; TakeSnapshot, EndSnapshot, Rollback
+//	        from the node; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from
+//	        the shards
+//	out     ChunkMade; ApplyChunk to the shards; BlockImported, then BlockAccepted once it is
+//	        on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted;
+//	        RolledBack
+//	state   Actor: the block in work (chunks without work are applied here), blocks to be
+//	        made, received ones that wait for their turn, parent or chunks (chain/blockpool),
+//	        blocks on their way to disk
+//	units   as in package engine
+//	bound   chain/blockpool's for what peers send; engine.MaxAhead blocks on their way to
+//	        disk; senders of other messages wait for their answers
+//	errors  by engine.VerdictOf: a bad block is refused, an overtaken one dropped, this node's
+//	        own failure halts the chain; it is a panic if the engine may be half changed
 //	source  our own
 package chain
 
@@ -28,11 +33,12 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Engine is what the actor drives; *engine.Engine is it.
+// Engine is what the actor drives: *engine.Engine.
 type Engine interface {
 	Precheck(b *primitives.Block) (engine.Prechecked, error)
 	PrecheckBody(c *primitives.Chunk) (signed bool, need blockpool.Need, err error)
-	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
+	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction,
+		key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
@@ -45,51 +51,51 @@ type Engine interface {
 	Final() storage.BlockRef
 }
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
 	ChunkMade  messages.Sender[messages.ChunkMade]
 	Apply      func(primitives.ShardID, messages.ApplyChunk)
 	Adopted    messages.Sender[messages.BlockImported]
 	Accepted   messages.Sender[messages.BlockAccepted]
 	Halted     messages.Sender[messages.ChainHalted]
-	Captured   func() // a snapshot was taken, and is not answered yet; nil: nobody asks for any
+	Captured   func() // called when a snapshot was taken, before the answer; nil: snapshots are never requested
 	RolledBack messages.Sender[messages.RolledBack]
-	// To the net; nil: there is none.
+	// Refused, ChunkRefused, Wanted and ChunksWanted go to the net. nil: there is none.
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
 	Wanted       messages.Sender[messages.BlockWanted]
 	ChunksWanted messages.Sender[messages.ChunksWanted]
 }
 
-// Options are what the actor works with.
+// Options configure the actor.
 type Options struct {
 	Engine Engine
 	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators
 	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks made here
 	Tip    primitives.Height                             // of the engine
 	Final  primitives.Height                             // of the engine's last final block
-	Clock  func() uint64                                 // ns, for how often the net is asked; nil: time stands still
+	Clock  func() uint64                                 // ns, limits how often the net is asked; nil: time stands still
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// Actor is the shell.
+// Actor makes, imports and rolls back blocks.
 type Actor struct {
 	o         Options
 	work      *work
-	inFlight  []*messages.BlockAccepted // adopted and not known to be on disk
+	inFlight  []*messages.BlockAccepted // imported and not known to be on disk
 	proposals []messages.MakeBlock
 	pool      *blockpool.Pool                 // of received blocks
 	tip       primitives.Height               // of the engine
-	drains    []func(messages.Drained, error) // who waits for the end
-	whenIdle  []func()                        // what is done between two blocks
+	drains    []func(messages.Drained, error) // pending DrainChain requests
+	whenIdle  []func()                        // to be run between two blocks
 	era       messages.Era
 	self      messages.Sender[next]
 	disk      messages.Sender[stored]
-	halted    bool // no block is begun any more
+	halted    bool // no block is started any more
 }
 
-// work is the block whose chunks are being applied.
+// work is the block with chunks being applied.
 type work struct {
 	pending  *engine.BlockImport
 	hash     primitives.Hash
@@ -98,10 +104,11 @@ type work struct {
 	from     string
 }
 
-// next is a note to self: begin with the next block, after what is in the mailbox.
+// next is a message to self: start the next block after what is in the mailbox.
 type next struct{}
 
-// stored is a note to self, from any goroutine: adopted blocks are on disk, or cannot come there.
+// stored is a message to self, from any goroutine: imported blocks are on disk, or cannot get
+// there.
 type stored struct{}
 
 // New returns the actor.
@@ -115,7 +122,7 @@ func New(o Options) *Actor {
 	return a
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	if _, ok := c.Message().(*actor.Started); ok {
 		root, pid := c.ActorSystem().Root, c.Self()
@@ -126,7 +133,7 @@ func (a *Actor) Receive(c actor.Context) {
 	a.Handle(c.Message())
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.MakeChunk:
@@ -142,7 +149,7 @@ func (a *Actor) Handle(msg any) {
 		a.receivedChunk(&m)
 	case messages.ChunkApplied:
 		a.applied(m.Block)
-	case messages.ChainHalted: // elsewhere, or here
+	case messages.ChainHalted: // here or elsewhere
 		a.halt()
 	case next:
 		a.next()
@@ -178,11 +185,11 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	}
 }
 
-// isClosing tells whether no block is begun any more.
+// isClosing returns whether no block is started any more.
 func (a *Actor) isClosing() bool { return len(a.drains) > 0 || a.halted }
 
-// next begins with blocks until one has jobs under way, or too many are on their way to the disk: first those to be made, as they
-// are too late soon.
+// next starts blocks until one has jobs in work or too many are on their way to disk. Blocks of
+// this node come first, since they would soon be too late.
 func (a *Actor) next() {
 	for a.work == nil && !a.isClosing() && len(a.whenIdle) == 0 && len(a.inFlight) < engine.MaxAhead {
 		if len(a.proposals) > 0 {
@@ -200,7 +207,7 @@ func (a *Actor) next() {
 	}
 }
 
-// makeBlock makes a block of this node. A received block may have overtaken it at any point: then it is dropped.
+// makeBlock makes a block of this node. If a received block has overtaken it, it is dropped.
 func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
@@ -217,7 +224,8 @@ func (a *Actor) makeBlock(m *messages.MakeBlock) {
 	a.ownBlockFailed(m.Height, err)
 }
 
-// ownBlockFailed judges why a block of this node cannot be. With a chunk that another made and that is bad it is no better than others'.
+// ownBlockFailed handles the error of a block of this node. With a bad chunk of another
+// producer it is treated like a received block.
 func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	log := a.o.Log.WithError(err).WithField("height", height)
 	switch {
@@ -230,7 +238,7 @@ func (a *Actor) ownBlockFailed(height primitives.Height, err error) {
 	}
 }
 
-// fail halts the chain for a failure of this node's own that has left the engine as it was. What a doubt holds goes when its input is kept.
+// fail halts the chain for a failure of this node that has left the engine unchanged.
 func (a *Actor) fail(err error) {
 	a.halt()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
@@ -240,6 +248,7 @@ func (a *Actor) fail(err error) {
 	a.o.Out.Halted(m)
 }
 
+// applyChunks starts the chunks of a block: light ones here, the others on their shards.
 func (a *Actor) applyChunks(p *engine.BlockImport, produced bool, from string) {
 	hash := p.Block().Hash()
 	jobs := p.Jobs()
@@ -275,7 +284,7 @@ func (a *Actor) applied(block primitives.Hash) {
 	}
 }
 
-// finishImport ends the work on a block, all of whose jobs have run.
+// finishImport ends the work on a block after its jobs have all run.
 func (a *Actor) finishImport() {
 	w := a.work
 	a.work = nil
@@ -288,7 +297,8 @@ func (a *Actor) finishImport() {
 		a.blockImported(acc)
 	case errors.As(err, new(*engine.ApplyFailure)) && engine.VerdictOf(err) == engine.VerdictLocalFault:
 		a.halt()
-		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err, Drop: w.pending.Drop})
+		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err,
+			Drop: w.pending.Drop})
 	case engine.VerdictOf(err) == engine.VerdictLocalFault:
 		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
 	case w.produced:
@@ -300,19 +310,19 @@ func (a *Actor) finishImport() {
 	}
 	a.drained()
 	if blocks, _ := a.pool.Len(); len(a.proposals) > 0 || blocks > 0 {
-		a.self(next{}) // what the mailbox holds, above all chunks for the new tip, goes first
+		a.self(next{}) // what is in the mailbox, mostly chunks for the new tip, goes first
 	}
 }
 
-// halt is the end of all work but that on blocks on their way to the disk. A block whose chunks are still being applied is kept as it
-// is until the process ends, since that cannot be interrupted.
+// halt ends all work except on blocks on their way to disk. The application of chunks cannot be
+// interrupted: their block stays as it is until the process ends.
 func (a *Actor) halt() {
 	a.halted, a.work, a.proposals = true, nil, nil
 	a.pool.Clear()
 	a.drained()
 }
 
-// stored tells everybody of the blocks that have come to the disk.
+// stored reports the blocks that have reached the disk.
 func (a *Actor) stored() {
 	list, err := a.o.Engine.Stored()
 	for i := range list {
@@ -324,8 +334,9 @@ func (a *Actor) stored() {
 		}
 		a.o.Out.Accepted(*m)
 	}
-	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) { // nobody waits for room any more: the node is being stopped
-		a.inFlight = nil // the engine keeps them: the producer, which has not stopped yet, looks them up
+	// the node is stopping and no longer waits for room
+	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
+		a.inFlight = nil // the engine keeps them: the producer, which has not stopped, reads them
 		a.fail(err)
 		return
 	}
@@ -336,7 +347,7 @@ func (a *Actor) stored() {
 	a.next()
 }
 
-// drained answers those who wait for the end, once nothing is in work.
+// drained answers DrainChain once nothing is in work.
 func (a *Actor) drained() {
 	if a.work != nil || len(a.inFlight) > 0 {
 		return
@@ -347,12 +358,13 @@ func (a *Actor) drained() {
 	a.runIdle()
 }
 
-// Accepted puts what adopting a block did into a message.
+// Accepted returns the message for an imported block.
 func Accepted(a *engine.Accepted) messages.BlockAccepted {
 	e := a.Entry
 	m := messages.BlockAccepted{
 		Block: e.Block, Hash: e.Hash, IsHead: a.IsHead, Reorganised: a.IsHead && a.OldHead.Hash != e.Header().PrevHash,
-		Final: a.Final.Height, FinalHash: a.Final.Hash, Returned: a.Returned, Shards: make([]messages.ShardAccepted, len(e.Shards)),
+		Final: a.Final.Height, FinalHash: a.Final.Hash, Returned: a.Returned, Shards: make([]messages.ShardAccepted,
+			len(e.Shards)),
 	}
 	for i := range e.Shards {
 		s := &e.Shards[i]

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// fake is an engine that knows no block's parent, or finds every block bad. What needs a real engine is tested with package
-// node.
+// fake is an engine that knows no block's parent, or finds every block bad. What needs a real
+// engine is tested with package node.
 type fake struct {
 	err      error
 	standing blockpool.Status
@@ -30,7 +30,8 @@ func (f *fake) PrecheckBody(*primitives.Chunk) (bool, blockpool.Need, error) {
 	return false, blockpool.Need{}, nil
 }
 
-func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*primitives.SignedTransaction, _ primitives.SecretKey) (*primitives.Chunk, error) {
+func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*primitives.SignedTransaction,
+	_ primitives.SecretKey) (*primitives.Chunk, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -112,7 +113,8 @@ func TestVerdicts(t *testing.T) {
 		"overtaken":             {engine.ErrOld, 0, 2, false},
 		"its parent went":       {engine.ErrOrphan, 0, 2, false},
 		"this node's own fault": {errors.New("state"), 0, 1, true},
-		"a doubt of this node":  {&engine.ApplyFailure{Height: 7, Block: primitives.Hash{8}, Err: &engine.OutcomeMismatch{Err: chain.InvalidStateRoot}}, 0, 1, true},
+		"a doubt of this node": {&engine.ApplyFailure{Height: 7, Block: primitives.Hash{8},
+			Err: &engine.OutcomeMismatch{Err: chain.InvalidStateRoot}}, 0, 1, true},
 	} {
 		f := &fake{err: tt.err}
 		a, h := newActor(f)
@@ -124,9 +126,11 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: its sender may send %d others", name, taken)
 		}
 		if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
-			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked, a.halted, tt.refused, tt.asked, tt.halted)
+			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked,
+				a.halted, tt.refused, tt.asked, tt.halted)
 		}
-		if f := (*engine.ApplyFailure)(nil); errors.As(tt.err, &f) && (h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
+		if f := (*engine.ApplyFailure)(nil); errors.As(tt.err, &f) &&
+			(h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
 			t.Errorf("%s: halted %+v", name, h.halted[0])
 		}
 		for _, r := range h.refused {
@@ -137,14 +141,16 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestOwnBlocks: a block of this node that others have overtaken is dropped, and so is one with another's bad chunk; what this node
-// cannot make through its own fault halts it.
+// TestOwnBlocks: a block of this node that others have overtaken is dropped, and so is one with
+// another's bad chunk; what this node cannot make through its own fault halts it.
 func TestOwnBlocks(t *testing.T) {
 	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
-		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk, chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
+		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,
+			chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
 			a, h := newActor(&fake{err: err})
 			a.Handle(m)
-			own := err != engine.ErrOrphan && (name == "chunk" || err != engine.ErrOld && err != engine.ErrKnown && err != engine.ErrChunk)
+			own := err != engine.ErrOrphan && (name == "chunk" || err != engine.ErrOld && err != engine.ErrKnown &&
+				err != engine.ErrChunk)
 			if a.halted != own || len(h.halted) != 0 != own || own && !errors.Is(h.halted[0].Err, err) {
 				t.Errorf("%s, %v: halted %v, want %v", name, err, a.halted, own)
 			}

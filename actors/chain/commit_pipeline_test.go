@@ -24,7 +24,8 @@ import (
 
 const validator primitives.AccountID = "test.near"
 
-// stand is an actor on an engine of one validator, with shards that apply at once and a disk that the test lets through.
+// stand is an actor on an engine of one validator, with shards that apply at once and a disk
+// that the test lets through.
 type stand struct {
 	*Actor
 	t        *testing.T
@@ -68,7 +69,8 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles, func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles,
+		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,8 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{t: t, key: h.ValidatorKey.SecretKey, arrived: make(chan struct{}, 64), gate: make(chan error), stored: make(chan struct{}, 64)}
+	s := &stand{t: t, key: h.ValidatorKey.SecretKey, arrived: make(chan struct{}, 64), gate: make(chan error),
+		stored: make(chan struct{}, 64)}
 	if s.e, err = engine.Open(engine.Options{Chain: c, Store: store}); err != nil {
 		t.Fatal(err)
 	}
@@ -91,23 +94,24 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	f := &faulty{Engine: s.e}
-	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key}, Vote: parameters.Newest(primitives.NumberingJune), Log: log, Out: Out{
-		ChunkMade: func(messages.ChunkMade) {},
-		Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
-			m.Job.Run()
-			defer s.Handle(messages.ChunkApplied{Block: m.Block})
-		},
-		Adopted:  func(m messages.BlockImported) { s.adopted = append(s.adopted, m) },
-		Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
-		Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
-		Halted:   func(m messages.ChainHalted) { s.halts = append(s.halts, m) },
-		Wanted:   func(m messages.BlockWanted) { s.wanted = append(s.wanted, m) },
-	}})
+	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key},
+		Vote: parameters.Newest(primitives.NumberingJune), Log: log, Out: Out{
+			ChunkMade: func(messages.ChunkMade) {},
+			Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
+				m.Job.Run()
+				defer s.Handle(messages.ChunkApplied{Block: m.Block})
+			},
+			Adopted:  func(m messages.BlockImported) { s.adopted = append(s.adopted, m) },
+			Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
+			Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
+			Halted:   func(m messages.ChainHalted) { s.halts = append(s.halts, m) },
+			Wanted:   func(m messages.BlockWanted) { s.wanted = append(s.wanted, m) },
+		}})
 	s.disk = func(stored) { s.stored <- struct{}{} }
 	return s, f
 }
 
-// makeBlock asks for a block on the tip; its chunks are missed.
+// make asks for a block on the tip; its chunks are missed.
 func (s *stand) make() {
 	s.t.Helper()
 	s.makeOn(s.e.Tip(), s.e.Tip().Height()+1)
@@ -131,7 +135,8 @@ func (s *stand) told(blocks int) {
 	}
 }
 
-// beginImport makes a first block, which opens a segment of the log, and has the disk wait from then on.
+// begin makes a first block, which opens a segment of the log, and has the disk wait from
+// then on.
 func (s *stand) begin() {
 	s.t.Helper()
 	s.make()
@@ -139,8 +144,8 @@ func (s *stand) begin() {
 	s.slow.Store(true)
 }
 
-// TestAheadOfTheDisk: blocks follow each other without waiting for the disk, up to a bound; they are told in their order once
-// they are there, and a drain waits for that.
+// TestAheadOfTheDisk: blocks follow each other without waiting for the disk, up to a bound;
+// they are told in their order once they are there, and a drain waits for that.
 func TestAheadOfTheDisk(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
@@ -151,7 +156,8 @@ func TestAheadOfTheDisk(t *testing.T) {
 	}
 	s.make()
 	if len(s.adopted) != 1+engine.MaxAhead || len(s.proposals) != 1 || len(s.accepted) != 1 {
-		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.proposals), len(s.accepted), 1+engine.MaxAhead)
+		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.proposals),
+			len(s.accepted), 1+engine.MaxAhead)
 	}
 	s.gate <- nil
 	s.told(2)
@@ -206,8 +212,8 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// TestChunkAtFault: a block from others of which a chunk cannot be applied is refused, and the next one is taken; a failure of
-// this node's own, or in a block of its own, ends the process.
+// TestChunkAtFault: a block from others of which a chunk cannot be applied is refused, and the
+// next one is taken; a failure of this node's own, or in a block of its own, ends the process.
 func TestChunkAtFault(t *testing.T) {
 	maker, _ := newStand(t)
 	maker.make()
@@ -220,7 +226,8 @@ func TestChunkAtFault(t *testing.T) {
 		if len(s.refused) != blamed || len(s.adopted) != 0 {
 			t.Fatalf("%v: refused %+v, adopted %d", bad, s.refused, len(s.adopted))
 		}
-		if blamed > 0 && (!errors.Is(s.refused[0].Err, bad) || s.refused[0].From != "peer" || s.refused[0].Hash != block.Hash()) {
+		if blamed > 0 && (!errors.Is(s.refused[0].Err, bad) || s.refused[0].From != "peer" ||
+			s.refused[0].Hash != block.Hash()) {
 			t.Errorf("%v: refused %+v", bad, s.refused)
 		}
 		f.err = nil
@@ -258,8 +265,9 @@ func TestChunkAtFault(t *testing.T) {
 	}
 }
 
-// TestLosingFork: an own block on a branch that final blocks of others have left behind, an own block that is there already, and what
-// others send of such a branch, are dropped: the chain goes on, and nobody is blamed.
+// TestLosingFork: an own block on a branch that final blocks of other producers have left, an
+// own block that is already there, and blocks of peers on such a branch are dropped: the chain
+// goes on, and no peer is blamed.
 func TestLosingFork(t *testing.T) {
 	other, _ := newStand(t)
 	other.makeOn(other.e.Genesis(), 2)
@@ -301,8 +309,8 @@ func TestLosingFork(t *testing.T) {
 	}
 }
 
-// TestForgedOrphans: blocks at heights far away that nobody signed, or whose height is another than was signed, find no place and
-// keep no block out that comes before its parent.
+// TestForgedOrphans: unsigned blocks at distant heights, or with another height than was
+// signed, find no place and keep no block out that comes before its parent.
 func TestForgedOrphans(t *testing.T) {
 	other, _ := newStand(t)
 	for len(other.adopted) < 6 {
@@ -313,7 +321,8 @@ func TestForgedOrphans(t *testing.T) {
 		h := *other.adopted[3].Block.Header
 		h.PrevHash, h.Height = primitives.Hash{1, byte(i), byte(i >> 8)}, 1<<40
 		h.Init()
-		s.Handle(messages.BlockReceived{Block: &primitives.Block{Header: &h, Body: other.adopted[3].Block.Body}, From: "forger"})
+		s.Handle(messages.BlockReceived{Block: &primitives.Block{Header: &h, Body: other.adopted[3].Block.Body},
+			From: "forger"})
 	}
 	if n, _ := s.pool.Len(); n != 0 || len(s.refused) != 2*blockpool.MaxBlocks || len(s.wanted) != 0 {
 		t.Errorf("%d forged blocks are kept, %d refused, %d asked for", n, len(s.refused), len(s.wanted))
@@ -331,7 +340,8 @@ func TestForgedOrphans(t *testing.T) {
 	}
 }
 
-// TestRefusedWayBack: blocks that were asked for before a way back that is refused are not made behind it.
+// TestRefusedWayBack: blocks that were asked for before a way back that is refused are not made
+// behind it.
 func TestRefusedWayBack(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// received takes a block from the net: judged as far as that goes at once, it waits for its turn.
+// received handles a block from the net.
 func (a *Actor) received(m *messages.BlockReceived) {
 	if m.Taken != nil {
 		m.Taken()
@@ -22,6 +22,8 @@ func (a *Actor) received(m *messages.BlockReceived) {
 	}
 }
 
+// precheck checks a received block as far as possible without its parent, and adds it to the
+// pool.
 func (a *Actor) precheck(m *messages.BlockReceived) {
 	hash := m.Block.Hash()
 	if err := a.pool.Refusal(hash); err != nil {
@@ -29,7 +31,7 @@ func (a *Actor) precheck(m *messages.BlockReceived) {
 		return
 	}
 	b := blockpool.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: blockpool.Orphan}
-	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
+	if !a.pool.Has(hash) { // else this copy can only bring chunk bodies
 		as, err := a.o.Engine.Precheck(m.Block)
 		if err != nil {
 			a.precheckFailed(m.Block, m.From, err)
@@ -60,7 +62,8 @@ func (a *Actor) requestMissing(b *primitives.Block, from string, out *blockpool.
 	}
 }
 
-// precheckFailed judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
+// precheckFailed handles a copy of a block that was not added. Nothing is remembered, since
+// another copy may be right.
 func (a *Actor) precheckFailed(b *primitives.Block, from string, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.VerdictLocalFault:
@@ -72,7 +75,7 @@ func (a *Actor) precheckFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// receivedChunk takes a chunk that came without its block.
+// receivedChunk handles a chunk that came without its block.
 func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	if a.isClosing() {
 		return
@@ -92,7 +95,8 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	a.next()
 }
 
-// beginImport judges a received block whose parent is there. One that is good and lacks bodies waits for them.
+// beginImport starts the import of a received block after its parent. A block that lacks
+// chunk bodies waits for them.
 func (a *Actor) beginImport(b *blockpool.Block) {
 	p, err := a.o.Engine.BeginImport(b.Block, b.Chunks, false)
 	if err == nil {
@@ -108,7 +112,7 @@ func (a *Actor) beginImport(b *blockpool.Block) {
 	a.importFailed(b.Block, b.From, err)
 }
 
-// importFailed judges why a received block was not adopted.
+// importFailed handles the error of a received block.
 func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
@@ -129,7 +133,7 @@ func (a *Actor) importFailed(b *primitives.Block, from string, err error) {
 	}
 }
 
-// refuse says that a block is its sender's fault.
+// refuse reports a block that is its sender's fault.
 func (a *Actor) refuse(b *primitives.Block, from string, err error) {
 	hash := b.Hash()
 	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
@@ -140,14 +144,15 @@ func (a *Actor) refuse(b *primitives.Block, from string, err error) {
 	}
 }
 
-// dropped says that a block is not kept, through nobody's fault.
+// dropped logs a block that is not kept and is no peer's fault.
 func (a *Actor) dropped(hash primitives.Hash, from string, err error) {
 	if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
 		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Debug("block dropped")
 	}
 }
 
-// blockImported has what waited for a block go on, and looks again at what could not be judged before it.
+// blockImported continues with blocks that waited for the imported one, and checks again those
+// that could not be checked before it.
 func (a *Actor) blockImported(acc *engine.Accepted) {
 	epoch := false
 	if acc.IsHead {

@@ -11,10 +11,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrClosed refuses what would need further blocks.
+// ErrClosed rejects a request that would need further blocks.
 var ErrClosed = errors.New("chain: no block is begun any more")
 
-// runWhenIdle has something done once no block is in work or on its way to the disk; until then none is begun.
+// runWhenIdle runs do once no block is in work or on its way to disk. Until then no block is
+// started.
 func (a *Actor) runWhenIdle(do func()) {
 	a.whenIdle = append(a.whenIdle, do)
 	a.runIdle()
@@ -58,7 +59,8 @@ func snapshotTaken(s *engine.RevertPoint) messages.SnapshotTaken {
 	return messages.SnapshotTaken{Snapshot: s, Height: s.Ref().Height, Hash: s.Ref().Hash}
 }
 
-// rollback makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
+// rollback makes a snapshot's block the head. Requests on blocks that are gone belong to the
+// previous era.
 func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTaken]) {
 	s := m.Question.Snapshot.(*engine.RevertPoint)
 	if a.isClosing() {
@@ -68,7 +70,7 @@ func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTa
 	err := a.o.Engine.Rewind(s)
 	switch {
 	case errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrOrder):
-		a.proposals = nil // who asked for them begins anew at the head
+		a.proposals = nil // the producer starts over at the head
 		m.Reply(messages.SnapshotTaken{}, err)
 		return
 	case err != nil:
@@ -78,6 +80,7 @@ func (a *Actor) rollback(m system.Request[messages.Rollback, messages.SnapshotTa
 	a.proposals = nil
 	head := a.o.Engine.Head()
 	a.tip, a.pool = head.Height(), blockpool.New(head.Height(), a.o.Engine.Final().Height)
-	a.o.Out.RolledBack(messages.RolledBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
+	a.o.Out.RolledBack(messages.RolledBack{Era: a.era, At: messages.Position{Head: head.Height(),
+		Final: a.o.Engine.Final().Height}})
 	m.Reply(snapshotTaken(s), nil)
 }

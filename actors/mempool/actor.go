@@ -1,17 +1,23 @@
-// Package mempool is the shell of package chain/txpool: the actor that owns one shard's pool. It takes submissions, has them
-// looked at in turns of their clients, keeps the pool in step with the chain and offers chunks its transactions.
+// Package mempool is the actor around package chain/txpool: it owns one shard's pool. It takes
+// submissions, has them checked fairly between clients, keeps the pool in step with the chain
+// and offers transactions to chunks.
 //
-//	in      SubmitTransactions, Request: submissions; PoolWanted from a validator; BlockAdopted, LayoutChanged, CapturePool, RestorePool from the chain; ProduceChunk from the producer;
-//	        Page, ChunkChosen from the chunk-producer; from other mempools what belongs here now
-//	out     Submitted, SubmissionsDone to who submits; TransactionsWaiting to the producer, TransactionsDropped to milestones and the record,
-//	        Candidates to the chunk-producer; SubmitAgain when it begins after a failure
-//	state   Actor: the queue of what nobody has looked at, the pool, what is held back, the choice that is being made. Others see
-//	        the counters of Front
-//	units   as chain/txpool has them
-//	bound   chain/txpool's Limits and QueueLimits; Options.Judges batches are being looked at, and as many may wait for one before
-//	        them; Options.Hold wait for their code, Compiling of them are with the compiler, and what is behind them has half of the pool
-//	errors  chain/txpool's, as Submitted tells them
-//	source  our own; nearcore's pool lies behind one mutex
+//	in      SubmitTransactions, Request: submissions; PoolWanted from a validator;
+//	        BlockImported, LayoutChanged, CapturePool, RestorePool from the chain;
+//	        ProduceChunk from the producer; Page, ChunkChosen from the chunk-producer;
+//	        transactions that other mempools forward
+//	out     Submitted, SubmissionsDone to senders; TransactionsWaiting to the producer;
+//	        TransactionsDropped to txtracker and the record of drops; Candidates to the
+//	        chunk-producer; SubmitAgain after a restart
+//	state   Actor: the queue of unchecked submissions, the pool, held transactions, the
+//	        current walk; Status: counters that others read
+//	units   as in chain/txpool
+//	bound   chain/txpool's Limits and QueueLimits; Options.Checkers batches in check and as
+//	        many that wait for an earlier one; Options.Hold transactions wait for compilation,
+//	        Compiling of their codes are with the compiler, and what comes after held ones may
+//	        fill half of the pool
+//	errors  chain/txpool's, as in Submitted
+//	source  our own; nearcore's pool is behind one mutex
 package mempool
 
 import (
@@ -26,41 +32,47 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
-	Candidates messages.Sender[messages.Candidates]          // the chunk-producer
-	Dropped    messages.Sender[messages.TransactionsDropped] // milestones
-	Submitted  func(messages.Address, messages.Submitted)    // a waiter
-	Done       messages.Sender[messages.SubmissionsDone]     // a session
-	Forward    func(primitives.ShardID, any) bool            // another mempool; false: there is none
-	// Settled says what became of a submission, or of what has come back: it is in the pool, or else it is not by this copy. nil: nobody asks.
+	Candidates messages.Sender[messages.Candidates]          // to the chunk-producer
+	Dropped    messages.Sender[messages.TransactionsDropped] // to txtracker
+	Submitted  func(messages.Address, messages.Submitted)    // to a waiter
+	Done       messages.Sender[messages.SubmissionsDone]     // to a session
+	Forward    func(primitives.ShardID, any) bool            // to another mempool; false: the shard has none
+	// Settled reports the result of a submission, or of a transaction that came back: whether this
+	// copy is in the pool. May be nil.
 	Settled func(hash primitives.Hash, pooled bool)
-	Lost    messages.Sender[messages.TransactionsDropped] // the record of what was dropped alone: waiters send theirs again; nil: there is none
-	Again   messages.Sender[messages.SubmitAgain]         // all waiters, and the producer
-	Pooled  messages.Sender[messages.TransactionPooled]   // the network; nil: there is none
+	// to the record of drops only, since waiters send theirs again; may be nil
+	Lost   messages.Sender[messages.TransactionsDropped]
+	Again  messages.Sender[messages.SubmitAgain]       // to all waiters and the producer
+	Pooled messages.Sender[messages.TransactionPooled] // to the network; nil: there is none
 }
 
-// Options are what the actor works with. Its functions are called from any goroutine.
+// Options configure the actor. The functions are called from any goroutine.
 type Options struct {
 	Shard  primitives.ShardID
 	Pool   *txpool.Pool // empty
 	Queue  txpool.QueueLimits
-	Hold   txpool.QueueLimits // of what waits for its code
+	Hold   txpool.QueueLimits // of transactions that wait for compilation
 	Status *Status
 	Tally  *Tally
-	// Check looks at transactions by the head's state; Judges is how often at the same time.
+	// Check checks transactions against the state of the head. Checkers is how many calls run at
+	// once.
 	Check    func([]*primitives.SignedTransaction) []Verdict
 	Checkers int
-	// Route: a client's transaction of a shard that is not held goes to Out.Pooled all the same.
+	// Route: a client's transaction of a shard that this node does not hold goes to Out.Pooled
+	// instead of failing.
 	Route bool
-	// Home is the shard of an account in the next block, Base the height of a known block. Overtook tells by the tip's state
-	// whether a transaction's nonce is ahead of its key's next, Used what nonce its key has come to, and whether it is behind that: no
-	// block takes it any more.
+	// Home is the shard of an account in the next block. Base is the height of a known block.
+	// IsAhead returns whether, in the state of the in-memory head, a transaction's nonce is ahead
+	// of its key's next one. NonceUsed returns the nonce of a transaction's key, and whether the
+	// transaction's nonce is not above it, so that no block includes it any more.
 	Home      func(primitives.AccountID) primitives.ShardID
 	Base      func(primitives.Hash) (primitives.Height, bool)
 	IsAhead   func(*primitives.SignedTransaction) bool
 	NonceUsed func(*primitives.SignedTransaction) (primitives.Nonce, bool)
-	// Again: the actor begins after a failure. Started is called when messages reach it; nil: nobody asks.
+	// Again: the actor replaces one that has failed. Started is called when it receives messages;
+	// may be nil.
 	Again   bool
 	Started func()
 	Out     Out
@@ -70,32 +82,35 @@ type Options struct {
 type Actor struct {
 	o             Options
 	pool          *txpool.Pool
-	incoming      []item // of the message in work, and not queued yet
+	incoming      []item // of the message in work, and not in the queue yet
 	queue         *txpool.Queue[item]
-	checking      []*batch                   // in the order in which they were taken: that in which they come into the pool
-	checksRunning int                        // of looking: that are being looked at still
-	heads         uint64                     // blocks that have become the head
-	reorgs        uint64                     // how often the chain was another from then on
-	finished      map[messages.SessionID]int // submissions whose sessions have not been told yet
+	checking      []*batch                   // in the order in which they were taken, which is the order of admission
+	checksRunning int                        // batches of checking that are still being checked
+	heads         uint64                     // number of blocks that became the head
+	reorgs        uint64                     // number of reorganisations and rollbacks
+	finished      map[messages.SessionID]int // checked submissions that their sessions have not been told of
 	side          map[primitives.Hash]sideBlock
 
 	holds           map[primitives.Hash]hold
-	codes           map[primitives.Hash]*codeWaiters // of holds with code, by its name
-	held, heldBytes int                              // of holds: what waits for its code
-	compileQueue    *txpool.Queue[compileSlot]       // of these: what has not had its turn
-	compiling       int                              // and what the compiler is at work for, also if it has left the pool
-	ended           chan struct{}                    // closed when the actor has ended or failed
+	codes           map[primitives.Hash]*codeWaiters // by name of the code that holds wait for
+	held, heldBytes int                              // holds that wait for code
+	compileQueue    *txpool.Queue[compileSlot]       // of these, the ones that have not had their turn
+	// codes with the compiler, also of transactions that have left the pool
+	compiling int
+	ended     chan struct{} // closed when the actor has ended or failed
 
 	walk    walk
-	minWalk uint64 // the first choice of the pool as it is; those before were of one that the chain has gone back from
-	// chose is what the last chunk took: it is offered again if the next block does not include it.
+	minWalk uint64 // first walk after the last rollback; results of earlier ones are ignored
+	// chose are the transactions of the last chunk. They are offered again if the next block does
+	// not include them.
 	chose []primitives.Hash
 
 	self     func(any)
-	runAside func(func()) // runs beside the mailbox
+	runAside func(func()) // runs a function outside the mailbox
 }
 
-// sideBlock is what a block of a branch that is not canonical includes: it stays in the pool until that branch wins.
+// sideBlock is a block of a branch that is not canonical. Its transactions stay in the pool
+// until the branch wins.
 type sideBlock struct {
 	prev   primitives.Hash
 	height primitives.Height
@@ -108,14 +123,14 @@ func New(o Options) *Actor {
 		o: o, pool: o.Pool, queue: txpool.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
 		holds: map[primitives.Hash]hold{}, codes: map[primitives.Hash]*codeWaiters{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
-	o.Hold.Turn = math.MaxInt // each takes the compiler, whatever its size
+	o.Hold.Turn = math.MaxInt // one code a turn, whatever its size
 	a.compileQueue = txpool.NewQueue[compileSlot](o.Hold)
 	a.self = a.Handle // until it has a mailbox
 	a.runAside = func(f func()) { f() }
 	return a
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
@@ -133,7 +148,7 @@ func (a *Actor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		a.closeEnded()
 		a.abandon()
-	case *actor.Stopping: // with the shard, or with the node
+	case *actor.Stopping: // with the shard or with the node
 		a.closeEnded()
 		a.handOver()
 	default:
@@ -141,7 +156,7 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.SubmitTransactions:
@@ -187,7 +202,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// closeEnded says that nobody waits for the compiler any more.
+// closeEnded tells compilations that nothing waits for them.
 func (a *Actor) closeEnded() {
 	select {
 	case <-a.ended:
@@ -196,7 +211,7 @@ func (a *Actor) closeEnded() {
 	}
 }
 
-// publishCounts shows the sizes.
+// publishCounts copies the counters to Status.
 func (a *Actor) publishCounts() {
 	a.o.Status.count.Store(int64(a.pool.Len()))
 	a.o.Status.size.Store(int64(a.pool.Bytes()))
@@ -206,8 +221,9 @@ func (a *Actor) publishCounts() {
 	a.o.Status.compiling.Store(int64(a.compiling))
 }
 
-// applyBlock brings the pool in step with an adopted block: what the chain includes, what can't follow that, and what has expired leaves, what a
-// branch that lost had comes back.
+// applyBlock brings the pool in step with an imported block. It removes what the chain
+// includes, what cannot be included after it, and what has expired. Transactions of a branch
+// that lost come back.
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
@@ -254,14 +270,14 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 			continue
 		}
 		base, ok := a.o.Base(tx.BlockHash)
-		err := error(txpool.ErrExpired) // a block that is not known is of a branch that is gone
+		err := error(txpool.ErrExpired) // an unknown base block belongs to a branch that is gone
 		if ok {
 			var added bool
-			added, err = a.pool.Add(tx, base) // full, or its nonce is taken: the pool's other transactions were first
+			added, err = a.pool.Add(tx, base) // full, or the nonce is taken: what the pool holds has precedence
 			again = again || added
 		}
 		if err != nil && a.o.Out.Pooled != nil && !errors.Is(err, txpool.ErrExpired) {
-			continue // other nodes have it, and may run it
+			continue // other nodes have it and may run it
 		}
 		if err != nil {
 			gone = append(gone, newDrop(tx, refusal(tx, err)))
@@ -283,9 +299,11 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	a.drop(gone)
 }
 
-// remove takes out what a block includes. What waits of the same keys with nonces that are used up by that is gone: it would wait until it expires
-// where another than this pool's owner makes the chunks, and who waits for it is told at once.
-func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []messages.DroppedTransaction) []messages.DroppedTransaction {
+// remove removes what a block includes. It also drops pooled transactions of the same keys with
+// nonces that the block has used up. On a node that does not produce the chunks they would
+// otherwise wait until they expire; so their waiters are told at once.
+func (a *Actor) remove(txs []*primitives.SignedTransaction,
+	gone []messages.DroppedTransaction) []messages.DroppedTransaction {
 	for _, tx := range txs {
 		if hash := tx.Hash(); a.pool.Remove(hash) {
 			a.release(hash)
@@ -301,7 +319,7 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []messages.Drop
 				break
 			}
 			at, used := a.o.NonceUsed(x)
-			if !used { // the chunk's was not executed
+			if !used { // the chunk's transaction was not executed
 				break
 			}
 			a.pool.Remove(x.Hash())
@@ -311,7 +329,7 @@ func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []messages.Drop
 	return gone
 }
 
-// forwardMoved sends on what belongs to other shards now.
+// forwardMoved forwards transactions that belong to other shards after a layout change.
 func (a *Actor) forwardMoved() {
 	if a.pool.Len() == 0 {
 		return
@@ -328,15 +346,15 @@ func (a *Actor) forwardMoved() {
 	a.walk = walk{}
 	a.chose = a.chose[:0]
 	for _, x := range stay {
-		_, _ = a.pool.Add(x.tx, x.base) // it was there
+		_, _ = a.pool.Add(x.tx, x.base) // cannot fail: it was in the pool
 	}
 	var leaving []based
 	for _, txs := range away {
 		leaving = append(leaving, txs...)
 	}
-	holds := a.detach(leaving) // what waits for its code waits there, with its turn
+	holds := a.detach(leaving) // a hold moves with its transaction
 	var gone []messages.DroppedTransaction
-	for home, txs := range away { // each goes to its own, so the order does not matter
+	for home, txs := range away { // independent of each other, so the order does not matter
 		for i := range txs {
 			hash := txs[i].tx.Hash()
 			txs[i].hold = holds[hash]
@@ -353,7 +371,7 @@ func (a *Actor) forwardMoved() {
 	}
 }
 
-// rejectNoPool answers for what should go to a shard that has no pool.
+// rejectNoPool answers for transactions of a shard without a pool here.
 func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	for _, x := range txs {
 		if x.hold.pending != nil {
@@ -364,11 +382,12 @@ func (a *Actor) rejectNoPool(txs []based) (gone []messages.DroppedTransaction) {
 	return gone
 }
 
-// receiveMoved takes what another pool held. What finds no room is dropped, as where it is new.
+// receiveMoved takes transactions that another pool held. What finds no room is dropped, as a
+// new submission would be.
 func (a *Actor) receiveMoved(txs []based) {
 	var gone []messages.DroppedTransaction
 	for _, x := range txs {
-		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed once more
+		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed again
 			if again := []based{x}; !a.o.Out.Forward(home, moved{again}) {
 				gone = append(gone, a.rejectNoPool(again)...)
 			}

@@ -48,7 +48,8 @@ type world struct {
 }
 
 func newWorld(change func(*Options)) *world {
-	w := &world{fresh: new(Wakeup), submitted: map[messages.WaiterID][]messages.Submitted{}, done: map[messages.SessionID]int{},
+	w := &world{fresh: new(Wakeup), submitted: map[messages.WaiterID][]messages.Submitted{},
+		done:      map[messages.SessionID]int{},
 		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}, why: map[primitives.Hash]error{}}
 	w.fresh.Notify = func(messages.TransactionsWaiting) { w.rings++ }
 	w.front = NewStatus(w.fresh)
@@ -143,11 +144,13 @@ func (w *world) choose(limit int, drop func(*primitives.SignedTransaction) bool)
 	return out
 }
 
-func (w *world) block(hash, prev byte, height primitives.Height, change func(*messages.BlockAccepted), txs ...*primitives.SignedTransaction) {
+func (w *world) block(hash, prev byte, height primitives.Height, change func(*messages.BlockAccepted),
+	txs ...*primitives.SignedTransaction) {
 	h := &primitives.BlockHeader{PrevHash: primitives.Hash{prev}}
 	h.Height = height
 	m := messages.BlockAccepted{Block: &primitives.Block{Header: h}, Hash: primitives.Hash{hash}, IsHead: true,
-		Shards: []messages.ShardAccepted{{ID: 7}, {ID: 0, Chunk: &primitives.Chunk{ChunkBody: primitives.ChunkBody{Transactions: txs}}}}}
+		Shards: []messages.ShardAccepted{{ID: 7}, {ID: 0,
+			Chunk: &primitives.Chunk{ChunkBody: primitives.ChunkBody{Transactions: txs}}}}}
 	if change != nil {
 		change(&m)
 	}
@@ -176,8 +179,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestRings: the producer is told once until it looks, and of what a choice has left, also if it has looked before the choice has
-// ended.
+// TestRings: the producer is told once until it looks, and of what a choice has left, also if
+// it has looked before the choice has ended.
 func TestRings(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1)
@@ -229,7 +232,8 @@ func TestDroppedAndExpired(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a branch's transactions stay until it wins; those of the one that loses come back, if they are ours.
+// TestReorganisation: a branch's transactions stay until it wins; those of the one that loses
+// come back, if they are ours.
 func TestReorganisation(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c, other := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1), tx("elsewhere.near", 1)
@@ -246,7 +250,8 @@ func TestReorganisation(t *testing.T) {
 		m.Reorganised, m.Returned = true, []*primitives.SignedTransaction{a, other}
 	})
 	if !w.has(a) || w.has(b) || !w.has(c) || w.front.Len() != 2 {
-		t.Errorf("after the reorganisation: a %v, b %v, c %v, %d in all, want a and c", w.has(a), w.has(b), w.has(c), w.front.Len())
+		t.Errorf("after the reorganisation: a %v, b %v, c %v, %d in all, want a and c", w.has(a), w.has(b), w.has(c),
+			w.front.Len())
 	}
 	if len(w.side) != 1 {
 		t.Errorf("%d side blocks are remembered, want the one that did not win", len(w.side))
@@ -257,8 +262,8 @@ func TestReorganisation(t *testing.T) {
 	}
 }
 
-// TestPages: a chunk takes the same, in the same order, whether the mempool gives it out in pages or at once; and what changes
-// meanwhile does no harm.
+// TestPages: a chunk takes the same, in the same order, whether the mempool gives it out in
+// pages or at once; and what changes meanwhile does no harm.
 func TestPages(t *testing.T) {
 	w := newWorld(nil)
 	var all []*primitives.SignedTransaction
@@ -301,7 +306,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestStaleWalk: a page of a choice that is over is empty, and one that nobody answers ends the choice in time.
+// TestStaleWalk: A page of a walk that is over is empty, and a page without an answer ends the
+// choice in time.
 func TestStaleWalk(t *testing.T) {
 	w := newWorld(nil)
 	p := Page{Walk: 9, answer: make(chan messages.Candidates, 1)}
@@ -310,7 +316,8 @@ func TestStaleWalk(t *testing.T) {
 		t.Errorf("a page of no walk: %+v", m)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := NewChoice(&messages.Candidates{Walk: 1, Page: []messages.Candidate{{Tx: tx("a.near", 1)}}, More: true}, func(Page) {}, time.Second)
+		c := NewChoice(&messages.Candidates{Walk: 1, Page: []messages.Candidate{{Tx: tx("a.near", 1)}}, More: true},
+			func(Page) {}, time.Second)
 		n := 0
 		for g := c.NextGroup(); g != nil; g = c.NextGroup() {
 			g.Pop()
@@ -322,7 +329,8 @@ func TestStaleWalk(t *testing.T) {
 	})
 }
 
-// TestLeftAlone: of a group whose turn ended without a transaction (a strict nonce with a gap) no later one is offered.
+// TestLeftAlone: of a group that was left without a taken transaction (a strict nonce with a
+// gap) no later one is offered.
 func TestLeftAlone(t *testing.T) {
 	w := newWorld(nil)
 	w.add(tx("a.near", 1), tx("a.near", 2), tx("b.near", 1), tx("b.near", 2))
@@ -347,29 +355,36 @@ func TestAnswers(t *testing.T) {
 	w := newWorld(func(o *Options) {
 		o.Pool = txpool.New(txpool.Limits{Transactions: 3}, 10, primitives.Hash{1})
 	})
-	good, bad, fault, full, gone := tx("a.near", 1), tx("bad.near", 1), tx("fault.near", 1), tx("full.near", 1), tx("gone.near", 1)
-	twin := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", PublicKey: primitives.ZeroED25519Key, ReceiverID: "other.near",
+	good, bad, fault, full, gone := tx("a.near", 1), tx("bad.near", 1), tx("fault.near", 1), tx("full.near",
+		1), tx("gone.near", 1)
+	twin := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near",
+		PublicKey: primitives.ZeroED25519Key, ReceiverID: "other.near",
 		Nonce: primitives.TransactionNonce{Nonce: 1}}, primitives.ZeroED25519Signature)
 	refusal, broken := &primitives.InvalidTxError{Tag: primitives.TxExpired}, errors.New("broken")
 	w.verdicts[bad.Hash()], w.verdicts[fault.Hash()] = Verdict{Invalid: refusal}, Verdict{Err: broken}
 	w.away["gone.near"] = 5
 	got := w.add(good, bad, fault, twin)
 	var taken *primitives.InvalidTxError
-	if len(got) != 4 || !got[0].Pooled || got[1].Err != refusal || got[2].Err != broken || !errors.As(got[3].Err, &taken) || taken.Tag != primitives.TxInvalidNonce {
+	if len(got) != 4 || !got[0].Pooled || got[1].Err != refusal || got[2].Err != broken ||
+		!errors.As(got[3].Err, &taken) || taken.Tag != primitives.TxInvalidNonce {
 		t.Errorf("answers %+v", got)
 	}
 	w.add(tx("b.near", 1), tx("c.near", 1))
-	if got := w.add(full); len(got) != 1 || got[0].Pooled || got[0].Err == nil || got[0].Err.Error() != "there is no room for the transaction: troupe.mempool.max_transactions" {
+	if got := w.add(full); len(got) != 1 || got[0].Pooled || got[0].Err == nil ||
+		got[0].Err.Error() != "there is no room for the transaction: troupe.mempool.max_transactions" {
 		t.Errorf("a full pool says %+v, want its limit", got)
 	}
 	if got := w.add(gone); got != nil || len(w.forwarded[5]) != 1 {
 		t.Errorf("another shard's: %+v, forwarded %v", got, w.forwarded)
 	}
 	for i, x := range []*primitives.SignedTransaction{good, bad} {
-		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: messages.WaiterID(i + 1)}, Transactions: []*primitives.SignedTransaction{x}})
-		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 2}, Transactions: []*primitives.SignedTransaction{x}})
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: messages.WaiterID(i + 1)},
+			Transactions: []*primitives.SignedTransaction{x}})
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 2},
+			Transactions: []*primitives.SignedTransaction{x}})
 	}
-	if a, b := w.submitted[1], w.submitted[2]; len(a) != 1 || !a[0].Pooled || len(b) != 1 || b[0].Err != refusal || w.done[2] != 2 || len(w.done) != 1 {
+	if a, b := w.submitted[1], w.submitted[2]; len(a) != 1 || !a[0].Pooled || len(b) != 1 || b[0].Err != refusal ||
+		w.done[2] != 2 || len(w.done) != 1 {
 		t.Errorf("waiters are told %+v and %+v, sessions %v", a, b, w.done)
 	}
 	if s, r := w.tally.Submitted.Load(), w.tally.Refused.Load(); s != 12 || r != 5 {
@@ -386,12 +401,14 @@ func TestPanicIsOnes(t *testing.T) {
 	}
 }
 
-// TestTurns: who floods the queue waits for his own, not others for theirs; and what is too much is his.
+// TestTurns: A client that floods the queue waits for its own submissions and delays no other
+// client; the excess is its own.
 func TestTurns(t *testing.T) {
 	w := newWorld(func(o *Options) { o.Queue.Items = 1000 })
 	w.hold = true
 	send := func(session messages.SessionID, client messages.Client, x *primitives.SignedTransaction) {
-		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: session}, Client: client, Transactions: []*primitives.SignedTransaction{x}})
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: session}, Client: client,
+			Transactions: []*primitives.SignedTransaction{x}})
 	}
 	for i := range 3000 { // one address with many connections
 		send(messages.SessionID(10+i%50), "10.0.0.1", tx("flood.near", primitives.Nonce(i+1)))
@@ -447,7 +464,8 @@ func compiles(done chan struct{}) Verdict {
 	}}
 }
 
-// beside lets run what runs beside the mailbox; settle is called in a synctest bubble, and takes what has come.
+// beside lets run what runs beside the mailbox; settle is called in a synctest bubble, and
+// takes what has come.
 func (w *world) beside() (settle func()) {
 	w.runAside = func(f func()) { go f() }
 	mailbox := make(chan any, 1000)
@@ -461,7 +479,8 @@ func (w *world) beside() (settle func()) {
 	}
 }
 
-// TestDeployments: what deploys code waits in the pool until it is compiled, what is behind it of its key with it, and nothing else.
+// TestDeployments: what deploys code waits in the pool until it is compiled, what is behind it
+// of its key with it, and nothing else.
 func TestDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -516,9 +535,11 @@ func TestDeployments(t *testing.T) {
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v once the code is compiled", got)
 		}
-		w.Handle(messages.ChunkChosen{Dropped: []messages.DroppedTransaction{{Hash: never.Hash(), Err: tooOld}}}) // as a chunk does that finds it invalid
+		// as a chunk does that finds it invalid
+		w.Handle(messages.ChunkChosen{Dropped: []messages.DroppedTransaction{{Hash: never.Hash(), Err: tooOld}}})
 		if w.held != 0 || len(w.holds) != 0 || w.compiling != 1 {
-			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held, w.compiling)
+			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held,
+				w.compiling)
 		}
 		w.closeEnded()
 		settle()
@@ -527,7 +548,8 @@ func TestDeployments(t *testing.T) {
 		}
 		w.ended = make(chan struct{})
 
-		// One signer has many and large ones, another comes later with one: it has its turn among the first.
+		// One signer has many and large ones, another comes later with one: it has its turn among the
+		// first.
 		var begun []string
 		var done2 []chan struct{}
 		deploy := func(signer primitives.AccountID, nonce primitives.Nonce) {
@@ -560,13 +582,15 @@ func TestDeployments(t *testing.T) {
 			close(done2[i])
 			settle()
 		}
-		if len(w.holds) != 0 || w.compiling != 0 || w.front.Held() != 0 || w.front.HeldBytes() != 0 || len(chosen()) != 5+101 {
+		if len(w.holds) != 0 || w.compiling != 0 || w.front.Held() != 0 || w.front.HeldBytes() != 0 ||
+			len(chosen()) != 5+101 {
 			t.Errorf("%d are held still, %d and %d counted, %d chosen", len(w.holds), w.compiling, w.front.Held(), len(chosen()))
 		}
 	})
 }
 
-// TestMoves: after a change of layout transactions, also those that nobody has looked at, go to where their signers are.
+// TestMoves: after a layout change transactions, also unchecked ones, go to the shards of their
+// signers.
 func TestMoves(t *testing.T) {
 	from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
 	to.away["b.near"] = 5
@@ -583,7 +607,8 @@ func TestMoves(t *testing.T) {
 	for _, m := range from.forwarded[5] {
 		to.Handle(m)
 	}
-	if !from.has(a) || from.has(b) || !to.has(b) || !to.has(queued) || from.front.Len() != 1 || to.front.Len() != 2 || !to.fresh.HasOffers() {
+	if !from.has(a) || from.has(b) || !to.has(b) || !to.has(queued) || from.front.Len() != 1 || to.front.Len() != 2 ||
+		!to.fresh.HasOffers() {
 		t.Errorf("old pool: %d, new pool: %d", from.front.Len(), to.front.Len())
 	}
 	select {
@@ -602,8 +627,10 @@ func TestFails(t *testing.T) {
 	w.hold = true
 	r := NewRequest("", []*primitives.SignedTransaction{tx("a.near", 1), tx("b.near", 1)})
 	w.Handle(r)
-	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4}, Transactions: []*primitives.SignedTransaction{tx("c.near", 1)}})
-	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4, Waiter: 1}, Transactions: []*primitives.SignedTransaction{tx("d.near", 1)}})
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4},
+		Transactions: []*primitives.SignedTransaction{tx("c.near", 1)}})
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4, Waiter: 1},
+		Transactions: []*primitives.SignedTransaction{tx("d.near", 1)}})
 	w.Receive(messageOnly{m: &actor.Restarting{}})
 	select {
 	case <-r.Done():
@@ -626,7 +653,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestFailsInBetween: of those that come or have been looked at together, one breaks the actor: each is answered once all the same.
+// TestFailsInBetween: of those that come or have been looked at together, one breaks the actor:
+// each is answered once all the same.
 func TestFailsInBetween(t *testing.T) {
 	broken := func(w *world, f func()) {
 		defer func() {
@@ -672,7 +700,8 @@ func TestFailsInBetween(t *testing.T) {
 	w = newWorld(nil)
 	r = NewRequest("", txs[:3])
 	w.hold = true
-	w.incoming = append(w.incoming, item{tx: txs[0], batch: r.answers, index: 0}, item{tx: txs[1], batch: r.answers, index: 1}, item{tx: txs[2], batch: r.answers, index: 2})
+	w.incoming = append(w.incoming, item{tx: txs[0], batch: r.answers, index: 0},
+		item{tx: txs[1], batch: r.answers, index: 1}, item{tx: txs[2], batch: r.answers, index: 2})
 	w.queue = nil
 	broken(w, func() {
 		defer func() { w.queue = txpool.NewQueue[item](txpool.QueueLimits{}) }()
@@ -691,8 +720,8 @@ type messageOnly struct {
 
 func (c messageOnly) Message() any { return c.m }
 
-// TestChoiceAcrossRestore: what a choice that was begun before the pool was restored finds invalid by the state of then stays; what a
-// later one does leaves.
+// TestChoiceAcrossRestore: what a choice that was begun before the pool was restored finds
+// invalid by the state of then stays; what a later one does leaves.
 func TestChoiceAcrossRestore(t *testing.T) {
 	w := newWorld(nil)
 	a := tx("a.near", 1)
@@ -706,14 +735,16 @@ func TestChoiceAcrossRestore(t *testing.T) {
 		t.Errorf("in the pool: %v; dropped %v", w.has(a), w.dropped)
 	}
 	w.Handle(messages.ProduceChunk{})
-	w.Handle(messages.ChunkChosen{Walk: w.offered[len(w.offered)-1].Walk, Dropped: []messages.DroppedTransaction{{Hash: a.Hash(), Err: tooOld}}})
+	w.Handle(messages.ChunkChosen{Walk: w.offered[len(w.offered)-1].Walk,
+		Dropped: []messages.DroppedTransaction{{Hash: a.Hash(), Err: tooOld}}})
 	if w.has(a) || len(w.dropped) != 1 {
 		t.Errorf("a later choice: in the pool: %v; dropped %v", w.has(a), w.dropped)
 	}
 }
 
-// TestOrderOfJudging: what a client has sent in order comes into the pool in order, whichever batch is looked at first to the end, and the other judges
-// enqueueIncoming more meanwhile, but not without end.
+// TestOrderOfJudging: what a client has sent in order comes into the pool in order, whichever
+// batch is looked at first to the end, and the other judges enqueueIncoming more meanwhile, but
+// not without end.
 func TestOrderOfJudging(t *testing.T) {
 	var pooled []primitives.Nonce
 	w := newWorld(func(o *Options) {
@@ -736,18 +767,21 @@ func TestOrderOfJudging(t *testing.T) {
 		t.Errorf("nonces %v are in the pool before the first one", pooled)
 	}
 	if len(w.checking) != 6 || len(w.waiting) != 2 || w.queue.Len() != 3 {
-		t.Errorf("%d batches are on their way, %d are looked at, and %d transactions are left, want 6, 2 and 3", len(w.checking), len(w.waiting), w.queue.Len())
+		t.Errorf("%d batches are on their way, %d are looked at, and %d transactions are left, want 6, 2 and 3",
+			len(w.checking), len(w.waiting), w.queue.Len())
 	}
 	for len(w.waiting) > 0 {
 		next(len(w.waiting) - 1)
 	}
-	if !slices.Equal(pooled, []primitives.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(w.checking) > 0 || w.checksRunning != 0 {
+	if !slices.Equal(pooled, []primitives.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(w.checking) > 0 ||
+		w.checksRunning != 0 {
 		t.Errorf("into the pool came %v, %d batches are left", pooled, len(w.checking))
 	}
 }
 
-// TestUsedNonce: a transaction whose nonce a block has used up with another leaves the pool with that block, and one that was looked at before the block is
-// refused; one whose block has not executed the other stays.
+// TestUsedNonce: A pooled transaction with a nonce that a block has used for another one leaves
+// the pool with that block, and one checked before the block is refused. If the block has not
+// executed the other one, it stays.
 func TestUsedNonce(t *testing.T) {
 	w := newWorld(nil)
 	w.nonces = map[primitives.AccountID]primitives.Nonce{}
@@ -759,13 +793,15 @@ func TestUsedNonce(t *testing.T) {
 	w.block(1, 0, 1, nil, tx("b.near", 2)) // is in the chunk, and could not pay
 	w.nonces["a.near"] = 3
 	w.block(2, 1, 2, nil, tx("a.near", 3))
-	if w.has(old) || !w.has(next) || !w.has(other) || !slices.Equal(w.dropped, []primitives.Hash{old.Hash()}) || w.front.Len() != 2 {
+	if w.has(old) || !w.has(next) || !w.has(other) || !slices.Equal(w.dropped, []primitives.Hash{old.Hash()}) ||
+		w.front.Len() != 2 {
 		t.Errorf("nonce 1 waits %v, 4 %v, of another %v; dropped %v", w.has(old), w.has(next), w.has(other), w.dropped)
 	}
 	w.waiting[0]()
 	<-answer.Done()
 	var why *primitives.InvalidTxError
-	if err := answer.Answers()[0].Err; w.has(late) || !errors.As(err, &why) || why.Tag != primitives.TxInvalidNonce || why.TxNonce != 2 || why.KeyNonce != 3 {
+	if err := answer.Answers()[0].Err; w.has(late) || !errors.As(err, &why) || why.Tag != primitives.TxInvalidNonce ||
+		why.TxNonce != 2 || why.KeyNonce != 3 {
 		t.Errorf("nonce 2, looked at before the block: waits %v, %v", w.has(late), err)
 	}
 }

@@ -9,33 +9,34 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// Sizes of pages: most chunks are small; large ones are fetched while the page before is being looked at.
+// Sizes of pages. Most chunks are small; the next page of a large one is fetched while the
+// previous one is examined.
 const (
 	firstPageSize = 64
 	pageSize      = 512
 )
 
-// walk is one choice: a round over the pool, given out in pages as if all of it were taken. What is not taken lies in the pool
-// as before once the round has ended.
+// walk is one choice of transactions for a chunk: a round over the pool, handed out in pages as
+// if the chunk took all of it. What is not taken is as before once the round has ended.
 type walk struct {
 	id    uint64
 	round *txpool.Round
 }
 
-// Page is a request for more candidates, with the place for the answer.
+// Page is a request for more candidates. The actor replies on its channel.
 type Page struct {
 	Walk   uint64
 	answer chan messages.Candidates
 }
 
-// Answer is where the answer comes; it is empty where the walk is over.
+// Answer returns the channel of the reply, which is empty if the walk is over.
 func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 
-// startWalk answers ProduceChunk.
+// startWalk answers ProduceChunk with the first page.
 func (a *Actor) startWalk(m messages.ProduceChunk) {
 	a.walk = walk{id: a.o.Status.walks.Add(1)}
 	out := messages.Candidates{For: m, Walk: a.walk.id}
-	a.o.Status.offers.Store(false) // before the walk, so that what comes during it counts
+	a.o.Status.offers.Store(false) // before the walk, so that later transactions count
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
 		out.Page, out.More = a.page(firstPageSize)
@@ -59,7 +60,7 @@ func (a *Actor) page(n int) (list []messages.Candidate, more bool) {
 	return list, true
 }
 
-// pageSize answers a request for a page.
+// nextPage answers a request for a page.
 func (a *Actor) nextPage(p Page) {
 	out := messages.Candidates{Walk: p.Walk}
 	if p.Walk == a.walk.id && a.walk.round != nil {
@@ -68,9 +69,10 @@ func (a *Actor) nextPage(p Page) {
 	p.answer <- out
 }
 
-// finishWalk ends a walk: what was dropped leaves the pool, the rest stays until a block includes it.
+// finishWalk ends a walk: dropped transactions leave the pool, the rest stays until a block
+// includes it.
 func (a *Actor) finishWalk(m *messages.ChunkChosen) {
-	if m.Walk < a.minWalk { // by a state that is gone
+	if m.Walk < a.minWalk { // chosen on a state before a rollback
 		return
 	}
 	if m.Walk == a.walk.id {
@@ -96,20 +98,21 @@ func (a *Actor) finishWalk(m *messages.ChunkChosen) {
 	}
 }
 
-// Choice is the chunk-producer's side of a walk, as apply.Candidates. Its owner waits for the mempool where a chunk takes more
-// than a page, at most until the choice's time is up; the mempool never waits for its owner.
+// Choice is the chunk-producer's side of a walk; it implements apply.Candidates. Its methods
+// wait for the mempool if a chunk takes more than a page, in total at most the limit of
+// NewChoice. The mempool never waits for the chunk-producer.
 type Choice struct {
 	ask       messages.Sender[Page]
 	walk      uint64
-	page      []messages.Candidate // what is left of it
-	next      Page                 // has been asked for, if there is more
+	page      []messages.Candidate // candidates of the page not visited yet
+	next      Page                 // requested, if there is more
 	end       *time.Timer
-	exhausted map[int32]bool // groups whose turn ended without one
+	exhausted map[int32]bool // groups that were left without a taken transaction
 	now       messages.Candidate
 	taken     bool
 }
 
-// NewChoice begins with what the mempool has sent; limit bounds all waiting for more.
+// NewChoice starts with the first page. limit bounds all waiting for further pages.
 func NewChoice(m *messages.Candidates, ask messages.Sender[Page], limit time.Duration) *Choice {
 	c := &Choice{ask: ask, walk: m.Walk, page: m.Page, taken: true}
 	if m.More {
@@ -126,7 +129,7 @@ func (c *Choice) fetch() {
 
 // NextGroup is part of apply.Candidates.
 func (c *Choice) NextGroup() apply.Group {
-	if !c.taken { // the turn ended without it: those behind it would run before it
+	if !c.taken { // left without it: the later ones of the group would run before it
 		if c.exhausted == nil {
 			c.exhausted = map[int32]bool{}
 		}
@@ -167,7 +170,7 @@ func (c *Choice) Peek() *primitives.SignedTransaction {
 // Pop is part of apply.Group.
 func (c *Choice) Pop() { c.taken = true }
 
-// Done says what became of the candidates; out is nil where there is no chunk.
+// Done returns the report to the mempool. out is nil if there is no chunk.
 func (c *Choice) Done(out *apply.Prepared) messages.ChunkChosen {
 	if c.end != nil {
 		c.end.Stop()

@@ -9,45 +9,76 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A transaction may lie in the pool and be held back for a while: then nothing of its key goes into a chunk behind it, so the
-// order of nonces stays what it would be, and what comes before it goes.
+// A pooled transaction may be held back for a while. Nothing of its key goes into a chunk after
+// it, so the order of nonces is kept; what comes before it goes.
 //
-// One that deploys or calls code which is not compiled is held until it is, so that no block has to wait for that. Compilation
-// takes seconds at the worst and has one core, so they wait for it in turns of their signers: Compiling at a time are with the
-// compiler. None passes by, but what the compiler has failed on goes into a block, as it must. What is held, and what is behind it
-// of its key, may not fill the pool: see room. All that wait for the same code end with one compilation, so they have one turn, the first
-// that any of their signers has, and the code that they bring counts once: one of them pays for it with its place in the queue.
+// # Compile wait
 //
-// The other case is a race. A client that sends ten transactions of one key at once does so over ten connections, and they
-// arrive in any order. In neard the next block is far enough away that all of them meet in the pool, which sorts them. In
-// instant mode a block would take the first to arrive, and with a higher nonce at its front refuse all others for ever. So a
-// transaction whose nonce is a little ahead waits a moment for those before it; one that is next, as a client that waits for
-// each of its transactions sends them, loses no time.
+// Problem: a block that calls or deploys code which is not compiled would wait for the
+// compiler, up to seconds for one malicious contract.
+//
+// Invariants:
+//   - A transaction that deploys or calls code is offered only when the code is compiled or the
+//     compiler has failed on it. A failure must go into a block, so that its result is the
+//     chain's.
+//   - Held transactions and those after them of the same key may fill half of the pool
+//     (hasRoom).
+//   - Signers take turns at the compiler, one code a turn, so that one client cannot starve
+//     the others.
+//   - Each wait ends: by the compiler's own limits, or with the actor (ended).
+//
+// Outline:
+//
+//	check: Verdict.Code is set if the code is not compiled
+//	holdOrOffer: the transaction enters the pool and holds; its code gets one compileSlot,
+//	        queued by signer
+//	compile: at most Compiling codes are with the compiler, outside the mailbox
+//	holdEnded: all transactions that wait for the code are offered, and their senders answered
+//	full: the signer with most in the queue loses its newest transaction (evictHold)
+//
+// All transactions that wait for the same code share one compilation, at the first turn of any
+// of their signers. The code's bytes count once: one transaction, the payer, counts them. If
+// the payer leaves, another one takes its place (reassignPayer).
+//
+// Rejected: compiling while the chunk is applied, which delays every validator; refusing such
+// transactions, since deploys are ordinary; charging turns by code size, since the cost of
+// compilation does not follow from it.
+//
+// # Early nonces
+//
+// A client that sends ten transactions of one key over ten connections has them arrive in any
+// order. In neard the next block is far enough away that they meet in the pool, which sorts
+// them. In instant mode a block would take the first to arrive and then reject smaller nonces
+// forever. So a transaction with a nonce that is a little ahead waits a moment for those before it.
+// The next nonce is not delayed.
 const (
-	// EarlyWait is how long a transaction waits for the one before it: several times what the requests of one client are
-	// apart, also on a machine that is busy with the client itself, and less than a block takes in neard.
+	// EarlyWait is how long a transaction waits for the one before it: several times the distance
+	// between requests of one client, even on a busy machine, and less than the time of a block in
+	// neard.
 	EarlyWait = 200 * time.Millisecond
-	// EarlyGap is the widest gap of nonces that is taken for a race; clients that count by the clock leave wider ones.
+	// EarlyGap is the widest gap of nonces that counts as a race. Clients that use the time as
+	// nonce leave wider gaps.
 	EarlyGap = 1024
-	// maxEarly bounds the number of those that wait in a pool; beyond it they take what turn they get.
+	// maxEarly bounds the early transactions of a pool. Beyond it they are offered as they come.
 	maxEarly = 10_000
-	// Compiling bounds what is handed to the compiler at a time, which takes what comes first; more wait here, in turns.
+	// Compiling bounds the codes with the compiler, which is first in, first out. Further ones
+	// wait here, in turns.
 	Compiling = 2
 )
 
-// hold is why a transaction of the pool is held back.
+// hold is why a transaction in the pool is held back.
 type hold struct {
-	until  time.Time                 // of one that is early
-	code   func(end <-chan struct{}) // has its code compiled; nil: it is
-	name   primitives.Hash           // of the code
-	brings int                       // bytes of the code that the transaction brings
-	size   int                       // of the transaction, without them
-	pays   bool                      // they are counted with it
-	signer primitives.AccountID
-	pending   *item // a batch's, whose sender is told when it is held no more; nil: the sender was told
+	until   time.Time                 // end of the wait for an earlier nonce; zero: none
+	code    func(end <-chan struct{}) // compiles its code; nil: the code is compiled
+	name    primitives.Hash           // of the code
+	brings  int                       // bytes of code in the transaction
+	size    int                       // of the transaction without that code
+	pays    bool                      // the code's bytes count with this transaction
+	signer  primitives.AccountID
+	pending *item // of a batch, answered when the hold ends; nil: the sender was answered
 }
 
-// publishCounts is what a hold takes of the bytes.
+// counted is what a hold adds to heldBytes.
 func (h *hold) counted() int {
 	if h.pays {
 		return h.size + h.brings
@@ -57,26 +88,29 @@ func (h *hold) counted() int {
 
 // codeWaiters are the transactions that wait for the same code.
 type codeWaiters struct {
-	all   map[primitives.Hash]struct{}
-	payer primitives.Hash // zero: none of them brings the code
-	compiling  bool            // it is being compiled
+	all       map[primitives.Hash]struct{}
+	payer     primitives.Hash // counts the code's bytes; zero: none of them brings the code
+	compiling bool            // the code is with the compiler
 }
 
-// compileSlot is a place in the queue for the compiler. A transaction has another one when it comes to pay.
+// compileSlot is an entry of the compile queue. A transaction that becomes the payer gets a new
+// one; the old one is stale.
 type compileSlot struct {
 	hash primitives.Hash
 	pays bool
 }
 
-// holdEnded is a note to self: a hold may have ended.
+// holdTimeout is a message to self: a hold may have ended.
 type holdTimeout struct {
-	by   *Actor          // one that has failed since hears of nothing
-	hash primitives.Hash // of a transaction that was early, or the name of code
-	code bool            // a place at the compiler is free
+	by   *Actor          // messages of a failed actor are ignored
+	hash primitives.Hash // of a transaction that was early, or the name of the code
+	code bool            // the compiler is done with the code
 }
 
-// holdOrOffer decides whether a transaction that has just come into the pool is held; if not, it is offered. Its sender is told, but for
-// that of a batch with code: that one may ask for a block next, and wants it in there. False: there was no room for it after all.
+// holdOrOffer holds or offers a transaction that has just entered the pool, and answers its
+// sender. The sender of a batch with pending code is answered when the hold ends: it may
+// request a block next and expects the transaction in it. It returns false if there was no room
+// to hold the transaction; then it has left the pool.
 func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	pooled := messages.Submitted{Pooled: true}
 	early := v.Ahead && len(a.holds) < maxEarly && !a.pool.HasPredecessor(x.tx)
@@ -107,7 +141,8 @@ func (a *Actor) holdOrOffer(x item, v *Verdict) bool {
 	return true
 }
 
-// hold holds a transaction back; false: there is no room for that, and it has left the pool.
+// hold holds a transaction back. It returns false if there was no room; then the transaction
+// has left the pool.
 func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	hash := tx.Hash()
 	if h.code == nil {
@@ -127,7 +162,7 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	a.holds[hash] = h
 	a.held++
 	a.heldBytes += h.counted()
-	if !s.compiling { // else it ends with those that are with the compiler
+	if !s.compiling { // else it ends with the compilation in progress
 		a.enqueue(hash, hash)
 	}
 	a.publishCounts()
@@ -135,11 +170,12 @@ func (a *Actor) hold(tx *primitives.SignedTransaction, h hold) bool {
 	return ok
 }
 
-// enqueue gives a hold a place in the queue for the compiler. newest is the transaction that has come last: if that has no place, its sender
-// is told by the caller.
+// enqueue adds a hold to the compile queue. newest is the transaction that came last. If newest
+// is evicted, the caller answers its sender.
 func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	h := a.holds[hash]
-	if l := a.o.Hold; l.Items > 0 && a.compileQueue.Len() >= l.Items || l.Bytes > 0 && a.compileQueue.Bytes()+h.counted() > l.Bytes {
+	if l := a.o.Hold; l.Items > 0 && a.compileQueue.Len() >= l.Items || l.Bytes > 0 &&
+		a.compileQueue.Bytes()+h.counted() > l.Bytes {
 		a.purgeStaleSlots()
 	}
 	for _, lost := range a.compileQueue.Put(string(h.signer), h.counted(), compileSlot{hash, h.pays}) {
@@ -147,9 +183,10 @@ func (a *Actor) enqueue(hash, newest primitives.Hash) {
 	}
 }
 
-// purgeStaleSlots takes out of the queue the places of what waits no more, or has another, so that nothing is lost for them.
+// purgeStaleSlots removes stale entries from the compile queue, so that nothing is evicted for
+// them.
 func (a *Actor) purgeStaleSlots() {
-	waiting := -1 // what is about to get a place has none
+	waiting := -1 // the hold about to be queued has no entry yet
 	for _, s := range a.codes {
 		if !s.compiling {
 			waiting += len(s.all)
@@ -160,10 +197,11 @@ func (a *Actor) purgeStaleSlots() {
 	}
 	old, seen := a.compileQueue, map[primitives.Hash]bool{}
 	l := a.o.Hold
-	l.Turn = math.MaxInt // as New has it
+	l.Turn = math.MaxInt // as in New
 	a.compileQueue = txpool.NewQueue[compileSlot](l)
 	for p, ok := old.Take(); ok; p, ok = old.Take() {
-		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling && !seen[p.hash] {
+		if h, holds := a.holds[p.hash]; holds && h.code != nil && h.pays == p.pays && !a.codes[h.name].compiling &&
+			!seen[p.hash] {
 			seen[p.hash] = true
 			a.compileQueue.Put(string(h.signer), h.counted(), p) // there was room for it
 		}
@@ -173,7 +211,7 @@ func (a *Actor) purgeStaleSlots() {
 // evictHold drops a transaction that waits for its code, since too many do.
 func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	h, ok := a.holds[p.hash]
-	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].compiling { // the place is of before
+	if !ok || h.code == nil || h.pays != p.pays || a.codes[h.name].compiling { // the entry is stale
 		return
 	}
 	a.o.Tally.HoldsDropped.Add(1)
@@ -190,7 +228,8 @@ func (a *Actor) evictHold(p compileSlot, newest primitives.Hash) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: p.hash, Err: why, Source: string(h.signer)}})
 }
 
-// removeHold ends a hold. Where others wait for the code that was counted with it, it counts with one of those from now on.
+// removeHold removes a hold. If it paid for its code and others wait for the same code, one of
+// them pays from now on.
 func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash) {
 	delete(a.holds, hash)
 	if h.code == nil {
@@ -209,7 +248,8 @@ func (a *Actor) removeHold(hash primitives.Hash, h hold, newest primitives.Hash)
 	a.publishCounts()
 }
 
-// detach ends the holds of transactions that go to other shards, together: none of them pays for another.
+// detach removes the holds of transactions that move to other shards, all at once, so that none
+// of them becomes the payer for another.
 func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	out = map[primitives.Hash]hold{}
 	orphans := map[*codeWaiters]bool{}
@@ -229,7 +269,7 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 		}
 		orphans[s] = orphans[s] || h.pays
 	}
-	for s, orphan := range orphans { // which one pays does not matter
+	for s, orphan := range orphans { // which waiter pays does not matter
 		if orphan && len(s.all) > 0 {
 			a.reassignPayer(s, primitives.Hash{})
 		}
@@ -238,7 +278,7 @@ func (a *Actor) detach(txs []based) (out map[primitives.Hash]hold) {
 	return out
 }
 
-// reassignPayer has another one that brings the code pay for it.
+// reassignPayer makes another transaction that brings the code pay for it.
 func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	s.payer = primitives.Hash{}
 	for hash := range s.all { // which of them does not matter
@@ -256,7 +296,7 @@ func (a *Actor) reassignPayer(s *codeWaiters, newest primitives.Hash) {
 	}
 }
 
-// compile has code compiled as long as there are places.
+// compile starts compilations while there are places at the compiler.
 func (a *Actor) compile() {
 	for a.compiling < Compiling {
 		x, ok := a.compileQueue.Take()
@@ -264,7 +304,7 @@ func (a *Actor) compile() {
 			break
 		}
 		h, ok := a.holds[x.hash]
-		if !ok || h.code == nil || a.codes[h.name].compiling { // it has left the pool, and may have come again; or it is being compiled for another
+		if !ok || h.code == nil || a.codes[h.name].compiling { // stale, or compiled for another transaction
 			continue
 		}
 		a.codes[h.name].compiling = true
@@ -278,7 +318,7 @@ func (a *Actor) compile() {
 	a.publishCounts()
 }
 
-// holdEnded ends holds whose time has come.
+// holdEnded ends holds after their time or the compilation of their code.
 func (a *Actor) holdEnded(m holdTimeout) {
 	if m.by != a {
 		return
@@ -291,34 +331,35 @@ func (a *Actor) holdEnded(m holdTimeout) {
 	}
 	a.compiling--
 	if s := a.codes[m.hash]; s != nil && s.compiling {
-		for hash := range s.all { // each is told on its own, so the order does not matter
+		for hash := range s.all { // independent of each other, so the order does not matter
 			a.compiled(hash)
 		}
 	}
 	a.compile()
 }
 
-// compiled ends a hold whose code is there.
+// compiled ends the wait for code. A wait for an earlier nonce goes on.
 func (a *Actor) compiled(hash primitives.Hash) {
 	h := a.holds[hash]
 	if !time.Now().Before(h.until) {
 		a.release(hash)
 		return
 	}
-	a.removeHold(hash, h, hash) // it is early still, of which there will be a note
+	a.removeHold(hash, h, hash) // still early; its timer will end it
 	if a.holds[hash] = (hold{until: h.until}); h.pending != nil {
 		a.answer(*h.pending, messages.Submitted{Pooled: true})
 	}
 }
 
-// release ends a hold, and offers what it held.
+// release ends a hold, and offers the transaction.
 func (a *Actor) release(hash primitives.Hash) {
 	if a.unhold(hash, messages.Submitted{Pooled: true}) && a.pool.Find(hash) != nil {
 		a.o.Status.offer()
 	}
 }
 
-// unhold ends a hold, if there is one, and tells its sender, if that waits for it.
+// unhold ends a hold, answers its sender if that is pending, and returns whether there was a
+// hold.
 func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	h, ok := a.holds[hash]
 	if !ok {
@@ -331,8 +372,8 @@ func (a *Actor) unhold(hash primitives.Hash, m messages.Submitted) bool {
 	return true
 }
 
-// isHeld tells whether a transaction at the front of its group is held back: a predecessor that is in the pool is then in the
-// chunk that is being chosen.
+// isHeld returns whether a transaction at the front of its group is held back. A predecessor
+// that is in the pool is in the chunk being chosen, so the transaction is not early.
 func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	if len(a.holds) == 0 {
 		return false
@@ -344,8 +385,9 @@ func (a *Actor) isHeld(tx *primitives.SignedTransaction) bool {
 	return h.code != nil || !a.pool.HasPredecessor(tx) && a.o.IsAhead(tx)
 }
 
-// hasRoom tells whether a transaction may come into the pool: what is behind one that waits for its code can't leave it before that, and
-// may take half of it.
+// hasRoom returns whether a transaction may enter the pool. One that follows a transaction
+// which waits for its code cannot leave the pool before that, so such ones may fill only half
+// of it.
 func (a *Actor) hasRoom(tx *primitives.SignedTransaction) bool {
 	if a.held == 0 || !a.pool.Crowded() {
 		return true

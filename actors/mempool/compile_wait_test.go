@@ -15,13 +15,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// holding submits, for a waiter of that number, a transaction whose code is compiled when done is closed.
+// holding submits, for a waiter, a transaction with code that is compiled when done is closed.
 func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterID, done chan struct{}) {
 	w.verdicts[x.Hash()] = compiles(done)
-	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c", Transactions: []*primitives.SignedTransaction{x}})
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c",
+		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldBounds: the hold queue is bounded. The client with most entries loses its newest one, and gets the reason; no other client does.
+// TestHeldBounds: the hold queue is bounded. The client with most entries loses its newest one,
+// and gets the reason; no other client does.
 func TestHeldBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Hold = txpool.QueueLimits{Items: 5} })
@@ -32,10 +34,12 @@ func TestHeldBounds(t *testing.T) {
 		}
 		// Two are with the compiler, and five wait.
 		if w.front.Held() != 7 || w.front.Compiling() != Compiling || w.front.Len() != 7 || len(w.holds) != 7 {
-			t.Errorf("%d are held, %d with the compiler, %d in the pool, %d known; want 7, %d, 7, 7", w.front.Held(), w.front.Compiling(), w.front.Len(), len(w.holds), Compiling)
+			t.Errorf("%d are held, %d with the compiler, %d in the pool, %d known; want 7, %d, 7, 7", w.front.Held(),
+				w.front.Compiling(), w.front.Len(), len(w.holds), Compiling)
 		}
 		for i := range messages.WaiterID(20) {
-			if got := w.submitted[i+1]; len(got) != 1 || got[0].Pooled != (i < 7) || errors.Is(got[0].Err, view.ErrNoRoom) == got[0].Pooled {
+			if got := w.submitted[i+1]; len(got) != 1 || got[0].Pooled != (i < 7) ||
+				errors.Is(got[0].Err, view.ErrNoRoom) == got[0].Pooled {
 				t.Errorf("submission %d is told %+v", i+1, got)
 			}
 		}
@@ -43,9 +47,11 @@ func TestHeldBounds(t *testing.T) {
 		w.holding(one, 21, nil)
 		settle()
 		if got := w.submitted[21]; len(got) != 1 || !got[0].Pooled || !w.has(one) || w.has(last) || w.front.Held() != 7 {
-			t.Errorf("one comes behind many: told %+v, is there %v, the last of many %v, %d are held", got, w.has(one), w.has(last), w.front.Held())
+			t.Errorf("one comes behind many: told %+v, is there %v, the last of many %v, %d are held", got, w.has(one),
+				w.has(last), w.front.Held())
 		}
-		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || !errors.Is(w.why[last.Hash()], view.ErrNoRoom) || w.tally.HoldsDropped.Load() != 14 {
+		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || !errors.Is(w.why[last.Hash()], view.ErrNoRoom) ||
+			w.tally.HoldsDropped.Load() != 14 {
 			t.Errorf("dropped %v, counted %d; want the last of many, 14", w.dropped, w.tally.HoldsDropped.Load())
 		}
 		w.closeEnded()
@@ -53,7 +59,8 @@ func TestHeldBounds(t *testing.T) {
 	})
 }
 
-// TestHeldRoom: what is behind one that waits for its code has half of the pool; all else has the rest.
+// TestHeldRoom: what is behind one that waits for its code has half of the pool; all else has
+// the rest.
 func TestHeldRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
@@ -89,7 +96,8 @@ func TestHeldRoom(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: an actor that has failed is told nothing of what the compiler did for it, and the one after it begins with nothing.
+// TestHeldRestart: an actor that has failed is told nothing of what the compiler did for it,
+// and the one after it begins with nothing.
 func TestHeldRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -126,14 +134,16 @@ func TestHeldRestart(t *testing.T) {
 		settle()
 		settle2()
 		if w.compiling != 1 || w.front.Compiling() != 1 || w.front.Held() != 1 || len(w.holds) != 1 {
-			t.Errorf("%d and %d are with the compiler, %d held, %d known; want 1 each", w.compiling, w.front.Compiling(), w.front.Held(), len(w.holds))
+			t.Errorf("%d and %d are with the compiler, %d held, %d known; want 1 each", w.compiling, w.front.Compiling(),
+				w.front.Held(), len(w.holds))
 		}
 		w.closeEnded()
 		settle2()
 	})
 }
 
-// TestHeldEarly: one that has to wait for its code and for the nonces before it waits for both, in whatever order they come.
+// TestHeldEarly: one that has to wait for its code and for the nonces before it waits for both,
+// in whatever order they come.
 func TestHeldEarly(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,7 +183,8 @@ func TestHeldEarly(t *testing.T) {
 	}
 }
 
-// TestHeldMoves: what waits for its code waits in the pool that it moves to, and its sender is told when it does not any more.
+// TestHeldMoves: what waits for its code waits in the pool that it moves to, and its sender is
+// told when it does not any more.
 func TestHeldMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
@@ -194,7 +205,8 @@ func TestHeldMoves(t *testing.T) {
 		}
 		settleTo()
 		if got := to.choose(99, nil).Transactions; len(got) != 0 || to.front.Held() != 3 || from.front.Held() != 0 {
-			t.Errorf("%d go into a chunk, %d are held there and %d here; want 0, 3, 0", len(got), to.front.Held(), from.front.Held())
+			t.Errorf("%d go into a chunk, %d are held there and %d here; want 0, 3, 0", len(got), to.front.Held(),
+				from.front.Held())
 		}
 		select {
 		case <-r.Done():
@@ -216,13 +228,17 @@ func TestHeldMoves(t *testing.T) {
 }
 
 // deploying submits one that brings all of its bytes as code, of that name.
-func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.WaiterID, name primitives.Hash, code func(<-chan struct{})) {
+func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.WaiterID, name primitives.Hash,
+	code func(<-chan struct{})) {
 	w.verdicts[x.Hash()] = Verdict{Code: code, CodeName: name, CodeBytes: x.Size() - 1}
-	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c", Transactions: []*primitives.SignedTransaction{x}})
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c",
+		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldSharesCode: transactions of many signers that bring the same code are held with room for it once, have one turn at the compiler, the
-// first that any of them has, and all go when it is compiled. Where the one that the code is counted with leaves, it is counted with another.
+// TestHeldSharesCode: transactions of many signers that bring the same code are held with room
+// for it once, have one turn at the compiler, the first that any of them has, and all go when
+// it is compiled. Where the one that the code is counted with leaves, it is counted with
+// another.
 func TestHeldSharesCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
@@ -257,7 +273,8 @@ func TestHeldSharesCode(t *testing.T) {
 			others++
 		}
 		if want := 2*size + size + 29; others != 32 || w.front.Held() != 32 || int(w.front.HeldBytes()) != want {
-			t.Fatalf("%d were told, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(), want)
+			t.Fatalf("%d were told, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(),
+				want)
 		}
 		w.block(1, 0, 1, nil, shared[0], shared[1]) // which another node has made
 		settle()
@@ -274,13 +291,16 @@ func TestHeldSharesCode(t *testing.T) {
 		settle()
 		close(done)
 		settle()
-		if got := w.choose(100, nil).Transactions; runs != 1 || len(got) != 28+1+Compiling || w.front.Held() != 0 || w.front.HeldBytes() != 0 || len(w.codes) != 0 {
-			t.Errorf("compiled %d times, %d of %d go, %d are held with %d bytes, %d codes", runs, len(got), 28+1+Compiling, w.front.Held(), w.front.HeldBytes(), len(w.codes))
+		if got := w.choose(100, nil).Transactions; runs != 1 || len(got) != 28+1+Compiling || w.front.Held() != 0 ||
+			w.front.HeldBytes() != 0 || len(w.codes) != 0 {
+			t.Errorf("compiled %d times, %d of %d go, %d are held with %d bytes, %d codes", runs, len(got), 28+1+Compiling,
+				w.front.Held(), w.front.HeldBytes(), len(w.codes))
 		}
 	})
 }
 
-// TestHeldSharedIsBounded: the code that many share stays counted, whoever of them loses the place, and whoever does is told.
+// TestHeldSharedIsBounded: the code that many transactions share stays counted whichever of
+// them is evicted, and an evicted one's sender is told.
 func TestHeldSharedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
@@ -294,7 +314,8 @@ func TestHeldSharedIsBounded(t *testing.T) {
 		for range 6 { // more code than there is room for, each shared by three
 			name := nextName()
 			for i := range 3 {
-				w.deploying(tx(primitives.AccountID(fmt.Sprintf("a%02d.near", i)), primitives.Nonce(n)), n, name, compiles(nil).Code)
+				w.deploying(tx(primitives.AccountID(fmt.Sprintf("a%02d.near", i)), primitives.Nonce(n)), n, name,
+					compiles(nil).Code)
 				settle()
 				n++
 			}
@@ -333,7 +354,8 @@ func TestHeldSharedIsBounded(t *testing.T) {
 			}
 		}
 		if told != 18 || kept-len(w.dropped) != w.front.Len()-Compiling || bytes > 4*size || w.front.Len()-Compiling < 4 {
-			t.Errorf("%d told, %d kept and %d dropped, %d in the pool with %d bytes, room for %d", told, kept, len(w.dropped), w.front.Len(), bytes, 4*size)
+			t.Errorf("%d told, %d kept and %d dropped, %d in the pool with %d bytes, room for %d", told, kept,
+				len(w.dropped), w.front.Len(), bytes, 4*size)
 		}
 		w.closeEnded()
 		settle()

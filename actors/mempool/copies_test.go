@@ -11,13 +11,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sends submits a transaction whose sender waits.
+// sends submits a transaction for a waiter.
 func (w *world) sends(x *primitives.SignedTransaction, waiter messages.WaiterID) {
-	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Transactions: []*primitives.SignedTransaction{x}})
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter},
+		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestBadCopyOfPooled: a copy of a transaction that is in the pool is not refused as invalid, since the pooled one may still run; but for
-// a bad signature, which the pool's does not have.
+// TestBadCopyOfPooled: a copy of a transaction that is in the pool is not refused as invalid,
+// since the pooled one may still run; but for a bad signature, which the pool's does not have.
 func TestBadCopyOfPooled(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	w.add(x)
@@ -33,7 +34,8 @@ func TestBadCopyOfPooled(t *testing.T) {
 	}
 }
 
-// TestVerdictOfAnotherChain: what was looked at by the state of a branch that has lost, or that the chain has gone back from, is looked at once more.
+// TestVerdictOfAnotherChain: what was looked at by the state of a branch that has lost, or that
+// the chain has gone back from, is looked at once more.
 func TestVerdictOfAnotherChain(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -61,7 +63,8 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 	}
 }
 
-// TestDropsAreNumbered: a drop has a higher number than what a pool has answered before, and no higher one than what it answers after.
+// TestDropsAreNumbered: a drop has a higher number than what a pool has answered before, and no
+// higher one than what it answers after.
 func TestDropsAreNumbered(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	var nth []uint64
@@ -72,7 +75,8 @@ func TestDropsAreNumbered(t *testing.T) {
 		w.sends(x, i+1)
 		w.Handle(messages.TransactionRefused{Tx: x, Err: ErrShardGone})
 	}
-	if len(nth) != 2 || w.submitted[1][0].Drops >= nth[0] || w.submitted[2][0].Drops < nth[0] || w.submitted[2][0].Drops >= nth[1] {
+	if len(nth) != 2 || w.submitted[1][0].Drops >= nth[0] || w.submitted[2][0].Drops < nth[0] ||
+		w.submitted[2][0].Drops >= nth[1] {
 		t.Errorf("drops %v, answers %+v and %+v", nth, w.submitted[1], w.submitted[2])
 	}
 	w.verdicts[x.Hash()] = Verdict{Invalid: tooOld}
@@ -81,8 +85,9 @@ func TestDropsAreNumbered(t *testing.T) {
 	}
 }
 
-// TestHeldPlacesOfThoseGone: where one of two that wait for the same code leaves, with the block or with its shard, the other loses nothing by the
-// place that the first had; and of two that leave for another shard together both get there, held.
+// TestHeldPlacesOfThoseGone: where one of two that wait for the same code leaves, with the
+// block or with its shard, the other loses nothing by the place that the first had; and of two
+// that leave for another shard together both get there, held.
 func TestHeldPlacesOfThoseGone(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -135,8 +140,8 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 	}
 }
 
-// TestReturnedWithoutRoomElsewhere: what a block of a branch that has lost had, and this pool has no room for, is not told of as dropped where other
-// nodes have it: their chunks may.
+// TestReturnedWithoutRoomElsewhere: what a block of a branch that has lost had, and this pool
+// has no room for, is not told of as dropped where other nodes have it: their chunks may.
 func TestReturnedWithoutRoomElsewhere(t *testing.T) {
 	x := tx("a.near", 5)
 	w := newWorld(func(o *Options) {

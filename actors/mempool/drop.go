@@ -10,34 +10,36 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// No transaction leaves this actor without a word: its sender is answered (answer), or, where the sender was told that it is in the pool or
-// waits for no answer, the reason goes out with TransactionsDropped (drop). What a block includes needs no word. On a failure of the actor
-// the pool is recorded as lost, and waiters send theirs again.
+// No transaction leaves this actor silently. Its sender is answered (answer). If the sender was
+// told that the transaction is pooled, or waits for no answer, the reason is reported with
+// TransactionsDropped (drop). Inclusion by a block needs no report. If the actor fails, its
+// pool is recorded as lost, and waiters submit again.
 
-// ErrRolledBack says that the chain went back to a snapshot in whose pools the transaction was not.
+// ErrRolledBack means that the chain was rolled back to a snapshot without the transaction in its
+// pools.
 var ErrRolledBack = errors.New("mempool: the chain went back to a snapshot, in which the transaction was not waiting")
 
-// ErrShardGone says that the shard which the transaction belongs to has no pool here any more.
+// ErrShardGone means that the shard of the transaction has no pool on this node any more.
 var ErrShardGone = errors.New("mempool: its shard has no pool on this node any more")
 
-// Limits by which there is no room for a transaction, as config.json has them.
+// Limits that reject a transaction, by their names in config.json.
 const (
 	limitTransactions = "troupe.mempool.max_transactions"
 	limitBytes        = "transaction_pool_size_limit"
 	limitKey          = "troupe.mempool.max_per_key"
 	limitQueue        = "troupe.mempool.max_queued, troupe.mempool.max_queued_bytes"
 	limitHeld         = "troupe.mempool.max_held, troupe.mempool.max_held_bytes"
-	limitAfterHeld   = "what is behind a transaction that waits for its code may have half of transaction_pool_size_limit and troupe.mempool.max_transactions"
+	limitAfterHeld    = "what is behind a transaction that waits for its code may have half of transaction_pool_size_limit and troupe.mempool.max_transactions"
 )
 
-// noRoom is the refusal by a limit.
+// noRoom returns the error for a transaction that a limit rejects.
 func noRoom(limit string) error { return &view.LookupError{Kind: view.ErrNoRoom, Reason: limit} }
 
-// refusal returns the error that the transaction's sender gets for a pool's error.
+// refusal returns the error that the sender gets for an error of the pool.
 func refusal(tx *primitives.SignedTransaction, err error) error {
 	var taken *txpool.NonceTaken
 	switch {
-	case errors.As(err, &taken): // what it would be told once the other is in a block
+	case errors.As(err, &taken): // the answer it would get once the other one is in a block
 		return usedNonce(tx, taken.Nonce)
 	case errors.Is(err, txpool.ErrExpired):
 		return &primitives.InvalidTxError{Tag: primitives.TxExpired}
@@ -50,13 +52,13 @@ func refusal(tx *primitives.SignedTransaction, err error) error {
 	}
 }
 
-// usedNonce is the refusal of a transaction whose key has come to a nonce.
+// usedNonce returns the error for a transaction of a key that has reached the nonce at.
 func usedNonce(tx *primitives.SignedTransaction, at primitives.Nonce) *primitives.InvalidTxError {
 	return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: tx.Nonce.Nonce, KeyNonce: at}
 }
 
-// dropped converts a transaction that a chunk producer rejected. A waiter checks it against the state first, and reports a congested
-// shard with its details.
+// dropped converts a transaction that the chunk producer rejected. A waiter checks it against
+// the state first, so that a congested shard is reported with its details.
 func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	out := newDrop(x.SignedTransaction, &primitives.InvalidTxError{Tag: primitives.TxExpired})
 	switch {
@@ -68,7 +70,7 @@ func dropped(x *apply.Dropped) messages.DroppedTransaction {
 	return out
 }
 
-// drop tells of what has left the pool, or did not come into it, without being included.
+// drop ends the holds of dropped transactions and reports the drops.
 func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	for _, x := range gone {
 		a.unhold(x.Hash, messages.Submitted{Err: x.Err})
@@ -76,7 +78,7 @@ func (a *Actor) drop(gone []messages.DroppedTransaction) {
 	a.reportDropped(gone)
 }
 
-// reportDropped numbers drops and tells of them.
+// reportDropped numbers drops and reports them.
 func (a *Actor) reportDropped(gone []messages.DroppedTransaction) {
 	if len(gone) == 0 {
 		return
@@ -89,23 +91,25 @@ func (a *Actor) reportDropped(gone []messages.DroppedTransaction) {
 	}
 }
 
-// newDrop is a transaction that leaves the pool.
+// newDrop returns the drop of a transaction that leaves the pool.
 func newDrop(tx *primitives.SignedTransaction, why error) messages.DroppedTransaction {
 	return messages.DroppedTransaction{Hash: tx.Hash(), Err: why, Source: string(tx.SignerID)}
 }
 
-// markPooled tells the record that a transaction has come into the pool: what became of it before holds no more.
+// markPooled reports that a transaction is in the pool. The record of drops then forgets an
+// earlier drop.
 func (a *Actor) markPooled(tx *primitives.SignedTransaction) { a.reportSettled(tx, true) }
 
-// reportSettled tells the record what became of a submission.
+// reportSettled reports the result of a submission to the record of drops.
 func (a *Actor) reportSettled(tx *primitives.SignedTransaction, pooled bool) {
 	if a.o.Out.Settled != nil {
 		a.o.Out.Settled(tx.Hash(), pooled)
 	}
 }
 
-// dropUnanswered drops a submission whose sender hears of no answer, unless another copy of it is in the pool. A bad signature says nothing of the
-// transaction, since it is no part of its hash.
+// dropUnanswered records the drop of a submission with a sender that gets no answer, unless another
+// copy is in the pool. A bad signature says nothing about the transaction, since its hash does
+// not cover it.
 func (a *Actor) dropUnanswered(x item, err error) {
 	hash := x.tx.Hash()
 	var invalid *primitives.InvalidTxError
@@ -115,20 +119,21 @@ func (a *Actor) dropUnanswered(x item, err error) {
 	a.reportDropped([]messages.DroppedTransaction{{Hash: hash, Err: err, Source: "client " + string(x.client)}})
 }
 
-// poolContents lists what the pool held when the actor failed. Waiters send theirs again.
+// poolContents lists what the pool held when the actor failed, as drops. Waiters send theirs
+// again.
 func (a *Actor) poolContents() (list []messages.DroppedTransaction) {
-	defer func() { _ = recover() }() // the pool may be what has failed
+	defer func() { _ = recover() }() // the pool itself may have failed
 	a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
 		list = append(list, newDrop(tx, ErrRestarted))
 	})
 	return list
 }
 
-// refused drops what the node that it was passed on to does not take.
+// refused drops a transaction that the node it was forwarded to rejected.
 func (a *Actor) refused(m *messages.TransactionRefused) {
 	hash := m.Tx.Hash()
 	if home := a.o.Home(m.Tx.SignerID); home != a.o.Shard {
-		a.o.Out.Forward(home, *m) // where there is no pool it has left this one already
+		a.o.Out.Forward(home, *m) // a shard without a pool does not hold it
 		return
 	}
 	if a.pool.Remove(hash) {

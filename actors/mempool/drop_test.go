@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestEveryDropHasAReason: however a transaction leaves the pool without being included, its hash goes out once, with the reason.
+// TestEveryDropHasAReason: however a transaction leaves the pool without being included, its
+// hash goes out once, with the reason.
 func TestEveryDropHasAReason(t *testing.T) {
 	x := tx("a.near", 5)
 	invalid := func(tag primitives.InvalidTxTag) func(error) bool {
@@ -49,7 +50,8 @@ func TestEveryDropHasAReason(t *testing.T) {
 			w.block(1, 0, 1, reorganised)
 		}, is(view.ErrNoRoom)},
 		{"a block that lost had it, and its nonce is taken", func(w *world) {
-			w.add(primitives.NewSignedTransaction(primitives.Transaction{SignerID: x.SignerID, PublicKey: x.PublicKey, ReceiverID: "other.near", Nonce: x.Nonce}, x.Signature))
+			w.add(primitives.NewSignedTransaction(primitives.Transaction{SignerID: x.SignerID, PublicKey: x.PublicKey,
+				ReceiverID: "other.near", Nonce: x.Nonce}, x.Signature))
 			w.block(1, 0, 1, reorganised)
 		}, invalid(primitives.TxInvalidNonce)},
 		{"a block that lost had it, and its base is gone", func(w *world) {
@@ -88,8 +90,9 @@ func TestEveryDropHasAReason(t *testing.T) {
 	}
 }
 
-// TestUnansweredSubmissionsAreDroppedAloud: what a session has submitted without waiting for an answer, and does not come into the pool, is
-// signalled of as dropped; but no bad copy of a transaction that is good.
+// TestUnansweredSubmissionsAreDroppedAloud: what a session has submitted without waiting for an
+// answer, and does not come into the pool, is signalled of as dropped; but no bad copy of a
+// transaction that is good.
 func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	async := func(w *world, txs ...*primitives.SignedTransaction) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 3}, Transactions: txs})
@@ -97,14 +100,16 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	w := newWorld(func(o *Options) {
 		o.Pool = txpool.New(txpool.Limits{Transactions: 2, Bytes: 1 << 20, KeyTransactions: 1}, 10, primitives.Hash{1})
 	})
-	old, forged, one, second, two, full := tx("old.near", 1), tx("forged.near", 1), tx("a.near", 1), tx("a.near", 2), tx("b.near", 1), tx("c.near", 1)
+	old, forged, one, second, two, full := tx("old.near", 1), tx("forged.near", 1), tx("a.near", 1), tx("a.near",
+		2), tx("b.near", 1), tx("c.near", 1)
 	w.verdicts[old.Hash()] = Verdict{Invalid: tooOld}
 	w.verdicts[forged.Hash()] = Verdict{Invalid: &primitives.InvalidTxError{Tag: primitives.TxInvalidSignature}}
 	async(w, old, forged, one, second, two, full)
 	if w.done[3] != 6 || !slices.Equal(w.dropped, []primitives.Hash{old.Hash(), second.Hash(), full.Hash()}) {
 		t.Fatalf("%d are done with, dropped %v", w.done[3], w.dropped)
 	}
-	for hash, limit := range map[primitives.Hash]string{second.Hash(): "troupe.mempool.max_per_key", full.Hash(): "troupe.mempool.max_transactions"} {
+	for hash, limit := range map[primitives.Hash]string{second.Hash(): "troupe.mempool.max_per_key",
+		full.Hash(): "troupe.mempool.max_transactions"} {
 		if err := w.why[hash]; !errors.Is(err, view.ErrNoRoom) || !strings.HasSuffix(err.Error(), ": "+limit) {
 			t.Errorf("dropped for %v, want %s", err, limit)
 		}
@@ -115,7 +120,8 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	}
 
 	w = newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Bytes: 10}, 10, primitives.Hash{1}) })
-	if async(w, one); w.why[one.Hash()] == nil || !strings.HasSuffix(w.why[one.Hash()].Error(), ": transaction_pool_size_limit") {
+	if async(w, one); w.why[one.Hash()] == nil || !strings.HasSuffix(w.why[one.Hash()].Error(),
+		": transaction_pool_size_limit") {
 		t.Errorf("more bytes than the pool takes: %v", w.why[one.Hash()])
 	}
 
@@ -125,7 +131,8 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	}
 }
 
-// TestHeldBatchIsToldWhatBecame: a waiter whose batch has a held transaction gets the reason when that is dropped, not "pooled".
+// TestHeldBatchIsToldWhatBecame: the sender of a batch with a held transaction gets the reason
+// when that is dropped, not "pooled".
 func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -150,7 +157,8 @@ func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	})
 }
 
-// TestFailureRecordsThePool: a mempool that fails has what it held recorded as lost; waiters, which send theirs again, are told nothing.
+// TestFailureRecordsThePool: a mempool that fails has what it held recorded as lost; waiters,
+// which send theirs again, are told nothing.
 func TestFailureRecordsThePool(t *testing.T) {
 	w := newWorld(nil)
 	x := tx("a.near", 1)
@@ -162,7 +170,7 @@ func TestFailureRecordsThePool(t *testing.T) {
 	}
 }
 
-// TestForwardedWithoutAHome: a submission whose signer's shard has no pool any more is answered.
+// TestForwardedWithoutAHome: A submission of a signer in a shard without a pool is answered.
 func TestForwardedWithoutAHome(t *testing.T) {
 	w := newWorld(nil)
 	w.homeless, w.away["a.near"] = true, 7

@@ -5,7 +5,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// capture notes what the pool holds. What nobody has looked at yet is not part of it.
+// capture returns the content of the pool. Unchecked submissions are not part of it.
 func (a *Actor) capture() (out messages.PoolCaptured) {
 	a.pool.Each(func(tx *primitives.SignedTransaction, base primitives.Height) {
 		out.Transactions, out.Bases = append(out.Transactions, tx), append(out.Bases, base)
@@ -13,8 +13,8 @@ func (a *Actor) capture() (out messages.PoolCaptured) {
 	return out
 }
 
-// restore makes the pool what it was. A choice that is being made gets no more candidates, and what it says
-// in the end counts for nothing.
+// restore replaces the content of the pool by a captured one. A walk under way gets no more
+// candidates, and its result is ignored.
 func (a *Actor) restore(m *messages.RestorePool) {
 	var before []*primitives.SignedTransaction
 	var gone []messages.DroppedTransaction
@@ -26,7 +26,7 @@ func (a *Actor) restore(m *messages.RestorePool) {
 	a.pool.Advance(m.Head)
 	for i, tx := range m.Transactions {
 		if a.o.Home(tx.SignerID) == a.o.Shard {
-			_, _ = a.pool.Add(tx, m.Bases[i]) // it was there
+			_, _ = a.pool.Add(tx, m.Bases[i]) // cannot fail: it was in the pool
 			a.markPooled(tx)
 		}
 	}

@@ -14,35 +14,38 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxBatch is how many transactions are looked at in one go: that is how long those of others may wait for a turn.
+// maxBatch is how many transactions are checked in one call. It bounds how long other clients
+// wait for their turn.
 const maxBatch = 64
 
-// ErrRestarted says that the mempool has failed and begun anew with an empty pool.
+// ErrRestarted means that the mempool has failed and restarted with an empty pool.
 var ErrRestarted = errors.New("mempool: begun anew")
 
-// Verdict is what looking at a transaction by the head's state gave.
+// Verdict is the result of checking a transaction against the state of the head.
 type Verdict struct {
-	Invalid *primitives.InvalidTxError // why it is refused
-	Err     error                      // the node's own fault
-	Base    primitives.Height          // of the block that it refers to
-	Ahead   bool                       // its nonce is ahead of its key's next
-	// Code has the code compiled that it deploys or calls, beside the mailbox, and returns when that is done or end is closed; nil: it
-	// is compiled, or nobody waits for that.
+	Invalid *primitives.InvalidTxError // why it is rejected by the rules
+	Err     error                      // a failure of this node
+	Base    primitives.Height          // of its base block
+	Ahead   bool                       // its nonce is ahead of its key's next one
+	// Code compiles the code that the transaction deploys or calls, and returns when that is done
+	// or end is closed. nil: the code is compiled, or the transaction does not wait for it.
 	Code func(end <-chan struct{})
-	// CodeName is the same for all that wait for the same code, CodeBytes how much of it the transaction brings.
+	// CodeName is equal for transactions that wait for the same code. CodeBytes is how much of it
+	// the transaction brings.
 	CodeName  primitives.Hash
 	CodeBytes int
 }
 
-// Tally counts since the node began.
+// Tally holds counters since the node began.
 type Tally struct {
 	Submitted, Refused atomic.Uint64
-	Overrun            atomic.Uint64 // lost unseen, because too many came
-	Drops              atomic.Uint64 // told of as dropped
-	HoldsDropped             atomic.Uint64 // lost while they waited for their code, or behind such, because too many did
+	Overrun            atomic.Uint64 // evicted unchecked because too many came
+	Drops              atomic.Uint64 // reported as dropped
+	// dropped while they waited for code, or after such a transaction, because too many did
+	HoldsDropped atomic.Uint64
 }
 
-// Request is a batch of submissions whose sender is no actor, with the place for the answers.
+// Request is a batch of submissions from a sender that is not an actor. It carries its answers.
 type Request struct {
 	Client       messages.Client
 	Transactions []*primitives.SignedTransaction
@@ -57,28 +60,29 @@ type answers struct {
 	once sync.Once
 }
 
-// NewRequest returns a request.
+// NewRequest returns a request. It is Done at once if txs is empty.
 func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request {
-	r := Request{Client: c, Transactions: txs, answers: &answers{list: make([]messages.Submitted, len(txs)), done: make(chan struct{}), lost: make(chan struct{})}}
+	r := Request{Client: c, Transactions: txs, answers: &answers{list: make([]messages.Submitted, len(txs)),
+		done: make(chan struct{}), lost: make(chan struct{})}}
 	if r.left.Store(int64(len(txs))); len(txs) == 0 {
 		close(r.done)
 	}
 	return r
 }
 
-// Done is closed when all are answered.
+// Done is closed when all transactions are answered.
 func (r Request) Done() <-chan struct{} { return r.done }
 
-// Lost is closed when the actor has failed on the request itself, or has ended before it came.
+// Lost is closed when the actor has failed on the request, or ended before it came.
 func (r Request) Lost() <-chan struct{} { return r.lost }
 
-// Failed says so: link.Answerable.
+// Failed implements system.Answerable.
 func (r Request) Failed(error) { r.once.Do(func() { close(r.lost) }) }
 
-// Answers are those of the transactions, once Done.
+// Answers returns one result for each transaction, in their order. Valid once Done.
 func (r Request) Answers() []messages.Submitted { return r.list }
 
-// pending is a submission, and who is to be told.
+// item is a submission and the receiver of its result.
 type item struct {
 	tx     *primitives.SignedTransaction
 	client messages.Client
@@ -87,31 +91,32 @@ type item struct {
 	index  int      // in batch
 }
 
-// forwarded: mempool -> mempool of another shard: submissions whose signers are there now.
+// forwarded: mempool -> mempool of another shard: submissions of signers that now belong there.
 type forwarded struct{ items []item }
 
-// receiveMoved: mempool -> mempool of another shard: what the pool held whose signers are there now.
+// moved: mempool -> mempool of another shard: pooled transactions of signers that now belong
+// there.
 type moved struct{ txs []based }
 
 type based struct {
 	tx   *primitives.SignedTransaction
 	base primitives.Height
-	hold hold // where it waits for its code
+	hold hold // its wait for code, if any
 }
 
-// checked is a note to self: a batch has been looked at.
+// checked is a message to self: a batch has been checked.
 type checked struct {
-	by       *Actor // one that has failed since hears of nothing
+	by       *Actor // messages of a failed actor are ignored
 	batch    *batch
 	verdicts []Verdict
 }
 
-// batch is what is looked at in one go.
+// batch is a set of submissions that are checked in one call.
 type batch struct {
 	items    []item
-	heads    uint64    // as it was taken
-	reorgs    uint64    // as it was taken
-	verdicts []Verdict // once it is done
+	heads    uint64    // when it was taken
+	reorgs   uint64    // when it was taken
+	verdicts []Verdict // set when done
 	done     bool
 }
 
@@ -131,8 +136,8 @@ func (a *Actor) request(r Request) {
 	a.enqueueIncoming()
 }
 
-// enqueueIncoming queues the submissions that a message has brought. Until one is queued it is among those that have come, so that it is answered
-// for wherever this fails.
+// enqueueIncoming queues the submissions of a message. A submission stays in incoming until it
+// is queued, so that it is answered for wherever a failure happens.
 func (a *Actor) enqueueIncoming() {
 	for i := range a.incoming {
 		a.put(a.incoming[i])
@@ -142,7 +147,8 @@ func (a *Actor) enqueueIncoming() {
 	a.startChecks()
 }
 
-// clientOf is whose turn it is: a session without a name is a client of its own.
+// clientOf returns the client that is charged. A session without a client is a client of its
+// own.
 func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 	if c != "" {
 		return c
@@ -150,14 +156,14 @@ func clientOf(c messages.Client, session messages.SessionID) messages.Client {
 	return messages.Client(strconv.AppendUint([]byte("session "), uint64(session), 10))
 }
 
-// put queues a submission. What is lost by that has come when too many had.
+// put queues a submission and reports evicted ones.
 func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
 	a.putQueue(x)
 	a.reportDone()
 }
 
-// putQueue puts a submission into the queue.
+// putQueue adds a submission to the queue, and rejects those that it evicts.
 func (a *Actor) putQueue(x item) {
 	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
@@ -165,9 +171,10 @@ func (a *Actor) putQueue(x item) {
 	}
 }
 
-// startChecks has submissions looked at, aside from the mailbox, by as many goroutines as Options say. They come into the pool in the order in which they
-// were taken, however long each takes: of one client's transactions with one key a later one would else be in a block first, and those before it
-// never. Whoever is done early waits for the others, and as many more as are being looked at may.
+// startChecks has submissions checked outside the mailbox, by at most Options.Checkers
+// goroutines. They are admitted in the order in which they were taken, however long each check
+// takes. Otherwise a later transaction of a key could enter a block first, and those before it
+// never could. A batch that is done early waits; at most twice Checkers batches exist.
 func (a *Actor) startChecks() {
 	for a.checksRunning < a.o.Checkers && len(a.checking) < 2*a.o.Checkers && a.queue.Len() > 0 {
 		b := &batch{heads: a.heads, reorgs: a.reorgs}
@@ -189,14 +196,16 @@ func (a *Actor) startChecks() {
 	a.o.Status.queued.Store(int64(a.queue.Len()))
 }
 
-// check asks for verdicts. A failure is that of the transaction at which it happened, so they are looked at one by one then.
+// check calls f. If f panics on several transactions, they are checked one by one, so that only
+// the one that causes the panic fails.
 func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
 	defer func() {
 		p := recover()
 		switch {
 		case p == nil:
 		case len(txs) == 1:
-			out = []Verdict{{Err: fmt.Errorf("mempool: transaction %v cannot be looked at: %v\n%s", txs[0].Hash(), p, debug.Stack())}}
+			out = []Verdict{{Err: fmt.Errorf("mempool: transaction %v cannot be looked at: %v\n%s", txs[0].Hash(), p,
+				debug.Stack())}}
 		default:
 			out = nil
 			for i := range txs {
@@ -207,6 +216,7 @@ func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.
 	return f(txs)
 }
 
+// batchChecked admits checked batches in the order in which they were taken.
 func (a *Actor) batchChecked(m *checked) {
 	if m.by != a {
 		return
@@ -219,9 +229,9 @@ func (a *Actor) batchChecked(m *checked) {
 			if b.reorgs == a.reorgs {
 				a.admit(x, &b.verdicts[i], b.heads != a.heads)
 			} else {
-				a.putQueue(x) // the verdict is by a state that is gone
+				a.putQueue(x) // checked on a state that is gone
 			}
-			b.items[i] = item{} // is done with, if a later one fails
+			b.items[i] = item{} // answered, if a later one panics
 		}
 		a.checking = slices.Delete(a.checking, 0, 1)
 	}
@@ -229,14 +239,15 @@ func (a *Actor) batchChecked(m *checked) {
 	a.startChecks()
 }
 
-// admit puts a good transaction into the pool and answers. late: a block has come since it was looked at.
+// admit adds a valid transaction to the pool and answers its sender. late means that a block
+// has become the head since the check.
 func (a *Actor) admit(x item, v *Verdict, late bool) {
 	switch {
 	case v.Err != nil:
 		a.answer(x, messages.Submitted{Err: a.routeUntracked(x, v.Err)})
 		return
 	case v.Invalid != nil && v.Invalid.Tag != primitives.TxInvalidSignature && a.pool.Find(x.tx.Hash()) != nil:
-		a.answer(x, messages.Submitted{Pooled: true}) // the copy in the pool may run yet, and what becomes of it will be told
+		a.answer(x, messages.Submitted{Pooled: true}) // the pooled copy may still run, and its fate will be reported
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -281,11 +292,13 @@ func (a *Actor) forward(home primitives.ShardID, items []item) {
 	}
 }
 
-// routeUntracked has a transaction of a client, which can't be checked here for want of its signer's shard, sent to those who make that one's chunks, as neard does
-// (rpc_handler.rs process_tx_internal). What other nodes pass on goes no further.
+// routeUntracked sends on a client's transaction that cannot be checked here, since this node
+// does not hold the signer's shard, as neard does (rpc_handler.rs process_tx_internal).
+// Transactions of peers go no further. It returns the error for the sender.
 func (a *Actor) routeUntracked(x item, err error) error {
 	var e *view.LookupError
-	if !a.o.Route || a.o.Out.Pooled == nil || x.client.OfPeer() || !errors.As(err, &e) || e.Kind != view.ErrShardNotTracked {
+	if !a.o.Route || a.o.Out.Pooled == nil || x.client.OfPeer() || !errors.As(err, &e) ||
+		e.Kind != view.ErrShardNotTracked {
 		return err
 	}
 	a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx, Routed: true})
@@ -297,7 +310,8 @@ func (a *Actor) refuse(x item, why error) {
 	a.answer(x, messages.Submitted{Err: why})
 }
 
-// answer tells who has sent a submission. A session is told how many are done with, for many at once.
+// answer reports the result of a submission to its sender. Sessions are told only how many are
+// done, by reportDone.
 func (a *Actor) answer(x item, m messages.Submitted) {
 	if m.Err != nil {
 		defer a.reportSettled(x.tx, false)
@@ -321,14 +335,15 @@ func (a *Actor) answer(x item, m messages.Submitted) {
 	}
 }
 
+// reportDone tells sessions how many submissions have been checked.
 func (a *Actor) reportDone() {
-	for id, n := range a.finished { // each is told on its own, so the order does not matter
+	for id, n := range a.finished { // independent of each other, so the order does not matter
 		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
 		delete(a.finished, id)
 	}
 }
 
-// handOver sends on what nobody has looked at: the shard is gone.
+// handOver forwards unchecked submissions when the actor's shard ends.
 func (a *Actor) handOver() {
 	away := map[primitives.ShardID][]item{}
 	add := func(x item) {
@@ -350,8 +365,8 @@ func (a *Actor) handOver() {
 	a.reportDone()
 }
 
-// abandon answers for all that has not been looked at, and has what the pool had recorded as lost: the actor has failed. Waiters and the
-// producer hear of it from the next one.
+// abandon answers for all unchecked submissions and records the pool as lost, after the actor
+// has failed. Waiters and the producer are told by the next actor.
 func (a *Actor) abandon() {
 	if list := a.poolContents(); len(list) > 0 && a.o.Out.Lost != nil {
 		a.o.Out.Lost(messages.TransactionsDropped{List: list})

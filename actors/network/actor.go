@@ -1,16 +1,23 @@
-// Package network is the shell of everything that other nodes say and are told: it holds the host of package near, hands what peers bring to who
-// judges it, asks them for what is lacking, and answers them.
+// Package network is the actor of everything between this node and its peers: it runs the host
+// of package near, passes what peers send to the actor that checks it, requests what is
+// missing, and answers requests.
 //
-//	in      messages of peers; BlockAdopted, BlockAccepted, BlockRefused, ChunkRefused, BlockWanted, ChunksWanted from the chain;
-//	        TransactionPooled from the mempools
-//	out     BlockReceived, ChunkReceivedAlone to the chain; transactions to the mempools; frames
-//	state   Actor: the host; chain/chunkparts' pool; chain/blocksync's machine; what waits to be answered, handed on or asked for. Front: what others
-//	        see of it, over its restarts
+//	in      messages of peers; BlockImported, BlockAccepted, BlockRefused, ChunkRefused,
+//	        BlockWanted, ChunksWanted from the chain; TransactionPooled from the mempools
+//	out     BlockReceived, ChunkReceivedAlone to the chain; transactions to the mempools;
+//	        frames to peers
+//	state   Actor: the host, chain/chunkparts' pool, chain/blocksync's machine, what waits to
+//	        be answered, forwarded or requested. Status: what others read of it, across
+//	        restarts
 //	units   ms since the actor began
-//	bound   maxInbox messages of all peers in the mailbox, and as many blocks that gossip brings, maxInboxEach of one or of a validator's node, beyond which they are dropped; blockRate blocks a second that
-//	        nobody asked for; those of the server for requests; maxWaiting blocks whose chunks can't be asked for yet; maxBodies bodies
-//	errors  of peers end in drops, pauses and bans; of this node's own in the log; a panic makes the actor anew, with new connections
-//	source  nearcore chain/network/src/peer_manager, chain/client/src/{client,client_actor,rpc_handler}.rs
+//	bound   maxInbox messages of all peers in the mailbox and as many gossiped blocks,
+//	        maxInboxEach of one peer or validator's node, beyond which messages are dropped;
+//	        blockRate unrequested blocks a second of a peer; the server's queue; maxWaiting
+//	        blocks with chunks that cannot be requested yet; maxBodies chunk bodies
+//	errors  of peers: drops, pauses and bans; of this node: the log; a panic restarts the
+//	        actor with new connections
+//	source  nearcore chain/network/src/peer_manager,
+//	        chain/client/src/{client,client_actor,rpc_handler}.rs
 package network
 
 import (
@@ -35,57 +42,61 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Name is the actor's.
+// Name is the name of the actor.
 const Name = "network"
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
 	Block messages.Sender[messages.BlockReceived]
 	Chunk messages.Sender[messages.ChunkReceivedAlone]
-	// Submit hands transactions of others to the mempools, and returns what tells when they are done with.
+	// Submit passes transactions of peers to the mempools, and returns requests that end when they
+	// are checked.
 	Submit func(messages.Client, []*primitives.SignedTransaction) []mempool.Request
 }
 
-// Options are what the actor works with.
+// Options configure the actor.
 type Options struct {
 	Engine *engine.Engine
-	// Listen makes a host, each time that the actor begins.
+	// Listen starts a host. It is called each time the actor starts.
 	Listen func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error)
-	// Account and Key are those of this node's validator; none: it is none.
+	// Account and Key are this node's validator's. Empty: it has none.
 	Account primitives.AccountID
 	Key     primitives.SecretKey
-	Peer    wire.PeerID // this node
+	Peer    wire.PeerID // of this node
 	Sync    blocksync.Options
 	Route   Route
 	Random  func(n int) int
-	// Remember is given peers that were connected, when they are others than before; nil: nobody remembers them.
+	// Remember stores the connected peers when they have changed. nil: they are not stored.
 	Remember func([]wire.PeerInfo)
-	// Verify and Signed check what is spread, blocks and transactions; nil: by the key. Those that remember spare who is handed it their own look.
+	// Verify and Signed check signatures of blocks and transactions. A version that caches results
+	// saves the later check. nil: by the key.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Signed func(*primitives.SignedTransaction) bool
-	// Eager has a block handed on as soon as it is known who made it, and not only once it is adopted.
+	// Eager relays a block as soon as its producer is known, before it is imported.
 	Eager bool
-	// Receive is given what only a validator among validators has to do with; nil: this node follows.
+	// Receive gets the messages that only a validator among others handles. nil: this node
+	// follows.
 	Receive ReceiveFunc
-	// StateSyncs have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
+	// StateSyncs lets the node start from a recent state if it is beyond the horizon
+	// (Sync.Horizon). nil: it never does.
 	StateSyncs StateSyncs
-	// Shards is what has shards come in beside the chain; nil: they stay.
+	// Shards supplies shards that are caught up beside the chain. nil: the shards do not change.
 	Shards *Shards
-	// TxStatuses has what others are asked about transactions; nil: nobody is.
+	// TxStatuses asks peers about transactions. nil: they are not asked.
 	TxStatuses *TxStatuses
-	// Failed ends the node because its store takes nothing any more.
+	// Failed ends the node because its store cannot be written any more.
 	Failed func(error)
 	States statesync.Options
-	Status  *Status
+	Status *Status
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// The bounds and times.
+// Periods and limits.
 const (
 	tickPeriod     = 100 * time.Millisecond
-	againFirst     = 3000   // ms for which the head stands still before it is told again; each time twice as long
-	againMost      = 60_000 // until then: the host tells the head that often (SYNC_LATEST_BLOCK_INTERVAL)
+	againFirst     = 3000   // ms without a new head after which it is broadcast again; doubled each time
+	againMost      = 60_000 // up to this; the host itself sends the head that often (SYNC_LATEST_BLOCK_INTERVAL)
 	partsPeriod    = 400    // ms: chunk_request_retry_period
 	rememberPeriod = 5000   // ms
 	ratePeriod     = 5000   // ms: peer_stats_period
@@ -93,56 +104,58 @@ const (
 	listenAgain    = time.Second
 )
 
-// Actor is the shell.
+// Actor is the network actor.
 type Actor struct {
-	lottery  hostLottery // of hosts of states
-	o     Options
-	begun time.Time
-	self  func(any)
-	host  *tcp.Server
-	stop  func() // ends host and workers, and waits for them
-	timer *time.Timer
+	lottery hostLottery // orders hosts of states
+	o       Options
+	begun   time.Time
+	self    func(any)
+	host    *tcp.Server
+	stop    func() // ends host and workers, and waits for them
+	timer   *time.Timer
 	ticker  idleTicker
 
-	inbox *inbox
+	inbox          *inbox
 	validatorInbox validatorInbox
-	// gossiped are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent, since
-	// nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed. Another object of the same hash may have another body.
-	gossiped  recentSet[*primitives.Block]
-	gossipSlots  recentSet[heightSlot] // places of blocks that gossip hands on
-	verifying chan struct{}   // has who looks at a state that came
-	server  *server
-	dist    engine.ChunkPartsView
-	pool    *chunkparts.Pool
-	sync    *blocksync.Machine
-	path    headerPath
+	// gossiped are blocks that the host has checked and relayed. Gossip brings a block only once,
+	// from the first peer that has it, so it is accepted whatever else that peer has sent. Only
+	// block producers can create such blocks, which bounds them. The pointer identifies them,
+	// since another object with this hash may have another body.
+	gossiped    recentSet[*primitives.Block]
+	gossipSlots recentSet[heightSlot] // heights of relayed gossip
+	verifying   chan struct{}         // semaphore for received state parts in verification
+	server      *server
+	dist        engine.ChunkPartsView
+	pool        *chunkparts.Pool
+	sync        *blocksync.Machine
+	path        headerPath
 
-	peers   []near.PeerState
-	reached map[primitives.AccountID]bool // accounts that some node is known of
-	heights map[wire.PeerID]primitives.Height
-	limits   map[wire.PeerID]*blockLimits
-	badBlocks  badBlocks
-	epoch   primitives.EpochID // whose validators the host was told
-	t1      map[primitives.AccountID][]primitives.PublicKey
-	seat    validatorSeat
+	peers     []near.PeerState
+	reached   map[primitives.AccountID]bool // accounts with a known node
+	heights   map[wire.PeerID]primitives.Height
+	limits    map[wire.PeerID]*blockLimits
+	badBlocks badBlocks
+	epoch     primitives.EpochID // of the validators that the host knows
+	t1        map[primitives.AccountID][]primitives.PublicKey
+	seat      validatorSeat
 
-	headersApart   bool     // headers lead on from a proof above the chain
-	bootstrap *bootstrap // nil: none is under way
-	snapshots  *engine.ServedSnapshots
+	headersApart bool       // headers continue from an epoch sync proof above the chain
+	bootstrap    *bootstrap // nil: no state sync is under way
+	snapshots    *engine.ServedSnapshots
 
-	waiting []lackingBlock // blocks whose chunks can't be asked for yet
-	bodies    chunkBodies
+	waiting []lackingBlock // blocks with chunks that cannot be requested yet
+	bodies  chunkBodies
 	txs     txForwarder
-	routes    txRoutes
+	routes  txRoutes
 
-	rebroadcast rebroadcast // the head
+	rebroadcast rebroadcast // of the head
 
 	nextParts, nextRemember, nextRate, nextSnapshots, nextBootstrap int64
-	remembered                                                string
+	remembered                                                      string
 }
 
-// tick is the timer's note to self; ended says that the host has; again asks to listen once more. Those of an actor before this one are
-// nothing to it.
+// Messages to self: tick of the timer, a retry to listen, the end of the host. Those of a
+// failed predecessor are ignored.
 type (
 	tick  struct{ of *Actor }
 	again struct{ of *Actor }
@@ -154,7 +167,8 @@ type (
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, limits: map[wire.PeerID]*blockLimits{}, badBlocks: newBadBlocks(), gossipSlots: recentSet[heightSlot]{most: maxGossipSlots},
+	a := &Actor{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {},
+		heights: map[wire.PeerID]primitives.Height{}, limits: map[wire.PeerID]*blockLimits{}, badBlocks: newBadBlocks(), gossipSlots: recentSet[heightSlot]{most: maxGossipSlots},
 		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Status), verifying: make(chan struct{}, maxVerifying)}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify
@@ -182,7 +196,7 @@ func New(o Options) *Actor {
 
 func (a *Actor) now() int64 { return time.Since(a.begun).Milliseconds() }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
@@ -196,7 +210,7 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start listens, and dials.
+// start listens and dials.
 func (a *Actor) start() {
 	host, err := a.o.Listen(a.deliver, a.judge)
 	if err != nil {
@@ -248,10 +262,10 @@ func (a *Actor) start() {
 	a.arm()
 }
 
-// Rekeyed says that the validator signs with another key from here on; none: it signs nothing.
+// Rekeyed makes the validator sign with another key from now on, or with none if it is zero.
 type Rekeyed struct{ Key primitives.SecretKey }
 
-// validator tells the host whose node this is.
+// validator tells the host which validator this node is.
 func (a *Actor) validator() {
 	if a.o.Account == "" {
 		return
@@ -259,7 +273,7 @@ func (a *Actor) validator() {
 	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key()})
 }
 
-// key is the one with which the validator signs now.
+// key returns the current signing key.
 func (a *Actor) key() primitives.SecretKey {
 	if k := a.o.Status.key.Load(); k != nil {
 		return *k
@@ -267,7 +281,8 @@ func (a *Actor) key() primitives.SecretKey {
 	return a.o.Key
 }
 
-// rekeyed tells the host, and all others by another announcement, which they verify by the key of its epoch.
+// rekeyed tells the host, and the peers by a new announcement, which they verify with the key
+// of its epoch.
 func (a *Actor) rekeyed() {
 	a.validator()
 	a.t1 = nil
@@ -275,7 +290,7 @@ func (a *Actor) rekeyed() {
 }
 
 func (a *Actor) arm() {
-	if a.timer != nil { // one is under way after a tick that a connection has caused
+	if a.timer != nil { // a tick caused by a connection may have left one
 		a.timer.Stop()
 	}
 	self := a.self
@@ -292,9 +307,9 @@ func (a *Actor) end() {
 	a.o.Status.reset()
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
-	if a.host == nil { // it begins, or has ended
+	if a.host == nil { // it is starting or has ended
 		switch m := msg.(type) {
 		case again:
 			if m.of == a {
@@ -363,7 +378,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// tick looks who is there, and does what is due.
+// tick reads the state of the host and does what is due.
 func (a *Actor) tick() {
 	now := a.now()
 	a.ticker.begin()
@@ -403,7 +418,7 @@ func (a *Actor) tick() {
 	}
 }
 
-// remember keeps who was connected, for the next run.
+// remember stores the connected peers for the next start.
 func (a *Actor) remember(list []wire.PeerInfo) {
 	if a.o.Remember == nil || len(list) == 0 {
 		return
@@ -414,7 +429,7 @@ func (a *Actor) remember(list []wire.PeerInfo) {
 	}
 }
 
-// delivered takes a message of a peer that is not the server's.
+// delivered handles a message of a peer that is no request to the store.
 func (a *Actor) delivered(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.Headers:
@@ -441,7 +456,7 @@ func (a *Actor) delivered(d *near.Deliver) {
 			a.partsStep(chunkparts.Forward{ChunkForward: &b.ChunkForward}, d.From)
 		case *wire.ChunkResponse:
 			a.partsStep(chunkparts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
-		case *wire.ChunkRequest: // the store has none
+		case *wire.ChunkRequest: // the store has no answer
 			a.partsStep(chunkparts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
 		}
 	}

@@ -7,14 +7,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// validatorSeat is the epoch in which this node's validator has a place, the next if it can be.
+// validatorSeat is the epoch in which this node's validator takes part: the next one if
+// possible, else the current one.
 type validatorSeat struct {
-	epoch primitives.EpochID
-	has   bool
-	announced  bool
+	epoch     primitives.EpochID
+	has       bool
+	announced bool
 }
 
-func findSeat(m *epoch.Manager, this, next primitives.EpochID, account primitives.AccountID, key primitives.SecretKey) (s validatorSeat) {
+func findSeat(m *epoch.Manager, this, next primitives.EpochID, account primitives.AccountID,
+	key primitives.SecretKey) (s validatorSeat) {
 	if account == "" || key.IsZero() {
 		return s
 	}
@@ -26,7 +28,7 @@ func findSeat(m *epoch.Manager, this, next primitives.EpochID, account primitive
 	return s
 }
 
-// announce says once in an epoch that this node is its validator's.
+// announce announces once an epoch that this node is its validator's.
 func (a *Actor) announce() {
 	if !a.seat.has || a.seat.announced {
 		return
@@ -36,8 +38,9 @@ func (a *Actor) announce() {
 	a.host.Post(near.Judged{Good: []*wire.Announcement{x}})
 }
 
-// verify verifies announcements that came from a peer: those of an epoch that is known, later than the one that is known of the account
-// (nearcore chain/client/src/view_client_actor.rs:1759). It is called from goroutines of the host.
+// judge verifies account announcements of a peer: those of a known epoch, later than the one
+// known of the account (nearcore chain/client/src/view_client_actor.rs:1759). Called on
+// goroutines of the host.
 func (a *Actor) judge(j near.JudgeAnnouncements) near.Judged {
 	out := near.Judged{From: j.From}
 	e := a.o.Engine

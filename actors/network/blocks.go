@@ -14,16 +14,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// Limits of a peer's unrequested blocks.
 const (
-	blockRate = 200 // blocks a second that a peer may send unasked
-	// maxOfHeight is how many of a height it may.
+	blockRate = 200 // a second
+	// maxOfHeight is how many blocks of one height are accepted.
 	maxOfHeight = 8
-	longBlock   = 1 << 20                // one is none of NEAR's, but neard takes it
-	longRate    = 16 << 20               // bytes a second of those
-	nearby      = primitives.Height(128) // above the tip: farther ones are left to the sync while it is under way
+	longBlock   = 1 << 20                // longer than blocks of NEAR, but neard accepts it
+	longRate    = 16 << 20               // bytes of long blocks a second
+	nearby      = primitives.Height(128) // above the tip; during sync farther blocks are left to it
 )
 
-// block takes a block that came: one that was asked for, or gossip. It has its place until the chain has it out of its mailbox.
+// block handles a block, requested or gossiped. It keeps its inbox slot until the chain has
+// taken it out of its mailbox.
 func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *slot) {
 	if a.shouldImport(from, b, gossiped) {
 		a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String(), Taken: in.done})
@@ -32,7 +34,7 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool, in *
 	in.done()
 }
 
-// shouldImport tells whether the chain is to have it.
+// shouldImport returns whether the block goes to the chain.
 func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped bool) bool {
 	hash, height, judged := b.Hash(), b.Header.Height, a.gossiped.take(b)
 	if height >= a.heights[from] {
@@ -59,18 +61,22 @@ func (a *Actor) shouldImport(from wire.PeerID, b *primitives.Block, gossiped boo
 	return true
 }
 
-// refused bans who has sent a copy of a block that shows by itself to be none, and who brings more of what is wrong beyond that than an honest peer hands on before it has looked. What is
-// bad in the chunks it may not have known: blocks are passed on before they are executed.
+// refused bans the sender of an evidently forged copy of a block, and a peer that sends more
+// invalid blocks than an honest one relays before it checks them. A peer need not know that a
+// block's chunks are bad, since blocks are relayed before they are executed.
 func (a *Actor) refused(m *messages.BlockRefused) {
 	from, bare := peerOf(m.From), false
-	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion, chain.InvalidNumberOfChunkHeaders,
+	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion,
+		chain.InvalidNumberOfChunkHeaders,
 		chain.InvalidBlockHeight, chain.InvalidEpochHash} {
 		bare = bare || errors.Is(m.Err, e)
 	}
 	a.step(blocksync.Refused{Hash: m.Hash, From: from, Copy: bare})
 	if bare && from != "" && engine.VerdictOf(m.Err) == engine.VerdictInvalid {
 		a.ban(from, near.BadBlockHeader)
-	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) && engine.VerdictOf(m.Err) == engine.VerdictInvalid && a.badBlocks.tooMany(from, m.Height, m.Hash, a.o.Engine.Tip().Height()) {
+	} else if from != "" && errors.Is(m.Err, engine.ErrGossipCheck) &&
+		engine.VerdictOf(m.Err) == engine.VerdictInvalid && a.badBlocks.tooMany(from, m.Height, m.Hash,
+		a.o.Engine.Tip().Height()) {
 		a.ban(from, near.BadBlockHeader)
 	}
 }
@@ -81,7 +87,7 @@ func (a *Actor) ban(peer wire.PeerID, why near.Reason) {
 	a.host.Post(near.Ban{Peer: peer, Reason: why})
 }
 
-// blockImported goes on from a block that is part of the chain.
+// blockImported handles a block that is part of the chain.
 func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	a.bodies.final(m.Final)
 	a.txs.included(m)
@@ -94,7 +100,7 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	a.askWaiting(m.Final)
 }
 
-// blockAccepted tells others of a block that is on disk.
+// blockAccepted announces a block that is on disk to the peers.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
@@ -104,14 +110,14 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	}
 }
 
-// rebroadcast is a head that stands still.
+// rebroadcast decides when a head that does not change is broadcast again.
 type rebroadcast struct {
 	hash primitives.Hash
-	at   int64 // when it came, or was told again
+	at   int64 // when it came or was last broadcast
 	wait int64
 }
 
-// resend tells whether it is to be told again now.
+// again returns whether the head is to be broadcast now.
 func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 	if head != s.hash {
 		*s = rebroadcast{head, now, againFirst}
@@ -124,8 +130,9 @@ func (s *rebroadcast) again(now int64, head primitives.Hash) bool {
 	return true
 }
 
-// rebroadcastHead tells others of a head that stands still, over their connections: what gossip or a full queue has lost on the way comes with no child of it. Validators do so
-// by themselves, and a bridge between two of them does not pass on what it has. Where it is behind nobody needs to hear of it.
+// rebroadcastHead broadcasts a head that does not change, over connections and not by gossip: a
+// block lost in gossip or in a full queue is otherwise requested only when a child of it comes.
+// Validators do so in the consensus core. A node that is behind does not.
 func (a *Actor) rebroadcastHead(now int64) {
 	if a.o.Receive != nil {
 		return
@@ -136,7 +143,8 @@ func (a *Actor) rebroadcastHead(now int64) {
 	}
 }
 
-// headMoved tells the host of the head: what others are told of it, and whose account data counts.
+// headMoved tells the host of a new head: what peers are told of it, and which accounts' data
+// counts.
 func (a *Actor) headMoved(head *engine.BlockNode) {
 	var height, point uint64
 	last, known := a.o.Engine.SyncPointNow()
@@ -184,7 +192,9 @@ func (a *Actor) headMoved(head *engine.BlockNode) {
 		return
 	}
 	tracked := held(head)
-	if a.o.Engine.Scheduled() { // what a handshake says holds as long as the connection: neard names all shards, or none
+	// a handshake holds as long as the connection, while shards change: neard names all shards or
+	// none
+	if a.o.Engine.Scheduled() {
 		tracked = nil
 	}
 	a.host.Post(near.Head{Block: head.Block, TrackedShards: tracked, T1: a.t1, EpochHeight: height, PointEpoch: point})

@@ -11,48 +11,52 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// chunkFetch is a question for the chunks of a block as one gets them who holds one shard alone.
+// chunkFetch requests the chunks of a block for a shard that is being caught up.
 type chunkFetch struct {
-	answers  chan *primitives.ChunkResponse
-	shard primitives.ShardID
-	block *engine.BlockNode
-	missing map[primitives.Hash]int // of what has not come, in the block
-	holders  [][]primitives.AccountID
-	nextHolder  map[primitives.Hash]int   // whose it is of those
-	tries int                       // since the last tick
-	asked map[primitives.Hash]int64 // when the last one was, ms
-	wait  map[primitives.Hash]int64 // how long he has before another is, ms
-	pool  *chunkparts.Pool          // puts together, and judges
+	answers    chan *primitives.ChunkResponse
+	shard      primitives.ShardID
+	block      *engine.BlockNode
+	missing    map[primitives.Hash]int // chunks that have not come, by their index in the block
+	holders    [][]primitives.AccountID
+	nextHolder map[primitives.Hash]int   // index in holders of the next one to ask
+	tries      int                       // requests since the last tick
+	asked      map[primitives.Hash]int64 // when it was last requested, ms
+	wait       map[primitives.Hash]int64 // how long until the next holder is asked, ms
+	pool       *chunkparts.Pool          // verifies and assembles
 }
 
-// maxFetched is how many answers to a fetch wait to be looked at; more are dropped, and asked for again.
+// maxFetched is how many answers to a fetch may be queued. Further ones are dropped and
+// requested again.
 const maxFetched = 64
 
-// fetchPeriod is how often it is looked what has not come; after fetchLimit the engine asks anew.
+// fetchPeriod is how often missing chunks are checked. After fetchLimit the engine requests
+// again.
 const (
 	fetchPeriod = 200 * time.Millisecond
 	fetchLimit  = time.Minute
 )
 
-// How long one who was asked for a chunk has before the next is, ms: twice as long each time, for an answer may be on its way over a slow line.
+// How long a holder has to answer before the next one is asked, ms. It doubles each time, since
+// an answer may be on a slow line.
 const (
 	holderWait    = 200
 	maxHolderWait = 3000
 )
 
-// Of so many looks one asks the owners of parts; between two looks so many holders are asked in vain.
+// One in ownersEvery ticks asks the owners of parts instead of holders. Between two ticks at
+// most maxHolderTries holders per chunk are asked without success.
 const (
-	ownersEvery = 4
+	ownersEvery    = 4
 	maxHolderTries = 4
 )
 
-// singleShardView is the chain as it is for who holds one shard, and nothing else.
+// singleShardView is the chain as seen by a node that holds one shard and stores nothing.
 type singleShardView struct {
 	engine.ChunkPartsView
 	shard primitives.ShardID
 }
 
-// Holds, StoredPartial and Stored are parts.Chain's.
+// Holds, StoredPartial and Stored are part of chunkparts.Chain.
 func (o singleShardView) Holds(_ primitives.Hash, shard primitives.ShardID) (bool, error) {
 	return shard == o.shard, nil
 }
@@ -61,7 +65,8 @@ func (o singleShardView) StoredPartial(primitives.Hash) *primitives.PartialChunk
 
 func (o singleShardView) Stored(primitives.Hash) *primitives.Chunk { return nil }
 
-// answered hands on an answer to a request for parts of a chunk; from any goroutine, and it does not wait.
+// answered queues an answer to a request for chunk parts. It does not wait. Safe for concurrent
+// use.
 func (s *Shards) answered(r *primitives.ChunkResponse) {
 	s.fetchMu.Lock()
 	defer s.fetchMu.Unlock()
@@ -73,10 +78,11 @@ func (s *Shards) answered(r *primitives.ChunkResponse) {
 	}
 }
 
-// Chunks is engine.PartSource's.
-func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) (out []*primitives.Chunk, err error) {
+// Chunks is part of engine.PartSource.
+func (s *Shards) Chunks(ctx context.Context, block primitives.Hash,
+	shard primitives.ShardID) (out []*primitives.Chunk, err error) {
 	defer func() {
-		if p := recover(); p != nil { // over what somebody has sent
+		if p := recover(); p != nil { // caused by a peer's message
 			s.o.Status.note("a chunk", p)
 			out, err = nil, pause(ctx, engine.ErrNotYet)
 		}
@@ -96,7 +102,7 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 			continue
 		}
 		if c := x.Shards[i].Chunk; h.ShardID != shard && x.Shards[i].Held() && c != nil && c.Proofs == nil {
-			continue // the engine takes its own
+			continue // the engine has it
 		}
 		w.Headers = append(w.Headers, h)
 		place[h.ChunkHash()] = i
@@ -104,14 +110,16 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 	if len(w.Headers) == 0 {
 		return out, nil
 	}
-	f := &chunkFetch{answers: make(chan *primitives.ChunkResponse, maxFetched), shard: shard, block: x, missing: place, nextHolder: map[primitives.Hash]int{},
-		asked: map[primitives.Hash]int64{}, wait: map[primitives.Hash]int64{}}
+	f := &chunkFetch{answers: make(chan *primitives.ChunkResponse, maxFetched), shard: shard, block: x, missing: place,
+		nextHolder: map[primitives.Hash]int{},
+		asked:      map[primitives.Hash]int64{}, wait: map[primitives.Hash]int64{}}
 	if f.holders, err = s.holders(x); err != nil {
 		return nil, pause(ctx, err)
 	}
 	s.enter(f)
 	defer s.leave(f)
-	f.pool = chunkparts.New("", singleShardView{e.ChunkPartsView(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
+	f.pool = chunkparts.New("", singleShardView{e.ChunkPartsView(e.FindChunk), shard}, e.Coding(),
+		primitives.Signature.Verify, s.o.Random)
 	do := func(ev chunkparts.Event) (asks []chunkparts.Ask) {
 		got, err := f.pool.Step(s.now(), ev)
 		if err != nil {
@@ -140,14 +148,15 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 			if len(r.Parts)+len(r.Receipts) > 0 {
 				f.progress(s.now(), r.ChunkHash)
 			}
-			if do(chunkparts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 { // he has nothing
+			// the holder has nothing
+			if do(chunkparts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 {
 				if _, is := place[r.ChunkHash]; is && f.tries < maxHolderTries*len(w.Headers) {
 					s.askHolder(f, r.ChunkHash)
 				}
 			}
 		case <-tick.C:
 			asks := do(chunkparts.Tick{})
-			if f.tries = 0; n%ownersEvery == 0 { // who has parts of it, if nobody has all of it
+			if f.tries = 0; n%ownersEvery == 0 { // the owners of parts, if no holder has the chunk
 				for i := range asks {
 					s.o.Tell(partsRequest{&asks[i]})
 				}
@@ -164,7 +173,8 @@ func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primit
 	return out, nil
 }
 
-// holders are, by shard index, the validators that have to hold the shards of a block, those first who have made its chunks.
+// holders returns, by shard index, the validators that must hold the shards of a block.
+// Producers of its chunks come first.
 func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err error) {
 	d := s.o.Engine.ChunkPartsView(s.o.Engine.FindChunk)
 	id, all := x.Header().EpochID, []primitives.AccountID(nil)
@@ -196,7 +206,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 				list = append(list, a)
 			}
 		}
-		for _, a := range all { // of the next epoch
+		for _, a := range all { // holders of the next epoch
 			if a != s.o.Account && !slices.Contains(list, a) && d.Cares(a, x.Hash, h.ShardID) {
 				list = append(list, a)
 			}
@@ -206,7 +216,7 @@ func (s *Shards) holders(x *engine.BlockNode) (out [][]primitives.AccountID, err
 	return out, nil
 }
 
-// isOverdue tells whether who was asked last for a chunk has had his time. The next one has more.
+// isOverdue returns whether the holder asked last has had its time. The next one gets more.
 func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	wait := max(f.wait[hash], holderWait)
 	if now-f.asked[hash] < wait {
@@ -216,14 +226,14 @@ func (f *chunkFetch) isOverdue(now int64, hash primitives.Hash) bool {
 	return true
 }
 
-// progress notes that something of a chunk has come: the rest is not far.
+// progress notes that part of a chunk has come; the rest is probably near.
 func (f *chunkFetch) progress(now int64, hash primitives.Hash) {
 	f.asked[hash] = now
 	delete(f.wait, hash)
 }
 
-// askHolder asks the next one who has to have a chunk for what is needed of it: the body of the shard's own, which so many of its parts make, of others the proofs of
-// their receipts.
+// askHolder asks the next holder of a chunk for what is needed: enough parts of the shard's own
+// chunk, or the receipt proofs of another one.
 func (s *Shards) askHolder(f *chunkFetch, hash primitives.Hash) {
 	i := f.missing[hash]
 	list := f.holders[i]

@@ -18,65 +18,68 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// Shards is an engine.PartSource: what shards that come in are made of, as other nodes give it. Headers and parts of states come of announced hosts of the sync
-// syncPoint, chosen by chain/statesync, chunks of who has to have them, by chain/chunkparts. It stays over the actor's restarts. Its questions wait until
-// there is an answer, or nobody waits for it any more; all is judged on the goroutine of who asks.
+// Shards implements engine.PartSource: it fetches what a shard that is caught up needs from
+// other nodes. State headers and parts come from announced hosts of the sync point
+// (chain/statesync), chunks from the nodes that must hold them (chain/chunkparts). It outlives
+// restarts of the actor. Its methods wait for an answer or the end of the context, and verify
+// answers on the caller's goroutine.
 type Shards struct {
 	o     ShardsOptions
 	begun time.Time
 
-	verifying chan struct{} // has who looks at a part
+	verifying chan struct{} // semaphore for parts in verification
 
 	lottery hostLottery
 
-	mu     sync.Mutex // while it is held the host may be waited for
-	hosts stateHosts
+	mu     sync.Mutex // the host may be waited for while it is held
+	hosts  stateHosts
 	points []*syncPoint // newest last
 
-	fetchMu sync.Mutex // which the host takes
+	fetchMu sync.Mutex // taken by the host's goroutines
 	fetches map[primitives.Hash][]*chunkFetch
 }
 
-// ShardsOptions are what Shards work with.
+// ShardsOptions configure Shards.
 type ShardsOptions struct {
 	Engine  *engine.Engine
-	Account primitives.AccountID // of this node's validator; none: it is none
-	Self    wire.PeerID          // this node
-	Status   *Status
+	Account primitives.AccountID // of this node's validator; may be empty
+	Self    wire.PeerID          // of this node
+	Status  *Status
 	States  statesync.Options
 	Random  func(n int) int
-	Tell    func(any) // to the network's actor
+	Tell    func(any) // to the network actor
 	Log     *logrus.Logger
 }
 
-// The bounds and times.
+// Limits and times.
 const (
-	maxPoints  = 3 // sync points of whose states something is asked
+	maxPoints  = 3 // sync points with requests
 	retryPause = 200 * time.Millisecond
 )
 
-// syncPoint is a sync point with what is asked of its states.
+// syncPoint is a sync point and the requests for its states.
 type syncPoint struct {
-	at, sync, announced primitives.Hash // its block, the sync block, and by which hosts name it
-	epoch               uint64          // the epoch's height
+	at, sync, announced primitives.Hash // its block, the sync block, and the hash that hosts announce
+	epoch               uint64          // the height of the epoch
 	machine             *statesync.Machine
 	waits               map[statesync.Item]chan stateAnswer
 }
 
-// parts is what a host has sent, to be judged by who asked for it.
+// stateAnswer is what a host has sent, verified by the goroutine that waits for it.
 type stateAnswer struct {
 	from wire.PeerID
 	*primitives.StateResponse
 }
 
-// NewShards returns a source without any host.
+// NewShards returns a source that knows no hosts yet.
 func NewShards(o ShardsOptions) *Shards {
-	return &Shards{o: o, lottery: newHostLottery(o.Random), begun: time.Now(), verifying: make(chan struct{}, maxVerifying), fetches: map[primitives.Hash][]*chunkFetch{}}
+	return &Shards{o: o, lottery: newHostLottery(o.Random), begun: time.Now(),
+		verifying: make(chan struct{}, maxVerifying), fetches: map[primitives.Hash][]*chunkFetch{}}
 }
 
 func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
 
-// tick is told who is there, and asks again for what has not come.
+// tick updates the known hosts and repeats overdue requests.
 func (s *Shards) tick(info *near.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,21 +89,23 @@ func (s *Shards) tick(info *near.Info) {
 	}
 }
 
-// hostsOf are those who give states of a sync point, as they have announced; the caller holds mu. The first two epochs of a chain have one height, and a
-// host's second announcement of a height is nothing new to anybody: who has announced the first epoch's is asked for the second's, too.
+// hostsOf returns the hosts that have announced states of a sync point. The caller holds mu.
+// The first two epochs of a chain have the same height, and a host's second announcement for a
+// height is not propagated, so a host that announced the first is also asked for the second.
 func (s *Shards) hostsOf(p *syncPoint) []statesync.Host {
 	return s.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
 
-// step steps a machine and does what it says; the caller holds mu.
+// step steps a machine and carries out its output. The caller holds mu.
 func (s *Shards) step(p *syncPoint, ev statesync.Event) {
 	out := p.machine.Step(s.now(), ev)
 	host := s.o.Status.host.Load()
-	if host == nil { // what was asked for is asked of the next one
+	if host == nil { // the request is repeated with the next host
 		return
 	}
 	for _, q := range out.Ask {
-		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: asks for a state at %v: %+v", p.at, q.Item)
+		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: asks for a state at %v: %+v",
+			p.at, q.Item)
 		host.Post(s.hosts.request(q, p.sync))
 	}
 	for _, id := range out.Ban {
@@ -121,7 +126,7 @@ func epochHeight(e *engine.Engine, id primitives.EpochID) (height uint64, err er
 	return height, err
 }
 
-// syncPoint finds a sync point, or begins with it.
+// findPoint returns the sync point at a block, and starts it if it is new.
 func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +152,8 @@ func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	if h.PrevHash != at {
 		return nil, fmt.Errorf("%w: block %v is not on the chain", engine.ErrUnknown, at)
 	}
-	p := &syncPoint{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height, machine: statesync.New(nil, s.o.States), waits: map[statesync.Item]chan stateAnswer{}}
+	p := &syncPoint{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height,
+		machine: statesync.New(nil, s.o.States), waits: map[statesync.Item]chan stateAnswer{}}
 	s.points = append(s.points, p)
 	if len(s.points) > maxPoints {
 		s.points = s.points[1:]
@@ -156,7 +162,8 @@ func (s *Shards) findPoint(at primitives.Hash) (*syncPoint, error) {
 	return p, nil
 }
 
-// addAnswer takes a header or a part if somebody waits for it; false: it is not about a shard that comes in.
+// addResponse takes a header or a part if it was requested. false: it does not concern a shard
+// that is caught up.
 func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,16 +187,17 @@ func (s *Shards) addResponse(from wire.PeerID, r *primitives.StateResponse) bool
 	}
 	s.step(p, statesync.Came{From: from, Item: item})
 	wait := p.waits[item]
-	if wait == nil { // nobody waits any more
+	if wait == nil { // the caller has given up
 		s.step(p, statesync.Judged{From: from, Item: item, Own: true})
 		return true
 	}
-	wait <- stateAnswer{from, r} // there is room: it is asked of one at a time
+	wait <- stateAnswer{from, r} // does not block: one host at a time is asked
 	return true
 }
 
-// request waits for an item and has it judged, until one is good or what judges it fails.
-func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item, judge func(*primitives.StateResponse) error) error {
+// ask requests an item until verification accepts one or fails for a reason of this node.
+func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
+	judge func(*primitives.StateResponse) error) error {
 	wait := make(chan stateAnswer, 1)
 	s.mu.Lock()
 	if p.waits[item] != nil {
@@ -200,7 +208,8 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item, jud
 	s.step(p, statesync.Want{Item: item})
 	s.mu.Unlock()
 	done := func(x stateAnswer, err error) {
-		s.step(p, statesync.Judged{From: x.from, Item: item, Bad: err != nil && isPeersFault(err), Own: err != nil && !isPeersFault(err)})
+		s.step(p, statesync.Judged{From: x.from, Item: item, Bad: err != nil && isPeersFault(err),
+			Own: err != nil && !isPeersFault(err)})
 	}
 	for {
 		var x stateAnswer
@@ -210,7 +219,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item, jud
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			select {
-			case x = <-wait: // it has come meanwhile
+			case x = <-wait: // it came meanwhile
 				done(x, ctx.Err())
 			default:
 			}
@@ -229,11 +238,12 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item, jud
 		if err == nil || !isPeersFault(err) {
 			return err
 		}
-		s.o.Log.WithError(err).WithField("peer", x.from).WithField("shard", item.Shard).Info("network: a part of a state is not taken")
+		s.o.Log.WithError(err).WithField("peer", x.from).WithField("shard",
+			item.Shard).Info("network: a part of a state is not taken")
 	}
 }
 
-// verify judges what came, of which a few are in memory at once. A panic over what one peer has sent is that answer's end.
+// verify verifies an answer; a few are in memory at once. A panic fails only that answer.
 func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnswer) (err error) {
 	s.verifying <- struct{}{}
 	defer func() {
@@ -246,7 +256,7 @@ func (s *Shards) verify(judge func(*primitives.StateResponse) error, x stateAnsw
 	return judge(x.StateResponse)
 }
 
-// pause waits before the engine asks again where nothing could be asked.
+// pause waits before the engine retries when nothing could be requested.
 func pause(ctx context.Context, err error) error {
 	t := time.NewTimer(retryPause)
 	defer t.Stop()
@@ -257,7 +267,7 @@ func pause(ctx context.Context, err error) error {
 	return err
 }
 
-// State is engine.PartSource's.
+// State is part of engine.PartSource.
 func (s *Shards) State(ctx context.Context, at primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
 	p, err := s.findPoint(at)
 	if err != nil {
@@ -274,8 +284,9 @@ func (s *Shards) State(ctx context.Context, at primitives.Hash, shard primitives
 	return out, nil
 }
 
-// header judges a header, and makes of it what the engine begins with.
-func (s *Shards) header(at primitives.Hash, shard primitives.ShardID, h *primitives.StateHeader) (*engine.StateHeader, error) {
+// header verifies a state header and converts it for the engine.
+func (s *Shards) header(at primitives.Hash, shard primitives.ShardID,
+	h *primitives.StateHeader) (*engine.StateHeader, error) {
 	x, err := s.o.Engine.Block(at)
 	if err != nil {
 		return nil, err
@@ -284,21 +295,23 @@ func (s *Shards) header(at primitives.Hash, shard primitives.ShardID, h *primiti
 	if err != nil {
 		return nil, err
 	}
-	before, err := engine.VerifyStateHeader(h, x.Block, x.Layout, index, shard, func(hash primitives.Hash) *primitives.Block {
-		y, err := s.o.Engine.Block(hash)
-		if err != nil {
-			return nil
-		}
-		return y.Block
-	})
+	before, err := engine.VerifyStateHeader(h, x.Block, x.Layout, index, shard,
+		func(hash primitives.Hash) *primitives.Block {
+			y, err := s.o.Engine.Block(hash)
+			if err != nil {
+				return nil
+			}
+			return y.Block
+		})
 	if err != nil {
 		return nil, err
 	}
 	return &engine.StateHeader{Chunk: &h.Chunk, Before: before, Root: h.Root.Data}, nil
 }
 
-// Part is engine.PartSource's.
-func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
+// Part is part of engine.PartSource.
+func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.ShardID, id trie.PartID,
+	take func([][]byte) error) error {
 	p, err := s.findPoint(at)
 	if err == nil {
 		err = s.ask(ctx, p, statesync.Item{Shard: shard, Part: id.Index}, func(r *primitives.StateResponse) error {
@@ -315,7 +328,9 @@ func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.
 	return nil
 }
 
-// Refused is engine.PartSource's. Headers and chunks are judged here, by all that their blocks say of them, so that what the engine refuses is nobody's to be banned for.
+// Refused is part of engine.PartSource. Headers and chunks were verified here against their
+// blocks, so no peer is banned for what the engine rejects.
 func (s *Shards) Refused(at primitives.Hash, shard primitives.ShardID, err error) {
-	s.o.Log.WithError(err).WithField("shard", shard).Warnf("network: what came of a shard at %v is not taken; it is asked for again", at)
+	s.o.Log.WithError(err).WithField("shard",
+		shard).Warnf("network: what came of a shard at %v is not taken; it is asked for again", at)
 }

@@ -17,18 +17,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// newTestShards is a source of one sync point with two hosts, of which nobody is asked in truth.
+// newTestShards returns a source with one sync point and two hosts that are never asked in
+// fact.
 func newTestShards() (*Shards, *syncPoint) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	s := NewShards(ShardsOptions{Status: new(Status), Log: log})
-	p := &syncPoint{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: statesync.New(nil, statesync.Options{}), waits: map[statesync.Item]chan stateAnswer{}}
+	p := &syncPoint{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: statesync.New(nil, statesync.Options{}),
+		waits: map[statesync.Item]chan stateAnswer{}}
 	s.points = append(s.points, p)
-	s.step(p, statesync.Hosts{List: []statesync.Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7}}}})
+	s.step(p, statesync.Hosts{List: []statesync.Host{{ID: "a", Shards: []primitives.ShardID{7}},
+		{ID: "b", Shards: []primitives.ShardID{7}}}})
 	return s, p
 }
 
-// partsRequest waits until somebody is asked for a part of shard 7 who is not the other.
+// askedOf waits until a host other than the given one is asked for a part of shard 7.
 func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wire.PeerID) wire.PeerID {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
@@ -45,13 +48,14 @@ func (s *Shards) askedOf(t *testing.T, p *syncPoint, item statesync.Item, not wi
 	return ""
 }
 
-// TestShardsAsk: what a host sends that is wrong is asked of another, and is that host's last; what nobody has asked for is nobody's; a question that is not waited for
-// any more leaves nothing behind.
+// TestShardsAsk: after a wrong answer another host is asked, and the host is not asked again.
+// Unrequested answers are ignored. A request that is given up leaves nothing.
 func TestShardsAsk(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}
 	part := func(n uint64, body string) *primitives.StateResponse {
-		return &primitives.StateResponse{ShardID: 7, SyncHash: p.sync, Part: &primitives.StatePart{Number: n, Body: []byte(body)}}
+		return &primitives.StateResponse{ShardID: 7, SyncHash: p.sync,
+			Part: &primitives.StatePart{Number: n, Body: []byte(body)}}
 	}
 	judge := func(r *primitives.StateResponse) error {
 		switch string(r.Part.Body) {
@@ -101,7 +105,8 @@ func TestShardsAsk(t *testing.T) {
 	}
 }
 
-// TestHolderLate: who is asked for a chunk has twice the time of the one before, until something of it comes.
+// TestHolderLate: each holder asked for a chunk has twice the time of the one before, until
+// something of the chunk comes.
 func TestHolderLate(t *testing.T) {
 	hash := primitives.Hash{1}
 	f := &chunkFetch{asked: map[primitives.Hash]int64{hash: 0}, wait: map[primitives.Hash]int64{}}

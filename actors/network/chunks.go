@@ -12,11 +12,12 @@ import (
 
 const (
 	maxWaiting   = 1024
-	maxBodies      = 1024
+	maxBodies    = 1024
 	maxBodyBytes = 256 << 20
 )
 
-// lackingBlock is a block that lacks chunks, of an epoch that the chain has not come to. Of its body no more is kept: what is kept of blocks is chain/blockpool's to bound.
+// lackingBlock is a block that lacks chunks and belongs to an epoch that the chain has not
+// reached. Its body is not kept; chain/blockpool bounds that.
 type lackingBlock struct {
 	header  *primitives.BlockHeader
 	headers []*primitives.ChunkHeader
@@ -25,11 +26,12 @@ type lackingBlock struct {
 func (a *Actor) newPool() *chunkparts.Pool {
 	p := chunkparts.New(a.o.Account, a.dist, a.o.Engine.Coding(), primitives.Signature.Verify, a.o.Random)
 	h := a.o.Engine.Tip().Header()
-	_, _ = p.Step(0, chunkparts.Head{Hash: h.Hash(), Prev: h.PrevHash, Height: h.Height}) // it can't fail
+	_, _ = p.Step(0, chunkparts.Head{Hash: h.Hash(), Prev: h.PrevHash, Height: h.Height}) // cannot fail
 	return p
 }
 
-// chunksWanted has the bodies that a block lacks asked for. What is complete here the chain gets once more: it had no room, or does not know of it.
+// chunksWanted requests the bodies that a block lacks. Complete ones go to the chain again: it
+// had no room for them or does not know them.
 func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	wanted := map[primitives.Hash]bool{}
 	for _, hash := range m.Chunks {
@@ -50,7 +52,8 @@ func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
 	}
 }
 
-// request asks for chunks if a block of their epoch is part of the chain; false: there is none yet.
+// ask requests the chunks of a block, and returns false if the chain has no block of its epoch
+// yet.
 func (a *Actor) ask(l *lackingBlock) bool {
 	h := l.header
 	ancestor := h.PrevHash
@@ -67,7 +70,7 @@ func (a *Actor) ask(l *lackingBlock) bool {
 	return true
 }
 
-// askWaiting tries again what could not be asked for.
+// askWaiting retries blocks with chunks that could not be requested.
 func (a *Actor) askWaiting(final primitives.Height) {
 	left := a.waiting[:0]
 	for i := range a.waiting {
@@ -81,9 +84,9 @@ func (a *Actor) askWaiting(final primitives.Height) {
 
 func (a *Actor) partsTick() { a.partsStep(chunkparts.Tick{}, "") }
 
-// partsStep steps the pool of chunks of a node that follows, and does what it says.
+// partsStep steps the chunk parts pool of a node that follows, and carries out its output.
 func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
-	if a.o.Receive != nil { // the validator has its own
+	if a.o.Receive != nil { // a validator has its own pool
 		return
 	}
 	out, err := a.pool.Step(a.now(), ev)
@@ -99,13 +102,15 @@ func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 		a.askParts(&out.Ask[i])
 	}
 	for _, x := range out.Answer {
-		if len(x.Body.Parts)+len(x.Body.Receipts) == 0 { // silence says as much
+		if len(x.Body.Parts)+len(x.Body.Receipts) == 0 { // an empty answer is not sent
 			continue
 		}
-		a.host.Post(near.RouteTo{Target: wire.RouteBack(x.To.(primitives.Hash)), Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
+		a.host.Post(near.RouteTo{Target: wire.RouteBack(x.To.(primitives.Hash)),
+			Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
 	}
 	for _, h := range out.Bad {
-		a.o.Log.WithField("shard", h.ShardID).WithField("height", h.HeightCreated).Warn("network: a chunk's producer has signed what is none")
+		a.o.Log.WithField("shard", h.ShardID).WithField("height",
+			h.HeightCreated).Warn("network: a chunk's producer has signed what is none")
 	}
 	for _, c := range out.Complete {
 		a.bodies.add(c.Chunk)
@@ -130,7 +135,8 @@ func bodyOf(b borsh.Appender) wire.Body {
 	return nil
 }
 
-// askParts asks a neighbour that holds the shard and is high enough, or the account: as it was drawn, else whichever there is.
+// askParts asks a neighbour that holds the shard and is high enough, or the account: the drawn
+// one, else the one that is available.
 func (a *Actor) askParts(q *chunkparts.Ask) {
 	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
 	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
@@ -152,7 +158,8 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 	switch {
 	case len(fit) > 0:
-		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data { // it has all of them, and so many are the chunk
+		// the neighbour has all parts, and this many make the chunk
+		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data {
 			body.Ords = body.Ords[:data]
 		}
 		a.host.Post(near.RouteTo{Target: wire.ToPeer(fit[a.o.Random(len(fit))]), Body: body})
@@ -161,7 +168,7 @@ func (a *Actor) askParts(q *chunkparts.Ask) {
 	}
 }
 
-// chunkBodies are chunks that are complete, until what is on the same block is final.
+// chunkBodies are complete chunks, kept until no block can need them.
 type chunkBodies struct {
 	all   map[primitives.Hash]*primitives.Chunk
 	order []primitives.Hash
@@ -190,7 +197,7 @@ func (b *chunkBodies) remove(hash primitives.Hash) {
 	}
 }
 
-// final forgets what no block can need any more: a chunk is made behind the block that it is on, and another block on that one may have it too, as long as none behind that is final.
+// final drops chunks that no block can need: one created at or below the final height.
 func (b *chunkBodies) final(height primitives.Height) {
 	left := b.order[:0]
 	for _, hash := range b.order {

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSameChunks: the bodies of a block that is adopted are there for another one on the same parent that has the same chunks, until one on that parent is final. Who skips a height makes such a
-// block, and parts of what is complete are not asked for again.
+// TestSameChunks: the chunk bodies of an imported block serve another block on the same parent
+// with the same chunks, until one on that parent is final. A producer that skips a height makes
+// such a block, and complete chunks are not requested again.
 func TestSameChunks(t *testing.T) {
 	a, _ := alone(t)
 	var given []primitives.Hash
@@ -34,7 +35,8 @@ func TestSameChunks(t *testing.T) {
 		}
 	}
 	adopted := func(h, final primitives.Height) {
-		a.blockImported(&messages.BlockAccepted{Block: blockAt(h), Final: final, Shards: []messages.ShardAccepted{{Chunk: c}}})
+		a.blockImported(&messages.BlockAccepted{Block: blockAt(h), Final: final,
+			Shards: []messages.ShardAccepted{{Chunk: c}}})
 	}
 	want(7, 1)
 	adopted(7, 5)

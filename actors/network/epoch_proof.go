@@ -13,13 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// maxProofAge is how many epochs may lie between the block that a proof leads to and who sent it (nearcore sync/epoch.rs).
+// maxProofAge is how many epochs a proof's last block may be behind its sender (nearcore
+// sync/epoch.rs).
 const maxProofAge = 3
 
-// snapshotPeriod is how often it is looked whether there is a new sync block; ms.
+// snapshotPeriod is how often new sync blocks are looked for, ms.
 const snapshotPeriod = 1000
 
-// announceSnapshots tells of the sync blocks whose states are given.
+// announceSnapshots announces the sync blocks of which this node serves states.
 func (a *Actor) announceSnapshots() {
 	list, err := a.snapshots.List()
 	if err != nil {
@@ -29,7 +30,7 @@ func (a *Actor) announceSnapshots() {
 	a.server.state.setSnapshots(list)
 }
 
-// checkHeadersApart looks whether headers lead on apart from the chain.
+// checkHeadersApart updates whether headers continue apart from the chain.
 func (a *Actor) checkHeadersApart() {
 	apart, err := a.o.Engine.HeadersApart()
 	if err != nil {
@@ -39,7 +40,7 @@ func (a *Actor) checkHeadersApart() {
 	a.headersApart = apart
 }
 
-// epochLength is how many heights an epoch has.
+// epochLength returns the number of heights of an epoch.
 func epochLength(e *engine.Engine) (primitives.Height, error) {
 	var length primitives.Height
 	err := e.Epochs(func(m *epoch.Manager) error {
@@ -50,16 +51,16 @@ func epochLength(e *engine.Engine) (primitives.Height, error) {
 	return length, err
 }
 
-// proofResult says what became of a proof.
+// proofResult is a message to self: an epoch sync proof has been verified.
 type proofResult struct {
 	from wire.PeerID
 	err  error
 }
 
-// errProofAge says that a proof leads to a block that is too near to its sender's head, or too far from it.
+// errProofAge means that a proof ends too near to its sender's head, or too far from it.
 var errProofAge = errors.New("network: a proof of another age")
 
-// epochProof takes a proof that was asked for, and has it judged beside the actor.
+// epochProof verifies a requested proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 	claimed, expected := a.sync.ExpectsProof(from)
 	if !expected {
@@ -94,7 +95,8 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 }
 
 func (a *Actor) proofDone(m *proofResult) {
-	ev := blocksync.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headerchain.ErrProof) || errors.Is(m.err, statesync.ErrPacked)}
+	ev := blocksync.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headerchain.ErrProof) ||
+		errors.Is(m.err, statesync.ErrPacked)}
 	log := a.o.Log.WithField("peer", m.from)
 	if errors.Is(m.err, storage.ErrFailed) {
 		a.ownFailure("a proof of epochs", m.err)

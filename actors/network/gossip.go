@@ -13,17 +13,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recentSize bounds the blocks that have been handed on and not been taken yet.
+// recentSize is the default size of a recentSet.
 const recentSize = 64
 
-// recentSet is what was put in last and not been taken yet, each thing once, recentSize at most, or as many as it says.
+// recentSet holds the most recent values that were put and not taken. Safe for concurrent use.
 type recentSet[T comparable] struct {
 	mu   sync.Mutex
 	list []T
-	most int
+	most int // 0: recentSize
 }
 
-// add notes one; false: it was there.
+// put adds a value and returns whether it was not there.
 func (l *recentSet[T]) put(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,13 +36,14 @@ func (l *recentSet[T]) put(x T) bool {
 	return true
 }
 
-// has tells whether it is one of them, take also removes it.
+// has returns whether a value is in the set.
 func (l *recentSet[T]) has(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Contains(l.list, x)
 }
 
+// take removes a value and returns whether it was in the set.
 func (l *recentSet[T]) take(x T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,9 +54,10 @@ func (l *recentSet[T]) take(x T) bool {
 	return i >= 0
 }
 
-// admits tells whether a block that came unasked is taken from a peer now. bounded: elsewhere it is seen to that there are not too many, by who may make them or by
-// gossip's own rates. Of long ones so many bytes a second are taken: their bodies are hashed before more can be said of them. A producer may make them and neard would take them, so that the
-// first is, and what is dropped is asked for if others build on it.
+// admits returns whether an unrequested block of a peer is accepted. bounded: other rules bound
+// its number, its producers or gossip's own rates. Long blocks have a byte rate, since their
+// bodies are hashed before anything else is known of them. The first one is always accepted,
+// and a dropped one is requested when others build on it.
 func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool {
 	if bounded {
 		return true
@@ -68,7 +70,8 @@ func (a *Actor) admits(from wire.PeerID, bounded bool, b *primitives.Block) bool
 	return r.allow(a.now(), b.Header.Height, b.Hash(), blockpool.SizeOf(b))
 }
 
-// check judges what a transport spreads, before it is handed on. It is called from goroutines of the host.
+// check verifies a gossiped message before the transport relays it. Called on goroutines of the
+// host.
 func (a *Actor) check(m wire.Message) near.Verdict {
 	switch m := m.(type) {
 	case *wire.Block:
@@ -93,8 +96,10 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	return v
 }
 
-// checkOrigin hands a block on whose parent is known, which the producer of its height has signed with this body and two thirds have voted for one of. Who has the parent
-// comes to the same end, so that nobody is banned for what he could not know: whatever Actor.refused bans for is looked at here.
+// checkOrigin passes a block with a known parent, a signature of its producer on this body, and
+// votes of two thirds. Every node that has the parent comes to the same result, so no peer is
+// banned for relaying what it could not know: everything that Actor.refused bans for is checked
+// here.
 func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Imported(b.Hash()) != nil {
@@ -111,7 +116,8 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 		shards int
 		voters []chain.Approver
 	)
-	err := e.Epochs(func(m *epoch.Manager) (err error) { // for which the chain waits: the signature is looked at behind it
+	// the chain waits for this lock, so signatures are verified after it
+	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		if id, err = m.EpochIDFromPrev(parent.Hash); err != nil {
 			return err
 		}
@@ -132,20 +138,24 @@ func (a *Actor) checkOrigin(b *primitives.Block) near.Verdict {
 	switch {
 	case err != nil:
 		return near.Hold
-	case h.EpochID != id || h.NextEpochID != next || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, voters, a.o.Verify) != nil:
+	case h.EpochID != id || h.NextEpochID != next || h.Height <= parent.Height() ||
+		chain.ValidateOrigin(b, key, shards, voters, a.o.Verify) != nil:
 		return near.Refuse
 	}
 	return near.Pass
 }
 
+// Limits of relaying gossip.
 const (
-	relayWindow = primitives.Height(8) // above the tip, and below it
-	maxCheckedOfHeight   = 3                    // blocks of a height, behind the first
-	maxGossipSlots   = 256                  // places that are remembered: of the heights around the tip there are 64
+	relayWindow        = primitives.Height(8) // heights above and below the tip
+	maxCheckedOfHeight = 3                    // blocks of a height after the first
+	maxGossipSlots     = 256                  // the heights around the tip have 64
 )
 
-// relaysGossip tells whether gossip hands on a block that its producer has signed: the first of its height at once, the next few if they are good but for what their chunks contain, as neard
-// does with each. More of them this node tells others of when it has adopted them: who makes a height may sign as many as he likes, and each that is handed on unseen all nodes judge.
+// relaysGossip returns whether gossip relays a block that its producer has signed: the first of
+// its height at once, the next few if they are valid except for chunk contents, as neard does
+// with each. Further ones are announced once imported: a producer may sign any number, and
+// every node would check each of them.
 func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	h, tip := b.Header.Height, a.o.Engine.Tip().Height()
 	if h > tip+relayWindow || h+relayWindow <= tip {
@@ -162,16 +172,17 @@ func (a *Actor) relaysGossip(b *primitives.Block) bool {
 	return false
 }
 
-// maxEarlyOfHeight is how many blocks of a height are looked at to be handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
+// maxEarlyOfHeight is how many blocks of a height are relayed before they are imported. Two
+// prove that the producer is malicious.
 const maxEarlyOfHeight = 2
 
-// heightSlot is a place of a block that is handed on early.
+// heightSlot counts a relayed block of a height.
 type heightSlot struct {
 	height primitives.Height
 	n      int
 }
 
-// reserveEarly tells whether a block may be handed on early, and takes its place.
+// reserveEarly returns whether a block may be relayed early, and counts it.
 func (f *Status) reserveEarly(height primitives.Height) bool {
 	for n := range maxEarlyOfHeight {
 		if f.earlySlots.put(heightSlot{height, n}) {
@@ -181,11 +192,14 @@ func (f *Status) reserveEarly(height primitives.Height) bool {
 	return false
 }
 
-// relayEarly tells others of a block that came unasked as soon as it is known to be good but for what its chunks contain, if all hurry: some of them may have it by
-// this node alone, and would wait for what this one makes of it. Neards ban who hands on what is bad by itself.
+// relayEarly relays an unrequested block in eager mode as soon as it is valid except for chunk
+// contents: some peers may get it only from this node and would wait for its import. neard bans
+// peers that relay a block which is invalid by itself.
 func (a *Actor) relayEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
 	f, height := a.o.Status, b.Header.Height
-	if a.o.Eager && f.isRecent(height) && height <= a.o.Engine.Tip().Height()+relayWindow && !f.early.has(hash) && (judged || a.checkOrigin(b) == near.Pass) && f.reserveEarly(height) && a.o.Engine.ValidateForGossip(b) == nil && f.early.put(hash) {
+	if a.o.Eager && f.isRecent(height) && height <= a.o.Engine.Tip().Height()+relayWindow && !f.early.has(hash) &&
+		(judged || a.checkOrigin(b) == near.Pass) && f.reserveEarly(height) && a.o.Engine.ValidateForGossip(b) == nil &&
+		f.early.put(hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
 	}
 }

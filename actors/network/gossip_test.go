@@ -15,14 +15,15 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// blank is a block of which nobody looks at anything.
+// blank returns a block with content that is not examined.
 func blank() *primitives.Block { return &primitives.Block{Header: new(primitives.BlockHeader)} }
 
-// TestPassed: a block that was judged and handed on is taken, whatever else its sender has sent; another of the same hash, and the same one again, are
-// not.
+// TestPassed: a block that was judged and handed on is taken, whatever else its sender has
+// sent; another of the same hash, and the same one again, are not.
 func TestPassed(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
+		self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Status)
 	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	for i := range 2 * maxInboxEach {
@@ -55,18 +56,20 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestHeldGossip: a block that came by gossip, of which nothing could be said yet, is taken though its bringer has filled its lane and more than its rate with other things:
-// nobody else will bring it.
+// TestHeldGossip: A gossiped block that could not be judged is accepted even if its bringer has
+// used up its share and rate with other messages: no other peer will bring it.
 func TestHeldGossip(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
+		self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Status)
 	from := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
 	}
 	for i := range 2 * maxInbox / maxInboxEach { // all places are taken
 		for range 2 * maxInboxEach {
-			a.deliver(near.Deliver{From: from(fmt.Sprint("x", i)), Tier: wire.T2, Msg: &wire.Transaction{Transaction: new(primitives.SignedTransaction)}})
+			a.deliver(near.Deliver{From: from(fmt.Sprint("x", i)), Tier: wire.T2,
+				Msg: &wire.Transaction{Transaction: new(primitives.SignedTransaction)}})
 		}
 	}
 	taken := len(got)
@@ -93,7 +96,8 @@ func TestHeldGossip(t *testing.T) {
 	}
 }
 
-// TestEarly: a block that others were told of before it was adopted is not told when it is, once; what is told behind that is.
+// TestEarly: a block that others were told of before it was adopted is not told when it is,
+// once; what is told behind that is.
 func TestEarly(t *testing.T) {
 	var e recentSet[primitives.Hash]
 	at := func(i int) primitives.Hash { return primitives.Hash{byte(i), byte(i >> 8)} }
@@ -108,7 +112,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyTwins: of the blocks of a height two are handed on before they are adopted, however many their maker has signed; of other heights as many.
+// TestEarlyTwins: of the blocks of a height two are handed on before they are adopted, however
+// many their maker has signed; of other heights as many.
 func TestEarlyTwins(t *testing.T) {
 	f := new(Status)
 	for h := range primitives.Height(5) {
@@ -124,7 +129,8 @@ func TestEarlyTwins(t *testing.T) {
 	}
 }
 
-// TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a while, whatever it was at.
+// TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a
+// while, whatever it was at.
 func TestArrivalPanics(t *testing.T) {
 	came := make(chan *bootstrapDone, 1)
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, self: func(m any) { x := m.(bootstrapDone); came <- &x }}
@@ -140,7 +146,8 @@ func TestArrivalPanics(t *testing.T) {
 	}
 }
 
-// TestStoreHasFailed: a node whose store has failed ends, also if it was headers that could not be kept: it would ask for them for ever.
+// TestStoreHasFailed: A node with a failed store ends, also if only headers could not be
+// stored: it would request them forever.
 func TestStoreHasFailed(t *testing.T) {
 	var told []error
 	log := logrus.New()

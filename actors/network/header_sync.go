@@ -14,21 +14,22 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
+// Limits and times.
 const (
-	maxLocator = 20                    // hashes of a request for headers; above it neard bans
-	maxAnswer  = blocksync.WholeAnswer // headers of an answer; more are not looked at
-	stuckAfter = 30_000                // ms without a block that is asked for, after which that is said
+	maxLocator     = 20                    // hashes in a request for headers; neard bans for more
+	maxAnswer      = blocksync.WholeAnswer // headers of an answer; more are ignored
+	stuckAfter     = 30_000                // ms without a requested block after which that is logged
 	stuckLogPeriod = 60_000
 )
 
-// headerPath is the way from the chain's blocks to the highest header.
+// headerPath is the chain of headers from the chain's blocks to the highest header.
 type headerPath struct {
 	e     *engine.Engine
 	refs  []storage.BlockRef
-	known bool // refs is the way; else it is looked up
+	known bool // refs is current; else it is read again
 }
 
-// list returns the way as it is now.
+// list returns the current path.
 func (p *headerPath) list() ([]storage.BlockRef, error) {
 	for len(p.refs) > 0 && p.e.Imported(p.refs[0].Hash) != nil {
 		p.refs = p.refs[1:]
@@ -42,7 +43,7 @@ func (p *headerPath) list() ([]storage.BlockRef, error) {
 	return p.refs, err
 }
 
-// grow adds headers that were taken, which go on from where the way ends, if it is so; else it is looked up anew.
+// grow appends accepted headers that continue the path. Others make it unknown.
 func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	for _, h := range list {
 		hash := h.Hash()
@@ -58,7 +59,7 @@ func (p *headerPath) grow(list []*primitives.BlockHeader) {
 	}
 }
 
-// chainView shows chain/blocksync the chain.
+// chainView is the chain as chain/blocksync sees it.
 type chainView struct{ a *Actor }
 
 func (c chainView) Tip() blocksync.Ref {
@@ -83,11 +84,11 @@ func (c chainView) Apart() bool { return c.a.headersApart }
 
 func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Imported(hash) != nil }
 
-// step steps the sync and does what it says.
+// step steps the sync machine and carries out its output.
 func (a *Actor) step(ev blocksync.Event) {
 	was := a.sync.Syncing()
 	defer func() {
-		if !was && a.sync.Syncing() { // where the way was left off is long ago
+		if !was && a.sync.Syncing() { // the path may be old
 			a.path.known = false
 		}
 	}()
@@ -119,7 +120,7 @@ func (a *Actor) step(ev blocksync.Event) {
 	a.o.Status.headers.Store(uint64(a.headersAt()))
 }
 
-// updatePeers tells the sync who is there.
+// updatePeers tells the sync machine which peers are connected.
 func (a *Actor) updatePeers(info *near.Info) {
 	here := map[wire.PeerID]bool{}
 	var ev blocksync.Peers
@@ -148,7 +149,7 @@ func (a *Actor) updatePeers(info *near.Info) {
 	a.logStuck()
 }
 
-// logStuck says when nobody has the block that comes next.
+// logStuck logs that no peer has the next block.
 func (a *Actor) logStuck() {
 	now := a.now()
 	height, since := a.sync.Waits(now)
@@ -160,7 +161,7 @@ func (a *Actor) logStuck() {
 	a.o.Log.WithField("height", height).Warnf("no peer gives the block for %d s; they may not have it any more, and it begins with a proof of epochs only beyond the horizon", since/1000)
 }
 
-// verify says what became of headers.
+// headersResult is a message to self: headers have been verified.
 type headersResult struct {
 	from  wire.PeerID
 	list  []*primitives.BlockHeader
@@ -168,7 +169,7 @@ type headersResult struct {
 	err   error
 }
 
-// headers takes the answer to a request, and has it judged beside the actor.
+// headers verifies the answer to a request outside the mailbox.
 func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	if !a.sync.Expects(from) {
 		return
@@ -200,10 +201,11 @@ func (a *Actor) headersDone(m *headersResult) {
 	switch {
 	case m.err == nil:
 	case errors.As(m.err, new(chain.Invalid)):
-		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for that too, but it may be our clock
+		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for it, but our clock may be wrong
 			ev.Bad = true
 		}
-	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld): // it has another chain, or none
+	// the peer is on another chain, or on none
+	case errors.Is(m.err, headerchain.ErrOrphan), errors.Is(m.err, headerchain.ErrOld):
 	case errors.Is(m.err, headerchain.ErrTwin), errors.Is(m.err, headerchain.ErrFull):
 		ev.Own = true
 	default:
@@ -213,7 +215,8 @@ func (a *Actor) headersDone(m *headersResult) {
 	a.step(ev)
 }
 
-// ownFailure says that something failed of this node's own. A store that has failed takes nothing any more: nothing is asked for what it would not keep.
+// ownFailure handles a failure of this node. If the store has failed the node ends: it could
+// not keep what it requests.
 func (a *Actor) ownFailure(what string, err error) {
 	if errors.Is(err, storage.ErrFailed) {
 		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))

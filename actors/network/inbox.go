@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// How many messages of peers may be in the mailbox: as many as a busy neighbour sends in a second, and not more.
+// How many messages of peers may be in the mailbox: what a busy neighbour sends in a second.
 const (
 	maxInbox      = 8192
 	maxInboxEach  = 1024
-	minInboxEach    = 64       // that a peer has places for, whatever others have
-	maxInboxBytes = 64 << 20 // of routed messages and blocks of one, beside the last
+	minInboxEach  = 64       // of a peer, whatever others have
+	maxInboxBytes = 64 << 20 // of one peer's routed messages and blocks, beyond which one more is accepted
 )
 
 // delivered is a message of a peer on its way to the actor.
@@ -23,38 +23,41 @@ type delivered struct {
 	in *slot // nil: it needs none
 }
 
-// slot is that of a message on its way.
+// slot is the place of a message in the inbox.
 type slot struct {
-	in   *inbox
+	in     *inbox
 	source source
-	size int
-	own  bool // it is not one of maxInbox
+	size   int
+	own    bool // not counted in maxInbox
 }
 
-// source is where the messages of one wait behind each other. Blocks that gossip brings have lanes of their own: whatever else their bringer has sent, nobody else will
-// bring them, and he could have filled his lane with a purpose. How many they are is bounded by gossip's rates too.
+// source is what messages are counted by: a peer, or a validator's node that signed them.
+// Gossiped blocks count separately: no other peer will bring them, and their bringer may have
+// filled its share on purpose. Gossip's own rates bound them too.
 type source struct {
 	of     wire.PeerID
 	gossip bool
 }
 
-// usage is what is on its way of a lane.
+// usage is what a source has in the mailbox.
 type usage struct{ messages, bytes int }
 
-// inbox counts what is on its way. What is too much is dropped: whoever needs an answer asks again. Places are had by lanes: a node that a validator has signed to be its own
-// has one, whoever brings what it says, and of all others who has brought it. So what a stranger sends, by himself or through a bridge, takes no validator's places.
+// inbox bounds the messages of peers in the mailbox. Further ones are dropped; a peer that
+// needs an answer asks again. Messages signed by a validator's node count for that node,
+// whichever peer brings them; all others count for the peer. So what other nodes send, directly
+// or through a bridge, takes no validator's share. Safe for concurrent use.
 type inbox struct {
-	mu    sync.Mutex
-	all   int // in lanes of neighbours
-	gossip  int // in those of their gossip
-	each  map[source]usage
-	seats map[wire.PeerID]bool // nodes of validators
-	front *Status
+	mu     sync.Mutex
+	all    int // from neighbours
+	gossip int // gossiped blocks of neighbours
+	each   map[source]usage
+	seats  map[wire.PeerID]bool // nodes of validators
+	front  *Status
 }
 
 func newInbox(f *Status) *inbox { return &inbox{each: map[source]usage{}, front: f} }
 
-// setSeats tells which nodes are validators'.
+// setSeats sets which nodes are validators'.
 func (i *inbox) setSeats(nodes []wire.PeerID) {
 	seats := make(map[wire.PeerID]bool, len(nodes))
 	for _, id := range nodes {
@@ -65,7 +68,7 @@ func (i *inbox) setSeats(nodes []wire.PeerID) {
 	i.seats = seats
 }
 
-// admit takes a place, nil: there is none.
+// admit returns a slot, or nil if there is none.
 func (i *inbox) admit(d *near.Deliver) *slot {
 	p := &slot{in: i, source: source{of: d.From}}
 	r, routed := d.Msg.(*wire.Routed)
@@ -84,7 +87,8 @@ func (i *inbox) admit(d *near.Deliver) *slot {
 	}
 	all := i.count(p)
 	has := i.each[p.source]
-	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && *all >= maxInbox && has.messages >= minInboxEach {
+	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && *all >= maxInbox &&
+		has.messages >= minInboxEach {
 		i.front.dropped.Add(1)
 		return nil
 	}
@@ -95,7 +99,7 @@ func (i *inbox) admit(d *near.Deliver) *slot {
 	return p
 }
 
-// count is of what a place is one, if not its own.
+// count returns the counter that a slot is part of, if it is not own.
 func (i *inbox) count(p *slot) *int {
 	if p.source.gossip {
 		return &i.gossip
@@ -103,7 +107,7 @@ func (i *inbox) count(p *slot) *int {
 	return &i.all
 }
 
-// bodies gives it back; nil: it had none.
+// done frees a slot. nil does nothing.
 func (p *slot) done() {
 	if p == nil {
 		return
@@ -122,7 +126,7 @@ func (p *slot) done() {
 	i.each[p.source] = has
 }
 
-// deliver is called by the host for each message, and does not wait.
+// deliver is called by the host for each message. It does not wait.
 func (a *Actor) deliver(d near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:

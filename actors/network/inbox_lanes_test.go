@@ -10,15 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLanes: however many strangers fill the validator's mailbox, by connections of their own and through a bridge, what a validator's node says is heard soon: over
-// its own connection, and through that bridge.
+// TestLanes: however many strangers fill the validator's mailbox, by connections of their own
+// and through a bridge, what a validator's node says is heard soon: over its own connection,
+// and through that bridge.
 func TestLanes(t *testing.T) {
 	type said struct {
 		m    consensus.Received
 		done func()
 	}
 	var mailbox []said
-	a := &Actor{o: Options{Status: new(Status), Receive: func(m consensus.Received, done func()) { mailbox = append(mailbox, said{m, done}) }}}
+	a := &Actor{o: Options{Status: new(Status), Receive: func(m consensus.Received,
+		done func()) {
+		mailbox = append(mailbox, said{m, done})
+	}}}
 	a.inbox = newInbox(a.o.Status)
 	ids := map[string]wire.PeerID{}
 	id := func(name string) wire.PeerID {
@@ -28,7 +32,8 @@ func TestLanes(t *testing.T) {
 		return ids[name]
 	}
 	approval := func(by string) wire.Message {
-		return &wire.Routed{Author: id(by), Body: &wire.BlockApproval{Approval: primitives.Approval{AccountID: primitives.AccountID(by)}}}
+		return &wire.Routed{Author: id(by),
+			Body: &wire.BlockApproval{Approval: primitives.Approval{AccountID: primitives.AccountID(by)}}}
 	}
 	flood := func(n int) {
 		for i := range 40 {

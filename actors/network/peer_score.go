@@ -7,24 +7,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What an honest peer may hand on of what is wrong by itself (engine.ErrGossipCheck): over gossip the first block of a height, before it is looked at, one more if it has begun again, and that of
-// each height that is at most relayWindow above its tip.
+// How many blocks that are invalid by themselves (engine.ErrPlain) an honest peer may relay: by
+// gossip the first block of a height before it checks it, one more if it has restarted, and the
+// first block of each height up to relayWindow above its tip.
 const (
-	maxBadOfHeight     = 2  // of a height
-	maxBadBlocks  = 32 // of all, and two more for each height that the chain has come further
-	maxBadPeers = 256
+	maxBadOfHeight = 2  // of a height
+	maxBadBlocks   = 32 // of all heights, plus two for each height that the chain has advanced
+	maxBadPeers    = 256
 )
 
-// badBlocks counts the wrong blocks that each peer has brought. Each is signed by who makes its height: who brings many has his key, or is where he sends all that. A neard bans for the
-// first.
+// badBlocks counts the invalid blocks that each peer has sent. Each is signed by the producer
+// of its height, so a peer with many holds that key or relays for it. neard bans for the first
+// one.
 type badBlocks struct {
 	of    map[wire.PeerID]*peerBadBlocks
-	order []wire.PeerID // of their first, the oldest first
+	order []wire.PeerID // by their first bad block, oldest first
 }
 
-// peerBadBlocks are those of a peer.
+// peerBadBlocks are the bad blocks of a peer.
 type peerBadBlocks struct {
-	since  primitives.Height // the tip when it brought the first
+	since  primitives.Height // the tip at its first bad block
 	n      uint64
 	lately []badBlock // the last maxBadBlocks
 }
@@ -36,8 +38,10 @@ type badBlock struct {
 
 func newBadBlocks() badBlocks { return badBlocks{of: map[wire.PeerID]*peerBadBlocks{}} }
 
-// tooMany notes one, and tells whether the peer has brought more than an honest one hands on. A peer is not forgotten when it goes: it may come again.
-func (w *badBlocks) tooMany(from wire.PeerID, height primitives.Height, hash primitives.Hash, tip primitives.Height) bool {
+// tooMany counts a block and returns whether the peer has sent more than an honest one relays.
+// A peer is remembered after it disconnects, since it may return.
+func (w *badBlocks) tooMany(from wire.PeerID, height primitives.Height, hash primitives.Hash,
+	tip primitives.Height) bool {
 	x := w.of[from]
 	if x == nil {
 		if len(w.order) >= maxBadPeers {

@@ -9,8 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWrongs: an honest peer hands on one wrong block of each height, and one more where it has begun again, at any height that it may hand on unseen, for as long as the chain goes on and while it
-// stands still: it is not banned. Who brings three of a height is, and who brings many of heights to which nobody has come.
+// TestWrongs: an honest peer relays one invalid block of each height, and one more after a
+// restart, at any height that it may relay unchecked, while the chain grows and while it does
+// not: it is not banned. A peer that brings three of a height is, and one that brings many of
+// heights that no node has reached.
 func TestWrongs(t *testing.T) {
 	w, salt := newBadBlocks(), uint64(0)
 	id := func(name string) wire.PeerID {
@@ -54,8 +56,9 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestLongBlocks: of long blocks that nobody asked for a peer may send the first, however long, and so many bytes a second behind it; short ones it may send meanwhile. What waits for the chain
-// of one peer is bounded in bytes, by connection and by gossip.
+// TestLongBlocks: A peer may send the first unrequested long block, whatever its size, and so
+// many bytes a second after it; short ones it may send meanwhile. What waits for the chain from
+// one peer is bounded in bytes, by connection and by gossip.
 func TestLongBlocks(t *testing.T) {
 	const long = 8 << 20
 	from, now := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), int64(0)

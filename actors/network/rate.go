@@ -9,16 +9,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// blockLimits are those of the blocks that a peer sends unasked: how many, how many bytes of long ones, and how many of each of the last heights.
+// blockLimits bound the unrequested blocks of a peer: their rate, the bytes of long ones, and
+// their number for each recent height.
 type blockLimits struct {
 	blocks *rate.Limiter
-	paid   int64 // ms; when the long ones that have come are paid for
-	// heights are those that came last, with the blocks of each that were taken.
+	paid   int64 // ms: when the long blocks so far are paid for
+	// heights are the most recent heights, with the accepted blocks of each.
 	heights [16]struct {
 		height primitives.Height
 		taken  []primitives.Hash
 	}
-	next int // of heights
+	next int // next entry of heights to replace
 }
 
 func newBlockLimits() *blockLimits {
@@ -26,11 +27,13 @@ func newBlockLimits() *blockLimits {
 }
 
 func (r *blockLimits) allow(now int64, height primitives.Height, hash primitives.Hash, size int) bool {
-	return r.admitHeight(height, hash) && r.blocks.AllowN(time.UnixMilli(now), 1) && (size <= longBlock || r.admitLong(now, size))
+	return r.admitHeight(height, hash) && r.blocks.AllowN(time.UnixMilli(now), 1) &&
+		(size <= longBlock || r.admitLong(now, size))
 }
 
-// admitHeight tells whether a block of a height may come: one that has, which is told again where nothing moves, or one more. A peer hands on what it has adopted, of which there are few, and some that it has not: what a producer has signed besides waits for
-// no more than that, whoever brings it, until it is known what to think of who does.
+// admitHeight returns whether a block of a height is accepted: a repeated one, or one of at
+// most maxOfHeight. A peer relays what it has imported and a few more, so further blocks that a
+// producer signs for the height are dropped.
 func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash) bool {
 	for i := range r.heights {
 		x := &r.heights[i]
@@ -50,7 +53,7 @@ func (r *blockLimits) admitHeight(height primitives.Height, hash primitives.Hash
 	return true
 }
 
-// admitLong takes a long one if those before it are paid for, however long it is.
+// admitLong accepts a long block, whatever its size, if the previous ones are paid for.
 func (r *blockLimits) admitLong(now int64, size int) bool {
 	if r.paid > now {
 		return false

@@ -14,19 +14,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
-// What peers ask of the store is answered beside the actor, in turns by what they have had. neard answers as much.
+// Requests to the store are answered outside the mailbox, fairly by the time they have cost.
+// The limits are neard's.
 const (
 	serverWorkers = 2
-	maxRequests   = 2048 // of all peers that wait
-	maxEach       = 128  // of one; more are dropped, and it asks again
+	maxRequests   = 2048 // of all peers
+	maxEach       = 128  // of one peer; further ones are dropped
 	maxHeaders    = 512  // of one answer
 )
 
-// server answers what can be answered from the store.
+// server answers requests from the store.
 type server struct {
 	e     *engine.Engine
 	host  *tcp.Server
-	pass  func(near.Deliver) // to the actor, what the store has not
+	pass  func(near.Deliver) // to the actor, for what the store lacks
 	front *Status
 	state *stateServer
 
@@ -38,12 +39,13 @@ type server struct {
 }
 
 func newServer(e *engine.Engine, host *tcp.Server, pass func(near.Deliver), f *Status) *server {
-	s := &server{e: e, host: host, pass: pass, front: f, state: newStateServer(e, host), each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
+	s := &server{e: e, host: host, pass: pass, front: f, state: newStateServer(e, host), each: map[wire.PeerID]int{},
+		queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
 	s.wake = sync.NewCond(&s.mu)
 	return s
 }
 
-// add queues a request; it does not wait.
+// put queues a request. It does not wait.
 func (s *server) put(d near.Deliver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +72,7 @@ func (s *server) close() {
 	s.wake.Broadcast()
 }
 
-// next waits for a request.
+// next waits for a request. ok is false once the server is closed.
 func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,8 @@ func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
 
 func (s *server) run(ctx context.Context) {
 	// Of its own: the actor's has the chunks of now, this one codes stored ones again.
-	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
+	coder := chunkparts.New("", s.e.ChunkPartsView(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify,
+		func(int) int { return 0 })
 	for {
 		d, c, ok := s.next()
 		if !ok || ctx.Err() != nil {
@@ -102,8 +105,8 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// serve answers a request. What the store does not have is met with silence; a chunk may be with the actor. A panic over what one peer asks
-// for is that request's end.
+// serve answers a request. What the store lacks is not answered; a chunk may be with the actor.
+// A panic fails only that request.
 func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	defer s.front.recovered("a request")
 	switch m := d.Msg.(type) {
@@ -118,7 +121,7 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 	case *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
 		s.state.serve(d)
 	case *wire.Routed:
-		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // what is not known here is met with silence, as at neard
+		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // an unknown transaction is not answered, as in neard
 			if raw, err := s.e.AnswerTxStatus(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
 				s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
 			}
@@ -135,7 +138,8 @@ func (s *server) serve(coder *chunkparts.Pool, d *near.Deliver) {
 			s.pass(*d)
 			return
 		}
-		s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()), Body: &wire.ChunkResponse{ChunkResponse: *out.Answer[0].Body}})
+		s.host.Post(near.RouteTo{Target: wire.RouteBack(m.Hash()),
+			Body: &wire.ChunkResponse{ChunkResponse: *out.Answer[0].Body}})
 	}
 	s.front.served.Add(1)
 }

@@ -10,24 +10,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// States are given by whoever has announced them. A neighbour is asked, and answers, on its connection. Another is asked by a routed message, which is the
-// only way that neard knows, and answers by a connection of tier 3, if others can reach this node at all: so he is asked where neighbours don't do.
+// States come from hosts that have announced them. A neighbour is asked and answers on its
+// connection. Another host is asked by a routed message, the only way that neard knows, and
+// answers on a connection of tier 3 if this node is reachable. So distant hosts are asked only
+// if there are not enough neighbours.
 const (
-	enoughNeighbours = 2          // neighbours that give a shard
-	maxFar     = 16         // others that are asked for one
-	lotteryPeriod    = 5 * 60_000 // ms, after which it is others of them
+	enoughNeighbours = 2          // neighbours that serve a shard
+	maxFar           = 16         // distant hosts asked for a shard
+	lotteryPeriod    = 5 * 60_000 // ms after which other hosts are drawn
 )
 
-// stateHosts are those who may be asked for states.
+// stateHosts are the nodes that may be asked for states.
 type stateHosts struct {
 	self   wire.PeerID
 	peers  map[wire.PeerID]bool // neighbours
-	public bool                 // it is known where others see this node
+	public bool                 // this node's public address is known
 	hosts  []*wire.SnapshotHost
-	lot    [16]byte // orders those that are no neighbours
+	lot    [16]byte // orders distant hosts
 }
 
-// hostLottery are drawn anew by each node, and are others from time to time: announcing oneself costs nothing, so who is asked must not be in the hands of who announces.
+// hostLottery orders distant hosts randomly, by node and time: announcing costs nothing, so an
+// attacker must not be able to choose which hosts are asked.
 type hostLottery uint64
 
 func newHostLottery(random func(n int) int) hostLottery {
@@ -51,7 +54,8 @@ func stateHostsOf(self wire.PeerID, info *near.Info, lot [16]byte) stateHosts {
 	return a
 }
 
-// list lists the hosts that fit: neighbours with all that they give, others with what too few neighbours do.
+// list returns the hosts that fit: neighbours with all their shards, distant ones with shards
+// that too few neighbours serve.
 func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.Host) {
 	served := map[primitives.ShardID]int{}
 	for _, h := range a.hosts {
@@ -78,7 +82,8 @@ func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.H
 	slices.SortFunc(others, func(x, y drawn) int { return x.lot.Compare(y.lot) })
 	far := map[primitives.ShardID]int{}
 	for _, h := range others {
-		shards := slices.DeleteFunc(slices.Clone(h.Shards), func(id primitives.ShardID) bool { return served[id] >= enoughNeighbours || far[id] >= maxFar })
+		shards := slices.DeleteFunc(slices.Clone(h.Shards),
+			func(id primitives.ShardID) bool { return served[id] >= enoughNeighbours || far[id] >= maxFar })
 		for _, id := range shards {
 			far[id]++
 		}
@@ -89,7 +94,7 @@ func (a *stateHosts) list(fits func(*wire.SnapshotHost) bool) (out []statesync.H
 	return out
 }
 
-// request is what is posted to have a host asked.
+// request returns the event that asks a host.
 func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
 	switch i := q.Item; {
 	case !a.peers[q.Peer]:
@@ -101,12 +106,12 @@ func (a *stateHosts) request(q statesync.Ask, sync primitives.Hash) near.Event {
 	}
 }
 
-// ackedItem is what a host will not give, as it says; false: it will.
+// ackedItem returns the item of an acknowledgement, and whether the host refuses it.
 func ackedItem(q *primitives.StateRequestAck) (item statesync.Item, refused bool) {
 	return statesync.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
 }
 
-// addAck is told that a host will not give what it was asked for by a routed message, so that another is asked at once.
+// addAck handles a host's refusal of a routed request: another host is asked at once.
 func (s *Shards) addAck(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +125,7 @@ func (s *Shards) addAck(from wire.PeerID, q *primitives.StateRequestAck) bool {
 	return true
 }
 
-// bootstrapAck is acked for a state with which the node begins.
+// bootstrapAck is addAck for the state that the node starts from.
 func (a *Actor) bootstrapAck(from wire.PeerID, q *primitives.StateRequestAck) {
 	x := a.bootstrap
 	if x == nil || x.machine == nil || q.SyncHash != x.at.Sync.Hash {

@@ -14,18 +14,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHostsFarOff: neighbours are asked for states on their connections; others, by a routed message, for what too few neighbours give, and only where they could come
-// with it.
+// TestHostsFarOff: neighbours are asked for states on their connections; others, by a routed
+// message, for what too few neighbours give, and only where they could come with it.
 func TestHostsFarOff(t *testing.T) {
 	host := func(id wire.PeerID, shards ...primitives.ShardID) *wire.SnapshotHost {
 		return &wire.SnapshotHost{PeerID: id, Shards: shards}
 	}
 	info := &near.Info{Peers: make([]near.PeerState, 2), Public: netip.MustParseAddrPort("1.2.3.4:5"),
-		Hosts: []*wire.SnapshotHost{host("near", 0, 1), host("far", 0, 1, 2), host("other", 0), host("me", 2), host("old", 2)}}
+		Hosts: []*wire.SnapshotHost{host("near", 0, 1), host("far", 0, 1, 2), host("other", 0), host("me", 2),
+			host("old", 2)}}
 	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "near", "other"
 	fits := func(h *wire.SnapshotHost) bool { return h.PeerID != "old" }
 	a := stateHostsOf("me", info, newHostLottery(nil).draw(0))
-	if got, want := a.list(fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
+	if got, want := a.list(fits), []statesync.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}},
+		{ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far",
+			Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("hosts are %v, want %v", got, want)
 	}
 	info.Public = netip.AddrPort{}
@@ -38,10 +41,14 @@ func TestHostsFarOff(t *testing.T) {
 		q    statesync.Ask
 		want near.Event
 	}{
-		{statesync.Ask{Peer: "near", Item: statesync.Item{Shard: 1, Header: true}}, near.ToPeer{Peer: "near", Msg: &wire.StateHeaderRequest{ShardID: 1, SyncHash: sync}}},
-		{statesync.Ask{Peer: "near", Item: statesync.Item{Shard: 1, Part: 3}}, near.ToPeer{Peer: "near", Msg: &wire.StatePartRequest{ShardID: 1, SyncHash: sync, Part: 3}}},
-		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Header: true}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, IsHeader: true}},
-		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Part: 3}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
+		{statesync.Ask{Peer: "near", Item: statesync.Item{Shard: 1, Header: true}},
+			near.ToPeer{Peer: "near", Msg: &wire.StateHeaderRequest{ShardID: 1, SyncHash: sync}}},
+		{statesync.Ask{Peer: "near", Item: statesync.Item{Shard: 1, Part: 3}},
+			near.ToPeer{Peer: "near", Msg: &wire.StatePartRequest{ShardID: 1, SyncHash: sync, Part: 3}}},
+		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Header: true}},
+			near.AskState{Host: "far", SyncHash: sync, ShardID: 1, IsHeader: true}},
+		{statesync.Ask{Peer: "far", Item: statesync.Item{Shard: 1, Part: 3}},
+			near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
 	} {
 		if got := a.request(x.q, sync); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%+v is asked by %+v, want %+v", x.q, got, x.want)
@@ -49,14 +56,16 @@ func TestHostsFarOff(t *testing.T) {
 	}
 }
 
-// TestHostsDrawn: many who announce that they give states, after one who does, do not keep him from being asked: of hosts far off it is others every so often, and the same
-// until then.
+// TestHostsDrawn: many hosts that announce states after an honest one do not keep it from being
+// asked: the distant hosts that are asked change every so often, and stay the same until then.
 func TestHostsDrawn(t *testing.T) {
 	info := &near.Info{Public: netip.MustParseAddrPort("1.2.3.4:5")}
 	for i := range 100 {
-		info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint("liar", i)), Shards: []primitives.ShardID{1}})
+		info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint("liar", i)),
+			Shards: []primitives.ShardID{1}})
 	}
-	info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: "honest", Shards: []primitives.ShardID{1}}) // the newest come first
+	// the newest come first
+	info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: "honest", Shards: []primitives.ShardID{1}})
 	turns := 0
 	l := newHostLottery(rand.New(rand.NewPCG(1, 2)).IntN)
 	for ms := int64(0); ms < 60*lotteryPeriod; ms += lotteryPeriod / 2 {
@@ -79,7 +88,8 @@ func TestHostsDrawn(t *testing.T) {
 	}
 }
 
-// TestStateRefused: a host that says that it won't give what it was asked for is waited for no longer, and another is asked.
+// TestStateRefused: a host that says that it won't give what it was asked for is waited for no
+// longer, and another is asked.
 func TestStateRefused(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}

@@ -15,14 +15,16 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// How many requests for states are answered, of all peers (nearcore state_requests_per_throttle_period, chain/client/src/state_request_actor.rs).
+// Limits of answered state requests of all peers (nearcore state_requests_per_throttle_period,
+// chain/client/src/state_request_actor.rs).
 const (
 	stateRequests  = 30
 	statePeriod    = 30 * time.Second
-	maxStateHeader = 256 // headers that are kept ready
+	maxStateHeader = 256 // cached headers
 )
 
-// stateServer gives who is far behind what it begins with: proofs of epochs, states at sync blocks. Requests come on the server's goroutines.
+// stateServer serves nodes that are far behind: epoch sync proofs, and states at sync blocks.
+// Called on goroutines of the server.
 type stateServer struct {
 	e    *engine.Engine
 	host *tcp.Server
@@ -32,10 +34,10 @@ type stateServer struct {
 	proof    []byte
 	proofErr error
 
-	mu      sync.Mutex
+	mu         sync.Mutex
 	snapshots  []*engine.ServedSnapshot
-	answeredAt   []time.Time // when requests for states were answered, within the period
-	headers map[stateKey]*primitives.StateHeader
+	answeredAt []time.Time // of state requests within statePeriod
+	headers    map[stateKey]*primitives.StateHeader
 }
 
 type stateKey struct {
@@ -47,7 +49,8 @@ func newStateServer(e *engine.Engine, host *tcp.Server) *stateServer {
 	return &stateServer{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
-// announceSnapshots says of which sync blocks states are given, and tells others of the newest if it is new, or if there are states of more shards at it now.
+// setSnapshots sets the served sync blocks, and announces the newest if it is new or has states
+// of more shards.
 func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,14 +66,15 @@ func (p *stateServer) setSnapshots(list []*engine.ServedSnapshot) {
 			delete(p.headers, key)
 		}
 	}
-	// The chain's first epoch has the height of the second, and a host's second announcement of a height is nothing new to anybody. Nobody needs the first:
-	// who makes chunks of what is the same in both.
-	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) && (last == nil || last.Sync != x.Sync || len(x.Shards) > len(last.Shards)) {
+	// The first epoch of a chain has the height of the second, and a host's second announcement of a
+	// height is not propagated. The first epoch's state is not needed: both have the same producers.
+	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) &&
+		(last == nil || last.Sync != x.Sync || len(x.Shards) > len(last.Shards)) {
 		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
 	}
 }
 
-// of finds what is offered; the caller holds mu.
+// of returns the served snapshot of a sync block, or nil. The caller holds mu.
 func (p *stateServer) of(sync primitives.Hash) *engine.ServedSnapshot {
 	for _, x := range p.snapshots {
 		if x.Sync == sync {
@@ -80,7 +84,7 @@ func (p *stateServer) of(sync primitives.Hash) *engine.ServedSnapshot {
 	return nil
 }
 
-// epochProof returns the packed proof of now; nil: there is none. It is made once for an epoch.
+// epochProof returns the current packed proof, or nil. It is made once an epoch.
 func (p *stateServer) epochProof() []byte {
 	p.proofMu.Lock()
 	defer p.proofMu.Unlock()
@@ -98,7 +102,7 @@ func (p *stateServer) epochProof() []byte {
 	return p.proof
 }
 
-// admit tells whether one more request for states is answered now.
+// admit returns whether one more state request is answered now.
 func (p *stateServer) admit(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,10 +116,11 @@ func (p *stateServer) admit(now time.Time) bool {
 	return true
 }
 
-// errNoSnapshot says that of this sync block no states are given: of another epoch, or of another chain.
+// errNoSnapshot means that no states of a sync block are served: it is of another epoch or
+// another chain.
 var errNoSnapshot = errors.New("network: no states of that sync block")
 
-// header returns that of a shard's state.
+// header returns the state header of a shard.
 func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*primitives.StateHeader, error) {
 	key := stateKey{sync, shard}
 	p.mu.Lock()
@@ -139,8 +144,10 @@ func (p *stateServer) header(sync primitives.Hash, shard primitives.ShardID) (*p
 	return h, nil
 }
 
-// answer makes the answer to a request for a header, or for a part. One without either says that it could not be made.
-func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) (*wire.StateResponse, error) {
+// answer returns the answer to a request for a header or a part. An answer with neither says
+// that it could not be made.
+func (p *stateServer) answer(sync primitives.Hash, shard primitives.ShardID, header bool,
+	part uint64) (*wire.StateResponse, error) {
 	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 	h, err := p.header(sync, shard)
 	switch {
@@ -182,7 +189,7 @@ func (p *stateServer) indexOf(sync primitives.Hash, shard primitives.ShardID) (p
 	return 0, storage.ErrNotFound
 }
 
-// serve answers a message, if it is one of these.
+// serve answers a message for states or proofs.
 func (p *stateServer) serve(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.EpochSyncRequest:
@@ -208,14 +215,18 @@ func (p *stateServer) serve(d *near.Deliver) {
 	}
 }
 
-// direct answers on the connection on which it was asked: neard takes it so, though it never asks so.
-func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) {
+// direct answers on the connection of the request. neard accepts that, though it never asks
+// that way.
+func (p *stateServer) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool,
+	part uint64) {
 	p.host.Post(near.ToPeer{Peer: from, Msg: p.directAnswer(time.Now(), sync, shard, header, part)})
 }
 
-// directAnswer makes that answer. One without a header or a part says that there is none now: who hears nothing would take it for a slow line, and have longer patience
-// with each time, while the epoch goes by for which it needs the shard.
-func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) *wire.StateResponse {
+// directAnswer returns that answer. One with neither header nor part says that there is none
+// now: a peer without any answer would assume a slow line and wait longer each time, while the
+// epoch of the shard passes.
+func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool,
+	part uint64) *wire.StateResponse {
 	if p.serves(sync) && p.admit(now) {
 		if out, err := p.answer(sync, shard, header, part); err == nil {
 			return out
@@ -224,14 +235,15 @@ func (p *stateServer) directAnswer(now time.Time, sync primitives.Hash, shard pr
 	return &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
 }
 
-// serves tells whether states of a sync block are given at all: asking for others costs nobody his turn.
+// serves returns whether states of a sync block are served. Requests for others do not count in
+// the limit.
 func (p *stateServer) serves(sync primitives.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of(sync) != nil
 }
 
-// routed acknowledges a request, and answers it by a connection to who asks.
+// routed acknowledges a request and answers it on a new connection to the requesting node.
 func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	out := p.acknowledge(time.Now(), &ack)
 	p.host.Post(near.RouteTo{Target: wire.ToPeer(to.ID), Body: &wire.StateRequestAck{StateRequestAck: ack}})
@@ -240,8 +252,8 @@ func (p *stateServer) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
 	}
 }
 
-// acknowledge says in an acknowledgement what comes of its request, and returns the answer, nil: there is none. Who asks for what is not given takes nobody's turn, or one
-// request a second for sync blocks that are no more would keep all others from the states that are.
+// acknowledge fills in an acknowledgement, and returns the answer or nil. A request for a sync
+// block that is not served does not count: one such request a second would keep all others out.
 func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
 	switch {
 	case !p.serves(ack.SyncHash):
@@ -252,7 +264,7 @@ func (p *stateServer) acknowledge(now time.Time, ack *primitives.StateRequestAck
 		return nil
 	}
 	out, err := p.answer(ack.SyncHash, ack.ShardID, ack.Header, ack.Part)
-	if ack.Body = primitives.StateWillRespond; err != nil { // it went meanwhile
+	if ack.Body = primitives.StateWillRespond; err != nil { // the snapshot ended meanwhile
 		ack.Body = primitives.StateError
 	}
 	return out

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStateRequests: 30 requests for states are answered in 30 s, of all peers, and not one more; what is not offered is not answered.
+// TestStateRequests: 30 requests for states are answered in 30 s, of all peers, and not one
+// more; what is not offered is not answered.
 func TestStateRequests(t *testing.T) {
 	p := newStateServer(nil, nil)
 	now := time.Unix(1_700_000_000, 0)
@@ -28,7 +29,8 @@ func TestStateRequests(t *testing.T) {
 	}
 }
 
-// TestStateNotNow: a neighbour is told at once that what it asks for is not given, or not now, and asking for what is not given takes nobody's turn.
+// TestStateNotNow: A neighbour learns at once that what it requests is not served, or not now.
+// Requests for what is not served do not count in the limit.
 func TestStateNotNow(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}
@@ -57,7 +59,7 @@ func TestStateNotNow(t *testing.T) {
 	}
 }
 
-// TestRoutedStateNotNow is the same for who is no neighbour.
+// TestRoutedStateNotNow is the same for a distant node.
 func TestRoutedStateNotNow(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}

@@ -14,49 +14,56 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// StateSyncs have a place for a chain that begins in its middle, beside the one that the node has. Their methods may take their time, and are called from
-// any goroutine, one at a time.
+// StateSyncs keeps a second store, for a chain that starts from a recent state, beside the
+// node's. Methods may block. They are called from any goroutine, one at a time.
 type StateSyncs interface {
-	// Begin begins an arrival, or goes on with one that is there.
+	// Begin starts a state sync, or continues one that is there.
 	Begin(*engine.BootstrapInput) (*engine.BootstrapSync, error)
-	// Ready says that it has finished: the node is to begin again, with what came. It must be the one that was begun last.
+	// Ready reports that the state sync is complete, so that the node restarts with it. The
+	// argument is the one of the last Begin.
 	Ready(*engine.BootstrapSync) error
 }
 
-// The bounds and times of an arrival.
+// Limits and times of state sync at start.
 const (
-	headersHorizon    = primitives.Height(50)  // so near to the best peer headers have to be (block_header_fetch_horizon)
-	maxVerifying      = 4                      // parts of states and proofs that are looked at at once
-	staleAfter    = primitives.Height(100) // beyond the epoch behind the sync block another is begun (nearcore sync/handler.rs)
-	findSyncPeriod  = 1000                   // ms between looks for a sync block
-	blockRequests  = 32                     // asked for at a time
-	blockTimeout    = 2000                   // ms, for one
-	maxWholeBlocks   = 2048                   // blocks behind the sync block that may be needed whole
-	progressPeriod = 10_000                 // ms
+	// how near headers must be to the best peer (block_header_fetch_horizon)
+	headersHorizon = primitives.Height(50)
+	maxVerifying   = 4 // parts of states and proofs in verification
+	// heights beyond the next epoch after which another sync block is chosen (nearcore
+	// sync/handler.rs)
+	staleAfter     = primitives.Height(100)
+	findSyncPeriod = 1000   // ms between searches for a sync block
+	blockRequests  = 32     // blocks requested at a time
+	blockTimeout   = 2000   // ms for one block
+	maxWholeBlocks = 2048   // full blocks before the sync block that may be needed
+	progressPeriod = 10_000 // ms
 )
 
-// bootstrap is the way to a state: the sync block, the blocks before it that are needed whole, the headers of states, their parts.
+// bootstrap is a state sync at start: the sync block, the full blocks before it, the state
+// headers, then the parts.
 type bootstrap struct {
-	at      *engine.SyncBlock
-	proof   *headerchain.EpochProof
-	blocks  map[primitives.Hash]*primitives.Block
-	wanted  map[primitives.Hash]int64 // when it was asked for, 0: not yet
-	hosts  stateHosts
-	machine *statesync.Machine // nil: blocks are awaited
-	headers map[primitives.ShardID]*primitives.StateHeader
-	parts    *engine.BootstrapSync // nil: headers are awaited
-	busy    bool                  // something runs beside the actor
-	finished    bool                  // all is here
+	at       *engine.SyncBlock
+	proof    *headerchain.EpochProof
+	blocks   map[primitives.Hash]*primitives.Block
+	wanted   map[primitives.Hash]int64 // when it was requested; 0: not yet
+	hosts    stateHosts
+	machine  *statesync.Machine // nil: waiting for blocks
+	headers  map[primitives.ShardID]*primitives.StateHeader
+	parts    *engine.BootstrapSync // nil: waiting for headers
+	busy     bool                  // something runs outside the mailbox
+	finished bool                  // everything is here
 	logAt    int64
 }
 
-// bootstrapDone says what became of something that was done beside the actor: what is to be done with it on the actor's goroutine.
+// bootstrapDone is a message to self: a background step has ended; then continues on the
+// actor's goroutine.
 type bootstrapDone struct {
 	of   *bootstrap
 	then func()
 }
 
-// inBackground does something beside the actor; what it returns is done on the actor's goroutine, unless that arrival has been given up. With a panic it is.
+// inBackground runs do outside the mailbox; what it returns runs on the actor's goroutine
+// unless the bootstrap has been abandoned. A panic abandons it.
 func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func())) {
 	self := a.self
 	go func() {
@@ -71,7 +78,7 @@ func (a *Actor) inBackground(x *bootstrap, what string, do func() (then func()))
 	}()
 }
 
-// abandonBootstrap gives the arrival up; it is begun again, and gone on with, in a while.
+// abandonBootstrap gives the bootstrap up. It is continued later from what is stored.
 func (a *Actor) abandonBootstrap() { a.bootstrap, a.nextBootstrap = nil, a.now()+progressPeriod }
 
 func (a *Actor) bootstrapDone(m *bootstrapDone) {
@@ -80,7 +87,7 @@ func (a *Actor) bootstrapDone(m *bootstrapDone) {
 	}
 }
 
-// advanceBootstrap takes an arrival as far as it goes now.
+// advanceBootstrap takes the bootstrap as far as possible now.
 func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	if a.o.StateSyncs == nil || !a.headersApart {
 		a.bootstrap = nil
@@ -88,7 +95,8 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	}
 	x := a.bootstrap
 	if x == nil {
-		x = &bootstrap{blocks: map[primitives.Hash]*primitives.Block{}, wanted: map[primitives.Hash]int64{}, headers: map[primitives.ShardID]*primitives.StateHeader{}}
+		x = &bootstrap{blocks: map[primitives.Hash]*primitives.Block{}, wanted: map[primitives.Hash]int64{},
+			headers: map[primitives.ShardID]*primitives.StateHeader{}}
 		a.bootstrap = x
 	}
 	switch {
@@ -100,7 +108,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 			a.findSync(x)
 		}
 		return
-	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // by headers that were judged, not by what somebody says
+	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // by verified headers, not by what peers claim
 		a.o.Log.Info("the state of another epoch is begun: hosts have let go of the one before")
 		a.bootstrap = nil
 		return
@@ -113,7 +121,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 	a.logProgress(x, now)
 }
 
-// headersAt is the height of the highest header that was judged; 0: it can't be told.
+// headersAt returns the height of the highest verified header, or 0.
 func (a *Actor) headersAt() primitives.Height {
 	at, err := a.o.Engine.HeaderHead()
 	if err != nil {
@@ -122,12 +130,13 @@ func (a *Actor) headersAt() primitives.Height {
 	return at.Height
 }
 
-// length is how long epochs are.
+// length returns the length of epochs.
 func (x *bootstrap) length() primitives.Height {
 	return x.at.Length
 }
 
-// findSync looks for the sync block, once headers are near enough to the highest peer, or nobody has more of them.
+// findSync looks for the sync block once headers are near the highest peer, or no peer has
+// more.
 func (a *Actor) findSync(x *bootstrap) {
 	at, err := a.o.Engine.HeaderHead()
 	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersHorizon < best && !a.sync.Still(a.now()) {
@@ -151,7 +160,7 @@ func (a *Actor) findSync(x *bootstrap) {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: no sync block can be told")
 			case point == nil || proof == nil:
-			case !point.Complete: // its states are those after different blocks
+			case !point.Complete: // its states are after different blocks
 				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block: the next epoch is awaited")
 			default:
 				x.at, x.proof = point, proof
@@ -162,7 +171,8 @@ func (a *Actor) findSync(x *bootstrap) {
 	})
 }
 
-// wantBlocks asks for the blocks that are needed whole: the two before the sync block, and all from the last chunks of their shards on.
+// wantBlocks requests the blocks that are needed in full: the two before the sync block, and
+// all from the last chunks of their shards on.
 func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	before := x.blocks[x.at.Before.Hash]
 	if before != nil && x.blocks[x.at.Point.Hash] != nil {
@@ -204,7 +214,7 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 	}
 }
 
-// anyPeer draws one that is so high.
+// anyPeer returns a random peer of at least this height, or "".
 func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
 	var fit []wire.PeerID
 	for i := range a.peers {
@@ -218,7 +228,8 @@ func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
 	return fit[a.o.Random(len(fit))]
 }
 
-// bootstrapTakes takes a block that an arrival has asked for: its header was judged, and its body is what that says.
+// bootstrapTakes takes a block that the bootstrap has requested. Its header was verified, and
+// its body must match it.
 func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
 	x := a.bootstrap
 	if x == nil {
@@ -227,14 +238,15 @@ func (a *Actor) bootstrapTakes(hash primitives.Hash, b *primitives.Block) bool {
 	if _, is := x.wanted[hash]; !is {
 		return false
 	}
-	if b.Body.Hash() == b.Header.BlockBodyHash && chain.ComputeRoots(b.Body.Chunks, b.Header.Height).ChunkHeaders == b.Header.ChunkHeadersRoot {
+	if b.Body.Hash() == b.Header.BlockBodyHash && chain.ComputeRoots(b.Body.Chunks,
+		b.Header.Height).ChunkHeaders == b.Header.ChunkHeadersRoot {
 		delete(x.wanted, hash)
 		x.blocks[hash] = b
 	}
 	return true
 }
 
-// shards are those of the states that come, in the order of their indexes.
+// shards returns the shards of the state in the order of their indexes.
 func (x *bootstrap) shards() (out []primitives.ShardID) {
 	for _, c := range x.blocks[x.at.Point.Hash].Body.Chunks {
 		out = append(out, c.ShardID)
@@ -246,13 +258,13 @@ func (a *Actor) beginStates(x *bootstrap) {
 	x.machine = statesync.New(x.shards(), a.o.States)
 }
 
-// stateHosts are those who give states of the sync block, as they have announced.
+// stateHosts returns the hosts that have announced states of the sync block.
 func (a *Actor) stateHosts(x *bootstrap, info *near.Info) []statesync.Host {
 	x.hosts = stateHostsOf(a.o.Peer, info, a.lottery.draw(a.now()))
 	return x.hosts.list(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 
-// stateStep steps the machine and does what it says.
+// stateStep steps the machine and carries out its output.
 func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	out := x.machine.Step(a.now(), ev)
 	for _, q := range out.Ask {
@@ -271,7 +283,7 @@ func (a *Actor) stateStep(x *bootstrap, ev statesync.Event) {
 	}
 }
 
-// bootstrapResponse takes a header or a part that was asked for, and has it judged beside the actor.
+// bootstrapResponse takes a requested header or part and verifies it outside the mailbox.
 func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse) {
 	x := a.bootstrap
 	if x == nil || x.machine == nil || r.SyncHash != x.at.Sync.Hash {
@@ -305,20 +317,23 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 			}
 			self(bootstrapDone{x, then})
 		}()
-		a.verifying <- struct{}{} // what is unpacked may take much memory
+		a.verifying <- struct{}{} // unpacking may take much memory
 		err := func() error {
 			defer func() { <-a.verifying }()
 			return judge(x, r)
 		}()
 		ev.Bad, ev.Own = isPeersFault(err), err != nil && !isPeersFault(err)
 		then = func() {
-			if ev.Own { // as of a full disk: what is there stays, and is gone on with once the folder can be opened again
+			// a full disk, for example: what is stored stays, and is continued once the folder can be
+			// opened
+			if ev.Own {
 				a.o.Log.WithError(err).Error("network: a state that comes can't be stored; it is gone on with in a while")
 				a.abandonBootstrap()
 				return
 			}
 			if err != nil {
-				a.o.Log.WithError(err).WithField("peer", from).WithField("shard", item.Shard).Info("network: a part of a state is not taken")
+				a.o.Log.WithError(err).WithField("peer", from).WithField("shard",
+					item.Shard).Info("network: a part of a state is not taken")
 			} else if item.Header {
 				x.headers[item.Shard] = r.Header
 			}
@@ -327,9 +342,10 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 	}()
 }
 
-// isPeersFault tells whether an error says that what came is wrong.
+// isPeersFault returns whether an error means that the received data is wrong.
 func isPeersFault(err error) bool {
-	return errors.As(err, new(chain.Invalid)) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.Is(err, statesync.ErrPacked)
+	return errors.As(err, new(chain.Invalid)) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) ||
+		errors.Is(err, statesync.ErrPacked)
 }
 
 func (x *bootstrap) find(hash primitives.Hash) *primitives.Block { return x.blocks[hash] }
@@ -340,11 +356,12 @@ func (x *bootstrap) index(id primitives.ShardID) primitives.ShardIndex {
 			return primitives.ShardIndex(i)
 		}
 	}
-	panic(fmt.Sprintf("network: no shard %d", id)) // it was asked for
+	panic(fmt.Sprintf("network: no shard %d", id)) // it was requested, so it exists
 }
 
 func (a *Actor) verifyHeader(x *bootstrap, r *primitives.StateResponse) error {
-	_, err := engine.VerifyStateHeader(r.Header, x.blocks[x.at.Point.Hash], x.at.Layout, x.index(r.ShardID), r.ShardID, x.find)
+	_, err := engine.VerifyStateHeader(r.Header, x.blocks[x.at.Point.Hash], x.at.Layout, x.index(r.ShardID), r.ShardID,
+		x.find)
 	return err
 }
 
@@ -354,15 +371,17 @@ func (a *Actor) verifyPart(x *bootstrap, r *primitives.StateResponse) error {
 		return err
 	}
 	h := x.headers[r.ShardID]
-	return x.parts.Part(x.index(r.ShardID), trie.PartID{Index: r.Part.Number, Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
+	return x.parts.Part(x.index(r.ShardID), trie.PartID{Index: r.Part.Number,
+		Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
 }
 
-// beginParts makes a beginning of what is here, and a place for the parts.
+// beginParts starts the new chain from blocks and headers, with room for the parts.
 func (a *Actor) beginParts(x *bootstrap) {
 	x.busy = true
 	genesis := a.o.Engine.Genesis().Block
 	a.inBackground(x, "an arrival", func() func() {
-		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+		b := &engine.BootstrapInput{Blocks: []*primitives.Block{genesis}, Proof: x.proof,
+			Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 		c := &x.proof.Current
 		for _, h := range append([]*primitives.BlockHeader{c.PrevPrev, c.Prev}, x.at.Path...) {
 			at := x.blocks[h.Hash()]
@@ -375,7 +394,8 @@ func (a *Actor) beginParts(x *bootstrap) {
 		for i, id := range x.shards() {
 			h := x.headers[id]
 			var brought map[primitives.Hash][]*primitives.Chunk
-			if brought, err = engine.VerifyStateHeader(h, x.blocks[x.at.Point.Hash], x.at.Layout, primitives.ShardIndex(i), id, x.find); err != nil {
+			if brought, err = engine.VerifyStateHeader(h, x.blocks[x.at.Point.Hash], x.at.Layout, primitives.ShardIndex(i),
+				id, x.find); err != nil {
 				break
 			}
 			engine.MergeProofs(b.Proofs, brought)
@@ -426,7 +446,7 @@ func (a *Actor) finishBootstrap(x *bootstrap) {
 	})
 }
 
-// logProgress says now and then how far it is.
+// logProgress logs now and then how far the bootstrap is.
 func (a *Actor) logProgress(x *bootstrap, now int64) {
 	if now < x.logAt {
 		return

@@ -15,32 +15,33 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Status is what others see of the network, from any goroutine and over the actor's restarts.
+// Status is the state of the network that others read, from any goroutine and across restarts
+// of the actor.
 type Status struct {
 	MaxPeers uint32
-	Awaits   bool   // there are boot nodes: without ever having heard of a peer's head the node knows nothing of the chain's head
-	FirstMet func() // called when the first peer is there; nil: nobody asks
+	Awaits   bool   // there are boot nodes: until a peer has reported its head, the chain's head is unknown
+	FirstMet func() // called when the first peer connects; may be nil
 	Log      *logrus.Logger
 
 	host                       atomic.Pointer[tcp.Server]           // nil: there is none now
-	key                        atomic.Pointer[primitives.SecretKey] // with which the validator signs now; nil: as in Options
+	key                        atomic.Pointer[primitives.SecretKey] // the validator's current key; nil: as in Options
 	info                       atomic.Pointer[near.Info]
 	syncing, stuck, met        atomic.Bool
-	knows                      atomic.Bool // a peer has said what its head is, and the sync machine has heard of it
+	knows                      atomic.Bool // a peer has reported its head to the sync machine
 	best                       atomic.Uint64
-	headers                    atomic.Uint64 // the height of the highest header that was judged
+	headers                    atomic.Uint64 // height of the highest verified header
 	stuckAgain                 atomic.Int64
-	sent, received             atomic.Uint64 // bytes, of this host
-	sentRate, receivedRate     atomic.Uint64 // a second
+	sent, received             atomic.Uint64 // bytes of this host
+	sentRate, receivedRate     atomic.Uint64 // bytes a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	statesHere, statesAll      atomic.Uint64           // parts of the states that come
-	lastSent, lastReceived     uint64                  // the actor's
-	early                      recentSet[primitives.Hash] // the last blocks of which others were told before they were adopted
-	earlySlots                     recentSet[heightSlot]         // of these
+	statesHere, statesAll      atomic.Uint64              // parts of the state in sync
+	lastSent, lastReceived     uint64                     // owned by the actor
+	early                      recentSet[primitives.Hash] // last blocks that were announced before their import
+	earlySlots                 recentSet[heightSlot]      // of these
 }
 
-// Holds tells whether a validator has said that its node holds a shard.
+// Holds returns whether a validator has announced that its node holds a shard.
 func (f *Status) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
 	i := f.info.Load()
 	return i != nil && slices.Contains(i.Holders[account], shard)
@@ -63,7 +64,7 @@ func (f *Status) show(i *near.Info, h *tcp.Server) {
 	f.received.Store(h.Received.Load())
 }
 
-// measure counts bytes since it was called last, ms ago.
+// measure updates the byte rates; the last call was ms ago.
 func (f *Status) measure(h *tcp.Server, ms uint64) {
 	sent, received := h.Sent.Load(), h.Received.Load()
 	f.sentRate.Store((sent - f.lastSent) * 1000 / ms)
@@ -82,7 +83,7 @@ func (f *Status) states(here, all uint64) {
 	f.statesAll.Store(all)
 }
 
-// recovered ends a panic over what one peer has asked for.
+// recovered recovers a panic over a peer's message. Call it deferred.
 func (f *Status) recovered(what string) {
 	if p := recover(); p != nil {
 		f.note(what, p)
@@ -96,12 +97,13 @@ func (f *Status) note(what string, reason any) {
 	}
 }
 
-// Syncing tells whether the node is behind its peers, or can't know, and how high the highest of them is.
+// Syncing returns whether the node is behind its peers or cannot know, and the height of the
+// highest peer.
 func (f *Status) Syncing() (bool, primitives.Height) {
 	return f.syncing.Load() || f.Awaits && (!f.knows.Load() || f.stuck.Load()), primitives.Height(f.best.Load())
 }
 
-// Peers is how many are connected.
+// Peers returns the number of connected peers.
 func (f *Status) Peers() int {
 	if i := f.info.Load(); i != nil {
 		return len(i.Peers)
@@ -109,12 +111,14 @@ func (f *Status) Peers() int {
 	return 0
 }
 
-// Met tells whether any peer was connected since the node began.
+// Met returns whether any peer was connected since the node began.
 func (f *Status) Met() bool { return f.met.Load() }
 
-// Info is the state of the network as network_info tells it. As at neard a producer has no address: it is that of the active peer of that id.
+// Info returns the state for network_info. As in neard a producer has no address: it is that of
+// the active peer with this id.
 func (f *Status) Info() *view.NetworkInfo {
-	out := &view.NetworkInfo{PeerMaxCount: f.MaxPeers, SentBytesPerSec: f.sentRate.Load(), ReceivedBytesPerSec: f.receivedRate.Load()}
+	out := &view.NetworkInfo{PeerMaxCount: f.MaxPeers, SentBytesPerSec: f.sentRate.Load(),
+		ReceivedBytesPerSec: f.receivedRate.Load()}
 	i := f.info.Load()
 	if i == nil {
 		return out
@@ -133,7 +137,7 @@ func (f *Status) Info() *view.NetworkInfo {
 	return out
 }
 
-// Metrics appends what there is to count in Prometheus' text form, with neard's names where it has one.
+// Metrics appends the metrics in Prometheus' text format, under neard's names where it has one.
 func (f *Status) Metrics(b []byte) []byte {
 	var peers, producers, reachable int
 	if i := f.info.Load(); i != nil {
@@ -149,26 +153,31 @@ func (f *Status) Metrics(b []byte) []byte {
 		value            uint64
 	}{
 		{"near_peer_connections_total", "gauge", "Number of connected peers", uint64(peers)},
-		{"near_peer_reachable", "gauge", "Total number of peers that are reachable from this peer using potentially a chain of peer connections", uint64(reachable)},
-		{"troupe_network_known_producers", "gauge", "Validators of whom it is known which node is theirs", uint64(producers)},
+		{"near_peer_reachable", "gauge",
+			"Total number of peers that are reachable from this peer using potentially a chain of peer connections", uint64(reachable)},
+		{"troupe_network_known_producers", "gauge", "Validators with a known node", uint64(producers)},
 		{"troupe_sync_active", "gauge", "1: the node is behind its peers and catches up", uint64(is)},
 		{"troupe_sync_highest_peer", "gauge", "Height of the highest peer that is believed", uint64(best)},
-		{"troupe_sync_state_parts", "gauge", "Parts that there are of the state with which the node is to begin; 0: none comes", f.statesAll.Load()},
-		{"troupe_sync_state_parts_here", "gauge", "How many of them have come", f.statesHere.Load()},
+		{"troupe_sync_state_parts", "gauge",
+			"Parts of the state that the node fetches to start from; 0: no state sync is under way", f.statesAll.Load()},
+		{"troupe_sync_state_parts_here", "gauge", "Parts of that state that have been received", f.statesHere.Load()},
 		{"troupe_network_sent_bytes_total", "counter", "Bytes of frames sent since the last listener", f.sent.Load()},
-		{"troupe_network_received_bytes_total", "counter", "Bytes of frames received since the last listener", f.received.Load()},
+		{"troupe_network_received_bytes_total", "counter", "Bytes of frames received since the last listener",
+			f.received.Load()},
 		{"troupe_network_requests_served_total", "counter", "Requests of peers that were answered", f.served.Load()},
-		{"troupe_network_messages_dropped_total", "counter", "Messages of peers dropped because too many came", f.dropped.Load()},
-		{"troupe_network_transactions_forwarded_total", "counter", "Transactions sent to who makes chunks", f.forwarded.Load()},
-		{"troupe_network_bans_total", "counter", "Peers banned for what this node has seen", f.bans.Load()},
-		{"troupe_network_panics_total", "counter", "Messages of peers over which something panicked", f.panics.Load()},
+		{"troupe_network_messages_dropped_total", "counter", "Messages of peers dropped because too many came",
+			f.dropped.Load()},
+		{"troupe_network_transactions_forwarded_total", "counter", "Transactions sent to chunk producers",
+			f.forwarded.Load()},
+		{"troupe_network_bans_total", "counter", "Peers banned by this node", f.bans.Load()},
+		{"troupe_network_panics_total", "counter", "Messages of peers whose handling panicked", f.panics.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
 	return b
 }
 
-// Announcement is what was last announced of whose node a validator's account has; nil: nothing.
+// Announcement returns the last announcement of a validator's node, or nil.
 func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	if i := f.info.Load(); i != nil {
 		for _, a := range i.Producers {
@@ -180,10 +189,11 @@ func (f *Status) Announcement(account primitives.AccountID) *wire.Announcement {
 	return nil
 }
 
-// Rekey has the validator's data signed with another key, or none, by whatever host there will be.
+// Rekey makes this and later hosts sign the validator's data with another key, or with none if
+// it is zero.
 func (f *Status) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
 
-// Progress tells how far headers and state are.
+// Progress fills in how far headers and state are.
 func (f *Status) Progress(p *view.Progress) {
 	p.Headers = max(p.Headers, primitives.Height(f.headers.Load()))
 	p.Parts, p.PartsHere = f.statesAll.Load(), f.statesHere.Load()

@@ -2,7 +2,8 @@ package network
 
 import "testing"
 
-// TestFrontStuck: a node of a network that was behind when it last knew does not say that it is in step; one that waits for nobody does.
+// TestFrontStuck: A node of a network that was behind when it last knew does not report that it
+// is in step; one without boot nodes does.
 func TestFrontStuck(t *testing.T) {
 	for _, awaits := range []bool{true, false} {
 		f := &Status{Awaits: awaits}

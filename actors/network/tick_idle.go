@@ -7,30 +7,32 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 )
 
-// idlePeriod is between the ticks of a node on its own. It divides the periods of what a tick does now and then.
+// idlePeriod is the period of ticks of a node without peers. It is a multiple of the periods of
+// a tick's tasks.
 const idlePeriod = 5 * time.Second
 
-// idleTicker tells whether the ticks come seldom, and has them come often again as soon as somebody is there. A sandbox has nobody all its life, and hundreds of
-// them run side by side.
+// idleTicker slows the ticks down while the node has no peers, and speeds them up when a
+// connection opens. Sandboxes never have peers, and hundreds of them run in one machine.
 type idleTicker struct {
-	on   atomic.Bool // whoever finds it on and turns it off owes a tick
+	on   atomic.Bool // the goroutine that clears it must wake the actor
 	wake func()
 }
 
-// begin is called before it is asked who is there: who comes up after the answer was given wakes.
+// begin is called before the peers are read, so that a connection that opens after the read
+// wakes the actor.
 func (r *idleTicker) begin() { r.on.Store(true) }
 
-// end says that the ticks come often.
+// end makes the ticks frequent.
 func (r *idleTicker) end() { r.on.Store(false) }
 
-// opened is told of each connection that comes up, by any goroutine.
+// opened is called for each new connection. Safe for concurrent use.
 func (r *idleTicker) opened() {
 	if r.on.CompareAndSwap(true, false) {
 		r.wake()
 	}
 }
 
-// period is how long it is to the next tick.
+// period returns the time until the next tick.
 func (r *idleTicker) period() time.Duration {
 	if r.on.Load() {
 		return idlePeriod
@@ -38,8 +40,10 @@ func (r *idleTicker) period() time.Duration {
 	return tickPeriod
 }
 
-// isIdle tells whether there is nothing for the ticks to do: nobody is there, comes up or could be dialled, and nothing waits that began with somebody.
+// isIdle returns whether ticks have nothing to do: there are no peers, none can be dialled, and
+// nothing waits for one.
 func (a *Actor) isIdle(info *near.Info) bool {
-	return info.Alone && !a.o.Status.Awaits && a.o.Receive == nil && a.o.Shards == nil && !a.headersApart && a.bootstrap == nil &&
+	return info.Alone && !a.o.Status.Awaits && a.o.Receive == nil && a.o.Shards == nil && !a.headersApart &&
+		a.bootstrap == nil &&
 		!a.sync.Syncing() && len(a.waiting) == 0 && len(a.txs.out) == 0
 }

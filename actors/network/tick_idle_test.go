@@ -20,19 +20,23 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// isIdle is an actor on a chain of one validator, with a host whom nobody knows. What it notes to itself comes by the channel.
+// alone returns an actor on a chain of one validator, with a host without peers. Its messages
+// to self go to the channel.
 func alone(t *testing.T) (*Actor, chan any) {
 	seed := "alice"
 	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", AccountID: "test.near", TestSeed: &seed, NumShards: 1,
-		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096))}); err != nil {
+	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", AccountID: "test.near",
+		TestSeed: &seed, NumShards: 1,
+		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7},
+			4096))}); err != nil {
 		t.Fatal(err)
 	}
 	h, err := home.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles, func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles,
+		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +52,8 @@ func alone(t *testing.T) (*Actor, chan any) {
 	log.SetOutput(io.Discard)
 	a := New(Options{Engine: e, Status: new(Status), Log: log, Random: func(int) int { return 0 },
 		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
-			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"), Genesis: wire.GenesisID{ChainID: "sandbox"},
+			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"),
+				Genesis: wire.GenesisID{ChainID: "sandbox"},
 				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, judge)
 		}})
 	notes := make(chan any, 100)
@@ -59,7 +64,8 @@ func alone(t *testing.T) (*Actor, chan any) {
 	return a, notes
 }
 
-// TestRests: whom nobody knows wakes every five seconds; a connection has it tick at once, and often until that has ended.
+// TestRests: A node without peers wakes every five seconds. A connection makes it tick at once,
+// and often until it has ended.
 func TestRests(t *testing.T) {
 	a, notes := alone(t)
 	for _, m := range []any{tick{a}, tick{a}} { // two at once leave one timer

@@ -11,25 +11,26 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// Limits of transactions on their way out and in.
 const (
-	maxOut      = 20_000 // transactions of ours on their way to who makes chunks
+	maxOut      = 20_000 // own transactions on their way to chunk producers
 	maxOutBytes = 64 << 20
-	maxIn       = 4096 // of others that the mempools have not looked at
+	maxIn       = 4096 // of peers, unchecked
 	maxInEach   = 1024
-	batch       = 256    // that the mempools look at together
-	resendAfter = 4_000  // ms after which a transaction that is in no block is sent again
+	batch       = 256    // checked together
+	resendAfter = 4_000  // ms after which a transaction in no block is sent again
 	maxSends    = 3      // of one transaction
-	maxForeign  = 16_384 // hashes of transactions that came from others, and are not sent on
+	maxForeign  = 16_384 // remembered hashes of peers' transactions, which are not forwarded
 )
 
-// Route says to whom transactions go (tx_routing_height_horizon, disable_tx_routing).
+// Route is where transactions go (tx_routing_height_horizon, disable_tx_routing).
 type Route struct {
 	Off     bool
 	Horizon primitives.Height // 0: 4
-	All     bool              // they go to all validators, who make blocks at once while there is something to do
+	All     bool              // to all validators, which make blocks at once while there is work
 }
 
-// txForwarder are those on their way in and out.
+// txForwarder holds transactions on their way out and in.
 type txForwarder struct {
 	out     map[primitives.Hash]*outgoing
 	bytes   int // of out
@@ -52,14 +53,16 @@ type incoming struct {
 	tx   *primitives.SignedTransaction
 }
 
-// submitted says that the mempools are done with a batch.
+// submitted is a message to self: the mempools have checked a batch.
 type submitted struct{}
 
 func newTxForwarder() txForwarder {
-	return txForwarder{out: map[primitives.Hash]*outgoing{}, each: map[wire.PeerID]int{}, foreign: map[primitives.Hash]bool{}}
+	return txForwarder{out: map[primitives.Hash]*outgoing{}, each: map[wire.PeerID]int{},
+		foreign: map[primitives.Hash]bool{}}
 }
 
-// received takes a transaction of a peer; one that was forwarded is not forwarded again.
+// received takes a transaction of a peer. forward: it may be forwarded. One that was forwarded
+// to this node may not.
 func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, forward bool) {
 	t := &a.txs
 	if len(t.in) >= maxIn || t.each[from] >= maxInEach {
@@ -79,7 +82,7 @@ func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, for
 	a.submit()
 }
 
-// submit gives the mempools the next batch, of one peer, when they are done with the one before.
+// submit passes the next batch of one peer to the mempools when the previous one is checked.
 func (a *Actor) submit() {
 	t := &a.txs
 	if t.busy || len(t.in) == 0 {
@@ -116,12 +119,12 @@ func (a *Actor) submitted() {
 	a.submit()
 }
 
-// makeRoom tells whether there is some for a transaction.
+// hasRoom returns whether a transaction can be kept for another send.
 func (t *txForwarder) hasRoom(tx *primitives.SignedTransaction) bool {
 	return len(t.out) < maxOut && t.bytes+tx.Size() <= maxOutBytes
 }
 
-// add notes one that was sent.
+// add records a transaction that was sent.
 func (t *txForwarder) add(x *outgoing) {
 	t.out[x.tx.Hash()] = x
 	t.bytes += x.tx.Size()
@@ -134,10 +137,11 @@ func (t *txForwarder) drop(hash primitives.Hash) {
 	}
 }
 
-// pooled sends on a transaction that a client of this node has submitted. One that is routed is sent once, wherever it came from: its client was told so.
+// pooled forwards a transaction of a client of this node. A routed one is forwarded once,
+// wherever it came from, since its client was told so.
 func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Receive != nil {
-		a.o.Receive(consensus.Received{Message: tx}, func() {}) // its place was that of its client
+		a.o.Receive(consensus.Received{Message: tx}, func() {}) // it took no inbox slot
 	}
 	x, keep := a.txs.toForward(tx, routed, a.o.Route.Off, a.now())
 	if x != nil && a.send(tx) && keep {
@@ -145,9 +149,11 @@ func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	}
 }
 
-// toForward returns what is to be sent of a transaction, nil if it is not to be, and whether it is kept to be sent again. Where there is no room
-// for that it is sent all the same, once: its client has been told that it is taken.
-func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing, keep bool) {
+// toForward returns what to send of a transaction (nil: nothing), and whether to keep it for
+// another send. Without room it is sent once all the same: its client was told that it is
+// accepted.
+func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bool, now int64) (x *outgoing,
+	keep bool) {
 	hash := tx.Hash()
 	if !routed && (off || t.foreign[hash]) || t.out[hash] != nil {
 		return nil, false
@@ -159,7 +165,8 @@ func (t *txForwarder) toForward(tx *primitives.SignedTransaction, routed, off bo
 	return x, t.hasRoom(tx)
 }
 
-// resend sends again what is in no block after a while: who was to get it may not have been there.
+// resend repeats transactions that are in no block after a while: a chunk producer may have
+// been offline.
 func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction) bool) {
 	if now < t.next {
 		return
@@ -178,7 +185,7 @@ func (t *txForwarder) resend(now int64, send func(*primitives.SignedTransaction)
 	}
 }
 
-// included forgets what a block has.
+// included forgets what a block includes.
 func (t *txForwarder) included(m *messages.BlockAccepted) {
 	if len(t.out) == 0 {
 		return
@@ -192,8 +199,9 @@ func (t *txForwarder) included(m *messages.BlockAccepted) {
 	}
 }
 
-// send sends a transaction to who makes the next chunks of its signer's shard, near the end of an epoch also to those of the next one
-// (nearcore chain/client/src/rpc_handler.rs:325). False: this node does.
+// send sends a transaction to the producers of the next chunks of its signer's shard, near the
+// end of an epoch also to the next epoch's (nearcore chain/client/src/rpc_handler.rs:325). It
+// returns false if that is only this node.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	to, own := a.chunkProducers(tx.SignerID)
 	if own && a.o.Receive == nil || len(to) == 0 {

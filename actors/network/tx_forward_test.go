@@ -7,10 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOutBytes: transactions on their way take a bounded number of bytes, which are given back when they are in a block, or have been sent often enough.
+// TestOutBytes: transactions on their way take a bounded number of bytes, which are given back
+// when they are in a block, or have been sent often enough.
 func TestOutBytes(t *testing.T) {
 	of := func(nonce primitives.Nonce, size int) *primitives.SignedTransaction {
-		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "alice", ReceiverID: "alice", Nonce: primitives.TransactionNonce{Nonce: nonce},
+		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "alice", ReceiverID: "alice",
+			Nonce:   primitives.TransactionNonce{Nonce: nonce},
 			Actions: []primitives.Action{&primitives.DeployContract{Code: make([]byte, size)}}}, primitives.ZeroED25519Signature)
 	}
 	q := newTxForwarder()
@@ -40,13 +42,14 @@ func TestOutBytes(t *testing.T) {
 	}
 }
 
-// TestTransactionIsSentWithoutRoom: a transaction of this node's client leaves for those who make chunks also where there is no room to keep it
-// until a block has it.
+// TestTransactionIsSentWithoutRoom: A client's transaction is sent to chunk producers even
+// without room to keep it until a block includes it.
 func TestTransactionIsSentWithoutRoom(t *testing.T) {
 	q := newTxForwarder()
 	tx := func(n primitives.Nonce) *primitives.SignedTransaction {
-		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key,
-			Nonce: primitives.TransactionNonce{Nonce: n}}, primitives.ZeroED25519Signature)
+		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near",
+			PublicKey: primitives.ZeroED25519Key,
+			Nonce:     primitives.TransactionNonce{Nonce: n}}, primitives.ZeroED25519Signature)
 	}
 	q.bytes = maxOutBytes
 	if x, keep := q.toForward(tx(1), false, false, 0); x == nil || keep {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// txRoutes are those of the transactions of each shard, as of one head: they are the same for all of a shard.
+// txRoutes caches the receivers of each shard's transactions as of one head.
 type txRoutes struct {
 	head primitives.Hash
 	of   map[primitives.ShardID]txRoute
@@ -19,8 +19,8 @@ type txRoute struct {
 	own bool
 }
 
-// chunkProducers lists who makes the chunks of an account's shard at the heights to which its transactions go, and tells whether this node is one of this
-// epoch's.
+// chunkProducers returns the producers of the chunks that an account's transactions may enter,
+// and whether this node is one of the epoch's.
 func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.AccountID, bool) {
 	head := a.o.Engine.Head()
 	if w := &a.routes; w.head != head.Hash {
@@ -37,13 +37,15 @@ func (a *Actor) chunkProducers(account primitives.AccountID) ([]primitives.Accou
 	return w.to, w.own
 }
 
-// chunkProducersAt is makers at a head; within tells whether all those heights are of the head's epoch, and so the same for each account of the shard.
-func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID, own, within bool) {
+// chunkProducersAt is chunkProducers at a head. within means that all heights are in the head's
+// epoch, so that the result is the same for every account of the shard.
+func (a *Actor) chunkProducersAt(head *engine.BlockNode, account primitives.AccountID) (out []primitives.AccountID,
+	own, within bool) {
 	horizon := a.o.Route.Horizon
 	if horizon == 0 {
 		horizon = 4
 	}
-	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // of an epoch that is not known: nobody
+	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // an unknown epoch has no producers
 		id, err := m.EpochIDFromPrev(head.Hash)
 		if err != nil {
 			return err

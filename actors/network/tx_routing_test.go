@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMakers: who makes the chunks of a shard is looked up once for each head: for the transactions behind the first nobody waits for the epochs, which the chain has
-// for itself while it judges blocks.
+// TestMakers: the chunk producers of a shard are looked up once for each head: later
+// transactions do not wait for the epoch manager, which the chain locks while it validates
+// blocks.
 func TestMakers(t *testing.T) {
 	a, _ := alone(t)
 	for _, account := range []primitives.AccountID{"", "test.near", "b.near"} {
@@ -21,7 +22,8 @@ func TestMakers(t *testing.T) {
 		if got, mine := a.chunkProducers("alice.near"); !slices.Equal(got, to) || mine != own {
 			t.Errorf("as %q: %v, %v, want %v, %v", account, got, mine, to, own)
 		}
-		err := a.o.Engine.Epochs(func(*epoch.Manager) error { // who asks here for the epochs asks for ever
+		// another use of the epoch manager here would wait forever
+		err := a.o.Engine.Epochs(func(*epoch.Manager) error {
 			for _, signer := range []primitives.AccountID{"alice.near", "zoe.near"} {
 				if got, mine := a.chunkProducers(signer); !slices.Equal(got, to) || mine != own {
 					t.Errorf("as %q, of %s: %v, %v, want %v, %v", account, signer, got, mine, to, own)

@@ -14,44 +14,47 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// The bounds and times of what is asked about transactions (nearcore chain/client/src/view_client_actor.rs:78).
+// Limits and times of questions about transactions (nearcore
+// chain/client/src/view_client_actor.rs:78).
 const (
-	maxStatuses = 500              // transactions about which somebody is asked
-	statusRetry = time.Second      // after which somebody is asked again
-	statusKept  = 2 * time.Second  // an answer, for whoever asks next
-	maxStatus   = 16 << 20         // bytes of an answer, and of those of a neighbour that wait to be looked at
-	maxPendingBytes  = 64 << 20         // bytes of all that wait; of what is left a neighbour has at most as much as he leaves
-	minStatusCost = maxStatus / 128  // bytes as which one counts at least
-	statusOld   = 30 * time.Second // nobody waits any more
-	maxAnswers  = 64 << 20         // bytes of all answers that are kept, as they came
+	maxStatuses     = 500              // open questions
+	statusRetry     = time.Second      // until a question is repeated
+	statusKept      = 2 * time.Second  // for how long an answer is reused
+	maxStatus       = 16 << 20         // bytes of an answer, and of those of a peer that wait for verification
+	maxPendingBytes = 64 << 20         // bytes of all that wait; a peer may use at most half of what is left
+	minStatusCost   = maxStatus / 128  // bytes that an answer counts at least
+	statusOld       = 30 * time.Second // after which a question is forgotten
+	maxAnswers      = 64 << 20         // bytes of all kept answers
 )
 
-// TxStatuses asks other nodes what became of transactions whose signers' shards are not held here: who makes the shard's chunks, as neard does. What they say
-// is judged by the engine. It stays over the actor's restarts, and is safe from any goroutine.
+// TxStatuses asks other nodes about transactions of signers in shards that are not held here: the
+// chunk producers of the shard, as neard does. The engine verifies the answers. It outlives
+// restarts of the actor. Safe for concurrent use.
 type TxStatuses struct {
 	e       *engine.Engine
 	front   *Status
 	account primitives.AccountID
 	horizon primitives.Height
 
-	mu      sync.Mutex
-	asked   map[question]*openQuestion
-	since   time.Time               // of when sent counts
-	sent    int                     // questions
-	of      map[messages.Client]int // of them, by whose they are
-	waiting fair.Queue[answer]
-	bytes   map[wire.PeerID]int // of answers that wait, by who has brought them
-	all     int                 // of them together
-	verifying bool                // somebody looks at them
+	mu        sync.Mutex
+	asked     map[question]*openQuestion
+	since     time.Time               // start of the period of sent
+	sent      int                     // questions in the period
+	of        map[messages.Client]int // of these, by client
+	waiting   fair.Queue[answer]
+	bytes     map[wire.PeerID]int // of waiting answers, by peer
+	all       int                 // sum of bytes
+	verifying bool                // a goroutine verifies them
 }
 
-// question is what a client asks about: whose shard is asked follows from the signer that he names.
+// question is what a client asks: the shard to ask follows from the signer that the client
+// names.
 type question struct {
 	hash   primitives.Hash
 	signer primitives.AccountID
 }
 
-// answer is what a neighbour has brought, of whomever it is.
+// answer is an unverified answer that a peer has brought.
 type answer struct {
 	from wire.PeerID
 	raw  []byte
@@ -59,30 +62,35 @@ type answer struct {
 
 func (x *answer) cost() int { return max(len(x.raw), minStatusCost) }
 
-// openQuestion is a transaction about which somebody is asked.
+// openQuestion is a question that was asked.
 type openQuestion struct {
 	sent   time.Time
 	came   time.Time
 	answer *view.FinalOutcome
-	size   int           // of the answer, as it came
+	size   int           // encoded size of the answer
 	news   chan struct{} // closed with the next answer
 }
 
-// NewTxStatuses returns one; account is that of this node's validator, horizon Route's.
+// NewTxStatuses returns a TxStatuses. account is this node's validator's, horizon is
+// Route.Horizon.
 func NewTxStatuses(e *engine.Engine, f *Status, account primitives.AccountID, horizon primitives.Height) *TxStatuses {
 	if horizon == 0 {
 		horizon = 4
 	}
-	return &TxStatuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*openQuestion{}, of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
+	return &TxStatuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*openQuestion{},
+		of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxPendingBytes / minStatusCost}}
 }
 
-// Foreign tells whether the shard of an account is not held here, so that others know more of its transactions.
+// Foreign returns whether the shard of an account is not held here, so that other nodes know
+// more of its transactions.
 func (s *TxStatuses) Foreign(signer primitives.AccountID) bool {
 	return !s.e.Holds(s.e.Head().Layout.ShardOf(signer))
 }
 
-// Ask returns what is told of a transaction, nil: nothing yet; and what is closed when more is, nil: nobody could be asked now. If need be somebody is asked.
-func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash, signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
+// Ask returns what is known of a transaction (nil: nothing yet) and a channel that is closed at
+// the next answer (nil: no node could be asked). It asks a node if needed.
+func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash,
+	signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -94,7 +102,7 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash, signer pr
 		a = &openQuestion{news: make(chan struct{})}
 		s.asked[q] = a
 	}
-	if a == nil { // it takes no place from those whose answers are on their way
+	if a == nil { // it must not displace a question that waits for its answer
 		return nil, nil
 	}
 	out := a.answer
@@ -108,8 +116,8 @@ func (s *TxStatuses) Ask(client messages.Client, hash primitives.Hash, signer pr
 	return out, a.news
 }
 
-// mayAsk tells whether somebody may be asked now for a client: as often as there is room for questions in the time after which one is asked again, and of what is left of that
-// a client has as much as he leaves to others; the caller holds mu.
+// mayAsk returns whether a question of a client may be sent now: maxStatuses in statusRetry, of
+// which a client may use at most half of what is left. The caller holds mu.
 func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusRetry {
 		s.since, s.sent = now, 0
@@ -123,7 +131,7 @@ func (s *TxStatuses) mayAsk(now time.Time, client messages.Client) bool {
 	return true
 }
 
-// makeRoom forgets what nobody asks about any more, or else what was asked first; the caller holds mu.
+// makeRoom forgets old questions, or else the oldest. The caller holds mu.
 func (s *TxStatuses) makeRoom(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
@@ -142,7 +150,8 @@ func (s *TxStatuses) makeRoom(now time.Time) {
 	}
 }
 
-// send asks who makes the chunk of the signer's shard some heights from now, so that each time it may be another; the caller holds mu.
+// send asks the producer of a future chunk of the signer's shard, a different one over time.
+// The caller holds mu.
 func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 	host := s.front.host.Load()
 	if host == nil {
@@ -155,13 +164,14 @@ func (s *TxStatuses) send(hash primitives.Hash, signer primitives.AccountID) {
 
 func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.AccountID) {
 	head := s.e.Head()
-	_ = s.e.Epochs(func(m *epoch.Manager) error { // nobody, of an epoch that is not known
+	_ = s.e.Epochs(func(m *epoch.Manager) error { // an unknown epoch has no producers
 		id := head.Header().EpochID
 		layout, err := m.ShardLayout(id)
 		if err != nil {
 			return err
 		}
-		for d := range s.horizon { // this node does not know, though it may make chunks of it next
+		// this node does not know the answer, even if it produces a chunk of the shard next
+		for d := range s.horizon {
 			v, err := m.ChunkProducer(id, layout.ShardOf(signer), head.Height()+s.horizon-1+d)
 			if err != nil {
 				return err
@@ -176,14 +186,16 @@ func (s *TxStatuses) chunkProducer(signer primitives.AccountID) (to primitives.A
 	return to
 }
 
-// addAnswer takes an answer that a neighbour has brought, if somebody was asked at all. Answers are looked at beside the caller, one at a time, neighbours in turns: who floods
-// this node with such waits for himself. What is too much is dropped, and asked for again.
+// addAnswer queues an answer that a peer has brought, if any question is open. Answers are
+// verified on another goroutine, one at a time, fairly between peers: a peer that floods them
+// delays only itself. Excess is dropped and asked for again.
 func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := answer{from, raw}
 	own := s.bytes[from] + x.cost()
-	if len(s.asked) == 0 || len(raw) > maxStatus || own > maxStatus || own > (maxPendingBytes-s.all)/2 || !s.waiting.Push(clientOf(from), x) {
+	if len(s.asked) == 0 || len(raw) > maxStatus || own > maxStatus || own > (maxPendingBytes-s.all)/2 ||
+		!s.waiting.Push(clientOf(from), x) {
 		s.front.dropped.Add(1)
 		return
 	}
@@ -195,7 +207,7 @@ func (s *TxStatuses) addAnswer(from wire.PeerID, raw []byte) {
 	}
 }
 
-// verifyAll looks at answers until none waits.
+// verifyAll verifies answers until none waits.
 func (s *TxStatuses) verifyAll() {
 	for {
 		s.mu.Lock()
@@ -221,7 +233,8 @@ func (s *TxStatuses) verifyAll() {
 	}
 }
 
-// fits lets answers go that are too old for anybody, and tells whether there is room for one of a, in place of what it has; the caller holds mu.
+// fits drops expired answers, and returns whether an answer of a fits in place of its current
+// one. The caller holds mu.
 func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	for _, x := range s.asked {
 		if now.Sub(x.came) > statusKept {
@@ -234,7 +247,7 @@ func (s *TxStatuses) fits(a *openQuestion, size int, now time.Time) bool {
 	return size <= maxAnswers
 }
 
-// verify looks at an answer, and keeps it if it is about what was asked and holds.
+// verify verifies an answer and keeps it if it belongs to a question.
 func (s *TxStatuses) verify(raw []byte) {
 	o, err := view.ReadFinalOutcome(raw)
 	if err != nil {
@@ -258,7 +271,8 @@ func (s *TxStatuses) verify(raw []byte) {
 	}
 }
 
-// openQuestion lists who is asked about a transaction: of several signers, if clients name such.
+// asking returns the open questions about a transaction, one for each signer that clients have
+// named.
 func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +284,7 @@ func (s *TxStatuses) asking(hash primitives.Hash) (out []*openQuestion) {
 	return out
 }
 
-// keep keeps what holds, unless more was told just before.
+// keep keeps a verified answer, unless a better one has just come.
 func (s *TxStatuses) keep(a *openQuestion, o *view.FinalOutcome, size int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

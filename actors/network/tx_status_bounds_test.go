@@ -13,7 +13,8 @@ func TestStatusesFit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := &TxStatuses{asked: map[question]*openQuestion{}}
 	for i := range 4 {
-		s.asked[question{hash: primitives.Hash{byte(i)}}] = &openQuestion{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
+		s.asked[question{hash: primitives.Hash{byte(i)}}] = &openQuestion{answer: new(view.FinalOutcome),
+			size: maxAnswers / 4, came: now}
 	}
 	last := s.asked[question{hash: primitives.Hash{3}}]
 	if s.fits(new(openQuestion), 1, now) || !s.fits(last, maxAnswers/4, now) || s.fits(last, maxAnswers/4+1, now) {

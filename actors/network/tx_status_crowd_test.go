@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStatusesCrowd: who asks about thousands of transactions that nobody has sent keeps others neither from asking nor from the answers to what they have asked.
+// TestStatusesCrowd: A client that asks about thousands of transactions that were never sent
+// keeps other clients neither from asking nor from their answers.
 func TestStatusesCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewTxStatuses(nil, new(Status), "", 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestStatusesBounds: about more transactions than there is room for nobody is asked, what nobody asks about any more goes first, and what nobody was asked about is not
-// looked at.
+// TestStatusesBounds: beyond the limit no further transactions are asked about; the longest
+// unused question goes first; answers to no question are ignored.
 func TestStatusesBounds(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	peer := func(n byte) wire.PeerID {
@@ -45,7 +45,7 @@ func TestStatusesBounds(t *testing.T) {
 	if s.front.dropped.Load() != 2 {
 		t.Error("what is no answer is not counted")
 	}
-	s.verifying = true // nobody looks at them
+	s.verifying = true // keeps them waiting
 	for n := range byte(40) {
 		for range 1000 {
 			s.addAnswer(peer(n), make([]byte, 100))
@@ -69,7 +69,8 @@ func TestStatusesBounds(t *testing.T) {
 	}
 }
 
-// TestStatusesOfSigners: who names another signer of a transaction takes nobody's place who asks about it, and what is told comes to both.
+// TestStatusesOfSigners: A question with another signer of the same transaction displaces no
+// question, and the answer reaches both.
 func TestStatusesOfSigners(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	hash := primitives.Hash{1}
@@ -93,7 +94,8 @@ func TestStatusesOfSigners(t *testing.T) {
 	}
 }
 
-// TestStatusesRate: however many transactions clients ask about, others are asked about so many in a second at the most, and one client leaves room for the next.
+// TestStatusesRate: however many transactions clients ask about, others are asked about so many
+// in a second at the most, and one client leaves room for the next.
 func TestStatusesRate(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}
@@ -104,8 +106,9 @@ func TestStatusesRate(t *testing.T) {
 			}
 		}
 	}
-	// Who asks most has half, and so on.
-	if all := sent["a"] + sent["b"] + sent["c"]; all > 3*maxStatuses || sent["a"] < 3*maxStatuses/3 || sent["a"] > 3*maxStatuses/2 || sent["c"] < 3*maxStatuses/10 {
+	// The client that asks most has half, and so on.
+	if all := sent["a"] + sent["b"] + sent["c"]; all > 3*maxStatuses || sent["a"] < 3*maxStatuses/3 ||
+		sent["a"] > 3*maxStatuses/2 || sent["c"] < 3*maxStatuses/10 {
 		t.Errorf("%v were asked about in 3 s", sent)
 	}
 }

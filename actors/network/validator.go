@@ -11,19 +11,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Receive takes what peers say to a validator; done gives back the message's place. From any goroutine; it does not wait.
+// ReceiveFunc takes a peer's message for the validator. done frees the message's slot. It does
+// not wait. Safe for concurrent use.
 type ReceiveFunc func(m consensus.Received, done func())
 
-// routeBackPrefix begins the name of who has asked for a chunk: the way that the answer goes.
+// routeBackPrefix begins the name of a node that has requested a chunk; the rest is the route
+// back of the answer.
 const routeBackPrefix = "back:"
 
-// gossipWindow is how far a block may be below the highest header and still be told to all.
+// gossipWindow is how far below the highest header a block may be and still be broadcast.
 const gossipWindow = primitives.Height(8)
 
-// partsRequest hands a request for chunk parts to the actor, which knows who is there.
+// partsRequest passes a request for chunk parts to the actor, which knows the peers.
 type partsRequest struct{ *chunkparts.Ask }
 
-// fromWire is what a peer's message is to the core, nil: nothing.
+// fromWire converts a peer's message for the consensus core. nil: it does not concern the core.
 func fromWire(m wire.Message) consensus.Message {
 	r, ok := m.(*wire.Routed)
 	if !ok {
@@ -58,7 +60,7 @@ func fromWire(m wire.Message) consensus.Message {
 	return nil
 }
 
-// toWire is what the core says to a validator, as it is on the wire; nil: nothing.
+// toWire converts a message of the core to a validator. nil: it is not sent.
 func toWire(m consensus.Message) wire.Body {
 	switch m := m.(type) {
 	case *primitives.Approval:
@@ -91,14 +93,15 @@ func toWire(m consensus.Message) wire.Body {
 	return nil
 }
 
-// isRecent tells whether others want to hear of a block of a height: it is not far below the headers that were judged. What others only say of their height
-// is not looked at: anybody may say anything.
+// isRecent returns whether peers may need a block of this height: it is not far below the
+// verified headers. The heights that peers claim are not considered, since they prove nothing.
 func (f *Status) isRecent(h primitives.Height) bool {
 	return h+gossipWindow >= primitives.Height(f.headers.Load())
 }
 
-// Send sends what the core says, by the host that there is; without one it is lost, as in any network. tell hands the actor what it has to decide.
-// From any goroutine; it waits while the host is busy.
+// Send sends messages of the core through the current host; without one they are lost, as on
+// any network. tell passes what the actor must decide. It waits while the host is busy. Safe
+// for concurrent use.
 func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	host := f.host.Load()
 	if host == nil {
@@ -117,7 +120,8 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 			tell(messages.BlockWanted{Hash: m.Hash, From: string(s.Peer)})
 		case *primitives.ChunkResponse:
 			if raw, ok := strings.CutPrefix(string(s.Peer), routeBackPrefix); ok {
-				host.Post(near.RouteTo{Target: wire.RouteBack(primitives.Hash([]byte(raw))), Body: &wire.ChunkResponse{ChunkResponse: *m}})
+				host.Post(near.RouteTo{Target: wire.RouteBack(primitives.Hash([]byte(raw))),
+					Body: &wire.ChunkResponse{ChunkResponse: *m}})
 			}
 		default: // headers are chain/blocksync's
 			if s.Ask != nil {
@@ -129,7 +133,8 @@ func (f *Status) Send(list []consensus.Send, tell func(any)) {
 	}
 }
 
-// routeToValidator hands the validator a request for what only it can have, with the place in the mailbox: until it has taken that, its peer has one less.
+// routeToValidator passes the validator a request that only it may be able to answer. The
+// message keeps its slot until the validator has taken it.
 func (a *Actor) routeToValidator(d *delivered) bool {
 	m, ok := d.Msg.(*wire.Routed)
 	if !ok || a.o.Receive == nil {
@@ -140,6 +145,7 @@ func (a *Actor) routeToValidator(d *delivered) bool {
 		return false
 	}
 	hash := m.Hash()
-	a.receiveInTurn(consensus.Received{From: consensus.Peer(routeBackPrefix + string(hash[:])), Message: &q.ChunkRequest}, d.in)
+	a.receiveInTurn(consensus.Received{From: consensus.Peer(routeBackPrefix + string(hash[:])),
+		Message: &q.ChunkRequest}, d.in)
 	return true
 }

@@ -7,16 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
+// Limits of the messages that the validator has at once.
 const (
-	maxWithValidator  = 32   // messages of peers that are with the validator at once; the others wait for their turns
-	messageCost = 1024 // as how many bytes a message counts beside its length
+	maxWithValidator = 32   // messages in the validator's mailbox
+	messageCost      = 1024 // bytes that a message counts besides its length
 )
 
-// validatorInbox has the validator hear its peers in turns, by lanes of the inbox, which bounds what waits: one that floods waits behind its own messages, and not all others behind them.
+// validatorInbox passes messages to the validator fairly between the sources of inbox, which
+// bounds them. A peer that floods delays only its own messages. Safe for concurrent use.
 type validatorInbox struct {
 	mu    sync.Mutex
 	queue fair.Queue[validatorMessage]
-	with  int // the validator
+	with  int // messages in the validator's mailbox
 }
 
 type validatorMessage struct {
@@ -24,7 +26,7 @@ type validatorMessage struct {
 	p *slot
 }
 
-// receiveInTurn gives the validator a message when it is its turn.
+// receiveInTurn passes a message to the validator in its turn.
 func (a *Actor) receiveInTurn(m consensus.Received, p *slot) {
 	t := &a.validatorInbox
 	t.mu.Lock()
@@ -34,7 +36,7 @@ func (a *Actor) receiveInTurn(m consensus.Received, p *slot) {
 	a.passNext()
 }
 
-// passNext gives it as many as may be with it.
+// passNext passes as many messages as the validator may have.
 func (a *Actor) passNext() {
 	t := &a.validatorInbox
 	t.mu.Lock()

@@ -10,16 +10,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunkRequestsKeepTheirPlace: what a peer asks of the validator has its place until the validator has taken it, so that no more lie in its mailbox than
-// a peer has places.
+// TestChunkRequestsKeepTheirPlace: what a peer asks of the validator has its place until the
+// validator has taken it, so that no more lie in its mailbox than a peer has places.
 func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 	var taken []func()
-	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)), o: Options{Receive: func(m consensus.Received, done func()) {
-		if _, ok := m.Message.(*primitives.ChunkRequest); !ok {
-			t.Errorf("%T is heard", m.Message)
-		}
-		taken = append(taken, done)
-	}}}
+	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)),
+		o: Options{Receive: func(m consensus.Received, done func()) {
+			if _, ok := m.Message.(*primitives.ChunkRequest); !ok {
+				t.Errorf("%T is heard", m.Message)
+			}
+			taken = append(taken, done)
+		}}}
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()
 	asked := 0
 	ask := func() bool { // as the server does

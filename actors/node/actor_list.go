@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// kindView is what the console is told of a kind's actors together. Times are in ns, histograms by bucket (the last: above all bounds).
+// kindView is the console's view of all actors of a kind and shard. Times are in ns; histograms
+// are by bucket, the last one above all bounds.
 type kindView struct {
 	Kind     string   `json:"kind"`
 	Shard    *string  `json:"shard"`
@@ -26,8 +27,9 @@ type kindView struct {
 	Handled  []uint64 `json:"handled"`
 }
 
-// AppendActors appends what the actors do as JSON: kinds with their histograms, whose bounds stand before them, and at most so many actors,
-// each as [path, index of its kind, messages that wait, messages that were handled, µs of the oldest that waits, µs of the one in work].
+// AppendActors appends a JSON report on the actors for the console: the histogram bounds, the
+// kinds, and at most most actors, each as [path, index of its kind, waiting messages, handled
+// messages, age of the oldest waiting message in µs, time spent on the message in work in µs].
 func (n *Node) AppendActors(b []byte, most int) []byte {
 	samples := n.Meter()
 	list, all := n.spawner.meter.List(most)
@@ -36,7 +38,8 @@ func (n *Node) AppendActors(b []byte, most int) []byte {
 	for i := range samples {
 		s := &samples[i]
 		index[[2]string{s.Name, s.Shard}] = i
-		kinds[i] = kindView{Kind: s.Name, Alive: s.Alive, Mailbox: s.Mailbox, Messages: s.Messages, Busy: int64(s.Busy), Oldest: int64(s.Oldest), Since: int64(s.Since),
+		kinds[i] = kindView{Kind: s.Name, Alive: s.Alive, Mailbox: s.Mailbox, Messages: s.Messages, Busy: int64(s.Busy),
+			Oldest: int64(s.Oldest), Since: int64(s.Since),
 			Restarts: s.Restarts, Dead: s.Dead, Stalls: s.Stalls, Waited: s.Waited.Counts[:], Handled: s.Handled.Counts[:]}
 		if s.Shard != "" {
 			kinds[i].Shard = &s.Shard
@@ -49,14 +52,14 @@ func (n *Node) AppendActors(b []byte, most int) []byte {
 		Kinds  []kindView      `json:"kinds"`
 	}{int64(time.Since(n.stats.begun)), all, system.Bounds[:], kinds})
 	if err != nil {
-		panic(err) // numbers and names
+		panic(err) // cannot fail: numbers and names
 	}
 	b = append(append(b, head[:len(head)-1]...), `,"actors":[`...)
 	first := true
 	for i := range list {
 		x := &list[i]
 		kind, ok := index[[2]string{x.Name, x.Shard}]
-		if !ok { // its kind has come since
+		if !ok { // its kind appeared after the samples
 			continue
 		}
 		if !first {

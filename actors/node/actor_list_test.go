@@ -8,10 +8,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestAppendActors: the list has every actor below its path, with the account of its kind; with a bound it says how many there are.
+// TestAppendActors: the list has every actor below its path, with the account of its kind; with
+// a bound it says how many there are.
 func TestAppendActors(t *testing.T) {
 	s := start(t, 2, nil)
-	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
+		WaitUntil: view.LevelFinal}); err != nil {
 		t.Fatal(err)
 	}
 	read := func(most int) (out struct {
@@ -48,7 +50,8 @@ func TestAppendActors(t *testing.T) {
 			t.Errorf("%v: %+v", a, k)
 		}
 	}
-	for id, kind := range map[string]string{"chain": "chain", "shards/0": "shard", "shards/1/mempool": "mempool", "shards/1/chunk-producer": "chunk-producer", "rpc": "rpc"} {
+	for id, kind := range map[string]string{"chain": "chain", "shards/0": "shard", "shards/1/mempool": "mempool",
+		"shards/1/chunk-producer": "chunk-producer", "rpc": "rpc"} {
 		if kinds[id] != kind {
 			t.Errorf("%s is a %q, want %q", id, kinds[id], kind)
 		}

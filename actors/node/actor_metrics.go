@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// Meter returns the accounts of all actors, by kind and shard.
+// Meter returns the measurements of all actors by kind and shard.
 func (n *Node) Meter() []system.Sample { return n.spawner.meter.Samples() }
 
-// actorMetrics appends troupe_actor_*: a row for each kind and shard, sessions and waiters by kind alone.
+// actorMetrics appends troupe_actor_*: a row for each kind and shard; actors of clients by kind
+// only.
 func (n *Node) actorMetrics(b []byte) []byte {
 	samples := n.Meter()
 	labels := make([]string, len(samples))
@@ -41,15 +42,24 @@ func (n *Node) actorMetrics(b []byte) []byte {
 	}
 	whole := func(v int64) string { return strconv.FormatInt(v, 10) }
 	family("troupe_actor_alive", "gauge", "Actors that run", func(s *system.Sample) string { return whole(s.Alive) })
-	family("troupe_actor_mailbox_length", "gauge", "Messages that wait", func(s *system.Sample) string { return whole(s.Mailbox) })
-	family("troupe_actor_mailbox_oldest_seconds", "gauge", "How long the first message that waits has waited", func(s *system.Sample) string { return seconds(s.Oldest) })
-	family("troupe_actor_busy_with_one_seconds", "gauge", "How long a message has been handled that is not done; 0: none is", func(s *system.Sample) string { return seconds(s.Since) })
-	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages, those that are not done included", func(s *system.Sample) string { return seconds(s.Busy) })
-	family("troupe_actor_restarts_total", "counter", "Restarts after a failure", func(s *system.Sample) string { return whole(s.Restarts) })
-	family("troupe_actor_dead_letters_total", "counter", "Messages that nobody handled, as their receiver had ended", func(s *system.Sample) string { return whole(s.Dead) })
-	family("troupe_actor_standstills_total", "counter", "How often the watchdog has found it standing still", func(s *system.Sample) string { return whole(s.Stalls) })
-	histogram("troupe_actor_wait_seconds", "Time of messages in the mailbox", func(s *system.Sample) *system.Histogram { return &s.Waited })
-	histogram("troupe_actor_handle_seconds", "Time spent on a message", func(s *system.Sample) *system.Histogram { return &s.Handled })
+	family("troupe_actor_mailbox_length", "gauge", "Waiting messages",
+		func(s *system.Sample) string { return whole(s.Mailbox) })
+	family("troupe_actor_mailbox_oldest_seconds", "gauge", "Age of the oldest waiting message",
+		func(s *system.Sample) string { return seconds(s.Oldest) })
+	family("troupe_actor_busy_with_one_seconds", "gauge", "Time spent so far on the message in work; 0: none is",
+		func(s *system.Sample) string { return seconds(s.Since) })
+	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages, including those in work",
+		func(s *system.Sample) string { return seconds(s.Busy) })
+	family("troupe_actor_restarts_total", "counter", "Restarts after a failure",
+		func(s *system.Sample) string { return whole(s.Restarts) })
+	family("troupe_actor_dead_letters_total", "counter",
+		"Messages that no actor handled, since their receiver had ended", func(s *system.Sample) string { return whole(s.Dead) })
+	family("troupe_actor_standstills_total", "counter", "Standstills reported by the watchdog",
+		func(s *system.Sample) string { return whole(s.Stalls) })
+	histogram("troupe_actor_wait_seconds", "Time of messages in the mailbox",
+		func(s *system.Sample) *system.Histogram { return &s.Waited })
+	histogram("troupe_actor_handle_seconds", "Time spent on a message",
+		func(s *system.Sample) *system.Histogram { return &s.Handled })
 	return b
 }
 

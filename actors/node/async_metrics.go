@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// asyncMetrics appends what is in troupe_actor_* by nearcore's names, for dashboards made for it: near_async_* by actor, without a type of message
-// (its label is there, as any), all shards together, and the actors that apply chunks as a pool of threads.
+// asyncMetrics appends the content of troupe_actor_* under nearcore's names (near_async_*), for
+// dashboards made for neard: by actor, without message types (the label is "any"), all shards
+// together. The shard actors appear as the thread pool apply_chunks.
 func (n *Node) asyncMetrics(b []byte) []byte {
 	var kinds []system.Sample
 	for _, s := range n.Meter() {
@@ -41,8 +42,10 @@ func (n *Node) asyncMetrics(b []byte) []byte {
 		name, help string
 		value      func(*system.Sample) *system.Histogram
 	}{
-		{"near_async_message_dequeue_time", "Time spent in the queue before being dequeued, in seconds.", func(s *system.Sample) *system.Histogram { return &s.Waited }},
-		{"near_async_message_processing_time", "Time spent processing a message, in seconds.", func(s *system.Sample) *system.Histogram { return &s.Handled }},
+		{"near_async_message_dequeue_time", "Time spent in the queue before being dequeued, in seconds.",
+			func(s *system.Sample) *system.Histogram { return &s.Waited }},
+		{"near_async_message_processing_time", "Time spent processing a message, in seconds.",
+			func(s *system.Sample) *system.Histogram { return &s.Handled }},
 	} {
 		name := of.name
 		head(name, "histogram", of.help)
@@ -53,7 +56,8 @@ func (n *Node) asyncMetrics(b []byte) []byte {
 				sum += h.Counts[k]
 				b = fmt.Appendf(b, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, seconds(bound), sum)
 			}
-			b = fmt.Appendf(b, "%s_bucket{%s,le=\"+Inf\"} %d\n%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, h.Count(), name, labels, seconds(h.Sum), name, labels, h.Count())
+			b = fmt.Appendf(b, "%s_bucket{%s,le=\"+Inf\"} %d\n%s_sum{%s} %s\n%s_count{%s} %d\n", name, labels, h.Count(),
+				name, labels, seconds(h.Sum), name, labels, h.Count())
 		}
 	}
 	return b

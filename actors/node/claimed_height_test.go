@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// far is a block of an epoch that nobody knows, a billion heights above a node's head.
+// far returns a block of an unknown epoch, a billion heights above a node's head.
 func far(on *sandbox) *primitives.Block {
 	b := on.e.Head().Block
 	h := *b.Header
@@ -19,7 +19,8 @@ func far(on *sandbox) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestClaimedHeight: a peer that claims to be far ahead keeps no node from telling others of its blocks, be it one that makes blocks alone or a validator.
+// TestClaimedHeight: a peer that claims to be far ahead keeps no node from telling others of
+// its blocks, be it one that makes blocks alone or a validator.
 func TestClaimedHeight(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) (*member, func()){
 		"alone": func(t *testing.T) (*member, func()) {

@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// slowVM is a VM whose compiler is done with code when the test says so.
+// slowVM is a VM with a compiler that finishes when the test says so.
 type slowVM struct {
 	mu    sync.Mutex
 	under map[primitives.Hash][]chan struct{} // what waits for it
@@ -83,7 +83,8 @@ func startSlow(t *testing.T, change func(*Options)) (*sandbox, *slowVM) {
 	if s.o.Mode == production.Manual {
 		return s, vm
 	}
-	born := s.tx(somebody, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(10)}, &primitives.AddKey{PublicKey: s.key.PublicKey()})
+	born := s.tx(somebody, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(10)},
+		&primitives.AddKey{PublicKey: s.key.PublicKey()})
 	out, err := s.SendTx(t.Context(), &view.SendTx{Tx: born, WaitUntil: view.LevelFinal})
 	if err != nil || out.Status.Kind != view.FinalSuccessValue {
 		t.Fatalf("%+v, %v", out, err)
@@ -97,8 +98,9 @@ func deployCode(code string) primitives.Action { return &primitives.DeployContra
 
 // other signs a transaction of another account.
 func (s *sandbox) other(nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
-	return s.sign(primitives.Transaction{SignerID: somebody, ReceiverID: somebody, BlockHash: s.e.Head().Hash, Actions: actions,
-		Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(s.e.Head().Height()) + nonce}})
+	return s.sign(primitives.Transaction{SignerID: somebody, ReceiverID: somebody, BlockHash: s.e.Head().Hash,
+		Actions: actions,
+		Nonce:   primitives.TransactionNonce{Nonce: primitives.InitialNonce(s.e.Head().Height()) + nonce}})
 }
 
 // sends sends a transaction and waits for it.
@@ -111,21 +113,23 @@ func (s *sandbox) sends(ctx context.Context, x *primitives.SignedTransaction, le
 	return out
 }
 
-// included tells whether a block has a transaction.
+// included returns whether a block includes a transaction.
 func (s *sandbox) included(x *primitives.SignedTransaction) bool {
 	_, err := s.e.TransactionStatus(x.Hash())
 	return err == nil
 }
 
-// TestHeld: while code is with the compiler blocks go on without what needs it, and with all else; nonces keep their order; then, or
-// when the compiler has failed, it goes into a block. It is the same whether somebody waits for it or not.
+// TestHeld: while code is compiled, blocks go on with everything that does not need it, and
+// nonces keep their order. When the code is compiled, or the compiler has failed, the
+// transaction goes into a block. Waits make no difference.
 func TestHeld(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"instant":                       func(*Options) {},
 		"instant, without empty blocks": func(o *Options) { o.SkipEmpty = true },
 		"interval": func(o *Options) {
 			o.Mode = production.Interval
-			o.Delays = doomslug.Delays{Endorsement: int64(20 * time.Millisecond), Skip: int64(time.Second), MaxWait: int64(2 * time.Second), ChunkWait: [2]uint64{1, 3}}
+			o.Delays = doomslug.Delays{Endorsement: int64(20 * time.Millisecond), Skip: int64(time.Second),
+				MaxWait: int64(2 * time.Second), ChunkWait: [2]uint64{1, 3}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +141,7 @@ func TestHeld(t *testing.T) {
 			}
 			defer done()
 			deploys, follows := s.tx(validator, deployCode("one")), s.tx(validator, transfer(1))
-			if err := s.SendTxAsync(session, deploys); err != nil { // nobody waits for it yet
+			if err := s.SendTxAsync(session, deploys); err != nil { // without a wait so far
 				t.Fatal(err)
 			}
 			until(t, func() bool { return vm.asked("one") })
@@ -154,7 +158,8 @@ func TestHeld(t *testing.T) {
 				t.Error("what the compiler is at work for is in a block, or what is behind it")
 			}
 			text := string(s.Metrics(nil))
-			for _, line := range []string{"troupe_transactions_held{shard_id=\"s0\"} 1\n", "troupe_transactions_compiling{shard_id=\"s0\"} 1\n", "troupe_transactions_unheld_total 0\n", "troupe_transactions_held_limit 4096\n", "troupe_transactions_held_bytes_limit 25165824\n", "troupe_transactions_queued_limit 20000\n"} {
+			for _, line := range []string{"troupe_transactions_held{shard_id=\"s0\"} 1\n",
+				"troupe_transactions_compiling{shard_id=\"s0\"} 1\n", "troupe_transactions_unheld_total 0\n", "troupe_transactions_held_limit 4096\n", "troupe_transactions_held_bytes_limit 25165824\n", "troupe_transactions_queued_limit 20000\n"} {
 				if !strings.Contains(text, line) {
 					t.Errorf("metrics lack %q", line)
 				}
@@ -171,7 +176,8 @@ func TestHeld(t *testing.T) {
 			vm.end("one", false)
 			calls := s.sends(ctx, s.tx(validator, call()), view.LevelExecutedOptimistic)
 			until(t, func() bool { return vm.asked("one") })
-			if err := <-s.sends(ctx, s.other(2, transfer(1)), view.LevelFinal); err != nil || len(calls) > 0 || vm.cold.Load() > 0 {
+			if err := <-s.sends(ctx, s.other(2, transfer(1)), view.LevelFinal); err != nil || len(calls) > 0 ||
+				vm.cold.Load() > 0 {
 				t.Errorf("another's transfer: %v; the call is answered %v, ran cold %v", err, len(calls) > 0, vm.cold.Load() > 0)
 			}
 			vm.end("one", true)
@@ -191,7 +197,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldManual: who says when blocks come gets what he has sent before, and the block waits for the compiler.
+// TestHeldManual: in manual mode a block includes everything sent before it, and waits for the
+// compiler.
 func TestHeldManual(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Mode = production.Manual })
 	x := s.tx(validator, deployCode("one"))
@@ -206,7 +213,8 @@ func TestHeldManual(t *testing.T) {
 	}
 }
 
-// TestHeldStop: a node that ends waits for no compiler, tells who waits, and nothing waits on.
+// TestHeldStop: A node that stops waits for no compiler, answers waits, and leaves nothing
+// waiting.
 func TestHeldStop(t *testing.T) {
 	s, vm := startSlow(t, nil)
 	x := s.tx(validator, deployCode("one"))
@@ -222,7 +230,8 @@ func TestHeldStop(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: a mempool that fails while it holds something gets it again from who waits.
+// TestHeldRestart: A mempool that fails while it holds a transaction gets it again from its
+// waiter.
 func TestHeldRestart(t *testing.T) {
 	var trip atomic.Bool
 	s, vm := startSlow(t, func(o *Options) {

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDiskFills: a node whose disk is full takes no transactions and makes no blocks, says why at once, and answers reads; with room it goes
-// on by itself, and when it is stopped while the disk is full, what it has told is there when it starts again.
+// TestDiskFills: A node with a full disk takes no transactions and makes no blocks, reports why
+// at once, and answers reads. With room it goes on by itself. If it is stopped while the disk
+// is full, what it has reported is there after the restart.
 func TestDiskFills(t *testing.T) {
 	disk := storage.NewMemDisk()
 	left := new(atomic.Int64)
@@ -40,7 +41,8 @@ func TestDiskFills(t *testing.T) {
 		}
 		check()
 		free := make(chan struct{}, 1)
-		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
+		n, err := Start(Options{Engine: e, Signatures: checker,
+			Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 			Limits: Limits{Wait: 30 * time.Second}, Room: func(f *storage.Full) {
 				if f == nil {
@@ -111,7 +113,8 @@ func TestDiskFills(t *testing.T) {
 // headNonce is the nonce of the validator's key at the head.
 func headNonce(t *testing.T, s *sandbox) primitives.Nonce {
 	t.Helper()
-	probe := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near", BlockHash: s.e.Head().Hash, Actions: []primitives.Action{transfer(1)}})
+	probe := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near", BlockHash: s.e.Head().Hash,
+		Actions: []primitives.Action{transfer(1)}})
 	nonce, found, err := s.e.KeyNonce(probe)
 	if err != nil || !found {
 		t.Fatalf("nonce of %s: %v, %v", validator, found, err)

@@ -1,28 +1,34 @@
-// Package node puts the actors together: it spawns them, says how each of them fails, and is what the RPC, the command and
-// the benchmarks call.
+// Package node assembles the actors: it spawns them, says how each of them fails, and is what
+// the RPC server, the command and the benchmarks call.
 //
 //	in      Options: an open engine, keys, limits; transactions and waits from any goroutine
 //	out     Node: OpenSession, SendTx, Tx, Submit, Mine, Metrics, Stop
 //	state   the actors, the shards' pools, counters
-//	units   times in ns on the wall clock where blocks are concerned
-//	bound   Limits: what waits and is checked at the same time; permits are counted before anything is sent
-//	errors  *primitives.InvalidTxError, *view.LookupError, ErrStopped
-//	source  our own; the order of checks and waits is nearcore's (rpc.md 5.2)
+//	units   wall clock times of blocks in ns since 1970
+//	bound   Limits: what waits and what is checked at once; permits are taken before anything
+//	        is sent
+//	errors  *primitives.InvalidTxError, *view.LookupError, ErrStopped, *HaltedError
+//	source  our own; checks and waits are in nearcore's order (chain/jsonrpc/src/lib.rs)
 //
-// The tree:
+// The actor tree:
 //
-//	node                    the guardian: see supervision.go for who halts the node and who restarts
+//	node                    the guardian; supervision.go says which failure halts the node
 //	├── chain               the one goroutine that changes the engine
 //	├── producer            votes, block production
 //	├── shards/<id>         applies the shard's chunks
 //	│   ├── chunk-producer  chooses transactions
 //	│   └── mempool         owns the pool: takes submissions, offers chunks its transactions
-//	├── milestones          who waits for which transaction
+//	├── milestones          package txtracker: which waiter a block concerns
+//	├── streams             package subscriptions: the parent of subscribers
+//	│   └── subscriber-<n>  one for each subscription
 //	├── rpc                 the parent of sessions
-//	│   └── session-<n>     one a client, from its first submission or wait on
-//	│       └── waiter-<n>  one an awaited transaction
-//	├── network             other nodes; only where there are any
+//	│   └── session-<n>     one for each client, from its first submission or wait on
+//	│       └── waiter-<n>  one for each awaited transaction
+//	├── network             other nodes; only if there are any
 //	└── meter               the summary line
 //
-// No mailbox lies on the way of reads, of signature checks (package engine/signature) and of pools' counters.
+// With other validators one actor, validator, takes the place of chain and producer; in a
+// replica the actor of package replica does.
+//
+// Reads, signature checks (package engine/signature) and the counters of pools pass no mailbox.
 package node

@@ -21,8 +21,8 @@ import (
 
 // promise is what clients see of a rule.
 type promise struct {
-	asked  []string // faults that who asked for what failed may see; "" is success
-	others []string // the same of another client, who waits for something else
+	asked  []string // errors that requests of the failed actor may get; "" is success
+	others []string // the same for another client that waits for something else
 	works  bool     // the next submission does
 }
 
@@ -35,8 +35,9 @@ var promises = map[failure]promise{
 // exceptions are kinds of which another client sees more than the rule says.
 var exceptions = map[string][]string{"rpc": {"INTERNAL_ERROR"}} // the parent of all sessions: all waits end
 
-// TestEachFailure: a panic in each kind of actor, with the first message that it gets and before or behind what it does with that, is to
-// clients what the table says: nobody waits longer than a moment, reads go on, and what comes next works or is told why not.
+// TestEachFailure: A panic in each kind of actor, at the first message that it gets and before
+// or after handling it, has the effect on clients that the table says. No request waits longer
+// than a moment, reads go on, and the next request works or says why not.
 func TestEachFailure(t *testing.T) {
 	for kind, rule := range failures {
 		for _, behind := range []bool{false, true} {
@@ -50,7 +51,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	if more, ok := exceptions[kind]; ok {
 		p.others = more
 	}
-	if kind == "subscriber" { // its own client is told; who submits sees nothing of it
+	if kind == "subscriber" { // only its own client sees it
 		p.asked = []string{""}
 	}
 	if behind { // what it did may be all that was needed
@@ -66,7 +67,8 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 		}
 		if kind == validatoractor.Name {
 			networked(t, o, "alone")
-			o.Validator = &validatoractor.Options{Account: validator, Key: o.Keys[validator], Journal: filepath.Join(t.TempDir(), "signed")}
+			o.Validator = &validatoractor.Options{Account: validator, Key: o.Keys[validator],
+				Journal: filepath.Join(t.TempDir(), "signed")}
 			o.Mode, o.Delays.Endorsement, o.Delays.Skip = production.Interval, int64(20*time.Millisecond), int64(100*time.Millisecond)
 		}
 		o.trip = func(of string, m any, after bool) {
@@ -90,9 +92,10 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	told := w.follow(t)
 	told.wait(t, "height")
 	one, two := s.tx("near", transfer(2)), s.tx("near", transfer(3))
-	other := make(chan *reply, 1) // b waits for two, which nobody has sent yet
+	other := make(chan *reply, 1) // b waits for two that were not sent yet
 	go func() {
-		other <- b.call(t, "tx", map[string]any{"tx_hash": two.Hash().String(), "sender_account_id": validator, "wait_until": "FINAL"})
+		other <- b.call(t, "tx", map[string]any{"tx_hash": two.Hash().String(), "sender_account_id": validator,
+			"wait_until": "FINAL"})
 	}()
 	until(t, func() bool { return s.Stats().Parked == 1 })
 	s.idle(t) // its waiter has begun
@@ -119,7 +122,8 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	}
 	if !p.works {
 		until(t, func() bool { _, ok := s.Halted(); return ok })
-		if r := a.send(t, two, view.LevelFinal); r.fault() != "INTERNAL_ERROR" || !strings.Contains(string(r.Error.Cause.Info), "halted") {
+		if r := a.send(t, two, view.LevelFinal); r.fault() != "INTERNAL_ERROR" ||
+			!strings.Contains(string(r.Error.Cause.Info), "halted") {
 			t.Errorf("a submission to what has halted: %+v", r)
 		}
 		if _, text := a.get(t, "/status"); !strings.Contains(text, `"halted"`) {
@@ -162,7 +166,8 @@ func among(s string, list []string) bool {
 	return slices.Contains(list, s)
 }
 
-// TestRestartsAreBounded: an actor that fails with each message halts the node in the end, and not before.
+// TestRestartsAreBounded: an actor that fails with each message halts the node in the end, and
+// not before.
 func TestRestartsAreBounded(t *testing.T) {
 	var count atomic.Int64
 	s := start(t, 1, func(o *Options) {

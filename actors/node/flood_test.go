@@ -30,7 +30,8 @@ type flooded struct {
 	over    netip.AddrPort
 }
 
-// stand starts a node that is reached by sockets or by libp2p and dials another, none: it makes the blocks.
+// stand starts a node that is reached by sockets or by libp2p and dials another, none: it makes
+// the blocks.
 func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 	t.Helper()
 	f := &flooded{member: &member{}}
@@ -48,7 +49,8 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		f.front, f.info = networked(t, o, name, boot...)
 		defer func() {
 			listen := o.Network.Listen
-			o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+			o.Network.Listen = func(deliver func(near.Deliver),
+				judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 				h, err := listen(deliver, judge)
 				if err == nil {
 					h.Tap = f.tap
@@ -65,7 +67,8 @@ func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 		}
 		r.take(name, o, false, true)
 		inner := o.Network.Listen
-		o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+		o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server,
+			error) {
 			h, err := inner(deliver, judge)
 			r.mu.Lock()
 			f.over = r.spots[f.info.ID].over
@@ -102,12 +105,14 @@ func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 	}
 	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), to: f.info.ID}
 	id := peerwire.GenesisID{ChainID: "test", Hash: f.e.Genesis().Hash}
-	way, err := libp2p.New(libp2p.Options{Key: x.key, Genesis: id, Listen: netip.MustParseAddrPort("127.0.0.1:0"), Here: map[peerwire.PeerID]bool{f.info.ID: true}})
+	way, err := libp2p.New(libp2p.Options{Key: x.key, Genesis: id, Listen: netip.MustParseAddrPort("127.0.0.1:0"),
+		Here: map[peerwire.PeerID]bool{f.info.ID: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	boot := []peerwire.PeerInfo{{ID: f.info.ID, Addr: f.over}}
-	x.Server = tcp.NewOver(nil, way, near.Config{Key: x.key, Genesis: id, Version: 86, Oldest: 83, Boot: boot, OnlyBoot: true, Draw: rand.IntN},
+	x.Server = tcp.NewOver(nil, way, near.Config{Key: x.key, Genesis: id, Version: 86, Oldest: 83, Boot: boot,
+		OnlyBoot: true, Draw: rand.IntN},
 		func(near.Deliver) { x.seen.Add(1) }, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
 	ended := make(chan error, 1)
 	go func() { ended <- x.Run(t.Context()) }()
@@ -116,8 +121,10 @@ func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 	return x
 }
 
-// signedWrong makes another block of a right one, signed by who makes its height, in which the state root is wrong.
-func signedWrong(right *primitives.Block, key primitives.SecretKey, height primitives.Height, salt int) *primitives.Block {
+// signedWrong returns a block like right with a wrong state root, signed by the producer of its
+// height.
+func signedWrong(right *primitives.Block, key primitives.SecretKey, height primitives.Height,
+	salt int) *primitives.Block {
 	h := *right.Header
 	x := &primitives.Block{Header: &h, Body: right.Body}
 	h.Height, h.Timestamp, h.PrevStateRoot = height, h.Timestamp+uint64(salt), primitives.Hash{1}
@@ -126,8 +133,10 @@ func signedWrong(right *primitives.Block, key primitives.SecretKey, height primi
 	return x
 }
 
-// TestFloodOfBlocks: who has a block producer's key and signs a thousand wrong blocks of its height, and of one far above, is refused some and banned, by sockets and by libp2p, by his own node
-// and by others that come when that is; a node behind the one that he floods hears of two of them at the most, and what is right comes to both all the while.
+// TestFloodOfBlocks: A peer with a block producer's key that signs a thousand invalid blocks of
+// its height, and of one far above, is refused and banned, over sockets and libp2p, by the node
+// that it floods and by later ones. A node behind the flooded one gets at most two of them, and
+// both get all valid blocks meanwhile.
 func TestFloodOfBlocks(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		for _, far := range []primitives.Height{0, 60} {
@@ -155,9 +164,11 @@ func TestFloodOfBlocks(t *testing.T) {
 							break
 						}
 					}
-					for limit := time.Now().Add(10 * time.Second); slices.ContainsFunc(b.front.Info().ActivePeers, func(p view.Peer) bool { return p.ID == x.key.PublicKey() }); {
+					for limit := time.Now().Add(10 * time.Second); slices.ContainsFunc(b.front.Info().ActivePeers,
+						func(p view.Peer) bool { return p.ID == x.key.PublicKey() }); {
 						if time.Sleep(time.Millisecond); time.Now().After(limit) {
-							t.Fatalf("who has sent %d wrong blocks is connected; %d refused, %d by who is behind", sent, b.refused.Load(), behind.refused.Load())
+							t.Fatalf("who has sent %d wrong blocks is connected; %d refused, %d by who is behind", sent,
+								b.refused.Load(), behind.refused.Load())
 						}
 					}
 				}
@@ -169,7 +180,8 @@ func TestFloodOfBlocks(t *testing.T) {
 					behind.at(t, a.sandbox)
 					worst = max(worst, time.Since(begun))
 				}
-				t.Logf("%d enemies sent %d wrong blocks: %d refused, %d by who is behind; right ones came within %v", enemies, sent, judged, heard, worst)
+				t.Logf("%d enemies sent %d wrong blocks: %d refused, %d by who is behind; right ones came within %v", enemies,
+					sent, judged, heard, worst)
 				if heard > 2 || worst > 5*time.Second {
 					t.Errorf("who is behind has judged %d of them, the slowest right one took %v", heard, worst)
 				}
@@ -181,8 +193,9 @@ func TestFloodOfBlocks(t *testing.T) {
 	}
 }
 
-// TestFloodOfOrphans: of blocks on parents that nobody has, which name chunks that nobody has, their producer's key alone has none asked for: each would be asked for a thousand seconds long,
-// several times a second, of all who have parts.
+// TestFloodOfOrphans: blocks with unknown parents and unknown chunks, signed by their producer,
+// cause no requests for these chunks. Each would otherwise be requested for a thousand seconds,
+// several times a second, from all owners of parts.
 func TestFloodOfOrphans(t *testing.T) {
 	a := stand(t, "a", false, nil)
 	mine(t, a.sandbox, 1)
@@ -216,7 +229,8 @@ func TestFloodOfOrphans(t *testing.T) {
 	}
 }
 
-// TestFloodOfMailbox: while the chain is busy no more waits in its mailbox of what one peer sends than that has places for.
+// TestFloodOfMailbox: while the chain is busy no more waits in its mailbox of what one peer
+// sends than that has places for.
 func TestFloodOfMailbox(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }

@@ -11,31 +11,40 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lies are what somebody with a validator's key may say to another of a height, as often as he likes; each salt gives another.
+// lies are messages that a holder of a validator's key may send to another one for a height, as
+// often as it likes; each salt gives a different one.
 var lies = []struct {
 	name string
 	make func(c *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body
 }{
-	{"votes for blocks that nobody has", func(_ *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
-		a := primitives.Approval{Inner: primitives.ApprovalInner{Endorsement: primitives.HashBytes(fmt.Append(nil, salt))}, Target: head.Header.Height + 1 + primitives.Height(salt%100), AccountID: by}
+	{"votes for blocks that nobody has", func(_ *cluster, by primitives.AccountID, head *primitives.Block,
+		salt int) peerwire.Body {
+		a := primitives.Approval{Inner: primitives.ApprovalInner{Endorsement: primitives.HashBytes(fmt.Append(nil,
+			salt))}, Target: head.Header.Height + 1 + primitives.Height(salt%100), AccountID: by}
 		a.Signature = keyOf(by).Sign(a.Inner.SignedBytes(a.Target))
 		return &peerwire.BlockApproval{Approval: a}
 	}},
 	{"votes of nobody", func(_ *cluster, _ primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
-		a := primitives.Approval{Inner: primitives.ApprovalInner{Endorsement: head.Hash()}, Target: head.Header.Height + 1, AccountID: voter(1)}
+		a := primitives.Approval{Inner: primitives.ApprovalInner{Endorsement: head.Hash()},
+			Target: head.Header.Height + 1, AccountID: voter(1)}
 		a.Signature = keyOf("nobody").Sign(fmt.Append(nil, salt))
 		return &peerwire.BlockApproval{Approval: a}
 	}},
 	{"endorsements of nobody", func(c *cluster, _ primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
-		key := primitives.ChunkKey{ShardID: c.shard(salt), EpochID: head.Header.EpochID, HeightCreated: head.Header.Height + 1}
-		return &peerwire.ChunkEndorsement{ChunkEndorsement: *partialwitness.Endorse(key, primitives.HashBytes(fmt.Append(nil, salt)), voter(1), keyOf("nobody"))}
+		key := primitives.ChunkKey{ShardID: c.shard(salt), EpochID: head.Header.EpochID,
+			HeightCreated: head.Header.Height + 1}
+		return &peerwire.ChunkEndorsement{ChunkEndorsement: *partialwitness.Endorse(key,
+			primitives.HashBytes(fmt.Append(nil, salt)), voter(1), keyOf("nobody"))}
 	}},
 	{"endorsements of its own", func(c *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
-		key := primitives.ChunkKey{ShardID: c.shard(salt), EpochID: head.Header.EpochID, HeightCreated: head.Header.Height + 1 + primitives.Height(salt%5)}
-		return &peerwire.ChunkEndorsement{ChunkEndorsement: *partialwitness.Endorse(key, primitives.HashBytes(fmt.Append(nil, salt)), by, keyOf(by))}
+		key := primitives.ChunkKey{ShardID: c.shard(salt), EpochID: head.Header.EpochID,
+			HeightCreated: head.Header.Height + 1 + primitives.Height(salt%5)}
+		return &peerwire.ChunkEndorsement{ChunkEndorsement: *partialwitness.Endorse(key,
+			primitives.HashBytes(fmt.Append(nil, salt)), by, keyOf(by))}
 	}},
 	{"parts of witnesses", func(c *cluster, by primitives.AccountID, head *primitives.Block, salt int) peerwire.Body {
-		p := primitives.PartialWitness{EpochID: head.Header.EpochID, ShardID: c.shard(salt), HeightCreated: head.Header.Height + 1 + primitives.Height(salt%5), Ord: uint64(salt % 4), EncodedLength: 4000}
+		p := primitives.PartialWitness{EpochID: head.Header.EpochID, ShardID: c.shard(salt),
+			HeightCreated: head.Header.Height + 1 + primitives.Height(salt%5), Ord: uint64(salt % 4), EncodedLength: 4000}
 		p.Part = make([]byte, 2000)
 		p.Signed(func(b []byte) { p.Signature = keyOf(by).Sign(b) })
 		return &peerwire.PartialWitness{PartialWitness: p}
@@ -48,7 +57,8 @@ var lies = []struct {
 		h.EncodedMerkleRoot = root
 		hash := h.ChunkHash()
 		h.Signature = keyOf(by).Sign(hash[:])
-		return &peerwire.PartialChunk{PartialChunk: primitives.PartialChunk{Header: h, Parts: []primitives.ChunkPart{{Ord: 0, Part: parts[0], Proof: paths[0]}}}}
+		return &peerwire.PartialChunk{PartialChunk: primitives.PartialChunk{Header: h,
+			Parts: []primitives.ChunkPart{{Ord: 0, Part: parts[0], Proof: paths[0]}}}}
 	}},
 }
 
@@ -57,7 +67,8 @@ func (c *cluster) shard(salt int) primitives.ShardID {
 	return ids[salt%len(ids)]
 }
 
-// pace is how many heights become final at a member in a while, and how many of its blocks there are among them.
+// pace is how many heights become final at a member in a while, and how many of its blocks
+// there are among them.
 func (c *cluster) pace(m *member, during time.Duration, what func(head *primitives.Block)) (heights, own int) {
 	c.t.Helper()
 	from, end := m.e.Final().Height, time.Now().Add(during)
@@ -81,8 +92,9 @@ func (c *cluster) pace(m *member, during time.Duration, what func(head *primitiv
 	return int(to - from), own
 }
 
-// TestFloodOfValidators: what somebody with a validator's key says to another validator as fast as he can, by a node of his own, is neither passed on nor answered, and its blocks and votes come as
-// they do without.
+// TestFloodOfValidators: messages that a holder of a validator's key sends to another validator
+// as fast as possible, over its own node, are neither relayed nor answered, and its blocks and
+// votes come as without the flood.
 func TestFloodOfValidators(t *testing.T) {
 	const during = 2 * time.Second
 	c := validators(t, 4, 4, 1000, nil)
@@ -115,7 +127,8 @@ func TestFloodOfValidators(t *testing.T) {
 		}
 		if maker, err := m.e.BlockProducer(head.Header.PrevHash, head.Header.Height); err == nil && maker.AccountID == by {
 			for range 10 {
-				x.Post(near.ToPeer{Peer: m.info.ID, Msg: &peerwire.Block{Block: signedWrong(head, keyOf(by), head.Header.Height, sent)}})
+				x.Post(near.ToPeer{Peer: m.info.ID, Msg: &peerwire.Block{Block: signedWrong(head, keyOf(by), head.Header.Height,
+					sent)}})
 				sent++
 			}
 		}
@@ -127,7 +140,8 @@ func TestFloodOfValidators(t *testing.T) {
 	}
 }
 
-// keeps wants a member to keep its pace under a flood, and its heights to be its own. A busy machine may be slow, and not each time.
+// keeps wants a member to keep its pace under a flood, and its heights to be its own. A busy
+// machine may be slow, and not each time.
 func (c *cluster) keeps(m *member, during time.Duration, calm int, what string, flood func(head *primitives.Block)) {
 	c.t.Helper()
 	for tries := 3; ; tries-- {

@@ -68,7 +68,7 @@ func until(t *testing.T, f func() bool) {
 	}
 }
 
-// newProducer is a node that makes blocks when asked; later seconds tells its clock from others'.
+// maker is a node that makes blocks when asked; later seconds tells its clock from others'.
 func maker(t *testing.T, shards int, later uint64) (*sandbox, *tape) {
 	r := newTape()
 	return start(t, shards, func(o *Options) {
@@ -89,7 +89,8 @@ func mine(t *testing.T, s *sandbox, n uint64) {
 	}
 }
 
-// TestFollower: blocks in any order, twice, and with forged ones among them, lead a node that makes none to the same head.
+// TestFollower: blocks in any order, twice, and with forged ones among them, lead a node that
+// makes none to the same head.
 func TestFollower(t *testing.T) {
 	a, tapeA := maker(t, 2, 0)
 	for range 10 {
@@ -103,12 +104,13 @@ func TestFollower(t *testing.T) {
 	b, tapeB := follower(t, 2)
 	blocks := tapeA.all()
 	blocks = append(blocks, blocks...)
-	for i := range 3 { // signed by nobody
+	for i := range 3 { // unsigned
 		forged := *blocks[i].Block.Header
 		forged.Signature = primitives.ZeroED25519Signature
 		forged.Timestamp++
 		forged.Init()
-		blocks = append(blocks, messages.BlockReceived{Block: &primitives.Block{Header: &forged, Body: blocks[i].Block.Body}, Chunks: blocks[i].Chunks, From: "forger"})
+		blocks = append(blocks, messages.BlockReceived{Block: &primitives.Block{Header: &forged,
+			Body: blocks[i].Block.Body}, Chunks: blocks[i].Chunks, From: "forger"})
 	}
 	rand.New(rand.NewSource(1)).Shuffle(len(blocks), func(i, k int) { blocks[i], blocks[k] = blocks[k], blocks[i] })
 	for _, m := range blocks {
@@ -123,8 +125,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a transaction of a branch that loses goes back to the pool, and a wait for it goes on until the other
-// branch has it.
+// TestReorganisation: a transaction of a branch that loses goes back to the pool, and a wait
+// for it goes on until the other branch has it.
 func TestReorganisation(t *testing.T) {
 	one, tapeOne := maker(t, 1, 0)
 	two, tapeTwo := maker(t, 1, 7)

@@ -15,33 +15,36 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Halted says why a node takes no blocks any more. It goes on serving reads, of blocks up to its head.
+// Halted is why a node takes no more blocks. It still serves reads up to its head.
 type Halted struct {
 	Since  time.Time
-	Actor  string // that noticed
+	Actor  string // the actor that noticed; empty: none failed
 	Reason string
-	// Of the block that could not be applied; zero: it was no block's doing.
+	// Height, Block and Shard identify the block that could not be applied. Zero: it was no block.
 	Height primitives.Height
 	Block  primitives.Hash
 	Shard  primitives.ShardID
-	// Full: not an actor but a full disk is the reason. It ends by itself, unless Actor says that one has failed on it.
+	// Full: a full disk is the reason. It ends by itself, unless Actor names an actor that has
+	// failed on it.
 	Full bool
-	// patched: others' outcome differs in a chain of one validator, who may have patched the state.
+	// patched: the chain has one validator and its outcome differs, so that it may have patched
+	// the state.
 	patched bool
-	// File has the chunk that could not be applied, for troupe verify. It comes some time after the halt. Empty: there is none.
+	// File is the file with the chunk that could not be applied, for troupe verify. It is set some
+	// time after the halt. Empty: none.
 	File string
 }
 
-// HaltedError is what is said to those who want something of the chain while the node is halted.
+// HaltedError is the error of requests that need the chain while the node is halted.
 type HaltedError struct {
 	Halted
 	view *view.Halted
 }
 
-// Error says it to a client.
+// Error is the text that clients get.
 func (e *HaltedError) Error() string {
 	if e.Full && e.Actor == "" {
-		return fmt.Sprintf("the disk is full: the node takes no blocks and no transactions until there is room, and goes on by itself then: %s", e.Reason)
+		return fmt.Sprintf("the disk is full: the node takes no blocks and no transactions until there is room, then it goes on by itself: %s", e.Reason)
 	}
 	if e.Height == 0 {
 		return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: %s failed: %s", e.Actor, e.Reason)
@@ -49,7 +52,7 @@ func (e *HaltedError) Error() string {
 	return fmt.Sprintf("the node has halted and takes no blocks until it is restarted: shard %d of block %d could not be applied: %s", e.Shard, e.Height, e.Reason)
 }
 
-// Halted tells whether the node takes no blocks any more, and why.
+// Halted returns whether the node takes no more blocks, and why.
 func (n *Node) Halted() (Halted, bool) {
 	if h := n.halted.Load(); h != nil {
 		return h.Halted, true
@@ -57,7 +60,7 @@ func (n *Node) Halted() (Halted, bool) {
 	return Halted{}, false
 }
 
-// Full tells whether the disk is full, so that nothing is written, and why.
+// Full returns whether nothing is written because the disk is full, and why.
 func (n *Node) Full() (Halted, bool) {
 	if h := n.full.Load(); h != nil {
 		return h.Halted, true
@@ -65,7 +68,8 @@ func (n *Node) Full() (Halted, bool) {
 	return Halted{}, false
 }
 
-// HaltedView is Halted or Full as status shows it, nil if the node takes blocks. The same is the same value.
+// HaltedView returns Halted or Full as status shows it, or nil if the node takes blocks. Equal
+// states give the same pointer.
 func (n *Node) HaltedView() *view.Halted {
 	if h := n.haltReason(); h != nil {
 		return h.view
@@ -73,7 +77,7 @@ func (n *Node) HaltedView() *view.Halted {
 	return nil
 }
 
-// haltReason is why no blocks are taken, for good or until the disk has room; nil: they are.
+// haltReason returns why no blocks are taken, for good or until the disk has room, or nil.
 func (n *Node) haltReason() *HaltedError {
 	if h := n.halted.Load(); h != nil {
 		return h
@@ -81,8 +85,8 @@ func (n *Node) haltReason() *HaltedError {
 	return n.full.Load()
 }
 
-// diskRoom is told by the store that the disk is full, or that it has room again (nil). What is on its way to the disk waits there; who waits
-// for it here is told.
+// diskRoom is called by the store when the disk is full, and with nil when it has room again.
+// Writes wait meanwhile, and requests that depend on them fail.
 func (n *Node) diskRoom(f *storage.Full) {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
@@ -97,7 +101,7 @@ func (n *Node) diskRoom(f *storage.Full) {
 			close(n.haltedNow)
 		}
 	}
-	if h := n.halted.Load(); f == nil && h != nil && h.Full { // what the actor had that failed on it is lost
+	if h := n.halted.Load(); f == nil && h != nil && h.Full { // the state of the actor that failed on it is lost
 		f = &storage.Full{Since: h.Since, Err: h, Reopen: true}
 	}
 	if n.o.Room != nil {
@@ -105,14 +109,14 @@ func (n *Node) diskRoom(f *storage.Full) {
 	}
 }
 
-// haltedCh is closed while no blocks are taken.
+// haltedCh returns a channel that is closed while no blocks are taken.
 func (n *Node) haltedCh() <-chan struct{} {
 	n.haltMu.Lock()
 	defer n.haltMu.Unlock()
 	return n.haltedNow
 }
 
-// haltedErr is why a wait that stands was closed for has ended, also where there is room again meanwhile.
+// haltedErr returns why a wait on haltedCh has ended, even if the disk has room again.
 func (n *Node) haltedErr() error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -120,20 +124,20 @@ func (n *Node) haltedErr() error {
 	return n.wasFull.Load()
 }
 
-// EndWaits has what waits for room on a full disk be given up: the node is about to be stopped.
+// EndWaits gives up writes that wait for room on a full disk. Call it before Stop.
 func (n *Node) EndWaits() {
 	n.stopping.Store(true)
 	n.engine.Store().CancelSpaceWaits()
 }
 
-// haltedError makes what is told of a halt.
+// haltedError returns the error of a halt.
 func haltedError(h Halted) *HaltedError {
 	e := &HaltedError{Halted: h}
 	e.view = &view.Halted{Since: uint64(h.Since.UnixNano()), Reason: e.Error(), Height: h.Height, File: h.File}
 	return e
 }
 
-// refuseRequests is why nothing new is taken, nil if it is.
+// refuseRequests returns why nothing new is taken, or nil.
 func (n *Node) refuseRequests() error {
 	select {
 	case <-n.ended:
@@ -146,7 +150,8 @@ func (n *Node) refuseRequests() error {
 	return nil
 }
 
-// refuseBlocks is why no block is taken, nil if one is: on a full disk it waits for its turn.
+// refuseBlocks returns why no block is taken, or nil. On a full disk blocks are taken, and
+// wait.
 func (n *Node) refuseBlocks() error {
 	if err := n.refuseRequests(); err != nil && (n.halted.Load() != nil || errors.Is(err, ErrStopped)) {
 		return err
@@ -154,7 +159,8 @@ func (n *Node) refuseBlocks() error {
 	return nil
 }
 
-// halt ends all work on blocks; first tells whether nobody has before. Whoever waits for blocks is told.
+// halt ends all work on blocks and wakes requests that wait for blocks. It returns whether this
+// was the first call.
 func (n *Node) halt(h Halted) (first bool) {
 	h.Since = time.Now()
 	n.haltMu.Lock()
@@ -173,12 +179,13 @@ func (n *Node) halt(h Halted) (first bool) {
 	return true
 }
 
-// chainHalted is told by the chain of a block that it could not apply.
+// chainHalted handles a failure to apply a block.
 func (n *Node) chainHalted(m messages.ChainHalted) {
 	h := Halted{Actor: "chain", Reason: m.Err.Error(), Height: m.Height, Block: m.Block}
 	var f *engine.ApplyFailure
 	if errors.As(m.Err, &f) {
-		h.Shard, h.Reason, h.patched = f.Shard, f.Err.Error(), errors.As(m.Err, new(*engine.OutcomeMismatch)) && n.hasOneValidator()
+		h.Shard, h.Reason, h.patched = f.Shard, f.Err.Error(), errors.As(m.Err, new(*engine.OutcomeMismatch)) &&
+			n.hasOneValidator()
 	} else if n.haltIfFull("chain", m.Err) {
 		m.Drop()
 		return
@@ -221,7 +228,7 @@ func (n *Node) hasOneValidator() (one bool) {
 	return err == nil && one
 }
 
-// writeBadChunk writes the file of a chunk that failed.
+// writeBadChunk writes the file of a chunk that could not be applied.
 func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err error) {
 	err = engine.Catch(func() error {
 		file, err := badchunk.Capture(f)
@@ -235,18 +242,18 @@ func writeBadChunk(f *engine.ApplyFailure, build, dir string) (path string, err 
 	return path, err
 }
 
-// logHalted puts it into the log, with what to do.
+// logHalted logs the halt and what to do about it.
 func (n *Node) logHalted() {
 	h := n.halted.Load()
 	e := n.o.Log.WithField("actor", h.Actor)
 	if h.Height != 0 {
 		e = e.WithField("height", h.Height).WithField("block", h.Block).WithField("shard", h.Shard)
 	}
-	next := "Reads go on. Restart the node to try again, with a program that is mended if this comes again"
+	next := "Reads go on. Restart the node to try again; if it halts again, use a program that fixes the failure"
 	if h.patched {
 		next = fmt.Sprintf("Reads go on. The chain has one validator, so block %d is most likely one that carries a patch of the state "+
 			"(sandbox_patch_state and its like), which no other node can execute; that validator's node names the last such block when it starts. "+
-			"Begin behind it with a copy of that node: `troupe snapshot create` there, `troupe snapshot restore` here. "+
+			"Start after it from a copy of that node: `troupe snapshot create` there, `troupe snapshot restore` here. "+
 			"If no patch was made, restart this node with a newer program", h.Height)
 	}
 	if h.File != "" {
@@ -255,7 +262,7 @@ func (n *Node) logHalted() {
 	e.Errorf("%v. %s.", h, next)
 }
 
-// onHalt is told by the supervisor of an actor of whose state the chain needs what is lost.
+// failed handles the failure of an actor with state that the chain needs.
 func (n *Node) failed(who string, reason any, stack []byte) {
 	if err, ok := reason.(error); ok && n.haltIfFull(who, err) {
 		return
@@ -269,8 +276,9 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 	}
 }
 
-// haltIfFull halts the node, and ends nothing, where an actor failed on a full disk. What such an actor owned is lost: whoever started the node
-// starts it again once there is room. One that is being stopped says nothing.
+// haltIfFull halts the node if an actor failed on a full disk, and returns whether it did. The
+// actor's state is lost; the caller of Start restarts the node once there is room. While the
+// node stops, nothing is logged.
 func (n *Node) haltIfFull(who string, err error) bool {
 	if !errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) {
 		return false
@@ -281,13 +289,15 @@ func (n *Node) haltIfFull(who string, err error) bool {
 	return true
 }
 
-// isDiskFailure tells whether an error is of the disk: then reads can't go on either, and a restart finds what is on it.
+// isDiskFailure returns whether an error comes from the disk. Then reads fail too, and only a
+// restart finds what is on disk.
 func isDiskFailure(err error) bool {
 	var errno syscall.Errno
 	return errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)
 }
 
-// goBackground runs f beside the actors. Stop waits for it; a panic of it is logged, and nothing more.
+// goBackground runs f on a goroutine of its own. Stop waits for it. A panic of f is only
+// logged.
 func (n *Node) goBackground(what string, f func()) {
 	n.background.Go(func() {
 		err := engine.Catch(func() error { f(); return nil })

@@ -27,7 +27,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// brittle is a VM of whose calls each is as how says.
+// brittle is a VM with calls that behave as how says.
 type brittle struct{ how atomic.Pointer[func() error] }
 
 func (v *brittle) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
@@ -47,7 +47,7 @@ func call() primitives.Action {
 
 func second(_ int, text string) string { return text }
 
-// stopNow ends a node whose disk is to be opened again.
+// stopNow ends a node before its disk is opened again.
 func (s *sandbox) stopNow(t *testing.T) {
 	t.Helper()
 	s.ended.Store(true)
@@ -68,16 +68,18 @@ func (s *sandbox) stopNow(t *testing.T) {
 	}
 }
 
-// TestHalt: a chunk that can't be applied, as the code panics or as the fault is this node's, halts the node: it says so, refuses
-// what is new, answers who waits, and reads go on. What failed is a file that fails again. After a restart the same block is tried
-// once more and halts it again, until the cause is mended.
+// TestHalt: A chunk that cannot be applied, because the code panics or this node is at fault,
+// halts the node: it reports the reason, rejects requests, answers waits, and serves reads. The
+// written file fails again. After a restart the same block is tried once and halts the node
+// again, until the cause is fixed.
 func TestHalt(t *testing.T) {
 	for name, how := range map[string]func() error{
 		"panic": func() error { panic("an impossible trap") },
 		"error": func() error { return errCompiler },
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(), "failed"), new(brittle).set(func() error { return nil })
+			disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
+				"failed"), new(brittle).set(func() error { return nil })
 			var said bytes.Buffer
 			log := logrus.New()
 			log.SetOutput(&said)
@@ -108,7 +110,8 @@ func TestHalt(t *testing.T) {
 			head := s.e.Head()
 			until(t, func() bool { h, _ := s.Halted(); return h.File != "" })
 			h, ok := s.Halted()
-			if !ok || h.Height != head.Height()+1 || !strings.Contains(h.Reason, "impossible trap") && !strings.Contains(h.Reason, errCompiler.Error()) {
+			if !ok || h.Height != head.Height()+1 || !strings.Contains(h.Reason, "impossible trap") &&
+				!strings.Contains(h.Reason, errCompiler.Error()) {
 				t.Errorf("halted: %+v, %v; the head is %d", h, ok, head.Height())
 			}
 			for _, level := range []view.ExecutionLevel{view.LevelNone, view.LevelFinal} {
@@ -128,14 +131,16 @@ func TestHalt(t *testing.T) {
 			if !w.reads(t) {
 				t.Error("reads by RPC fail")
 			}
-			if r := w.send(t, s.tx("near", transfer(1)), view.LevelFinal); r.fault() != "INTERNAL_ERROR" || !strings.Contains(string(r.Error.Cause.Info), "halted") {
+			if r := w.send(t, s.tx("near", transfer(1)), view.LevelFinal); r.fault() != "INTERNAL_ERROR" ||
+				!strings.Contains(string(r.Error.Cause.Info), "halted") {
 				t.Errorf("a transaction by RPC: %+v", r.Error)
 			}
 			late := s.tx("near", transfer(1))
 			if r := w.send(t, late, view.LevelNone); r.fault() != "INTERNAL_ERROR" {
 				t.Errorf("one that nobody waits for: %+v", r)
 			}
-			if r := w.call(t, "broadcast_tx_async", []string{base64.StdEncoding.EncodeToString(borsh.Marshal(late))}); r.fault() != "INTERNAL_ERROR" {
+			if r := w.call(t, "broadcast_tx_async",
+				[]string{base64.StdEncoding.EncodeToString(borsh.Marshal(late))}); r.fault() != "INTERNAL_ERROR" {
 				t.Errorf("broadcast_tx_async: %+v", r)
 			}
 			if code, _ := w.get(t, "/health"); code == 200 {
@@ -144,14 +149,16 @@ func TestHalt(t *testing.T) {
 			if r := w.call(t, "health", []int{}); r.fault() != "NO_NEW_BLOCKS" {
 				t.Errorf("health: %+v", r)
 			}
-			for what, text := range map[string]string{"status": string(w.call(t, "status", []int{}).Result), "/status": second(w.get(t, "/status"))} {
+			for what, text := range map[string]string{"status": string(w.call(t, "status", []int{}).Result),
+				"/status": second(w.get(t, "/status"))} {
 				var status struct {
 					Halted *struct {
 						Height       primitives.Height
 						Reason, File string
 					}
 				}
-				if err := json.Unmarshal([]byte(text), &status); err != nil || status.Halted == nil || status.Halted.Height != h.Height ||
+				if err := json.Unmarshal([]byte(text), &status); err != nil || status.Halted == nil ||
+					status.Halted.Height != h.Height ||
 					status.Halted.File != h.File || !strings.Contains(status.Halted.Reason, h.Reason) {
 					t.Errorf("%s: %s, %v", what, text, err)
 				}
@@ -160,7 +167,8 @@ func TestHalt(t *testing.T) {
 				t.Error("/metrics does not say that it halted")
 			}
 			s.stopNow(t)
-			if text := said.String(); strings.Count(text, "the node has halted") != 1 || !strings.Contains(text, "troupe verify "+h.File) {
+			if text := said.String(); strings.Count(text, "the node has halted") != 1 ||
+				!strings.Contains(text, "troupe verify "+h.File) {
 				t.Errorf("the log says:\n%s", text)
 			}
 			f, err := badchunk.Read(h.File)
@@ -177,7 +185,8 @@ func TestHalt(t *testing.T) {
 				t.Errorf("the stack does not show where it failed:\n%s", f.Stack)
 			}
 
-			// The receipt is not on the chain, as its block is not: the node goes on until the same comes again.
+			// The receipt is not on the chain, as its block is not: the node goes on until the same
+			// comes again.
 			s = startOn(t, 2, disk, vm, change)
 			if s.e.Head().Hash != head.Hash {
 				t.Errorf("the head after a restart is %d, was %d", s.e.Head().Height(), head.Height())
@@ -203,10 +212,11 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestHaltOnStoredReceipt: a receipt that is on the chain already and can't be executed halts the node at each start, after one try;
-// reads work meanwhile.
+// TestHaltOnStoredReceipt: a receipt that is on the chain already and can't be executed halts
+// the node at each start, after one try; reads work meanwhile.
 func TestHaltOnStoredReceipt(t *testing.T) {
-	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(), "failed"), new(brittle).set(func() error { return nil })
+	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
+		"failed"), new(brittle).set(func() error { return nil })
 	change := func(o *Options) { o.Failed = dir }
 	s := startOn(t, 1, disk, vm, change)
 	to := primitives.AccountID("other." + validator)
@@ -244,17 +254,20 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 	s.stopNow(t)
 	vm.set(func() error { return nil })
 	s = startOn(t, 1, disk, vm, change)
-	if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal}); err != nil || out.Level != view.LevelFinal {
+	if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal}); err != nil ||
+		out.Level != view.LevelFinal {
 		t.Errorf("mended: %v", err)
 	}
 }
 
-// TestOwnFailureOfTheChain: a failure of this node's own that is no chunk's halts it, one of the disk ends the process.
+// TestOwnFailureOfTheChain: a failure of this node's own that is no chunk's halts it, one of
+// the disk ends the process.
 func TestOwnFailureOfTheChain(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		ends bool
-	}{{errors.New("the state contradicts itself"), false}, {fmt.Errorf("read: %w", syscall.EIO), true}, {storage.ErrFull, false}} {
+	}{{errors.New("the state contradicts itself"), false}, {fmt.Errorf("read: %w", syscall.EIO), true},
+		{storage.ErrFull, false}} {
 		var ended []any
 		s := start(t, 1, func(o *Options) {
 			o.Mode, o.Exit = production.Manual, func(_ string, reason any, _ []byte) { ended = append(ended, reason) }
@@ -276,8 +289,9 @@ func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, erro
 	return out, nil
 }
 
-// TestDoubtHalts: where a block's chunk, endorsed by its validators, tells another outcome than this node has, the node halts and keeps the input
-// by which it came to its own; who sent the block is not blamed, and reads go on.
+// TestDoubtHalts: if a block's chunk, endorsed by its validators, has another outcome than this
+// node computes, the node halts and keeps the input. The sender of the block is not blamed, and
+// reads go on.
 func TestDoubtHalts(t *testing.T) {
 	r := newTape()
 	a := startOn(t, 2, storage.NewMemDisk(), new(brittle).set(func() error { return nil }), func(o *Options) {
@@ -303,9 +317,11 @@ func TestDoubtHalts(t *testing.T) {
 	}
 	until(t, func() bool { h, _ := b.Halted(); return h.File != "" })
 	h, _ := b.Halted()
-	until(t, func() bool { return b.e.Head().Height() >= h.Height }) // the block that it stands at may be on its way to the disk
+	// the block that it stands at may be on its way to the disk
+	until(t, func() bool { return b.e.Head().Height() >= h.Height })
 	head := b.e.Head()
-	if h.Height != head.Height() || h.Block != head.Hash || head.Height() >= a.e.Head().Height() || !strings.Contains(h.Reason, "more than two thirds") {
+	if h.Height != head.Height() || h.Block != head.Hash || head.Height() >= a.e.Head().Height() ||
+		!strings.Contains(h.Reason, "more than two thirds") {
 		t.Errorf("halted %+v; the head is %d, of the other %d", h, head.Height(), a.e.Head().Height())
 	}
 	b.stopNow(t)

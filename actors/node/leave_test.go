@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestClientLeavesAtOnce: what a client has handed in is looked at, also if he is gone the moment after.
+// TestClientLeavesAtOnce: A submission is checked even if its client disconnects right after
+// it.
 func TestClientLeavesAtOnce(t *testing.T) {
 	const n = 300
 	t.Run("session", func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stats count since the node began.
+// stats are counters since the node began.
 type stats struct {
 	begun                     time.Time
 	blocks, transactions, gas atomic.Uint64 // of canonical blocks
@@ -42,13 +42,14 @@ func (s *stats) count(m *messages.BlockAccepted) {
 	s.delayed.Store(&delayed)
 }
 
-// Delayed is how many receipts wait in a shard's queue.
+// Delayed is the length of a shard's delayed receipt queue.
 type Delayed struct {
 	ID       primitives.ShardID
 	Receipts uint64
 }
 
-// converted counts the transactions of a chunk that have an outcome: they stand first, in their order.
+// converted counts the transactions of a chunk that have an outcome. Their outcomes come first,
+// in their order.
 func converted(x *messages.ShardAccepted) (n uint64) {
 	for _, t := range x.Chunk.Transactions {
 		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {
@@ -58,18 +59,18 @@ func converted(x *messages.ShardAccepted) (n uint64) {
 	return n
 }
 
-// Stats are counts since the node began, and what waits now.
+// Stats are counters since the node began, and current gauges.
 type Stats struct {
 	Uptime                      time.Duration
 	Blocks, Transactions        uint64 // of the current chain
 	Outcomes, Gas               uint64
-	Submitted, Refused, Overrun uint64 // Overrun: lost unseen, because too many came
+	Submitted, Refused, Overrun uint64 // Overrun: evicted unchecked because too many came
 	Pooled                      int    // transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
 	Chunks, Converted           uint64    // new chunks; transactions that became receipts
 	Delayed                     []Delayed // of the head
-	Subscribed, Streamed        int64     // subscriptions; those and the ones that have ended and whose actors have not
+	Subscribed, Streamed        int64     // open subscriptions; these and ended ones with an actor that has not ended
 }
 
 // Stats returns the counts.
@@ -91,8 +92,8 @@ func (n *Node) Stats() Stats {
 	return out
 }
 
-// Metrics appends what the actors and pools have to say in Prometheus' text format: troupe_actor_* for each actor,
-// near_transaction_pool_* for each shard, troupe_* for the edges.
+// Metrics appends the metrics of actors and pools in Prometheus' text format: troupe_actor_*
+// for actors, near_transaction_pool_* for shards, troupe_* for the edges.
 func (n *Node) Metrics(b []byte) []byte {
 	b = n.asyncMetrics(n.actorMetrics(b))
 	shard := func(name, help string, value func(*trackedShard) int64) {
@@ -101,12 +102,18 @@ func (n *Node) Metrics(b []byte) []byte {
 			b = fmt.Appendf(b, "%s{shard_id=\"s%d\"} %d\n", name, t.id, value(t))
 		}
 	}
-	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *trackedShard) int64 { return int64(t.pool.Len()) })
-	shard("troupe_transactions_queued", "Submitted transactions that nobody has looked at", func(t *trackedShard) int64 { return int64(t.pool.Queued()) })
-	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *trackedShard) int64 { return t.pool.Bytes() })
-	shard("troupe_transactions_held", "Transactions in the pools that wait until the code that they deploy or call is compiled", func(t *trackedShard) int64 { return int64(t.pool.Held()) })
-	shard("troupe_transactions_held_bytes", "The sum of their sizes", func(t *trackedShard) int64 { return t.pool.HeldBytes() })
-	shard("troupe_transactions_compiling", "Those of them that the compiler is at work for", func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
+	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node",
+		func(t *trackedShard) int64 { return int64(t.pool.Len()) })
+	shard("troupe_transactions_queued", "Submitted transactions that have not been checked",
+		func(t *trackedShard) int64 { return int64(t.pool.Queued()) })
+	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes",
+		func(t *trackedShard) int64 { return t.pool.Bytes() })
+	shard("troupe_transactions_held",
+		"Transactions in the pools that wait until the code that they deploy or call is compiled", func(t *trackedShard) int64 { return int64(t.pool.Held()) })
+	shard("troupe_transactions_held_bytes", "The sum of their sizes",
+		func(t *trackedShard) int64 { return t.pool.HeldBytes() })
+	shard("troupe_transactions_compiling", "Of them those with code that is being compiled",
+		func(t *trackedShard) int64 { return int64(t.pool.Compiling()) })
 
 	halted := 0
 	if _, ok := n.Halted(); ok {
@@ -122,55 +129,70 @@ func (n *Node) Metrics(b []byte) []byte {
 	}{
 		{"troupe_blocks_accepted_total", "counter", "Blocks that became the head", s.Blocks},
 		{"troupe_transactions_included_total", "counter", "Transactions in blocks that became the head", s.Transactions},
-		{"troupe_transactions_submitted_total", "counter", "Transactions that came to the door", s.Submitted},
-		{"troupe_transactions_refused_total", "counter", "Transactions that the door refused", s.Refused},
-		{"troupe_transactions_overrun_total", "counter", "Transactions dropped unseen because too many came", s.Overrun},
-		{"troupe_transactions_dropped_total", "counter", "Transactions that were in a pool, or whose senders waited for no answer, and that are in no block: sums of the next three", n.drops.invalid.Load() + n.drops.room.Load() + n.drops.node.Load()},
-		{"troupe_transactions_dropped_invalid_total", "counter", "Of them those that became invalid: expired, overtaken in their nonce, or unable to pay", n.drops.invalid.Load()},
-		{"troupe_transactions_dropped_full_total", "counter", "Of them those that a limit did not let in or stay", n.drops.room.Load()},
-		{"troupe_transactions_dropped_node_total", "counter", "Of them those that the node lost for another reason: it went back to a snapshot, a mempool failed, or the writer refused them", n.drops.node.Load()},
-		{"troupe_transactions_unheld_total", "counter", "Transactions dropped that waited for their code, or behind such, because too many did", n.tally.HoldsDropped.Load()},
-		{"troupe_transactions_queued_limit", "gauge", "Submitted transactions that nobody has looked at, of each shard, at the most", uint64(n.o.Limits.Queue)},
-		{"troupe_transactions_queued_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.QueueBytes)},
-		{"troupe_transactions_held_limit", "gauge", "Transactions that wait for their code, of each shard, at the most, besides those that the compiler is at work for", uint64(n.o.Limits.Held)},
-		{"troupe_transactions_held_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.HeldBytes)},
+		{"troupe_transactions_submitted_total", "counter", "Transactions submitted", s.Submitted},
+		{"troupe_transactions_refused_total", "counter", "Submitted transactions that were rejected", s.Refused},
+		{"troupe_transactions_overrun_total", "counter", "Submitted transactions dropped unchecked because too many came",
+			s.Overrun},
+		{"troupe_transactions_dropped_total", "counter",
+			"Transactions dropped from a pool, or rejected without a waiting client: the sum of the next three", n.drops.invalid.Load() + n.drops.room.Load() + n.drops.node.Load()},
+		{"troupe_transactions_dropped_invalid_total", "counter",
+			"Of them those that became invalid: expired, overtaken in their nonce, or unable to pay", n.drops.invalid.Load()},
+		{"troupe_transactions_dropped_full_total", "counter", "Of them those that a limit kept out", n.drops.room.Load()},
+		{"troupe_transactions_dropped_node_total", "counter",
+			"Of them those lost for another reason: a rollback, a failed mempool, or a rejection by the writer", n.drops.node.Load()},
+		{"troupe_transactions_unheld_total", "counter",
+			"Transactions dropped because too many wait for compilation, or for one that does", n.tally.HoldsDropped.Load()},
+		{"troupe_transactions_queued_limit", "gauge", "Limit of unchecked submitted transactions, of each shard",
+			uint64(n.o.Limits.Queue)},
+		{"troupe_transactions_queued_bytes_limit", "gauge", "Limit of the sum of their sizes", uint64(n.o.Limits.QueueBytes)},
+		{"troupe_transactions_held_limit", "gauge",
+			"Limit of transactions that wait for compilation, of each shard, besides those with the compiler", uint64(n.o.Limits.Held)},
+		{"troupe_transactions_held_bytes_limit", "gauge", "Limit of the sum of their sizes", uint64(n.o.Limits.HeldBytes)},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
-		{"troupe_waits_beginning", "gauge", "Of them those of which milestones knows nothing yet", uint64(max(n.admission.pending.Load(), 0))},
-		{"troupe_waits_refused_late_total", "counter", "Requests refused since those before them took longer than troupe.rpc.max_wait_delay to begin", n.admission.refused.Load()},
-		{"troupe_waits_transactions", "gauge", "Transactions that they wait for: what is known of one is kept once, by branch while the chain reorganises", uint64(known.Transactions)},
-		{"troupe_waits_outcomes", "gauge", "Outcomes of these and of their receipts that are known", uint64(known.Outcomes)},
-		{"troupe_waits_outcomes_limit", "gauge", "That at the most, and what blocks execute meanwhile; beyond it a wait that would read more than a few is refused", uint64(n.o.Limits.Outcomes)},
-		{"troupe_waits_lookups_total", "counter", "Outcomes that waits have sought in the store", known.Lookups},
-		{"troupe_waits_shown_bytes", "gauge", "Kept of replies that many wait for to show, with what they are made of", uint64(shown)},
-		{"troupe_waits_shown_bytes_limit", "gauge", "That at the most; beyond it each reads for himself", maxSharedBytes},
-		{"troupe_waits_shown_reads_total", "counter", "Statuses of transactions that were read for replies", looks},
-		{"troupe_waits_shown_spared_total", "counter", "Replies that show what another has read", spared},
+		{"troupe_waits_beginning", "gauge", "Of them those that the transaction tracker does not know yet",
+			uint64(max(n.admission.pending.Load(), 0))},
+		{"troupe_waits_refused_late_total", "counter",
+			"Requests refused because a wait takes longer than troupe.rpc.max_wait_delay to begin", n.admission.refused.Load()},
+		{"troupe_waits_transactions", "gauge",
+			"Distinct transactions that they wait for, by branch during a reorganisation", uint64(known.Transactions)},
+		{"troupe_waits_outcomes", "gauge", "Known outcomes of these and of their receipts", uint64(known.Outcomes)},
+		{"troupe_waits_outcomes_limit", "gauge",
+			"Limit of known outcomes; beyond it a wait that would read more than a few is refused", uint64(n.o.Limits.Outcomes)},
+		{"troupe_waits_lookups_total", "counter", "Outcomes that waits have looked up in the store", known.Lookups},
+		{"troupe_waits_shown_bytes", "gauge", "Statuses kept to be shared by several replies, with their text",
+			uint64(shown)},
+		{"troupe_waits_shown_bytes_limit", "gauge", "Limit of these; beyond it each reply reads for itself", maxSharedBytes},
+		{"troupe_waits_shown_reads_total", "counter", "Statuses of transactions read for replies", looks},
+		{"troupe_waits_shown_spared_total", "counter", "Replies that share the status read by another", spared},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
 		{"troupe_subscriptions_open", "gauge", "Subscriptions that have not ended", uint64(max(s.Subscribed, 0))},
-		{"troupe_subscriptions_ending", "gauge", "Subscriptions that have ended, and whose actors have not", uint64(max(s.Streamed-s.Subscribed, 0))},
+		{"troupe_subscriptions_ending", "gauge", "Ended subscriptions with an actor that has not ended",
+			uint64(max(s.Streamed-s.Subscribed, 0))},
 		{"near_block_processed_total", "counter", "Total number of blocks processed", s.Blocks},
 		{"near_chunks_processed", "counter", "Number of processed chunks", s.Chunks},
 		{"near_gas_used", "counter", "Gas used by processed blocks, measured in gas", s.Gas},
-		{"near_transaction_processed_total", "counter", "The number of transactions processed since starting this node", s.Transactions},
-		{"near_transaction_processed_successfully_total", "counter", "The number of transactions processed successfully since starting this node", s.Converted},
+		{"near_transaction_processed_total", "counter", "The number of transactions processed since starting this node",
+			s.Transactions},
+		{"near_transaction_processed_successfully_total", "counter",
+			"The number of transactions processed successfully since starting this node", s.Converted},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
-	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds How long a request that waits for a transaction takes now until milestones knows of it\n# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
+	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds How long a request that waits for a transaction takes now until the transaction tracker knows it\n# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
 		n.admission.delay().Seconds())
 }
 
-// meter says every now and then how the node does.
+// meter is the actor that logs the summary line.
 type meter struct {
 	n     *Node
 	timer *time.Timer
 	last  Stats
 }
 
-// summarise is the timer's note to self.
+// summarise is the timer's message to self.
 type summarise struct{}
 
-// Receive is the only way to the actor's state.
+// Receive handles one message.
 func (m *meter) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:

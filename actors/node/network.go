@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// connectNetwork connects the chain with the network's actor, if there is one. What Options.Net says is told too.
+// connectNetwork fills in the options of the network actor, if there is one, and makes it a
+// receiver of Options.Net's messages.
 func (n *Node) connectNetwork() {
 	if n.o.Network == nil {
 		return
@@ -35,7 +36,8 @@ func (n *Node) connectNetwork() {
 			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
 		}
 		if n.engine.Scheduled() {
-			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Self: o.Peer, Status: o.Status, States: o.States, Random: o.Random,
+			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Self: o.Peer,
+				Status: o.Status, States: o.States, Random: o.Random,
 				Tell: func(m any) { n.tell(n.network, m) }, Log: n.o.Log})
 			n.shardMoves.Begin(n.engine.Tip())
 			v := *n.o.Validator
@@ -56,10 +58,13 @@ func (n *Node) connectNetwork() {
 	net.ChunksWanted = alsoNetwork(n, net.ChunksWanted)
 }
 
-// ShardMoves tells which shards are held and which come in, of a validator whose shards come in and go; nil: they stay.
+// ShardMoves returns which shards a validator holds and which it is catching up, or nil if its
+// shards do not change.
 func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
-// newValidator makes the actor of a validator among validators, in the place of the chain's and the producer's.
+// newValidator returns the actor that takes the place of chain and producer among other
+// validators. life outlives it; floor is the greatest height voted for before there was a
+// signing journal.
 func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) actor.Actor {
 	o := *n.o.Validator
 	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
@@ -88,8 +93,9 @@ func (n *Node) newValidator(life *validatoractor.Life, floor primitives.Height) 
 	return validatoractor.New(o)
 }
 
-// Rekey has the validator's account sign with another key from the next thing on, or with none nothing any more; false: this node has no validator among others. What was signed is kept
-// by account, so that no two signatures contradict whichever keys they are of.
+// Rekey makes the validator sign with another key from now on, or with none if key is zero. It
+// returns false if this node has no validator among others. The signing journal is kept by
+// account, so no two signatures contradict each other across keys.
 func (n *Node) Rekey(key primitives.SecretKey) bool {
 	if n.network == nil || n.o.Validator == nil {
 		return false
@@ -100,7 +106,7 @@ func (n *Node) Rekey(key primitives.SecretKey) bool {
 	return true
 }
 
-// alsoNetwork tells the network's actor, and first whoever is told else.
+// alsoNetwork returns a Sender that calls other, if it is not nil, and then the network actor.
 func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	return func(m M) {
 		if other != nil {
@@ -110,7 +116,7 @@ func alsoNetwork[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 	}
 }
 
-// pooled tells the network of transactions; nil: there is none.
+// pooled returns the Sender for pooled transactions, or nil if nothing receives them.
 func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 	if n.network == nil {
 		return n.o.Pooled
@@ -123,7 +129,7 @@ func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 	}
 }
 
-// submitOthers hands transactions that other nodes have sent to the pools.
+// submitOthers submits transactions of peers to the pools.
 func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransaction) (out []mempool.Request) {
 	if n.refuseRequests() != nil {
 		return nil
@@ -135,7 +141,7 @@ func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransacti
 		t := set.of(tx.SignerID)
 		of[t] = append(of[t], tx)
 	}
-	for t, list := range of { // each goes to its own, so the order does not matter
+	for t, list := range of { // independent of each other, so the order does not matter
 		r := mempool.NewRequest(c, list)
 		n.tell(t.mempool, r)
 		out = append(out, r)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJudgeSideBySide: what one transaction of a batch waits for others do not wait for, each gets its own verdict, and a failure is that of
-// the caller.
+// TestJudgeSideBySide: what one transaction of a batch waits for others do not wait for, each
+// gets its own verdict, and a failure is that of the caller.
 func TestJudgeSideBySide(t *testing.T) {
 	s := start(t, 1, nil)
 	const many = 4*checksPerGoroutine - 3
@@ -18,7 +18,8 @@ func TestJudgeSideBySide(t *testing.T) {
 	for i := range many {
 		tx := s.tx("near", transfer(uint64(i)))
 		if i%5 == 3 {
-			tx = s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near", Nonce: tx.Nonce, BlockHash: primitives.HashBytes([]byte{byte(i)})})
+			tx = s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near", Nonce: tx.Nonce,
+				BlockHash: primitives.HashBytes([]byte{byte(i)})})
 		}
 		txs = append(txs, tx)
 	}

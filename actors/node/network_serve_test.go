@@ -101,10 +101,11 @@ func (w *wire) send(t *testing.T, tx *primitives.SignedTransaction, until view.E
 	})
 }
 
-// reads tells whether a read of the head's state works.
+// reads returns whether a read of the head's state works.
 func (w *wire) reads(t *testing.T) bool {
 	t.Helper()
-	r := w.call(t, "query", map[string]any{"request_type": "view_account", "finality": "optimistic", "account_id": validator})
+	r := w.call(t, "query", map[string]any{"request_type": "view_account", "finality": "optimistic",
+		"account_id": validator})
 	return r.Error == nil
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestServed: all who wait on connections for FINAL of one transaction with 1,300 receipts are told, and then all who look at it at once, though no more than 16 of the replies, of 3 MB each, may be in memory at a time.
+// TestServed: all waits over connections for FINAL of one transaction with 1,300 receipts are
+// answered, then all reads of it at once, with at most 16 replies of 3 MB in memory.
 //
 //	TROUPE_SERVED=2000 go test ./actors/node -run TestServed -v
 func TestServed(t *testing.T) {
@@ -77,7 +78,8 @@ func TestServed(t *testing.T) {
 	if got["200"] != n {
 		t.Errorf("of %d waits: %v", n, got)
 	}
-	t.Logf("%d waits: %v, %d MiB read, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got, bytesRead>>20, last.Sub(began), cpuTime()-cpu, peak()-idle)
+	t.Logf("%d waits: %v, %d MiB read, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got,
+		bytesRead>>20, last.Sub(began), cpuTime()-cpu, peak()-idle)
 	began, cpu, peak = time.Now(), cpuTime(), peakOf()
 	for range n { // when it is known how large that is
 		ask()
@@ -86,5 +88,6 @@ func TestServed(t *testing.T) {
 	if got["200"] != 2*n {
 		t.Errorf("of %d waits and as many looks: %v", n, got)
 	}
-	t.Logf("%d looks: %v, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got, last.Sub(began), cpuTime()-cpu, peak()-idle)
+	t.Logf("%d looks: %v, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got, last.Sub(began),
+		cpuTime()-cpu, peak()-idle)
 }

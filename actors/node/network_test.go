@@ -39,7 +39,8 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	front := &network.Status{MaxPeers: 40, Awaits: len(boot) > 0}
 	first := true
-	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}, Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
+	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash},
+		Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
 	o.Network = &network.Options{Peer: key.PublicKey(), Status: front, Random: rand.IntN,
 		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
 			on := l
@@ -59,7 +60,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 	return front, peerwire.PeerInfo{ID: key.PublicKey(), Addr: at}
 }
 
-// connectNetwork starts a node of a network: the maker of blocks if there is nobody to dial.
+// join starts a node of a network: the block producer if there is no address to dial.
 func join(t *testing.T, name string, change func(*Options), boot ...peerwire.PeerInfo) *member {
 	t.Helper()
 	m := &member{}
@@ -88,8 +89,9 @@ func (m *member) at(t *testing.T, other *sandbox) {
 	}
 }
 
-// TestNetwork: a node that dials another comes to its head from nothing, follows what it makes, and has it include what its own clients
-// submit; a third that knows only the second does the same.
+// TestNetwork: a node that dials another comes to its head from nothing, follows what it makes,
+// and has it include what its own clients submit; a third that knows only the second does the
+// same.
 func TestNetwork(t *testing.T) {
 	a := join(t, "a", nil)
 	for range 30 {
@@ -168,8 +170,10 @@ type enemy struct {
 
 func attack(t *testing.T, name string, of *member, chain string) *enemy {
 	t.Helper()
-	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 1000), to: of.info.ID}
-	h, err := tcp.Listen(near.Config{Key: x.key, Genesis: peerwire.GenesisID{ChainID: chain, Hash: of.e.Genesis().Hash}, Version: 86, Oldest: 83,
+	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 1000),
+		to: of.info.ID}
+	h, err := tcp.Listen(near.Config{Key: x.key, Genesis: peerwire.GenesisID{ChainID: chain,
+		Hash: of.e.Genesis().Hash}, Version: 86, Oldest: 83,
 		ListenAddr: netip.MustParseAddrPort("127.0.0.1:0"), Boot: []peerwire.PeerInfo{of.info}}, func(d near.Deliver) {
 		x.seen.Add(1)
 		select {
@@ -191,7 +195,7 @@ func (x *enemy) connected() bool {
 	return slices.ContainsFunc(x.Info().Peers, func(p near.PeerState) bool { return p.Info.ID == x.to })
 }
 
-// forged is a block on a node's head that nobody has signed.
+// forged returns an unsigned block on a node's head.
 func forged(on *sandbox, step primitives.Height) *primitives.Block {
 	b := on.e.Head().Block
 	h := *b.Header
@@ -202,8 +206,9 @@ func forged(on *sandbox, step primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestNetworkEnemies: who has another chain is not let in; who sends garbage, a byte a second, a thousand requests a second or blocks that are
-// none is borne or banned, and the node goes on making and serving blocks.
+// TestNetworkEnemies: A peer of another chain is rejected. A peer that sends garbage, a byte a
+// second, a thousand requests a second or invalid blocks is tolerated or banned, and the node
+// keeps making and serving blocks.
 func TestNetworkEnemies(t *testing.T) {
 	a := join(t, "a", nil)
 	mine(t, a.sandbox, 20)
@@ -220,7 +225,8 @@ func TestNetworkEnemies(t *testing.T) {
 			for k := range junk {
 				junk[k] = byte(rand.Uint32())
 			}
-			if _, err := garbage.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(junk))), junk...)); err != nil || t.Context().Err() != nil {
+			if _, err := garbage.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(junk))),
+				junk...)); err != nil || t.Context().Err() != nil {
 				return
 			}
 		}
@@ -257,9 +263,13 @@ func TestNetworkEnemies(t *testing.T) {
 			}
 			for range 4 {
 				flood.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.BlockRequest{Hash: hash}})
-				flood.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.HeadersRequest{Hashes: []primitives.Hash{gone, a.e.Genesis().Hash}}})
-				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID), Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: chunk, Ords: []uint64{0, 5, 1 << 40}}}})
-				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID), Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: gone, Ords: []uint64{1}}}})
+				flood.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.HeadersRequest{Hashes: []primitives.Hash{gone,
+					a.e.Genesis().Hash}}})
+				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID),
+					Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: chunk,
+						Ords: []uint64{0, 5, 1 << 40}}}})
+				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID),
+					Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: gone, Ords: []uint64{1}}}})
 				sent.Add(4)
 			}
 		}
@@ -290,8 +300,9 @@ func TestNetworkEnemies(t *testing.T) {
 	until(t, func() bool { return len(a.front.Info().ActivePeers) == 2 }) // the flood and b
 }
 
-// TestNetworkRelays: who hands on a block in which its producer has put another's chunk with a forged signature is not banned for it: by the block's own signature that does
-// not show. Who brings one that nobody has signed is.
+// TestNetworkRelays: A peer that relays a block in which the producer has put a chunk with a
+// forged signature is not banned, since the block's own signature does not show that. A peer
+// that brings an unsigned block is.
 func TestNetworkRelays(t *testing.T) {
 	a := join(t, "a", nil)
 	var refused atomic.Int64
@@ -326,7 +337,8 @@ func TestNetworkRelays(t *testing.T) {
 	}
 }
 
-// TestNetworkStill: a follower tells its head again when nothing moves, to who has not told it itself, and not for ever.
+// TestNetworkStill: A follower broadcasts its head again when nothing moves, to peers that have
+// not sent it themselves, and not forever.
 func TestNetworkStill(t *testing.T) {
 	a := join(t, "a", nil)
 	b := join(t, "b", nil, a.info)
@@ -358,7 +370,8 @@ func TestNetworkStill(t *testing.T) {
 	}
 }
 
-// TestNetworkGaps: a follower that was away while blocks were made has them when it is back, and one whose actor of the network fails goes on.
+// TestNetworkGaps: A follower that was away while blocks were made catches up, and a follower
+// with a failed network actor goes on.
 func TestNetworkGaps(t *testing.T) {
 	var trip atomic.Bool
 	a := join(t, "a", nil)

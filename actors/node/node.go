@@ -29,62 +29,63 @@ import (
 
 // Node is a running node. Its methods are safe for concurrent use.
 type Node struct {
-	o      Options
-	engine *engine.Engine
-	spawner    *spawner
-	root   *actor.RootContext
+	o       Options
+	engine  *engine.Engine
+	spawner *spawner
+	root    *actor.RootContext
 
 	chain, producer, tracker, rpc, meter *actor.PID
-	subscriptions                                 *actor.PID
-	network                                 *actor.PID // nil: there are no other nodes
-	shards                                  shards
-	wakeup                                   *mempool.Wakeup
-	signatures                              *signature.Checker
-	stats                                   stats
-	tracer                                   *tracer // nil: nobody asks
+	subscriptions                        *actor.PID
+	network                              *actor.PID // nil: there are no other nodes
+	shards                               shards
+	wakeup                               *mempool.Wakeup
+	signatures                           *signature.Checker
+	stats                                stats
+	tracer                               *tracer // nil: tracing is off
 
-	heightCache  heightCache
-	rollbacks    rollbackState
-	mode     atomic.Int32 // a production.Mode
-	tally    mempool.Tally
-	drops    dropRecord
-	sessionHandles  sessionHandles
-	parked   atomic.Int64
-	admission   waitAdmission
-	records  *waiter.Records
+	heightCache    heightCache
+	rollbacks      rollbackState
+	mode           atomic.Int32 // a production.Mode
+	tally          mempool.Tally
+	drops          dropRecord
+	sessionHandles sessionHandles
+	parked         atomic.Int64
+	admission      waitAdmission
+	records        *waiter.Records
 	statusGroup    statusGroup
-	finalityWaits   finalityWaits
-	sessions atomic.Int64
+	finalityWaits  finalityWaits
+	sessions       atomic.Int64
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
-	// followed counts those, and others who are told of blocks.
+	// followed counts these and other readers that follow blocks.
 	followed   atomic.Int64
 	moves      moves
 	patches    patches
 	shardMoves validatoractor.Moves
-	statuses   *network.TxStatuses // nil: nobody else is asked
-	// streamed counts those, and the ones that have ended and for which an actor still works, or may.
-	streamed atomic.Int64
-	ids      atomic.Uint64 // of sessions and waiters
-	ended    chan struct{} // closed when Stop begins
-	halted   atomic.Pointer[HaltedError]
-	full     atomic.Pointer[HaltedError] // nil: the disk has room
-	wasFull  atomic.Pointer[HaltedError] // what full was last
-	stopping  atomic.Bool                 // the node is about to be stopped
-	haltedForGood    chan struct{}               // closed when the node halts
-	haltMu  sync.Mutex
-	// haltedNow is closed when the node halts, and while the disk is full; under haltMu.
-	haltedNow chan struct{}
-	background      sync.WaitGroup // what runs beside the actors
-	stopOnce    sync.Once
-	stopErr     error
+	statuses   *network.TxStatuses // nil: other nodes are not asked
+	// streamed counts subscriptions that have not ended or still have an actor.
+	streamed      atomic.Int64
+	ids           atomic.Uint64 // last id of a session, waiter or subscription
+	ended         chan struct{} // closed when Stop begins
+	halted        atomic.Pointer[HaltedError]
+	full          atomic.Pointer[HaltedError] // nil: the disk has room
+	wasFull       atomic.Pointer[HaltedError] // the last value of full
+	stopping      atomic.Bool                 // the node is about to be stopped
+	haltedForGood chan struct{}               // closed when the node halts
+	haltMu        sync.Mutex
+	// haltedNow is closed when the node halts and while the disk is full. Guarded by haltMu.
+	haltedNow  chan struct{}
+	background sync.WaitGroup // goroutines beside the actors
+	stopOnce   sync.Once
+	stopErr    error
 }
 
-// chainView adds to the engine what the producer also asks for.
+// chainView adds what the producer needs to the engine.
 type chainView struct{ *engine.Engine }
 
-// ChildEpoch returns the epoch of a block's children, and its shards.
-func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, layout primitives.ShardLayout, err error) {
+// ChildEpoch returns the epoch of a block's children, and its shard layout.
+func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, layout primitives.ShardLayout,
+	err error) {
 	err = c.Epochs(func(m *epoch.Manager) (err error) {
 		if id, err = m.EpochIDFromPrev(parent); err == nil {
 			layout, err = m.ShardLayout(id)
@@ -94,7 +95,7 @@ func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, la
 	return id, layout, err
 }
 
-// Epoch tells where a block stands in its epoch.
+// Epoch returns the position of a block in its epoch.
 func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error) {
 	err = c.Epochs(func(m *epoch.Manager) error {
 		first, length, last, err := m.EpochSpan(block)
@@ -104,7 +105,8 @@ func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error)
 	return at, err
 }
 
-// Start starts the actors at the engine's head.
+// Start starts the actors at the engine's head. Options may not change afterwards. Call Stop to
+// end the node.
 func Start(o Options) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -118,7 +120,8 @@ func Start(o Options) (*Node, error) {
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), haltedForGood: make(chan struct{}), haltedNow: make(chan struct{}),
 		spawner: &spawner{root: sys.Root, meter: system.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
 			waitDispatcher: system.NewBoundedDispatcher(2*runtime.GOMAXPROCS(0), time.Millisecond),
-			subscriberDispatcher:   system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
+			// readers of the past get half of the cores, plus one for those at the head
+			subscriberDispatcher: system.NewBoundedDispatcher(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)},
 		signatures: o.Signatures,
 	}
 	n.records = waiter.NewRecords(o.Limits.Outcomes)
@@ -132,7 +135,8 @@ func Start(o Options) (*Node, error) {
 	n.rollbacks.turn = make(chan struct{}, 1)
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
-	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
+	// The actors address each other from the moment they start, so all PIDs are set first.
+	for name, pid := range map[string]**actor.PID{ // the actors address each other from the moment they start
 		"chain": &n.chain, "producer": &n.producer, "milestones": &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
@@ -161,7 +165,7 @@ func Start(o Options) (*Node, error) {
 
 func (n *Node) tell(pid *actor.PID, m any) { n.root.Send(pid, m) }
 
-// spawn starts the tree: receivers before those who send to them.
+// spawn starts the tree, receivers before senders.
 func (n *Node) spawn() (err error) {
 	k := n.spawner
 	spawn := func(name string, make func(again bool) actor.Actor) {
@@ -225,7 +229,7 @@ func (n *Node) spawn() (err error) {
 	return nil
 }
 
-// newChainActor makes the actor of the chain.
+// newChainActor returns the chain's actor of a node without other validators.
 func (n *Node) newChainActor() actor.Actor {
 	return chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
@@ -237,11 +241,12 @@ func (n *Node) newChainActor() actor.Actor {
 	})
 }
 
-// newProducer makes the actor that makes blocks alone.
+// newProducer returns the actor that makes blocks alone.
 func (n *Node) newProducer(target primitives.Height) actor.Actor {
 	return producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
-		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
+		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement,
+			Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
 		Final: n.finalHeight, Waiting: n.wakeup.HasOffers, Wanted: n.finalityWaits.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
 		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
@@ -250,7 +255,7 @@ func (n *Node) newProducer(target primitives.Height) actor.Actor {
 	})
 }
 
-// position is how far the chain is that readers see.
+// position returns the position of the chain that readers see.
 func (n *Node) position() messages.Position {
 	head := n.engine.Head()
 	return messages.Position{Head: head.Height(), Final: n.engine.Final().Height}
@@ -258,8 +263,8 @@ func (n *Node) position() messages.Position {
 
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
-// imported tells those who go on from a block before it is on disk, on the chain's goroutine. The shards are told before the
-// producer, so that what the producer asks of them comes after.
+// blockImported reports a block that is in memory and not on disk, on the chain's goroutine.
+// The shards come before the producer, so that what the producer asks of them comes after.
 func (n *Node) blockImported(m messages.BlockImported) {
 	n.tracer.block(m.BlockAccepted, imported)
 	if m.IsHead && m.Reorganised {
@@ -288,7 +293,7 @@ func (n *Node) blockImported(m messages.BlockImported) {
 	}
 }
 
-// blockAccepted tells of a block that is on disk, on the chain's goroutine.
+// blockAccepted reports a block that is on disk, on the chain's goroutine.
 func (n *Node) blockAccepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
 	n.tracer.block(&m, persisted)
@@ -305,11 +310,12 @@ func (n *Node) blockAccepted(m messages.BlockAccepted) {
 		n.o.Observe(&m)
 	}
 	if n.subscribed.Load() > 0 {
-		runtime.Gosched() // subscribers are next on this core; else they wait until the chain's goroutine rests, or for another core
+		runtime.Gosched() // subscribers run next on this core, and not when the chain's goroutine rests
 	}
 }
 
-// targetKey names the greatest height that this node's validators ever voted for.
+// targetKey is the store's key of the greatest height that this node's validators ever voted
+// for.
 const targetKey = "doomslug_largest_target_height"
 
 func (n *Node) largestTarget() (primitives.Height, error) {
@@ -323,7 +329,8 @@ func (n *Node) largestTarget() (primitives.Height, error) {
 	return decodeHeight(raw)
 }
 
-// persistTarget is called before votes leave the node. A vote that stays in it is stored with its block.
+// persistTarget is called before votes leave the node. A vote that stays in it is stored with
+// its block.
 func (n *Node) persistTarget(h primitives.Height) error {
 	var b storage.Batch
 	raw := encodeHeight(h)
@@ -331,8 +338,8 @@ func (n *Node) persistTarget(h primitives.Height) error {
 	return n.engine.Store().Write(&b)
 }
 
-// Receive passes what the net brings to the actor that it is for: messages.BlockReceived, ChunkReceivedAlone, ApprovalReceived,
-// ChunkReceived or ChunkEndorsed.
+// Receive passes a message of the net to its actor: messages.BlockReceived, ChunkReceivedAlone,
+// ApprovalReceived, ChunkReceived or ChunkEndorsed. It panics on another type.
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived, messages.ChunkReceivedAlone:

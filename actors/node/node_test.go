@@ -27,7 +27,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// sandbox is a chain in memory with one validator, test.near, whose key signs everything.
+// sandbox is an in-memory chain with one validator, test.near; its key signs everything.
 type sandbox struct {
 	*Node
 	e     *engine.Engine
@@ -42,13 +42,15 @@ type sandbox struct {
 const validator primitives.AccountID = "test.near"
 
 // open makes a chain by what init writes and opens an engine on it.
-func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store, primitives.SecretKey, *signature.Checker) {
+func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store,
+	primitives.SecretKey, *signature.Checker) {
 	t.Helper()
 	return openVM(t, shards, fast, disk, nil)
 }
 
 // openVM is open with something that runs contracts.
-func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm action.VM) (*engine.Engine, *storage.Store, primitives.SecretKey, *signature.Checker) {
+func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm action.VM) (*engine.Engine,
+	*storage.Store, primitives.SecretKey, *signature.Checker) {
 	t.Helper()
 	dir, seed := t.TempDir(), "alice"
 	_, err := home.Init(t.Context(), home.InitOptions{
@@ -62,7 +64,8 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles, func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+	chain, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles,
+		func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,8 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 		t.Fatal(err)
 	}
 	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm, Tries: trie.Options{Poison: true}})
+	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm,
+		Tries: trie.Options{Poison: true}})
 	if errors.Is(err, engine.ErrInconsistent) { // what the disk has is evidence
 		kept, derr := os.MkdirTemp("", "troupe-inconsistent-")
 		t.Logf("the folder is kept in %s: %v", kept, errors.Join(derr, disk.Save(kept)))
@@ -93,7 +97,8 @@ func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, chan
 	e, store, key, checker := openVM(t, shards, false, disk, vm)
 	o := Options{
 		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
-		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
+		Delays: doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second),
+			MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool: txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
@@ -128,7 +133,8 @@ func (s *sandbox) tx(receiver primitives.AccountID, actions ...primitives.Action
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nonce++
-	return s.sign(primitives.Transaction{SignerID: validator, ReceiverID: receiver, Nonce: primitives.TransactionNonce{Nonce: s.nonce},
+	return s.sign(primitives.Transaction{SignerID: validator, ReceiverID: receiver,
+		Nonce:     primitives.TransactionNonce{Nonce: s.nonce},
 		BlockHash: s.e.Head().Hash, Actions: actions})
 }
 
@@ -156,7 +162,8 @@ func TestEveryMilestone(t *testing.T) {
 				if out.Level < level {
 					t.Errorf("wait for %v: got %v", level, out.Level)
 				}
-				if alone := out.Level == view.LevelIncluded; alone != (out.Transaction == nil) || !alone && out.Transaction.Hash() != tx.Hash() {
+				if alone := out.Level == view.LevelIncluded; alone != (out.Transaction == nil) || !alone &&
+					out.Transaction.Hash() != tx.Hash() {
 					t.Errorf("wait for %v: transaction %v", level, out.Transaction)
 				}
 				out, err = s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), Sender: validator, WaitUntil: view.LevelFinal})
@@ -182,7 +189,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := s.e.Head().Hash
-	base := primitives.Transaction{SignerID: validator, ReceiverID: "near", BlockHash: head, Nonce: primitives.TransactionNonce{Nonce: 100}, Actions: []primitives.Action{transfer(1)}}
+	base := primitives.Transaction{SignerID: validator, ReceiverID: "near", BlockHash: head,
+		Nonce: primitives.TransactionNonce{Nonce: 100}, Actions: []primitives.Action{transfer(1)}}
 	change := func(f func(*primitives.Transaction)) *primitives.SignedTransaction {
 		x := base
 		f(&x)
@@ -196,9 +204,11 @@ func TestRefusals(t *testing.T) {
 		tx   *primitives.SignedTransaction
 		want primitives.InvalidTxTag
 	}{
-		{"used nonce", change(func(x *primitives.Transaction) { x.Nonce.Nonce = sent.Nonce.Nonce }), primitives.TxInvalidNonce},
+		{"used nonce", change(func(x *primitives.Transaction) { x.Nonce.Nonce = sent.Nonce.Nonce }),
+			primitives.TxInvalidNonce},
 		{"unknown block", change(func(x *primitives.Transaction) { x.BlockHash = primitives.Hash{1} }), primitives.TxExpired},
-		{"unknown signer", change(func(x *primitives.Transaction) { x.SignerID = "nobody.near" }), primitives.TxSignerDoesNotExist},
+		{"unknown signer", change(func(x *primitives.Transaction) { x.SignerID = "nobody.near" }),
+			primitives.TxSignerDoesNotExist},
 		{"signature", primitives.NewSignedTransaction(base, primitives.Signature(sig)), primitives.TxInvalidSignature},
 		{"balance", change(func(x *primitives.Transaction) {
 			x.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1 << 40)}}
@@ -214,16 +224,19 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s, wait for %v: %v, want tag %d", c.name, level, err, c.want)
 			}
 		}
-		if out, err := s.SendTx(t.Context(), &view.SendTx{Tx: c.tx, WaitUntil: view.LevelNone}); err != nil || out.Level != view.LevelNone {
+		if out, err := s.SendTx(t.Context(), &view.SendTx{Tx: c.tx, WaitUntil: view.LevelNone}); err != nil ||
+			out.Level != view.LevelNone {
 			t.Errorf("%s, without a wait: %v, %v, want NONE", c.name, out, err)
 		}
 	}
-	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: primitives.Hash{9}, WaitUntil: view.LevelNone}); !errors.Is(err, view.ErrUnknownTx) {
+	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: primitives.Hash{9}, WaitUntil: view.LevelNone}); !errors.Is(err,
+		view.ErrUnknownTx) {
 		t.Errorf("unknown hash: %v, want %v", err, view.ErrUnknownTx)
 	}
 	var invalid *primitives.InvalidTxError
 	spent := change(func(x *primitives.Transaction) { x.Nonce.Nonce = sent.Nonce.Nonce })
-	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: spent.Hash(), Tx: spent, WaitUntil: view.LevelFinal}); !errors.As(err, &invalid) {
+	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: spent.Hash(), Tx: spent,
+		WaitUntil: view.LevelFinal}); !errors.As(err, &invalid) {
 		t.Errorf("a transaction that can't come any more: %v, want InvalidNonce", err)
 	}
 }
@@ -295,7 +308,8 @@ func TestRestart(t *testing.T) {
 				t.Fatalf("round %d: what was executed is %v, %v", round, out.Level, err)
 			}
 		}
-		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
+		n, err := Start(Options{Engine: e, Signatures: checker,
+			Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: parameters.Newest(primitives.NumberingJune),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}}})
 		if err != nil {
 			t.Fatal(err)
@@ -327,7 +341,8 @@ func TestRestart(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := start(t, 2, nil)
-	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
+		WaitUntil: view.LevelFinal}); err != nil {
 		t.Fatal(err)
 	}
 	text := string(s.Metrics(nil))
@@ -344,7 +359,8 @@ func TestMetrics(t *testing.T) {
 func BenchmarkSubmitToFinal(b *testing.B) {
 	s := start(b, 1, nil)
 	for b.Loop() {
-		if _, err := s.SendTx(b.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+		if _, err := s.SendTx(b.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
+			WaitUntil: view.LevelFinal}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -23,17 +23,23 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Limits bound what the edges may ask for at the same time. Zero means the default.
+// Limits bound what clients may use at once. The zero value means the defaults.
 type Limits struct {
-	Sessions   int           // clients with an open session
-	Parked     int           // transactions that are waited for
-	Outcomes   int           // known of them and their receipts
-	Queue      int           // submissions that nobody has looked at, for each shard
-	QueueBytes int           // the sum of their sizes
-	Held       int           // transactions that wait until their code is compiled, for each shard
-	HeldBytes  int           // the sum of their sizes
-	Wait       time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout)
-	BeginWait  time.Duration // while waits take longer until they begin, no more are taken (troupe.rpc.max_wait_delay); 0: all are
+	Sessions int // clients with an open session; 0: DefaultSessions
+	Parked   int // requests that wait for a transaction; 0: DefaultParked
+	// Outcomes bounds the outcomes known for waits, of all awaited transactions and their
+	// receipts; 0: DefaultOutcomes. Beyond it a wait that would read more than 64 is refused.
+	Outcomes   int
+	Queue      int // unchecked submissions of one shard; 0: DefaultQueue
+	QueueBytes int // sum of their sizes; 0: DefaultQueueBytes
+	Held       int // transactions of one shard that wait for compilation; 0: DefaultHeld
+	// HeldBytes bounds the sum of their sizes; 0: DefaultHeldBytes. It is at most a quarter of
+	// Options.Mempool.Bytes, but at least enough for two of the largest transactions.
+	HeldBytes int
+	Wait      time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout); 0: DefaultWait
+	// BeginWait: new waits are refused while a wait takes longer than this to begin
+	// (troupe.rpc.max_wait_delay); 0: never.
+	BeginWait time.Duration
 }
 
 // Defaults of Limits.
@@ -45,71 +51,108 @@ const (
 	DefaultQueueBytes = 64 << 20
 	DefaultHeld       = 4096
 	DefaultHeldBytes  = 24 << 20
-	leastHeldBytes    = 4 << 20 // of the largest transactions, two
+	leastHeldBytes    = 4 << 20 // two of the largest transactions
 	DefaultWait       = 10 * time.Second
 )
 
-// DefaultLinger is less than a block takes in neard. A client that has waited for execution, and asks for its transaction right
-// then, finds it executed and not final, as it does there.
+// DefaultLinger is less than the time of a block in neard. A client that waited for execution
+// and asks for its transaction right after finds it executed and not final, as with neard.
 const DefaultLinger = 200 * time.Millisecond
 
-// Options are what a node is made of. Engine is open and nobody else changes it.
+// Options configure a node. Engine is required. Either Keys, Validator or Replica decides how
+// blocks come: Keys makes them alone; Validator together with others; Replica gets them
+// executed from another node; none of them follows the network. Functions are called on any
+// goroutine and must not wait, unless their comment says otherwise.
 type Options struct {
+	// Engine is open, and only the node changes it. The node does not close it.
 	Engine *engine.Engine
-	// Signatures is the checker whose Check is the engine's Options.Signature, so that a signature that was good at the door
-	// is not checked again. nil: the door has one of its own. The node closes it.
+	// Signatures is the checker with the Check that is the engine's Options.Signature, so that a
+	// signature checked at submission is not checked again in the chunk. nil: submissions have a
+	// checker of their own. The node closes it.
 	Signatures *signature.Checker
-	Keys       map[primitives.AccountID]primitives.SecretKey // of validators; none: the node makes no blocks
-	Vote       primitives.ProtocolVersion                    // the newest version this node knows in full
-	Mode       production.Mode
-	SkipEmpty  bool            // no blocks while there is nothing to do (consensus.produce_empty_blocks = false)
-	Linger     time.Duration   // of production.Rules; negative: none; the default is DefaultLinger
-	Delays     doomslug.Delays // consensus.* of config.json
-	Mempool    txpool.Limits   // of each shard's pool
-	Limits     Limits
-	Clock      func() uint64                             // ns since 1970, for blocks; nil: the system's
-	Small      bool                                      // it is one of many in a process
-	Begin      *messages.Clock                           // what time blocks have at first, of a sandbox; nil: as Clock says
-	Seed       primitives.Hash                           // orders the pools' groups; zero: random
-	Summary    time.Duration                             // between summary lines; 0: none
-	OneIn      uint64                                    // of so many transactions one is traced
-	Traced     func(*Trace)                              // told of each that was, from any goroutine, and does not wait; nil: none is
-	Thread     func() (done func())                      // has a thread more run actors while somebody subscribes; nil: there is none
-	Observe    func(*messages.BlockAccepted)             // called for each accepted block, on the chain's goroutine; nil: nobody
-	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
-	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
-	Net        Net
-	Network    *network.Options // other nodes; its Engine, Log and Out are the node's to fill in; nil: there are none
-	// Validator is what makes blocks together with others, instead of Keys; most of it is the node's to fill in. It needs a Network. nil: there is none.
+	// Keys are the keys of this node's validators, by account, for a chain without other
+	// validators. Empty: the node makes no blocks.
+	Keys map[primitives.AccountID]primitives.SecretKey
+	// Vote is the newest protocol version that this node supports; its blocks announce it.
+	Vote primitives.ProtocolVersion
+	// Mode is when blocks are made; a sandbox may change it. The zero value is production.Instant.
+	Mode production.Mode
+	// SkipEmpty: no blocks while there is nothing to do (consensus.produce_empty_blocks = false).
+	SkipEmpty bool
+	// Linger is production.Rules.Linger: how long blocks that only bring finality wait, unless a
+	// client waits for it. 0: DefaultLinger; negative: none.
+	Linger time.Duration
+	// Delays are doomslug's (consensus.* in config.json). There is no default.
+	Delays doomslug.Delays
+	// Mempool limits each shard's pool. Zero fields mean no limit.
+	Mempool txpool.Limits
+	// Limits bound what clients use.
+	Limits Limits
+	// Clock returns the time of blocks, ns since 1970. nil: the system clock.
+	Clock func() uint64
+	// Small: the process runs many such nodes (sandbox worlds), so that a small actor system is
+	// used.
+	Small bool
+	// Begin is the initial state of a sandbox's clock. nil: as Clock says.
+	Begin *messages.Clock
+	// Seed orders the groups of pools. Zero: random.
+	Seed primitives.Hash
+	// Summary is the time between summary lines in the log. 0: none.
+	Summary time.Duration
+	// OneIn: one in so many transactions is traced, if Traced is set. 0 means 1.
+	OneIn uint64
+	// Traced gets the trace of each sampled transaction when it is done. nil: tracing is off.
+	Traced func(*Trace)
+	// Thread starts an extra thread for actors while blocks are followed by a subscriber, and
+	// returns what stops it. nil: none.
+	Thread func() (done func())
+	// Observe is called for each accepted block on the chain's goroutine, which it delays. nil:
+	// not called.
+	Observe func(*messages.BlockAccepted)
+	// Approval and Endorse send votes and endorsements of Keys to the net. nil: there is none. For
+	// tests of networks without package network.
+	Approval messages.Sender[messages.ApprovalMade]
+	Endorse  messages.Sender[messages.EndorsementMade]
+	// Net receives what the chain reports to the net, in addition to the network actor.
+	Net Net
+	// Network configures the network actor. Engine, Log and Out are filled in by the node. nil:
+	// there are no other nodes.
+	Network *network.Options
+	// Validator makes blocks together with other validators, instead of Keys; the node fills in
+	// most of it. It needs Network. nil: this node is no validator among others.
 	Validator *validatoractor.Options
-	// Replica: the node executes nothing and makes no blocks. It has what Give brings.
+	// Replica: the node executes nothing and makes no blocks. Its blocks come through Give.
 	Replica bool
-	// Pooled is told of transactions that clients of this node have submitted, beside the network; nil: nobody.
+	// Pooled gets the transactions that clients of this node submit, in addition to the network.
+	// nil: not called.
 	Pooled messages.Sender[messages.TransactionPooled]
-	Log    *logrus.Logger // nil: nothing is said
-	// Failed is the folder for chunks that could not be applied and for the stacks of standstills, FailedBuild what the program calls
-	// itself there; empty: none are kept.
+	Log    *logrus.Logger // nil: nothing is logged
+	// Failed is the folder for chunks that could not be applied and for stack dumps of the
+	// watchdog; empty: none are written. FailedBuild is the program's version in these files.
 	Failed, FailedBuild string
-	// Exit ends the process because the disk has failed an actor that owns state. nil: the reason goes to the log, and the exit code
-	// is ExitCode.
+	// Exit ends the process because the disk has failed under an actor that owns state. nil: the
+	// reason is logged and the process ends with ExitCode.
 	Exit func(who string, reason any, stack []byte)
 
-	// Room is told when the disk is full, when it has room again (nil), and where the store is to be opened again for that. It may not wait;
-	// nil: nobody is told.
+	// Room is called when the disk is full, when it has room again (with nil), and with Reopen set
+	// when the store must be reopened for that. nil: not called.
 	Room func(*storage.Full)
 
-	// Standstill is how long an actor may be with one message, or one wait for it, before the watchdog says so; 0: DefaultStandstill.
+	// Standstill is how long an actor may spend on one message, or a message may wait, before the
+	// watchdog reports it. 0: DefaultStandstill.
 	Standstill time.Duration
 
-	dispatcher actor.Dispatcher // of tests; nil: the process's
-	trip       tripHook             // of tests; nil: nobody asks
-	// onSend is told of what a validator says, before it leaves; of tests; nil: nobody asks.
-	onSend func([]consensus.Send)
-	// wrapSource stands between a validator and where its shards come from; of tests; nil: nothing does.
+	// Hooks of tests. dispatcher replaces all dispatchers; tripHook sees each message; onSend sees
+	// what a validator sends before it leaves; wrapSource wraps the source of a validator's
+	// incoming shards. nil: none.
+	dispatcher actor.Dispatcher
+	trip       tripHook
+	onSend     func([]consensus.Send)
 	wrapSource func(engine.PartSource) engine.PartSource
 }
 
-// Net is what the chain says to the network, on its own goroutine; nil: there is none.
+// Net receives what the chain reports to the network, on the chain's goroutine. nil fields are
+// not called.
 type Net struct {
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
@@ -117,7 +160,7 @@ type Net struct {
 	ChunksWanted messages.Sender[messages.ChunksWanted]
 }
 
-// ExitCode is that of a process whose state is in doubt.
+// ExitCode is the exit code of a process with a state in doubt after a disk failure.
 const ExitCode = 70
 
 // complete fills in the defaults.
@@ -130,7 +173,7 @@ func (o *Options) complete() error {
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Held, l.HeldBytes = cmp.Or(l.Held, DefaultHeld), cmp.Or(l.HeldBytes, DefaultHeldBytes)
-	if most := o.Mempool.Bytes / 4; most > 0 { // what waits for the compiler keeps others out of the pool
+	if most := o.Mempool.Bytes / 4; most > 0 { // held transactions keep others out of the pool
 		l.HeldBytes = min(l.HeldBytes, max(int(most), leastHeldBytes))
 	}
 	l.Wait, l.Outcomes = cmp.Or(l.Wait, DefaultWait), cmp.Or(l.Outcomes, DefaultOutcomes)

@@ -9,17 +9,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// outcomeLedger shows waiters what is stored of the current chain.
+// outcomeLedger reads stored outcomes for waiters.
 type outcomeLedger struct{ e *engine.Engine }
 
-// Outcome returns the outcome of a transaction or receipt up to a height, without its proof.
-func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m messages.Executed, found bool, err error) {
+// Outcome implements waiter.Ledger. The outcome has no proof.
+func (l outcomeLedger) Outcome(id primitives.Hash, upto primitives.Height) (m messages.Executed, found bool,
+	err error) {
 	places, err := l.e.Store().FindOutcome(id)
 	if err != nil {
 		return m, false, err
 	}
 	for _, p := range places {
-		if p.Block.Ref().Height > upto || !l.e.Canonical(p.Block.Ref()) { // on the chain of the head that readers see, which the store may be ahead of
+		// Only blocks on the chain of the head that readers see count; the store may be ahead of it.
+		// on the chain of the head that readers see, which the store may be ahead of
+		if p.Block.Ref().Height > upto || !l.e.Canonical(p.Block.Ref()) {
 			continue
 		}
 		raw, err := p.Block.Outcome(p.Shard, p.Index)

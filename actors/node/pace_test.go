@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// pace is the time by which validators wait: the machine's, but that of what goes between two turns that this process has there no more than paceMost counts. So an
-// epoch is not over while nothing could come, and on a machine that does this alone it is as long as ever.
+// pace is the time by which validators wait: the machine's, but that of what goes between two
+// turns that this process has there no more than paceMost counts. So an epoch is not over while
+// nothing could come, and on a machine that does this alone it is as long as ever.
 type pace struct{ gone atomic.Int64 }
 
 // Of a pace: how often it looks, and how much may have gone since it looked last.
@@ -82,14 +83,15 @@ func (s *stages) wait(ctx context.Context, at engine.Stage) {
 	}
 }
 
-// heldSource is a validator's source whose answers are asked for when the stage is not held, and which says what is asked and what comes of it.
+// heldSource is a validator's source that answers while the stage is not held, and records
+// requests and answers.
 type heldSource struct {
 	engine.PartSource
 	hold *stages
 	say  func(string)
 }
 
-// onSend says of a question that it is asked, and how it ended.
+// said says of a question that it is asked, and how it ended.
 func (s *heldSource) said(what string, ask func() error) {
 	begun := time.Now()
 	s.say(what)
@@ -97,7 +99,8 @@ func (s *heldSource) said(what string, ask func() error) {
 	s.say(fmt.Sprintf("%s: %v behind %v", what, err, time.Since(begun).Round(time.Millisecond)))
 }
 
-func (s *heldSource) State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (h *engine.StateHeader, err error) {
+func (s *heldSource) State(ctx context.Context, point primitives.Hash,
+	shard primitives.ShardID) (h *engine.StateHeader, err error) {
 	s.said(fmt.Sprintf("header of shard %d at %v", shard, point), func() error {
 		h, err = s.PartSource.State(ctx, point, shard)
 		return err
@@ -105,7 +108,8 @@ func (s *heldSource) State(ctx context.Context, point primitives.Hash, shard pri
 	return h, err
 }
 
-func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) (err error) {
+func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID,
+	take func([][]byte) error) (err error) {
 	s.hold.wait(ctx, engine.StageParts)
 	s.said(fmt.Sprintf("part %d of %d of shard %d", id.Index, id.Total, shard), func() error {
 		err = s.PartSource.Part(ctx, point, shard, id, take)
@@ -114,7 +118,8 @@ func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard prim
 	return err
 }
 
-func (s *heldSource) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) (list []*primitives.Chunk, err error) {
+func (s *heldSource) Chunks(ctx context.Context, block primitives.Hash,
+	shard primitives.ShardID) (list []*primitives.Chunk, err error) {
 	s.hold.wait(ctx, engine.StageBlocks)
 	s.said(fmt.Sprintf("chunks of block %v for shard %d", block, shard), func() error {
 		list, err = s.PartSource.Chunks(ctx, block, shard)

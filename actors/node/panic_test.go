@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// inline is a dispatcher that runs actors on the goroutine of who sends to them, while it is on.
+// inline is a dispatcher that runs actors on the sender's goroutine while it is on.
 type inline struct{ on atomic.Bool }
 
 func (d *inline) Schedule(fn func()) {
@@ -28,8 +28,9 @@ func (d *inline) Schedule(fn func()) {
 
 func (d *inline) Throughput() int { return 300 }
 
-// TestFailsTwice: a session fails while a request is on its way to it, and so does the next one, which has taken the request: who waits is told at once, also where both have failed before
-// he hears of the first.
+// TestFailsTwice: A session fails while a request is on its way to it, and so does the next
+// one, which has taken the request. The client is answered at once, even if both fail before it
+// notices the first.
 func TestFailsTwice(t *testing.T) {
 	var at messages.SessionID
 	var s *sandbox
@@ -69,7 +70,8 @@ func TestFailsTwice(t *testing.T) {
 	}
 }
 
-// TestEndsWithItsClient: a wait whose client goes away is no failure of the node, wherever it is then: nothing is to be said of it in the log.
+// TestEndsWithItsClient: A wait that ends with its client is no failure of the node at any
+// point, and nothing is logged.
 func TestEndsWithItsClient(t *testing.T) {
 	var leave func()
 	var s *sandbox

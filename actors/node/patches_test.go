@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatchesMakeAccounts: an account is one that patches make from when the first of them begins until the last has ended.
+// TestPatchesMakeAccounts: an account is one that patches make from when the first of them
+// begins until the last has ended.
 func TestPatchesMakeAccounts(t *testing.T) {
 	var p patches
 	records := []genesis.Record{&genesis.AccountRecord{AccountID: "a.near"}, &genesis.DataRecord{AccountID: "b.near"}}

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Transactions of one key that are sent at once and arrive the wrong way round all run, whether somebody waits or not.
+// TestOvertaking: transactions of one key that are sent at once and arrive out of order all
+// run, with and without waits.
 func TestOvertaking(t *testing.T) {
 	for _, until := range []view.ExecutionLevel{view.LevelFinal, view.LevelNone} {
 		t.Run(fmt.Sprint(until), func(t *testing.T) {
@@ -40,7 +41,8 @@ func TestOvertaking(t *testing.T) {
 	}
 }
 
-// A nonce that is ahead for good is taken after a moment: neard wants no more than that nonces rise.
+// A nonce that is ahead for good is taken after a moment: neard wants no more than that nonces
+// rise.
 func TestGapIsNoError(t *testing.T) {
 	s := start(t, 1, nil)
 	s.nonce = 40
@@ -50,7 +52,8 @@ func TestGapIsNoError(t *testing.T) {
 	}
 }
 
-// TestOvertookFollowsMode: whether a nonce that is ahead waits for those between is a matter of the mode of now, not of that at the start.
+// TestOvertookFollowsMode: whether a nonce that is ahead waits for those between is a matter of
+// the mode of now, not of that at the start.
 func TestOvertookFollowsMode(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
 	o := s.mempool(s.shards.set.Load().list[0], false, nil)

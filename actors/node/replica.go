@@ -10,12 +10,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// newReplica makes the actor of a chain whose blocks come with what they did, in the place of the chain's and the producer's.
+// newReplica returns the actor that takes the place of chain and producer in a replica.
 func (n *Node) newReplica() actor.Actor {
-	return replica.New(replica.Options{Engine: n.engine, Log: n.o.Log, Out: replica.Out{Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted}})
+	return replica.New(replica.Options{Engine: n.engine, Log: n.o.Log,
+		Out: replica.Out{Adopted: n.blockImported, Accepted: n.blockAccepted, Halted: n.chainHalted}})
 }
 
-// Give gives a replica its next block, behind those that were given before. done is called when it is on disk, or why it does not come there.
+// Give passes a replica its next block, after those given before. done is called with nil when
+// the block is on disk, else with the reason why it will not be.
 func (n *Node) Give(g *engine.ExecutedBlock, done func(error)) {
 	if err := n.refuseBlocks(); err != nil {
 		done(err)
@@ -24,10 +26,11 @@ func (n *Node) Give(g *engine.ExecutedBlock, done func(error)) {
 	n.tell(n.chain, replica.Block{ExecutedBlock: g, Done: done})
 }
 
-// SubmitOthers hands transactions that other nodes have sent to the pools, and returns what the pools say of each: nil if it was taken.
+// SubmitFromPeers submits transactions of another node to the pools, and returns a request for
+// each shard that carries the results. It returns nil if the node takes no transactions.
 func (n *Node) SubmitFromPeers(c messages.Client, txs []*primitives.SignedTransaction) []mempool.Request {
 	return n.submitOthers(c, txs)
 }
 
-// Halt ends all work on blocks for a reason of the caller's.
+// Halt ends all work on blocks for a reason of the caller.
 func (n *Node) Halt(err error) { n.chainHalted(messages.ChainHalted{Err: err, Drop: func() {}}) }

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// RevertPoint is what the chain may go back to: a block, what waited in the pools, and the clock.
+// RevertPoint is a point that the chain can be rolled back to: a block, the content of the
+// pools, and the clock.
 type RevertPoint struct {
 	Height primitives.Height
 	Hash   primitives.Hash
@@ -21,17 +22,19 @@ type RevertPoint struct {
 	pools  map[primitives.ShardID]messages.PoolCaptured
 }
 
-// rollbackState has one at a time take a snapshot or go back, and holds what the chain's goroutine needs for it.
+// rollbackState serialises snapshots and rollbacks, and holds what the chain's goroutine
+// exchanges with them.
 type rollbackState struct {
-	turn  chan struct{}
-	clock system.Request[messages.CaptureClock, messages.Clock]
-	pools map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
-	target  *RevertPoint // where the chain is going
-	// restores are what the pools have been asked then.
+	turn   chan struct{} // held by the one in work
+	clock  system.Request[messages.CaptureClock, messages.Clock]
+	pools  map[primitives.ShardID]system.Request[messages.CapturePool, messages.PoolCaptured]
+	target *RevertPoint // of the rollback in work
+	// restores are the requests that the pools were sent.
 	restores []system.Request[messages.RestorePool, messages.PoolRestored]
 }
 
-// capture asks who makes blocks and all pools what they have, on the chain's goroutine, between two blocks.
+// capture asks the producer and all pools for their state, on the chain's goroutine, between
+// two blocks.
 func (n *Node) capture() {
 	n.rollbacks.clock = system.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
 	n.tell(n.producer, n.rollbacks.clock)
@@ -43,7 +46,8 @@ func (n *Node) capture() {
 	}
 }
 
-// rolledBack tells everybody, on the chain's goroutine. Who makes blocks hears of it last, so that what he asks for comes after.
+// rolledBack reports a rollback to all actors, on the chain's goroutine. The producer is last,
+// so that its requests come after.
 func (n *Node) rolledBack(m messages.RolledBack) {
 	s := n.rollbacks.target
 	n.heightCache.forget()
@@ -51,7 +55,8 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	n.tell(n.tracker, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
-	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) { // what waits is of the blocks that are gone: no pool sends it on
+	// the pools' content belongs to removed blocks and is not forwarded
+	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) {
 		for _, t := range set.list {
 			n.tell(t.pid, system.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
 		}
@@ -74,14 +79,15 @@ func (n *Node) rolledBack(m messages.RolledBack) {
 	n.tell(n.producer, m)
 }
 
-// TakeSnapshot keeps the way back to the head. producer.ErrShared.
+// TakeSnapshot returns a point to roll back to the current head. Error: producer.ErrShared.
 func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
 		if err != nil {
 			return nil, err
 		}
-		s := &RevertPoint{Height: a.Height, Hash: a.Hash, state: a.Snapshot, pools: map[primitives.ShardID]messages.PoolCaptured{}}
+		s := &RevertPoint{Height: a.Height, Hash: a.Hash, state: a.Snapshot,
+			pools: map[primitives.ShardID]messages.PoolCaptured{}}
 		if s.clock, err = await(n, nil, n.rollbacks.clock); err == nil {
 			for id, r := range n.rollbacks.pools {
 				if s.pools[id], err = await(n, nil, r); err != nil {
@@ -97,7 +103,8 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*RevertPoint, error) {
 	}, n.EndSnapshot)
 }
 
-// ShareSnapshot takes a snapshot of the block of another one, with its clock and without its pools, which ends by itself. engine.ErrEnded.
+// ShareSnapshot takes a snapshot of the block of another one, with its clock and without pools.
+// It ends independently of the other. Error: engine.ErrEnded.
 func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint, error) {
 	return exclusively(ctx, n, func() (*RevertPoint, error) {
 		a, err := await(n, n.chain, system.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
@@ -108,28 +115,61 @@ func (n *Node) ShareSnapshot(ctx context.Context, of *RevertPoint) (*RevertPoint
 	}, n.EndSnapshot)
 }
 
-// Engine is the engine's part of it, for a child of the engine.
+// Engine returns the engine's part, for a child of the engine.
 func (s *RevertPoint) Engine() *engine.RevertPoint { return s.state.(*engine.RevertPoint) }
 
-// Clock is what time blocks had then.
+// Clock returns the clock at the snapshot.
 func (s *RevertPoint) Clock() messages.Clock { return s.clock }
 
-// Ended tells whether there is no way back any more.
+// Ended returns whether the chain can no longer be rolled back to it.
 func (s *RevertPoint) Ended() bool { return s.state.Ended() }
 
-// EndSnapshot gives up a snapshot.
+// EndSnapshot releases a snapshot.
 func (n *Node) EndSnapshot(s *RevertPoint) { n.tell(n.chain, messages.EndSnapshot{Snapshot: s.state}) }
 
-// GoBack makes a snapshot's block the head again, with the pools and the clock of then. Who waits for what has never been by then is told
-// so. engine.ErrEnded, producer.ErrShared.
+// Rollback rolls the chain, the pools and the clock back to a snapshot. Pending waits for
+// anything the rollback removed fail. Errors: engine.ErrEnded (the snapshot is gone),
+// producer.ErrShared (there are other validators).
+//
+// # Rollback
+//
+// Problem: a sandbox makes an earlier block the head again within milliseconds, while clients
+// submit and wait, blocks are on their way to disk, and actors hold messages about blocks that
+// are about to vanish.
+//
+// Invariants:
+//   - After Rollback returns, every actor is as it was at the snapshot, and readers see its
+//     block.
+//   - No block or chunk requested before a rollback is made after it: each rollback starts a
+//     new era, and requests of an earlier era are dropped.
+//   - A wait for something that the rollback removed ends with an error.
+//   - Pools are restored after all messages about removed blocks: the request passes the
+//     shard's mailbox, as those did.
+//
+// Outline:
+//
+//	producer: StandStill; it no longer reads the chain
+//	chain: waits until no block is in work or on its way to disk, rewinds the engine, starts a
+//	        new era
+//	chain's goroutine (rolledBack): txtracker ends waits; shards get the old layout and
+//	        RestorePool; producer gets its clock and RolledBack
+//	Rollback: waits for the pools' answers
+//	on an error: GoOn to the producer; nothing has changed
+//
+// Only one snapshot or rollback runs at a time (exclusively).
+//
+// Rejected: restarting the node on a copy of the store, which takes hundreds of milliseconds
+// and drops all connections; undoing blocks one by one, since the engine keeps the states of
+// snapshots anyway.
 func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	_, err := exclusively(ctx, n, func() (none struct{}, err error) {
-		if _, err := await(n, n.producer, system.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
+		if _, err := await(n, n.producer,
+			system.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
 			return none, err
 		}
 		n.rollbacks.target = s
 		if _, err = await(n, n.chain, system.NewRequest[messages.Rollback, messages.SnapshotTaken](messages.Rollback{Snapshot: s.state})); err != nil {
-			n.tell(n.producer, messages.GoOn{}) // it has heard of nothing else
+			n.tell(n.producer, messages.GoOn{}) // it got no RolledBack
 			return none, err
 		}
 		for _, r := range n.rollbacks.restores {
@@ -142,7 +182,8 @@ func (n *Node) Rollback(ctx context.Context, s *RevertPoint) error {
 	return err
 }
 
-// statusInTurn runs f when nobody else does so, and returns what it does, unless ctx ends before: then f goes on, and lost gets what it returns.
+// exclusively runs f when no other snapshot or rollback does, and returns its result. If ctx
+// ends first, f goes on and lost gets its value.
 func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost func(T)) (none T, err error) {
 	if err := n.refuseRequests(); err != nil {
 		return none, err
@@ -178,7 +219,8 @@ func exclusively[T any](ctx context.Context, n *Node, f func() (T, error), lost 
 	}
 }
 
-// await asks, unless to is nil because that has been done, and waits for the answer until the node halts.
+// await sends a request and waits for the answer until the node halts. If to is nil the request
+// was sent before.
 func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, err error) {
 	if to != nil {
 		n.tell(to, r)
@@ -196,12 +238,12 @@ func await[Q, A any](n *Node, to *actor.PID, r system.Request[Q, A]) (none A, er
 	}
 }
 
-// Clock sets and tells what time blocks have. producer.ErrShared, ErrClock.
+// Clock sets and returns the clock of blocks. Errors: producer.ErrShared, ErrClock.
 func (n *Node) Clock(ctx context.Context, m messages.SetClock) (messages.Clock, error) {
 	return askProducer[messages.SetClock, messages.Clock](ctx, n, m)
 }
 
-// Production sets and tells when blocks are made. producer.ErrShared, ErrProduction.
+// Production sets and returns when blocks are made. Errors: producer.ErrShared, ErrProduction.
 func (n *Node) Production(ctx context.Context, m messages.SetProduction) (messages.Production, error) {
 	p, err := askProducer[messages.SetProduction, messages.Production](ctx, n, m)
 	if err == nil {
@@ -210,10 +252,10 @@ func (n *Node) Production(ctx context.Context, m messages.SetProduction) (messag
 	return p, err
 }
 
-// Mode is when blocks are made.
+// Mode returns when blocks are made.
 func (n *Node) Mode() production.Mode { return production.Mode(n.mode.Load()) }
 
-// Waiting is how many transactions all pools have.
+// Waiting returns the number of transactions in all pools.
 func (n *Node) Waiting() (sum int) {
 	for _, t := range n.shards.set.Load().list {
 		sum += t.pool.Len()

@@ -11,21 +11,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// How long blocks that are asked for wait for submissions that are on their way: those of a session that stands still are not waited for.
+// How long requested blocks wait for submissions that are on their way. A session with
+// submissions that do not move is not waited for.
 const (
 	settleTime = time.Second
 	settleStep = 100 * time.Microsecond
 )
 
-// Mine makes n blocks more, whatever the mode, and returns the head then. What a session was told to have sent before is looked at first, so that
-// the next block may have it.
+// Mine makes that many more blocks in any mode, and returns the head. Submissions accepted
+// before the call are checked first, so that the next block may include them.
 func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
 	n.awaitChecked(ctx)
 	a, err := askProducer[messages.MineBlocks, messages.BlocksMined](ctx, n, messages.MineBlocks{Blocks: blocks})
 	return a.Height, a.Hash, err
 }
 
-// awaitChecked waits until the mempools have looked at all submissions that are on their way now, at most settleTime.
+// awaitChecked waits until the mempools have checked all submissions on their way, at most
+// settleTime.
 func (n *Node) awaitChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -36,7 +38,9 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	var all []pending
 	n.sessionHandles.m.Range(func(_, v any) bool {
 		h := v.(*sessionHandle)
-		looked := h.returned.Load() // before their number, so that one more is waited for rather than one less
+		// read before the number of permits, so that it waits for one too many rather than one too
+		// few
+		looked := h.returned.Load()
 		if k := len(h.slots); k > 0 {
 			all = append(all, pending{h, looked + uint64(k)})
 		}
@@ -53,8 +57,9 @@ func (n *Node) awaitChecked(ctx context.Context) {
 	}
 }
 
-// PatchState writes records into the state with the next block, which is made at once, and returns that. engine.ErrPatch where they would
-// not fit; producer.ErrShared, ErrMany.
+// PatchState writes records into the state with the next block, which is made at once, and
+// returns that block. Errors: engine.ErrPatch if the records do not fit, producer.ErrShared,
+// ErrMany.
 func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primitives.Height, primitives.Hash, error) {
 	if err := n.engine.CheckPatch(records, n.patches.makes); err != nil {
 		return 0, primitives.Hash{}, err
@@ -64,14 +69,14 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 	return a.Height, a.Hash, err
 }
 
-// patches are the accounts that patches make which are on their way into a block, so that what a client sends at the same moment
-// may belong to them.
+// patches are the accounts that pending patches create. A patch sent at the same time may
+// belong to them.
 type patches struct {
 	mu     sync.Mutex
-	making map[primitives.AccountID]int // by how many patches; those of none are left out
+	making map[primitives.AccountID]int // number of patches that create it; never 0
 }
 
-// begin adds the accounts that records make, and returns what takes them away again.
+// begin adds the accounts that records create, and returns what removes them.
 func (p *patches) begin(records []genesis.Record) (end func()) {
 	var made []primitives.AccountID
 	for _, r := range records {
@@ -96,39 +101,44 @@ func (p *patches) add(made []primitives.AccountID, by int) {
 	}
 }
 
-// makes returns whether one of the patches makes an account.
+// makes returns whether a pending patch creates an account.
 func (p *patches) makes(id primitives.AccountID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.making[id] > 0
 }
 
-// FastForward goes so many heights on, passing over what may be passed over, and returns the head then. producer.ErrShared, ErrForward,
-// ErrMany.
+// FastForward advances the head by that many heights, skipping what may be skipped, and returns
+// the head. Errors: producer.ErrShared, ErrForward, ErrMany.
 func (n *Node) FastForward(ctx context.Context, heights uint64) (primitives.Height, primitives.Hash, error) {
 	a, err := askProducer[messages.FastForward, messages.Forwarded](ctx, n, messages.FastForward{Heights: heights})
 	return a.Height, a.Hash, err
 }
 
-// MockVerification sets what contracts are told of signatures. producer.ErrShared.
+// MockVerification mocks the signature verification of contracts. nil ends it. Error:
+// producer.ErrShared.
 func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error {
-	_, err := askProducer[messages.MockVerification, messages.VerificationMocked](ctx, n, messages.MockVerification{Mocks: m})
+	_, err := askProducer[messages.MockVerification, messages.VerificationMocked](ctx, n,
+		messages.MockVerification{Mocks: m})
 	return err
 }
 
-// MissChunks has the next blocks be without new chunks of shards, nil: of all, and returns of how many blocks to come which are missing.
-// producer.ErrShared, ErrMiss.
-func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID, blocks uint64) (map[primitives.ShardID]uint64, error) {
-	a, err := askProducer[messages.MissChunks, messages.ChunksMissed](ctx, n, messages.MissChunks{Shards: shards, Blocks: blocks})
+// MissChunks leaves out the new chunks of shards (nil: all) in that many blocks, and returns
+// for each shard how many blocks will miss its chunk. Errors: producer.ErrShared, ErrMiss.
+func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID,
+	blocks uint64) (map[primitives.ShardID]uint64, error) {
+	a, err := askProducer[messages.MissChunks, messages.ChunksMissed](ctx, n,
+		messages.MissChunks{Shards: shards, Blocks: blocks})
 	return a.Left, err
 }
 
-// Reorganise replaces so many blocks by another branch, and returns its head with the blocks that are gone. producer.ErrShared, ErrFork.
+// Reorganise replaces the last blocks by another branch, and returns the new head and the
+// replaced blocks. Errors: producer.ErrShared, ErrFork.
 func (n *Node) Reorganise(ctx context.Context, blocks uint64) (messages.Reorganised, error) {
 	return askProducer[messages.Reorganise, messages.Reorganised](ctx, n, messages.Reorganise{Blocks: blocks})
 }
 
-// askProducer asks for blocks, and waits until they are there, the node halts or the context ends.
+// askProducer asks the producer and waits for the answer until the node halts or ctx ends.
 func askProducer[Q, A any](ctx context.Context, n *Node, question Q) (none A, err error) {
 	if err := n.refuseRequests(); err != nil {
 		return none, err

@@ -12,19 +12,20 @@ import (
 // DefaultSession is open as long as the node runs, for callers without a connection.
 const DefaultSession messages.SessionID = 0
 
-// sessionQueue is how many submissions of a session may be on their way; who has more waits. The default session has that of
-// many connections.
+// How many submissions of a session may be on their way; further ones wait. The default session
+// serves many callers.
 const (
 	sessionQueue = 64
 	defaultQueue = 4096
 )
 
-// sessionHandle is what a session's requests share: permits, counted before anything is sent, and the news that its actor has failed.
+// sessionHandle is what the requests of a session share: permits, taken before anything is
+// sent, and the signal that the session's actor has failed. Safe for concurrent use.
 type sessionHandle struct {
-	id     messages.SessionID
-	slots  chan struct{} // submissions on their way
-	returned atomic.Uint64 // how many permits were given back
-	failed atomic.Pointer[chan struct{}]
+	id       messages.SessionID
+	slots    chan struct{}                 // permits of submissions on their way
+	returned atomic.Uint64                 // number of permits given back
+	failed   atomic.Pointer[chan struct{}] // closed when the current actor has failed
 }
 
 func newSessionHandle(id messages.SessionID, slots int) *sessionHandle {
@@ -34,18 +35,18 @@ func newSessionHandle(id messages.SessionID, slots int) *sessionHandle {
 	return h
 }
 
-// done gives permits back.
+// done gives n permits back.
 func (h *sessionHandle) done(n int) {
 	for range n {
 		select {
 		case <-h.slots:
 			h.returned.Add(1)
-		default: // given back when the actor failed
+		default: // fail has given it back
 		}
 	}
 }
 
-// fail ends the waits of an actor that has failed; what comes now goes to a new one.
+// fail ends the waits of an actor that has failed. Later requests go to a new one.
 func (h *sessionHandle) fail() {
 	next := make(chan struct{})
 	close(*h.failed.Swap(&next))
@@ -59,21 +60,21 @@ func (s *sessionHandles) open(h *sessionHandle) { s.m.Store(h.id, h) }
 
 func (s *sessionHandles) close(id messages.SessionID) { s.m.Delete(id) }
 
-// of returns a session's handle, nil if it is closed.
+// of returns a session's handle, or nil if it is closed.
 func (s *sessionHandles) of(id messages.SessionID) *sessionHandle {
 	h, _ := s.m.Load(id)
 	out, _ := h.(*sessionHandle)
 	return out
 }
 
-// onHalt is told by the rpc actor of a session that has ended by itself.
+// failed handles a session after its actor has failed.
 func (s *sessionHandles) failed(id messages.SessionID) {
 	if h := s.of(id); h != nil {
 		h.fail()
 	}
 }
 
-// failAll is told that the actors of all sessions have ended, and returns the sessions.
+// failAll handles the failure of all sessions' actors, and returns the open sessions.
 func (s *sessionHandles) failAll() (open []messages.SessionID) {
 	s.m.Range(func(id, h any) bool {
 		h.(*sessionHandle).fail()
@@ -83,8 +84,8 @@ func (s *sessionHandles) failAll() (open []messages.SessionID) {
 	return open
 }
 
-// OpenSession admits a client. Waits under the context that it returns end at the
-// latest with done, which is called once, when the client is gone. view.ErrTooManyRequests: there are too many.
+// OpenSession admits a client. Waits under the returned context end at the latest with done,
+// which must be called once, when the client is gone. Error: view.ErrTooManyRequests.
 func (n *Node) OpenSession(ctx context.Context) (session context.Context, done func(), err error) {
 	if n.sessions.Add(1) > int64(n.o.Limits.Sessions) {
 		n.sessions.Add(-1)
@@ -105,7 +106,7 @@ func (n *Node) OpenSession(ctx context.Context) (session context.Context, done f
 // finalityWaits counts the waits that final blocks may end.
 type finalityWaits struct{ n atomic.Int64 }
 
-// add counts one more; first tells whether there was none.
+// add counts one more and returns whether there was none.
 func (f *finalityWaits) add() (first bool) { return f.n.Add(1) == 1 }
 
 func (f *finalityWaits) done() { f.n.Add(-1) }

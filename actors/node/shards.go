@@ -16,27 +16,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shards are the tracked shards. The chain's goroutine changes the set, at a change of layout; anybody reads it.
+// shards are the shards with actors. The chain's goroutine changes the set when the layout
+// changes; any goroutine reads it.
 type shards struct {
 	n   *Node
 	set atomic.Pointer[shardSet]
 }
 
-// shardSet does not change.
+// shardSet is immutable.
 type shardSet struct {
 	layout primitives.ShardLayout // of the next block
-	list   []*trackedShard             // all that have an actor: those of the layout, and older ones
+	list   []*trackedShard        // shards with actors: those of the layout, and older ones
 }
 
 type trackedShard struct {
 	id   primitives.ShardID
 	pool *mempool.Status
 	pid  *actor.PID
-	// mempool and producer are below pid.
+	// mempool and producer are children of pid.
 	mempool, producer *actor.PID
-	gone              primitives.Height // from which on the head's branch lacks the shard; 0: it has it. The chain's goroutine's own
+	// first height at which the head's branch lacks the shard; 0: it has it. Owned by the chain's
+	// goroutine
+	gone primitives.Height
 }
 
+// find returns the shard with this id, or nil.
 func (s *shardSet) find(id primitives.ShardID) *trackedShard {
 	i := slices.IndexFunc(s.list, func(t *trackedShard) bool { return t.id == id })
 	if i < 0 {
@@ -50,12 +54,13 @@ func (s *shardSet) of(account primitives.AccountID) *trackedShard {
 	return s.find(s.layout.ShardOf(account))
 }
 
-// layoutChanged is how a mempool is told.
+// layoutChanged is the request that tells a mempool.
 type layoutChanged = system.Request[messages.LayoutChanged, messages.PoolMoved]
 
-// setLayout goes over to the layout behind a block: new shards get actors, and the mempools of those that have other accounts now send
-// on what is not theirs, before anybody is asked for a chunk: a transaction that comes to the new pool would run before those of lower
-// nonces that are on their way, which never could then. Nothing happens while the layout stays.
+// setLayout switches to the shard layout after a block. New shards get actors. Mempools with
+// other accounts than before forward transactions before any chunk is requested: otherwise a
+// transaction that arrives at the new pool would run before pending ones with lower nonces,
+// which could then never run. It does nothing while the layout stays.
 func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
@@ -66,7 +71,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		set.list = slices.Clone(old.list)
 	}
 	for _, id := range layout.ShardIDs() {
-		if t := set.find(id); t != nil { // of another branch, on which a shard of this id was, too
+		if t := set.find(id); t != nil { // another branch had a shard of this id
 			t.gone = 0
 			continue
 		}
@@ -85,7 +90,7 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 		if !layout.Has(t.id) && t.gone == 0 {
 			t.gone = m.Height() + 1
 		}
-		if old.find(t.id) == nil { // what a branch that lost had may be for it
+		if old.find(t.id) == nil { // transactions of a branch that lost may belong to it
 			s.n.tell(t.pid, messages.BlockImported{BlockAccepted: m})
 			continue
 		}
@@ -101,7 +106,8 @@ func (s *shards) setLayout(layout primitives.ShardLayout, m *messages.BlockAccep
 	return nil
 }
 
-// awaitMoved waits until pools have sent on what is not theirs. One that fails has nothing any more; one that takes long is not waited for.
+// awaitMoved waits until pools have forwarded transactions. A failed pool has none any more; a
+// slow one is not waited for.
 func (s *shards) awaitMoved(leaving []layoutChanged) {
 	limit := time.NewTimer(endLimit)
 	defer limit.Stop()
@@ -116,7 +122,7 @@ func (s *shards) awaitMoved(leaving []layoutChanged) {
 	}
 }
 
-// publish publishes a set.
+// publish makes a set visible.
 func (s *shards) publish(set *shardSet) {
 	s.set.Store(set)
 	fronts := make([]*mempool.Status, len(set.list))
@@ -126,8 +132,8 @@ func (s *shards) publish(set *shardSet) {
 	s.n.wakeup.SetPools(fronts)
 }
 
-// retire ends the actors of shards that no branch can have any more: a block of a layout without them is final. What is in
-// their mailboxes and in those of their mempools is done first.
+// retire ends the actors of shards that no branch can have any more, since a block of a layout
+// without them is final. What is in their mailboxes and their mempools' is handled first.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
 	past := func(t *trackedShard) bool { return t.gone != 0 && t.gone <= final }
@@ -150,7 +156,8 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 	n, k := s.n, s.n.spawner
 	name, address := fmt.Sprintf("shards/%d", id), n.rpc.GetAddress()
 	t := &trackedShard{id: id, pool: mempool.NewStatus(n.wakeup),
-		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address, name+"/"+shard.ChunkProducerName)}
+		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address,
+			name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
 		return shard.NewChunkProducer(n.engine, shard.Out{
 			Make: func(m messages.MakeChunk) {
@@ -177,16 +184,16 @@ func (s *shards) spawn(id primitives.ShardID) (*trackedShard, error) {
 		n.tracer.applying(t.id, m.Block, true)
 		n.tell(n.chain, m)
 	}, producer, pool))); err == nil {
-		<-ready // submissions go straight to it
+		<-ready // submissions go straight to the mempool
 	}
 	return t, err
 }
 
-// endLimit is how long an actor may take to end whose name is wanted again.
+// endLimit is how long an actor may take to end if its name is needed again.
 const endLimit = 10 * time.Second
 
-// halted waits for a shard's actor that is ending: its shard is there again, on another branch or behind a way back. No other goroutine
-// starts any.
+// awaitEnded waits for an ending actor of a shard that exists again, on another branch or after
+// a rollback. No other goroutine spawns shard actors.
 func (s *shards) awaitEnded(name string) error {
 	registry := s.n.root.ActorSystem().ProcessRegistry
 	for limit := time.Now().Add(endLimit); ; time.Sleep(time.Millisecond) {
@@ -199,7 +206,8 @@ func (s *shards) awaitEnded(name string) error {
 	}
 }
 
-// apply sends a chunk to its shard. A branch that is not canonical may have a shard that the head's layout lacks.
+// apply sends a chunk to its shard. A branch that is not canonical may have a shard that the
+// head's layout lacks.
 func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	set := s.set.Load()
 	t := set.find(id)
@@ -215,20 +223,22 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	s.n.tell(t.pid, m)
 }
 
-// produce asks a shard for a chunk. Where nothing waits there is nothing to choose, and the chain is asked at once. A shard that
-// is gone is asked by a producer that is behind, and has moved on by the time that an answer would come.
+// produce requests a chunk. If the pool is empty there is nothing to choose and the chain is
+// asked directly. A shard that is gone is requested only by a producer that is behind; its
+// answer would be dropped.
 func (s *shards) produce(m messages.ProduceChunk) {
 	t := s.set.Load().find(m.ShardID)
 	switch {
 	case t == nil:
 	case m.Empty || t.pool.Idle():
-		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer, Era: m.Era})
+		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer,
+			Era: m.Era})
 	default:
 		s.n.tell(t.pid, m)
 	}
 }
 
-// PoolBytes is the sum of the sizes of the transactions in the pools. From any goroutine.
+// PoolBytes returns the sum of the sizes of the transactions in all pools.
 func (n *Node) PoolBytes() (sum uint64) {
 	for _, t := range n.shards.set.Load().list {
 		sum += uint64(max(t.pool.Bytes(), 0)) + uint64(max(t.pool.HeldBytes(), 0))

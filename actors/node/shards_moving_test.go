@@ -23,11 +23,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// shuffled is a chain of four shards, in each of which is a payer, and which are dealt anew for each epoch, each to so many validators.
+// shuffled is a chain of four shards, in each of which is a payer, and which are dealt anew for
+// each epoch, each to so many validators.
 func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 	return func(c *genesis.Config) map[string][]byte {
 		var err error
-		if c.ShardLayout, err = primitives.MultiShardLayoutAt([]primitives.AccountID{payer(1), payer(2), payer(3)}); err != nil {
+		if c.ShardLayout, err = primitives.MultiShardLayoutAt([]primitives.AccountID{payer(1), payer(2),
+			payer(3)}); err != nil {
 			panic(err)
 		}
 		layout, err := c.ShardLayout.MarshalJSON()
@@ -44,7 +46,7 @@ func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 	}
 }
 
-// wants notes what a validator says of chunks that he can't make, or not show.
+// wants records reports of a validator that it cannot make or serve a chunk.
 type wants struct {
 	mu   sync.Mutex
 	said []string
@@ -82,14 +84,14 @@ func (w *wants) note(node int, at time.Time, line string) {
 	w.of[node] = list[max(0, len(list)-mostSaid):]
 }
 
-// moving is a cluster whose validators hold the shards alone that they make chunks of.
+// moving is a cluster with validators that hold only the shards that they produce chunks of.
 type moving struct {
 	*cluster
 	want wants
 	pace pace
 	hold stages
 	at   sync.Mutex
-	late []string // who began an epoch without a shard that he makes chunks of
+	late []string // validators that began an epoch without a shard that they produce chunks of
 	told bool     // what nodes know was written, when the first was
 	of   map[primitives.EpochID]map[int][]primitives.ShardID
 }
@@ -106,7 +108,8 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 		o.Log.AddHook(hearer{&m.want, i})
 		o.Validator.Elapsed = m.pace.Even
 		o.wrapSource = func(s engine.PartSource) engine.PartSource {
-			return &heldSource{s, &m.hold, func(line string) { m.want.mu.Lock(); defer m.want.mu.Unlock(); m.want.note(i, time.Now(), line) }}
+			return &heldSource{s, &m.hold,
+				func(line string) { m.want.mu.Lock(); defer m.want.mu.Unlock(); m.want.note(i, time.Now(), line) }}
 		}
 		for _, f := range change {
 			f(o)
@@ -127,7 +130,8 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 	return m
 }
 
-// statusKey compares what a node holds behind its head with what it makes chunks of; whoever is late is noted.
+// look compares the shards that a node holds with those that it produces, and records late
+// ones.
 func (m *moving) look(i int) {
 	e := m.members[i].e
 	at := e.Head()
@@ -160,19 +164,21 @@ func (m *moving) look(i int) {
 	for k := range at.Shards {
 		if s := &at.Shards[k]; !s.Held() && slices.Contains(mine, s.ID) {
 			if len(m.late) < mostSaid {
-				m.late = append(m.late, fmt.Sprintf("node %d at %d, final %d: shard %d; %+v", i, at.Height(), e.Final().Height, s.ID, *m.members[i].ShardMoves()))
+				m.late = append(m.late, fmt.Sprintf("node %d at %d, final %d: shard %d; %+v", i, at.Height(), e.Final().Height,
+					s.ID, *m.members[i].ShardMoves()))
 			}
 		}
 	}
 }
 
-// tell writes what each node knows of the shards that it is to hold: how far they are, who was asked, and what came of it last.
+// tell logs the shards that each node is to hold: progress, hosts asked, and the last result.
 func (m *moving) tell() {
 	m.want.mu.Lock()
 	defer m.want.mu.Unlock()
 	m.t.Logf("%s", m.where())
 	for i, x := range m.members {
-		m.t.Logf("node %d: %+v, of the states that it keeps %d were given up\n%s", i, *x.ShardMoves(), x.e.SnapshotsGivenUp(), strings.Join(m.want.of[i], "\n"))
+		m.t.Logf("node %d: %+v, of the states that it keeps %d were given up\n%s", i, *x.ShardMoves(),
+			x.e.SnapshotsGivenUp(), strings.Join(m.want.of[i], "\n"))
 	}
 }
 
@@ -187,7 +193,7 @@ func (m *moving) changes() (epochs, dealt int) {
 	return len(m.of), len(seen)
 }
 
-// load has those who hold a payer's shard take transfers of it, until it is told to stop.
+// load makes holders of a payer's shard accept transfers of it until stop.
 func (m *moving) load(stop <-chan struct{}) func() int {
 	var group sync.WaitGroup
 	var sent atomic.Int64
@@ -208,7 +214,8 @@ func (m *moving) load(stop <-chan struct{}) func() int {
 				}
 				nonce++
 				s := &sandbox{key: key}
-				tx := s.sign(primitives.Transaction{SignerID: payer(i), ReceiverID: payer((i + n) % len(m.members)), Nonce: primitives.TransactionNonce{Nonce: nonce},
+				tx := s.sign(primitives.Transaction{SignerID: payer(i), ReceiverID: payer((i + n) % len(m.members)),
+					Nonce:     primitives.TransactionNonce{Nonce: nonce},
 					BlockHash: x.e.Final().Hash, Actions: []primitives.Action{transfer(uint64(n))}})
 				ctx, cancel := context.WithTimeout(m.t.Context(), time.Second)
 				if _, err := x.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelNone}); err == nil {
@@ -221,7 +228,8 @@ func (m *moving) load(stop <-chan struct{}) func() int {
 	return func() int { group.Wait(); return int(sent.Load()) }
 }
 
-// same wants the states of a final block to be the same on all who hold them, and of each shard somebody to.
+// same requires the states of a final block to be equal on all holders, and each shard to have
+// one.
 func (m *moving) same() {
 	m.t.Helper()
 	var height primitives.Height
@@ -234,7 +242,7 @@ func (m *moving) same() {
 	for i, x := range m.members {
 		hash, err := x.e.Store().HashAt(height)
 		if err != nil {
-			continue // nobody made a block of that height
+			continue // the height was skipped
 		}
 		at, err := x.e.Block(hash)
 		if err != nil {
@@ -283,10 +291,12 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 	}
 }
 
-// TestValidatorsMoving: four validators of four shards, each of which holds that alone of which it makes chunks, dealt anew for each epoch: states come over
-// sockets before their epoch begins, so nobody is without what he makes chunks of, and who holds a shard has the state that others have.
+// TestValidatorsMoving: four validators of four shards hold only those that they produce chunks
+// of, dealt anew for each epoch. States come over sockets before the epoch begins, so no
+// validator lacks a shard that it produces, and all holders of a shard have the same state.
 func TestValidatorsMoving(t *testing.T) {
-	const length, epochs = 100, 6 // a state has ten seconds to come, of those in which the machine does something for the test
+	// a state has ten seconds to come, of those in which the machine does something for the test
+	const length, epochs = 100, 6
 	m := newMoving(t, 1, length)
 	stop, began := make(chan struct{}), time.Now()
 	sent := m.load(stop)
@@ -306,13 +316,13 @@ func TestValidatorsMoving(t *testing.T) {
 			t.Errorf("node %d: %+v", i, moves)
 		}
 	}
-	if in < epochs-1 || out < in/3 { // whose they are is drawn; one may keep his own for all these epochs
+	if in < epochs-1 || out < in/3 { // shards are dealt at random; a validator may keep its own all the time
 		t.Errorf("%d shards came in, %d were given up", in, out)
 	}
 	m.kept(epochs)
 }
 
-// kept wants nobody to have been without the state of what he makes chunks of.
+// kept requires that no validator lacked the state of a shard that it produces chunks of.
 func (m *moving) kept(least int) {
 	m.t.Helper()
 	epochs, dealt := m.changes()
@@ -335,14 +345,15 @@ func (m *moving) kept(least int) {
 	}
 }
 
-// TestValidatorsMovingBack: a validator that ends while a shard is on its way in goes on with that when it is back, and has it when its epoch begins.
+// TestValidatorsMovingBack: a validator that ends while a shard is on its way in goes on with
+// that when it is back, and has it when its epoch begins.
 func TestValidatorsMovingBack(t *testing.T) {
 	const length = 80
 	m := newMoving(t, 2, length)
 	m.until(length, 360*time.Second)
 	limit := m.pace.Even() + 240*time.Second
 	for _, stage := range []engine.Stage{engine.StageParts, engine.StageBlocks} {
-		m.hold.begin(stage) // or it may be over before anybody sees it
+		m.hold.begin(stage) // before it can be over
 		for seen := false; !seen; time.Sleep(time.Millisecond) {
 			for i, x := range m.members {
 				m.look(i)
@@ -371,8 +382,10 @@ func TestValidatorsMovingBack(t *testing.T) {
 	m.kept(4)
 }
 
-// TestValidatorsRoute: a transaction of a shard that a validator does not hold goes to those who make that one's chunks, and its client is told so; what another
-// node has passed on goes no further. So it is where transactions are not routed, for those that can be looked at.
+// TestValidatorsRoute: A transaction of a shard that a validator does not hold goes to the
+// producers of that shard's chunks, and its client learns that. One that another node has
+// forwarded goes no further. With routing disabled this holds only for transactions that cannot
+// be checked.
 func TestValidatorsRoute(t *testing.T) {
 	m := newMoving(t, 1, 1000, func(o *Options) { o.Network.Route.Off = true })
 	m.reach(5, 60*time.Second)
@@ -386,7 +399,8 @@ func TestValidatorsRoute(t *testing.T) {
 		}
 		holder := slices.IndexFunc(m.members, func(y *member) bool { return y.e.Holds(layout.ShardOf(payer(to))) })
 		s := &sandbox{key: keyOf(payer(to))}
-		tx := s.sign(primitives.Transaction{SignerID: payer(to), ReceiverID: payer(to), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(i + 1)},
+		tx := s.sign(primitives.Transaction{SignerID: payer(to), ReceiverID: payer(to),
+			Nonce:     primitives.TransactionNonce{Nonce: primitives.Nonce(i + 1)},
 			BlockHash: x.e.Final().Hash, Actions: []primitives.Action{transfer(uint64(i + 1))}})
 		for _, r := range x.submitOthers(messages.ClientPeer("x"), []*primitives.SignedTransaction{tx}) {
 			<-r.Done()

@@ -59,7 +59,7 @@ func (f *fate) trip(kind string, m any, after bool) {
 	}
 }
 
-// waitRemote is what a client was told of a submission.
+// told is what a client was told of a submission.
 type told struct {
 	tx    *primitives.SignedTransaction
 	level view.ExecutionLevel
@@ -82,7 +82,8 @@ func (h *history) observe(m *messages.BlockAccepted) {
 }
 
 // first is how far a transaction had come with the first block that satisfies a wait.
-func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash, until view.ExecutionLevel) (view.ExecutionLevel, bool) {
+func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash,
+	until view.ExecutionLevel) (view.ExecutionLevel, bool) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,8 +102,9 @@ func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash, unti
 	return 0, false
 }
 
-// TestFailuresAnywhere: clients submit and wait for every level while actors that restart or stop alone fail at the boundaries of their
-// messages, and dawdle there. Everybody is answered once and in time, and what he is told is what the chain says.
+// TestFailuresAnywhere: clients submit and wait for every level while actors that restart or
+// stop alone fail or dawdle between messages. Every client is answered once and in time, with
+// what the chain says.
 func TestFailuresAnywhere(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {
@@ -153,7 +155,8 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	f.mu.Lock()
 	f.on = true
 	f.mu.Unlock()
-	levels := []view.ExecutionLevel{view.LevelNone, view.LevelIncluded, view.LevelExecutedOptimistic, view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal}
+	levels := []view.ExecutionLevel{view.LevelNone, view.LevelIncluded, view.LevelExecutedOptimistic,
+		view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal}
 	results := make([][]told, clients)
 	var all sync.WaitGroup
 	for i := range clients {
@@ -171,7 +174,8 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 				return
 			}
 			for n := range primitives.Nonce(each) {
-				x := primitives.Transaction{SignerID: validator, ReceiverID: "near", Nonce: primitives.TransactionNonce{Nonce: base + n + 1},
+				x := primitives.Transaction{SignerID: validator, ReceiverID: "near",
+					Nonce:     primitives.TransactionNonce{Nonce: base + n + 1},
 					BlockHash: s.e.Head().Hash, Actions: []primitives.Action{transfer(1)}, PublicKey: keys[i].PublicKey()}
 				h := x.Hash()
 				r := told{tx: primitives.NewSignedTransaction(x, keys[i].Sign(h[:])), level: levels[rng.IntN(len(levels))]}
@@ -247,7 +251,8 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 		case !there || !ok:
 			t.Errorf("%s: told that it is %v, and it is in no block (%v) or never was", who, r.out.Level, there)
 		case r.out.Level != want && !failed("milestones", "mempool"):
-			t.Errorf("%s: waited for %v and was told %v; with the first block that satisfies it is %v", who, r.level, r.out.Level, want)
+			t.Errorf("%s: waited for %v and was told %v; with the first block that satisfies it is %v", who, r.level,
+				r.out.Level, want)
 		case !txstatus.Meets(r.out.Level, r.level):
 			t.Errorf("%s: waited for %v and was told %v", who, r.level, r.out.Level)
 		}
@@ -264,11 +269,12 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 			t.Errorf("%s: %v, and nothing of it failed", who, r.err)
 		}
 	default:
-		t.Errorf("%s: waited for %v: %v after %v; in a block: %v, from %v", who, r.level, r.err, r.took, there, r.begin.Format("05.000000"))
+		t.Errorf("%s: waited for %v: %v after %v; in a block: %v, from %v", who, r.level, r.err, r.took, there,
+			r.begin.Format("05.000000"))
 	}
 }
 
-// faithful is told of blocks, and goes on at the cursor where his subscription ends because something has failed.
+// faithful follows blocks, and resumes at the cursor when a failure ends its subscription.
 type faithful struct {
 	back  *backend.Backend
 	begin primitives.Height

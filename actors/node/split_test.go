@@ -20,7 +20,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// splitting starts a node, which makes blocks when asked, on a chain of short epochs whose shards are split again and again.
+// splitting starts a node in manual mode on a chain of short epochs that splits its shards
+// again and again.
 func splitting(t *testing.T) (*sandbox, *workload.Generator) { return splittingTripped(t, nil) }
 
 func splittingTripped(t *testing.T, trip tripHook) (*sandbox, *workload.Generator) {
@@ -64,8 +65,8 @@ func (s *sandbox) tracked() (ids []primitives.ShardID) {
 	return ids
 }
 
-// TestSplit: shards are split while transactions come without a pause. Every one comes to its end, and whoever waits for one
-// is told so; new shards have actors, and those of shards that are gone end.
+// TestSplit: shards split while transactions come without a pause. Every transaction ends and
+// every wait is answered. New shards have actors, and those of removed shards end.
 func TestSplit(t *testing.T) {
 	s, g := splitting(t)
 	type end struct {
@@ -77,7 +78,7 @@ func TestSplit(t *testing.T) {
 	var waits, submits sync.WaitGroup
 	var sent []*primitives.SignedTransaction
 	stop := make(chan struct{})
-	var turns atomic.Int64 // of who submits: blocks do not outrun him, as a transaction lives for 16 of them
+	var turns atomic.Int64 // of the submitter: blocks do not outrun it, since a transaction is valid for 16 of them
 	submits.Go(func() {
 		for i := 0; ; i++ {
 			select {
@@ -88,7 +89,8 @@ func TestSplit(t *testing.T) {
 			turns.Add(1)
 			head := s.e.Head()
 			tx := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
-			if _, err := s.Submit(tx); err != nil { // also where it is sent again by who waits, who may be slower than what has the next nonce
+			// Also sent again by a waiter, which may be slower than the next nonce.
+			if _, err := s.Submit(tx); err != nil {
 				t.Errorf("block %d: %v", head.Height(), err)
 			}
 			if i%40 != 0 || i >= 40*cap(ends) {
@@ -155,8 +157,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestPoolsFollow: transactions move to the pools of their signers' shards with the head, also back to a branch on which the
-// shards are as they were, and to one that split another shard into ones of the same ids.
+// TestPoolsFollow: transactions move to the pools of their signers' shards with the head, also
+// back to a branch on which the shards are as they were, and to one that split another shard
+// into ones of the same ids.
 func TestPoolsFollow(t *testing.T) {
 	s, g := splitting(t)
 	head := s.e.Head()
@@ -197,7 +200,8 @@ func TestPoolsFollow(t *testing.T) {
 		}
 	}
 	late := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
-	request := mempool.NewRequest("", []*primitives.SignedTransaction{late}) // by who has looked at the layout before it changed
+	// Submitted to the shard of the layout before the change.
+	request := mempool.NewRequest("", []*primitives.SignedTransaction{late})
 	s.tell(s.shards.set.Load().find(1).mempool, request)
 	select {
 	case <-request.Done():
@@ -223,7 +227,8 @@ func TestPoolsFollow(t *testing.T) {
 	}
 }
 
-// TestRetiredShardHandsOver: what lies in the mailbox of the mempool of a shard that is gone is looked at before it ends.
+// TestRetiredShardHandsOver: what lies in the mailbox of the mempool of a shard that is gone is
+// looked at before it ends.
 func TestRetiredShardHandsOver(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
@@ -236,7 +241,8 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	head := s.e.Head()
 	one := head.Layout
 	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
-	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} { // there and back, so that two shards are gone
+	// there and back, so that two shards are gone
+	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +256,8 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	<-reached
 	var requests []mempool.Request
 	for range 20 {
-		r := mempool.NewRequest("", []*primitives.SignedTransaction{g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})})
+		r := mempool.NewRequest("", []*primitives.SignedTransaction{g.Transfer(workload.Base{Height: head.Height() + 1,
+			Hash: head.Hash})})
 		s.tell(gone.mempool, r)
 		requests = append(requests, r)
 	}
@@ -285,7 +292,8 @@ func derive(t *testing.T, l primitives.ShardLayout, boundary primitives.AccountI
 	return out
 }
 
-// TestShardComesAgain: a shard whose actor is still ending is tracked again as soon as that has ended.
+// TestShardComesAgain: A shard with an actor that is still ending is tracked again as soon as
+// the actor has ended.
 func TestShardComesAgain(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
@@ -321,7 +329,8 @@ func TestShardComesAgain(t *testing.T) {
 	}
 }
 
-// TestBackAcrossSplit: transactions that came to pools of shards which the snapshot's layout lacks are gone with the way back.
+// TestBackAcrossSplit: transactions that came to pools of shards which the snapshot's layout
+// lacks are gone with the way back.
 func TestBackAcrossSplit(t *testing.T) {
 	s, g := splitting(t)
 	for block := 0; block < 60 && s.e.Head().Layout.NumShards() < 4; block++ {
@@ -360,8 +369,8 @@ func TestBackAcrossSplit(t *testing.T) {
 	t.Fatal("no split")
 }
 
-// TestNonceOverSplit: a transaction that waited over a split runs before one of the same key with the next nonce that came behind it, however long its
-// old pool takes to send it on.
+// TestNonceOverSplit: a transaction that waited over a split runs before one of the same key
+// with the next nonce that came behind it, however long its old pool takes to send it on.
 func TestNonceOverSplit(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
@@ -421,7 +430,8 @@ func TestNonceOverSplit(t *testing.T) {
 	}
 	mine(t, s, 8)
 	for _, tx := range sent {
-		if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone}); err != nil || out.Level != view.LevelFinal {
+		if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone}); err != nil ||
+			out.Level != view.LevelFinal {
 			t.Fatalf("nonce %d of %s: %+v, %v", tx.Nonce.Nonce, tx.SignerID, out, err)
 		}
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestForkedWhileInTurn: a wait has its answer, and before it is its turn to read what is stored, a branch has won that does not have the transaction: the wait goes on until that
-// has it, and holds no turn meanwhile.
+// TestForkedWhileInTurn: a wait has its answer, and before it is its turn to read what is
+// stored, a branch has won that does not have the transaction: the wait goes on until that has
+// it, and holds no turn meanwhile.
 func TestForkedWhileInTurn(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode, o.Limits.Wait = production.Manual, time.Minute })
 	tx := s.tx("near", transfer(1))
@@ -39,7 +40,7 @@ func TestForkedWhileInTurn(t *testing.T) {
 		out, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
 		done <- answer{out, err}
 	}()
-	until(t, func() bool { return s.Stats().Pooled == 1 })
+	until(t, func() bool { return s.Stats().Pooled == 1 }) // it is back; only this test mines
 	if _, _, err := s.Mine(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +51,13 @@ func TestForkedWhileInTurn(t *testing.T) {
 		a := <-done
 		t.Fatalf("the wait ended with the branch that lost: %+v, %v", a.out, a.err)
 	}
-	until(t, func() bool { return s.Stats().Pooled == 1 }) // it is back; nobody mines but this test
+	until(t, func() bool { return s.Stats().Pooled == 1 }) // it is back; only this test mines
 	if _, _, err := s.Mine(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	a := <-done
-	if a.err != nil || a.out.Level != view.LevelExecutedOptimistic || len(a.out.Outcomes) != 1 || turns.Load() != 2 || held.Load() != 1 {
+	if a.err != nil || a.out.Level != view.LevelExecutedOptimistic || len(a.out.Outcomes) != 1 || turns.Load() != 2 ||
+		held.Load() != 1 {
 		t.Errorf("%+v, %v, in turn %d times, %d held", a.out, a.err, turns.Load(), held.Load())
 	}
 }

@@ -13,42 +13,43 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// statusGroup are what becomes of transactions as many look at it at the same moment, since a block has ended their waits or as they come at once: it is read
-// once for those who look at one transaction as of one block, and its text is made once. Of thousands each would read a thousand outcomes.
+// statusGroup merges concurrent reads of transaction statuses: requests for one transaction as
+// of one position share one read and one rendered text. Thousands of waiters of a transaction
+// would otherwise read a thousand outcomes each. Safe for concurrent use.
 type statusGroup struct {
 	mu     sync.Mutex
 	m      map[statusKey]*statusRead
-	bytes  int64         // of what is kept
+	bytes  int64         // of kept statuses
 	reads  atomic.Uint64 // from the store
-	shared atomic.Uint64 // looks that needed none
+	shared atomic.Uint64 // requests that needed none
 }
 
-// maxSharedBytes bounds what is kept for those who are about to look, bytes of replies and as many again for what they are made of.
-// What is beyond it each reads for himself, one after the other.
+// maxSharedBytes bounds the kept statuses, counting each twice for its rendered text. Beyond it
+// each request reads for itself, one after the other.
 const maxSharedBytes = 32 << 20
 
-// statusKey is what is looked at.
+// statusKey identifies a status.
 type statusKey struct {
 	hash     primitives.Hash
 	at       messages.Position
 	receipts bool
 }
 
-// statusRead is what is seen by those who look at the same.
+// statusRead is a read shared by the requests for one status.
 type statusRead struct {
 	key   statusKey
-	users int // under the mutex of shown
+	users int // under statusGroup.mu
 
-	large atomic.Bool // more than smallStatus
+	large atomic.Bool // larger than smallStatus
 
 	mu   sync.Mutex         // held while it is read
-	out  *view.FinalOutcome // nil: it was not read, or not kept
-	err  error              // that there is nothing
-	head storage.BlockRef   // the head when it was read
-	kept int64              // bytes, under the mutex of shown
+	out  *view.FinalOutcome // nil: not read, or not kept
+	err  error              // set if there is no such transaction
+	head storage.BlockRef   // the head at the read
+	kept int64              // bytes, under statusGroup.mu
 }
 
-// connectNetwork says that somebody is about to look.
+// join returns the read of a status for one more request. Call leave afterwards.
 func (s *statusGroup) join(k statusKey) *statusRead {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,17 +65,17 @@ func (s *statusGroup) join(k statusKey) *statusRead {
 	return x
 }
 
-// leave ends what join began.
+// leave undoes join.
 func (s *statusGroup) leave(x *statusRead) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.users--; x.users == 0 {
 		delete(s.m, x.key)
-		s.bytes -= x.kept // nobody else has it
+		s.bytes -= x.kept // no other request has it
 	}
 }
 
-// writeBadChunk tells whether something of n bytes is kept for others who are about to look.
+// keep returns whether n bytes are kept for other requests.
 func (s *statusGroup) keep(x *statusRead, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,18 +87,21 @@ func (s *statusGroup) keep(x *statusRead, n int64) bool {
 	return true
 }
 
-// stats are how many bytes are kept, how often was read, and how often that was spared.
+// stats returns the kept bytes, the number of reads, and of requests that needed none.
 func (s *statusGroup) stats() (bytes int64, reads, spared uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes, s.reads.Load(), s.shared.Load()
 }
 
-// smallStatus is how much of a reply is read without asking whether there is room for it, bytes: whoever looks at once has as much in memory. It is what the RPC takes for small.
+// smallStatus is up to how many bytes a status is read without waiting for memory. The RPC
+// server uses the same bound for small replies.
 const smallStatus = 64 << 10
 
-// readStatus reads what is stored of a transaction as it was with a block of the current chain, or returns what another has read. It is shared, so read only. What is large is read when there is room for it and
-// it is its turn: of thousands who look at different transactions each would have all of one in memory, before anybody knows how large that is.
+// readStatus returns the status of a transaction as of a position of the current chain,
+// possibly shared: do not change it. A large one waits for memory and its turn
+// (messages.TakeLarge); otherwise thousands of requests could each hold one in memory before
+// its size is known.
 func (n *Node) readStatus(ctx context.Context, x *statusRead) (*view.FinalOutcome, error) {
 	if !x.large.Load() {
 		out, err := n.readStatusWithin(x, smallStatus)
@@ -112,11 +116,12 @@ func (n *Node) readStatus(ctx context.Context, x *statusRead) (*view.FinalOutcom
 	return n.readStatusWithin(x, 0)
 }
 
-// statusKey is see of no more than so many bytes, 0: of all: engine.ErrLarge.
+// readStatusWithin is readStatus up to most bytes (0: no limit). Error: engine.ErrLarge.
 func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if (x.out != nil || x.err != nil) && n.engine.Canonical(x.head) { // the chain has only become longer: what was is as it was
+	// the chain has only grown: what was read still holds
+	if (x.out != nil || x.err != nil) && n.engine.Canonical(x.head) {
 		n.statusGroup.shared.Add(1)
 		return x.out, x.err
 	}
@@ -138,7 +143,7 @@ func (n *Node) readStatusWithin(x *statusRead, most int) (*view.FinalOutcome, er
 	return &out, nil
 }
 
-// visiblePosition is the position that readers see, of one moment.
+// visiblePosition returns a consistent position of the chain that readers see.
 func (n *Node) visiblePosition() messages.Position {
 	for {
 		final := n.engine.Final().Height

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestLargeLooks: who looks at a transaction has it read at once while that is little, and asks for room before the rest is read; where there is none he is told so, and nothing else was read. A wait has
-// given all back before it begins.
+// TestLargeLooks: A small status is read at once; a large one asks for room before the rest is
+// read. Without room the request fails and nothing else is read. A wait gives everything back
+// before it begins.
 func TestLargeLooks(t *testing.T) {
 	s := startWide(t, 300)
 	small, wide := s.tx("near", transfer(1)), s.tx(validator, call())
@@ -23,7 +24,8 @@ func TestLargeLooks(t *testing.T) {
 	mine(t, s, 8)
 	var asked, left int
 	var refuse error
-	ctx := messages.WithTurn(t.Context(), messages.Turn{Take: func() {}, Leave: func() { left++ }, Large: func() error { asked++; return refuse }})
+	ctx := messages.WithTurn(t.Context(), messages.Turn{Take: func() {}, Leave: func() { left++ },
+		Large: func() error { asked++; return refuse }})
 	full := errors.New("there is no room")
 	for _, c := range []struct {
 		name     string
@@ -36,7 +38,8 @@ func TestLargeLooks(t *testing.T) {
 		{"large with receipts", wide, true, nil, 1}, {"large without room", wide, false, full, 1},
 	} {
 		asked, refuse = 0, c.refuse
-		out, err := s.Tx(ctx, &view.GetTx{Hash: c.tx.Hash(), Sender: validator, WaitUntil: view.LevelFinal, Receipts: c.receipts})
+		out, err := s.Tx(ctx, &view.GetTx{Hash: c.tx.Hash(), Sender: validator, WaitUntil: view.LevelFinal,
+			Receipts: c.receipts})
 		if asked != c.asked || !errors.Is(err, c.refuse) {
 			t.Errorf("%s: asked %d times, %v", c.name, asked, err)
 		}
@@ -44,7 +47,8 @@ func TestLargeLooks(t *testing.T) {
 			continue
 		}
 		want, err := s.e.StatusWithin(c.tx.Hash(), s.e.Head().Height(), s.e.Final().Height, c.receipts, 0)
-		if err != nil || string(view.AppendFinalOutcome(nil, out, c.receipts)) != string(view.AppendFinalOutcome(nil, &want, c.receipts)) {
+		if err != nil || string(view.AppendFinalOutcome(nil, out, c.receipts)) != string(view.AppendFinalOutcome(nil,
+			&want, c.receipts)) {
 			t.Errorf("%s: another status, %v", c.name, err)
 		}
 	}

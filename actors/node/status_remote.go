@@ -10,11 +10,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// remoteRetry is how often is looked whether there is more to be told (nearcore asks again after a second).
+// remoteRetry is how often other nodes are asked again (nearcore asks after a second).
 const remoteRetry = time.Second
 
-// waitRemote waits until a transaction of a shard that is not held here has come as far as asked, by what other nodes tell. As at neard one of which nobody tells
-// anything is NONE, and waited for.
+// waitRemote waits until a transaction of a shard that is not held here has reached the wanted
+// level, by the answers of other nodes. As with neard, a transaction that no node knows is NONE
+// and waited for.
 func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.AccountID) (*view.FinalOutcome, error) {
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
 		n.parked.Add(-1)
@@ -35,7 +36,7 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
 		}
-		if !n.statuses.Foreign(sender) { // the shard has come in meanwhile
+		if !n.statuses.Foreign(sender) { // the shard is held by now
 			return n.Tx(ctx, r)
 		}
 		select {
@@ -53,7 +54,8 @@ func (n *Node) waitRemote(ctx context.Context, r *view.GetTx, sender primitives.
 	}
 }
 
-// withTransaction is what is told, with the transaction itself where the client has it: another node's view of it is not proven in all.
+// withTransaction returns a remote status with the client's own transaction if it has sent it:
+// another node's view of it is not fully proven.
 func withTransaction(told *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
 	if r.Tx == nil {
 		return told

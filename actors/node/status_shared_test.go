@@ -35,7 +35,8 @@ func (v wide) Call(c *action.Call, x *action.External) (action.CallOutcome, erro
 	return out, nil
 }
 
-// startWide is a node in manual mode whose transactions of wideTx send some receipts.
+// startWide starts a node in manual mode on which transactions of wideTx send that many
+// receipts.
 func startWide(t testing.TB, receipts int) *sandbox {
 	t.Helper()
 	s := startOn(t, 1, storage.NewMemDisk(), wide(receipts), func(o *Options) {
@@ -51,8 +52,10 @@ func startWide(t testing.TB, receipts int) *sandbox {
 	return s
 }
 
-// TestShared: many who wait for one transaction with 1,300 receipts, for each level and by each method, begun before it is executed and behind that, are told byte for byte what a read of the store
-// tells as of a block at which that level was reached; it is read and looked up a few times for all of them, a wait takes a few kilobytes, and behind them nothing is left.
+// TestShared: many waits for one transaction with 1,300 receipts, for each level and method,
+// begun before and after it is executed, get byte for byte what a read of the store shows as of
+// a block at which the level was reached. It is read a few times for all of them, a wait takes
+// a few kilobytes, and nothing is left afterwards.
 func TestShared(t *testing.T) {
 	const each = 20
 	s := startWide(t, 1300)
@@ -111,7 +114,8 @@ func TestShared(t *testing.T) {
 	levels := map[string]view.ExecutionLevel{}
 	note := func() {
 		at := s.visiblePosition()
-		for i, read := range []func(primitives.Hash, primitives.Height, primitives.Height) (view.FinalOutcome, error){s.e.StatusAt, s.e.TransactionStatusAt} {
+		for i, read := range []func(primitives.Hash, primitives.Height, primitives.Height) (view.FinalOutcome,
+			error){s.e.StatusAt, s.e.TransactionStatusAt} {
 			if out, err := read(hash, at.Head, at.Final); err == nil {
 				text := string(view.AppendFinalOutcome(nil, &out, i == 1))
 				right[i][text], levels[text] = true, out.Level
@@ -149,7 +153,8 @@ func TestShared(t *testing.T) {
 			for text, n := range told[[2]any{level, receipts}] {
 				sum += n
 				if !right[i][text] || !txstatus.Meets(levels[text], level) {
-					t.Errorf("wait for %v, receipts %v: %d are told %v, of %d bytes, which no block says", level, receipts, n, levels[text], len(text))
+					t.Errorf("wait for %v, receipts %v: %d are told %v, of %d bytes, which no block says", level, receipts, n,
+						levels[text], len(text))
 				}
 			}
 			if want := 2 * each * (2 - i); sum != want {
@@ -160,7 +165,7 @@ func TestShared(t *testing.T) {
 	bytes, reads, spared := s.statusGroup.stats()
 	if k := s.records.Stats(); bytes != 0 || k.Transactions != 0 || k.Outcomes != 0 {
 		t.Errorf("left: %d bytes, %+v", bytes, k)
-	} else if reads > spared/2 || k.Lookups > 20*1300 { // who is alone when he reads keeps nothing
+	} else if reads > spared/2 || k.Lookups > 20*1300 { // a reader that is alone keeps nothing
 		t.Errorf("read %d times, spared %d, %d look-ups", reads, spared, k.Lookups)
 	}
 }
@@ -174,9 +179,10 @@ func heap() (alive, stacks float64) {
 	return float64(m.HeapAlloc) / (1 << 20), float64(m.StackInuse) / (1 << 20)
 }
 
-// BenchmarkWaitsShared is what many waits take: for one transaction with 1,300 receipts, which nobody has sent when they begin, or which is executed already; or for
-// as many transfers. Once while they wait for the transaction, once while they wait until it is final, and at the most until all have been told; replies are made in
-// turn, as by rpc.
+// BenchmarkWaitsShared measures the cost of many waits: for one transaction with 1,300
+// receipts, sent after they begin or executed before, or for as many transfers. It reports them
+// while they wait for the transaction, while they wait for finality, and at the peak until all
+// are answered. Replies are made in turn, as by the RPC server.
 //
 //	TROUPE_WAITS=10000 go test ./actors/node -run - -bench WaitsShared -benchtime 1x
 func BenchmarkWaitsShared(b *testing.B) {
@@ -293,7 +299,8 @@ func BenchmarkWaitsShared(b *testing.B) {
 	}
 }
 
-// peakOf looks at the heap, garbage included, until its result is called, which is the most that it was, MiB.
+// peakOf looks at the heap, garbage included, until its result is called, which is the most
+// that it was, MiB.
 func peakOf() func() float64 {
 	most, end := make(chan float64), make(chan struct{})
 	go func() {
@@ -324,7 +331,8 @@ func (s *sandbox) settled() {
 	}
 }
 
-// BenchmarkSendTx is how long one client waits for one transfer after another, in turns for each level: p50 and p99.
+// BenchmarkSendTx is how long one client waits for one transfer after another, in turns for
+// each level: p50 and p99.
 //
 //	go test ./actors/node -run - -bench SendTx -benchtime 2000x
 func BenchmarkSendTx(b *testing.B) {

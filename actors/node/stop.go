@@ -11,11 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// drainLimit bounds each step of Stop; a step takes a block at the most.
+// drainLimit bounds each step of Stop. A step takes one block at most.
 const drainLimit = 5 * time.Second
 
-// Stop ends the node: no transaction is taken any more, waits end with ErrStopped, the block in work is finished, the actors
-// end. What was accepted is on disk. The engine and its store stay open. A second call returns what the first did.
+// Stop ends the node: no transaction is taken any more, waits end with ErrStopped, the block in
+// work is finished, the actors end. Accepted blocks are on disk. Engine and store stay open. A
+// second call returns the result of the first.
 func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() { n.stopErr = n.stop(ctx) })
 	return n.stopErr
@@ -29,10 +30,12 @@ func (n *Node) stop(ctx context.Context) error {
 	n.background.Wait()
 	var errProducer, errChain error
 	if !n.spawner.supervisor.hasHalted(n.producer) {
-		_, errProducer = system.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
+		_, errProducer = system.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx,
+			messages.StopProducing{})
 	}
 	if !n.spawner.supervisor.hasHalted(n.chain) {
-		_, errChain = system.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
+		_, errChain = system.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx,
+			messages.DrainChain{})
 	}
 	ends := []*actor.PID{n.network, n.subscriptions, n.rpc, n.meter, n.chain}
 	if n.producer != n.chain {

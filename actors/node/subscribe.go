@@ -11,19 +11,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// subscriber is a subscription of the node's.
+// subscriber implements view.Subscriber.
 type subscriber struct {
 	n       *Node
 	r       *subscriptions.Request
-	started atomic.Bool // or ended before it was
+	started atomic.Bool // also set if it ended before its start
 }
 
-// maxLingering is how many subscriptions may have ended while their actors have not yet: who subscribes and unsubscribes without end, faster than
-// actors come and go, is not let in meanwhile.
+// maxLingering bounds ended subscriptions with an actor that has not ended. A client that
+// subscribes and unsubscribes faster than actors come and go is refused meanwhile.
 const maxLingering = 1024
 
-// Subscribe admits a subscription that begins at a cursor. chain is what it follows. view.ErrLingering.
-func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscriptions.Chain, sink view.Sink) (view.Subscriber, error) {
+// Subscribe admits a subscription that begins at a cursor of chain. It starts with Start.
+// Errors: view.ErrLingering, ErrStopped.
+func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscriptions.Chain,
+	sink view.Sink) (view.Subscriber, error) {
 	select {
 	case <-n.ended:
 		return nil, ErrStopped
@@ -41,11 +43,11 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain subscrip
 	return s, nil
 }
 
-// countedSink is a sink whose end is counted.
+// countedSink counts the end of its subscription.
 type countedSink struct {
 	view.Sink
 	n    *Node
-	done func() // of Followed
+	done func() // returned by Followed
 }
 
 // End is part of view.Sink.
@@ -55,20 +57,20 @@ func (c *countedSink) End(why view.EndReason, at *view.Cursor) {
 	c.Sink.End(why, at)
 }
 
-// At is where it begins.
+// At returns the cursor at which it begins.
 func (s *subscriber) At() view.Cursor { return s.r.Begin }
 
-// Start begins to tell.
+// Start begins the notices.
 func (s *subscriber) Start() {
 	if s.started.CompareAndSwap(false, true) {
 		s.n.tell(s.n.subscriptions, s.r)
 	}
 }
 
-// Cancel ends it.
+// Cancel ends the subscription for its client.
 func (s *subscriber) Cancel() { s.stop(view.EndCancelled) }
 
-// Stop ends it as the node goes away.
+// Stop ends the subscription because the node stops.
 func (s *subscriber) Stop() { s.stop(view.EndStopping) }
 
 func (s *subscriber) stop(why view.EndReason) {
@@ -90,12 +92,12 @@ func (n *Node) wantFinal(yes bool) {
 	}
 }
 
-// subscriberProps returns the properties of the actor of a subscription.
+// subscriberProps returns the properties of a subscription's actor.
 func (n *Node) subscriberProps(r *subscriptions.Request) *actor.Props {
 	return n.spawner.props("subscriber", func() actor.Actor { return subscriptions.NewSubscriber(r, n.o.Log) })
 }
 
-// Moves returns a channel that is closed when the chain has another head than when it was asked for.
+// Moves returns a channel that is closed when the chain has a new head.
 func (n *Node) Moves() <-chan struct{} {
 	n.moves.Lock()
 	defer n.moves.Unlock()
@@ -105,13 +107,14 @@ func (n *Node) Moves() <-chan struct{} {
 	return n.moves.next
 }
 
-// moves is what those wait for who want to know that the chain has moved, and are no subscribers.
+// moves wakes readers that follow the chain and are no subscribers.
 type moves struct {
 	sync.Mutex
-	next chan struct{} // nil: nobody waits
+	next chan struct{} // nil: no reader waits
 }
 
-// flatHeadPause is how long a fold waits where blocks are told of: that is what telling one takes, text and all, on a busy machine.
+// flatHeadPause is how long an advance of the flat head waits while blocks are followed: the
+// time to deliver a block, its text included, on a busy machine.
 const flatHeadPause = 10 * time.Millisecond
 
 func (n *Node) pauseBeforeFlatHead() time.Duration {
@@ -121,7 +124,8 @@ func (n *Node) pauseBeforeFlatHead() time.Duration {
 	return 0
 }
 
-// Followed says that blocks are told of, to a subscriber or otherwise, until done is called: a fold waits for that, and there is a thread for it.
+// Followed marks that blocks are followed, by a subscriber or otherwise, until done is called.
+// Meanwhile the flat head advances with a delay, and Options.Thread's thread runs.
 func (n *Node) Followed() (done func()) {
 	n.followed.Add(1)
 	thread := n.o.Thread()
@@ -131,7 +135,7 @@ func (n *Node) Followed() (done func()) {
 	})
 }
 
-// lastMove tells subscribers that the chain has.
+// notifyMoved tells subscribers that the chain has a new head.
 func (n *Node) notifyMoved() {
 	n.moves.Lock()
 	if n.moves.next != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// stalled is a chain whose readers get no further until it goes on.
+// stalled is a chain that stops its readers until it goes on.
 type stalled struct {
 	reads atomic.Int64
 	goOn  chan struct{}
@@ -28,13 +28,15 @@ func (*stalled) Tip(view.RefKind) (at view.At, err error)                     { 
 func (*stalled) Step(view.At, view.RefKind) (s subscriptions.Step, err error) { return s, nil }
 func (*stalled) Digest(at view.At) (*stream.Digest, error)                    { return nil, view.UnknownBlock(at.Hash) }
 
-// TestLingering: subscriptions that have ended are counted until their actors have, so that who subscribes and unsubscribes faster than these come
-// and go is refused in the end, and let in when they have gone.
+// TestLingering: ended subscriptions count until their actors have ended: a client that
+// subscribes and unsubscribes faster than that is refused in the end, and admitted when they
+// have.
 func TestLingering(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &stalled{goOn: make(chan struct{})}
 	subscribe := func() (view.Subscriber, error) {
-		return s.Subscribe(&view.Subscription{Topic: view.TopicBlocks}, view.Cursor{Index: view.WholeBlock}, chain, make(hears, 1))
+		return s.Subscribe(&view.Subscription{Topic: view.TopicBlocks}, view.Cursor{Index: view.WholeBlock}, chain,
+			make(hears, 1))
 	}
 	all := make([]view.Subscriber, maxLingering)
 	for i := range all {
@@ -70,7 +72,7 @@ func TestLingering(t *testing.T) {
 	}
 }
 
-// resting is a chain whose readers have been told of all there is.
+// resting is a chain that signals when its readers are up to date.
 type resting struct {
 	stalled
 	soon chan primitives.Hash
@@ -85,18 +87,21 @@ func (c *resting) Soon(hash primitives.Hash) {
 	}
 }
 
-// TestToldSoon: who wants the texts of blocks that are not final makes the chain hear of them before they are on disk.
+// TestToldSoon: A subscription to the texts of blocks that are not final announces them to the
+// chain before they are on disk.
 func TestToldSoon(t *testing.T) {
 	s := start(t, 1, nil)
 	chain := &resting{soon: make(chan primitives.Hash, 100)}
-	sub, err := s.Subscribe(&view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, view.Cursor{Index: view.WholeBlock}, chain, make(hears, 1))
+	sub, err := s.Subscribe(&view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic},
+		view.Cursor{Index: view.WholeBlock}, chain, make(hears, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sub.Start()
 	t.Cleanup(sub.Cancel)
 	until(t, func() bool {
-		if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+		if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
+			WaitUntil: view.LevelFinal}); err != nil {
 			t.Fatal(err)
 		}
 		select {

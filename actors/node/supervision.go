@@ -13,55 +13,84 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// failure is what becomes of an actor that panics, and what clients see of it.
+// failure is what happens when an actor panics.
+//
+// # Supervision
+//
+// Problem: an actor that panics leaves its state in doubt and its senders waiting. A silent
+// restart of the chain would leave a node alive and wrong; ending the process for one client's
+// bug would let one request stop everything.
+//
+// Invariants:
+//   - No failure leaves the node alive and wrong: an actor restarts only if its state can be
+//     rebuilt.
+//   - Every client that waits for a failed actor gets an answer: the mailbox calls Failed on
+//     messages it drops, and a failed session's handle ends its requests.
+//   - Reads never depend on a failed actor.
+//
+// Outline: actors panic instead of handling impossible errors. The mailbox hands the panic with
+// its stack to supervisor.HandleFailure, which looks up the actor's kind in failures. halts:
+// the actor stops and Node.halt ends block production for good; reads go on. restarts:
+// protoactor makes the actor anew from Options; the sixth failure within restartSpan halts
+// instead. stopsAlone: the actor ends, and its parent answers for it. Actors that serve single
+// clients are not counted, so that a client cannot halt the node.
+//
+// Rejected: ending the process on each failure, since the bad block is still there after a
+// restart and the node would serve nothing; a generic retry, which would hide a state in doubt.
+//
+// TestEachFailure trips every row of the table.
 type failure byte
 
 const (
-	// halts: blocks need it and its state, and a silent restart would leave the node alive and wrong. The node takes no more
-	// blocks: who waits or submits is told, reads go on. Only a failure of the disk ends the process.
+	// halts: blocks need the actor and its state. The node takes no more blocks; submissions and
+	// waits fail with the reason, reads go on. Only a disk failure ends the process.
 	halts failure = iota
-	// stopsAlone: it serves one client. What he waits for is answered with an error; his next request makes it anew.
+	// stopsAlone: the actor serves one client. The client's waits get an error, and its next
+	// request starts a new actor.
 	stopsAlone
-	// restarts: what it knows can be had again, or is not worth keeping. Who waits for what it was doing may get an error; the next
-	// request works. One that restarts too often halts the node.
+	// restarts: the actor's state can be rebuilt or is not worth keeping. Requests in work may get
+	// an error, and the next ones succeed. The sixth failure of one actor in a minute halts the
+	// node.
 	restarts
 )
 
-// failures says it for every actor, in one place.
+// failures is the rule for each kind of actor.
 var failures = map[string]failure{
 	"chain":          halts,      // the engine may be half changed
 	"producer":       halts,      // a vote may be lost or doubled
-	"validator":      restarts,   // what was signed is on disk, and so is the chain; where it fails while it changes the chain, it halts
+	"validator":      restarts,   // signatures and chain are on disk; halts if it fails while it changes the engine
 	"shard":          halts,      // the chain waits for its answer
 	"chunk-producer": halts,      // the block waits for its chunk
-	"mempool":        restarts,   // the pool is lost; waiters send their transactions again
-	"milestones":     restarts,   // waiters say again what they watch, and read what they have missed
-	"rpc":            restarts,   // all sessions end, and with them all waits, with an error
-	"streams":        restarts,   // all subscriptions end, and say where to go on
-	"subscriber":     stopsAlone, // one subscription, which says where to go on
+	"mempool":        restarts,   // the pool is lost; waiters submit again
+	"milestones":     restarts,   // waiters watch again and read what they missed
+	"rpc":            restarts,   // all sessions and waits end with an error
+	"streams":        restarts,   // all subscriptions end with their cursor
+	"subscriber":     stopsAlone, // one subscription ends with its cursor
 	"session":        stopsAlone, // all waits of a client
 	"waiter":         stopsAlone, // one wait
 	"meter":          restarts,   // a summary line is missing
-	"network":        restarts,   // all connections end, and are made anew
+	"network":        restarts,   // all connections are made again
 }
 
-// So many restarts of one actor in this time are not worth another.
+// An actor that restarts more than maxRestarts times within restartSpan halts the node.
 const (
 	maxRestarts = 5
 	restartSpan = time.Minute
 )
 
-// supervisor carries the table out: as the guardian of the top, and as the strategy of every parent.
+// supervisor applies the table: as the guardian of the top, and as the strategy of every
+// parent.
 type supervisor struct {
-	onHalt   func(who string, reason any, stack []byte) // of an actor that halts the node
+	onHalt   func(who string, reason any, stack []byte) // called for an actor that halts the node
 	log      *logrus.Logger
 	mu       sync.Mutex
-	halted     map[string]bool        // actors that have halted the node, by id
-	restarts map[string][]time.Time // by id; of those that serve no single client, so they are few
+	halted   map[string]bool        // actors that have halted the node, by id
+	restarts map[string][]time.Time // by id; only actors that serve no single client, so they are few
 }
 
 // HandleFailure is part of actor.SupervisorStrategy.
-func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
+	_ *actor.RestartStatistics, reason, _ any) {
 	c, ok := reason.(*system.Crash)
 	if !ok {
 		c = &system.Crash{Reason: reason, Stack: debug.Stack()}
@@ -86,7 +115,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	}
 }
 
-// mayRestart tells whether an actor may restart once more.
+// mayRestart counts a restart of an actor and returns whether it is allowed.
 func (s *supervisor) mayRestart(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,25 +127,27 @@ func (s *supervisor) mayRestart(id string, now time.Time) bool {
 	return len(recent) < maxRestarts
 }
 
-// hasHalted tells whether an actor is gone.
+// hasHalted returns whether an actor has failed and halted the node.
 func (s *supervisor) hasHalted(pid *actor.PID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.halted[pid.GetId()]
 }
 
-// spawner is what actors are spawned with.
+// spawner holds what actors are spawned with.
 type spawner struct {
-	root       *actor.RootContext // its guardian is the supervisor
-	meter      *system.Meter
-	dispatcher actor.Dispatcher
-	subscriberDispatcher        actor.Dispatcher // of subscribers, of which there may be thousands
-	waitDispatcher      actor.Dispatcher // of sessions and waiters, of which there may be as many: a block wakes hundreds at once, and the next one does not wait behind them
-	supervisor *supervisor
-	trip       tripHook // of tests; nil: nobody asks
+	root                 *actor.RootContext // its guardian is the supervisor
+	meter                *system.Meter
+	dispatcher           actor.Dispatcher // replaces all dispatchers in tests; nil: none
+	subscriberDispatcher actor.Dispatcher // of subscribers, of which there may be thousands
+	// of sessions and waiters: a block wakes hundreds at once, and the next block must not wait
+	// for them
+	waitDispatcher actor.Dispatcher
+	supervisor     *supervisor
+	trip           tripHook // of tests; nil: none
 }
 
-// kindOf tells the kind of an actor by its id: the last part of its path, without a number.
+// kindOf returns the kind of an actor: the last part of its id without a number.
 func kindOf(id string) string {
 	id = id[strings.LastIndexByte(id, '/')+1:]
 	kind := strings.TrimRight(id, "0123456789")
@@ -130,7 +161,8 @@ func kindOf(id string) string {
 	return kind
 }
 
-// props returns the properties of an actor of this kind; kind is also the name under which it is counted.
+// props returns the properties of an actor. kind is its row in failures and its name in
+// metrics.
 func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 	if _, ok := failures[kind]; !ok {
 		panic(fmt.Sprintf("node: no rule for how a %s fails", kind))
@@ -154,7 +186,7 @@ func (k *spawner) props(kind string, producer func() actor.Actor) *actor.Props {
 // tripHook is called with each message of an actor, before and after it is handled.
 type tripHook func(kind string, m any, after bool)
 
-// trippedActor is an actor in a test.
+// trippedActor calls the hook of a test.
 type trippedActor struct {
 	actor.Actor
 	kind string
@@ -168,7 +200,7 @@ func (t *trippedActor) Receive(c actor.Context) {
 	t.trip(t.kind, c.Message(), true)
 }
 
-// spawn starts an actor below the guardian. make is called again if it restarts.
+// spawn starts an actor below the guardian. make is called again with true when it restarts.
 func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*actor.PID, error) {
 	again := false
 	pid, err := k.root.SpawnNamed(k.props(kind, func() actor.Actor {
@@ -182,7 +214,7 @@ func (k *spawner) spawn(kind, name string, make func(again bool) actor.Actor) (*
 	return pid, nil
 }
 
-// onlyOnce makes an actor that is never made again.
+// onlyOnce returns a constructor for an actor that must not restart.
 func onlyOnce(a actor.Actor) func(bool) actor.Actor {
 	return func(again bool) actor.Actor {
 		if again {

@@ -10,61 +10,63 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Spans of transactions: where the time of one in so many went, on its way through session, mempool, chunk, shard, disk and waiter. Which ones is told by
-// their hashes, so that each place knows it by itself, and no message has to carry anything. Without Options.Traced nobody looks.
-
 // Span is a part of a trace.
 type Span struct {
 	Name       string
 	Begin, End time.Time
 	Attributes [][2]string
-	Failed     string // why; empty: it did not
+	Failed     string // the reason; empty: it did not fail
 }
 
-// Trace is what became of a transaction: all of it first, then its parts by their beginning.
+// Trace shows where the time of one transaction went: the whole first, then its parts by begin.
+//
+// One in OneIn transactions is traced, selected by hash, so that every stage knows without a
+// message carrying anything.
 type Trace struct {
 	ID    primitives.Hash // of the transaction
 	Spans []Span
 }
 
-// stage is a moment of a transaction.
+// stage is a moment in the life of a transaction.
 type stage byte
 
 const (
-	submitted stage = iota // to the node, by its client
-	routed               // to a mempool, by the client's session or the transaction's waiter
-	checkBegun               // at, from here on
-	checkEnded               // the look has ended
-	chosen               // for a chunk
-	imported              // its block is the tip
+	submitted  stage = iota // handed to the node by its client
+	routed                  // sent to a mempool, by the session or the waiter
+	checkBegun              // its check has begun
+	checkEnded              // its check has ended
+	chosen                  // chosen for a chunk
+	imported                // its block is in memory
 	persisted               // its block is on disk
 	numStages
 )
 
-// parts are the spans between steps; one is there if both ends are.
+// parts are the spans between stages. A span exists if both ends do.
 var parts = []struct {
 	name     string
 	from, to stage
 }{
-	{"session", submitted, routed}, {"mempool.queue", routed, checkBegun}, {"mempool.check", checkBegun, checkEnded}, {"mempool.wait", checkEnded, chosen}, {"chunk", chosen, imported}, {"store", imported, persisted},
+	{"session", submitted, routed}, {"mempool.queue", routed, checkBegun}, {"mempool.check", checkBegun,
+		checkEnded}, {"mempool.wait", checkEnded, chosen}, {"chunk", chosen, imported}, {"store", imported, persisted},
 }
 
-// Bounds of what is kept of transactions that are on their way.
+// Bounds of the transactions in work that are traced.
 const (
 	maxOpen    = 4096
 	maxOpenAge = 5 * time.Minute
-	maxIdleAge = 10 * time.Second // of one that nobody waits for and no chunk has: mostly it was refused, of which nobody is told
-	sweepPeriod = time.Second      // for those that are open too long
-	maxApplied = 256
+	// if no client waits and no chunk has it: most likely it was refused, which is not reported
+	maxIdleAge  = 10 * time.Second
+	sweepPeriod = time.Second // between searches for old ones
+	maxApplied  = 256
 )
 
-// txTrace is what is known of one on its way.
+// txTrace is what is known of a transaction in work.
 type txTrace struct {
 	at     [numStages]time.Time
 	signer primitives.AccountID
 	height primitives.Height
 	shard  primitives.ShardID
-	wait   bool // somebody waits for it
+	wait   bool // a client waits for it
 	apply  [2]time.Time
 }
 
@@ -73,30 +75,32 @@ type shardOfBlock struct {
 	shard primitives.ShardID
 }
 
-// tracer records passages. nil: nobody asks.
+// tracer records traces. Its methods accept a nil tracer, which records nothing. Safe for
+// concurrent use.
 type tracer struct {
 	oneIn uint64
 	out   func(*Trace)
 
 	mu      sync.Mutex
 	open    map[primitives.Hash]*txTrace
-	swept  time.Time                     // through open, for what is there too long
-	applied map[shardOfBlock][2]time.Time // when a shard's actor was told to apply, and was done
+	swept   time.Time                     // last search for old entries
+	applied map[shardOfBlock][2]time.Time // begin and end of applying a shard's chunk
 }
 
 func newTracer(oneIn uint64, out func(*Trace)) *tracer {
 	if out == nil {
 		return nil
 	}
-	return &tracer{oneIn: max(oneIn, 1), out: out, open: map[primitives.Hash]*txTrace{}, applied: map[shardOfBlock][2]time.Time{}}
+	return &tracer{oneIn: max(oneIn, 1), out: out, open: map[primitives.Hash]*txTrace{},
+		applied: map[shardOfBlock][2]time.Time{}}
 }
 
-// sampled tells whether a transaction is one of those that are followed.
+// sampled returns whether a transaction is traced.
 func (s *tracer) sampled(id primitives.Hash) bool {
 	return s != nil && binary.LittleEndian.Uint64(id[:])%s.oneIn == 0
 }
 
-// begin follows a transaction from here on.
+// begin starts the trace of a transaction. wait: a client waits for it.
 func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 	if tx == nil || !s.sampled(tx.Hash()) {
 		return
@@ -116,14 +120,14 @@ func (s *tracer) begin(tx *primitives.SignedTransaction, wait bool) {
 			}
 		}
 	}
-	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // who hands it in for the second time joins it
+	if p := s.open[tx.Hash()]; p == nil && len(s.open) < maxOpen { // a second submission joins the first
 		p = &txTrace{signer: tx.SignerID, wait: wait}
 		p.at[submitted] = now
 		s.open[tx.Hash()] = p
 	}
 }
 
-// mark notes when transactions came to a step for the first time.
+// mark records the first time that transactions reach a stage.
 func (s *tracer) mark(txs []*primitives.SignedTransaction, at stage) {
 	if s == nil {
 		return
@@ -139,7 +143,8 @@ func (s *tracer) mark(txs []*primitives.SignedTransaction, at stage) {
 	}
 }
 
-// applying notes that a shard's actor was told to apply its part of a block, and done that it has.
+// applying records that a shard's actor was asked to apply its chunk of a block, or has done
+// so.
 func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done bool) {
 	if s == nil {
 		return
@@ -147,7 +152,7 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.applied) >= maxApplied {
-		clear(s.applied) // of blocks that were dropped, mostly
+		clear(s.applied) // mostly of blocks that were dropped
 	}
 	key := shardOfBlock{block, id}
 	x := s.applied[key]
@@ -159,7 +164,8 @@ func (s *tracer) applying(id primitives.ShardID, block primitives.Hash, done boo
 	s.applied[key] = x
 }
 
-// block notes a block that is the tip, or on disk; who waits for nothing has then come to its end.
+// block records that a block is imported or persisted. Traces that no client waits for end when
+// it is persisted.
 func (s *tracer) block(m *messages.BlockAccepted, at stage) {
 	if s == nil {
 		return
@@ -184,7 +190,8 @@ func (s *tracer) block(m *messages.BlockAccepted, at stage) {
 	}
 }
 
-func (s *tracer) included(id primitives.Hash, height primitives.Height, shard primitives.ShardID, applied [2]time.Time, stored bool) {
+func (s *tracer) included(id primitives.Hash, height primitives.Height, shard primitives.ShardID,
+	applied [2]time.Time, stored bool) {
 	s.mu.Lock()
 	p := s.open[id]
 	over := false
@@ -200,7 +207,7 @@ func (s *tracer) included(id primitives.Hash, height primitives.Height, shard pr
 	}
 }
 
-// end tells of a transaction: its client has his answer, or wants none.
+// end finishes a trace: the client has its answer, or waits for none.
 func (s *tracer) end(id primitives.Hash, err error) {
 	if !s.sampled(id) {
 		return
@@ -214,14 +221,16 @@ func (s *tracer) end(id primitives.Hash, err error) {
 	}
 }
 
-// trace makes the spans of a passage.
+// trace returns the spans of a transaction.
 func (p *txTrace) trace(id primitives.Hash, now time.Time, err error) *Trace {
-	root := Span{Name: "transaction", Begin: p.at[submitted], End: now, Attributes: [][2]string{{"near.tx", id.String()}, {"near.signer", string(p.signer)}}}
+	root := Span{Name: "transaction", Begin: p.at[submitted], End: now,
+		Attributes: [][2]string{{"near.tx", id.String()}, {"near.signer", string(p.signer)}}}
 	if err != nil {
 		root.Failed = err.Error()
 	}
 	if p.height != 0 {
-		root.Attributes = append(root.Attributes, [2]string{"near.height", strconv.FormatUint(uint64(p.height), 10)}, [2]string{"near.shard", strconv.FormatUint(uint64(p.shard), 10)})
+		root.Attributes = append(root.Attributes, [2]string{"near.height", strconv.FormatUint(uint64(p.height), 10)},
+			[2]string{"near.shard", strconv.FormatUint(uint64(p.shard), 10)})
 	}
 	t := &Trace{ID: id, Spans: []Span{root}}
 	add := func(name string, from, to time.Time) {

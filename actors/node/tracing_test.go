@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOpenSpans: where there is no room for more transactions, those that nobody waits for and no chunk took go after some seconds, others after
-// minutes; it is not looked for them more often than once a second.
+// TestOpenSpans: without room for more transactions, those without a wait and without a chunk
+// are removed after some seconds, others after minutes. The search runs at most once a second.
 func TestOpenSpans(t *testing.T) {
 	s := newTracer(1, func(*Trace) {})
 	nonce := primitives.Nonce(0)

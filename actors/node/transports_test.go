@@ -27,7 +27,8 @@ type spot struct {
 	near, over netip.AddrPort
 }
 
-// roads have nodes listen by neard's sockets, by libp2p or both, and dial those that were there before by what they have in common.
+// roads have nodes listen by neard's sockets, by libp2p or both, and dial those that were there
+// before by what they have in common.
 type roads struct {
 	mu    sync.Mutex
 	spots map[peerwire.PeerID]spot
@@ -41,7 +42,8 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
 	any0 := netip.MustParseAddrPort("127.0.0.1:0")
 	s := spot{id: key.PublicKey()}
-	o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server, error) {
+	o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Server,
+		error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		c := near.Config{Key: key, Genesis: genesis, Version: 86, Oldest: 83, Draw: rand.IntN}
@@ -86,7 +88,8 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	}
 }
 
-// paid wants what a client gives to any validator to be final there, and the chain to go on behind it with few chunks missed.
+// paid wants what a client gives to any validator to be final there, and the chain to go on
+// behind it with few chunks missed.
 func (c *cluster) paid() {
 	c.t.Helper()
 	c.reach(10, 120*time.Second)
@@ -102,7 +105,8 @@ func (c *cluster) paid() {
 	c.few()
 }
 
-// TestValidatorsOverLibp2p: four validators make blocks together over the other transport, also when one has been away.
+// TestValidatorsOverLibp2p: four validators make blocks together over the other transport, also
+// when one has been away.
 func TestValidatorsOverLibp2p(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
@@ -114,7 +118,8 @@ func TestValidatorsOverLibp2p(t *testing.T) {
 	c.reach(c.members[0].e.Final().Height+5, 120*time.Second)
 }
 
-// TestValidatorsOverBridge: two validators with neard's sockets alone and two with libp2p alone make blocks together by a node with both, which makes none.
+// TestValidatorsOverBridge: two validators with neard's sockets alone and two with libp2p alone
+// make blocks together by a node with both, which makes none.
 func TestValidatorsOverBridge(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })
@@ -127,9 +132,10 @@ func TestValidatorsOverBridge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Engine: e, Signatures: checker, Vote: 86, Mode: production.Manual, Exit: func(who string, reason any, stack []byte) {
-		panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
-	}}
+	o := Options{Engine: e, Signatures: checker, Vote: 86, Mode: production.Manual,
+		Exit: func(who string, reason any, stack []byte) {
+			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
+		}}
 	front, _ := networked(t, &o, "bridge")
 	r.take("bridge", &o, true, true)
 	bridge, err := Start(o)

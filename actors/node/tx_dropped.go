@@ -15,33 +15,36 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// maxDropped is how many transactions a node remembers of which it has said that it takes them, and that are in no block: some 300 bytes each.
+// maxDropped is how many dropped transactions a node remembers, some 300 bytes each.
 const maxDropped = 8192
 
-// droppedLogged is how often the log has a line on what was dropped for a reason of the node's.
+// droppedLogged is the period of log lines about transactions dropped for a reason of the
+// node's.
 const droppedLogged = time.Minute
 
-// dropRecord records why transactions were dropped, so that a client which did not wait can ask by hash. It keeps the newest maxDropped; when
-// it is full, the sources with most entries lose their oldest, so that one client cannot evict the entries of others. Safe for concurrent use.
+// dropRecord records why transactions were dropped, so that a client that did not wait can ask
+// by hash. It keeps the newest maxDropped. When it is full, the sources with most entries lose
+// their oldest, so that one client cannot evict the entries of others. Safe for concurrent use.
 type dropRecord struct {
-	count atomic.Int64 // of why
+	count atomic.Int64 // len(why)
 	mu    sync.Mutex
 	why   map[primitives.Hash]reason
-	order []place // of why, the oldest first; some are of before
+	order []place // of why, oldest first; some are stale
 	next  uint64
 
-	invalid, room, node atomic.Uint64 // since the node began: by the chain's rules, by a limit, for a reason of the node's
-	logged                time.Time     // when the log had a line; under mu
-	unlogged              uint64        // what came since; under mu
+	// since the node began: dropped by the chain's rules, by a limit, for a reason of the node's
+	invalid, room, node atomic.Uint64
+	logged              time.Time // last log line; under mu
+	unlogged            uint64    // dropped since; under mu
 }
 
-// reason is why a transaction was dropped, and how far the chain had come in memory.
+// reason is why a transaction was dropped.
 type reason struct {
 	err    error
-	tip    primitives.Height
+	tip    primitives.Height // in-memory head at that time
 	source string
-	nth    uint64 // its place
-	again  int    // copies that have been sent since, and that no mempool has looked at yet
+	nth    uint64 // its place in order
+	again  int    // copies sent since that no mempool has checked yet
 }
 
 type place struct {
@@ -49,7 +52,7 @@ type place struct {
 	nth  uint64
 }
 
-// add remembers what was dropped.
+// add records drops.
 func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +77,8 @@ func (d *dropRecord) add(m *messages.TransactionsDropped, log logrus.FieldLogger
 	}
 }
 
-// trim makes room: what goes is the oldest of the sources with most. It leaves an eighth free, so that it runs seldom.
+// trim evicts the oldest entries of the sources with most. It leaves an eighth free, so that it
+// runs rarely.
 func (d *dropRecord) trim() {
 	d.order = slices.DeleteFunc(d.order, func(p place) bool { return d.why[p.hash].nth != p.nth })
 	const keep = maxDropped - maxDropped/8
@@ -96,7 +100,8 @@ func (d *dropRecord) trim() {
 	})
 }
 
-// share is how many each may have so that all together have at most keep, of those who have so many, the fewest first.
+// share returns how many entries each source may keep so that all together keep at most keep.
+// counts are the sources' entries in ascending order.
 func share(counts []int, keep int) int {
 	for i, n := range counts {
 		if each := keep / (len(counts) - i); n > each {
@@ -107,7 +112,7 @@ func share(counts []int, keep int) int {
 	return keep
 }
 
-// countedSink counts a reason, and returns whether it is the transaction's own.
+// counted counts a reason and returns whether the transaction itself is invalid.
 func (d *dropRecord) counted(why error) bool {
 	var invalid *primitives.InvalidTxError
 	switch {
@@ -122,7 +127,8 @@ func (d *dropRecord) counted(why error) bool {
 	return false
 }
 
-// sent notes a transaction that is sent again: nobody is told any more that it was dropped, unless it is not taken.
+// sent notes a new copy of a transaction. Its drop is no longer reported, unless the copy is
+// rejected.
 func (d *dropRecord) sent(hash primitives.Hash) {
 	if d.count.Load() == 0 {
 		return
@@ -135,7 +141,8 @@ func (d *dropRecord) sent(hash primitives.Hash) {
 	}
 }
 
-// settled notes what became of a copy: a pool has it, and why another was dropped is forgotten; or that holds again, and is returned if it did not.
+// settled notes the result of a copy. If it is pooled, the drop is forgotten. If the last copy
+// was rejected, the drop counts again and is returned.
 func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	if d.count.Load() == 0 {
 		return why
@@ -156,12 +163,13 @@ func (d *dropRecord) settled(hash primitives.Hash, pooled bool) (why reason) {
 	return why
 }
 
-// reorganised says that the chain is another now, of which tip is the highest block: what was invalid on the one before may run.
+// reorganised notes that the chain has changed to a branch with the highest block tip. What was
+// invalid on the previous branch may run on this one.
 func (d *dropRecord) reorganised(tip primitives.Height) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var invalid *primitives.InvalidTxError
-	for hash, r := range d.why { // each on its own, so the order does not matter
+	for hash, r := range d.why { // independent of each other, so the order does not matter
 		if errors.As(r.err, &invalid) {
 			r.err = fmt.Errorf("%w: %v", errOtherChain, invalid)
 		}
@@ -170,11 +178,13 @@ func (d *dropRecord) reorganised(tip primitives.Height) {
 	}
 }
 
-// errOtherChain is why a transaction was refused that a block may have by now.
+// errOtherChain is the reason for a transaction that was invalid on a branch that the node has
+// left.
 var errOtherChain = errors.New("node: it was not valid on a chain that this node has left since")
 
-// of returns why a transaction was dropped; an err of nil: it was not, or that is forgotten, or it has been sent again. Who sees the chain up to
-// tip, and the transaction in none of its blocks, may believe it.
+// of returns why a transaction was dropped. Its err is nil if it was not, or that is forgotten,
+// or a copy has been sent since. The reason holds for a reader that sees the chain up to tip
+// without the transaction.
 func (d *dropRecord) of(hash primitives.Hash) reason {
 	if d.count.Load() == 0 {
 		return reason{}
@@ -187,24 +197,28 @@ func (d *dropRecord) of(hash primitives.Hash) reason {
 	return reason{}
 }
 
-// dropRecord takes what a mempool says.
+// dropped handles drops that a mempool reports.
 func (n *Node) dropped(m messages.TransactionsDropped) {
 	m.Tip = n.engine.Tip().Height()
 	n.drops.add(&m, n.o.Log)
 	n.tell(n.tracker, m)
 }
 
-// settled handles a mempool's verdict on a submission. If an earlier drop of the same transaction counts again, its waiters get the reason.
+// settled handles a mempool's verdict on a submission. If an earlier drop of the same
+// transaction counts again, its waiters get the reason.
 func (n *Node) settled(hash primitives.Hash, pooled bool) {
 	if why := n.drops.settled(hash, pooled); why.err != nil {
-		n.tell(n.tracker, messages.TransactionsDropped{Tip: why.tip, List: []messages.DroppedTransaction{{Hash: hash, Err: why.err}}})
+		n.tell(n.tracker, messages.TransactionsDropped{Tip: why.tip,
+			List: []messages.DroppedTransaction{{Hash: hash, Err: why.err}}})
 	}
 }
 
-// hasHalted records the pool of a mempool that failed. These drops have no number, so they end no wait: the waiters send theirs again.
+// lost records the pool of a mempool that failed. These drops have no number, so they end no
+// wait: the waiters submit again.
 func (n *Node) lost(m messages.TransactionsDropped) { n.dropped(m) }
 
-// Refused handles a rejection by the node that a transaction was forwarded to: the transaction leaves the pool, and its waiters get the reason.
+// Refused handles a rejection by the node that a transaction was forwarded to: the transaction
+// leaves the pool, and its waiters get the reason.
 func (n *Node) Refused(tx *primitives.SignedTransaction, why error) {
 	if t := n.shards.set.Load().of(tx.SignerID); t != nil {
 		n.tell(t.mempool, messages.TransactionRefused{Tx: tx, Err: why})

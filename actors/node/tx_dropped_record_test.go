@@ -12,15 +12,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDroppedRecordIsShared: one client that has more transactions dropped than are remembered does not have those of others forgotten, nor its
-// own newest; where all have few, the oldest go.
+// TestDroppedRecordIsShared: one client that has more transactions dropped than are remembered
+// does not have those of others forgotten, nor its own newest; where all have few, the oldest
+// go.
 func TestDroppedRecordIsShared(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	var d dropRecord
 	add := func(i int, source string) {
-		d.add(&messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: id(i), Err: full, Source: source}}}, log)
+		d.add(&messages.TransactionsDropped{List: []messages.DroppedTransaction{{Hash: id(i), Err: full,
+			Source: source}}}, log)
 	}
 	for i := range 3 {
 		add(i, "honest")
@@ -33,8 +35,10 @@ func TestDroppedRecordIsShared(t *testing.T) {
 			t.Errorf("%d of 3 is forgotten", i)
 		}
 	}
-	if d.of(id(5*maxDropped-1)).err == nil || d.of(id(3)).err != nil || len(d.why) > maxDropped || len(d.order) > 2*maxDropped {
-		t.Errorf("of the flood: the newest %v, the oldest %v; %d and %d remembered", d.of(id(5*maxDropped-1)), d.of(id(3)), len(d.why), len(d.order))
+	if d.of(id(5*maxDropped-1)).err == nil || d.of(id(3)).err != nil || len(d.why) > maxDropped ||
+		len(d.order) > 2*maxDropped {
+		t.Errorf("of the flood: the newest %v, the oldest %v; %d and %d remembered", d.of(id(5*maxDropped-1)),
+			d.of(id(3)), len(d.why), len(d.order))
 	}
 	d = dropRecord{}
 	for i := range 3 * maxDropped {
@@ -51,8 +55,8 @@ func TestDroppedRecordIsShared(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordOutlivesBadCopies: a copy that is sent hides why another was dropped until it is looked at, and only one that a pool takes has it
-// forgotten.
+// TestDroppedRecordOutlivesBadCopies: a copy that is sent hides why another was dropped until
+// it is looked at, and only one that a pool takes has it forgotten.
 func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, full := primitives.Hash{1}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
@@ -72,8 +76,9 @@ func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordIsOfOneChain: what was invalid on a branch that has lost, or on blocks that the chain has gone back from, is not called invalid
-// any more, and who asks does not wait for a height that the chain does not have.
+// TestDroppedRecordIsOfOneChain: what was invalid on a branch that has lost, or on blocks
+// removed by a rollback, is no longer called invalid, and a request does not wait for a height
+// that the chain does not have.
 func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, used := primitives.Hash{1}, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
@@ -112,8 +117,9 @@ func TestDroppedRecordIsOfOneChain(t *testing.T) {
 	}
 }
 
-// TestReplicaHoldsNothing: a node whose pools no chunks are made of passes a transaction on at once, and holds it for no code: it may run elsewhere,
-// so that there is no limit by which it could be dropped here.
+// TestReplicaHoldsNothing: A node that makes no chunks from its pools forwards a transaction at
+// once and does not hold it for compilation. It may run elsewhere, so no limit may drop it
+// here.
 func TestReplicaHoldsNothing(t *testing.T) {
 	passed := make(chan struct{}, 1)
 	vm := newSlowVM()

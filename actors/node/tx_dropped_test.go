@@ -17,12 +17,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFullPoolIsToldAtOnce: a transaction that the pool has no room for is refused with the limit, whether its sender waits or not.
+// TestFullPoolIsToldAtOnce: a transaction that the pool has no room for is refused with the
+// limit, whether its sender waits or not.
 func TestFullPoolIsToldAtOnce(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mempool = txpool.Limits{Bytes: 10} })
 	x := s.tx("near", transfer(1))
 	const want = "there is no room for the transaction: transaction_pool_size_limit"
-	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: x, WaitUntil: view.LevelFinal}); !errors.Is(err, view.ErrNoRoom) || err.Error() != want {
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: x, WaitUntil: view.LevelFinal}); !errors.Is(err,
+		view.ErrNoRoom) || err.Error() != want {
 		t.Errorf("send_tx: %v, want %s", err, want)
 	}
 	if pooled, err := s.Submit(x); pooled || !errors.Is(err, view.ErrNoRoom) {
@@ -34,24 +36,28 @@ func TestFullPoolIsToldAtOnce(t *testing.T) {
 	until(t, func() bool { return s.drops.of(x.Hash()).err != nil })
 	for _, level := range []view.ExecutionLevel{view.LevelNone, view.LevelIncluded} {
 		_, err := s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator, WaitUntil: level})
-		if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx || e.Hash != x.Hash() || e.Reason != want {
+		if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx || e.Hash != x.Hash() ||
+			e.Reason != want {
 			t.Errorf("tx until %v: %v, want unknown, since %s", level, err, want)
 		}
 	}
-	if text := string(s.Metrics(nil)); !strings.Contains(text, "\ntroupe_transactions_dropped_total 1\n") || !strings.Contains(text, "\ntroupe_transactions_dropped_full_total 1\n") {
+	if text := string(s.Metrics(nil)); !strings.Contains(text, "\ntroupe_transactions_dropped_total 1\n") ||
+		!strings.Contains(text, "\ntroupe_transactions_dropped_full_total 1\n") {
 		t.Error("the metrics do not count what was dropped")
 	}
 }
 
-// TestDroppedIsAnsweredByHash: what was taken without a look and is invalid is answered so when somebody asks for it by its hash, at once; one
-// that a block has is not, whatever became of its copies, and one that is sent again is waited for.
+// TestDroppedIsAnsweredByHash: an invalid transaction that was accepted without a check is
+// answered by its hash with the reason, at once. One that a block includes is not, whatever
+// became of its copies, and one that is sent again is waited for.
 func TestDroppedIsAnsweredByHash(t *testing.T) {
 	s := start(t, 1, nil)
 	first, second := s.tx("near", transfer(1)), s.tx("near", transfer(2))
 	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: second, WaitUntil: view.LevelFinal}); err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []*primitives.SignedTransaction{first, second} { // one whose nonce is behind, and a copy of one that has run
+	// One with a used nonce, and a copy of one that has run.
+	for _, x := range []*primitives.SignedTransaction{first, second} {
 		if err := s.SendTxAsync(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +91,8 @@ func TestDroppedRecordIsBounded(t *testing.T) {
 	if len(d.why) > maxDropped || len(d.order) > 3*maxDropped || int(d.count.Load()) != len(d.why) {
 		t.Errorf("%d and %d are remembered, at most %d may be", len(d.why), len(d.order), maxDropped)
 	}
-	if got := d.of(id(3*maxDropped - 1)); got.err != full || got.tip != 7 || d.of(id(3*maxDropped-2)).err != nil || d.of(id(1)).err != nil {
+	if got := d.of(id(3*maxDropped - 1)); got.err != full || got.tip != 7 || d.of(id(3*maxDropped-2)).err != nil ||
+		d.of(id(1)).err != nil {
 		t.Errorf("the newest: %v, one that was sent again: %v, an old one: %v", got, d.of(id(3*maxDropped-2)), d.of(id(1)))
 	}
 	if n := len(hook.AllEntries()); n != 1 || hook.LastEntry().Level != logrus.WarnLevel {
@@ -93,8 +100,8 @@ func TestDroppedRecordIsBounded(t *testing.T) {
 	}
 }
 
-// TestGoBackTellsWhatWaited: who waits for a transaction that is in a pool as the chain goes back to a snapshot is told so at once; of one
-// that nobody waits for its hash is answered with the reason.
+// TestGoBackTellsWhatWaited: A wait for a pooled transaction ends with the reason when the
+// chain rolls back. Without a wait the transaction's hash is answered with it.
 func TestGoBackTellsWhatWaited(t *testing.T) {
 	s, vm := startSlow(t, nil)
 	snapshot, err := s.TakeSnapshot(t.Context())
@@ -111,11 +118,13 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 		t.Errorf("who waited is told %v", err)
 	}
 	_, err = s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator, WaitUntil: view.LevelIncluded})
-	if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx || !strings.Contains(e.Reason, "went back to a snapshot") {
+	if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx ||
+		!strings.Contains(e.Reason, "went back to a snapshot") {
 		t.Errorf("asked by its hash: %v", err)
 	}
 	vm.end("one", true)
-	again := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: validator, BlockHash: s.e.Head().Hash, Actions: []primitives.Action{deployCode("one")}, Nonce: x.Nonce})
+	again := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: validator, BlockHash: s.e.Head().Hash,
+		Actions: []primitives.Action{deployCode("one")}, Nonce: x.Nonce})
 	if err := <-s.sends(t.Context(), again, view.LevelFinal); err != nil {
 		t.Errorf("sent again: %v", err)
 	}
@@ -124,11 +133,13 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	}
 }
 
-// TestHeldLossIsToldAtOnce: a transaction that the queue for the compiler drops for another's ends its wait at once, with the limit.
+// TestHeldLossIsToldAtOnce: a transaction that the queue for the compiler drops for another's
+// ends its wait at once, with the limit.
 func TestHeldLossIsToldAtOnce(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Limits.Held = 1 })
 	var waits []<-chan error
-	for i, code := range []string{"code0", "code1", "code2 is the longest of those that wait"} { // two are with the compiler, one waits for it
+	// two are with the compiler, one waits for it
+	for i, code := range []string{"code0", "code1", "code2 is the longest of those that wait"} {
 		waits = append(waits, s.sends(t.Context(), s.tx(validator, deployCode(code)), view.LevelFinal))
 		until(t, func() bool { return s.shards.set.Load().list[0].pool.Held() == i+1 })
 	}
@@ -136,7 +147,7 @@ func TestHeldLossIsToldAtOnce(t *testing.T) {
 	if !errors.Is(refused, view.ErrNoRoom) {
 		t.Errorf("one too many: %v", refused)
 	}
-	s.sends(t.Context(), s.other(1, deployCode("code4")), view.LevelFinal) // of one who has none
+	s.sends(t.Context(), s.other(1, deployCode("code4")), view.LevelFinal) // of an account without a pooled one
 	if err := <-waits[2]; !errors.Is(err, view.ErrNoRoom) {
 		t.Errorf("who gives way is told %v", err)
 	}
@@ -148,8 +159,9 @@ func TestHeldLossIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopTellsWhatWaits: who waits for a transaction that is in no block as the node stops, for a restart or with its world, is told at once,
-// and the log says how many there were. After a restart the transaction is unknown, and runs when it is sent again.
+// TestStopTellsWhatWaits: when the node stops, a wait for a pending transaction ends at once,
+// and the log says how many are pending. After a restart the transaction is unknown, and runs
+// when it is sent again.
 func TestStopTellsWhatWaits(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	disk, vm := storage.NewMemDisk(), newSlowVM()

@@ -20,11 +20,12 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrStopped says that the node is ending.
+// ErrStopped means that the node is stopping.
 var ErrStopped = errors.New("node: stopped")
 
-// Submit checks a transaction against the head and puts it into its signer's pool. pooled is true exactly if err is nil.
-// Refused: *primitives.InvalidTxError; view.ErrNoRoom.
+// Submit checks a transaction against the head and adds it to its signer's pool. pooled is true
+// exactly if err is nil. Errors: *primitives.InvalidTxError, view.ErrNoRoom, ErrStopped,
+// *HaltedError.
 func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
 	out, err := n.submitAll([]*primitives.SignedTransaction{tx})
 	if err != nil {
@@ -33,7 +34,7 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 	return out[0].Pooled, out[0].Err
 }
 
-// SubmitAll submits many at once; errs[i] is nil if txs[i] was taken.
+// SubmitAll submits many transactions at once. errs[i] is nil if txs[i] was pooled.
 func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	errs = make([]error, len(txs))
 	out, err := n.submitAll(txs)
@@ -45,7 +46,7 @@ func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	return errs
 }
 
-// submitAll asks the mempools and waits for the answers.
+// submitAll asks the mempools and waits for the results.
 func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submitted, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submit
 		at  []int
 		r   mempool.Request
 	}
-	var parts []*part // as many as shards
+	var parts []*part // one for each shard
 	set := n.shards.set.Load()
 next:
 	for i, tx := range txs {
@@ -96,9 +97,10 @@ next:
 	return out, nil
 }
 
-// SendTxAsync passes a transaction on without looking at it. A client that has sent more than is looked at waits here until some is, at
-// most until the context ends or patience does. An error says that the transaction was not taken: view.ErrNoRoom, or the node takes none at
-// all. What becomes of one that was taken Tx tells.
+// SendTxAsync passes a transaction on without waiting for its check. A session with too many
+// unchecked submissions waits here, at most until ctx ends or Limits.Wait is over. An error
+// means that the transaction was not taken: view.ErrNoRoom, or why the node takes none. Tx
+// returns what became of it.
 func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
 	if err := n.refuseRequests(); err != nil {
 		return err
@@ -109,7 +111,8 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 	}
 	full := func() error {
 		n.tally.Overrun.Add(1)
-		return &view.LookupError{Kind: view.ErrNoRoom, Reason: fmt.Sprintf("%d submissions of this connection have not been looked at", cap(h.slots))}
+		return &view.LookupError{Kind: view.ErrNoRoom,
+			Reason: fmt.Sprintf("%d submissions of this connection have not been looked at", cap(h.slots))}
 	}
 	select {
 	case h.slots <- struct{}{}:
@@ -132,11 +135,12 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 	default:
 	}
 	n.tracer.begin(tx, false)
-	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx), Transactions: []*primitives.SignedTransaction{tx}})
+	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx),
+		Transactions: []*primitives.SignedTransaction{tx}})
 	return nil
 }
 
-// route sends submissions, which have one signer, to the mempool of his shard.
+// route sends submissions of one signer to the mempool of its shard.
 func (n *Node) route(m messages.SubmitTransactions) {
 	n.tracer.mark(m.Transactions, routed)
 	for _, tx := range m.Transactions {
@@ -145,22 +149,25 @@ func (n *Node) route(m messages.SubmitTransactions) {
 	n.tell(n.shards.set.Load().of(m.Transactions[0].SignerID).mempool, m)
 }
 
-// mempool says what the actor of a shard's pool works with.
+// mempool returns the options of a shard's mempool.
 func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Options {
-	overtook := func(tx *primitives.SignedTransaction) bool { // else the next block is not there in a moment, and what waits is sorted by then
+	// Only instant mode makes a block before earlier nonces may arrive; in the other modes the
+	// pool sorts them by then.
+	// only in instant mode a block may come before earlier nonces arrive
+	overtook := func(tx *primitives.SignedTransaction) bool {
 		return n.Mode() == production.Instant && n.nonceAhead(tx)
 	}
 	return mempool.Options{
 		Shard: t.id, Pool: txpool.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
-		Queue: txpool.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
-		Hold:  txpool.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
+		Queue:  txpool.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
+		Hold:   txpool.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
 		Status: t.pool, Tally: &n.tally, Checkers: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
-		Check:    func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.checkAll(txs, overtook) },
-		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
-		Base:     n.baseHeight,
-		IsAhead: overtook,
-		NonceUsed:     n.nonceUsed,
-		Route:    n.network != nil, // what can't be looked at here neard passes on whatever disable_tx_routing says
+		Check:     func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.checkAll(txs, overtook) },
+		Home:      func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
+		Base:      n.baseHeight,
+		IsAhead:   overtook,
+		NonceUsed: n.nonceUsed,
+		Route:     n.network != nil, // neard forwards what it cannot check whatever disable_tx_routing says
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
@@ -184,15 +191,17 @@ func (n *Node) mempool(t *trackedShard, again bool, started func()) mempool.Opti
 	}
 }
 
-// checksPerGoroutine is how many transactions one goroutine looks at.
+// checksPerGoroutine is how many transactions one goroutine checks.
 const checksPerGoroutine = 16
 
-// checkAll looks at transactions by the head's state, some side by side, since of a large state what they name may have to be loaded. Signatures
-// are checked on all cores.
-func (n *Node) checkAll(txs []*primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
+// checkAll checks transactions against the state of the head. Several goroutines share the
+// work, since the accounts may have to be loaded from a large state. Signatures are checked on
+// all cores.
+func (n *Node) checkAll(txs []*primitives.SignedTransaction,
+	overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.tracer.mark(txs, checkBegun)
 	defer n.tracer.mark(txs, checkEnded)
-	n.signatures.CheckAll(txs) // what is good is remembered
+	n.signatures.CheckAll(txs) // good ones are remembered
 	out := make([]mempool.Verdict, len(txs))
 	failed := make([]any, (len(txs)+checksPerGoroutine-1)/checksPerGoroutine)
 	var wg sync.WaitGroup
@@ -212,14 +221,15 @@ func (n *Node) checkAll(txs []*primitives.SignedTransaction, overtook func(*prim
 	wg.Wait()
 	for _, p := range failed {
 		if p != nil {
-			panic(p) // on the goroutine that asked: the mempool finds out whose it is
+			panic(p) // on the caller's goroutine: the mempool finds the transaction that causes it
 		}
 	}
 	return out
 }
 
-// checkOne is judge for one whose signature has been checked.
-func (n *Node) checkOne(tx *primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
+// checkOne checks a transaction after its signature.
+func (n *Node) checkOne(tx *primitives.SignedTransaction,
+	overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
 	if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
 		if errors.Is(v.Err, engine.ErrUntracked) {
 			v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
@@ -234,8 +244,11 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction, overtook func(*primiti
 	v.Ahead = overtook(tx)
 	switch u := n.engine.PendingCompilation(tx); {
 	case u == nil:
-	case n.Mode() == production.Manual, // who says when blocks come has said when he waits
-		n.producer == n.chain: // chunks are not made of this pool: the transaction goes on at once, and may run though there were no room to hold it
+	// The client that requests blocks decides when to wait. Among other validators chunks are not
+	// made from this pool: the transaction goes on at once, and may run although there was no room
+	// to hold it.
+	case n.Mode() == production.Manual, // the client that requests blocks decides when to wait
+		n.producer == n.chain: // chunks are not made from this pool: the transaction goes on at once
 		u.Warm()
 	default:
 		v.Code = u.Compile
@@ -244,36 +257,37 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction, overtook func(*primiti
 	return v
 }
 
-// nonceAhead tells whether a transaction's nonce is so little ahead of its key's next that those between are likely on their
-// way.
+// nonceAhead returns whether a transaction's nonce is so little ahead of its key's next one
+// that those between are probably on their way.
 func (n *Node) nonceAhead(tx *primitives.SignedTransaction) bool {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
 }
 
-// nonceUsed tells what nonce a transaction's key has come to, and whether the transaction's is no higher: it can't run any more.
+// nonceUsed returns the nonce of a transaction's key, and whether the transaction's is not
+// above it, so that it cannot run any more.
 func (n *Node) nonceUsed(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return nonce, err == nil && ok && tx.Nonce.Nonce <= nonce
 }
 
-// heightCache remembers the heights of blocks that transactions refer to. A block's height never changes.
+// heightCache caches the heights of blocks that transactions refer to.
 type heightCache struct {
 	mu sync.RWMutex
 	m  map[primitives.Hash]primitives.Height
 }
 
-// maxHeights bounds the memory; it is emptied when full.
+// maxHeights bounds the cache; it is emptied when full.
 const maxHeights = 8192
 
-// forget drops what is remembered: blocks may be gone.
+// forget empties the cache after a rollback, which removes blocks.
 func (h *heightCache) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.m = nil
 }
 
-// baseHeight returns the height of a known block.
+// baseHeight returns the height of a block, and whether it is known.
 func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 	n.heightCache.mu.RLock()
 	h, ok := n.heightCache.m[hash]
@@ -282,7 +296,7 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 		return h, true
 	}
 	ref, err := n.engine.Ref(hash)
-	if base := n.engine.Fork(); err != nil && base != nil { // a block that this chain inherits
+	if base := n.engine.Fork(); err != nil && base != nil { // a block of the forked chain
 		var known bool
 		if ref.Height, known, err = base.Height(hash); !known && err == nil {
 			return 0, false

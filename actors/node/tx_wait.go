@@ -16,10 +16,43 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2). The answer says
-// how things were with the first block that satisfies the wait.
-// Refused: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout; view.ErrTooManyRequests; view.ErrBehind. view.ErrTimeout says that a
-// block may still have it.
+// SendTx submits a transaction and waits until it has reached r.WaitUntil or ctx ends. The
+// status is as of the first block that satisfies the wait. With NONE it returns once the
+// transaction is accepted for its check.
+//
+// Errors: *primitives.InvalidTxError; view.ErrNoRoom; view.ErrTimeout, after which a block may
+// still include it; view.ErrTooManyRequests; view.ErrBehind; *HaltedError; ErrStopped.
+//
+// # A wait and its ends
+//
+// Problem: thousands of requests wait for transactions at once. Each must end exactly once,
+// with a status that a later read does not contradict, and must give its permits back whatever
+// fails.
+//
+// Outline:
+//
+//	wait: take permits (session, Limits.Parked, admission); count waits that need final blocks
+//	ask: send a session.Request to rpc; the session spawns a waiter; select on the ends below
+//	statusInTurn: read the status as of the reply's position, shared by all requests for it
+//	        (statusGroup)
+//	waitFor: if a reorganisation has taken the transaction away meanwhile, wait again
+//
+// The ends of ask, of which the first counts:
+//   - the waiter's answer: the level is reached, or the wait was refused, dropped, rolled back
+//     or timed out;
+//   - ctx ends: the client is gone, or its deadline has passed (ErrTimeout with the last known
+//     level);
+//   - the session's actor has failed: ErrFailed, or the request goes to its successor;
+//   - lostAfter beyond the timeout: the waiter does not answer, which is a bug of this node;
+//   - the node halts or the disk is full: *HaltedError;
+//   - the node stops: ErrStopped.
+//
+// The levels of wait_until are described at waiter.Actor. Level INCLUDED is answered without
+// outcomes, as in neard.
+//
+// Rejected: answering from the head at the time of the reply. Blocks are a millisecond apart
+// here; a client that waits for EXECUTED_OPTIMISTIC would be shown FINAL, which neard with its
+// slow blocks never does.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := n.refuseRequests(); err != nil {
 		return nil, err
@@ -33,7 +66,7 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}, false)
 }
 
-// signerOf is whose shard says what became of a transaction.
+// signerOf returns the account of the shard that knows what became of the transaction.
 func signerOf(r *view.GetTx) primitives.AccountID {
 	if r.Tx != nil {
 		return r.Tx.Transaction.SignerID
@@ -41,11 +74,14 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 	return r.Sender
 }
 
-// Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
-// for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more. One that this node has
-// dropRecord is refused with the reason: *primitives.InvalidTxError, or view.ErrUnknownTx that says it.
+// Tx waits until a transaction has reached r.WaitUntil or ctx ends.
+//
+// Errors: view.ErrUnknownTx if there is nothing to wait for; view.ErrTimeout;
+// *primitives.InvalidTxError for a transaction given in full that is unknown and cannot run any
+// more. If this node has dropped it, the error says why: *primitives.InvalidTxError, or
+// view.ErrUnknownTx with the reason.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	why := n.drops.of(r.Hash) // before the look: what is sent again meanwhile may be in a block by then
+	why := n.drops.of(r.Hash) // before the read: a copy sent meanwhile may be in a block by then
 	at := n.visiblePosition()
 	out, err := n.status(ctx, r.Hash, at, r.Receipts)
 	switch {
@@ -58,7 +94,8 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	case err != nil && why.err != nil && at.Head >= why.tip:
 		return nil, view.UnknownTx(r.Hash, why.err)
 	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction
-		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil, Dropped: why.err, DroppedAt: why.tip}, r.Receipts)
+		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil, Dropped: why.err,
+			DroppedAt: why.tip}, r.Receipts)
 	case r.Tx == nil:
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	}
@@ -66,7 +103,8 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	if out, err = n.status(ctx, r.Hash, n.visiblePosition(), r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
+	// a block has included it since the first read
+	if out, err = n.status(ctx, r.Hash, n.visiblePosition(), r.Receipts); !errors.Is(err, engine.ErrUnknown) {
 		return out, err
 	}
 	if invalid != nil {
@@ -75,25 +113,27 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 }
 
-// status is how far a transaction has come as of a position, with its receipts if they are to be shown.
-func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Position, receipts bool) (*view.FinalOutcome, error) {
+// status returns how far a transaction has come as of a position, with its receipts if they are
+// requested.
+func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Position,
+	receipts bool) (*view.FinalOutcome, error) {
 	x := n.statusGroup.join(statusKey{hash, at, receipts})
 	defer n.statusGroup.leave(x)
 	return n.readStatus(ctx, x)
 }
 
-// waitFor waits and then reads what is stored, as it was with the block that ended the wait.
+// waitFor waits, then reads the status as of the block that ended the wait.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
-		messages.LeaveTurn(ctx) // a wait holds nothing of what its reply is made of
+		messages.LeaveTurn(ctx) // a wait holds no memory and no turn of its reply
 		a, err := n.wait(ctx, m)
 		if err != nil {
 			return nil, err
 		}
 		if a.Level == view.LevelIncluded {
 			messages.TakeTurn(ctx)
-			// At the moment of inclusion neard has no outcome yet and answers with the level alone (data/neard/wire2.jsonl.gz
-			// line 3); near-kit has no form for the status "Started".
+			// At the moment of inclusion neard has no outcome yet and answers with the level alone.
+			// Clients such as near-kit do not parse the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
 		out, err := n.statusInTurn(ctx, statusKey{m.Hash, a.At, receipts})
@@ -109,7 +149,8 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 	}
 }
 
-// statusInTurn is status behind a wait: who stands in line shares what those before him see.
+// statusInTurn is status after a wait. Requests that queue for their turn share the read of
+// those before them.
 func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcome, error) {
 	x := n.statusGroup.join(k)
 	defer n.statusGroup.leave(x)
@@ -117,7 +158,7 @@ func (n *Node) statusInTurn(ctx context.Context, k statusKey) (*view.FinalOutcom
 	return n.readStatus(ctx, x)
 }
 
-// maxForked is how many reorganisations a wait outlives that come between its answer and its reply.
+// maxForked is how many reorganisations between answer and reply a wait survives.
 const maxForked = 8
 
 // wait parks the caller until its waiter answers.
@@ -162,19 +203,21 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		if a, err = n.ask(ctx, h, m, until, spare); !errors.Is(err, session.ErrUnhandled) {
 			return a, err
 		}
-		time.Sleep(time.Duration(again) * time.Millisecond) // the session has failed, and the actor above it has not heard of it
+		// the session has failed, and its parent does not know yet
+		time.Sleep(time.Duration(again) * time.Millisecond)
 	}
 	return a, err
 }
 
-// maxUnhandled is how often a request is sent to a session which has failed on another request.
+// maxUnhandled is how often a request is sent to a session that has failed on another request.
 const maxUnhandled = 16
 
-// lostAfter is how long behind the end of its time a waiter is given that does not answer.
+// lostAfter is how long after the timeout a silent waiter is waited for.
 const lostAfter = 2 * time.Second
 
-// ask sends a request once and waits for its answer.
-func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransaction, until time.Time, spare time.Duration) (a messages.Awaited, err error) {
+// ask sends a request once and waits for its end.
+func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransaction, until time.Time,
+	spare time.Duration) (a messages.Awaited, err error) {
 	m.Waiter = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}
 	r := session.NewRequest(m, until, spare)
 	failed := *h.failed.Load()
@@ -194,7 +237,7 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 		select {
 		case a = <-r.Answer():
 			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
-				return a, timeout(r) // it has ended with its client, and is no failure
+				return a, timeout(r) // the waiter ended with its client, which is no failure
 			}
 			return a, a.Err
 		case <-ctx.Done():
@@ -202,12 +245,12 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 			return a, timeout(r)
 		case <-failed:
 			failed = *h.failed.Load() // it goes to the session's next actor, or comes back
-			if r.Ended() {            // by any that has failed: several may have, before this goroutine had its turn
+			if r.Ended() {            // several actors may have failed before this goroutine ran
 				return a, session.ErrFailed
 			}
 		case <-lost.C:
 			forget()
-			if ctx.Err() != nil { // both have ended before this goroutine had its turn
+			if ctx.Err() != nil { // both have ended before this goroutine ran
 				return a, timeout(r)
 			}
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
@@ -220,8 +263,8 @@ func (n *Node) ask(ctx context.Context, h *sessionHandle, m messages.AwaitTransa
 	}
 }
 
-// timeout says how far a transaction had come, as its waiter knows, when patience ends. Nobody looks for it in the store: where many wait in vain that would be most of
-// what the node does.
+// timeout returns the timeout error with the level that the waiter knew last. The store is not
+// read: where many requests wait in vain, that would be most of the node's work.
 func timeout(r session.Request) error {
 	return &view.LookupError{Kind: view.ErrTimeout, Level: r.Level()}
 }
@@ -241,7 +284,7 @@ func (n *Node) session(id messages.SessionID) *actor.Props {
 	})
 }
 
-// waiter returns the properties of the actor of a wait.
+// waiter returns the properties of a wait's actor.
 func (n *Node) waiter(r session.Request) *actor.Props {
 	return n.spawner.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
@@ -265,7 +308,7 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 	})
 }
 
-// use says what a transaction that is in no block rests on.
+// use returns what the validity of a transaction that is in no block depends on.
 func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
 	handle := tx.PublicKey.Handle()
 	u := messages.Use{Nonce: tx.Nonce.Nonce}
@@ -280,7 +323,7 @@ func (n *Node) use(tx *primitives.SignedTransaction) messages.Use {
 	return u
 }
 
-// toWaiter sends a message to a waiter, or to a session.
+// toWaiter sends a message to a waiter or a session.
 func (n *Node) toWaiter(to messages.Address, m any) {
 	n.tell(actor.NewPID(n.rpc.GetAddress(), session.ID(to)), m)
 }

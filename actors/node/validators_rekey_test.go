@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// rekeyed counts what a validator signs, by its keys; others' signatures that it passes on are not among it.
+// rekeyed counts what a validator signs, by its keys; others' signatures that it passes on are
+// not among it.
 type rekeyed struct {
 	keys [2]primitives.PublicKey
 	by   [2]atomic.Int64
@@ -44,9 +45,11 @@ func (r *rekeyed) said(me primitives.AccountID, list []consensus.Send) {
 	}
 }
 
-// TestValidatorsRekey: a validator of a running chain stakes with another key, takes that up while it runs, goes on making blocks with it, and its account never
-// signs two that contradict each other: also where its actor fails behind that, where the key is taken away and comes again, and behind a restart. With no key it signs
-// nothing. Others learn by an announcement with the new key where its account is.
+// TestValidatorsRekey: a validator of a running chain stakes with another key, takes that up
+// while it runs, goes on making blocks with it, and its account never signs two that contradict
+// each other: also where its actor fails behind that, where the key is taken away and comes
+// again, and behind a restart. With no key it signs nothing. Others learn by an announcement
+// with the new key where its account is.
 func TestValidatorsRekey(t *testing.T) {
 	const who, length = 2, 20
 	old, next := keyOf(voter(who)), keyOf("another key")
@@ -61,11 +64,12 @@ func TestValidatorsRekey(t *testing.T) {
 		o.onSend = func(list []consensus.Send) { said(list); r.said(voter(who), list) }
 		o.Validator.Key = key
 		o.trip = func(kind string, m any, after bool) {
-			if _, system := m.(actor.SystemMessage); kind == validatoractor.Name && !system && !after && armed.CompareAndSwap(true, false) {
+			if _, system := m.(actor.SystemMessage); kind == validatoractor.Name && !system && !after &&
+				armed.CompareAndSwap(true, false) {
 				panic("tripped on purpose")
 			}
 		}
-	}, shuffled(4, 1)) // who has the wrong key for a while loses no seat
+	}, shuffled(4, 1)) // a validator with a wrong key for a while loses no seat
 	for i := range 4 {
 		c.start(i)
 	}
@@ -85,9 +89,11 @@ func TestValidatorsRekey(t *testing.T) {
 	}
 	stake := in().Stake
 	s := &sandbox{key: old}
-	tx := s.sign(primitives.Transaction{SignerID: voter(who), ReceiverID: voter(who), Nonce: primitives.TransactionNonce{Nonce: 1}, BlockHash: e.Final().Hash,
+	tx := s.sign(primitives.Transaction{SignerID: voter(who), ReceiverID: voter(who),
+		Nonce: primitives.TransactionNonce{Nonce: 1}, BlockHash: e.Final().Hash,
 		Actions: []primitives.Action{&primitives.Stake{Stake: stake, PublicKey: next.PublicKey()}}})
-	if out, err := c.members[0].SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal}); err != nil || out.Status.Kind != view.FinalSuccessValue {
+	if out, err := c.members[0].SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal}); err != nil ||
+		out.Status.Kind != view.FinalSuccessValue {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	for limit := time.Now().Add(300 * time.Second); in().PublicKey != next.PublicKey(); time.Sleep(time.Millisecond) {
@@ -149,6 +155,7 @@ func TestValidatorsRekey(t *testing.T) {
 	c.start(who)
 	makes("behind a restart")
 	if h, is := c.members[who].Halted(); is || r.none.Load() > 0 || r.by[0].Load() == 0 || r.by[1].Load() == 0 {
-		t.Errorf("halted %v %+v; signed %d with the old key, %d with the other one, %d with none of them", is, h, r.by[0].Load(), r.by[1].Load(), r.none.Load())
+		t.Errorf("halted %v %+v; signed %d with the old key, %d with the other one, %d with none of them", is, h,
+			r.by[0].Load(), r.by[1].Load(), r.none.Load())
 	}
 }

@@ -50,7 +50,7 @@ type cluster struct {
 	blocks int
 }
 
-// voter is the account of a validator, payer that of somebody with money.
+// voter is the account of a validator, payer that of an account with tokens.
 func voter(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("voter%d", i)) }
 func payer(i int) primitives.AccountID {
 	return primitives.AccountID(fmt.Sprintf("%c%d", 'a'+byte(i*6), i))
@@ -70,10 +70,12 @@ func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	return c
 }
 
-// newCluster makes a chain, with epoch configs of its own if there are any, and starts nobody.
-func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Options), configs func(*genesis.Config) map[string][]byte) *cluster {
+// newCluster makes a chain, with its own epoch configs if there are any, and starts no node.
+func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Options),
+	configs func(*genesis.Config) map[string][]byte) *cluster {
 	t.Helper()
-	c := &cluster{t: t, shards: shards, seen: map[primitives.Height]primitives.Hash{}, signed: map[signature3]any{}, target: map[primitives.AccountID]primitives.Height{}, change: change}
+	c := &cluster{t: t, shards: shards, seen: map[primitives.Height]primitives.Hash{}, signed: map[signature3]any{},
+		target: map[primitives.AccountID]primitives.Height{}, change: change}
 	var accounts []primitives.AccountID
 	for i := range n {
 		accounts = append(accounts, voter(i))
@@ -81,7 +83,8 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	for i := range n {
 		accounts = append(accounts, payer(i))
 	}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test", Time: genesis.Time(time.Now().UnixNano()), Accounts: accounts, Validators: n, Shards: shards})
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test", Time: genesis.Time(time.Now().UnixNano()),
+		Accounts: accounts, Validators: n, Shards: shards})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,8 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 	if configs != nil {
 		files = configs(&g.Config)
 	}
-	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, files, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil }); err != nil {
+	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, files,
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil }); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -113,7 +117,8 @@ func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 // start starts a node on what its disk has.
 func (c *cluster) start(i int) {
 	c.t.Helper()
-	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"}, FlatHeadBlocks: c.fold})
+	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"},
+		FlatHeadBlocks: c.fold})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -128,11 +133,12 @@ func (c *cluster) start(i int) {
 	}
 	o := Options{
 		Engine: e, Signatures: checker, Vote: 86, Mode: production.Interval,
-		Delays:    doomslug.Delays{Endorsement: int64(100 * time.Millisecond), Skip: int64(300 * time.Millisecond), MaxWait: int64(1 * time.Second), ChunkWait: [2]uint64{1, 3}},
+		Delays: doomslug.Delays{Endorsement: int64(100 * time.Millisecond), Skip: int64(300 * time.Millisecond),
+			MaxWait: int64(1 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool:   txpool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), Journal: c.files[i]},
 		Observe:   func(m *messages.BlockAccepted) { c.observe(i, m) },
-		onSend:      func(list []consensus.Send) { c.said(i, list) },
+		onSend:    func(list []consensus.Send) { c.said(i, list) },
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		},
@@ -196,7 +202,8 @@ func (c *cluster) observe(i int, m *messages.BlockAccepted) {
 	c.seen[m.Final] = m.FinalHash
 }
 
-// signature3 is what a validator signs once: a block, a chunk or the endorsement of one, of a height.
+// signature3 is what a validator signs once: a block, a chunk or the endorsement of one, of a
+// height.
 type signature3 struct {
 	by     primitives.AccountID
 	kind   string
@@ -204,8 +211,8 @@ type signature3 struct {
 	height primitives.Height
 }
 
-// onSend wants a validator, over all its lives, to sign one block, chunk and endorsement of a height, and to endorse no block for a height that it has
-// voted for or skipped.
+// said wants a validator, over all its lives, to sign one block, chunk and endorsement of a
+// height, and to endorse no block for a height that it has voted for or skipped.
 func (c *cluster) said(i int, list []consensus.Send) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,7 +275,8 @@ func (c *cluster) where() (out string) {
 			continue
 		}
 		h, halted := m.Halted()
-		out += fmt.Sprintf(" %d: tip %d, head %d, final %d, peers %d, halted %v %s;", i, m.e.Tip().Height(), m.e.Head().Height(), m.e.Final().Height, m.front.Peers(), halted, h.Reason)
+		out += fmt.Sprintf(" %d: tip %d, head %d, final %d, peers %d, halted %v %s;", i, m.e.Tip().Height(),
+			m.e.Head().Height(), m.e.Final().Height, m.front.Peers(), halted, h.Reason)
 	}
 	return out
 }
@@ -279,7 +287,8 @@ func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 	m := c.members[i]
 	m.mu.Lock()
 	m.nonce++
-	tx := m.sign(primitives.Transaction{SignerID: payer(i), ReceiverID: to, Nonce: primitives.TransactionNonce{Nonce: m.nonce},
+	tx := m.sign(primitives.Transaction{SignerID: payer(i), ReceiverID: to,
+		Nonce:     primitives.TransactionNonce{Nonce: m.nonce},
 		BlockHash: m.e.Final().Hash, Actions: []primitives.Action{transfer(1000)}})
 	m.mu.Unlock()
 	begun := time.Now()
@@ -290,8 +299,9 @@ func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 	return time.Since(begun)
 }
 
-// TestValidators: four validators with their hosts make blocks of four shards together, over epochs, with one final block a height, and what a client
-// gives to any of them is final there soon.
+// TestValidators: four validators with their hosts make blocks of four shards together, over
+// epochs, with one final block a height, and what a client gives to any of them is final there
+// soon.
 func TestValidators(t *testing.T) {
 	c := validators(t, 4, 4, 40, nil)
 	c.reach(10, 120*time.Second)
@@ -316,7 +326,8 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// subscriberDispatcher wants few chunks to be missed while 30 heights become final. A busy machine may have many of them come late, and not each time.
+// few wants few chunks to be missed while 30 heights become final. A busy
+// machine may have many of them come late, and not each time.
 func (c *cluster) few() {
 	c.t.Helper()
 	for tries := 5; ; tries-- {
@@ -337,10 +348,10 @@ func (c *cluster) few() {
 	}
 }
 
-// TestValidatorsBack: what one signs it knows after a restart; with two of four nothing becomes final, and as soon as three are there the chain goes on,
-// at the pace of before when all are.
+// TestValidatorsBack: what one signs it knows after a restart; with two of four nothing becomes
+// final, and as soon as three are there the chain goes on, at the pace of before when all are.
 func TestValidatorsBack(t *testing.T) {
-	c := validators(t, 4, 4, 1000, nil) // in short epochs who was down is kicked out
+	c := validators(t, 4, 4, 1000, nil) // in short epochs a validator that was down is kicked out
 	c.reach(10, 120*time.Second)
 	for _, i := range []int{1, 2} {
 		c.stop(c.members[i])
@@ -370,8 +381,8 @@ func TestValidatorsBack(t *testing.T) {
 	}
 }
 
-// TestValidatorsFail: a validator whose actor fails again and again goes on each time from what is on disk, contradicts nothing that it has signed, and
-// what its clients want comes about.
+// TestValidatorsFail: A validator with an actor that fails again and again continues each time
+// from what is on disk, contradicts nothing that it has signed, and serves its clients.
 func TestValidatorsFail(t *testing.T) {
 	var armed atomic.Bool
 	var fell atomic.Int64
@@ -401,14 +412,16 @@ func TestValidatorsFail(t *testing.T) {
 	}
 }
 
-// TestValidatorsEager: validators that make blocks at once while there is something to do have a transaction final in less than the time of three blocks, and as all
-// of them hold all shards and say so, their chunks meanwhile are endorsed without witnesses.
+// TestValidatorsEager: validators that make blocks at once while there is something to do have
+// a transaction final in less than the time of three blocks, and as all of them hold all shards
+// and say so, their chunks meanwhile are endorsed without witnesses.
 func TestValidatorsEager(t *testing.T) {
 	const pace = 2 * time.Second
 	var mu sync.Mutex
 	shown, endorsed := map[primitives.ChunkKey]bool{}, map[primitives.ChunkKey]int{}
 	c := validators(t, 4, 2, 1000, func(_ int, o *Options) {
-		o.Delays = doomslug.Delays{Endorsement: int64(pace), Skip: int64(3 * pace), MaxWait: int64(6 * pace), ChunkWait: [2]uint64{1, 3}}
+		o.Delays = doomslug.Delays{Endorsement: int64(pace), Skip: int64(3 * pace), MaxWait: int64(6 * pace),
+			ChunkWait: [2]uint64{1, 3}}
 		o.Validator.Eager, o.Network.Eager = true, true
 		before := o.onSend
 		o.onSend = func(list []consensus.Send) {
@@ -420,7 +433,8 @@ func TestValidatorsEager(t *testing.T) {
 				case *primitives.PartialWitness:
 					shown[m.Key()] = true
 				case *primitives.ChunkEndorsement:
-					endorsed[primitives.ChunkKey{ShardID: m.Metadata.ShardID, EpochID: m.Metadata.EpochID, HeightCreated: m.Metadata.HeightCreated}]++
+					endorsed[primitives.ChunkKey{ShardID: m.Metadata.ShardID, EpochID: m.Metadata.EpochID,
+						HeightCreated: m.Metadata.HeightCreated}]++
 				}
 			}
 		}

@@ -7,19 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/actors/session"
 )
 
-// minPending is how many waits may be beginning whatever the last one has taken.
+// minPending is how many waits may be beginning whatever the delay.
 const minPending = 64
 
-// waitAdmission tells how long waits take to begin: from when a client hands one in until milestones knows of its waiter. All of them take the same way,
-// one behind the other, so the next one takes as long as the last. A node that is asked for more than its processor allows falls behind here first.
+// waitAdmission measures how long waits take to begin: from the client's request until
+// txtracker knows the waiter. All waits pass the same actors in order, so the next one takes
+// about as long as the last. A node that is asked for more than its processor allows falls
+// behind here first, and refuses further waits (isSlow). Safe for concurrent use.
 type waitAdmission struct {
-	pending   atomic.Int64
-	last    atomic.Int64 // ns that the last ones took
-	lastMove   atomic.Int64 // when one began last, or the first came; ns since started
-	refused atomic.Uint64
+	pending  atomic.Int64 // requests that have not begun
+	last     atomic.Int64 // smoothed duration, ns
+	lastMove atomic.Int64 // when a request last began, or the first one came; ns since admissionStart
+	refused  atomic.Uint64
 }
 
-// admissionStart is where the clock of begins begins.
+// admissionStart is the origin of lastMove.
 var admissionStart = time.Now()
 
 func (b *waitAdmission) add() {
@@ -42,14 +44,14 @@ func (b *waitAdmission) began(r session.Request) {
 	b.last.Store(int64(took))
 }
 
-// end notes that nobody waits for a request any more, whether it has begun or not.
+// end notes that a request is over, whether it has begun or not.
 func (b *waitAdmission) end(r session.Request) {
 	if _, first := r.BeginTime(); first {
 		b.pending.Add(-1)
 	}
 }
 
-// delay is how long the next request would take to begin.
+// delay returns how long the next request would take to begin.
 func (b *waitAdmission) delay() time.Duration {
 	if b.pending.Load() == 0 {
 		return 0
@@ -57,7 +59,8 @@ func (b *waitAdmission) delay() time.Duration {
 	return max(time.Duration(b.last.Load()), time.Since(admissionStart)-time.Duration(b.lastMove.Load()))
 }
 
-// isSlow tells whether the next request would take longer than a limit; 0: there is none.
+// isSlow returns whether the next request would take longer than limit to begin. A limit of 0
+// never is.
 func (b *waitAdmission) isSlow(limit time.Duration) bool {
 	return limit > 0 && b.pending.Load() >= minPending && b.delay() > limit
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// stuck is a node whose milestones can be held, and counts waiters.
+// stuck starts a node with a transaction tracker that can be stopped, and counts waiters.
 func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()), waiters func() int64) {
 	var mu sync.Mutex
 	var gate chan struct{}
@@ -54,7 +54,8 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 	}
 }
 
-// TestBehind: while waits take longer than is allowed until they begin, the next ones are refused at once, and nothing else is: when those before have begun all is as it was.
+// TestBehind: while waits take longer than is allowed until they begin, the next ones are
+// refused at once, and nothing else is: when those before have begun all is as it was.
 func TestBehind(t *testing.T) {
 	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
 	send := func() (time.Duration, error) {
@@ -83,7 +84,9 @@ func TestBehind(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
-	until(t, func() bool { return s.admission.pending.Load() == minPending && s.admission.delay() > 100*time.Millisecond })
+	until(t, func() bool {
+		return s.admission.pending.Load() == minPending && s.admission.delay() > 100*time.Millisecond
+	})
 	var e *view.LookupError
 	took, err := send()
 	if !errors.As(err, &e) || e.Kind != view.ErrBehind || took > time.Second {
@@ -93,7 +96,8 @@ func TestBehind(t *testing.T) {
 		t.Errorf("who does not wait: %v", err)
 	}
 	text := string(s.Metrics(nil))
-	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", minPending), "\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds 0."} {
+	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", minPending),
+		"\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds 0."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %q", want)
 		}
@@ -111,7 +115,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestLateWaits: a wait whose time is over before its session has come to it costs nothing more: its transaction is not sent, and no waiter made.
+// TestLateWaits: A wait that times out before its session has handled it costs nothing more:
+// its transaction is not sent, and no waiter starts.
 func TestLateWaits(t *testing.T) {
 	var mu sync.Mutex
 	gate := make(chan struct{})
@@ -145,7 +150,8 @@ func TestLateWaits(t *testing.T) {
 		all.Go(func() {
 			var e *view.LookupError
 			ctx := t.Context()
-			if _, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal}); !errors.As(err, &e) || e.Kind != view.ErrTimeout {
+			if _, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal}); !errors.As(err, &e) ||
+				e.Kind != view.ErrTimeout {
 				t.Errorf("%v, want %v", err, view.ErrTimeout)
 			}
 		})
@@ -157,6 +163,7 @@ func TestLateWaits(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if held < 20 || waits != 0 || s.Stats().Submitted != before {
-		t.Errorf("%d requests came to rpc, %d to waiters, %d transactions to the pools; nobody waited any more", held, waits, s.Stats().Submitted-before)
+		t.Errorf("%d requests came to rpc, %d to waiters, %d transactions to the pools; nobody waited any more", held,
+			waits, s.Stats().Submitted-before)
 	}
 }

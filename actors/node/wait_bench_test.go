@@ -23,9 +23,10 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkBesideWaits is the processor time of five blocks with 50 transfers while many wait for transactions that are valid and
-// that nobody has sent, of the very key that signs the transfers: of one session, or of one each. A node without waits makes the
-// same in turns with it, as the machine may have other work; of-calm is the ratio of the medians.
+// BenchmarkBesideWaits measures the CPU time of five blocks with 50 transfers while many waits
+// are open for valid transactions that were not sent, of the key that signs the transfers: in
+// one session, or one session each. A node without waits does the same in turns with it, since
+// the machine may have other work; of-calm is the ratio of the medians.
 //
 //	go test ./actors/node -run - -bench BesideWaits -benchtime 200x
 func BenchmarkBesideWaits(b *testing.B) {
@@ -81,7 +82,8 @@ func park(b *testing.B, s *sandbox, waits, sessions int) (end func()) {
 			ctx, ends = session, append(ends, done)
 		}
 		mine := ctx
-		tx := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near", Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(500_000 + i)},
+		tx := s.sign(primitives.Transaction{SignerID: validator, ReceiverID: "near",
+			Nonce:     primitives.TransactionNonce{Nonce: primitives.Nonce(500_000 + i)},
 			BlockHash: s.e.Head().Hash, Actions: []primitives.Action{transfer(1)}})
 		all.Go(func() {
 			_, _ = s.Tx(mine, &view.GetTx{Hash: tx.Hash(), Tx: tx, WaitUntil: view.LevelFinal})
@@ -113,8 +115,10 @@ func fiveBlocks(b *testing.B, s *sandbox) {
 			b.Fatal(err)
 		}
 	}
-	// Not by Mine, which looks through all sessions for what is on its way: that is of the method, not of blocks.
-	if _, err := askProducer[messages.MineBlocks, messages.BlocksMined](b.Context(), s.Node, messages.MineBlocks{Blocks: 5}); err != nil {
+	// Not by Mine, which looks through all sessions for what is on its way: that is of the method,
+	// not of blocks.
+	if _, err := askProducer[messages.MineBlocks, messages.BlocksMined](b.Context(), s.Node,
+		messages.MineBlocks{Blocks: 5}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestFirstBlock: a wait is answered as things were with the first block that satisfies it, however fast blocks come: each of
-// fifteen for each level, of a transfer to another account, whose life has these steps. A transfer is executed before its block
-// is final, so INCLUDED_FINAL is passed over, as in neard.
+// TestFirstBlock: A wait is answered as of the first block that satisfies it, however fast
+// blocks come: fifteen waits for each level of a transfer to another account. A transfer is
+// executed before its block is final, so INCLUDED_FINAL is skipped, as in neard.
 func TestFirstBlock(t *testing.T) {
 	want := map[view.ExecutionLevel]view.ExecutionLevel{
 		view.LevelIncluded: view.LevelIncluded, view.LevelExecutedOptimistic: view.LevelExecutedOptimistic,
@@ -24,7 +24,7 @@ func TestFirstBlock(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		for level, want := range want {
 			t.Run(fmt.Sprintf("shards=%d/%v", shards, level), func(t *testing.T) {
-				// Nobody but who waits for final blocks has them before the rest is over.
+				// Only waits for final blocks bring them before the linger time is over.
 				s := start(t, shards, func(o *Options) { o.Mode, o.Linger = production.Instant, time.Hour })
 				for i := range 15 {
 					tx := s.tx("near", transfer(1))
@@ -38,7 +38,7 @@ func TestFirstBlock(t *testing.T) {
 					if out.Status.Kind != view.FinalSuccessValue || len(out.Outcomes) == 0 {
 						t.Errorf("transfer %d: status %v with %d receipts", i, out.Status.Kind, len(out.Outcomes))
 					}
-					// Who asks now sees no less, and what has run is not final at once.
+					// A read now shows no less, and what has run is not final at once.
 					now, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
 					if err != nil || now.Level < out.Level || len(now.Outcomes) < len(out.Outcomes) {
 						t.Errorf("transfer %d: %v after an answer that said %v: %v", i, now.Level, out.Level, err)
@@ -52,8 +52,8 @@ func TestFirstBlock(t *testing.T) {
 	}
 }
 
-// TestInclusionRaces: who asks for a transaction that somebody else has sent, at the moment when a block includes it, gets its
-// status, and neither a refusal of its nonce nor a timeout.
+// TestInclusionRaces: A request for another client's transaction, at the moment when a block
+// includes it, gets its status, and neither an invalid nonce nor a timeout.
 func TestInclusionRaces(t *testing.T) {
 	s := start(t, 1, nil)
 	for i := range 100 {
@@ -69,8 +69,8 @@ func TestInclusionRaces(t *testing.T) {
 	}
 }
 
-// TestUsedElsewhere: who waits for a transaction that nobody has sent is refused when another uses its nonce, or its key is
-// deleted, and not before.
+// TestUsedElsewhere: A wait for a transaction that was not sent ends when another one uses its
+// nonce or its key is deleted, and not before.
 func TestUsedElsewhere(t *testing.T) {
 	s := start(t, 1, nil)
 	other := s.tx("near", transfer(2)) // never sent
@@ -83,7 +83,8 @@ func TestUsedElsewhere(t *testing.T) {
 		ended <- err
 	}()
 	until(t, func() bool { return s.Stats().Parked == 1 })
-	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)),
+		WaitUntil: view.LevelFinal}); err != nil {
 		t.Fatal(err)
 	}
 	var invalid *primitives.InvalidTxError
@@ -92,7 +93,8 @@ func TestUsedElsewhere(t *testing.T) {
 	}
 }
 
-// TestFloodOfAsync: a client that sends far more than is looked at waits for room itself, and delays nobody else.
+// TestFloodOfAsync: A client that sends far more than is checked waits for room, and delays no
+// other client.
 func TestFloodOfAsync(t *testing.T) {
 	s := start(t, 1, nil)
 	flood, done, err := s.OpenSession(t.Context())
@@ -106,8 +108,10 @@ func TestFloodOfAsync(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for n := 0; ctx.Err() == nil; n++ { // each with another hash, all refused once looked at
-			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash, Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
-			if err := s.SendTxAsync(ctx, x); err != nil && ctx.Err() == nil { // one that waits for room as its client leaves is not taken
+			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash,
+				Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
+			// one that waits for room as its client leaves is not taken
+			if err := s.SendTxAsync(ctx, x); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
 			flooded.Add(1)
@@ -122,7 +126,7 @@ func TestFloodOfAsync(t *testing.T) {
 		if _, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelIncluded}); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took > 20*time.Second { // who waits for the end of the flood waits for ever
+		if took := time.Since(begin); took > 20*time.Second { // the flood itself would last far longer
 			t.Errorf("a transfer took %v beside the flood", took)
 		}
 		if queued := s.shards.set.Load().list[0].pool.Queued(); queued > sessionQueue {
@@ -134,7 +138,8 @@ func TestFloodOfAsync(t *testing.T) {
 	<-ended
 }
 
-// TestAskedWhole: who asks about a transaction that he has and nobody has sent is told why it can't come, and does not wait for a block that nobody makes.
+// TestAskedWhole: A request with a full transaction that was not sent learns why it cannot run,
+// without waiting for a block.
 func TestAskedWhole(t *testing.T) {
 	s := start(t, 1, nil)
 	tx := s.tx("near", &primitives.Transfer{Deposit: primitives.Balance{Hi: 1 << 62}})

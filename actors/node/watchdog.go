@@ -12,20 +12,20 @@ import (
 	"github.com/troupe-chain/troupe/engine/badchunk"
 )
 
-// Bounds of the watchdog. The longest that a message rightly takes is a chunk's: a second of gas, and perhaps the compilation of what
-// it calls.
+// Bounds of the watchdog. The longest legitimate message is a chunk: a second of gas, and the
+// compilation of what it calls.
 const (
 	DefaultStandstill = 10 * time.Second
-	stackFiles        = 4       // in the folder
-	stackBytes        = 4 << 20 // of one
+	stackFiles        = 4       // kept in the folder
+	stackBytes        = 4 << 20 // of one dump
 	stackPause        = time.Minute
 )
 
-// watch looks for actors that stand still until the node ends, and says so with the stacks of all goroutines.
+// watch reports stalled actors, with the stacks of all goroutines, until the node ends.
 func (n *Node) watch() {
 	tick := time.NewTicker(n.o.Standstill / 4)
 	defer tick.Stop()
-	var last time.Time // of a dump
+	var last time.Time // of the last dump
 	for {
 		select {
 		case <-n.ended:
@@ -58,11 +58,12 @@ func (n *Node) logStall(s *system.Stall, where string) {
 	if where != "" {
 		e = e.WithField("stacks", where)
 	}
-	e.Warnf("an actor stands still: %v with one message, the next waits for %v", s.Busy.Round(time.Millisecond), s.Oldest.Round(time.Millisecond))
+	e.Warnf("an actor stands still: %v with one message, the next waits for %v", s.Busy.Round(time.Millisecond),
+		s.Oldest.Round(time.Millisecond))
 }
 
-// dumpStacks writes the stacks of all goroutines into a folder, of which the oldest such files are removed, but never the one that it
-// writes: the clock may have gone back. A disk without room keeps no part of one.
+// dumpStacks writes the stacks of all goroutines into dir and removes the oldest dumps. The new
+// file is never removed, even if the clock was set back. On a full disk no partial file stays.
 func dumpStacks(dir string, stalls []system.Stall, now time.Time) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

@@ -35,13 +35,14 @@ func (s *safe) String() string {
 	return s.b.String()
 }
 
-// TestWatchdog: a call that does not end is noticed while it runs: in the log, with all stacks, and in the metrics, which show no
-// trace of it any more once it has ended, but for counters.
+// TestWatchdog: a call that does not end is noticed while it runs: in the log, with all stacks,
+// and in the metrics, which show no trace of it any more once it has ended, but for counters.
 func TestWatchdog(t *testing.T) {
 	dir, vm, said, end := t.TempDir(), new(brittle).set(func() error { return nil }), new(safe), make(chan struct{})
 	log := logrus.New()
 	log.SetOutput(said)
-	s := startOn(t, 2, storage.NewMemDisk(), vm, func(o *Options) { o.Failed, o.Log, o.Standstill = dir, log, 50*time.Millisecond })
+	s := startOn(t, 2, storage.NewMemDisk(), vm,
+		func(o *Options) { o.Failed, o.Log, o.Standstill = dir, log, 50*time.Millisecond })
 	send := func(a ...primitives.Action) error {
 		_, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx(validator, a...), WaitUntil: view.LevelFinal})
 		return err

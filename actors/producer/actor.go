@@ -1,17 +1,27 @@
-// Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
-// endorsements for the head, and asks for the next block when that is this node's to make.
+// Package producer is the actor around packages chain/doomslug and chain/production: it votes,
+// collects votes, chunks and endorsements for the head, and requests the next block when it is
+// this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward, MissChunks, Reorganise, MockVerification; CaptureClock, SetClock, SetProduction; StandStill, GoOn, WentBack, RestoreClock
-//	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
-//	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
-//	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
-//	bound   MaxParked votes and endorsements that are ahead of the head; the rest as an epoch has validators and shards
-//	errors  bad votes and endorsements are dropped; an epoch that cannot be looked up ends the process
-//	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs, chain_inclusion_tracker.rs
+//	in      BlockImported, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed;
+//	        ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; requests of
+//	        sandboxes: MineBlocks, PatchState, FastForward, MissChunks, Reorganise,
+//	        MockVerification, CaptureClock, SetClock, SetProduction; StandStill, GoOn,
+//	        RolledBack, RestoreClock
+//	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade,
+//	        EndorsementMade to the net
+//	state   Actor: the head with what has come for its child, the doomslug tracker, the
+//	        production scheduler, one timer
+//	units   times in ns since the actor was made; timestamps of blocks in ns since 1970
+//	bound   MaxParked votes and endorsements ahead of the head; the rest as an epoch has
+//	        validators and shards
+//	errors  invalid votes and endorsements are dropped; an epoch that cannot be looked up is a panic
+//	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs,
+//	        chain_inclusion_tracker.rs
 //
-// One validator alone is the case n = 1 of the same code, with one difference: as nobody else has to see its chunks first, it
-// makes them when the block is due and not when the head came, so that they hold what has arrived by then. Its votes leave the
-// node in its blocks only, so it goes on from a block before that is on disk; where others vote, it waits for the disk.
+// A sole validator is the case n = 1 of the same code, with two differences. It makes chunks
+// when the block is due and not when the head came, so that they include what has arrived by
+// then. It builds on a block that is not on disk yet, since its votes leave the node only in
+// its blocks; with other validators it waits for the disk.
 package producer
 
 import (
@@ -32,7 +42,8 @@ import (
 // MaxParked bounds the votes and endorsements for blocks that have not come yet.
 const MaxParked = 4096
 
-// Chain answers who is to do what; *engine.Engine does. It is asked on the actor's goroutine.
+// Chain is what the producer reads of the chain: *engine.Engine. Called on the actor's
+// goroutine.
 type Chain interface {
 	Head() *engine.BlockNode
 	Tip() *engine.BlockNode
@@ -41,13 +52,13 @@ type Chain interface {
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	ChunkValidators(parent *engine.BlockNode, shard primitives.ShardID) ([]chain.Assigned, error)
-	// ChildEpoch returns the epoch of a block's children, and its shards.
+	// ChildEpoch returns the epoch of a block's children, and its shard layout.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
-	// Epoch tells where a block stands in its epoch.
+	// Epoch returns the position of a block in its epoch.
 	Epoch(block primitives.Hash) (production.Epoch, error)
 }
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
 	ProduceChunk messages.Sender[messages.ProduceChunk]
 	MakeBlock    messages.Sender[messages.MakeBlock]
@@ -55,23 +66,25 @@ type Out struct {
 	Endorsement  messages.Sender[messages.EndorsementMade] // nil: there is no net
 }
 
-// Options are what the actor works with.
+// Options configure the actor.
 type Options struct {
 	Chain  Chain
-	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators; none: it only follows
+	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators; empty: it makes nothing
 	Delays doomslug.Delays
 	Rules  production.Rules
-	Final  func() primitives.Height // of the last final block
-	// Waiting tells whether a pool has something to offer, and asks to be told of the next that gets something.
+	Final  func() primitives.Height // height of the last final block
+	// Waiting returns whether a pool has something to offer, and requests TransactionsWaiting for
+	// the next offer.
 	Waiting func() bool
-	// Wanted tells whether somebody waits for blocks to be final; the first who does says so with FinalityWanted. nil: always.
+	// Wanted returns whether a client waits for final blocks; the first such wait sends
+	// FinalityWanted. nil: always.
 	Wanted func() bool
 	Clock  func() uint64   // ns since 1970, for blocks
-	Begin  *messages.Clock // what time they have at first; nil: as Clock says
-	// Mocked is told what contracts are told of signatures, wherever no block says it; nil: nobody asks.
+	Begin  *messages.Clock // initial state of the clock; nil: as Clock says
+	// Mocked is called with the mocked signature verification outside of blocks. May be nil.
 	Mocked func(*primitives.Mocks)
-	// LargestTarget is the greatest height ever voted for, as Persist left it. Persist is called before a vote leaves the
-	// node; nil: votes are not remembered.
+	// LargestTarget is the greatest height ever voted for, as Persist stored it. Persist is called
+	// before a vote leaves the node. nil: votes are not stored.
 	LargestTarget primitives.Height
 	Persist       func(primitives.Height) error
 	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
@@ -79,41 +92,43 @@ type Options struct {
 	Out           Out
 }
 
-// Actor is the shell.
+// Actor votes and makes blocks.
 type Actor struct {
 	o       Options
 	begun   time.Time
 	tracker *doomslug.Tracker
 	sched   *production.Scheduler
 	head    *head
-	followed   []bool // by block that was adopted as the tip and is not accepted as the head: it is followed already
-	held    bool   // the tracker's timers do not run
-	stopped bool
-	goals   []goal
-	patches []patch
-	forward forward
-	missLeft    map[primitives.ShardID]uint64 // of how many blocks to come a shard's chunk is missing
-	reorg    *reorg                         // nil: no other branch is asked for
-	mocks   *primitives.Mocks             // what contracts are told in blocks; nil: the truth
-	clock   clock
-	era     messages.Era // of the chain
-	paused   bool         // it is not known where the chain is
-	deferred   []any        // what was asked for meanwhile
-	parked   []any        // ApprovalReceived, ChunkEndorsed: ahead of the head
-	timer   *time.Timer
-	self    messages.Sender[tick]
+	// followed has an entry for each block that was imported as the tip and is not accepted as the
+	// head yet: whether the producer already builds on it.
+	followed []bool // one for each block imported as the tip and not accepted yet: whether it is built on already
+	held     bool   // the tracker's timers are stopped
+	stopped  bool
+	goals    []goal
+	patches  []patch
+	forward  forward
+	missLeft map[primitives.ShardID]uint64 // number of coming blocks without a shard's chunk
+	reorg    *reorg                        // nil: no reorganisation is requested
+	mocks    *primitives.Mocks             // mocked signature verification of contracts; nil: none
+	clock    clock
+	era      messages.Era // of the chain
+	paused   bool         // a rollback is in progress: the chain is not read
+	deferred []any        // requests that came while paused
+	parked   []any        // ApprovalReceived and ChunkEndorsed ahead of the head
+	timer    *time.Timer
+	self     messages.Sender[tick]
 }
 
-// goal is a MineBlocks that is not answered.
+// goal is a pending MineBlocks.
 type goal struct {
 	left  uint64
 	reply func(messages.BlocksMined, error)
 }
 
-// tick is the timer's note to self.
+// tick is the timer's message to self.
 type tick struct{}
 
-// New returns the actor; it is at the chain's head.
+// New returns the actor. Start moves it to the chain's head.
 func New(o Options) *Actor {
 	a := &Actor{o: o, begun: time.Now(), clock: clock{wall: o.Clock}}
 	if o.Begin != nil {
@@ -127,7 +142,7 @@ func New(o Options) *Actor {
 
 func (a *Actor) now() int64 { return int64(time.Since(a.begun)) }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
@@ -143,9 +158,10 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// Start goes to the chain's head.
+// Start starts at the chain's head.
 func (a *Actor) Start() {
-	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() { // it was fast-forwarded before the node started
+	// the chain was fast-forwarded before the node started
+	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() {
 		if _, sole := a.approvers(e.Hash); sole {
 			a.clock.set(e.Header().Timestamp)
 		}
@@ -153,7 +169,7 @@ func (a *Actor) Start() {
 	a.begin()
 }
 
-// begin begins anew on the chain's head.
+// begin starts over at the chain's head.
 func (a *Actor) begin() {
 	e := a.o.Chain.Head()
 	busy := false
@@ -168,10 +184,10 @@ func (a *Actor) begin() {
 	a.advance()
 }
 
-// updateWanted asks whether somebody waits for blocks to be final.
+// updateWanted tells the scheduler whether a client waits for final blocks.
 func (a *Actor) updateWanted() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.Wanted()}) }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	if a.paused {
 		a.handlePaused(msg)
@@ -226,7 +242,7 @@ func (a *Actor) Handle(msg any) {
 		a.setProduction(m)
 	case system.Request[messages.StandStill, messages.Stopped]:
 		a.pause(m)
-	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // it goes, or has stopped
+	case messages.GoOn, messages.RolledBack, messages.RestoreClock: // not paused, or stopped
 	case system.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
@@ -238,7 +254,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// stop ends all work. Those who wait for blocks are told why.
+// stop ends all work. Pending requests get the reason.
 func (a *Actor) stop(why error) {
 	a.stopped = true
 	for _, g := range a.goals {
@@ -277,7 +293,7 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	}
 	left := a.sched.Left()
 	for _, followed := range a.followed {
-		if followed { // counted as made, and not told
+		if followed { // counted as made, and not reported yet
 			left++
 		}
 	}
@@ -285,7 +301,7 @@ func (a *Actor) mine(m system.Request[messages.MineBlocks, messages.BlocksMined]
 	a.advance()
 }
 
-// blockImported goes on from a block that is not on disk yet, if nobody outside will hear of that.
+// blockImported continues from a block that is not on disk, if this node is the sole validator.
 func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -297,7 +313,8 @@ func (a *Actor) blockImported(m *messages.BlockAccepted) {
 	}
 }
 
-// blockAccepted tells of a block that is on disk, and goes on from it, unless adopt did.
+// blockAccepted reports a block that is on disk, and continues from it unless blockImported
+// did.
 func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
@@ -314,7 +331,7 @@ func (a *Actor) blockAccepted(m *messages.BlockAccepted) {
 	a.startBranch()
 }
 
-// answerGoals answers who waited for a block that is on disk.
+// answerGoals answers requests that waited for a block on disk.
 func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 	left := a.goals[:0]
 	for _, g := range a.goals {
@@ -328,11 +345,12 @@ func (a *Actor) answerGoals(m *messages.BlockAccepted) {
 	a.answerAccepted(m)
 }
 
-// follow makes a block the head, unless the chain is at top, beyond it: then top's own message is on its way.
+// follow makes a block the head, unless the chain is already at a later block, top, with its
+// own message on the way.
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.updateWanted()
-	forwarded := a.forward.target > 0 // what a fast-forward passes over leaves the final block behind: the head's is to follow
+	forwarded := a.forward.target > 0 // skipped heights leave the final block behind, so the head's must follow
 	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy() || a.patchedAt(m.Height()) || forwarded,
 		Fresh: m.Fresh() || forwarded, Pressing: m.Pressing()})
 	e := a.o.Chain.Imported(m.Hash)
@@ -347,7 +365,8 @@ func (a *Actor) follow(m *messages.BlockAccepted, top *engine.BlockNode, approve
 	a.advance()
 }
 
-// advance votes if it is time, makes the block if all for it is there, and sets the timer for what time alone will bring.
+// advance votes when it is time, makes the block when everything for it is there, and sets the
+// timer.
 func (a *Actor) advance() {
 	if a.stopped || a.head == nil {
 		return
@@ -360,7 +379,7 @@ func (a *Actor) advance() {
 		a.arm(now, out.At, wait)
 		return
 	}
-	if a.held { // the time that passed meanwhile is nobody's failure
+	if a.held { // the time that passed meanwhile is no validator's failure
 		a.held = false
 		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
@@ -381,10 +400,11 @@ func (a *Actor) advance() {
 	a.arm(now, out.At, wait, a.tracker.Next())
 }
 
-// requireSole are the delays of a sole validator: it has nobody to wait for, so it skips no height.
+// never is the skip delay of a sole validator, which waits for no other and skips no height.
 const never = 1 << 48
 
-// delays sets Doomslug's delays: the vote for a tip after interval, if that is set, and no skip before blocks may come.
+// delays sets doomslug's delays: the vote for a tip after interval, if that is not 0, and no
+// skip before blocks may come.
 func (a *Actor) delays(interval int64) {
 	d := a.o.Delays
 	if interval > 0 {
@@ -398,7 +418,7 @@ func (a *Actor) delays(interval int64) {
 	a.tracker.SetDelays(d)
 }
 
-// arm sets the timer to the first of the times that are not 0 and lie ahead.
+// arm sets the timer to the earliest of the times that are not 0.
 func (a *Actor) arm(now int64, times ...int64) {
 	var first int64
 	for _, t := range times {

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cluster is n producers, each with a node's view of one chain, and a network of plain calls. There is no mailbox: every
-// message goes through one queue, in virtual time.
+// cluster is n producers, each with a node's view of one chain, and a network of plain calls.
+// There is no mailbox: every message goes through one queue, in virtual time.
 type cluster struct {
 	t       *testing.T
 	names   []primitives.AccountID
@@ -49,7 +49,8 @@ func (c *cluster) stake(i int) primitives.ValidatorStake {
 
 func (c *cluster) Approvers(primitives.Hash) (out []chain.Approver, err error) {
 	for i := range c.names {
-		out = append(out, chain.Approver{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), StakeThis: primitives.NEAR(10)})
+		out = append(out, chain.Approver{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(),
+			StakeThis: primitives.NEAR(10)})
 	}
 	return out, nil
 }
@@ -89,7 +90,8 @@ func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
 }
 
 func newClusterOf(t *testing.T, n int, rules production.Rules) *cluster {
-	c := &cluster{t: t, entries: map[primitives.Hash]*engine.BlockNode{}, down: map[int]bool{}, queue: make(chan func(), 1<<16)}
+	c := &cluster{t: t, entries: map[primitives.Hash]*engine.BlockNode{}, down: map[int]bool{},
+		queue: make(chan func(), 1<<16)}
 	for i := range n {
 		c.names = append(c.names, primitives.AccountID(fmt.Sprintf("v%d.near", i)))
 		c.keys = append(c.keys, primitives.SecretKeyFromSeed(primitives.ED25519, string(c.names[i])))
@@ -167,7 +169,8 @@ func (c *cluster) produceChunk(i int, m messages.ProduceChunk) {
 		if k == i || c.down[k] {
 			continue
 		}
-		e := &primitives.ChunkEndorsement{ChunkHash: chunk.Hash, Signature: c.keys[k].Sign(primitives.ChunkEndorsementBytes(chunk.Hash))}
+		e := &primitives.ChunkEndorsement{ChunkHash: chunk.Hash,
+			Signature: c.keys[k].Sign(primitives.ChunkEndorsementBytes(chunk.Hash))}
 		e.Metadata = primitives.ChunkEndorsementMetadata{AccountID: c.names[k], ShardID: m.ShardID, HeightCreated: h + 1}
 		for to := range c.nodes { // often before the chunk itself
 			if come := func() { c.tell(to, messages.ChunkEndorsed{Endorsement: e}) }; k == len(c.nodes)-1 && len(c.down) == 0 {
@@ -271,7 +274,8 @@ func TestSole(t *testing.T) {
 	})
 }
 
-// TestAhead: a sole validator goes on while the disk is slow, and answers when it has come after; where others vote it waits.
+// TestAhead: a sole validator goes on while the disk is slow, and answers when it has come
+// after; where others vote it waits.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -321,8 +325,8 @@ func TestFour(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
 		defer c.stop()
 		c.run(12100 * time.Millisecond)
-		// A vote comes a delay after the vote before, not after the tip: who has not voted when the block comes votes for that
-		// at once, so that a few blocks come sooner.
+		// A vote comes a delay after the previous vote, not after the tip: a validator that has not
+		// voted when the block comes votes at once, so that a few blocks come sooner.
 		if len(c.made) < 19 || len(c.made) > 30 || int(c.head.Height()) != len(c.made) {
 			t.Errorf("%d blocks up to height %d in 12.1 s, want about one each 600 ms", len(c.made), c.head.Height())
 		}
@@ -341,7 +345,8 @@ func TestFour(t *testing.T) {
 	})
 }
 
-// TestOneDown: with one of four gone its heights are skipped and its chunks missed, and the chain goes on.
+// TestOneDown: with one of four gone its heights are skipped and its chunks missed, and the
+// chain goes on.
 func TestOneDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
@@ -370,8 +375,9 @@ func TestOneDown(t *testing.T) {
 	})
 }
 
-// TestInstantIsNeverSlowerThanInterval: a validator alone makes its n-th block in instant mode when it does in interval mode, or before, for any
-// period in which transactions are valid, idle, with transactions without end, and with some now and then.
+// TestInstantIsNeverSlowerThanInterval: a validator alone makes its n-th block in instant mode
+// when it does in interval mode, or before, for any period in which transactions are valid,
+// idle, with transactions without end, and with some now and then.
 func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	for _, validity := range []primitives.Height{10, 100} {
 		for load, waits := range map[string]func(at time.Duration) bool{
@@ -384,7 +390,8 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 				var at [2][]time.Duration
 				for i, mode := range []production.Mode{production.Instant, production.Interval} {
 					synctest.Test(t, func(t *testing.T) {
-						c, begun := newClusterOf(t, 1, production.Rules{Mode: mode, Interval: 12e7, Validity: validity, Linger: 2e8}), time.Now()
+						c, begun := newClusterOf(t, 1, production.Rules{Mode: mode, Interval: 12e7, Validity: validity,
+							Linger: 2e8}), time.Now()
 						defer c.stop()
 						for len(c.made) < blocks {
 							if time.Since(begun) > time.Minute {
@@ -413,8 +420,8 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	}
 }
 
-// TestInstantAndManual: a block comes at once when something waits, further ones until it is final; none by itself in
-// manual mode, as many as asked for by Mine.
+// TestInstantAndManual: a block comes at once when something waits, further ones until it is
+// final; none by itself in manual mode, as many as asked for by Mine.
 func TestInstantAndManual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)
@@ -471,7 +478,8 @@ func TestInstantAndManual(t *testing.T) {
 	})
 }
 
-// TestBadVotes: votes and endorsements that are forged, of strangers or of another chain change nothing.
+// TestBadVotes: votes and endorsements that are forged, of strangers or of another chain change
+// nothing.
 func TestBadVotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)

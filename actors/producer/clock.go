@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrClock: a time that blocks can't have.
+// ErrClock rejects a time that blocks cannot have.
 var ErrClock = errors.New("producer: the clock can't be set so")
 
-// clock is what blocks have as their time: the machine's, as far as a sandbox is not told otherwise.
+// clock gives blocks their timestamps: the system's time, unless a sandbox changes it.
 type clock struct {
-	wall   func() uint64
-	shift  uint64 // ns that blocks are ahead of the machine's clock; behind it by wrapping around
-	frozen bool
-	frozenAt  uint64 // what it shows while it is frozen
-	next   uint64 // of the next block; 0: it is not said
-	step   uint64 // between blocks; 0: the clock counts
+	wall     func() uint64
+	shift    uint64 // ns ahead of the system's clock; behind it by wrapping around
+	frozen   bool
+	frozenAt uint64 // reading while frozen
+	next     uint64 // of the next block; 0: unset
+	step     uint64 // between blocks; 0: unset
 }
 
 func (c *clock) now() uint64 {
@@ -30,14 +30,14 @@ func (c *clock) now() uint64 {
 	return c.wall() + c.shift
 }
 
-// set makes it show a time.
+// set changes the reading.
 func (c *clock) set(t uint64) { c.frozenAt, c.shift = t, t-c.wall() }
 
-// advance lets time pass.
+// advance moves the reading forward.
 func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
 
-// blockTime is the time of a block, which follows one of the time parent with so much time passed over between. A block of this node is never
-// older than its parent, whatever this says.
+// blockTime returns the timestamp of a block. parent is its parent's timestamp, and passed the
+// time of skipped heights. The engine makes it later than the parent's in any case.
 func (c *clock) blockTime(parent, passed uint64) uint64 {
 	t := c.now() + passed
 	switch {
@@ -61,7 +61,7 @@ func (c *clock) restore(s messages.Clock) {
 	c.set(s.Time)
 }
 
-// captureClock says what time it is, where this node alone says that.
+// captureClock returns the state of the clock of a sole validator.
 func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Clock]) {
 	if err := a.requireSole(); err != nil {
 		m.Reply(messages.Clock{}, err)
@@ -70,7 +70,7 @@ func (a *Actor) captureClock(m system.Request[messages.CaptureClock, messages.Cl
 	m.Reply(a.clock.state(), nil)
 }
 
-// setClock does all that is said, or nothing.
+// setClock applies all of a request, or nothing.
 func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	q, c := &m.Question, a.clock
 	err := a.requireSole()
@@ -109,10 +109,10 @@ func (a *Actor) setClock(m system.Request[messages.SetClock, messages.Clock]) {
 	m.Reply(c.state(), nil)
 }
 
-// maxStep is the most time between two blocks, ns: a year.
+// maxStep is the longest time between two blocks, ns: a year.
 const maxStep = 365 * 24 * 3_600_000_000_000
 
-// checkTime judges a time that is to be shown: blocks go forward.
+// checkTime checks a new reading: the time of blocks only grows.
 func (a *Actor) checkTime(t uint64) error {
 	switch head := a.o.Chain.Imported(a.head.hash).Header().Timestamp; {
 	case t <= head:
@@ -126,13 +126,14 @@ func (a *Actor) checkTime(t uint64) error {
 	return nil
 }
 
-// unitOf guesses in which unit a time is that was taken for nanoseconds: that in which it is near the head's; empty: none. n is the time.
+// unitOf guesses the unit of a time that was taken for nanoseconds: the one in which it is near
+// the head's. n is the time in ns. An empty unit means none fits.
 func unitOf(t, head uint64) (unit string, n uint64) {
 	for _, u := range []struct {
 		name string
 		ns   uint64
 	}{{"microseconds", 1_000}, {"milliseconds", 1_000_000}, {"seconds", 1_000_000_000}} {
-		if t > math.MaxUint64/u.ns { // and so for the larger ones
+		if t > math.MaxUint64/u.ns { // nor do the larger ones fit
 			break
 		}
 		if n := t * u.ns; n/2 <= head && head/2 <= n {
@@ -142,7 +143,7 @@ func unitOf(t, head uint64) (unit string, n uint64) {
 	return "", 0
 }
 
-// skippedTime is the time that heights take which are passed over (nearcore sandbox_delta_time).
+// skippedTime returns the time that n skipped heights take (nearcore sandbox_delta_time).
 func (a *Actor) skippedTime(n primitives.Height) uint64 {
 	return uint64(n) * (uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2)
 }

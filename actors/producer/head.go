@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrStopped says that no more blocks are made.
+// ErrStopped means that no more blocks are made.
 var ErrStopped = errors.New("producer: stopped")
 
 // head is the tip with what has come for its child.
@@ -23,9 +23,9 @@ type head struct {
 	approvers []chain.Approver
 	sole      bool // all approvers are this node's
 	shards    []shard
-	making    primitives.Height // the block that the chain has been asked for
-	next      primitives.Height // the height to which others are passed over; 0: none are
-	empty     bool              // the chunks of its child have no transactions
+	making    primitives.Height // height of the block requested from the chain; 0: none
+	next      primitives.Height // target of skipped heights; 0: none
+	empty     bool              // the child's chunks must have no transactions
 }
 
 // shard is what has come for a shard's chunk on the head.
@@ -33,13 +33,13 @@ type shard struct {
 	id       primitives.ShardID
 	producer primitives.AccountID // one of this node's, or empty
 	assigned []chain.Assigned
-	asked    bool // this node's chunk-producer
+	asked    bool // the chunk was requested
 	chunk    *primitives.Chunk
-	signed   []primitives.Signature   // by assigned
-	early    []messages.ChunkEndorsed // for a chunk that has not come, at most one an assigned validator
+	signed   []primitives.Signature   // by index in assigned
+	early    []messages.ChunkEndorsed // for a chunk that has not come; at most one for each assigned validator
 }
 
-// isOwn tells whether the key of a validator is this node's.
+// isOwn returns whether the key of a validator is this node's.
 func (a *Actor) isOwn(account primitives.AccountID, key primitives.PublicKey) bool {
 	k, ok := a.o.Keys[account]
 	return ok && k.PublicKey() == key
@@ -52,7 +52,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// approvers returns who approves a block, and whether all of them are this node's.
+// approvers returns the approvers of a block, and whether all of them are this node's.
 func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole bool) {
 	list = must(a.o.Chain.Approvers(hash))
 	for _, v := range list {
@@ -63,7 +63,7 @@ func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole boo
 	return list, true
 }
 
-// setHead begins anew on a tip.
+// setHead starts over on a tip.
 func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers []chain.Approver, sole bool) {
 	h := &head{hash: e.Hash, height: e.Height(), final: final, approvers: approvers, sole: sole}
 	epoch, layout, err := a.o.Chain.ChildEpoch(e.Hash)
@@ -88,7 +88,7 @@ func (a *Actor) setHead(e *engine.BlockNode, final primitives.Height, approvers 
 	}
 }
 
-// askChunks asks for the chunks that are this node's to make.
+// askChunks requests the chunks that this node produces.
 func (a *Actor) askChunks() {
 	for i := range a.head.shards {
 		s := &a.head.shards[i]
@@ -102,7 +102,7 @@ func (a *Actor) askChunks() {
 	}
 }
 
-// askAgain asks once more for a shard's chunk that has not come: the mempool that was asked has failed, perhaps with the question.
+// askAgain requests a missing chunk again: its mempool has failed, perhaps with the request.
 func (a *Actor) askAgain(id primitives.ShardID) {
 	if a.head == nil || a.stopped {
 		return
@@ -115,14 +115,14 @@ func (a *Actor) askAgain(id primitives.ShardID) {
 	}
 }
 
-// park keeps what is ahead of the head.
+// park keeps a message that is ahead of the head.
 func (a *Actor) park(m any) {
 	if len(a.parked) < MaxParked {
 		a.parked = append(a.parked, m)
 	}
 }
 
-// chunk takes a chunk on the head. This node's validators endorse what it made itself.
+// chunk handles a chunk on the head. This node's validators endorse chunks that it has made.
 func (a *Actor) chunk(i primitives.ShardIndex, c *primitives.Chunk, made bool) {
 	h := a.head
 	if c.Header.PrevBlockHash != h.hash || int(i) >= len(h.shards) || h.shards[i].chunk != nil {
@@ -153,18 +153,19 @@ func (a *Actor) endorse(s *shard, k int) {
 	if a.o.Out.Endorsement == nil || a.head.sole {
 		return
 	}
-	e := &primitives.ChunkEndorsement{ChunkHash: hash, Signature: s.signed[k], Metadata: primitives.ChunkEndorsementMetadata{
-		AccountID: v.AccountID, ShardID: s.id, EpochID: a.head.epoch, HeightCreated: s.chunk.Header.HeightCreated,
-	}}
+	e := &primitives.ChunkEndorsement{ChunkHash: hash, Signature: s.signed[k],
+		Metadata: primitives.ChunkEndorsementMetadata{
+			AccountID: v.AccountID, ShardID: s.id, EpochID: a.head.epoch, HeightCreated: s.chunk.Header.HeightCreated,
+		}}
 	e.MetadataSignature = key.Sign(e.Metadata.AppendBorsh(nil))
 	a.o.Out.Endorsement(messages.EndorsementMade{Endorsement: e})
 }
 
-// endorsed takes a validator's endorsement of a chunk on the head.
+// endorsed handles a validator's endorsement of a chunk on the head.
 func (a *Actor) endorsed(m messages.ChunkEndorsed) {
 	e, h := m.Endorsement, a.head
 	switch created := e.Metadata.HeightCreated; {
-	case created > h.height+1 && created-h.height <= 5: // nearcore takes them up to 5 heights ahead
+	case created > h.height+1 && created-h.height <= 5: // as nearcore does
 		a.park(m)
 		return
 	case created != h.height+1:
@@ -188,7 +189,8 @@ func (a *Actor) endorsed(m messages.ChunkEndorsed) {
 				}
 				return
 			}
-			if s.chunk.Hash != e.ChunkHash || !a.o.Verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), v.PublicKey) {
+			if s.chunk.Hash != e.ChunkHash || !a.o.Verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash),
+				v.PublicKey) {
 				return
 			}
 			s.signed[k] = e.Signature
@@ -198,13 +200,13 @@ func (a *Actor) endorsed(m messages.ChunkEndorsed) {
 	}
 }
 
-// complete tells whether a shard's chunk may be included.
+// complete returns whether a shard's chunk can be included.
 func (s *shard) complete() bool {
 	return s.chunk != nil && chain.EndorsedEnough(s.assigned, func(i int) bool { return s.signed[i] != "" })
 }
 
-// make asks for the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by
-// time.
+// make requests the next block if it is this node's and everything for it is there. It returns
+// when to try again, or 0 if time alone changes nothing.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
 	if h.making != 0 || a.reorg.isPending() {
@@ -246,13 +248,14 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 		passed = a.skippedTime(height - h.height - 1)
 	}
 	m := messages.MakeBlock{
-		Parent: h.hash, Height: height, Timestamp: a.clock.blockTime(a.o.Chain.Imported(h.hash).Header().Timestamp, passed), Producer: producer, Era: a.era,
+		Parent: h.hash, Height: height, Timestamp: a.clock.blockTime(a.o.Chain.Imported(h.hash).Header().Timestamp,
+			passed), Producer: producer, Era: a.era,
 		Chunks: make([]*primitives.Chunk, len(h.shards)), Endorsements: make([][]primitives.Signature, len(h.shards)),
 		Approvals: a.tracker.Approvals(height, h.approvers),
 	}
 	for i := range h.shards {
 		if s := &h.shards[i]; s.complete() && !a.missesChunk(s.id) {
-			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // more may come
+			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // further ones may come
 		}
 	}
 	if h.sole {

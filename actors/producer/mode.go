@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// ErrProduction: no way of making blocks.
+// ErrProduction rejects a mode or an interval that is not possible.
 var ErrProduction = errors.New("producer: blocks can't be made so")
 
-// Bounds of the interval between blocks when nothing is to be done, ns.
+// Bounds of the interval between idle blocks, ns.
 const (
 	minInterval = 1_000_000
 	maxInterval = 24 * 3_600_000_000_000
 )
 
-// setProduction does all that is said, or nothing.
+// setProduction applies all of a request, or nothing.
 func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.Production]) {
 	q, rules := &m.Question, a.sched.Rules()
 	if err := a.requireSole(); err != nil {
@@ -34,8 +34,10 @@ func (a *Actor) setProduction(m system.Request[messages.SetProduction, messages.
 	if q.Interval != nil {
 		rules.Interval = *q.Interval
 	}
-	if rules.Mode > production.Manual || q.Interval != nil && (rules.Interval < minInterval || rules.Interval > maxInterval) {
-		m.Reply(messages.Production{}, fmt.Errorf("%w: %d ns between blocks, from %d to %d is possible", ErrProduction, rules.Interval, int64(minInterval), int64(maxInterval)))
+	if rules.Mode > production.Manual || q.Interval != nil && (rules.Interval < minInterval ||
+		rules.Interval > maxInterval) {
+		m.Reply(messages.Production{}, fmt.Errorf("%w: %d ns between blocks, from %d to %d is possible", ErrProduction,
+			rules.Interval, int64(minInterval), int64(maxInterval)))
 		return
 	}
 	a.step(production.SetRules{Rules: rules})

@@ -10,10 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// ErrRolledBack answers those who wait for blocks that will never be.
+// ErrRolledBack answers requests for blocks that will not be made.
 var ErrRolledBack = errors.New("producer: the chain went back to a snapshot")
 
-// pause looks at the chain no more until it is known where that is: the blocks that messages tell of may be gone.
+// pause stops reading the chain until it has been rolled back: blocks that messages name may be
+// gone.
 func (a *Actor) pause(m system.Request[messages.StandStill, messages.Stopped]) {
 	err := a.requireSole()
 	a.paused = err == nil
@@ -23,17 +24,17 @@ func (a *Actor) pause(m system.Request[messages.StandStill, messages.Stopped]) {
 	m.Reply(messages.Stopped{}, err)
 }
 
-// handlePaused handles a message meanwhile.
+// handlePaused handles a message while paused.
 func (a *Actor) handlePaused(msg any) {
 	switch m := msg.(type) {
-	case messages.BlockAccepted: // one that was on its way to the disk
+	case messages.BlockAccepted: // it was on its way to disk
 		if m.IsHead {
 			a.answerGoals(&m)
 		}
 	case messages.RolledBack:
 		a.rolledBack(&m)
 	case messages.GoOn:
-		for i := range a.patches { // the chain makes none of the blocks that it was asked for
+		for i := range a.patches { // the chain makes none of the requested blocks
 			if p := &a.patches[i]; p.at > a.o.Chain.Head().Height() {
 				p.at = 0
 			}
@@ -46,17 +47,17 @@ func (a *Actor) handlePaused(msg any) {
 		a.resume()
 		a.Handle(m)
 	case messages.BlockImported, messages.ChunkMade, messages.ChunkReceived, messages.ChunkEndorsed, messages.ApprovalReceived,
-		messages.TransactionsWaiting, messages.SubmitAgain, messages.FinalityWanted, tick: // it begins anew
+		messages.TransactionsWaiting, messages.SubmitAgain, messages.FinalityWanted, tick: // resume starts over
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
-	default: // asked for by somebody
+	default: // requests
 		a.deferred = append(a.deferred, msg)
 	}
 }
 
-// resume begins anew at the head, with what was asked for meanwhile.
+// resume starts over at the head, then handles the deferred requests.
 func (a *Actor) resume() {
 	a.paused, a.followed, a.parked, a.held = false, nil, nil, false
-	if a.reorg != nil { // the block that was asked for is not made
+	if a.reorg != nil { // the requested block is not made
 		a.reorg.at = 0
 	}
 	if !a.stopped {
@@ -70,7 +71,8 @@ func (a *Actor) resume() {
 	}
 }
 
-// rolledBack begins anew at the head. No vote of a block that is gone has left the node, which alone makes the blocks.
+// rolledBack starts over at the head. No vote for a removed block has left this node, which is
+// the sole validator.
 func (a *Actor) rolledBack(m *messages.RolledBack) {
 	for _, g := range a.goals {
 		g.reply(messages.BlocksMined{}, ErrRolledBack)

@@ -12,42 +12,44 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Refusals of what a sandbox may do.
+// Errors of requests that only a sandbox serves.
 var (
-	// ErrShared: other validators have a say in the next block.
+	// ErrShared: other validators take part in the next block.
 	ErrShared = errors.New("producer: the chain has other validators")
-	// ErrForward: a height that can't be gone to.
+	// ErrForward: the requested height cannot be reached.
 	ErrForward = errors.New("producer: can't go on so far")
-	// ErrMany: more is asked for than is done.
+	// ErrMany: too much is requested at once.
 	ErrMany = errors.New("producer: too much is asked for at once")
 )
 
-// MaxForward bounds the heights that one FastForward passes over, and maxForwardBlocks the blocks that it makes on the way.
+// MaxForward bounds the heights of one FastForward, and maxForwardBlocks the blocks that it
+// makes.
 const (
 	MaxForward       = 1_000_000_000
 	maxForwardBlocks = production.MaxMine
-	// maxForwardTime is what the clock of the chain gets to, ns: it is shown as an int64, in which there are some forty years left.
+	// maxForwardTime bounds the chain's clock, ns. Views show it as an int64, in which some forty
+	// years are left above it.
 	maxForwardTime = 8_000_000_000_000_000_000
 )
 
-// Bounds of what waits, which those who asked may have hung up on: the bytes of patches that are not on disk, beyond one that comes when
-// none waits, and who waits for a fast-forward.
+// Bounds of pending requests; their clients may be gone: the bytes of patches that are not on
+// disk, besides one that came when none was pending, and the waits for a fast-forward.
 const (
-	maxPatchBytes = 64 << 20
-	maxForwardWaits  = 10_000
+	maxPatchBytes   = 64 << 20
+	maxForwardWaits = 10_000
 )
 
-// patch is a PatchState that is not answered.
+// patch is a pending PatchState.
 type patch struct {
 	records []genesis.Record
 	bytes   int
 	reply   func(messages.StatePatched, error)
-	at      primitives.Height // of the block that it goes with; 0: none yet
+	at      primitives.Height // of its block; 0: none yet
 }
 
-// forward is where the chain is to go, for all who wait for that.
+// forward is the target of pending FastForwards.
 type forward struct {
-	target  primitives.Height // 0: nowhere
+	target  primitives.Height // 0: none
 	replies []func(messages.Forwarded, error)
 }
 
@@ -62,7 +64,8 @@ func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StateP
 		sum += a.patches[i].bytes
 	}
 	if len(a.patches) > 0 && sum > maxPatchBytes {
-		m.Reply(messages.StatePatched{}, fmt.Errorf("%w: %d patches of %d bytes are not written yet", ErrMany, len(a.patches), sum-p.bytes))
+		m.Reply(messages.StatePatched{}, fmt.Errorf("%w: %d patches of %d bytes are not written yet", ErrMany,
+			len(a.patches), sum-p.bytes))
 		return
 	}
 	a.patches = append(a.patches, p)
@@ -70,7 +73,7 @@ func (a *Actor) patchState(m system.Request[messages.PatchState, messages.StateP
 	a.advance()
 }
 
-// patchBytes is about what a patch takes in memory.
+// patchBytes estimates the memory of a patch.
 func patchBytes(records []genesis.Record) int {
 	sum := 1 << 10
 	for _, r := range records {
@@ -86,13 +89,15 @@ func patchBytes(records []genesis.Record) int {
 			sum += len(r.Receipt.AppendBorsh(nil))
 		case *genesis.DelayedReceiptRecord:
 			sum += len(r.Receipt.AppendBorsh(nil))
-		case *genesis.AccountRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.Removal, *genesis.ForkRecord: // counted
+		// counted above
+		case *genesis.AccountRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.Removal, *genesis.ForkRecord:
 		}
 	}
 	return sum
 }
 
-// otherValidators refuses what waits for the next block where others have a say in it from now on.
+// otherValidators refuses requests that wait for the next block, in which other validators take
+// part from now on.
 func (a *Actor) otherValidators() {
 	left := a.patches[:0]
 	for _, p := range a.patches {
@@ -114,14 +119,15 @@ func (a *Actor) otherValidators() {
 	}
 }
 
-// mock says what contracts are told of signatures. Others would not agree, so where others validate it is the truth.
+// mock sets the mocked signature verification. Other validators would compute other results, so
+// it ends when there are any.
 func (a *Actor) mock(m *primitives.Mocks) {
 	if a.mocks = m; a.o.Mocked != nil {
 		a.o.Mocked(m)
 	}
 }
 
-// requireSole tells why this node can't say by itself what the next block is; nil: it can.
+// requireSole returns why this node cannot decide alone on the next block, or nil.
 func (a *Actor) requireSole() error {
 	switch {
 	case a.stopped:
@@ -132,7 +138,7 @@ func (a *Actor) requireSole() error {
 	return nil
 }
 
-// updateDue says whether the next block is asked for.
+// updateDue tells the scheduler whether the next block is requested.
 func (a *Actor) updateDue() {
 	any := a.head != nil && a.forward.target > a.head.height
 	for i := range a.patches {
@@ -141,7 +147,7 @@ func (a *Actor) updateDue() {
 	a.step(production.Due{Any: any})
 }
 
-// takePatches returns what is to be written into the state with the block of a height.
+// takePatches returns the records to write into the state with the block of a height.
 func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	for i := range a.patches {
 		if p := &a.patches[i]; p.at == 0 {
@@ -155,7 +161,8 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	return out
 }
 
-// fastForward goes to a height. One who asks while another is on his way waits for that one (nearcore chain/jsonrpc/src/lib.rs:2543).
+// fastForward advances to a height. A request during another one waits for that one (nearcore
+// chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.requireSole()
@@ -185,22 +192,24 @@ func (a *Actor) fastForward(m system.Request[messages.FastForward, messages.Forw
 	a.advance()
 }
 
-// forwardTarget returns the height that lies so many above the head.
+// forwardTarget returns the height n above the head, or why it cannot be reached.
 func (a *Actor) forwardTarget(n uint64) (primitives.Height, error) {
 	e := must(a.o.Chain.Epoch(a.head.hash))
 	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
 	switch {
 	case e.Length < production.MinForward:
-		return 0, fmt.Errorf("%w: epochs of %d blocks are too short, %d is the least", ErrForward, e.Length, production.MinForward)
+		return 0, fmt.Errorf("%w: epochs of %d blocks are too short, %d is the least", ErrForward, e.Length,
+			production.MinForward)
 	case n > MaxForward, n/uint64(e.Length)*4 > maxForwardBlocks:
-		return 0, fmt.Errorf("%w: by %d heights, in epochs of %d; the limit is %d heights and %d blocks", ErrForward, n, e.Length, MaxForward, maxForwardBlocks)
+		return 0, fmt.Errorf("%w: by %d heights, in epochs of %d; the limit is %d heights and %d blocks", ErrForward, n,
+			e.Length, MaxForward, maxForwardBlocks)
 	case average > 0 && n > (maxForwardTime-min(a.clock.now(), maxForwardTime))/average:
 		return 0, fmt.Errorf("%w: by %d heights: there is no such time", ErrForward, n)
 	}
 	return a.head.height + primitives.Height(n), nil
 }
 
-// nextHeight returns the height of the next block, if that is to be another than the one above the head.
+// nextHeight returns the height of the next block.
 func (a *Actor) nextHeight() primitives.Height {
 	h := a.head
 	if a.forward.target <= h.height || !h.sole {
@@ -209,12 +218,12 @@ func (a *Actor) nextHeight() primitives.Height {
 	return production.Forward(h.height, a.forward.target, must(a.o.Chain.Epoch(h.hash)))
 }
 
-// patchedAt tells whether the block of a height was to have a patch.
+// patchedAt returns whether the block of a height was to have a patch.
 func (a *Actor) patchedAt(height primitives.Height) bool {
 	return slices.ContainsFunc(a.patches, func(p patch) bool { return p.at == height })
 }
 
-// answerAccepted answers those whose block is on disk.
+// answerAccepted answers requests after their block is on disk.
 func (a *Actor) answerAccepted(m *messages.BlockAccepted) {
 	left := a.patches[:0]
 	for _, p := range a.patches {
@@ -238,7 +247,7 @@ func (a *Actor) answerAccepted(m *messages.BlockAccepted) {
 	}
 }
 
-// refuseAll answers those who wait for a block that will not come.
+// refuseAll answers requests for a block that will not come.
 func (a *Actor) refuseAll(why error) {
 	for _, p := range a.patches {
 		p.reply(messages.StatePatched{}, why)

@@ -12,29 +12,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What a sandbox has go wrong: chunks that are missing, and a branch that wins. Both are what other validators' failures do to a chain, made
-// by the one that there is.
+// Injected faults of a sandbox: missing chunks, and a branch that wins. A sole validator makes what
+// failures of other validators do to a chain.
 
-// Refusals.
+// Errors of injected faults.
 var (
-	// ErrMiss: chunks that can't be missed.
+	// ErrMiss: the chunks cannot be left out.
 	ErrMiss = errors.New("producer: chunks can't be missed so")
-	// ErrFork: blocks that can't be replaced.
+	// ErrFork: the blocks cannot be replaced.
 	ErrFork = errors.New("producer: the chain can't be reorganised so")
 )
 
-// reorg is a Reorganise that is not answered.
+// reorg is a pending Reorganise.
 type reorg struct {
-	blocks uint64
-	at     primitives.Height // of the block that replaces the others; 0: it is not asked for yet
-	replaced   []messages.BlockAt
-	reply  func(messages.Reorganised, error)
+	blocks   uint64
+	at       primitives.Height // of the block that replaces the others; 0: not requested yet
+	replaced []messages.BlockAt
+	reply    func(messages.Reorganised, error)
 }
 
-// isPending tells whether no block is begun any more until the branch is.
+// isPending returns whether no block may be started until the branch is.
 func (f *reorg) isPending() bool { return f != nil && f.at == 0 }
 
-// missChunks says of which shards the next blocks have no new chunk.
+// missChunks sets which shards miss their chunks in the next blocks.
 func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.ChunksMissed]) {
 	q := &m.Question
 	err := a.requireSole()
@@ -65,15 +65,15 @@ func (a *Actor) missChunks(m system.Request[messages.MissChunks, messages.Chunks
 			delete(left, id)
 		}
 	}
-	a.missLeft = left // the answer's, too
+	a.missLeft = left // shared with the answer, so it is replaced and not changed
 	m.Reply(messages.ChunksMissed{Left: left}, nil)
 	a.advance()
 }
 
-// missesChunk tells whether the chunk of a shard is not to be in the next block.
+// missesChunk returns whether the next block must not have the shard's chunk.
 func (a *Actor) missesChunk(id primitives.ShardID) bool { return a.missLeft[id] > 0 && a.head.sole }
 
-// countMissed counts a block that is asked for.
+// countMissed counts a requested block.
 func (a *Actor) countMissed() {
 	if len(a.missLeft) == 0 || !a.head.sole {
 		return
@@ -87,7 +87,7 @@ func (a *Actor) countMissed() {
 	a.missLeft = left
 }
 
-// reorganise has the head and the blocks before it replaced.
+// reorganise replaces the head and blocks before it.
 func (a *Actor) reorganise(m system.Request[messages.Reorganise, messages.Reorganised]) {
 	err := a.requireSole()
 	switch {
@@ -114,9 +114,10 @@ func (a *Actor) refuseReorg(why error) {
 	}
 }
 
-// startBranch begins a branch that is asked for, once no block is on its way: it goes back to where the branch begins, and votes for a block there
-// that is higher than the head. The chunks of that have no transactions: those of the blocks that are replaced are to come first, and are
-// in the pools again when it is there.
+// startBranch starts a requested branch once no block is in work. It moves to the base of the
+// branch and votes for a block there that is higher than the head. The chunks of that block
+// have no transactions: those of the replaced blocks return to the pools when it is imported,
+// and go first.
 func (a *Actor) startBranch() {
 	f := a.reorg
 	if a.stopped || !f.isPending() || a.head == nil || a.head.making != 0 || len(a.followed) > 0 {
@@ -145,14 +146,16 @@ func (a *Actor) startBranch() {
 	a.advance()
 }
 
-// ancestor returns the block so many below the head, which has the children that the head has.
+// ancestor returns the block n below the head, which must have the same shard layout for its
+// children, and the blocks above it.
 func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, []messages.BlockAt, error) {
 	final := a.o.Final()
 	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)
 	at, gone := head, []messages.BlockAt(nil)
 	for err == nil && uint64(len(gone)) < n {
 		if at.Height() <= final {
-			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d behind block %d are not final", ErrFork, n, len(gone), final)
+			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d behind block %d are not final", ErrFork, n,
+				len(gone), final)
 		}
 		gone = append(gone, messages.BlockAt{Height: at.Height(), Hash: at.Hash})
 		if at = a.o.Chain.Imported(at.Header().PrevHash); at == nil {

@@ -23,8 +23,9 @@ func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
 	}()
 }
 
-// TestPatchState: a patch goes with the next block, which comes at once in every mode, together with others that came meanwhile; it is
-// answered when that block is on disk, and no later block has it again.
+// TestPatchState: a patch goes with the next block, which comes at once in every mode, together
+// with others that came meanwhile; it is answered when that block is on disk, and no later
+// block has it again.
 func TestPatchState(t *testing.T) {
 	for _, mode := range []production.Mode{production.Instant, production.Interval, production.Manual} {
 		synctest.Test(t, func(t *testing.T) {
@@ -34,11 +35,12 @@ func TestPatchState(t *testing.T) {
 			c.run(time.Second)
 			before, answers := len(c.made), 0
 			for range 3 {
-				ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}}, func(got messages.StatePatched, err error) {
-					if answers++; err != nil || got.Hash != c.disk.Hash && got.Height > c.disk.Height() {
-						t.Errorf("%v: %+v, %v, with block %d on disk", mode, got, err, c.disk.Height())
-					}
-				})
+				ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
+					func(got messages.StatePatched, err error) {
+						if answers++; err != nil || got.Hash != c.disk.Hash && got.Height > c.disk.Height() {
+							t.Errorf("%v: %+v, %v, with block %d on disk", mode, got, err, c.disk.Height())
+						}
+					})
 			}
 			c.run(50 * time.Millisecond)
 			if len(c.made) == before || answers > 0 {
@@ -56,8 +58,8 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestFastForward: the head is exactly so many heights on, with the time that they would have taken; who asks meanwhile waits; what can't
-// be is refused; stopping answers who waits.
+// TestFastForward: the head advances by exactly that many heights, with the time they would
+// have taken. A request meanwhile waits. Impossible ones are refused. Stopping answers all.
 func TestFastForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -81,7 +83,8 @@ func TestFastForward(t *testing.T) {
 			passed += c.made[i].Height - prev.Height - 1
 		}
 		last := c.made[len(c.made)-1]
-		if want := uint64(begun.UnixNano()) + uint64(passed)*1_300_000_000; last.Timestamp < want || last.Timestamp > want+uint64(time.Second) {
+		if want := uint64(begun.UnixNano()) + uint64(passed)*1_300_000_000; last.Timestamp < want ||
+			last.Timestamp > want+uint64(time.Second) {
 			t.Errorf("%d heights were passed over; the last block's time is %d, want %d and a bit", passed, last.Timestamp, want)
 		}
 		for _, n := range []uint64{MaxForward + 1, 1 << 63} {
@@ -107,11 +110,13 @@ func TestFastForward(t *testing.T) {
 	})
 }
 
-// TestForwardedHeadBecomesFinal: what a fast-forward comes to is final soon, also on a chain that makes no blocks by itself: after the rest, in
-// which a client finds the final block where the jump began.
+// TestForwardedHeadBecomesFinal: what a fast-forward comes to is final soon, also on a chain
+// that makes no blocks by itself: after the rest, in which a client finds the final block where
+// the jump began.
 func TestForwardedHeadBecomesFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClusterOf(t, 1, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8, SkipEmpty: true})
+		c := newClusterOf(t, 1, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8,
+			SkipEmpty: true})
 		defer c.stop()
 		c.nodes[0].o.Wanted = func() bool { return false }
 		c.run(time.Second)
@@ -132,7 +137,7 @@ func TestForwardedHeadBecomesFinal(t *testing.T) {
 	})
 }
 
-// TestShared: where others vote nobody steers.
+// TestShared: with other validators all sandbox requests are refused.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
@@ -159,18 +164,20 @@ func TestShared(t *testing.T) {
 				t.Errorf("reorganisation: %v", err)
 			}
 		})
-		ask(c, messages.MockVerification{Mocks: &primitives.Mocks{P256: true}}, func(_ messages.VerificationMocked, err error) {
-			if answers++; !errors.Is(err, ErrShared) {
-				t.Errorf("mocks: %v", err)
-			}
-		})
+		ask(c, messages.MockVerification{Mocks: &primitives.Mocks{P256: true}},
+			func(_ messages.VerificationMocked, err error) {
+				if answers++; !errors.Is(err, ErrShared) {
+					t.Errorf("mocks: %v", err)
+				}
+			})
 		if c.run(time.Second); answers != 5 {
 			t.Errorf("%d answers", answers)
 		}
 	})
 }
 
-// TestManyPatches: patches that the disk has not taken are bounded, whoever waits for them; a large one is taken where none waits.
+// TestManyPatches: patches that are not on disk are bounded, even if their clients are gone; a
+// large one is accepted if none is pending.
 func TestManyPatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -210,8 +217,8 @@ func TestManyPatches(t *testing.T) {
 	})
 }
 
-// TestSharedLater: what waits when others get a say is refused, and their block has no patch; what contracts were told of signatures is the truth
-// again.
+// TestSharedLater: what waits when others get a say is refused, and their block has no patch;
+// what contracts were told of signatures is the truth again.
 func TestSharedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -231,11 +238,12 @@ func TestSharedLater(t *testing.T) {
 		}
 		a.head.making = a.head.height + 1 // a block is on its way
 		refused := 0
-		ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}}, func(_ messages.StatePatched, err error) {
-			if refused++; !errors.Is(err, ErrShared) {
-				t.Error(err)
-			}
-		})
+		ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}},
+			func(_ messages.StatePatched, err error) {
+				if refused++; !errors.Is(err, ErrShared) {
+					t.Error(err)
+				}
+			})
 		ask(c, messages.FastForward{Heights: 50}, func(_ messages.Forwarded, err error) {
 			if refused++; !errors.Is(err, ErrShared) {
 				t.Error(err)
@@ -257,7 +265,8 @@ func TestSharedLater(t *testing.T) {
 	})
 }
 
-// TestForwardTime: the chain's clock does not come to the end of time, however often it is put ahead.
+// TestForwardTime: the chain's clock does not come to the end of time, however often it is put
+// ahead.
 func TestForwardTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -280,15 +289,16 @@ func TestForwardTime(t *testing.T) {
 // TestStepAtTheEnd: a fixed time between blocks does not lead past the last time that there is.
 func TestStepAtTheEnd(t *testing.T) {
 	c := clock{wall: func() uint64 { return 1 }, step: maxStep}
-	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime, maxForwardTime: maxForwardTime} {
+	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime,
+		maxForwardTime: maxForwardTime} {
 		if got := c.blockTime(parent, 0); got != want {
 			t.Errorf("behind %d: %d, want %d", parent, got, want)
 		}
 	}
 }
 
-// TestPatchBehindRefusal: a patch that was to go with a block that the chain was still to make when a way back was refused goes with the
-// nextHeight one.
+// TestPatchBehindRefusal: a patch that was to go with a block that the chain was still to make
+// when a way back was refused goes with the nextHeight one.
 func TestPatchBehindRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)

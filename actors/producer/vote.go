@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vote signs an approval with the keys of this node's validators, counts it and sends it to who makes the block.
+// vote signs an approval with the keys of this node's validators, counts it, and sends it to
+// the block producer.
 func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	h := a.head
-	a.stepAt(production.Voted{}, now) // at the time that the tracker counts from, so that both mean the same interval
+	a.stepAt(production.Voted{}, now) // at the tracker's time, so that both measure the same interval
 	to, persisted := must(a.o.Chain.BlockProducer(h.hash, p.Target)), false
 	for i := range h.approvers {
 		v := &h.approvers[i]
@@ -26,7 +27,7 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 		if a.o.Out.Approval == nil || a.isOwn(to.AccountID, to.PublicKey) {
 			continue
 		}
-		if !persisted && a.o.Persist != nil { // so that no restart makes it vote otherwise
+		if !persisted && a.o.Persist != nil { // so that no restart votes differently
 			if err := a.o.Persist(p.LargestTarget); err != nil {
 				panic(err)
 			}
@@ -36,10 +37,12 @@ func (a *Actor) vote(p doomslug.Proposal, now int64) {
 	}
 }
 
-// approval takes a validator's vote: one on the head counts, one on a block that has not come waits for it.
+// approval handles another validator's vote. A vote on the head counts; one on an unknown block
+// waits for it.
 func (a *Actor) approval(m messages.ApprovalReceived) {
 	v, h := m.Approval, a.head
-	if v.Inner.Skip && v.Inner.SkipHeight > h.height || !v.Inner.Skip && v.Inner.Endorsement != h.hash && a.o.Chain.Imported(v.Inner.Endorsement) == nil {
+	if v.Inner.Skip && v.Inner.SkipHeight > h.height || !v.Inner.Skip && v.Inner.Endorsement != h.hash &&
+		a.o.Chain.Imported(v.Inner.Endorsement) == nil {
 		if v.Target > h.height && v.Target-h.height <= doomslug.MaxAhead {
 			a.park(m)
 		}
@@ -49,7 +52,7 @@ func (a *Actor) approval(m messages.ApprovalReceived) {
 	if !v.Inner.Skip && v.Inner.Endorsement != h.hash {
 		list, err := a.o.Chain.Approvers(v.Inner.Endorsement)
 		if err != nil {
-			return // of a branch that is being forgotten
+			return // of a branch that is being removed
 		}
 		approvers = list
 	}

@@ -1,13 +1,15 @@
-// Package replica is the shell around the engine of a node that executes nothing: the one goroutine that changes it, in the place of the chain's and the
-// producer's actors.
+// Package replica is the actor around the engine of a node that executes nothing. Its goroutine
+// is the only one that changes the engine, in place of the chain's and the producer's actors.
 //
-//	in      Given from whoever follows the writer; ChainHalted, StopProducing, DrainChain from the node; blocks that are on disk
-//	out     BlockAdopted, BlockAccepted; ChainHalted
-//	state   Actor: blocks that wait, and those on their way to the disk
-//	units   as package engine has them
-//	bound   engine.MaxAhead blocks on their way to the disk; who gives waits for Done
-//	errors  a block that is known or overtaken is passed over; one whose parent is not there is given back; every other error halts the node, since the
-//	        writer's record contradicts itself or the chain that is here
+//	in      Block from the follower of the writer; ChainHalted, StopProducing, DrainChain from
+//	        the node; blocks that are on disk
+//	out     BlockImported, BlockAccepted; ChainHalted
+//	state   Actor: waiting blocks, and those on their way to disk
+//	units   as in package engine
+//	bound   engine.MaxAhead blocks on their way to disk; the sender of blocks waits for Done
+//	errors  a known or overtaken block is skipped; one without its parent is handed back; any
+//	        other error halts the node, since the writer's record contradicts itself or this
+//	        chain
 //	source  our own
 package replica
 
@@ -27,13 +29,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrClosed refuses blocks of a node that takes none any more, and ErrReplica what only the writer can do.
+// ErrClosed rejects blocks after a halt or a stop. ErrReplica rejects what only the writer can
+// do.
 var (
-	ErrClosed    = errors.New("replica: no block is taken any more")
+	ErrClosed  = errors.New("replica: no block is taken any more")
 	ErrReplica = errors.New("this node is a replica, which makes no blocks: ask the writer")
 )
 
-// Engine is what the actor drives; *engine.Engine is it.
+// Engine is what the actor drives: *engine.Engine.
 type Engine interface {
 	BeginExecuted(*engine.ExecutedBlock) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
@@ -41,34 +44,35 @@ type Engine interface {
 	Ref(hash primitives.Hash) (storage.BlockRef, error)
 }
 
-// Block is a block with what it did. Done is called once, on the actor's goroutine: with nil when the block is on disk, or was or will be and is passed over.
+// Block is an executed block of the writer. Done is called once, on the actor's goroutine: with
+// nil when the block is on disk, or is skipped because it was or will be.
 type Block struct {
 	*engine.ExecutedBlock
 	Done func(error)
 }
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
 	Adopted  messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 }
 
-// Options are what the actor works with.
+// Options configure the actor.
 type Options struct {
 	Engine Engine
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// Actor is the shell.
+// Actor imports executed blocks.
 type Actor struct {
-	o      Options
-	queue  []Block
-	inFlight  []imported // adopted and not known to be on disk
-	drains []func(messages.Drained, error)
+	o        Options
+	queue    []Block
+	inFlight []imported // imported and not known to be on disk
+	drains   []func(messages.Drained, error)
 	closed   bool // no block is taken any more
-	disk   messages.Sender[stored]
+	disk     messages.Sender[stored]
 }
 
 type imported struct {
@@ -76,13 +80,14 @@ type imported struct {
 	done    func(error)
 }
 
-// stored is a note to self, from any goroutine: adopted blocks are on disk, or cannot come there.
+// stored is a message to self, from any goroutine: imported blocks are on disk, or cannot get
+// there.
 type stored struct{}
 
 // New returns the actor.
 func New(o Options) *Actor { return &Actor{o: o, disk: func(stored) {}} }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	if _, ok := c.Message().(*actor.Started); ok {
 		root, pid := c.ActorSystem().Root, c.Self()
@@ -92,7 +97,7 @@ func (a *Actor) Receive(c actor.Context) {
 	a.Handle(c.Message())
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case Block:
@@ -108,13 +113,13 @@ func (a *Actor) Handle(msg any) {
 		a.closed, a.drains = true, append(a.drains, m.Reply)
 		a.next()
 		a.drained()
-	case system.Answerable: // what a node may do that makes blocks
+	case system.Answerable: // requests that only a node that makes blocks can serve
 		m.Failed(ErrReplica)
-	default: // lifecycle, and what concerns a node that makes blocks
+	default: // lifecycle, and messages to a node that makes blocks
 	}
 }
 
-// next takes blocks as long as there is room on the way to the disk.
+// next imports blocks while there is room on the way to disk.
 func (a *Actor) next() {
 	for len(a.queue) > 0 && (a.closed || len(a.inFlight) < engine.MaxAhead) {
 		g := a.queue[0]
@@ -135,7 +140,7 @@ func (a *Actor) importBlock(g Block) {
 		g.Done(nil)
 		return
 	case errors.Is(err, engine.ErrOrphan):
-		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil { // and its parent has left the memory
+		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil { // it is known, and its parent has left memory
 			err = nil
 		}
 		g.Done(err)
@@ -171,10 +176,11 @@ func (a *Actor) importBlock(g Block) {
 	a.o.Out.Adopted(messages.BlockImported{BlockAccepted: &m})
 }
 
-// fail halts the node. The engine is as it was.
+// fail halts the node. The engine is unchanged.
 func (a *Actor) fail(g Block, err error) {
 	a.halt()
-	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash, Err: fmt.Errorf("what came of block %v is refused: %w", g.Ref, err), Drop: func() {}})
+	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash,
+		Err: fmt.Errorf("what came of block %v is refused: %w", g.Ref, err), Drop: func() {}})
 	g.Done(err)
 }
 
@@ -184,7 +190,7 @@ func (a *Actor) halt() {
 	a.drained()
 }
 
-// stored tells everybody of the blocks that have come to the disk.
+// stored reports the blocks that have reached the disk.
 func (a *Actor) stored() {
 	list, err := a.o.Engine.Stored()
 	for i := range list {
@@ -197,14 +203,14 @@ func (a *Actor) stored() {
 		a.o.Out.Accepted(*x.message)
 		x.done(nil)
 	}
-	if err != nil { // the disk's
+	if err != nil { // a disk failure
 		panic(fmt.Errorf("replica: %w", err))
 	}
 	a.next()
 	a.drained()
 }
 
-// drained answers those who wait for the end.
+// drained answers DrainChain once nothing is on its way to disk.
 func (a *Actor) drained() {
 	if len(a.inFlight) > 0 {
 		return

@@ -1,17 +1,21 @@
-// Package session holds what stands behind the RPC's connections: the actor rpc, one session below it for each client that
-// submits or waits, and the waiters below those. When a client goes away its session ends, and its waits with it.
+// Package session holds the actors of the RPC's clients: the actor rpc, below it one session
+// for each client that submits or waits, and below that its waiters. When a client goes away
+// its session ends, and its waits with it.
 //
-//	in      OpenSession, CloseSession, Request, SubmitTransactions, ForgetTransaction from the node; SubmissionsDone from the
-//	        mempools; WatchAgain from milestones, SubmitAgain from the mempools
-//	out     the answers of waiters, by the Request of each wait; SubmitTransactions to the mempools
-//	state   RPC: the open sessions; Session: its waits
+//	in      OpenSession, CloseSession, Request, SubmitTransactions, ForgetTransaction from the
+//	        node; SubmissionsDone and SubmitAgain from the mempools; WatchAgain from txtracker
+//	out     the answers of waiters, through the Request of each wait; SubmitTransactions to
+//	        the mempools
+//	state   Supervisor: the open sessions; Session: its waits
 //	units   none
-//	bound   Limits: sessions, waits of all, of one client, submissions of one session; permits are counted before anything is sent
-//	errors  ErrNoSession; view.ErrTimeout where the time of a wait is over before its turn comes; a waiter that fails is answered for with ErrFailed. A session that fails takes its waits with it, and
-//	        the next message makes it anew
+//	bound   node.Limits: sessions, all waits, submissions of one session; permits are taken
+//	        before anything is sent
+//	errors  ErrNoSession; view.ErrTimeout if a wait times out before its turn; ErrFailed for a
+//	        waiter that failed. A session that fails takes its waits with it, and the next
+//	        message starts it anew
 //	source  our own
 //
-// Sessions hold no state of the chain: reads are answered by the connection's own goroutine from snapshots.
+// Sessions hold no state of the chain: reads are answered on the connection's own goroutine.
 package session
 
 import (
@@ -27,14 +31,15 @@ import (
 var (
 	ErrNoSession = errors.New("session: not open")
 	ErrFailed    = errors.New("session: the waiter failed")
-	// ErrUnhandled is the ErrFailed of a request that came to a session which had failed on another, so that it may be sent again.
+	// ErrUnhandled is the ErrFailed of a request that reached a session after it had failed on
+	// another one. Sending it again is safe.
 	ErrUnhandled = fmt.Errorf("%w: not on this request", ErrFailed)
 )
 
-// Name is that of the actor above all sessions.
+// Name is the name of the parent of all sessions.
 const Name = "rpc"
 
-// ID is the name in the process of the actor of an address: a session or a waiter.
+// ID returns the id of the actor of an address, a session or a waiter.
 func ID(a messages.Address) string {
 	b := append(make([]byte, 0, 64), Name+"/"...)
 	b = appendSession(b, a.Session)
@@ -52,18 +57,19 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 	return strconv.AppendUint(append(b, "waiter-"...), uint64(id), 10)
 }
 
-// Options are what the actors work with.
+// Options configure the supervisor.
 type Options struct {
 	Session func(messages.SessionID) *actor.Props
-	// Failed is told of a session that has ended by itself, with all that was on its way to it. nil: nobody asks.
+	// Failed reports a session that has ended by itself, with all that was on its way to it. May
+	// be nil.
 	Failed func(messages.SessionID)
-	Open   []messages.SessionID // already: of an actor that has failed, whose sessions' clients have been told
+	Open   []messages.SessionID // open sessions of a failed predecessor; their clients have been told
 }
 
-// Supervisor is the parent of all sessions.
+// Supervisor is the parent of all sessions, the actor "rpc".
 type Supervisor struct {
 	o     Options
-	open  map[messages.SessionID]*actor.PID // nil: nothing has needed it yet
+	open  map[messages.SessionID]*actor.PID // nil: not needed yet
 	byPID map[string]messages.SessionID
 }
 
@@ -86,11 +92,11 @@ func (a *Supervisor) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			c.Poison(pid) // behind what he has handed in, which is looked at also when he is gone
+			c.Poison(pid) // after what it was sent: submissions are checked even if the client is gone
 		}
 		delete(a.open, m.Session)
 	case Request:
-		if m.expired() { // nobody waits for it any more
+		if m.expired() { // the client no longer waits
 		} else if pid := a.session(c, m.Waiter.Session); pid != nil {
 			c.Send(pid, m)
 		} else {
@@ -105,15 +111,15 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Send(pid, m)
 		}
 	case messages.WatchAgain, messages.SubmitAgain:
-		for _, pid := range a.open { // each on its own, so the order does not matter
+		for _, pid := range a.open { // independent of each other, so the order does not matter
 			if pid != nil {
 				c.Send(pid, m)
 			}
 		}
-	case *actor.Restarting: // all sessions end now, and who makes the next actor tells their clients
+	case *actor.Restarting: // all sessions end now; the constructor of the next actor tells their clients
 		clear(a.byPID)
 	case *actor.Terminated:
-		if id, ok := a.byPID[m.Who.GetId()]; ok { // nobody has closed it: it has failed
+		if id, ok := a.byPID[m.Who.GetId()]; ok { // it was not closed, so it has failed
 			delete(a.byPID, m.Who.GetId())
 			a.open[id] = nil
 			if a.o.Failed != nil {
@@ -126,7 +132,8 @@ func (a *Supervisor) Receive(c actor.Context) {
 	}
 }
 
-// session returns the actor of an open session, which is made if there is none; nil: it is not open.
+// session returns the actor of an open session, which it starts if needed, or nil if it is not
+// open.
 func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID {
 	pid, ok := a.open[id]
 	if !ok || pid != nil {
@@ -140,17 +147,17 @@ func (a *Supervisor) session(c actor.Context, id messages.SessionID) *actor.PID 
 	return pid
 }
 
-// SessionOptions are what a session works with.
+// SessionOptions configure a session.
 type SessionOptions struct {
 	Waiter func(Request) *actor.Props
 	Submit messages.Sender[messages.SubmitTransactions]
-	// Done is told of submissions that are done with.
+	// Done reports checked submissions.
 	Done func(int)
-	// Ended is closed once it is known that the session has failed.
+	// Ended is closed once the session is known to have failed.
 	Ended chan struct{}
 }
 
-// Session is one client: the parent of its waiters.
+// Session is the actor of one client and the parent of its waiters.
 type Session struct {
 	o     SessionOptions
 	waits map[messages.WaiterID]*actor.PID
@@ -188,11 +195,11 @@ func (a *Session) Receive(c actor.Context) {
 		for _, pid := range a.waits {
 			c.Send(pid, m)
 		}
-	case *actor.Terminated: // of a waiter: it has answered, was told to stop, or failed
+	case *actor.Terminated: // a waiter has answered, was stopped, or failed
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.waits, r.Waiter.Waiter)
 			delete(a.byPID, m.Who.GetId())
-			r.Reply(messages.Awaited{Err: ErrFailed}) // lost if it has answered
+			r.Reply(messages.Awaited{Err: ErrFailed}) // ignored if it has answered
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -46,7 +46,7 @@ func (l *lazy) Receive(c actor.Context) {
 	}
 }
 
-// world is a system whose mailboxes run in the test's bubble.
+// world starts a system with mailboxes that run in the test's bubble.
 func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	t.Helper()
 	seen = &record{}
@@ -107,12 +107,14 @@ func (r *record) add(f func()) {
 // stopAlone is the strategy under which what fails stops.
 type stopAlone struct{}
 
-func (stopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, _, _ any) {
+func (stopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
+	_ *actor.RestartStatistics, _, _ any) {
 	sup.StopChildren(child)
 }
 
 func wait(s messages.SessionID, w messages.WaiterID, until view.ExecutionLevel) Request {
-	return NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: s, Waiter: w}, Until: until}, time.Now().Add(time.Minute), 0)
+	return NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: s, Waiter: w}, Until: until},
+		time.Now().Add(time.Minute), 0)
 }
 
 // answered returns a request's answer, if it has one.
@@ -173,7 +175,8 @@ func TestWaitsEnd(t *testing.T) {
 	})
 }
 
-// TestSessionIsReplaced: a session that fails takes its waits with it, which somebody is told, and the next request has a new one.
+// TestSessionIsReplaced: A session that fails takes its waits with it, which is reported, and
+// the next request starts a new one.
 func TestSessionIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
@@ -193,7 +196,8 @@ func TestSessionIsReplaced(t *testing.T) {
 		send(messages.SubmitTransactions{From: messages.Address{Session: 1}, Client: "c"})
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		for name, r := range map[string]Request{"the next wait of the session that failed": again, "another session's wait": other} {
+		for name, r := range map[string]Request{"the next wait of the session that failed": again,
+			"another session's wait": other} {
 			if got, ok := answered(r); !ok || got.Err != nil || got.Level != 5 {
 				t.Errorf("%s: %+v, %v", name, got, ok)
 			}
@@ -209,12 +213,14 @@ func TestSessionIsReplaced(t *testing.T) {
 	})
 }
 
-// TestNobodyWaits: a request whose time is over before its turn has come, or whose client has given up, is done with at once: no session, no waiter.
+// TestNobodyWaits: A request that times out or is given up before its turn ends at once: no
+// session, no waiter.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send, alive, seen := world(t)
 		send(messages.OpenSession{Session: 1})
-		late := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 1}, Until: 5}, time.Now(), 0)
+		late := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 1}, Until: 5},
+			time.Now(), 0)
 		gone := wait(1, 2, 5)
 		if !gone.GiveUp() || gone.GiveUp() {
 			t.Error("a request on its way is given up once")
@@ -234,8 +240,10 @@ func TestNobodyWaits(t *testing.T) {
 		}
 
 		busy := wait(1, slowWaiter, 5) // its session is busy for a minute
-		behind := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 3}, Until: 5}, time.Now().Add(10*time.Second), 0)
-		left, stays := wait(1, 4, 5), NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 5}, Until: 5}, time.Now().Add(time.Hour), 0)
+		behind := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 3}, Until: 5},
+			time.Now().Add(10*time.Second), 0)
+		left, stays := wait(1, 4, 5), NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1,
+			Waiter: 5}, Until: 5}, time.Now().Add(time.Hour), 0)
 		for _, r := range []Request{busy, behind, left, stays} {
 			send(r)
 		}

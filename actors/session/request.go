@@ -10,44 +10,44 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Request is a wait on its way, with the place for its answer.
+// Request is a wait with the channel of its answer. Its methods are safe for concurrent use.
 type Request struct {
 	messages.AwaitTransaction
 	*pending
 }
 
-// pending is what who asks and the actors share of a request.
+// pending is the part of a request that the caller and the actors share.
 type pending struct {
-	answer chan messages.Awaited
-	takenBy  atomic.Pointer[chan struct{}]
-	stage  atomic.Int32
-	timed   atomic.Bool // that it has begun, or will not
-	level  atomic.Int32
-	begun  time.Time
-	until  time.Time // when nobody waits for it any more
-	spare  time.Duration
+	answer  chan messages.Awaited
+	takenBy atomic.Pointer[chan struct{}]
+	stage   atomic.Int32
+	timed   atomic.Bool // BeginTime was returned
+	level   atomic.Int32
+	begun   time.Time
+	until   time.Time // end of the wait
+	spare   time.Duration
 }
 
-// The stages of a request.
+// Stages of a request.
 const (
 	onItsWay int32 = iota
 	waiting        // it has a waiter
-	givenUp        // it has none, and gets none
+	givenUp        // it has no waiter and gets none
 )
 
-// NewRequest returns a request; Answer gives its one answer. Behind until it is not looked at any more; its waiter waits for a while longer where who asks
-// ends it himself.
+// NewRequest returns a request that ends at until. spare is how much longer its waiter waits,
+// for callers that end the wait themselves.
 func NewRequest(m messages.AwaitTransaction, until time.Time, spare time.Duration) Request {
 	return Request{m, &pending{answer: make(chan messages.Awaited, 1), begun: time.Now(), until: until, spare: spare}}
 }
 
-// Answer is where the answer comes.
+// Answer returns the channel of the one answer.
 func (w *pending) Answer() <-chan messages.Awaited { return w.answer }
 
-// Patience is how long a waiter that is made now waits.
+// Patience returns how long a waiter that starts now waits.
 func (w *pending) Patience() time.Duration { return max(time.Until(w.until), 0) + w.spare }
 
-// Reply answers, from any goroutine; only the first counts.
+// Reply answers; only the first call counts.
 func (w *pending) Reply(a messages.Awaited) {
 	select {
 	case w.answer <- a:
@@ -55,7 +55,7 @@ func (w *pending) Reply(a messages.Awaited) {
 	}
 }
 
-// Failed answers for an actor that will not: link.Answerable.
+// Failed answers for an actor that will not. It implements system.Answerable.
 func (w *pending) Failed(why error) {
 	if errors.Is(why, system.ErrUnhandled) {
 		w.Reply(messages.Awaited{Err: ErrUnhandled})
@@ -64,7 +64,7 @@ func (w *pending) Failed(why error) {
 	w.Reply(messages.Awaited{Err: ErrFailed})
 }
 
-// Ended tells whether a session has taken it that has failed since: SessionOptions.Ended.
+// Ended returns whether a session has taken the request and failed since.
 func (w *pending) Ended() bool {
 	by := w.takenBy.Load()
 	if by == nil {
@@ -78,13 +78,15 @@ func (w *pending) Ended() bool {
 	}
 }
 
-// GiveUp says that nobody waits for the answer any more. True: it was on its way to its session, and no waiter is made for it; else that is to be told.
+// GiveUp says that the caller no longer waits. It returns true if the request was on its way to
+// its session; then no waiter starts. Otherwise the caller sends ForgetTransaction.
 func (w *pending) GiveUp() bool { return w.stage.CompareAndSwap(onItsWay, givenUp) }
 
-// begin tells whether a waiter is to be made; then it is on the session.
+// begin returns whether the session starts a waiter.
 func (w *pending) begin() bool { return w.stage.CompareAndSwap(onItsWay, waiting) }
 
-// expired tells whether nobody waits any more; then no actor need do anything for it. Who has not seen yet that his time is over is told.
+// expired returns whether the caller no longer waits, so that no actor need do anything. It
+// answers a caller that has not noticed its timeout.
 func (w *pending) expired() bool {
 	if w.stage.Load() == givenUp {
 		return true
@@ -96,13 +98,14 @@ func (w *pending) expired() bool {
 	return true
 }
 
-// Reached notes how far the transaction has come, for who gives up.
+// Reached records how far the transaction has come, for a caller that gives up.
 func (w *pending) Reached(l view.ExecutionLevel) { w.level.Store(int32(l)) }
 
-// Level is how far it had come when its waiter was last told of it.
+// Level returns the level that Reached recorded last.
 func (w *pending) Level() view.ExecutionLevel { return view.ExecutionLevel(w.level.Load()) }
 
-// BeginTime tells once how long the request has taken to begin, or to end before that.
+// BeginTime returns once how long the request has taken to begin, or to end before that. first
+// is false on later calls.
 func (w *pending) BeginTime() (took time.Duration, first bool) {
 	if !w.timed.CompareAndSwap(false, true) {
 		return 0, false

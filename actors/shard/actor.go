@@ -1,12 +1,14 @@
-// Package shard holds the actors of one shard: the one that applies its chunks, and below it the chunk-producer; the
-// mempool's actor, the third, has its own package.
+// Package shard holds the actors of one shard: the one that applies its chunks, and its child,
+// the chunk-producer. The other child, the mempool, has its own package.
 //
-//	in      ApplyChunk, BlockAdopted, LayoutChanged, CapturePool and RestorePool from the chain, ProduceChunk from the producer; Candidates from the mempool
-//	out     ChunkApplied and MakeChunk to the chain; the rest goes on to the children
-//	state   none but the mailbox: chunks of a shard are applied in order, shards at the same time
+//	in      ApplyChunk, BlockImported, LayoutChanged, CapturePool and RestorePool from the
+//	        chain, ProduceChunk from the producer; Candidates from the mempool
+//	out     ChunkApplied and MakeChunk to the chain; other messages go on to the mempool
+//	state   none but the mailbox: chunks of a shard are applied in order, different shards in
+//	        parallel
 //	units   none
 //	bound   the chain has one block in work at a time
-//	errors  a job keeps its own error for the chain; a panic ends the process
+//	errors  a job keeps its own error for the chain; a panic halts the node
 //	source  our own
 package shard
 
@@ -24,18 +26,19 @@ const (
 	ChunkProducerName = "chunk-producer"
 )
 
-// Actor applies a shard's chunks. Applying is its work, so it does that in Receive: what has to wait for it waits rightly.
+// Actor applies a shard's chunks. It does so in Receive, since every later message must wait
+// for it.
 type Actor struct {
 	applied messages.Sender[messages.ChunkApplied]
-	// producer and mempool are the children's properties. They know each other by name.
+	// producer and mempool are the properties of the children, which address each other by name.
 	producer, mempool *actor.Props
 
 	toMempool func(any)
 	pool      *actor.PID
 }
 
-// Retire: node -> shard: no branch can have the shard any more. It ends behind what lies in its mailbox and in that of its mempool, which
-// sends on what belongs to other shards.
+// Retire: node -> shard. No branch can have the shard any more. The actor ends after what is in
+// its mailbox and in that of its mempool, which forwards transactions of other shards.
 type Retire struct{}
 
 // New returns a shard's actor, which spawns its children when it starts.
@@ -43,13 +46,13 @@ func New(applied messages.Sender[messages.ChunkApplied], producer, mempool *acto
 	return &Actor{applied: applied, producer: producer, mempool: mempool}
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles one message.
 func (a *Actor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		a.spawn(c)
 	case Retire:
-		c.Poison(a.pool) // which is taken in turn; a stop of this actor would go before all that it has
+		c.Poison(a.pool) // handled in turn; stopping this actor would precede what is in its mailbox
 	case *actor.Terminated:
 		if m.Who.Equal(a.pool) {
 			c.Stop(c.Self())
@@ -72,7 +75,7 @@ func (a *Actor) spawn(c actor.Context) {
 	a.toMempool = func(m any) { root.Send(pool, m) }
 }
 
-// Handle takes one message.
+// Handle handles one message that is not about the actor's own life.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.ApplyChunk:

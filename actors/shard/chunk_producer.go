@@ -14,27 +14,30 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 )
 
-// ChooseLimit is how long choosing transactions for a chunk may take (produce_chunk_add_transactions_time_limit).
+// ChooseLimit is how long choosing a chunk's transactions may take
+// (produce_chunk_add_transactions_time_limit).
 const ChooseLimit = 200 * time.Millisecond
 
-// Chooser chooses a new chunk's transactions; *engine.Engine is one. It is asked from many goroutines.
+// Chooser chooses a new chunk's transactions: *engine.Engine. It is called from many
+// goroutines.
 type Chooser interface {
-	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error)
+	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates,
+		stop func() bool) (*apply.Prepared, error)
 }
 
-// ChunkProducer picks the transactions of the shard's next chunk among the candidates of its mempool. It works in Receive, as all
-// that waits for it waits rightly.
+// ChunkProducer chooses the transactions of the shard's next chunk among the candidates of the
+// mempool. It does so in Receive, since every later message must wait for it.
 type ChunkProducer struct {
 	chooser Chooser
 	out     Out
 	log     *logrus.Logger
 }
 
-// Out is whom the chunk-producer talks to.
+// Out are the receivers of the chunk-producer's messages.
 type Out struct {
-	Make   messages.Sender[messages.MakeChunk]   // the chain
-	More   messages.Sender[mempool.Page]         // the shard's mempool
-	Chosen messages.Sender[messages.ChunkChosen] // likewise
+	Make   messages.Sender[messages.MakeChunk]   // to the chain
+	More   messages.Sender[mempool.Page]         // to the shard's mempool
+	Chosen messages.Sender[messages.ChunkChosen] // to the shard's mempool
 }
 
 // NewChunkProducer returns the actor.
@@ -42,10 +45,10 @@ func NewChunkProducer(c Chooser, out Out, log *logrus.Logger) *ChunkProducer {
 	return &ChunkProducer{chooser: c, out: out, log: log}
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles one message.
 func (a *ChunkProducer) Receive(c actor.Context) { a.Handle(c.Message()) }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *ChunkProducer) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.Candidates:
@@ -85,7 +88,8 @@ func (a *ChunkProducer) choose(m *messages.Candidates) (*apply.Prepared, error) 
 	if out != nil && a.log.IsLevelEnabled(logrus.DebugLevel) {
 		for i := range out.Dropped {
 			d := &out.Dropped[i]
-			a.log.WithFields(logrus.Fields{"shard": m.For.ShardID, "tx": d.Hash(), "reason": d.Reason}).Debug("transaction dropped")
+			a.log.WithFields(logrus.Fields{"shard": m.For.ShardID, "tx": d.Hash(),
+				"reason": d.Reason}).Debug("transaction dropped")
 		}
 	}
 	return out, err

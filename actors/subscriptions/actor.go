@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Name is that of the actor above all subscribers.
+// Name is the name of the parent of all subscribers.
 const Name = "streams"
 
-// Request is a subscription on its way to its actor, and what is known of it from outside.
+// Request is a subscription: what was asked for, and its state as seen from outside its actor.
 type Request struct {
 	ID     messages.SubscriberID
 	Query  *view.Subscription
@@ -24,18 +24,19 @@ type Request struct {
 	Chain  Chain
 	Ledger waiter.Ledger
 	Sink   view.Sink
-	Wants  func(bool) // told when final blocks are waited for, and when no more
-	Gone   func()     // called once, when no actor works for it any more, or will; nil: nobody asks
+	Wants  func(bool) // called when final blocks are needed, and when no longer
+	Gone   func()     // called once when no actor works for it or will; may be nil
 
-	next atomic.Bool // it has been told of all blocks that are on disk, and wants the text of the next one at once
+	next atomic.Bool // it is up to date and wants the text of the next block at once
 
 	mu    sync.Mutex
-	at    *view.Cursor // behind what was told; nil: nothing was
+	at    *view.Cursor // after the last notice; nil: there was none
 	wants bool
 	ended bool
 }
 
-// Offer tells the subscriber, unless it has ended: an actor that is about to end may still be at work.
+// Offer passes a notice to the subscriber unless the subscription has ended, and returns
+// whether it was taken.
 func (r *Request) Offer(n *view.Notice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +47,7 @@ func (r *Request) Offer(n *view.Notice) bool {
 	return true
 }
 
-// passed notes how far the walk has come.
+// passed records how far the reader has come.
 func (r *Request) passed(at view.Cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +56,7 @@ func (r *Request) passed(at view.Cursor) {
 	}
 }
 
-// want passes on whether final blocks are waited for, until the end.
+// want passes on whether final blocks are needed, until the end.
 func (r *Request) want(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +72,7 @@ func (r *Request) setWants(yes bool) {
 	}
 }
 
-// End tells the subscriber why no more comes; only the first counts.
+// End tells the subscriber why no more notices come. Only the first call counts.
 func (r *Request) End(why view.EndReason) {
 	r.mu.Lock()
 	if r.ended {
@@ -88,20 +89,20 @@ func (r *Request) End(why view.EndReason) {
 	r.Sink.End(why, &at)
 }
 
-// Failed answers for an actor that will not: link.Answerable.
+// Failed ends the subscription for an actor that will not. It implements system.Answerable.
 func (r *Request) Failed(error) {
 	r.End(view.EndFailed)
 	r.Leave()
 }
 
-// hasEnded tells whether it has ended.
+// hasEnded returns whether the subscription has ended.
 func (r *Request) hasEnded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended
 }
 
-// Leave says that no actor works for it.
+// Leave reports that no actor works for it.
 func (r *Request) Leave() {
 	r.mu.Lock()
 	gone := r.Gone
@@ -112,7 +113,7 @@ func (r *Request) Leave() {
 	}
 }
 
-// Options are what the actors work with.
+// Options configure the supervisor.
 type Options struct {
 	Subscriber func(*Request) *actor.Props
 }
@@ -133,7 +134,7 @@ func New(o Options) *Supervisor {
 func (a *Supervisor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *Request:
-		if m.hasEnded() { // its client has changed his mind before its turn came
+		if m.hasEnded() { // cancelled before its turn
 			m.Leave()
 			return
 		}
@@ -148,11 +149,11 @@ func (a *Supervisor) Receive(c actor.Context) {
 			c.Stop(pid)
 		}
 	case messages.ChainMoved:
-		for _, pid := range a.open { // each on its own, so the order does not matter
+		for _, pid := range a.open { // independent of each other, so the order does not matter
 			c.Send(pid, m)
 		}
 	case messages.BlockImported:
-		for _, r := range a.byPID { // all follow the node's chain: any of those who want it does
+		for _, r := range a.byPID { // all follow the node's chain, so one that wants it suffices
 			if m.IsHead && r.next.Load() {
 				r.Chain.Soon(m.Hash)
 				break
@@ -164,11 +165,11 @@ func (a *Supervisor) Receive(c actor.Context) {
 		}
 		clear(a.byPID)
 		clear(a.open)
-	case *actor.Terminated: // it has ended, was told to, or failed
+	case *actor.Terminated: // it has ended, was stopped, or failed
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.byPID, m.Who.GetId())
 			delete(a.open, r.ID)
-			r.Failed(nil) // lost if it has said another reason
+			r.Failed(nil) // ignored if it has ended for another reason
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -177,11 +178,11 @@ func (a *Supervisor) Receive(c actor.Context) {
 }
 
 type (
-	goOn struct{} // to itself: there is more to do
-	room struct{} // the sink has some
+	goOn struct{} // to self: there is more to do
+	room struct{} // the sink has room
 )
 
-// offers is a request's sink as its walk sees it.
+// offers is a request's sink as its reader sees it.
 type offers struct{ r *Request }
 
 func (o offers) Offer(n *view.Notice) bool              { return o.r.Offer(n) }
@@ -194,7 +195,7 @@ type Subscriber struct {
 	w     chainReader
 	log   *logrus.Logger
 	state readState
-	poked bool // a goOn, or a room, is on its way
+	poked bool // a goOn or a room is on its way
 }
 
 // NewSubscriber returns the actor.
@@ -212,10 +213,10 @@ func (a *Subscriber) Receive(c actor.Context) {
 		a.w.wake = func() { root.Send(self, goOn{}) }
 		a.run(c)
 	case messages.ChainMoved:
-		if a.state == rests || a.state == full && a.w.live { // who reads the past waits for room alone
+		if a.state == rests || a.state == full && a.w.live { // a reader of the past waits for room only
 			a.run(c)
 		}
-	case goOn, room: // what the walk waits for may have changed meanwhile, and this is all that is on its way
+	case goOn, room: // what the reader waits for may have changed meanwhile
 		a.poked = false
 		a.run(c)
 	case *actor.Stopping:
@@ -223,7 +224,7 @@ func (a *Subscriber) Receive(c actor.Context) {
 	}
 }
 
-// run goes on, and sees to it that it is woken when it can go on again.
+// run reads on, and arranges to be woken when it can read more.
 func (a *Subscriber) run(c actor.Context) {
 	if a.state == over {
 		return

@@ -39,8 +39,8 @@ func (g *guarded) look(f func(*sink) bool) bool {
 	return f(&g.s)
 }
 
-// TestRoomWhileThereIsMore: a subscriber that waited for room, and was woken by a block before it had word of any, goes on to the tip when
-// the word comes.
+// TestRoomWhileThereIsMore: a subscriber that waited for room, and was woken by a block before
+// it had word of any, goes on to the tip when the word comes.
 func TestRoomWhileThereIsMore(t *testing.T) {
 	const blocks = 3 * blocksPerRun
 	tr := newTree()
@@ -51,7 +51,8 @@ func TestRoomWhileThereIsMore(t *testing.T) {
 	g := &guarded{}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin, Chain: tr, Ledger: tr, Sink: g}
+	r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin, Chain: tr,
+		Ledger: tr, Sink: g}
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
 	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) }))
@@ -74,7 +75,8 @@ func TestRoomWhileThereIsMore(t *testing.T) {
 	eventually("it has fallen silent", func(s *sink) bool { return len(s.got) == blocks })
 }
 
-// TestEndedBeforeItsTurn: a subscription that has ended before its turn comes gets no actor, and each says once that it has none any more.
+// TestEndedBeforeItsTurn: a subscription that has ended before its turn comes gets no actor,
+// and each says once that it has none any more.
 func TestEndedBeforeItsTurn(t *testing.T) {
 	tr := newTree()
 	log := logrus.New()
@@ -90,7 +92,8 @@ func TestEndedBeforeItsTurn(t *testing.T) {
 	}))
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	for id := range messages.SubscriberID(10) {
-		r := &Request{ID: id, Query: &view.Subscription{Topic: view.TopicBlocks}, Begin: begin, Chain: tr, Ledger: tr, Sink: &guarded{},
+		r := &Request{ID: id, Query: &view.Subscription{Topic: view.TopicBlocks}, Begin: begin, Chain: tr, Ledger: tr,
+			Sink: &guarded{},
 			Gone: func() { gone.Add(1) }}
 		if id > 0 {
 			r.End(view.EndCancelled)

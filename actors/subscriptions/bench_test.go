@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// straight is a chain without branches, whose answers cost nothing.
+// straight is a chain without branches that answers at no cost.
 type straight struct {
 	*tree
 	list []view.At
@@ -23,7 +23,8 @@ func (s *straight) Step(after view.At, _ view.RefKind) (out Step, err error) {
 	return out, nil
 }
 
-// BenchmarkSubscribers is what a block costs for each of 1,000 subscribers that follow the head, all topics alike, with what is encoded once for all.
+// BenchmarkSubscribers is what a block costs for each of 1,000 subscribers that follow the
+// head, all topics alike, with what is encoded once for all.
 func BenchmarkSubscribers(b *testing.B) {
 	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicEvents, view.TopicTransactions} {
 		b.Run(fmt.Sprintf("topic=%s", view.TopicNames[topic]), func(b *testing.B) {
@@ -33,8 +34,9 @@ func BenchmarkSubscribers(b *testing.B) {
 			const n = 1000
 			walks := make([]*chainReader, n)
 			for i := range walks {
-				walks[i] = &chainReader{q: &view.Subscription{Topic: topic, Account: "somebody", Lag: 64}, chain: s, ledger: s, sink: &forgetful{},
-					at: view.Cursor{At: s.head, Index: view.WholeBlock}}
+				walks[i] = &chainReader{q: &view.Subscription{Topic: topic, Account: "somebody", Lag: 64}, chain: s, ledger: s,
+					sink: &forgetful{},
+					at:   view.Cursor{At: s.head, Index: view.WholeBlock}}
 				walks[i].run()
 			}
 			for b.Loop() {

@@ -1,18 +1,21 @@
-// Package subscriptions tells subscribers what happens on the chain: an actor for each of them, which walks along the chain behind its
-// cursor, and one above all.
+// Package subscriptions tells subscribers what happens on the chain: one actor for each, which
+// reads along the chain from its cursor, and a supervisor of all.
 //
-//	in      Request from the node; ChainMoved when there is a new head, room at a sink, Unsubscribe
-//	out     notices to the sink of each; its end, once
-//	state   walk: a cursor, and of transactions those that are not final; nothing is kept for a reader: what he has not been told
-//	        yet is read from the chain when he has room
+//	in      Request from the node; ChainMoved at a new head, room at a sink, Unsubscribe
+//	out     notices to each sink, and its end, once
+//	state   chainReader: a cursor, and the transactions that are not final; nothing is queued
+//	        for a slow subscriber: it is read from the chain when there is room
 //	units   heights in blocks
-//	bound   step blocks for each message; the subscriptions that the RPC admits; maxTracked transactions of one
-//	errors  a cursor behind which nothing is stored any more ends with EndGone; a failure of the node's with EndFailed and the cursor
+//	bound   blocksPerRun blocks for each message; the subscriptions that the RPC server
+//	        admits; maxTracked transactions of one
+//	errors  EndGone if nothing is stored after the cursor any more; EndFailed with the cursor
+//	        for a failure of the node
 //	source  our own
 //
-// A notice is told exactly once and in the order of blocks. Where the chain leaves blocks of which was told, that is told, and then
-// what came in their place. All this follows from the chain and the cursor alone, so who resumes at a cursor is told what he would
-// have been told.
+// Each notice comes exactly once, in the order of blocks. If the chain drops blocks that were
+// reported, that is reported, then the blocks that replace them. Notices follow from chain and
+// cursor alone, so a subscriber that resumes at a cursor gets what it would have got without
+// the interruption.
 package subscriptions
 
 import (
@@ -25,72 +28,77 @@ import (
 	"github.com/troupe-chain/troupe/stream"
 )
 
-// Chain is what subscribers follow. Its methods are safe for concurrent use.
+// Chain is what subscribers read. Safe for concurrent use.
 type Chain interface {
-	// Tip is the last block of a finality.
+	// Tip returns the last block of a finality.
 	Tip(view.RefKind) (view.At, error)
-	// Step says how the chain of a finality goes on behind a block: *view.CursorError. Of blocks that it has dropped, and of which nothing is
-	// stored any more, it knows the last ones.
+	// Step returns how the chain of a finality continues after a block. Error: *view.CursorError.
+	// It knows the last dropped blocks even if nothing is stored of them any more.
 	Step(after view.At, finality view.RefKind) (Step, error)
-	// Past gives a place to who reads the chain from a height on, until back is called. false: there is none now; wake is called once when it is worth
-	// asking again, and back says that nobody will. It never waits.
+	// Past admits a reader of the chain from a height on, until back is called. ok is false if
+	// there is no room now; then wake is called once when it is worth trying again, and back
+	// cancels that. It never waits.
 	Past(from primitives.Height, wake func()) (back func(), ok bool)
-	// Ahead is told that somebody will want the text of the head's message when that is final: it may be made now. It never waits.
+	// Ahead hints that the text of the head's message will be needed when it is final. It never
+	// waits.
 	Ahead()
-	// Soon is told of a block that is on its way to the disk, and that somebody waits for the text of the next head: that of the block may be made now.
-	// It never waits.
+	// Soon hints that the text of a block that is on its way to disk will be needed as the next
+	// head's. It never waits.
 	Soon(primitives.Hash)
-	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
+	// Digest returns what is reported of a block. Error: *view.LookupError if it is not stored any
+	// more.
 	Digest(view.At) (*stream.Digest, error)
 }
 
-// Step is how a chain goes on behind a block.
+// Step is how a chain continues after a block.
 type Step struct {
-	Next view.At   // the block that follows; zero: there is none yet
-	Lost []view.At // if the block is no part of the chain any more: it and those before it which are none either, the last first
-	Fork view.At   // with Lost: the block behind which the chain has gone another way
+	Next view.At // the next block; zero: none yet
+	// set if the block is no longer part of the chain: it and its ancestors that are not either,
+	// newest first
+	Lost []view.At
+	Fork view.At // with Lost: the block after which the chain continues differently
 }
 
-// Of one subscription.
+// Bounds of one subscription.
 const (
-	blocksPerRun       = 16     // blocks that are looked at for one message
-	resumeReach      = 256    // blocks before a cursor in which transactions are looked for that were not final there
-	maxTracked = 20_000 // transactions that are not final
+	blocksPerRun = 16     // blocks for each message
+	resumeReach  = 256    // blocks before a cursor that are searched for transactions that were not final there
+	maxTracked   = 20_000 // transactions that are not final
 )
 
-// errTracked ends a subscription.
+// errTracked ends a subscription with too many open transactions.
 var errTracked = fmt.Errorf("more than %d transactions of the account are not final", maxTracked)
 
-// readState says how a walk goes on.
+// readState is how a reader goes on.
 type readState byte
 
 const (
-	rests readState = iota // until the chain moves
-	again                // there is more to do
-	full                 // until there is room
-	later                // until there is a place for who reads the past
-	over                 // it has ended
+	rests readState = iota // until the chain has a new head
+	again                  // there is more to do
+	full                   // until the sink has room
+	later                  // until the past may be read
+	over                   // it has ended
 )
 
-// chainReader is one subscription.
+// chainReader reads the chain for one subscription. Not safe for concurrent use.
 type chainReader struct {
 	q      *view.Subscription
 	chain  Chain
 	ledger waiter.Ledger
 	sink   view.Sink
-	wants  func(bool) // told when it begins and ends to wait for final blocks
-	wake   func()     // has it run again, by any goroutine
-	leave  func()     // it waits for a place no more; nil: it does not
+	wants  func(bool) // called when it begins and ends to need final blocks
+	wake   func()     // runs it again, from any goroutine
+	leave  func()     // cancels its wait for Chain.Past; nil: it does not wait
 
 	at      view.Cursor
 	ready   bool // the transactions at the cursor are known
 	live    bool // it has been at the tip
 	pending *stream.Digest
 	tracks  openTxs
-	waits   bool // wants(true) was the last
+	waits   bool // the last value of wants
 }
 
-// run goes on as far as it may.
+// run reads as far as it may.
 func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	from := w.at.Height
 	if !w.ready && w.q.Topic == view.TopicTransactions {
@@ -111,7 +119,7 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	}
 	for range blocksPerRun {
 		s := Step{}
-		if w.at.Index != view.NothingYet { // else it is this step's
+		if w.at.Index != view.NothingYet { // else the block is this run's
 			var err error
 			if s, err = w.chain.Step(w.at.At, w.q.Finality); err != nil {
 				return w.failed(err)
@@ -144,7 +152,7 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 				return w.noRoom()
 			}
 			w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
-			if w.q.Topic == view.TopicTransactions { // that reads the past, for which there has to be a place
+			if w.q.Topic == view.TopicTransactions { // it reads the past again, which needs an admission
 				w.ready = false
 				return again, "", nil
 			}
@@ -161,13 +169,13 @@ func (w *chainReader) run() (v readState, end view.EndReason, err error) {
 	return again, "", nil
 }
 
-// wantsTexts tells whether the text of each message is asked for.
+// wantsTexts returns whether the text of each message is needed.
 func wantsTexts(q *view.Subscription) bool {
 	return q.Topic == view.TopicMessages && (!q.Inside || q.Texts.Load())
 }
 
-// dropped tells whether the chain has left the block at the cursor, of which nothing is stored any more. If nothing was told of it, the walk
-// goes on behind the one before.
+// dropped returns whether the chain has dropped the block at the cursor, of which nothing is
+// stored any more. If nothing was reported of it, the reader goes on after the block before.
 func (w *chainReader) dropped() bool {
 	s, err := w.chain.Step(w.at.At, w.q.Finality)
 	if err != nil || len(s.Lost) == 0 {
@@ -177,15 +185,15 @@ func (w *chainReader) dropped() bool {
 		w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
 		if len(s.Lost) > 1 {
 			w.at.At = s.Lost[1]
-		} else if w.q.Topic == view.TopicTransactions { // what is known may be that block's
+		} else if w.q.Topic == view.TopicTransactions { // the known transactions may be of that block
 			w.ready = false
 		}
 	}
 	return true
 }
 
-// noRoom waits for room; one that was at the tip and has fallen too far behind ends. Who reads the past keeps no block meanwhile: there may be
-// many, each at another.
+// noRoom waits for room. A reader that was at the tip and is too far behind ends. A reader of
+// the past keeps no block meanwhile, since there may be many.
 func (w *chainReader) noRoom() (readState, view.EndReason, error) {
 	if w.live {
 		tip, err := w.chain.Tip(w.q.Finality)
@@ -209,7 +217,8 @@ func (w *chainReader) failed(err error) (readState, view.EndReason, error) {
 	return over, view.EndFailed, err
 }
 
-// tell offers what is left of the block at the cursor; false: there is no room for all of it.
+// tell offers what is left of the block at the cursor, and returns false if there is no room
+// for all of it.
 func (w *chainReader) tell() (done bool, err error) {
 	d := w.pending
 	if d == nil || d.Hash != w.at.Hash {
@@ -244,7 +253,8 @@ func (w *chainReader) tell() (done bool, err error) {
 	return done, nil
 }
 
-// tellTransactions offers the milestones of a block. They are numbered by their place among those of this subscription.
+// tellTransactions offers the milestones of a block. They are numbered by their place among
+// those of the subscription.
 func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	t := &w.tracks
 	if t.at != d.At() {
@@ -263,7 +273,7 @@ func (w *chainReader) tellTransactions(d *stream.Digest) (bool, error) {
 	return true, nil
 }
 
-// want says whether final blocks are waited for.
+// want updates whether final blocks are needed.
 func (w *chainReader) want() {
 	if waits := len(w.tracks.open) > 0; waits != w.waits {
 		w.waits = waits
@@ -273,7 +283,7 @@ func (w *chainReader) want() {
 	}
 }
 
-// end forgets all.
+// end releases everything.
 func (w *chainReader) end() {
 	if w.leave != nil {
 		w.leave()
@@ -282,7 +292,8 @@ func (w *chainReader) end() {
 	w.want()
 }
 
-// resume finds the transactions that were not final at the cursor: before its block, if that is not told to its end.
+// resume finds the transactions that were not final at the cursor, or before its block if that
+// was not reported completely.
 func (w *chainReader) resume() error {
 	if w.q.Topic != view.TopicTransactions {
 		return nil
@@ -308,11 +319,11 @@ func (w *chainReader) resume() error {
 	return nil
 }
 
-// absent tells whether a block is not stored.
+// absent returns whether an error means that a block is not stored.
 func absent(err error) bool {
 	var e *view.LookupError
 	return errors.As(err, &e)
 }
 
-// position is how far the chain was with a block.
+// position returns the position of the chain with a block.
 func position(d *stream.Digest) (head, final primitives.Height) { return d.At().Height, d.Final }

@@ -26,7 +26,7 @@ type tree struct {
 	first  primitives.Height // below it nothing is stored
 	forget map[primitives.Hash]bool
 	made   int
-	busy   bool // there is no place for who reads the past
+	busy   bool // no reader of the past is admitted
 	knows  bool // the parents of blocks that it has dropped
 }
 
@@ -37,7 +37,8 @@ func newTree() *tree {
 }
 
 // add makes a block.
-func (t *tree) add(prev view.At, height primitives.Height, outcomes []primitives.OutcomeWithID, txs []*primitives.SignedTransaction) view.At {
+func (t *tree) add(prev view.At, height primitives.Height, outcomes []primitives.OutcomeWithID,
+	txs []*primitives.SignedTransaction) view.At {
 	t.made++
 	final := primitives.Height(max(0, int(height)-2))
 	header := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
@@ -47,7 +48,10 @@ func (t *tree) add(prev view.At, height primitives.Height, outcomes []primitives
 	chunk.Transactions = txs
 	b := &stream.Block{Author: "a", Block: &primitives.Block{Header: h}, Hash: h.Hash(), Final: final,
 		Shards: []stream.Shard{{Chunk: chunk, Outcomes: outcomes}}}
-	t.blocks[b.Hash] = stream.NewDigest(b, func() ([]stream.Details, error) { return make([]stream.Details, len(b.Shards)), nil })
+	t.blocks[b.Hash] = stream.NewDigest(b, func() ([]stream.Details,
+		error) {
+		return make([]stream.Details, len(b.Shards)), nil
+	})
 	return view.At{Height: height, Hash: b.Hash}
 }
 
@@ -142,7 +146,7 @@ func (s *sink) Offer(n *view.Notice) bool {
 func (s *sink) WhenRoom(f func())                { s.asked = f }
 func (s *sink) End(view.EndReason, *view.Cursor) {}
 
-// reader is a client: what he believes to be so.
+// reader is a client with what it believes the chain to be.
 type reader struct {
 	t     *testing.T
 	holds []string // what was told and not taken back: "block hash/what"
@@ -195,8 +199,8 @@ func (r *reader) take(n *view.Notice) {
 	r.holds = append(r.holds, what)
 }
 
-// TestExactlyOnce: through forks, lack of room, and reconnections at whatever cursor, a reader holds in the end what an undisturbed one is
-// told of the chain that has won, in its order.
+// TestExactlyOnce: through forks, lack of room, and reconnections at whatever cursor, a reader
+// holds in the end what an undisturbed one is told of the chain that has won, in its order.
 func TestExactlyOnce(t *testing.T) {
 	queries := map[string]view.Subscription{
 		"blocks":       {Topic: view.TopicBlocks},
@@ -268,7 +272,8 @@ func TestExactlyOnce(t *testing.T) {
 				for i < min(len(client.holds), len(calm.holds)) && client.holds[i] == calm.holds[i] {
 					i++
 				}
-				t.Fatalf("%s seed %d: holds %d, an undisturbed reader %d; they differ from number %d on:\n%v\n%v", name, seed, len(client.holds), len(calm.holds), i,
+				t.Fatalf("%s seed %d: holds %d, an undisturbed reader %d; they differ from number %d on:\n%v\n%v", name, seed,
+					len(client.holds), len(calm.holds), i,
 					client.holds[i:min(len(client.holds), i+3)], calm.holds[i:min(len(calm.holds), i+3)])
 			}
 			if len(calm.holds) == 0 {
@@ -325,8 +330,8 @@ func grow(tr *tree, r *rand.Rand, prev view.At, height primitives.Height, left m
 	return at
 }
 
-// TestMilestones: each milestone of a transaction is told once, with the block that reaches it, also where one reaches several; and a
-// subscription by hash ends with the last.
+// TestMilestones: each milestone of a transaction is told once, with the block that reaches it,
+// also where one reaches several; and a subscription by hash ends with the last.
 func TestMilestones(t *testing.T) {
 	tr := newTree()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -348,7 +353,8 @@ func TestMilestones(t *testing.T) {
 		tr.head = tr.add(tr.head, tr.head.Height+1, outcomes, nil)
 	}
 	s := &sink{room: 100}
-	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Hashes: []primitives.Hash{tx}}, chain: tr, ledger: tr, sink: s}
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Hashes: []primitives.Hash{tx}}, chain: tr,
+		ledger: tr, sink: s}
 	wanted := []bool{}
 	w.wants = func(yes bool) { wanted = append(wanted, yes) }
 	w.at = view.Cursor{At: tr.chain(tr.head)[0], Index: view.WholeBlock}
@@ -366,7 +372,8 @@ func TestMilestones(t *testing.T) {
 		_ = json.Unmarshal([]byte("{"+string(n.Body)+"}"), &m)
 		got = append(got, fmt.Sprintf("+%d %s %v", n.Cursor.Height-at, m.Transaction.Level, m.Transaction.Status))
 	}
-	want := []string{"+0 INCLUDED Started", "+2 INCLUDED_FINAL Started", "+3 EXECUTED_OPTIMISTIC map[SuccessValue:Nw==]", "+3 EXECUTED map[SuccessValue:Nw==]",
+	want := []string{"+0 INCLUDED Started", "+2 INCLUDED_FINAL Started",
+		"+3 EXECUTED_OPTIMISTIC map[SuccessValue:Nw==]", "+3 EXECUTED map[SuccessValue:Nw==]",
 		"+5 FINAL map[SuccessValue:Nw==]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("milestones:\n got %q\nwant %q", got, want)
@@ -376,7 +383,8 @@ func TestMilestones(t *testing.T) {
 	}
 }
 
-// TestSlowReader: who has no room is waited for while he reads his way to the head, and ends when he has been there and falls too far behind.
+// TestSlowReader: A client without room is waited for while it reads its way to the head, and
+// ends when it has been there and falls too far behind.
 func TestSlowReader(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -416,8 +424,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestBlocksGone: where the chain has dropped blocks and nothing is stored of them any more but where they came from, a reader who is there is told
-// all the same; and a cursor in what is not known at all is refused.
+// TestBlocksGone: if the chain has dropped blocks and stores nothing of them but their origin,
+// a reader there is told all the same. A cursor in unknown blocks is refused.
 func TestBlocksGone(t *testing.T) {
 	tr := newTree()
 	root := tr.head
@@ -425,7 +433,8 @@ func TestBlocksGone(t *testing.T) {
 		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
 	}
 	s := &sink{room: 100}
-	w := &chainReader{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s, at: view.Cursor{At: root, Index: view.WholeBlock}}
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s,
+		at: view.Cursor{At: root, Index: view.WholeBlock}}
 	if v, _, _ := w.run(); v != rests {
 		t.Fatal("not at the head")
 	}
@@ -449,8 +458,9 @@ func TestBlocksGone(t *testing.T) {
 	}
 }
 
-// TestGoneUntold: where the chain has dropped a block for which there was no room, and nothing is stored of it any more, a reader goes on with
-// what came in its place; he is told that blocks are gone of which he was told, and of no others.
+// TestGoneUntold: if the chain has dropped a block for which there was no room, and stores
+// nothing of it, a reader goes on with its replacement. It is told of dropped blocks that were
+// reported to it, and of no others.
 func TestGoneUntold(t *testing.T) {
 	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicTransactions} {
 		for told := range 3 { // of the blocks that are dropped
@@ -463,7 +473,8 @@ func TestGoneUntold(t *testing.T) {
 			}
 			begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
 			s := &sink{}
-			w := &chainReader{q: &view.Subscription{Topic: topic, Account: "a", Lag: 1 << 40}, chain: tr, ledger: tr, sink: s, at: begin}
+			w := &chainReader{q: &view.Subscription{Topic: topic, Account: "a", Lag: 1 << 40}, chain: tr, ledger: tr,
+				sink: s, at: begin}
 			for range 3 {
 				tr.head = grow(tr, r, tr.head, tr.head.Height+1, left)
 			}
@@ -519,7 +530,8 @@ func TestGoneUntold(t *testing.T) {
 	}
 }
 
-// TestNoPlace: who finds no place among those who read the past does nothing, and goes on where he was when there is one.
+// TestNoPlace: A reader that is not admitted to the past does nothing, and goes on where it was
+// when it is.
 func TestNoPlace(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -538,7 +550,8 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// gated is a chain that gives no place to who reads far behind its head, unless it is open, and counts what is read.
+// gated is a chain that admits no reader far behind its head unless it is open, and counts
+// reads.
 type gated struct {
 	*tree
 	open bool
@@ -554,7 +567,8 @@ func (g *gated) Digest(at view.At) (*stream.Digest, error) {
 	return g.tree.Digest(at)
 }
 
-// TestForkWaitsForAPlace: where the chain goes another way, what is not final is looked for in the past again, when there is a place for that.
+// TestForkWaitsForAPlace: where the chain goes another way, what is not final is looked for in
+// the past again, when there is a place for that.
 func TestForkWaitsForAPlace(t *testing.T) {
 	tr := newTree()
 	for range 2 * resumeReach {
@@ -562,7 +576,8 @@ func TestForkWaitsForAPlace(t *testing.T) {
 	}
 	g := &gated{tree: tr, open: true}
 	s := &sink{room: 100}
-	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "a", Lag: 1 << 40}, chain: g, ledger: g, sink: s,
+	w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "a", Lag: 1 << 40}, chain: g,
+		ledger: g, sink: s,
 		at: view.Cursor{At: tr.head, Index: view.WholeBlock}}
 	if v, _, _ := w.run(); v != rests {
 		t.Fatal("not at the head")
@@ -588,7 +603,8 @@ func TestForkWaitsForAPlace(t *testing.T) {
 	}
 }
 
-// crossed makes two transactions of which the second is in a block before the first, both run to their ends in one block: its height.
+// crossed makes two transactions of which the second is in a block before the first, both run
+// to their ends in one block: its height.
 func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primitives.Height) {
 	t.Helper()
 	var txs [2]*primitives.SignedTransaction
@@ -622,7 +638,8 @@ func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primit
 	return txs[0].Hash(), txs[1].Hash(), done
 }
 
-// TestResumedOrder: what one block reaches for several transactions that were named is numbered by when blocks took them, also behind a cursor.
+// TestResumedOrder: what one block reaches for several transactions that were named is numbered
+// by when blocks took them, also behind a cursor.
 func TestResumedOrder(t *testing.T) {
 	tr := newTree()
 	root := tr.head
@@ -655,7 +672,8 @@ func TestResumedOrder(t *testing.T) {
 	}
 }
 
-// TestNotValidAnyMore: a transaction that a chunk holds and that was not valid any more is none that anything is told of, or that is kept.
+// TestNotValidAnyMore: a transaction that a chunk holds and that was not valid any more is none
+// that anything is told of, or that is kept.
 func TestNotValidAnyMore(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
@@ -667,7 +685,8 @@ func TestNotValidAnyMore(t *testing.T) {
 	crossed(t, tr)
 	for _, after := range []view.Cursor{begin, {At: tr.chain(tr.head)[1], Index: view.WholeBlock}} {
 		s := &sink{room: 100}
-		w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "b"}, chain: tr, ledger: tr, sink: s, at: after}
+		w := &chainReader{q: &view.Subscription{Topic: view.TopicTransactions, Account: "b"}, chain: tr, ledger: tr,
+			sink: s, at: after}
 		if v, end, err := w.run(); v != rests || len(s.got) != 10 {
 			t.Errorf("verdict %d, %s, %v; %d notices, want 10", v, end, err, len(s.got))
 		}
@@ -677,7 +696,7 @@ func TestNotValidAnyMore(t *testing.T) {
 	}
 }
 
-// ahead is a chain that counts how often somebody will want the head's text.
+// ahead is a chain that counts Ahead hints.
 type ahead struct {
 	*tree
 	n int
@@ -685,7 +704,8 @@ type ahead struct {
 
 func (a *ahead) Ahead() { a.n++ }
 
-// TestTextsAhead: who follows blocks that are not the head yet, and wants their texts, says so when he has come to his tip; others do not.
+// TestTextsAhead: A reader of final blocks' texts gives the Ahead hint when it reaches its tip;
+// others do not.
 func TestTextsAhead(t *testing.T) {
 	wants := new(atomic.Bool)
 	wants.Store(true)
@@ -693,21 +713,24 @@ func TestTextsAhead(t *testing.T) {
 		q    view.Subscription
 		want bool
 	}{
-		"final":        {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal}, true},
-		"head":         {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false},
-		"without text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal, Inside: true, Texts: new(atomic.Bool)}, false},
-		"with text":    {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal, Inside: true, Texts: wants}, true},
-		"blocks":       {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefFinal}, false},
+		"final": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal}, true},
+		"head":  {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false},
+		"without text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal, Inside: true,
+			Texts: new(atomic.Bool)}, false},
+		"with text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal, Inside: true,
+			Texts: wants}, true},
+		"blocks": {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefFinal}, false},
 	} {
 		a := &ahead{tree: newTree()}
-		w := &chainReader{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100}, at: view.Cursor{At: a.head, Index: view.WholeBlock}}
+		w := &chainReader{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100},
+			at: view.Cursor{At: a.head, Index: view.WholeBlock}}
 		if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
 			t.Errorf("%s: verdict %d, %d times", name, v, a.n)
 		}
 	}
 }
 
-// soon is a chain that counts the blocks on their way to the disk whose text somebody will want.
+// soon is a chain that counts Soon hints for blocks on their way to disk.
 type soon struct {
 	*tree
 	n atomic.Int64
@@ -715,7 +738,8 @@ type soon struct {
 
 func (s *soon) Soon(primitives.Hash) { s.n.Add(1) }
 
-// TestTextsSoon: of a new head that is not on disk yet the chain is told, once, if somebody has come to the tip and wants the texts of blocks that are not final.
+// TestTextsSoon: the chain gets one Soon hint for a new head that is not on disk, if a reader
+// is at the tip and wants the texts of blocks that are not final.
 func TestTextsSoon(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -724,11 +748,12 @@ func TestTextsSoon(t *testing.T) {
 		moves bool // there is a block that it has not been told of, and has no room for
 		want  bool
 	}{
-		"head":         {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false, true},
-		"behind":       {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, true, false},
-		"final":        {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal}, false, false},
-		"without text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic, Inside: true, Texts: new(atomic.Bool)}, false, false},
-		"blocks":       {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefOptimistic}, false, false},
+		"head":   {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false, true},
+		"behind": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, true, false},
+		"final":  {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal}, false, false},
+		"without text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic, Inside: true,
+			Texts: new(atomic.Bool)}, false, false},
+		"blocks": {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefOptimistic}, false, false},
 	} {
 		chain := &soon{tree: newTree()}
 		c.q.Lag = 1 << 40

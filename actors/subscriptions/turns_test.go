@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// onePlace is a chain with one place for those who read it, who have it in turns.
+// onePlace is a chain that admits one reader at a time.
 type onePlace struct {
 	*tree
 	mu    sync.Mutex
 	taken bool
 	queue []*placed
 	asked int
-	order []int // who had it
+	order []int // of admissions
 	again int   // had it twice in a row while another waited
 }
 
@@ -71,8 +71,9 @@ func (p *placed) leave() {
 	}
 }
 
-// TestTurns: subscribers that read the past have its one place in turns: each asks, waits until it is woken,
-// and gives it back behind so many blocks; and one that ends while it waits keeps it from nobody.
+// TestTurns: subscribers that read the past take turns at the one place: each asks, waits until
+// it is woken, and gives it back after some blocks. One that ends while it waits blocks no
+// other.
 func TestTurns(t *testing.T) {
 	const blocks, readers = 20 * blocksPerRun, 3
 	tr := newTree()
@@ -90,7 +91,8 @@ func TestTurns(t *testing.T) {
 	for i := range readers + 1 {
 		g := &guarded{s: sink{room: 1 << 30}}
 		sinks = append(sinks, g)
-		r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin, Chain: &placed{onePlace: chain, number: i}, Ledger: tr, Sink: g}
+		r := &Request{Query: &view.Subscription{Topic: view.TopicBlocks, Lag: 1 << 40}, Begin: begin,
+			Chain: &placed{onePlace: chain, number: i}, Ledger: tr, Sink: g}
 		pids = append(pids, system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })))
 	}
 	until := func(what string, ok func() bool) {
@@ -119,8 +121,10 @@ func TestTurns(t *testing.T) {
 	})
 	until("the place is not given back", func() bool { chain.mu.Lock(); defer chain.mu.Unlock(); return !chain.taken })
 	turns := len(chain.order)
-	if chain.again > 0 || slices.Contains(chain.order, 0) || turns < readers*blocks/blocksPerRun || chain.asked > 2*turns+1 {
-		t.Errorf("%d turns, asked for %d times, %d of them twice in a row while another waited: %v", turns, chain.asked, chain.again, chain.order)
+	if chain.again > 0 || slices.Contains(chain.order, 0) || turns < readers*blocks/blocksPerRun ||
+		chain.asked > 2*turns+1 {
+		t.Errorf("%d turns, asked for %d times, %d of them twice in a row while another waited: %v", turns, chain.asked,
+			chain.again, chain.order)
 	}
 	if sinks[0].look(func(s *sink) bool { return len(s.got) > 0 }) {
 		t.Error("who has ended was told of blocks")

@@ -15,19 +15,19 @@ import (
 // openTxs are the transactions of a subscription that are not final, as of a block.
 type openTxs struct {
 	at    view.At
-	open  []*openTx // in the order in which blocks took them
+	open  []*openTx // in the order of inclusion
 	await []primitives.Hash
 	news  []milestone // of the block
 }
 
 // openTx is one transaction.
 type openTx struct {
-	hash primitives.Hash
+	hash    primitives.Hash
 	machine *waiter.Machine
-	told [view.LevelFinal + 1]bool
+	told    [view.LevelFinal + 1]bool
 }
 
-// milestone is that a transaction has come so far with the block.
+// milestone is a level that a transaction has reached with the block.
 type milestone struct {
 	hash   primitives.Hash
 	level  view.ExecutionLevel
@@ -35,15 +35,16 @@ type milestone struct {
 	at     view.Cursor
 }
 
-// milestones are those that are told of, in this order; each is told once, also where one block reaches several.
+// milestones are the reported levels in their order. Each is reported once, even if one block
+// reaches several.
 var milestones = [...]view.ExecutionLevel{
 	view.LevelIncluded, view.LevelExecutedOptimistic, view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal,
 }
 
-// finished tells whether all transactions that were asked for by hash are final.
+// finished returns whether all transactions that were requested by hash are final.
 func (t *openTxs) finished() bool { return len(t.open) == 0 && len(t.await) == 0 }
 
-// advance takes the next block.
+// advance adds the next block.
 func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 	t.at, t.news = d.At(), nil
 	if q.Hashes == nil {
@@ -66,8 +67,9 @@ func (t *openTxs) advance(q *view.Subscription, d *stream.Digest) error {
 	return nil
 }
 
-// executed are the transactions of an account in a block, but for those that have no outcome there: a chunk may hold some that are not valid any
-// more, and nothing ever comes of them.
+// executed returns the transactions of an account in a block. It leaves out those without an
+// outcome: a chunk may include transactions that are no longer valid, and nothing follows from
+// them.
 func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitives.Hash) {
 	for _, tx := range d.Transactions(account) {
 		if _, ok := d.Executed(tx.Hash()); ok {
@@ -77,7 +79,7 @@ func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitiv
 	return hashes
 }
 
-// blocksPerRun takes up what a block did for a transaction; true: it is final, and nothing more can be told of it.
+// step adds what a block did for a transaction, and returns whether it is final.
 func (t *openTxs) step(x *openTx, d *stream.Digest) bool {
 	m := messages.Progress{}
 	m.At.Head, m.At.Final = position(d)
@@ -89,7 +91,8 @@ func (t *openTxs) step(x *openTx, d *stream.Digest) bool {
 		if !ok {
 			continue
 		}
-		m.Executed = append(m.Executed, messages.Executed{Outcome: e.Outcome, Block: d.Hash, Height: m.At.Head, Refund: e.Refund})
+		m.Executed = append(m.Executed, messages.Executed{Outcome: e.Outcome, Block: d.Hash, Height: m.At.Head,
+			Refund: e.Refund})
 		stack = append(stack, e.Outcome.Outcome.ReceiptIDs...)
 	}
 	x.machine.Step(&m)
@@ -107,7 +110,7 @@ func (t *openTxs) step(x *openTx, d *stream.Digest) bool {
 	return x.told[view.LevelFinal]
 }
 
-// notice is milestone number i of the block.
+// notice returns milestone i of the block.
 func (t *openTxs) notice(i int) *view.Notice {
 	m := &t.news[i]
 	b := view.AppendCursor([]byte(`"cursor":`), &m.at)
@@ -117,7 +120,8 @@ func (t *openTxs) notice(i int) *view.Notice {
 	return &view.Notice{Cursor: m.at, Body: append(b, '}')}
 }
 
-// resume begins behind a block: with the transactions that were not final there, and what was told of them.
+// resume starts after a block, with the transactions that were not final there and the levels
+// that were reported.
 func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger, d *stream.Digest) error {
 	t.at = d.At()
 	var hashes []primitives.Hash
@@ -132,7 +136,7 @@ func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger
 			h := at.Block.Block.Header
 			before, err := chain.Digest(view.At{Height: h.PrevHeight, Hash: h.PrevHash})
 			if absent(err) {
-				break // it is the first, or the first that is stored
+				break // it is the first block, or the first that is stored
 			}
 			if err != nil {
 				return err
@@ -161,7 +165,7 @@ func (t *openTxs) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger
 			t.await = append(t.await, hash)
 		}
 	}
-	// As blocks took them: what one block reaches for several is numbered in that order.
+	// In the order of inclusion: milestones of one block are numbered in that order.
 	slices.SortStableFunc(t.open, func(a, b *openTx) int { return cmp.Compare(a.machine.Since(), b.machine.Since()) })
 	return nil
 }

@@ -46,8 +46,8 @@ func newParent(m *Meter) (p *parent, let chan struct{}) {
 	return p, let
 }
 
-// TestNothingBehindAStop: an actor that waits for its children to end handles nothing any more, so that it makes none which nobody stops;
-// who has asked it is answered.
+// TestNothingBehindAStop: an actor that waits for its children to end handles no message, so
+// that it spawns no child that would never be stopped. Senders that wait are answered.
 func TestNothingBehindAStop(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
 	p, let := newParent(m)
@@ -82,7 +82,8 @@ func TestNothingBehindAStop(t *testing.T) {
 	}
 }
 
-// TestFailsAtTheEndOfAChild: one that is ending ends all the same; one that is not fails as with a message.
+// TestFailsAtTheEndOfAChild: one that is ending ends all the same; one that is not fails as
+// with a message.
 func TestFailsAtTheEndOfAChild(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
 	var said atomic.Int64
@@ -129,7 +130,8 @@ func TestFailsAtTheEndOfAChild(t *testing.T) {
 	}
 }
 
-// TestBeforeItsStart: what comes between the moment that an actor has its name and its start is handled behind that.
+// TestBeforeItsStart: what comes between the moment that an actor has its name and its start is
+// handled behind that.
 func TestBeforeItsStart(t *testing.T) {
 	sys, m, r := NewSystem(), NewMeter(), new(recorder)
 	sys.Root.Spawn(Props("x", m, func() actor.Actor { return r }, actor.WithOnInit(func(c actor.Context) {

@@ -7,13 +7,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestList: each actor that lives is listed once, with what waits in its mailbox and what it has handled; where there are too many, who has something
-// to do comes before who has not; who has ended is gone.
+// TestList: each live actor is listed once, with its waiting and handled messages. If there are
+// too many, busy ones come first. Ended ones are not listed.
 func TestList(t *testing.T) {
 	sys, meter := NewSystem(), NewMeter()
 	var pids []*actor.PID
 	for i := range 20 {
-		pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return new(recorder) }), fmt.Sprintf("shards/%d", i))
+		pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return new(recorder) }),
+			fmt.Sprintf("shards/%d", i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,8 @@ func TestList(t *testing.T) {
 			t.Errorf("%s before %s", list[i-1].ID, list[i].ID)
 		}
 	}
-	if x := find(list, "shards/7"); x.Shard != "7" || x.Name != "recorder" || x.Mailbox != 1 || x.Since <= 0 || x.Oldest <= 0 || x.Messages != 0 {
+	if x := find(list, "shards/7"); x.Shard != "7" || x.Name != "recorder" || x.Mailbox != 1 || x.Since <= 0 ||
+		x.Oldest <= 0 || x.Messages != 0 {
 		t.Errorf("at work: %+v", x)
 	}
 	if x := find(list, "shards/3"); x.Mailbox != 0 || x.Since != 0 || x.Oldest != 0 {
@@ -60,5 +62,9 @@ func TestList(t *testing.T) {
 	if err := sys.Root.StopFuture(pids[7]).Wait(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "one has ended", func() bool { list, all := meter.List(100); return all == 19 && find(list, "shards/7").ID == "" })
+	until(t, "one has ended", func() bool {
+		list, all := meter.List(100)
+		return all == 19 &&
+			find(list, "shards/7").ID == ""
+	})
 }

@@ -6,24 +6,26 @@ import (
 	"time"
 )
 
-// BoundedDispatcher is a dispatcher that runs mailboxes on a few goroutines at most, in the order in which they were woken, and lets all else go first between
-// two of them. What a block wakes by the thousand so takes its turns beside what somebody waits for, and not all of them before it. Its actors must
-// not wait for each other.
+// BoundedDispatcher runs mailboxes on a bounded number of goroutines, in the order in which
+// they were scheduled, and yields the processor between them. A block wakes thousands of
+// waiters or subscribers; on the process-wide dispatcher they would all run before a request
+// that arrives later. Its actors must not wait for each other. Safe for concurrent use.
 type BoundedDispatcher struct {
-	maxGoroutines  int
-	yieldEvery time.Duration // so long one of its goroutines works before it lets all else go first
+	maxGoroutines int
+	yieldEvery    time.Duration // how long a goroutine works before it yields; 0: after each mailbox
 
 	mu      sync.Mutex
 	ready   []func()
 	running int
 }
 
-// NewBoundedDispatcher returns a dispatcher with so many goroutines. One that has worked for a while lets all else go first; 0: after each piece of work.
+// NewBoundedDispatcher returns a dispatcher with at most most goroutines. Each yields after
+// working for every; 0 means after each mailbox.
 func NewBoundedDispatcher(most int, every time.Duration) *BoundedDispatcher {
 	return &BoundedDispatcher{maxGoroutines: most, yieldEvery: every}
 }
 
-// Schedule is part of actor.Dispatcher.
+// Schedule is part of actor.Dispatcher. It does not wait.
 func (d *BoundedDispatcher) Schedule(fn func()) {
 	d.mu.Lock()
 	d.ready = append(d.ready, fn)
@@ -41,7 +43,7 @@ func (d *BoundedDispatcher) run() {
 	for from := clock(); ; {
 		d.mu.Lock()
 		if len(d.ready) == 0 {
-			d.ready = nil // what it has grown to may have been much
+			d.ready = nil // frees what it has grown to
 			d.running--
 			d.mu.Unlock()
 			return
@@ -58,5 +60,6 @@ func (d *BoundedDispatcher) run() {
 	}
 }
 
-// Throughput is part of actor.Dispatcher: how many messages an actor handles before it lets others run.
+// Throughput is part of actor.Dispatcher: how many messages an actor handles before it checks
+// the time.
 func (d *BoundedDispatcher) Throughput() int { return 300 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestFew: so many run at a time as there may be, in the order in which they came, all of them, and then nobody does.
+// TestFew: at most the allowed number run at a time, in the order of scheduling, all of them,
+// and then none.
 func TestFew(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		for _, every := range []time.Duration{0, time.Millisecond} {

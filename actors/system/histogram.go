@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds are the upper ends of a histogram's buckets, the last one's but for what is greater: 4 µs to 17 s, each four times the one
-// before.
+// Bounds are the upper bounds of a histogram's buckets: 4 µs to 17 s, each four times the
+// previous one. One more bucket counts what exceeds the last bound.
 var Bounds = func() (out [buckets]time.Duration) {
 	for i := range out {
 		out[i] = 1 << (firstBoundLog2 + 2*i)
@@ -16,17 +16,17 @@ var Bounds = func() (out [buckets]time.Duration) {
 }()
 
 const (
-	buckets = 12
-	firstBoundLog2  = 12 // log2 of the first bound in ns
+	buckets        = 12
+	firstBoundLog2 = 12 // log2 of the first bound in ns
 )
 
-// histogram counts durations, from any goroutine.
+// histogram counts durations. Safe for concurrent use.
 type histogram struct {
 	counts [buckets + 1]atomic.Uint64
 	sum    atomic.Int64
 }
 
-// add counts a duration in ns. One that is exactly a bound is below it.
+// add counts a duration in ns. A duration equal to a bound belongs to that bound's bucket.
 func (h *histogram) add(ns int64) {
 	ns = max(ns, 0)
 	i := 0
@@ -37,13 +37,13 @@ func (h *histogram) add(ns int64) {
 	h.sum.Add(ns)
 }
 
-// Histogram is one at a moment.
+// Histogram is a snapshot of a histogram.
 type Histogram struct {
-	Counts [buckets + 1]uint64 // by bucket; the last: above all bounds
+	Counts [buckets + 1]uint64 // by bucket; the last counts what exceeds all bounds
 	Sum    time.Duration
 }
 
-// Count is how many durations there are.
+// Count returns the number of durations.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -51,7 +51,8 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Within returns the bound below which this share of the durations is; beyond all bounds, four times the last.
+// Within returns the smallest bound that at least this share of the durations does not exceed.
+// It returns 0 for an empty histogram, and four times the last bound if no bound suffices.
 func (h *Histogram) Within(share float64) time.Duration {
 	all, sum := h.Count(), uint64(0)
 	if all == 0 {

@@ -9,33 +9,38 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Answerable is a message whose sender waits for an answer. Failed answers it when nobody else will.
+// Answerable is a message with a sender that waits for a reply. The mailbox calls Failed if no
+// actor will reply: the handler panicked, or the receiver has ended.
 type Answerable interface{ Failed(error) }
 
-// Crash is a panic of an actor, with the stack of where it happened: what its supervisor gets as the reason.
+// Crash is a panic of an actor with the stack of its origin. The supervisor gets it as the
+// reason.
 type Crash struct {
 	Kind   string // of the actor
 	Reason any
 	Stack  []byte
 }
 
-// processStart is what times count from: a look at the monotonic clock alone takes half as long as one at both.
+// processStart is the origin of clock. Reading the monotonic clock alone takes half as long as
+// reading both clocks.
 var processStart = time.Now()
 
-// clock is the time in ns, never 0.
+// clock returns the monotonic time in ns. It is never 0.
 func clock() int64 { return int64(time.Since(processStart)) | 1 }
 
-// item is a message on its way.
+// item is a queued message.
 type item struct {
 	next    atomic.Pointer[item]
 	message any
 	at      int64 // when it was posted; 0: a system message
 }
 
-// queue is a list with many writers and one reader: a writer takes the end, and then links what was the end to what it brings.
+// queue is a linked list with many writers and one reader. A writer swaps itself in as the end,
+// then links the previous end to its item. Between the two steps the item is invisible to the
+// reader.
 type queue struct {
 	end   atomic.Pointer[item]
-	first *item // the reader's: what was taken last
+	first *item // owned by the reader: the item taken last
 }
 
 func (q *queue) init() {
@@ -45,7 +50,7 @@ func (q *queue) init() {
 
 func (q *queue) put(x *item) { q.end.Swap(x).next.Store(x) }
 
-// take returns the first item, nil if there is none.
+// take returns the first item, or nil. Only the reader calls it.
 func (q *queue) take() *item {
 	x := q.first.next.Load()
 	if x != nil {
@@ -54,35 +59,63 @@ func (q *queue) take() *item {
 	return x
 }
 
-// mailbox is the mailbox of one actor, and keeps account of it. The actor's messages are handled one after the other, in the order in
-// which they came, system messages first.
+// mailbox is the mailbox of one actor, and measures it.
+//
+// Problem: protoactor's mailboxes do not know how long a message has waited or how long the
+// current one has run, and its middleware misses a message if its handler panics. A stalled
+// actor would be invisible, and a sender that waits for a reply would wait for its full
+// timeout.
+//
+// Invariants:
+//   - Messages are handled one at a time in the order of posting; system messages go first.
+//   - At most one goroutine is the reader: the one that has set scheduled.
+//   - A posted message is handled, or answered with Failed if it is Answerable. This holds when
+//     the handler panics, and after the actor has ended (dead).
+//   - Posting never waits. The mailbox is unbounded: bounds are at the edges of the node, where
+//     clients and peers take permits before anything is sent.
+//
+// Outline:
+//
+//	post: append to users or system; add 1 to waiting or sys; schedule unless scheduled
+//	process: run until empty; clear scheduled; if something came meanwhile, set it and run again
+//	run: take system messages, then users' ones; record waiting and handling time of each
+//	panic: Failed to the sender, Crash to the supervisor, which suspends the mailbox and decides
+//	end: mark dead, unregister from the meter, answer for what is left
+//
+// A reader gives way after timeSlice and not after a number of messages: with thousands of
+// runnable goroutines a hundred small messages would be a negligible share. On the process-wide
+// dispatcher it yields its goroutine; on a BoundedDispatcher it goes to the end of the ready
+// list.
+//
+// Rejected: bounded mailboxes, which spin when full and can deadlock actors that send to each
+// other; channels, which allocate their full capacity for each of thousands of waiters and show
+// neither age nor order of what they hold.
 type mailbox struct {
 	kind  string
-	id    string // of its actor, from whose start on it is in the meter; under the meter's mu
+	id    string // of its actor; set when it starts, under the meter's mu
 	meter *Meter
-	count *Counter     // from the actor's start on
-	done  atomic.Int64 // messages that were handled
+	count *Counter     // set when the actor starts
+	done  atomic.Int64 // messages handled
 
 	users, system queue
 	waiting, sys  atomic.Int64
-	started       atomic.Bool // its actor has its name, and the message that it has been started is in here
+	started       atomic.Bool // the actor has its name, and its Started message is queued
 	scheduled     atomic.Bool
 	suspended     bool        // by the supervisor, until it has decided
-	ending        bool        // the actor stops: it may wait for its children, and handles nothing of what comes meanwhile
-	dead          atomic.Bool // the actor has ended: what comes is answered for and dropped
+	ending        bool        // the actor stops: it may wait for its children and handles no user message
+	dead          atomic.Bool // the actor has ended: messages are answered for and dropped
 
-	oldest atomic.Int64 // when the first of those that wait was posted; 0: none
-	busy   atomic.Int64 // since when a message is being handled; 0: none is
-	reported   int64        // the watchdog's: of what it has spoken
+	oldest   atomic.Int64 // when the first waiting message was posted; 0: none waits
+	busy     atomic.Int64 // since when a message is being handled; 0: none is
+	reported int64        // owned by the watchdog: start of the stall it reported last
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
-	bounded        bool   // its dispatcher is one for many: who has had his time goes to the end of what is woken
+	bounded    bool   // runs on a BoundedDispatcher: after its time slice it is scheduled again
 	work       func() // process
 }
 
-// timeSlice is how long an actor works through its mailbox before it gives way to others. It is a time and not a number of messages: where thousands of goroutines want the
-// processor, who takes messages of all of them gets so much of it at a time, and some hundred small messages would be next to nothing.
+// timeSlice is how long an actor works through its mailbox before it gives way to others.
 const timeSlice = 2 * time.Millisecond
 
 func newBox(kind string, meter *Meter) *mailbox {
@@ -99,7 +132,8 @@ func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 	_, b.bounded = dispatcher.(*BoundedDispatcher)
 }
 
-// Start is part of actor.Mailbox. Who knows the actor's name may have sent it messages since it has that, before it could take any.
+// Start is part of actor.Mailbox. Messages may have been posted before it, from senders that
+// learned the actor's name early.
 func (b *mailbox) Start() {
 	b.started.Store(true)
 	b.schedule()
@@ -108,7 +142,7 @@ func (b *mailbox) Start() {
 // UserMessageCount is part of actor.Mailbox.
 func (b *mailbox) UserMessageCount() int { return int(b.waiting.Load()) }
 
-// PostUserMessage takes a message, from any goroutine.
+// PostUserMessage queues a message. Safe for concurrent use.
 func (b *mailbox) PostUserMessage(m any) {
 	if b.dead.Load() {
 		b.drop(m)
@@ -123,7 +157,7 @@ func (b *mailbox) PostUserMessage(m any) {
 	b.schedule()
 }
 
-// PostSystemMessage takes a message of protoactor's own, from any goroutine.
+// PostSystemMessage queues a message of protoactor. Safe for concurrent use.
 func (b *mailbox) PostSystemMessage(m any) {
 	b.system.put(&item{message: m})
 	b.sys.Add(1)
@@ -136,7 +170,7 @@ func (b *mailbox) schedule() {
 	}
 }
 
-// process handles what there is. Whoever posts after it has looked for the last time schedules it again.
+// process handles queued messages. A writer that posts after the last check schedules it again.
 func (b *mailbox) process() {
 	for {
 		some, over := b.run()
@@ -144,10 +178,12 @@ func (b *mailbox) process() {
 			b.dispatcher.Schedule(b.work)
 			return
 		}
+		// A writer has claimed its place and not linked its item yet. It needs the processor more
+		// than this goroutine.
 		if !some { // a writer has taken its place and not put its message there yet: it needs the processor more than this
 			runtime.Gosched()
 		}
-		held := b.systemOnly() // scheduled is false from here on: another goroutine may be the reader
+		held := b.systemOnly() // read before scheduled is cleared: after that another goroutine may read
 		b.scheduled.Store(false)
 		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
 			return
@@ -155,10 +191,11 @@ func (b *mailbox) process() {
 	}
 }
 
-// systemOnly tells whether only system messages are handled.
+// systemOnly returns whether only system messages are handled.
 func (b *mailbox) systemOnly() bool { return b.suspended || b.ending }
 
-// run handles messages until there are none, or until one of them panics, and tells whether there were any; over: its time is, on a goroutine that others wait for.
+// run handles messages until none is left or a handler panics, and returns whether there were
+// any. over means that the time slice on a bounded dispatcher is used up.
 func (b *mailbox) run() (some, over bool) {
 	var m any
 	defer func() {
@@ -175,7 +212,7 @@ func (b *mailbox) run() (some, over bool) {
 			b.invoker.EscalateFailure(c, m)
 		}
 	}()
-	now, from := int64(0), clock() // 0: it must be looked at
+	now, from := int64(0), clock() // now 0: the clock must be read
 	for i := 0; ; i++ {
 		if i > b.dispatcher.Throughput() {
 			if i = 0; clock()-from >= int64(timeSlice) {
@@ -208,7 +245,7 @@ func (b *mailbox) run() (some, over bool) {
 		m, x.message, some = x.message, nil, true
 		b.waiting.Add(-1)
 		b.oldest.Store(0)
-		if next := x.next.Load(); next != nil { // a writer that comes later than this look sees the 0
+		if next := x.next.Load(); next != nil { // a writer that posts after this check sees the 0
 			b.oldest.CompareAndSwap(0, next.at)
 		}
 		if b.dead.Load() {
@@ -227,7 +264,7 @@ func (b *mailbox) run() (some, over bool) {
 	}
 }
 
-// end notes that a message is done with.
+// end records that the message in work is done.
 func (b *mailbox) end(now int64) int64 {
 	if from := b.busy.Swap(0); from != 0 && b.count != nil {
 		b.count.handled.add(now - from)
@@ -236,12 +273,12 @@ func (b *mailbox) end(now int64) int64 {
 	return now
 }
 
-// drop answers for a message that nobody will handle.
+// drop answers for a message that no actor will handle.
 func (b *mailbox) drop(m any) {
 	b.meter.Dropped(b.kind, b.count, m)
 }
 
-// meteredActor is an actor with its account.
+// meteredActor is an actor that reports its lifecycle to its mailbox.
 type meteredActor struct {
 	actor.Actor
 	box *mailbox
@@ -255,7 +292,7 @@ func (s *meteredActor) Receive(c actor.Context) {
 	case *actor.Restarting:
 		s.box.count.restarts.Add(1)
 		defer s.recoverLifecycle(c, nil)
-	case *actor.Stopping: // a child that is made from here on would not be stopped
+	case *actor.Stopping: // a child spawned after this would not be stopped
 		s.box.ending = true
 		defer s.recoverLifecycle(c, nil)
 	case *actor.Stopped:
@@ -269,11 +306,13 @@ func (s *meteredActor) Receive(c actor.Context) {
 	s.Actor.Receive(c)
 }
 
-// deferredCrash is a note to self: the actor has failed at what was no message of ours.
+// deferredCrash is a message to self: the actor panicked while it handled a lifecycle message.
 type deferredCrash struct{ crash *Crash }
 
-// recoverLifecycle ends a panic at what protoactor says of an actor's life, as protoactor goes on behind that: an actor that is ending would
-// stay for ever, and its parent with it. then decides what becomes of one that is not ending.
+// recoverLifecycle recovers a panic in the handler of a lifecycle message. protoactor would go
+// on without the rest of the handler, so that an ending actor and its parent would never end.
+// An actor that is not ending handles the crash with then; otherwise it is reported to
+// Meter.Crashed.
 func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	r := recover()
 	if r == nil {
@@ -289,10 +328,10 @@ func (s *meteredActor) recoverLifecycle(c actor.Context, then func(*Crash)) {
 	}
 }
 
-// retire ends the account of an actor that has ended.
+// retire ends the measurement of an actor that has ended.
 func (b *mailbox) retire() {
 	b.dead.Store(true)
-	b.suspended, b.ending = false, false // what comes yet is dropped
+	b.suspended, b.ending = false, false // later messages are dropped, not kept
 	b.meter.unregister(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)

@@ -7,7 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestDeepMailbox: an actor whose mailbox is never empty keeps none of the few goroutines for itself: others have their turns between its own.
+// TestDeepMailbox: an actor with a mailbox that is never empty does not keep a goroutine of a
+// bounded dispatcher: other actors run in between.
 func TestDeepMailbox(t *testing.T) {
 	sys, few, m := NewSystem(), NewBoundedDispatcher(1, time.Millisecond), NewMeter()
 	stop, begun, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})

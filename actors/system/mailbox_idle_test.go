@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestIdle: a goroutine of the dispatcher that has work now and then stays, and ends a minute or two behind the last.
+// TestIdle: a goroutine of the dispatcher that has work now and then stays, and ends a minute
+// or two behind the last.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := func() int { // the runtime begins goroutines of its own when it likes
@@ -30,7 +31,8 @@ func TestIdle(t *testing.T) {
 		}
 		last := time.Now()
 		for range 20 {
-			time.Sleep(idle/3 + time.Millisecond) // not when all look at the same moment whether they have had work: then one more may begin
+			// not when all look at the same moment whether they have had work: then one more may begin
+			time.Sleep(idle/3 + time.Millisecond)
 			d.Schedule(func() { last = time.Now() })
 			if n := count(); n < 1 || n > 3 {
 				t.Fatalf("%d goroutines", n)

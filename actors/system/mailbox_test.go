@@ -53,7 +53,8 @@ type decide struct {
 	do func(sup actor.Supervisor, child *actor.PID, c *Crash)
 }
 
-func (d *decide) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (d *decide) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
+	_ *actor.RestartStatistics, reason, _ any) {
 	d.do(sup, child, reason.(*Crash))
 }
 
@@ -90,7 +91,8 @@ func TestOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for n, last := 0, time.Now(); n < senders*each; time.Sleep(time.Millisecond) { // as long as it goes on, on a busy machine
+	// as long as it goes on, on a busy machine
+	for n, last := 0, time.Now(); n < senders*each; time.Sleep(time.Millisecond) {
 		if now, _ := r.count(); now > n {
 			n, last = now, time.Now()
 		} else if time.Since(last) > time.Minute {
@@ -106,13 +108,14 @@ func TestOrder(t *testing.T) {
 	}
 	until(t, "the account of the last", func() bool { return only(t, meter).Since == 0 })
 	s := only(t, meter)
-	if s.Messages != senders*each || s.Waited.Count() != senders*each || s.Mailbox != 0 || s.Oldest != 0 || s.Alive != 1 || s.Dead != 0 {
+	if s.Messages != senders*each || s.Waited.Count() != senders*each || s.Mailbox != 0 || s.Oldest != 0 ||
+		s.Alive != 1 || s.Dead != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// TestStandstill: while a message is being handled, the account says so, and for how long the next waits; the watchdog is told once;
-// afterwards nothing of it stays but in the histograms.
+// TestStandstill: while a message is being handled, the account says so, and for how long the
+// next waits; the watchdog is told once; afterwards nothing of it stays but in the histograms.
 func TestStandstill(t *testing.T) {
 	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return r }), "shards/7")
@@ -133,7 +136,8 @@ func TestStandstill(t *testing.T) {
 		t.Errorf("an hour has not passed: %+v", got)
 	}
 	got := meter.Stalls(long)
-	if len(got) != 1 || got[0].Kind != "recorder" || got[0].Shard != "7" || got[0].Busy < long || got[0].Oldest < long || got[0].Mailbox != 1 {
+	if len(got) != 1 || got[0].Kind != "recorder" || got[0].Shard != "7" || got[0].Busy < long ||
+		got[0].Oldest < long || got[0].Mailbox != 1 {
 		t.Errorf("stalls: %+v", got)
 	}
 	if got := meter.Stalls(long); len(got) != 0 {
@@ -147,7 +151,8 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestFailure: who waits for the message that an actor fails on is answered; the reason has the place; the account loses nothing.
+// TestFailure: the sender of a message that an actor fails on is answered, the reason has the
+// stack, and the counters are complete.
 func TestFailure(t *testing.T) {
 	for _, restart := range []bool{true, false} {
 		sys, meter, r := NewSystem(), NewMeter(), new(recorder)
@@ -206,7 +211,7 @@ func containsFrame(stack []byte, name string) bool {
 	return false
 }
 
-// TestHistogram: each duration is in the first bucket whose bound is not below it.
+// TestHistogram: each duration is in the first bucket with a bound that is not below it.
 func TestHistogram(t *testing.T) {
 	var h histogram
 	want := [buckets + 1]uint64{}
@@ -231,7 +236,8 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("%+v, want %v and %v", s, want, sum)
 	}
 	few := Histogram{Counts: [buckets + 1]uint64{98, 1, 0, 1}}
-	if none := new(Histogram); none.Within(0.99) != 0 || few.Within(0.98) != Bounds[0] || few.Within(0.99) != Bounds[1] || few.Within(1) != Bounds[3] {
+	if none := new(Histogram); none.Within(0.99) != 0 || few.Within(0.98) != Bounds[0] ||
+		few.Within(0.99) != Bounds[1] || few.Within(1) != Bounds[3] {
 		t.Errorf("within: %v, %v, %v", few.Within(0.98), few.Within(0.99), few.Within(1))
 	}
 	if Bounds[0] > 5*time.Microsecond || Bounds[buckets-1] < 10*time.Second {

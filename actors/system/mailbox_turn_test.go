@@ -9,7 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestTurn: an actor with a deep mailbox gets a time of the processor, however many others want it, and gives way behind that.
+// TestTurn: an actor with a deep mailbox gets a time of the processor, however many others want
+// it, and gives way behind that.
 func TestTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	sys := NewSystem()
@@ -37,7 +38,7 @@ func TestTurn(t *testing.T) {
 		sys.Root.Send(pid, note(1))
 	}
 	stop := make(chan struct{})
-	for range 50 { // who wants the processor all the time, and takes 20 us of it
+	for range 50 { // competitors for the processor, 20 us at a time
 		go func() {
 			for {
 				select {

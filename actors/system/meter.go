@@ -11,22 +11,26 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Meter keeps account of all actors: by kind and shard those that there are a few of, by kind those that clients make.
+// Meter measures all actors of a node: by kind and shard, or by kind alone for actors that
+// clients create. Safe for concurrent use, except where noted.
 type Meter struct {
-	// Crashed is told of a panic of an actor that was ending already; nil: nobody. It is set before the first actor is made.
+	// Crashed is called with the panic of an actor that was ending. nil ignores it. Set it before
+	// the first actor is spawned.
 	Crashed func(id string, c *Crash)
 
-	mu    sync.Mutex
-	counters   map[name]*Counter
-	mailboxes map[*mailbox]struct{} // of actors that live
+	mu        sync.Mutex
+	counters  map[name]*Counter
+	mailboxes map[*mailbox]struct{} // of live actors
 }
 
 type name struct{ kind, shard string }
 
 // NewMeter returns an empty meter.
-func NewMeter() *Meter { return &Meter{counters: map[name]*Counter{}, mailboxes: map[*mailbox]struct{}{}} }
+func NewMeter() *Meter {
+	return &Meter{counters: map[name]*Counter{}, mailboxes: map[*mailbox]struct{}{}}
+}
 
-// Counter counts what the actors of a name do.
+// Counter counts what the actors of one kind and shard do.
 type Counter struct {
 	name            name
 	waited, handled histogram
@@ -34,24 +38,24 @@ type Counter struct {
 	stalls          atomic.Int64
 }
 
-// Sample is a Counter's state at a moment, with that of its actors.
+// Sample is a snapshot of a Counter, with the state of its actors.
 type Sample struct {
 	Name     string        // the kind
-	Shard    string        // empty: of no shard
+	Shard    string        // empty: belongs to no shard
 	Alive    int64         // instances
-	Mailbox  int64         // messages that wait
+	Mailbox  int64         // waiting messages
 	Messages int64         // handled since the process began
-	Busy     time.Duration // spent on them, and on those that are being handled
-	Oldest   time.Duration // how long the message that has waited longest waits
-	Since    time.Duration // how long the message that is being handled for longest is
-	Waited   Histogram     // of the time in the mailbox
-	Handled  Histogram
+	Busy     time.Duration // spent on messages, including those in work
+	Oldest   time.Duration // age of the oldest waiting message
+	Since    time.Duration // longest time spent so far on a message in work
+	Waited   Histogram     // time in the mailbox
+	Handled  Histogram     // time in the handler
 	Restarts int64
-	Dead     int64 // messages that nobody handled, since their receiver had ended
-	Stalls   int64 // how often the watchdog has spoken
+	Dead     int64 // messages that no actor handled, since the receiver had ended
+	Stalls   int64 // reports of the watchdog
 }
 
-// Title is the kind, with the shard if there is one.
+// Title returns the kind, with the shard if there is one.
 func (s *Sample) Title() string {
 	if s.Shard == "" {
 		return s.Name
@@ -69,7 +73,8 @@ func (m *Meter) counter(n name) *Counter {
 	return c
 }
 
-// register begins the account of an actor, whose id tells its shard: shards/<id> and below.
+// register starts the measurement of an actor. The shard follows from the id:
+// shards/<shard>/...
 func (m *Meter) register(b *mailbox, id string) {
 	n := name{kind: b.kind}
 	if rest, ok := strings.CutPrefix(id, "shards/"); ok {
@@ -87,7 +92,8 @@ func (m *Meter) unregister(b *mailbox) {
 	delete(m.mailboxes, b)
 }
 
-// Dropped counts a message that nobody will handle, and answers for it. c is nil where only the kind is known.
+// Dropped counts a message that no actor will handle, and answers for it. c is nil where only
+// the kind is known.
 func (m *Meter) Dropped(kind string, c *Counter, msg any) {
 	if c == nil {
 		m.mu.Lock()
@@ -100,7 +106,7 @@ func (m *Meter) Dropped(kind string, c *Counter, msg any) {
 	}
 }
 
-// Samples returns all counters, by name.
+// Samples returns all counters, sorted by name.
 func (m *Meter) Samples() []Sample {
 	now := clock()
 	m.mu.Lock()
@@ -108,8 +114,9 @@ func (m *Meter) Samples() []Sample {
 	of := make(map[*Counter]*Sample, len(m.counters))
 	out := make([]Sample, 0, len(m.counters))
 	for n, c := range m.counters {
-		s := Sample{Name: n.kind, Shard: n.shard, Waited: c.waited.sample(), Handled: c.handled.sample(), Restarts: c.restarts.Load(),
-			Dead: c.dead.Load(), Stalls: c.stalls.Load()}
+		s := Sample{Name: n.kind, Shard: n.shard, Waited: c.waited.sample(), Handled: c.handled.sample(),
+			Restarts: c.restarts.Load(),
+			Dead:     c.dead.Load(), Stalls: c.stalls.Load()}
 		s.Messages, s.Busy = int64(s.Handled.Count()), s.Handled.Sum
 		out = append(out, s)
 		of[c] = &out[len(out)-1]
@@ -127,21 +134,23 @@ func (m *Meter) Samples() []Sample {
 		}
 	}
 	slices.SortFunc(out, func(a, b Sample) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(len(a.Shard), len(b.Shard)), strings.Compare(a.Shard, b.Shard))
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(len(a.Shard), len(b.Shard)),
+			strings.Compare(a.Shard, b.Shard))
 	})
 	return out
 }
 
-// Stall is an actor that stands still.
+// Stall is an actor that makes no progress.
 type Stall struct {
 	Kind, Shard string
-	Busy        time.Duration // with one message; 0: with none
-	Oldest      time.Duration // how long the first message waits; 0: none does
+	Busy        time.Duration // spent on the message in work; 0: none is
+	Oldest      time.Duration // age of the first waiting message; 0: none waits
 	Mailbox     int64
 }
 
-// Stalls returns the actors that are with one message, or have one waiting, for longer than limit, and were not returned for the same
-// message before. It is for one goroutine.
+// Stalls returns the actors that have spent more than limit on one message, or have one waiting
+// for longer, and were not returned before for the same message. Only one goroutine may call
+// it.
 func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	now := clock()
 	m.mu.Lock()
@@ -169,7 +178,8 @@ func (m *Meter) Stalls(limit time.Duration) (out []Stall) {
 	return out
 }
 
-// Listen counts the messages of a system to actors that are gone, by the kind that an actor's id tells, and answers for them.
+// Listen counts the dead letters of an actor system by the kind of the addressed actor, and
+// answers for them.
 func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 	sys.EventStream.Subscribe(func(e any) {
 		d, ok := e.(*actor.DeadLetterEvent)
@@ -177,7 +187,7 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 			return
 		}
 		switch d.Message.(type) {
-		case actor.SystemMessage, actor.AutoReceiveMessage: // of protoactor's own
+		case actor.SystemMessage, actor.AutoReceiveMessage: // protoactor's own
 		default:
 			id := ""
 			if d.PID != nil {
@@ -188,18 +198,19 @@ func (m *Meter) Listen(sys *actor.ActorSystem, kind func(id string) string) {
 	})
 }
 
-// Instance is one actor at a moment.
+// Instance is a snapshot of one actor.
 type Instance struct {
-	ID       string // its path in the tree
+	ID       string // path in the actor tree
 	Name     string // the kind
-	Shard    string // empty: of no shard
+	Shard    string // empty: belongs to no shard
 	Mailbox  int64
-	Messages int64         // handled since it began
-	Since    time.Duration // how long the message is being handled that is not done; 0: none is
-	Oldest   time.Duration // how long the first message that waits has waited; 0: none does
+	Messages int64         // handled since the actor started
+	Since    time.Duration // time spent so far on the message in work; 0: none is
+	Oldest   time.Duration // how long the first waiting message has waited; 0: none waits
 }
 
-// List returns actors that live, by id, and how many there are: where there are more than most, those that have something to do rather than others.
+// List returns at most most live actors sorted by id, and the number of all of them. If there
+// are more, busy actors are preferred to idle ones.
 func (m *Meter) List(most int) (out []Instance, all int) {
 	now := clock()
 	m.mu.Lock()
@@ -214,7 +225,8 @@ func (m *Meter) List(most int) (out []Instance, all int) {
 			if (waiting <= 0 && from == 0) != idle {
 				continue
 			}
-			i := Instance{ID: b.id, Name: b.count.name.kind, Shard: b.count.name.shard, Mailbox: max(waiting, 0), Messages: b.done.Load()}
+			i := Instance{ID: b.id, Name: b.count.name.kind, Shard: b.count.name.shard, Mailbox: max(waiting, 0),
+				Messages: b.done.Load()}
 			if from != 0 {
 				i.Since = time.Duration(max(now-from, 0))
 			}
@@ -226,5 +238,6 @@ func (m *Meter) List(most int) (out []Instance, all int) {
 	}
 	m.mu.Unlock()
 	slices.SortFunc(out, func(a, b Instance) int { return strings.Compare(a.ID, b.ID) })
-	return slices.CompactFunc(out, func(a, b Instance) bool { return a.ID == b.ID }), all // who began to work between the two looks
+	// an actor that became idle between the two passes is listed twice
+	return slices.CompactFunc(out, func(a, b Instance) bool { return a.ID == b.ID }), all
 }

@@ -1,14 +1,19 @@
-// Package system is where protoactor meets our messages: how an actor is spawned, addressed, asked, counted and ended.
+// Package system wraps protoactor for this node: how an actor is spawned, addressed, asked,
+// measured and ended.
 //
 //	in      PIDs and Props of protoactor
 //	out     messages.Sender and messages.Asker, which know no PID
-//	state   one dispatcher whose goroutines are reused, and such with few goroutines; mailboxes, with counters by actor kind and shard
+//	state   a process-wide dispatcher that reuses goroutines, bounded dispatchers; mailboxes
+//	        with counters by actor kind and shard
 //	units   durations as time.Duration; counters since the process began
-//	bound   an ask waits at most its limit; idle dispatcher goroutines end after one minute or two
-//	errors  what the asked actor answers, ErrTimeout, ErrFailed if it fails or has ended, or the context's error
-//	source  measured facts about protoactor-go v0.0.0-20240822202345: the default dispatcher starts a goroutine for each
-//	        wake-up (7 µs a hop against 1), Bounded mailboxes spin, the OpenTelemetry metrics cost 1.6 µs a message; its own
-//	        mailbox knows no times, and its middlewares lose count of a message whose handler panics
+//	bound   an Ask waits at most its limit; idle dispatcher goroutines end after one to two
+//	        minutes; mailboxes are unbounded
+//	errors  what the asked actor replies; ErrTimeout; ErrFailed if it failed or ended; the
+//	        context's error
+//	source  measured on protoactor-go v0.0.0-20240822202345: the default dispatcher starts a
+//	        goroutine for each wake-up (7 µs a hop against 1), bounded mailboxes spin, the
+//	        OpenTelemetry metrics cost 1.6 µs a message, the default mailbox records no times,
+//	        and middleware loses count of a message if its handler panics
 package system
 
 import (
@@ -22,24 +27,26 @@ import (
 )
 
 var (
-	// ErrTimeout says that an actor did not answer within the limit.
+	// ErrTimeout means that an actor did not reply within the limit.
 	ErrTimeout = errors.New("actor: no answer in time")
-	// ErrFailed says that an actor failed before it answered, or has ended.
+	// ErrFailed means that an actor failed before it replied, or has ended.
 	ErrFailed = errors.New("actor: it failed before it answered")
-	// ErrUnhandled is the ErrFailed of a message that no actor has seen.
+	// ErrUnhandled is the ErrFailed of a message that no actor has received. Sending it again is
+	// safe.
 	ErrUnhandled = fmt.Errorf("%w: it had ended", ErrFailed)
 )
 
-// Dispatcher runs mailboxes on goroutines that are kept for the next wake-up.
+// Dispatcher runs mailboxes on goroutines that are kept for the next wake-up. Safe for
+// concurrent use.
 type Dispatcher struct{ work chan func() }
 
-// NewDispatcher returns a dispatcher; one serves the whole process.
+// NewDispatcher returns a dispatcher. One serves the whole process.
 func NewDispatcher() *Dispatcher { return &Dispatcher{work: make(chan func())} }
 
-// idle is how long a goroutine without work lives at least; twice as long at most.
+// idle is how long a goroutine without work lives at least. It lives at most twice as long.
 const idle = time.Minute
 
-// Schedule runs fn on an idle goroutine, or on a new one.
+// Schedule runs fn on an idle goroutine, or on a new one. It does not wait.
 func (d *Dispatcher) Schedule(fn func()) {
 	select {
 	case d.work <- fn:
@@ -48,7 +55,8 @@ func (d *Dispatcher) Schedule(fn func()) {
 	}
 }
 
-// run looks once in a while whether it has had work: a timer that is set for each piece of it would cost as much as a small message.
+// run checks now and then whether it has had work since the last check. A timer that is reset
+// for each piece of work would cost as much as a small message.
 func (d *Dispatcher) run(fn func()) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -68,13 +76,15 @@ func (d *Dispatcher) run(fn func()) {
 	}
 }
 
-// Throughput is how many messages a mailbox may run before it yields.
+// Throughput is part of actor.Dispatcher: how many messages a mailbox handles before it checks
+// the time.
 func (d *Dispatcher) Throughput() int { return 300 }
 
 var shared = NewDispatcher()
 
-// Props returns the house's properties for one actor of a kind: its own mailbox, which keeps account in meter, and the shared
-// dispatcher. Where clients make actors, the kind is what they have in common.
+// Props returns the properties of one actor of a kind: its own mailbox, which reports to meter,
+// and the process-wide dispatcher. more may override them. Use the Props once: the mailbox
+// belongs to one actor. Actors that clients create share a kind.
 func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor.PropsOption) *actor.Props {
 	b := newBox(kind, meter)
 	opts := append([]actor.PropsOption{
@@ -83,27 +93,28 @@ func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor
 	return actor.PropsFromProducer(func() actor.Actor { return &meteredActor{producer(), b} }, opts...)
 }
 
-// Request is a question on its way: Reply is called once, from any goroutine; later calls do nothing.
+// Request is a question on its way to an actor. Reply may be called from any goroutine; only
+// the first call counts.
 type Request[Q, R any] struct {
 	Question Q
 	answer   chan Answer[R]
 }
 
-// Answer is what a question is answered with.
+// Answer is the reply to a Request.
 type Answer[R any] struct {
 	Value R
 	Err   error
 }
 
-// NewRequest puts a question on its way.
+// NewRequest returns a request that has not been sent.
 func NewRequest[Q, R any](q Q) Request[Q, R] {
 	return Request[Q, R]{Question: q, answer: make(chan Answer[R], 1)}
 }
 
-// Answer is where the answer comes.
+// Answer returns the channel that receives the one reply.
 func (q Request[Q, R]) Answer() <-chan Answer[R] { return q.answer }
 
-// Reply answers.
+// Reply answers the request. It does not wait.
 func (q Request[Q, R]) Reply(v R, err error) {
 	select {
 	case q.answer <- Answer[R]{v, err}:
@@ -111,13 +122,14 @@ func (q Request[Q, R]) Reply(v R, err error) {
 	}
 }
 
-// Failed answers with an error: link.Answerable.
+// Failed replies with an error. It implements Answerable.
 func (q Request[Q, R]) Failed(err error) {
 	var none R
 	q.Reply(none, err)
 }
 
-// Ask leads to pid and waits for its Reply, until ctx ends or limit has passed. The actor receives a Request[Q, R].
+// Ask returns an Asker that sends a Request[Q, R] to pid and waits for the reply, until ctx
+// ends or limit has passed. A limit of at most 0 does not wait.
 func Ask[Q, R any](root *actor.RootContext, pid *actor.PID, limit time.Duration) messages.Asker[Q, R] {
 	return func(ctx context.Context, q Q) (R, error) {
 		request := NewRequest[Q, R](q)

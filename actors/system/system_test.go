@@ -8,8 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestSmallSystem: two small systems know nothing of each other's actors, though these have the same names; questions, failures, ends, and what is sent
-// behind them go as in one that protoactor makes.
+// TestSmallSystem: two small systems know nothing of each other's actors, though these have the
+// same names; questions, failures, ends, and what is sent behind them go as in one that
+// protoactor makes.
 func TestSmallSystem(t *testing.T) {
 	whole := NewSystem()
 	systems := []*actor.ActorSystem{NewSmallSystem(), NewSmallSystem(), whole}
@@ -31,14 +32,16 @@ func TestSmallSystem(t *testing.T) {
 		ask := Ask[double, int](sys.Root, pid, time.Second)
 		asks = append(asks, func(q double) (int, error) { return ask(t.Context(), q) })
 	}
-	if n := len(systems[0].ProcessRegistry.LocalPIDs.LocalPIDs); n != smallRegistryMaps || len(whole.ProcessRegistry.LocalPIDs.LocalPIDs) <= n {
+	if n := len(systems[0].ProcessRegistry.LocalPIDs.LocalPIDs); n != smallRegistryMaps ||
+		len(whole.ProcessRegistry.LocalPIDs.LocalPIDs) <= n {
 		t.Errorf("%d maps", n)
 	}
 	for i, sys := range systems {
 		if got, err := asks[i](double(i + 100)); err != nil || got != 2*(i+100) {
 			t.Errorf("system %d answers %d, %v", i, got, err)
 		}
-		if _, err := sys.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "the/same"); !errors.Is(err, actor.ErrNameExists) {
+		if _, err := sys.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "the/same"); !errors.Is(err,
+			actor.ErrNameExists) {
 			t.Errorf("system %d has two of one name: %v", i, err)
 		}
 		sys.Root.Send(pids[i], "it fails")

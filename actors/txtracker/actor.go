@@ -1,18 +1,21 @@
-// Package txtracker tells waiters what becomes of their transactions, each only what concerns it.
+// Package txtracker tells waiters what happens to their transactions, each only what concerns
+// it.
 //
-//	in      Watch, Unwatch from waiters; BlockAccepted, WentBack from the chain; TransactionsDropped from the mempools
-//	out     Progress to waiters; WatchAgain when it begins
-//	state   Actor: waiters, by transaction in groups; by transaction or receipt and by height which group waits for it, by key and by
-//	        the height of expiry which waiter does
+//	in      Watch, Unwatch from waiters; BlockAccepted, RolledBack from the chain;
+//	        TransactionsDropped from the mempools
+//	out     Progress to waiters; WatchAgain when it starts
+//	state   Actor: waiters grouped by transaction; groups by watched id and by height to
+//	        become final; waiters by access key and by expiry
 //	units   heights in blocks
-//	bound   the waiters that sessions allow; what mempools drop while blocks are on their way to the disk; ids as their transactions have receipts, once for all who wait for one. A block costs a
-//	        look-up an outcome, and a look-up a changed access key while anybody watches one; beyond that only the waiters that it
-//	        concerns. A reorganisation concerns all
+//	bound   the waiters that sessions allow; ids as their transactions have receipts, once for
+//	        all waiters of one; drops while blocks are on their way to disk. A block costs a
+//	        lookup for each outcome, a lookup for each changed access key while any is
+//	        watched, and the waiters concerned. A reorganisation concerns all
 //	errors  none
-//	source  rpc.md 5.1
+//	source  our own; nearcore polls instead (chain/jsonrpc/src/lib.rs tx_status_fetch)
 //
-// All it knows can be had again: after a failure it begins at the head, asks the waiters to say again what they watch, and
-// they read what they have missed.
+// Its state can be rebuilt: after a failure it starts at the head and asks the waiters to
+// repeat their watches, and they read from the store what they missed.
 package txtracker
 
 import (
@@ -27,61 +30,64 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
 	Progress func(messages.Address, messages.Progress)
 	Again    messages.Sender[messages.WatchAgain]
 }
 
-// branches counts those that all actors of the process have told of.
+// branches is the last branch number of the process.
 var branches atomic.Uint64
 
 func nextBranch() messages.Branch { return messages.Branch(branches.Add(1)) }
 
-// Actor is the register.
+// Actor is the tracker.
 type Actor struct {
 	out     Out
 	at      messages.Position
 	branch  messages.Branch
 	waiters map[messages.Address]*waiter
 	groups  map[primitives.Hash]*group
-	byID    map[primitives.Hash][]*group              // mostly one: more where somebody waits for a receipt as if it were a transaction
-	byFinal map[primitives.Height]map[*group]struct{} // who is told when the block of this height is final
-	byKey   map[string]*useHeap                         // by nonce
-	expires useHeap                                     // by height
-	touched []*group                                  // of the block in work
-	doubts  []*waiter                                 // of the block in work
-	dropped []messages.TransactionsDropped            // of which a block above the head may have some
+	// mostly one group; more if a receipt is awaited as if it were a transaction
+	byID    map[primitives.Hash][]*group
+	byFinal map[primitives.Height]map[*group]struct{} // groups to tell when the block of this height is final
+	byKey   map[string]*useHeap                       // by nonce
+	expires useHeap                                   // by height
+	touched []*group                                  // concerned by the block in work
+	doubts  []*waiter                                 // concerned by the block in work
+	dropped []messages.TransactionsDropped            // reported once the head has reached their tip
 }
 
-// group is who waits for one transaction. What follows from that is the same for all of them.
+// group is the waiters of one transaction. They share everything that follows from it.
 type group struct {
 	hash    primitives.Hash
 	waiters []*waiter
 	ids     []primitives.Hash
-	finals  []primitives.Height // of byFinal
+	finals  []primitives.Height // its keys in byFinal
 	news    []messages.Executed // of the block in work
-	touched    bool                // it is in touched
+	touched bool                // it is in Actor.touched
 }
 
 type waiter struct {
 	address messages.Address
 	group   *group
 	index   int          // in the group
-	use     messages.Use // Key is empty: it is in neither queue
-	place   [2]int       // in the queues
-	doubt   bool         // it is in doubts
+	use     messages.Use // empty Key: it is in neither heap
+	place   [2]int       // in the heaps
+	doubt   bool         // it is in Actor.doubts
 }
 
-// New returns the actor; it knows the blocks up to at.
+// New returns an actor that knows the blocks up to at.
 func New(at messages.Position, out Out) *Actor {
+	// Outcomes of a branch count once it is canonical, and are read again then. An older block was
+	// in the mailbox when this actor started at a later one.
 	return &Actor{
 		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
 		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*useHeap{}, expires: useHeap{which: byExpiry},
 	}
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	if _, ok := c.Message().(*actor.Started); ok {
 		a.out.Again(messages.WatchAgain{})
@@ -90,7 +96,7 @@ func (a *Actor) Receive(c actor.Context) {
 	a.Handle(c.Message())
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case messages.Watch:
@@ -113,7 +119,7 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// reportDropped tells of transactions that have left the pools.
+// reportDropped tells waiters of transactions that have left the pools.
 func (a *Actor) reportDropped(m *messages.TransactionsDropped) {
 	for _, x := range m.List {
 		for _, g := range a.byID[x.Hash] {
@@ -122,7 +128,7 @@ func (a *Actor) reportDropped(m *messages.TransactionsDropped) {
 	}
 }
 
-// reportDueDrops tells of those that waited for the block in work.
+// reportDueDrops reports the drops that waited for the block in work.
 func (a *Actor) reportDueDrops() {
 	a.dropped = slices.DeleteFunc(a.dropped, func(m messages.TransactionsDropped) bool {
 		due := m.Tip <= a.at.Head
@@ -133,12 +139,12 @@ func (a *Actor) reportDueDrops() {
 	})
 }
 
-// Len is the number of waiters and of what they wait for.
+// Len returns the number of waiters, and of the ids, heights and keys that they wait for.
 func (a *Actor) Len() (waiters, things int) {
 	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
 }
 
-// send says something as of where the chain is.
+// send sends a message as of the current position.
 func (a *Actor) send(w *waiter, m messages.Progress) {
 	m.At, m.Branch = a.at, a.branch
 	a.out.Progress(w.address, m)
@@ -173,14 +179,14 @@ func (a *Actor) watch(m *messages.Watch) {
 		a.removeUse(w)
 		a.addUse(w, m.Use)
 	}
-	if fresh { // what of these was executed before now nobody was told
+	if fresh { // no waiter of the group was told of earlier outcomes of the new ids
 		a.sendAll(g, messages.Progress{Watched: true})
 	} else {
 		a.send(w, messages.Progress{Watched: true})
 	}
 }
 
-// add has a group told of an id; fresh: it was not.
+// add makes a group watch an id, and returns whether it did not before.
 func (a *Actor) add(g *group, id primitives.Hash) (fresh bool) {
 	at := a.byID[id]
 	if slices.Contains(at, g) {
@@ -204,7 +210,7 @@ func (a *Actor) awaitFinal(g *group, h primitives.Height) {
 	g.finals = append(g.finals, h)
 }
 
-// addUse puts a waiter into the queues of its key and of expiry.
+// addUse puts a waiter into the heaps of its key and of expiry.
 func (a *Actor) addUse(w *waiter, u messages.Use) {
 	q := a.byKey[u.Key]
 	if q == nil {
@@ -216,7 +222,7 @@ func (a *Actor) addUse(w *waiter, u messages.Use) {
 	a.expires.push(w)
 }
 
-// removeUse takes it out of both.
+// removeUse takes a waiter out of both heaps.
 func (a *Actor) removeUse(w *waiter) {
 	if w.use.Key == "" {
 		return
@@ -246,7 +252,7 @@ func (a *Actor) unwatch(address messages.Address) {
 	}
 }
 
-// forget ends a group that has no waiters any more.
+// forget removes a group without waiters.
 func (a *Actor) forget(g *group) {
 	delete(a.groups, g.hash)
 	for _, h := range g.finals {
@@ -265,19 +271,19 @@ func (a *Actor) forget(g *group) {
 	}
 }
 
-// ErrRolledBack ends waits for what has never been.
+// ErrRolledBack ends waits for what a rollback removed.
 var ErrRolledBack = errors.New("the chain went back to a snapshot, behind which nothing of this is known")
 
-// rolledBack begins anew at a position that the chain had before.
+// rolledBack starts over at an earlier position of the chain.
 func (a *Actor) rolledBack(at messages.Position) {
 	a.at, a.branch, a.dropped = at, nextBranch(), nil
-	for address, w := range a.waiters { // each is told on its own, so the order does not matter
+	for address, w := range a.waiters { // independent of each other, so the order does not matter
 		a.send(w, messages.Progress{Lost: ErrRolledBack})
 		a.unwatch(address)
 	}
 }
 
-// touch notes that a block concerns a group.
+// touch notes that the block in work concerns a group.
 func (a *Actor) touch(g *group) {
 	if !g.touched {
 		g.touched = true
@@ -285,7 +291,7 @@ func (a *Actor) touch(g *group) {
 	}
 }
 
-// markDoubt notes that a block concerns what a waiter's transaction rests on.
+// markDoubt notes that the block in work concerns what a waiter's transaction depends on.
 func (a *Actor) markDoubt(w *waiter) {
 	a.removeUse(w)
 	if !w.doubt {
@@ -296,8 +302,8 @@ func (a *Actor) markDoubt(w *waiter) {
 
 func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	if !m.IsHead || m.Height() <= a.at.Head {
-		// What a branch executes counts once it is the chain, and then all is read again. A block that is no news lay in the mailbox when
-		// this actor began at one that followed it.
+		// What a branch executes counts once it is the chain, and then all is read again. A block
+		// that is no news lay in the mailbox when this actor began at one that followed it.
 		return
 	}
 	before := a.at.Final
@@ -316,7 +322,7 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 		a.markDoubt(a.expires.list[0])
 	}
 	if m.Reorganised {
-		for _, g := range a.groups { // each is told on its own, so the order does not matter
+		for _, g := range a.groups { // independent of each other, so the order does not matter
 			a.touch(g)
 		}
 	}
@@ -339,7 +345,7 @@ func (a *Actor) applyBlock(m *messages.BlockAccepted) {
 	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
 }
 
-// noteOutcomes notes the outcomes of a block that somebody watches.
+// noteOutcomes notes the outcomes of a block that are watched.
 func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	var refunds map[primitives.Hash]bool
 	for s := range m.Shards {
@@ -359,7 +365,7 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 			}
 			for _, g := range list {
 				a.touch(g)
-				if len(g.news) == 0 { // included at the latest now
+				if len(g.news) == 0 { // it is included now at the latest
 					for _, w := range g.waiters {
 						a.removeUse(w)
 					}
@@ -374,7 +380,8 @@ func (a *Actor) noteOutcomes(m *messages.BlockAccepted) {
 	}
 }
 
-// noteKeyChanges looks for nonces that somebody else's transaction, or a delegate action, has used, and for keys that are gone.
+// noteKeyChanges notes nonces that another transaction or a delegate action has used, and
+// deleted keys.
 func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	for s := range m.Shards {
 		changes := m.Shards[s].Changes
@@ -402,16 +409,16 @@ func (a *Actor) noteKeyChanges(m *messages.BlockAccepted) {
 	}
 }
 
-// noteFinal tells those whose blocks have become final since before.
+// noteFinal notes the groups with blocks that have become final since before.
 func (a *Actor) noteFinal(before primitives.Height) {
 	each := func(h primitives.Height) {
-		for g := range a.byFinal[h] { // each is told on its own, so the order does not matter
+		for g := range a.byFinal[h] { // independent of each other, so the order does not matter
 			g.finals = slices.DeleteFunc(g.finals, func(x primitives.Height) bool { return x == h })
 			a.touch(g)
 		}
 		delete(a.byFinal, h)
 	}
-	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // blocks were skipped
+	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // heights were skipped
 		for h := range a.byFinal {
 			if h <= a.at.Final {
 				each(h)
@@ -424,7 +431,7 @@ func (a *Actor) noteFinal(before primitives.Height) {
 	}
 }
 
-// systemReceipts are the ids of the refunds that a block sends.
+// systemReceipts returns the ids of the refunds that a block sends.
 func systemReceipts(m *messages.BlockAccepted) map[primitives.Hash]bool {
 	out := map[primitives.Hash]bool{}
 	for s := range m.Shards {

@@ -23,10 +23,12 @@ func outcome(name string, sends ...string) primitives.OutcomeWithID {
 	return o
 }
 
-func block(h, final primitives.Height, outgoing []*primitives.Receipt, outcomes ...primitives.OutcomeWithID) messages.BlockAccepted {
+func block(h, final primitives.Height, outgoing []*primitives.Receipt,
+	outcomes ...primitives.OutcomeWithID) messages.BlockAccepted {
 	header := &primitives.BlockHeader{}
 	header.Height = h
-	return messages.BlockAccepted{Block: &primitives.Block{Header: header}, Hash: primitives.Hash{byte(h)}, IsHead: true, Final: final,
+	return messages.BlockAccepted{Block: &primitives.Block{Header: header}, Hash: primitives.Hash{byte(h)},
+		IsHead: true, Final: final,
 		Shards: []messages.ShardAccepted{{Outcomes: outcomes, Outgoing: outgoing}}}
 }
 
@@ -88,7 +90,8 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	w.Handle(block(3, 1, nil, outcome("r")))
 	for _, i := range []messages.WaiterID{1, 3} {
 		got := w.news[i][1:]
-		if len(got) != 3 || got[0].Executed[0].Outcome.ID != id("tx1") || got[1].Executed[0].Refund != id("r") || got[2].Executed[0].Height != 3 || got[2].At != (messages.Position{Head: 3, Final: 1}) {
+		if len(got) != 3 || got[0].Executed[0].Outcome.ID != id("tx1") || got[1].Executed[0].Refund != id("r") ||
+			got[2].Executed[0].Height != 3 || got[2].At != (messages.Position{Head: 3, Final: 1}) {
 			t.Errorf("waiter %d: %+v", i, got)
 		}
 	}
@@ -99,7 +102,7 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	if got := w.news[1]; len(got) != 5 || got[4].At.Final != 2 {
 		t.Errorf("the final head moved: %+v", got)
 	}
-	w.Handle(block(5, 2, nil)) // concerns nobody
+	w.Handle(block(5, 2, nil)) // concerns no waiter
 	if got := w.news[1]; len(got) != 5 {
 		t.Errorf("told of a block that changes nothing: %+v", got[5:])
 	}
@@ -119,7 +122,8 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	if got := w.news[2]; len(got) != 3 || !got[2].Reorganised {
 		t.Errorf("reorganised: %+v", got)
 	}
-	w.Handle(messages.Watch{Waiter: at(2), Use: messages.Use{Key: key("a"), Nonce: 4, Expires: 90}, Executed: []primitives.Height{8}})
+	w.Handle(messages.Watch{Waiter: at(2), Use: messages.Use{Key: key("a"), Nonce: 4, Expires: 90},
+		Executed: []primitives.Height{8}})
 	for i := range messages.WaiterID(3) {
 		w.Handle(messages.Unwatch{Waiter: at(i + 1)})
 	}
@@ -128,13 +132,15 @@ func TestOnlyWhatConcerns(t *testing.T) {
 	}
 }
 
-// TestDoubt: a waiter whose transaction nobody has hears when its nonce is used, its key goes or it is too old, once, and of
-// nothing else.
+// TestDoubt: A waiter of a transaction that is in no pool is told when its nonce is used, its
+// key is deleted or it expires, once, and of nothing else.
 func TestDoubt(t *testing.T) {
 	w := newWorld()
-	for i, u := range []messages.Use{{Nonce: 7, Expires: 100}, {Nonce: 9, Expires: 100}, {Nonce: 50, Expires: 8}, {Nonce: 60, Expires: 100}} {
+	for i, u := range []messages.Use{{Nonce: 7, Expires: 100}, {Nonce: 9, Expires: 100}, {Nonce: 50, Expires: 8},
+		{Nonce: 60, Expires: 100}} {
 		u.Key = key("a")
-		w.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: primitives.Hash{byte(i)}, IDs: []primitives.Hash{{byte(i)}}, Use: u})
+		w.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: primitives.Hash{byte(i)},
+			IDs: []primitives.Hash{{byte(i)}}, Use: u})
 	}
 	doubts := func(want ...int) {
 		t.Helper()
@@ -176,8 +182,12 @@ func TestDoubt(t *testing.T) {
 // TestBeginsAnew: an actor that begins asks for the waiters, and says from which block on it knows.
 func TestBeginsAnew(t *testing.T) {
 	var got []messages.Progress
-	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address, m messages.Progress) { got = append(got, m) }})
-	a.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")}, Executed: []primitives.Height{5, 6}})
+	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address,
+		m messages.Progress) {
+		got = append(got, m)
+	}})
+	a.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")},
+		Executed: []primitives.Height{5, 6}})
 	for _, old := range []primitives.Height{6, 7} { // they lay in the mailbox
 		a.Handle(block(old, old-2, nil, outcome("tx")))
 		a.Handle(messages.Watch{Waiter: at(2), Hash: id("other"), IDs: []primitives.Hash{id("other")}})
@@ -192,7 +202,8 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestKnownOnce: of a transaction with 1,300 receipts each of many who wait for it takes a few words, and all are told with the same list.
+// TestKnownOnce: each of many waiters of a transaction with 1,300 receipts takes a few words,
+// and all get the same list.
 func TestKnownOnce(t *testing.T) {
 	const receipts, waiters = 1300, 200
 	heap := func() int64 {
@@ -234,8 +245,9 @@ func TestKnownOnce(t *testing.T) {
 	runtime.KeepAlive(blocks)
 }
 
-// TestConfirmedToAll: receipts that one has found in the store, and that milestones is to tell of, are what all who wait for the transaction are told of, and each reads once more what was executed before
-// milestones knew of them.
+// TestConfirmedToAll: receipts that one waiter has found in the store and asks the tracker to
+// watch are reported to all waiters of the transaction, and each reads again what was executed
+// before.
 func TestConfirmedToAll(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx")
@@ -282,7 +294,7 @@ func TestManyWaitForOne(t *testing.T) {
 	}
 	few, many := run(1000), run(64_000)
 	for range 4 {
-		few = max(few, run(1000)) // who waits for the processor now and then has no less patience with the many
+		few = max(few, run(1000)) // allows for other processes on the machine
 	}
 	// 64 times as many take about a hundred times as long. With the square of them it would be 4000.
 	if many > 1000*few {
@@ -290,14 +302,16 @@ func TestManyWaitForOne(t *testing.T) {
 	}
 }
 
-// BenchmarkBlock: a block with 1000 transfers, while others wait for what it does not concern: for transactions of other keys, of
-// the keys that the block uses, and for blocks that are not final yet.
+// BenchmarkBlock: a block with 1000 transfers, while others wait for what it does not concern:
+// for transactions of other keys, of the keys that the block uses, and for blocks that are not
+// final yet.
 func BenchmarkBlock(b *testing.B) {
 	for _, n := range []int{0, 4_000, 10_000} {
 		b.Run(fmt.Sprintf("waits=%d", n), func(b *testing.B) {
 			w := newWorld()
 			for i := range n {
-				m := messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: id(fmt.Sprint("wait", i)), IDs: []primitives.Hash{id(fmt.Sprint("wait", i))}}
+				m := messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: id(fmt.Sprint("wait", i)),
+					IDs: []primitives.Hash{id(fmt.Sprint("wait", i))}}
 				switch i % 3 {
 				case 0:
 					m.Use = messages.Use{Key: key(fmt.Sprint("other", i)), Nonce: 1, Expires: 1 << 40}
@@ -310,7 +324,8 @@ func BenchmarkBlock(b *testing.B) {
 			}
 			blk := block(1, 0, nil)
 			for i := range 1000 {
-				blk.Shards[0].Outcomes = append(blk.Shards[0].Outcomes, outcome(fmt.Sprint("tx", i), fmt.Sprint("r", i)), outcome(fmt.Sprint("q", i)))
+				blk.Shards[0].Outcomes = append(blk.Shards[0].Outcomes, outcome(fmt.Sprint("tx", i), fmt.Sprint("r", i)),
+					outcome(fmt.Sprint("q", i)))
 				blk.Shards[0].Changes = append(blk.Shards[0].Changes, nonce(0, fmt.Sprint("signer", i), 5).Shards[0].Changes...)
 			}
 			told := w.told
@@ -328,25 +343,28 @@ func BenchmarkBlock(b *testing.B) {
 
 var errDropped = errors.New("dropped")
 
-// TestDroppedIsToldAfterTheTip: what a mempool drops while blocks are on their way to the disk is told after those, since one of them may have
-// another copy of it; a way back forgets it.
+// TestDroppedIsToldAfterTheTip: what a mempool drops while blocks are on their way to the disk
+// is told after those, since one of them may have another copy of it; a way back forgets it.
 func TestDroppedIsToldAfterTheTip(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx1")
 	w.watch(2, "tx2")
 	head := w.at.Head
 	before := [3]int{0, len(w.news[1]), len(w.news[2])}
-	w.Handle(messages.TransactionsDropped{Tip: head + 2, List: []messages.DroppedTransaction{{Hash: id("tx1"), Err: errDropped}, {Hash: id("tx2"), Err: errDropped}}})
+	w.Handle(messages.TransactionsDropped{Tip: head + 2, List: []messages.DroppedTransaction{{Hash: id("tx1"),
+		Err: errDropped}, {Hash: id("tx2"), Err: errDropped}}})
 	w.Handle(block(head+1, 0, nil))
 	if len(w.news[1]) != before[1] || len(w.news[2]) != before[2] {
 		t.Fatalf("told before the tip: %+v, %+v", w.news[1], w.news[2])
 	}
 	w.Handle(block(head+2, 0, nil, outcome("tx1")))
 	one, two := w.news[1][before[1]:], w.news[2][before[2]:]
-	if len(one) != 2 || len(one[0].Executed) != 1 || one[1].Dropped != errDropped || len(two) != 1 || two[0].Dropped != errDropped || two[0].At.Head != head+2 {
+	if len(one) != 2 || len(one[0].Executed) != 1 || one[1].Dropped != errDropped || len(two) != 1 ||
+		two[0].Dropped != errDropped || two[0].At.Head != head+2 {
 		t.Errorf("told %+v and %+v, want the block first", one, two)
 	}
-	w.Handle(messages.TransactionsDropped{Tip: head + 9, List: []messages.DroppedTransaction{{Hash: id("tx2"), Err: errDropped}}})
+	w.Handle(messages.TransactionsDropped{Tip: head + 9, List: []messages.DroppedTransaction{{Hash: id("tx2"),
+		Err: errDropped}}})
 	w.Handle(messages.RolledBack{At: messages.Position{Head: head}})
 	if n := len(w.dropped); n != 0 {
 		t.Errorf("%d are still to be told after the way back", n)

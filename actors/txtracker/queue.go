@@ -1,12 +1,12 @@
 package txtracker
 
-// A waiter whose transaction may become invalid lies in two queues.
+// A waiter for a transaction that may become invalid is in two heaps.
 const (
 	byNonce  = iota // of its key
 	byExpiry        // of all
 )
 
-// useHeap is a heap of waiters that know their places.
+// useHeap is a heap of waiters that know their positions in it.
 type useHeap struct {
 	which int
 	list  []*waiter
@@ -24,7 +24,7 @@ func (q *useHeap) push(w *waiter) {
 	q.up(len(q.list) - 1)
 }
 
-// remove takes out what is at place i.
+// remove removes the waiter at position i.
 func (q *useHeap) remove(i int) {
 	last := len(q.list) - 1
 	moved := q.list[last]

@@ -1,13 +1,19 @@
-// Package validator is the shell of a validator among validators: the one goroutine that steps engine/consensus, and with it changes the engine.
+// Package validator is the actor of a validator among other validators: the one goroutine that
+// steps engine/consensus, and through it changes the engine.
 //
-//	in      Heard: what peers say to it; BlockReceived, ApprovalReceived, ChunkEndorsed from the net; ChainHalted, StopProducing, DrainChain from
-//	        the node; notes to self: time, jobs that have run, blocks that are on disk
-//	out     BlockAdopted, BlockAccepted; what is to be sent, by a goroutine that has what was signed on disk first; BlockRefused; ChainHalted
-//	state   Actor: the core, jobs under way, blocks on their way to the disk. File: what was signed. Life: what outlives a failure
+//	in      Heard: what peers send to it; BlockReceived, ApprovalReceived, ChunkEndorsed from
+//	        the net; ChainHalted, StopProducing, DrainChain from the node; messages to self:
+//	        time, finished jobs, blocks on disk
+//	out     BlockImported, BlockAccepted; messages to peers, sent by a goroutine that first
+//	        has what was signed on disk; BlockRefused; ChainHalted
+//	state   Actor: the core, jobs in work, blocks on their way to disk. Journal: what was
+//	        signed. Life: what outlives a failure
 //	units   ns since 1970
-//	bound   Workers jobs run at once; what waits to be sent is what the core has said; the rest as engine/consensus has it
-//	errors  of others are the core's; the core's own halt the node; a panic outside of the engine makes the actor anew, from what is on disk,
-//	        one inside of it halts the node
+//	bound   Workers jobs run at once; the outbox holds what the core has sent; the rest as in
+//	        engine/consensus
+//	errors  those of peers are handled by the core; the core's own halt the node; a panic
+//	        outside of a call that changes the engine restarts the actor from disk, one inside
+//	        halts the node
 //	source  our own; nearcore chain/client/src/client_actor.rs
 package validator
 
@@ -34,81 +40,86 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Name is the actor's.
+// Name is the name of the actor.
 const Name = "validator"
 
-// Out is whom the actor talks to.
+// Out are the receivers of the actor's messages.
 type Out struct {
 	Adopted  messages.Sender[messages.BlockImported]
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
-	Again    func()                 // to the mempools: what they have is wanted once more
-	Send     func([]consensus.Send) // from a goroutine of the actor's; what it rests on is on disk
+	Again    func()                 // to the mempools: send your transactions again
+	Send     func([]consensus.Send) // on a goroutine of the actor; what the messages depend on is on disk
 }
 
-// Options are what the actor works with.
+// Options configure the actor.
 type Options struct {
 	Engine  *engine.Engine
 	Account primitives.AccountID
 	Key     primitives.SecretKey
-	Journal    string // where it is kept what was signed
-	// Floor is the greatest height that was voted for before there was that file.
-	Floor   primitives.Height
-	Delays  doomslug.Delays
-	Eager   bool // blocks come as fast as they can while there is something to do
-	Vote    primitives.ProtocolVersion
-	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
-	Vouched func(primitives.Signature, []byte, primitives.PublicKey) // is told of what this validator has signed; nil: nobody is
-	Known   func(*primitives.SignedTransaction) bool                 // its signature is right; nil: that is not remembered
-	Holds   func(primitives.AccountID, primitives.ShardID) bool      // an account is known to hold a shard; nil: nobody is
-	Seed    primitives.Hash                                          // orders the pools' groups
-	Clock   func() uint64                                            // ns since 1970, of blocks
-	Elapsed    func() time.Duration                                     // how much time has gone since some moment, evenly, by which it is waited; nil: the system's
-	Workers int                                                      // jobs that run at once
+	Journal string // path prefix of the signing journal
+	// Floor is the greatest height voted for before there was a journal.
+	Floor  primitives.Height
+	Delays doomslug.Delays
+	Eager  bool // blocks follow as fast as possible while there is something to do
+	Vote   primitives.ProtocolVersion
+	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// called with what this validator has signed; may be nil
+	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
+	// returns whether a transaction's signature is known to be right; nil: never
+	Known func(*primitives.SignedTransaction) bool
+	// returns whether an account is known to hold a shard; nil: never
+	Holds   func(primitives.AccountID, primitives.ShardID) bool
+	Seed    primitives.Hash      // orders the pools' groups
+	Clock   func() uint64        // ns since 1970, of blocks
+	Elapsed func() time.Duration // monotonic time, for timers; nil: the system's
+	Workers int                  // jobs that run at once
 	Life    *Life
-	// Source has the shards that this node is to hold come in and go, of an engine that is Scheduled; nil: they stay.
+	// Source supplies the shards that this node must catch up, for an engine that is Scheduled.
+	// nil: the shards do not change.
 	Source engine.PartSource
-	Moves  *Moves // what others see of that; nil: nobody looks
+	Moves  *Moves // published state of that; may be nil
 	Log    *logrus.Logger
 	Out    Out
 }
 
-// Life is what outlives an actor that fails, so that the next one knows how it finds the engine. The zero value is that of the first.
+// Life is what outlives an actor that fails. The zero value is for the first one.
 type Life struct {
-	begun  bool
-	key    *primitives.SecretKey // with which the account signs; nil: as in the options
-	mutating atomic.Bool           // of a call that changes the engine
-	lastImported   primitives.Hash       // the block that everybody was told of last
-	// Steps counts events, Panics actors before this one.
+	begun        bool
+	key          *primitives.SecretKey // signing key; nil: as in Options
+	mutating     atomic.Bool           // a call that changes the engine is in work
+	lastImported primitives.Hash       // the block reported last
+	// Steps counts events, Panics failed actors.
 	Steps, Panics atomic.Uint64
 }
 
-// Rekeyed says that the account signs with another key from here on, or with none; what it has signed stays where it is kept.
+// Rekeyed makes the account sign with another key, or with none if it is zero. The journal
+// stays.
 type Rekeyed struct{ Key primitives.SecretKey }
 
-// Heard is what a peer says, and what gives back its place in the mailbox.
+// Heard is a message of a peer. Done gives back its place in the mailbox.
 type Heard struct {
 	consensus.Received
 	Done func()
 }
 
-// The notes to self.
+// Messages to self.
 type (
-	tick struct{ of *Actor }
-	jobDone  struct {
+	tick    struct{ of *Actor }
+	jobDone struct {
 		of  *Actor
 		job uint64
 		bad *jobPanic
 	}
-	stored struct{}
+	stored        struct{}
 	journalFailed struct {
 		of  *Actor
 		err error
 	}
 )
 
-// importAbandoner gives back what is in work.
+// importAbandoner releases a block in work.
 type importAbandoner interface{ Abandon() }
 
 type jobPanic struct {
@@ -116,27 +127,27 @@ type jobPanic struct {
 	stack  []byte
 }
 
-// Actor is the shell.
+// Actor steps the consensus core and does what it asks for.
 type Actor struct {
-	o      Options
-	core   *consensus.Node // nil: nothing is stepped any more
-	retired   importAbandoner       // the core that was stepped before
-	journal   *Journal
-	outbox *outbox
-	base   int64 // of now, when no time had gone
-	now    int64 // ns; goes on evenly, whatever the clock is set to
-	timer  *time.Timer
-	self   func(any)
+	o       Options
+	core    *consensus.Node // nil: no longer stepped
+	retired importAbandoner // the core that is no longer stepped
+	journal *Journal
+	outbox  *outbox
+	base    int64 // now at Elapsed() = 0
+	now     int64 // ns; monotonic, whatever the clock is set to
+	timer   *time.Timer
+	self    func(any)
 
-	jobs    []consensus.Job // that wait
-	running int
-	ended   chan struct{} // a job has; only looked at when the actor ends
-	inFlight   []*messages.BlockAccepted
-	drains  []func(messages.Drained, error)
+	jobs     []consensus.Job // waiting
+	running  int
+	ended    chan struct{} // one for each finished job; read when the actor ends
+	inFlight []*messages.BlockAccepted
+	drains   []func(messages.Drained, error)
 
-	schedule *engine.Schedule     // nil: shards stay
-	movesDue      bool                 // it may have something to do
-	held     []primitives.ShardID // as the core knows
+	schedule *engine.Schedule     // nil: the shards do not change
+	movesDue bool                 // the schedule may have something to do
+	held     []primitives.ShardID // shards that the core knows to be held
 }
 
 // New returns the actor.
@@ -144,7 +155,7 @@ func New(o Options) *Actor {
 	return &Actor{o: o, self: func(any) {}, ended: make(chan struct{}, o.Workers)}
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
@@ -158,7 +169,8 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start begins on the engine's head, if the one before has left the engine whole.
+// start starts at the engine's head, unless a failed predecessor may have left the engine half
+// changed.
 func (a *Actor) start() {
 	l, e := a.o.Life, a.o.Engine
 	again := l.begun
@@ -174,13 +186,13 @@ func (a *Actor) start() {
 		a.halt(err)
 		return
 	}
-	if again { // what was on its way to the one before is lost
+	if again { // messages to the predecessor are lost
 		a.stored()
 		a.o.Out.Again()
 	}
 }
 
-// open makes the core.
+// open opens the journal and makes the core.
 func (a *Actor) open() (err error) {
 	if a.journal, err = OpenJournal(a.o.Journal); err != nil {
 		return err
@@ -201,21 +213,23 @@ func (a *Actor) open() (err error) {
 	a.now = int64(a.o.Clock())
 	a.base = a.now - int64(a.o.Elapsed())
 	core, err := consensus.New(consensus.Options{
-		Engine: guardedEngine{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
+		Engine: guardedEngine{a.o.Engine,
+			a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verify: a.o.Verify, OnSigned: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, OnPersisted: func() { self(stored{}) }, Wall: a.o.Clock,
 	}, a.now)
 	if err != nil {
 		return err
 	}
 	a.core = core
-	a.outbox = newOutbox(a.o.Engine.Store(), a.journal.Write, a.o.Out.Send, func(err error) { self(journalFailed{a, err}) })
+	a.outbox = newOutbox(a.o.Engine.Store(), a.journal.Write, a.o.Out.Send,
+		func(err error) { self(journalFailed{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))
 	a.startSchedule()
 	return nil
 }
 
-// end waits for the jobs under way, and gives back what they were for.
+// end waits for the jobs in work, and releases what they were for.
 func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
@@ -240,7 +254,7 @@ func (a *Actor) end() {
 	a.retired, a.outbox, a.journal = nil, nil, nil
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
 	case Heard:
@@ -287,9 +301,9 @@ func (a *Actor) Handle(msg any) {
 		a.stopCore()
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
-	case system.Answerable: // what a node may do that is alone
+	case system.Answerable: // requests that only a sole validator can serve
 		m.Failed(producer.ErrShared)
-	default: // lifecycle, and what concerns a node that is alone
+	default: // lifecycle, and messages to a sole validator
 	}
 }
 
@@ -303,7 +317,7 @@ func (a *Actor) step(ev consensus.Event) {
 	a.moveShards()
 }
 
-// do does what the core wants done.
+// do carries out what a step asks for.
 func (a *Actor) do(out consensus.Out) {
 	a.logStep(&out)
 	a.outbox.put(out.Save, out.Send)
@@ -333,7 +347,7 @@ func (a *Actor) do(out consensus.Out) {
 	}
 }
 
-// logStep puts what happened into the log.
+// logStep logs what happened in a step.
 func (a *Actor) logStep(out *consensus.Out) {
 	for _, err := range out.Refused {
 		a.o.Log.WithError(err).Info("refused")
@@ -346,7 +360,7 @@ func (a *Actor) logStep(out *consensus.Out) {
 	}
 }
 
-// run begins with jobs while there is room.
+// run starts waiting jobs while workers are free.
 func (a *Actor) run() {
 	for len(a.jobs) > 0 && a.running < a.o.Workers {
 		j := a.jobs[0]
@@ -379,7 +393,7 @@ func (a *Actor) jobDone(m *jobDone) {
 	a.drained()
 }
 
-// stored goes on behind the blocks that have come to the disk.
+// stored goes on after blocks have reached the disk.
 func (a *Actor) stored() {
 	if a.core != nil {
 		a.step(consensus.Persisted{})
@@ -391,7 +405,7 @@ func (a *Actor) stored() {
 	}
 	if err != nil {
 		a.halt(err)
-		if errors.Is(err, storage.ErrFull) { // nobody waits for room any more: the node is being stopped
+		if errors.Is(err, storage.ErrFull) { // the node is stopping and no longer waits for room
 			a.o.Engine.Abandon()
 			a.inFlight = nil
 		}
@@ -399,10 +413,10 @@ func (a *Actor) stored() {
 	a.drained()
 }
 
-// blockAccepted tells everybody of a block that is on disk.
+// blockAccepted reports a block that is on disk.
 func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	i := slices.IndexFunc(a.inFlight, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
-	if i < 0 { // it was adopted before a failure
+	if i < 0 { // imported before a failure
 		a.o.Out.Accepted(chainactor.Accepted(acc))
 		return
 	}
@@ -411,7 +425,8 @@ func (a *Actor) blockAccepted(acc *engine.Accepted) {
 	a.o.Out.Accepted(*m)
 }
 
-// stopCore ends all work but on blocks that are on their way to the disk. What jobs under way are for is given back when they have ended.
+// stopCore ends all work except on blocks on their way to disk. Jobs in work are awaited by
+// end.
 func (a *Actor) stopCore() {
 	if a.core == nil {
 		return
@@ -420,7 +435,7 @@ func (a *Actor) stopCore() {
 	a.timer.Stop()
 }
 
-// halt says that the node can't go on.
+// halt reports that the node cannot go on.
 func (a *Actor) halt(err error) {
 	a.stopCore()
 	m := messages.ChainHalted{Err: err, Drop: func() {}}
@@ -430,7 +445,7 @@ func (a *Actor) halt(err error) {
 	a.o.Out.Halted(m)
 }
 
-// drained answers those who wait for the end, once nothing is in work.
+// drained answers DrainChain once nothing is in work.
 func (a *Actor) drained() {
 	if e := a.o.Engine; a.core != nil || a.running > 0 || len(a.inFlight) > 0 || e.Tip().Hash != e.Head().Hash {
 		return

@@ -12,13 +12,15 @@ type abandoned struct{ times *int }
 
 func (x abandoned) Abandon() { *x.times++ }
 
-// TestRestThenEnd: what was in work when the node came to rest is given back when the actor ends, once its jobs have ended.
+// TestRestThenEnd: what was in work when the node came to rest is given back when the actor
+// ends, once its jobs have ended.
 func TestRestThenEnd(t *testing.T) {
 	a := New(Options{Life: new(Life), Workers: 1})
 	a.core, a.timer = new(consensus.Node), time.AfterFunc(time.Hour, func() {})
 	core := a.core
 	goOn := make(chan struct{})
-	a.jobs = []consensus.Job{{ID: 1, Run: func() { <-goOn }}, {ID: 2, Run: func() { t.Error("a job that had not begun is run") }}}
+	a.jobs = []consensus.Job{{ID: 1, Run: func() { <-goOn }}, {ID: 2,
+		Run: func() { t.Error("a job that had not begun is run") }}}
 	a.run()
 	a.Handle(messages.ChainHalted{})
 	if a.core != nil || len(a.jobs) > 0 || a.retired != importAbandoner(core) {

@@ -8,24 +8,48 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// outbox sends what the core says, in order, once what was signed before is on disk: one write for all that has come meanwhile. While the
-// disk is full nothing is sent, and what the core says then is dropped, as if the net had lost it: a validator that cannot keep blocks
-// does not sign for others what it may not have tomorrow. What it has signed is kept all the same.
+// outbox sends the core's messages after what was signed is on disk.
+//
+// Problem: a validator that sends a signature and crashes before it is on disk may sign
+// something contradictory after the restart, and be slashed or break safety. An fsync for each
+// message would delay every vote.
+//
+// Invariants:
+//   - Messages leave in the order of the core's steps.
+//   - No message leaves before the newest journal row of its step and of all earlier steps is
+//     on disk.
+//   - The core never waits for the disk.
+//
+// Outline:
+//
+//	put (actor): replace the pending row by the newer one; append the messages
+//	run (goroutine): take row and messages at once; write the row with one fsync; send the messages
+//
+// A row holds everything signed so far, so the newest one suffices, and one write serves all
+// steps since the last.
+//
+// While the disk is full nothing is sent: a validator that cannot keep blocks must not sign for
+// others what it may not have tomorrow. Messages are dropped, as if the network had lost them,
+// but the row is kept and written once there is room. Any other write error ends the outbox and
+// halts the node.
+//
+// Rejected: one journal write per signature; a write-ahead log of messages, since peers ask
+// again anyway.
 type outbox struct {
 	disk diskStatus
 	save func([]byte) error
 	send func([]consensus.Send)
-	fail func(error) // what was signed can't be written, and nothing more is sent
+	fail func(error) // the journal cannot be written; nothing more is sent
 
 	mu     sync.Mutex
 	wake   *sync.Cond
 	queue  []consensus.Send
-	row    []byte // newer than what is on disk; nil: nothing is
+	row    []byte // newer than what is on disk; nil: none is
 	closed bool
 	over   chan struct{}
 }
 
-// diskStatus is what a writer asks of the store.
+// diskStatus is the part of the store that the outbox reads.
 type diskStatus interface {
 	Full() (storage.Full, bool)
 }
@@ -37,7 +61,7 @@ func newOutbox(disk diskStatus, save func([]byte) error, send func([]consensus.S
 	return w
 }
 
-// put takes what one step says.
+// put takes the row and the messages of one step. A nil row means that nothing was signed.
 func (w *outbox) put(row []byte, list []consensus.Send) {
 	if row == nil && len(list) == 0 {
 		return
@@ -51,7 +75,7 @@ func (w *outbox) put(row []byte, list []consensus.Send) {
 	w.wake.Signal()
 }
 
-// close ends it: what has not been sent is not.
+// close ends the outbox. Messages that have not been sent are dropped.
 func (w *outbox) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -75,7 +99,7 @@ func (w *outbox) run() {
 		}
 		if row != nil {
 			err := w.save(row)
-			if storage.IsFull(err) { // the whole of it is written again, with what comes meanwhile
+			if storage.IsFull(err) { // written again as a whole, with what comes meanwhile
 				w.postpone(row)
 				continue
 			}
@@ -90,10 +114,10 @@ func (w *outbox) run() {
 	}
 }
 
-// fullPause is how long the writer waits behind a row that found no room.
+// fullPause is how long the outbox waits after a row found no room.
 const fullPause = 100 * time.Millisecond
 
-// postpone has a row written later, unless a newer one has come, and waits some time, or until the writer is closed.
+// postpone keeps the row unless a newer one has come, and waits for fullPause or until close.
 func (w *outbox) postpone(row []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

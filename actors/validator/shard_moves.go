@@ -9,27 +9,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// How much of a shard's coming in is done at once: parts and blocks that are asked for, and blocks that are caught up with before the actor looks at
-// something else.
+// Bounds of one step of catching up shards: requests for parts and blocks in parallel, and
+// blocks applied before the actor handles other messages.
 const (
 	parallelRequests = 4
 	blocksPerStep    = 1
 )
 
-// continueMoves is the note to self that a schedule may go on: an answer has come, or it has more to do.
+// continueMoves is a message to self: the schedule may go on, since an answer has come or it
+// has more to do.
 type continueMoves struct{ of *Actor }
 
-// Moves is what others see of the shards that come in and go, from any goroutine.
+// Moves publishes Moved. Safe for concurrent use. A nil Moves means that the shards do not
+// change.
 type Moves struct{ now atomic.Pointer[Moved] }
 
-// Moved is which shards are held, and which are on their way in.
+// Moved is which shards are held and which are being caught up.
 type Moved struct {
 	Held     []primitives.ShardID
 	Incoming []engine.CatchupProgress
-	In, Out  uint64 // how often a shard has come in, or gone, since the start
+	In, Out  uint64 // how often a shard has come in or gone since the start
 }
 
-// Now returns them; nil: the shards stay as they are.
+// Now returns the current state, or nil if the shards do not change.
 func (m *Moves) Now() *Moved {
 	if m == nil {
 		return nil
@@ -37,10 +39,10 @@ func (m *Moves) Now() *Moved {
 	return m.now.Load()
 }
 
-// Begin says what is held before anything has come or gone.
+// Begin publishes the shards held before any change.
 func (m *Moves) Begin(at *engine.BlockNode) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
 
-// startSchedule begins a schedule, if shards are to come in and go.
+// startSchedule starts the schedule, if shards change.
 func (a *Actor) startSchedule() {
 	if a.o.Source == nil {
 		return
@@ -67,8 +69,8 @@ func held(at *engine.BlockNode) (out []primitives.ShardID) {
 	return out
 }
 
-// moveShards has shards come in and go, once there is something to do for that and nothing stands in between: no block is in work or on its way to the disk,
-// and no fold runs.
+// moveShards catches up and drops shards, once there is something to do and nothing is in the
+// way: no block in work or on its way to disk, and no advance of the flat head.
 func (a *Actor) moveShards() {
 	if a.core == nil || a.schedule == nil || !a.movesDue || !a.core.Idle() || len(a.inFlight) > 0 {
 		return
@@ -90,7 +92,7 @@ func (a *Actor) moveShards() {
 	}
 	now := held(a.o.Engine.Tip())
 	a.publishMoves(now)
-	if a.schedule.More() { // whatever else has come meanwhile goes first
+	if a.schedule.More() { // other messages that came meanwhile go first
 		a.self(continueMoves{a})
 	}
 	if !slices.Equal(now, a.held) {
@@ -100,7 +102,7 @@ func (a *Actor) moveShards() {
 	}
 }
 
-// publishMoves tells others how it is.
+// publishMoves publishes the shards that are held now.
 func (a *Actor) publishMoves(now []primitives.ShardID) {
 	m := a.o.Moves
 	if m == nil {

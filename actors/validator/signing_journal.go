@@ -12,23 +12,43 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Journal keeps what a validator has signed: two files that are written in turns, so that one of them is whole whatever happens. It is used by one
-// goroutine at a time.
+// Journal keeps what a validator has signed, so that no restart makes it sign something
+// contradictory (double signing).
+//
+// Problem: the record must survive a crash in the middle of a write, and each write delays
+// votes.
+//
+// Invariants:
+//   - At any time one of the two slots holds a whole row.
+//   - When Write returns, the row is on disk.
+//   - A journal without a readable row is never taken for an empty one.
+//
+// Outline: two files, written in turns. A slot is a sequence number, the length of the row, a
+// SHA-256 of all that, the row, and zeros up to a multiple of slotGrain. The newest slot with a
+// matching hash counts. The file's length rarely changes, so a write syncs data only. An empty
+// first slot means that the very first write, which goes to the second slot, did not finish:
+// nothing was sent before it was on disk.
+//
+// Rejected: appending to one file, which grows and needs truncation; rename over the old file,
+// which costs a sync of the folder for each write.
+//
+// Used by one goroutine at a time.
 type Journal struct {
 	slots [2]*os.File
 	seq   uint64 // of the newest row
 	row   []byte
 }
 
-// Of a slot: a number, which tells which is newer, the length of the row, the hash of all that, the row, zeros.
+// slotHead is the size of a slot's header: sequence number, row length, hash.
 const (
 	slotHead = 8 + 8 + 32
 	maxRow   = 1 << 24
-	// slotGrain is what the length of a slot is a multiple of: that rarely changes then, and a write only has to bring its data to the disk.
+	// slotGrain divides the length of a slot.
 	slotGrain = 4096
 )
 
-// OpenJournal opens the files of a path, or makes them.
+// OpenJournal opens the two files path.0 and path.1, or creates them. It fails if they hold
+// data and no row is readable.
 func OpenJournal(path string) (_ *Journal, err error) {
 	f := new(Journal)
 	defer func() {
@@ -41,7 +61,8 @@ func OpenJournal(path string) (_ *Journal, err error) {
 		name := fmt.Sprintf("%s.%d", path, i)
 		if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			made = true
-		} else if err == nil && i == 0 { // the second write goes there, and nothing was sent before the first was on disk
+			// the second write goes there, and nothing was sent before the first was on disk
+		} else if err == nil && i == 0 {
 			first = info.Size() == 0
 		}
 		if f.slots[i], err = os.OpenFile(filepath.Clean(name), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -59,7 +80,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 	if held && f.seq == 0 && !first {
 		return nil, errUnreadable(path)
 	}
-	if made { // their names are on disk before anything rests on them
+	if made { // their names are on disk before anything depends on them
 		dir, err := os.Open(filepath.Dir(path))
 		if err != nil {
 			return nil, err
@@ -77,7 +98,7 @@ func errUnreadable(path string) error {
 		"remove them when the chain is some epochs on", path, path)
 }
 
-// readSlot reads a slot; a seq of 0: there is no whole row in it.
+// readSlot reads a slot. A seq of 0 means that it has no whole row.
 func readSlot(f *os.File) (seq uint64, row []byte, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -109,10 +130,10 @@ func sumOf(head, row []byte) (sum [32]byte) {
 	return sum
 }
 
-// Row is what was written last; nil: nothing.
+// Row returns the newest row, or nil if nothing was written.
 func (f *Journal) Row() []byte { return f.row }
 
-// Write replaces the row; it is on disk when it returns.
+// Write replaces the row. It is on disk when Write returns.
 func (f *Journal) Write(row []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, f.seq+1)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(row)))
@@ -139,14 +160,15 @@ func (f *Journal) Close() {
 	}
 }
 
-// Signed returns the number of the newest row in the files of a path, which may be a copy; 0: none is whole. Nothing is made or changed.
+// Signed returns the sequence number of the newest row in the files of a path, which may be a
+// copy. 0 means that no row is readable. It changes nothing.
 func Signed(path string) (seq uint64, err error) {
 	seq, _, _, err = newest(path)
 	return seq, err
 }
 
-// ReadRow returns the newest row in the files of a path; nil: nothing was signed. As OpenJournal does, it refuses files of which none is whole; nothing is made or
-// changed.
+// ReadRow returns the newest row in the files of a path, or nil if nothing was signed. Like
+// OpenJournal it rejects files without a readable row. It changes nothing.
 func ReadRow(path string) ([]byte, error) {
 	seq, row, lost, err := newest(path)
 	if err == nil && seq == 0 && lost {
@@ -155,7 +177,7 @@ func ReadRow(path string) ([]byte, error) {
 	return row, err
 }
 
-// newest finds the newest row; lost: there was one, if none is whole.
+// newest finds the newest row. lost means that there was one, if none is readable.
 func newest(path string) (seq uint64, row []byte, lost bool, err error) {
 	first := false
 	for i := range 2 {

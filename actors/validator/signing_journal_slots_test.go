@@ -24,8 +24,9 @@ func readOld(t *testing.T, name string) (uint64, string) {
 	return binary.LittleEndian.Uint64(b), string(row)
 }
 
-// TestFileGrain: slots of no grain are read and written over, longer or shorter, and what is written is read by who knows of none; a write that the power has cut
-// anywhere leaves the row before.
+// TestFileGrain: slots of any length are read and overwritten, longer or shorter, and can be
+// read without knowing the grain. A write cut anywhere by a power failure leaves the previous
+// row.
 func TestFileGrain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	row := make([]byte, 3*slotGrain/2)
@@ -36,7 +37,8 @@ func TestFileGrain(t *testing.T) {
 		b := binary.LittleEndian.AppendUint64(nil, uint64(seq+1))
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		sum := sumOf(b, row[:n])
-		if err := os.WriteFile([]string{path + ".1", path + ".0"}[seq], append(append(b, sum[:]...), row[:n]...), 0o600); err != nil {
+		if err := os.WriteFile([]string{path + ".1", path + ".0"}[seq], append(append(b, sum[:]...), row[:n]...),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

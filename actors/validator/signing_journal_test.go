@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestFile: what was written is there after a restart; where the newest write was torn it is what was there before; two files of rubbish are an error.
+// TestFile: what was written is there after a restart; where the newest write was torn it is
+// what was there before; two files of rubbish are an error.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	open := func() *Journal {
@@ -42,7 +43,8 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, torn := range [][]byte{nil, raw[:10], raw[:slotHead], append(append([]byte{}, raw[:slotHead]...), 'F'), append([]byte{raw[0] ^ 1}, raw[1:]...)} {
+	for _, torn := range [][]byte{nil, raw[:10], raw[:slotHead], append(append([]byte{}, raw[:slotHead]...), 'F'),
+		append([]byte{raw[0] ^ 1}, raw[1:]...)} {
 		if err := os.WriteFile(newest, torn, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFirstWrite: a power cut in the very first write leaves one torn file and an empty one. Nothing was said before: it begins anew.
+// TestFirstWrite: a power cut in the very first write leaves one torn file and an empty one.
+// Nothing was said before: it begins anew.
 func TestFirstWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	f, err := OpenJournal(path)

@@ -12,54 +12,104 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Options are what a waiter works with.
+// Options configure a waiter.
 type Options struct {
 	Wait    messages.AwaitTransaction
 	Timeout time.Duration
 	Ledger  Ledger
-	// Records are what all waiters know. nil: it knows alone.
+	// Records are shared by all waiters. nil: the waiter keeps its own.
 	Records *Records
-	// Check tells by the head's state why the transaction can't be included any more, nil if it can; or what went wrong.
+	// Check returns why, in the state of the head, the transaction cannot be included any more
+	// (nil: it can), or an error of this node.
 	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
-	// Unused tells whether a transaction rests on a nonce that its key has not come to: then no block has it that milestones may have been told of.
-	// nil, false: nothing is known.
+	// Unused returns whether a transaction's nonce is above its key's in the in-memory head, so
+	// that no block that txtracker may have seen includes it. nil or false: unknown.
 	Unused func(*primitives.SignedTransaction) bool
-	// UnusedAtHead tells the same as of the chain that readers see: what has used the nonce up, this transaction or another, is about to be shown.
+	// UnusedAtHead returns the same for the head that readers see. Where Unused is false and this
+	// is true, a block that is on its way to disk has used the nonce, with this transaction or
+	// another. nil or false: unknown.
 	UnusedAtHead func(*primitives.SignedTransaction) bool
-	// Use says what the transaction rests on.
+	// Use returns what the validity of the transaction depends on.
 	Use func(*primitives.SignedTransaction) messages.Use
-	// Dropped returns whether the node has dropped a transaction and has not been sent it since. nil: it is asked nothing.
+	// Dropped returns whether the node has dropped a transaction and no copy has been sent since.
+	// May be nil.
 	Dropped func(primitives.Hash) bool
-	// Known tells whether the chain that readers see, which milestones may be behind, has a transaction.
+	// Known returns whether the chain that readers see includes a transaction. txtracker may be
+	// behind it.
 	Known   func(primitives.Hash) (bool, error)
 	Watch   messages.Sender[messages.Watch]
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
 	Reply   messages.Sender[messages.Awaited]
-	// Begun is told when milestones knows of the waiter, Reached how far the transaction has come each time that there is news of it. nil: nobody asks.
+	// Begun is called when txtracker knows of the waiter, Reached with the level at each news. May
+	// be nil.
 	Begun   func()
 	Reached func(view.ExecutionLevel)
 }
 
-// Actor waits for one transaction, answers once, and stops.
+// Actor waits for one transaction, replies once, and stops.
+//
+// # The wait protocol
+//
+// Problem: a client that waits for a level (wait_until) must get the status as of the first
+// block that satisfies it, exactly once, although the transaction may be included between any
+// two steps, pools may drop it, the chain may reorganise, and mempool and txtracker may
+// restart.
+//
+// Invariants:
+//   - The waiter asks txtracker to watch before it submits, so no block with the transaction is
+//     missed.
+//   - Facts come in the order of blocks. The reply names the position of the first block that
+//     satisfies the wait, and the status is assembled as of that position.
+//   - What was stored before the watch began is read from the ledger, up to the position that
+//     Watched confirms. Receipts found there are watched, and the ledger is read again after
+//     the confirmation.
+//   - A wait ends exactly once: by its level, a refusal, a drop, a rollback (Progress.Lost),
+//     its timeout, or the end of its session.
+//
+// Levels:
+//
+//	INCLUDED             the transaction has an outcome in a block
+//	EXECUTED_OPTIMISTIC  all its receipts but refunds have outcomes
+//	INCLUDED_FINAL       the block of its outcome is final
+//	EXECUTED             both of the above
+//	FINAL                all outcomes exist and their blocks are final
+//
+// Outline:
+//
+//	start: Watch(hash), then SubmitTransactions if the waiter submits
+//	Progress: Machine.Step; if it asks, read the ledger and watch receipts; reply if the level is met
+//	Submitted: pooled, or rejected. A rejected nonce may have been used by this very
+//	        transaction: then wait for the block
+//	Progress.Dropped: end with the reason, unless another copy is on its way (dropApplies)
+//	Progress.Doubt: the nonce or expiry may be used up; Options.Check decides
+//	Reorganised: outcomes are read again; the wait goes on
+//	WatchAgain, SubmitAgain: repeat the watch or the submission after a restart
+//	timeout: the reason if the transaction has become invalid, else ErrTimeout with the level reached
+//
+// The reply of a submitting waiter also waits for the mempool's verdict: neard checks a
+// transaction before it looks for it, so one that ran long ago is rejected as expired.
+//
+// Rejected: polling the store, as nearcore does, which costs a read for each waiter and block
+// and may skip levels; letting the chain wait until waiters have answered.
 type Actor struct {
-	o        Options
-	core     *Machine
-	timer    *time.Timer
-	pooled   bool                // a pool has it, or is being asked to take it, and says when it drops it
-	mempoolAnswered   bool                // the mempool has answered, or need not
-	done     bool                // the level is reached, and the mempool's answer to come
-	finalWatched     []primitives.Height // blocks of whose finality milestones knows to tell
-	branch   messages.Branch     // of which it knows that
-	asked    int                 // submissions that the mempool has not answered
-	drops    uint64              // the last drop before a pool took it
-	dropped  error               // why a pool dropped it last, until it is submitted again; nil: none has
-	maybeIncluded     bool                // the transaction was in a block, of which milestones does not know any more
-	answered bool
-	stop     func()
+	o               Options
+	core            *Machine
+	timer           *time.Timer
+	pooled          bool                // a pool holds it or is being asked to, and reports if it drops it
+	mempoolAnswered bool                // the mempool has answered, or need not
+	done            bool                // the level is reached; only the mempool's answer is missing
+	finalWatched    []primitives.Height // blocks; txtracker will report their finality
+	branch          messages.Branch     // of finalWatched
+	asked           int                 // submissions that the mempool has not answered
+	drops           uint64              // number of the last drop before a pool took it
+	dropped         error               // why a pool dropped it last; nil: it did not, or it was submitted again
+	maybeIncluded   bool                // it was in a block; a restarted txtracker does not know
+	answered        bool
+	stop            func()
 }
 
-// expired is the timer's note to self.
+// expired is the timer's message to self.
 type expired struct{}
 
 // New returns the actor.
@@ -69,7 +119,7 @@ func New(o Options) *Actor {
 	return a
 }
 
-// Receive is the only way to the actor's state.
+// Receive handles lifecycle messages and passes the rest to Handle.
 func (a *Actor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
@@ -83,7 +133,7 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-// start has the transaction watched before it is submitted, so that no block with it is missed.
+// start watches the transaction, then submits it. stop ends the actor.
 func (a *Actor) start(stop func()) {
 	a.stop = stop
 	a.pooled, a.mempoolAnswered = a.o.Wait.Submit, !a.o.Wait.Submit
@@ -96,10 +146,12 @@ func (a *Actor) start(stop func()) {
 func (a *Actor) submit() {
 	a.dropped, a.pooled = nil, true
 	a.asked++
-	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client, Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
+	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client,
+		Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
-// resubmit submits once more, unless it is known what became of it. A pool that has it says so.
+// resubmit submits the transaction again, unless its fate is known. A pool that holds it says
+// so.
 func (a *Actor) resubmit() {
 	if a.pooled && a.o.Wait.Submit && !a.core.Included() && !a.maybeIncluded {
 		a.submit()
@@ -114,16 +166,17 @@ func (a *Actor) watch(ids []primitives.Hash) {
 	a.o.Watch(w)
 }
 
-// end stops the timer and the news; an unanswered wait stays so, since its client is gone.
+// end stops the timer and the watch. An unanswered wait stays unanswered, since its client is
+// gone.
 func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	a.core.Leave() // first: what others find known milestones has been asked for, and has not forgotten with this one
+	a.core.Leave() // first: what other waiters find in the record is watched only as long as this waiter is
 	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
 }
 
-// Handle takes one message.
+// Handle handles one message.
 func (a *Actor) Handle(msg any) {
 	if a.answered {
 		return // the rest of the mailbox
@@ -136,7 +189,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.WatchAgain:
 		a.rewatch()
 	case messages.SubmitAgain:
-		a.asked = 0 // a mempool that has failed answers nothing
+		a.asked = 0 // a restarted mempool answers nothing
 		a.resubmit()
 	case expired:
 		a.expire()
@@ -146,9 +199,10 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// rewatch is what a waiter does as milestones begins anew: a branch may have won of which milestones has told nobody, so that nothing is true of what was known before it is read once more.
+// rewatch starts over after a restart of txtracker. A reorganisation may have gone unreported,
+// so nothing known is trusted before it is read again.
 func (a *Actor) rewatch() {
-	a.resubmit() // that a pool dropped it may have been said while milestones knew nobody
+	a.resubmit() // a drop may have been reported while txtracker knew no waiter
 	a.maybeIncluded = a.maybeIncluded || a.core.Included()
 	a.done = false
 	a.core.Forget()
@@ -177,7 +231,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		m.Dropped, a.o.Wait.Dropped = a.o.Wait.Dropped, nil
 	}
 	if m.Dropped != nil {
-		a.pooled, a.dropped = false, m.Dropped // no pool will say more
+		a.pooled, a.dropped = false, m.Dropped // no pool will report more
 		if !a.o.Wait.Submit {
 			a.dropped = view.UnknownTx(a.o.Wait.Hash, m.Dropped)
 		}
@@ -202,11 +256,12 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 	if read {
 		more := a.noteUnwatched()
-		if len(ids) > 0 || more && !d.Done { // others who wait for the transaction rest on it, also where this one is done
+		// other waiters of the transaction depend on it, even if this one is done
+		if len(ids) > 0 || more && !d.Done {
 			a.watch(ids)
 		}
 		if !d.Done && (len(ids) > 0 || more) {
-			return // it is read once more when that is confirmed
+			return // it reads again after the confirmation
 		}
 	}
 	if a.o.Reached != nil {
@@ -214,21 +269,24 @@ func (a *Actor) progress(m *messages.Progress) {
 	}
 	switch {
 	case d.Done && !a.mempoolAnswered:
-		a.done = true // neard looks at a transaction first: one that was executed long ago is refused as expired
+		a.done = true // neard checks a transaction first: one that ran long ago is rejected as expired
 	case d.Done:
 		a.answer(nil)
 	case a.o.Wait.Tx == nil && a.dropped != nil && !a.core.Included():
 		a.refuse(a.dropped)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
-	case d.Check || m.Reorganised: // to be told again, also of what was in a block that lost; the look follows
+	// Watch again, also after the transaction's block lost. The check follows the confirmation.
+	// watch again, also what was in a block that lost; the check follows the confirmation
+	case d.Check || m.Reorganised:
 		a.watch(nil)
 	case m.Watched:
 		a.check()
 	}
 }
 
-// dropApplies returns whether a drop ends what this waits for. One of another copy does not: while the mempool looks at this waiter's own, or after a
-// pool has taken that; nor, where this waiter has sent none, if one has been sent, or has come into a pool, since.
+// dropApplies returns whether a drop ends this wait. The drop of another copy does not: while
+// the mempool checks this waiter's copy, after a pool has taken it, or, for a waiter that
+// submits nothing, if a copy was sent or pooled since.
 func (a *Actor) dropApplies(m *messages.Progress) bool {
 	if a.o.Wait.Submit {
 		return a.asked == 0 && m.Nth > a.drops
@@ -236,19 +294,23 @@ func (a *Actor) dropApplies(m *messages.Progress) bool {
 	return a.o.Dropped == nil || a.o.Dropped(a.o.Wait.Hash)
 }
 
-// isUnused tells whether nothing can be stored of the transaction: it is new. That takes a look at its key, where what is stored is sought among all
-// that the chain has. Of one that is not submitted it says nothing: it may have run before its key was set back to a lower nonce.
+// isUnused returns whether nothing can be stored of the transaction, since its nonce is unused.
+// That costs one lookup of the key, while a search for outcomes covers the whole chain. It
+// returns false for a transaction that this waiter does not submit: it may have run before its
+// key was reset to a lower nonce.
 func (a *Actor) isUnused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
-// usedAboveHead tells whether a block has used the nonce up that readers do not see yet. Of one that is not submitted nothing of that is known, as with unused.
+// usedAboveHead returns whether a block that readers do not see yet has used the nonce. As for
+// isUnused, it returns false for a waiter that does not submit.
 func (a *Actor) usedAboveHead() bool {
 	return a.o.Wait.Submit && a.o.UnusedAtHead != nil && !a.isUnused() && a.o.UnusedAtHead(a.o.Wait.Tx)
 }
 
-// noteUnwatched notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One
-// may have become final since the last look while another has come, so their number says nothing.
+// noteUnwatched records the blocks with outcomes that are not final, and returns whether one of
+// them was new to txtracker. A block may become final while another one comes, so counting them
+// is not enough.
 func (a *Actor) noteUnwatched() (more bool) {
 	for _, h := range a.core.Executed() {
 		if !slices.Contains(a.finalWatched, h) {
@@ -258,7 +320,8 @@ func (a *Actor) noteUnwatched() (more bool) {
 	return more
 }
 
-// check looks whether the transaction may still come. One that could, and was dropped, comes only if it is sent again.
+// check ends the wait if the transaction cannot be included any more. A dropped one that still
+// could is included only if it is sent again.
 func (a *Actor) check() {
 	invalid, err := a.o.Check(a.o.Wait.Tx)
 	switch {
@@ -271,13 +334,14 @@ func (a *Actor) check() {
 	}
 }
 
-// refuse ends the wait, unless the transaction is refused because a block has it, of which milestones will tell.
+// refuse ends the wait with a reason, unless a block includes the transaction, which txtracker
+// will report.
 func (a *Actor) refuse(why error) {
-	if a.isUnused() { // then none has it, and nobody looks
+	if a.isUnused() { // then no block includes it, and no search is needed
 		a.answer(why)
 		return
 	}
-	if a.usedAboveHead() { // what has used it up shows when milestones tells
+	if a.usedAboveHead() { // txtracker will report what has used it
 		return
 	}
 	known, err := a.o.Known(a.o.Wait.Hash)
@@ -289,7 +353,7 @@ func (a *Actor) refuse(why error) {
 	}
 }
 
-// submitted takes the mempool's answer.
+// submitted handles the mempool's answer.
 func (a *Actor) submitted(m *messages.Submitted) {
 	first := !a.mempoolAnswered
 	a.mempoolAnswered, a.asked = true, max(a.asked-1, 0)
@@ -304,9 +368,9 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		case invalid.Tag != primitives.TxInvalidNonce:
 			a.answer(m.Err)
 		case a.usedAboveHead():
-			a.watch(nil) // it rests on its nonce from now on
+			a.watch(nil) // from now on it depends on its nonce
 		default:
-			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did
+			a.refuse(m.Err) // this very transaction may have used the nonce: a second submission waits like the first
 		}
 	default:
 		a.answer(m.Err)
@@ -316,7 +380,8 @@ func (a *Actor) submitted(m *messages.Submitted) {
 	}
 }
 
-// expire ends the wait when patience does: what can't come any more is refused, also where nothing was to be told of that.
+// expire ends the wait at its timeout. A transaction that cannot be included any more is
+// refused, even if no event reported that.
 func (a *Actor) expire() {
 	if a.o.Wait.Tx != nil && !a.core.Included() {
 		if a.check(); a.answered {
@@ -330,7 +395,7 @@ func (a *Actor) expire() {
 	a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level()})
 }
 
-// answer replies once and ends the actor.
+// answer replies once and stops the actor.
 func (a *Actor) answer(err error) {
 	a.answered = true
 	a.o.Reply(messages.Awaited{Level: a.core.Level(), At: a.core.At(), Err: err})

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestFinalsOneByOne: while a waiter that begins late reads, one of the blocks with its outcomes becomes final and another comes: it
-// asks to be told when that one is final, too.
+// TestFinalsOneByOne: while a waiter that begins late reads, one of the blocks with its
+// outcomes becomes final and another comes: it asks to be told when that one is final, too.
 func TestFinalsOneByOne(t *testing.T) {
 	tx, receipt := primitives.Hash{1}, primitives.Hash{2}
 	ran := func(id primitives.Hash, height primitives.Height, sends ...primitives.Hash) messages.Executed {
@@ -33,7 +33,8 @@ func TestFinalsOneByOne(t *testing.T) {
 	})
 	a.start(func() {})
 	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 1}})
-	if n := len(watched); n != 2 || !slices.Equal(watched[1].Executed, []primitives.Height{1}) || !slices.Equal(watched[1].IDs, []primitives.Hash{receipt}) {
+	if n := len(watched); n != 2 || !slices.Equal(watched[1].Executed, []primitives.Height{1}) ||
+		!slices.Equal(watched[1].IDs, []primitives.Hash{receipt}) {
 		t.Fatalf("after the first look: %+v", watched)
 	}
 	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
@@ -47,8 +48,9 @@ func TestFinalsOneByOne(t *testing.T) {
 	}
 }
 
-// TestMempoolFirst: what became of a submission is decided by the mempool's answer, also where the transaction is known to be executed
-// before that comes; without a refusal the reply is of the first block that satisfied the wait.
+// TestMempoolFirst: what became of a submission is decided by the mempool's answer, also where
+// the transaction is known to be executed before that comes; without a refusal the reply is of
+// the first block that satisfied the wait.
 func TestMempoolFirst(t *testing.T) {
 	tx := primitives.Hash{1}
 	done := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 1}
@@ -66,7 +68,8 @@ func TestMempoolFirst(t *testing.T) {
 	} {
 		var answers []messages.Awaited
 		a := New(Options{
-			Wait:   messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true, Until: view.LevelFinal},
+			Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
+				Until: view.LevelFinal},
 			Ledger: book{tx: done}, Known: func(primitives.Hash) (bool, error) { return true, nil },
 			Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
 			Reply: func(m messages.Awaited) { answers = append(answers, m) },
@@ -85,8 +88,9 @@ func TestMempoolFirst(t *testing.T) {
 	}
 }
 
-// TestNonceOfABlockUnseen: the mempool refuses by the tip's nonce, which a block has come to that readers do not see yet: nothing is told before they do, and then what
-// they see, whether the block has this transaction or another with its nonce.
+// TestNonceOfABlockUnseen: the mempool refuses by the tip's nonce, which a block has come to
+// that readers do not see yet: nothing is told before they do, and then what they see, whether
+// the block has this transaction or another with its nonce.
 func TestNonceOfABlockUnseen(t *testing.T) {
 	tx := primitives.Hash{1}
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 4}
@@ -97,7 +101,8 @@ func TestNonceOfABlockUnseen(t *testing.T) {
 		var answers []messages.Awaited
 		shown := false
 		a := New(Options{
-			Wait:   messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true, Until: view.LevelExecutedOptimistic},
+			Wait: messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true,
+				Until: view.LevelExecutedOptimistic},
 			Ledger: book{}, Known: func(primitives.Hash) (bool, error) { return shown && own, nil },
 			Unused: func(*primitives.SignedTransaction) bool { return false }, UnusedAtHead: func(*primitives.SignedTransaction) bool { return !shown },
 			Use: func(*primitives.SignedTransaction) messages.Use { return messages.Use{Key: "k", Nonce: 1} },

@@ -11,32 +11,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Records are what waiters know of their transactions: once a transaction and branch, for all who wait for it, as long as anybody does. Many may wait
-// for one that has a thousand receipts. Safe for use by many goroutines.
+// Records holds what is known of awaited transactions: one record for each transaction and
+// branch, shared by its waiters and kept as long as there are any. Thousands may wait for a
+// transaction with a thousand receipts. Safe for concurrent use.
 type Records struct {
-	maxOutcomes     int64 // outcomes
-	mu       sync.Mutex
-	m        map[key]*record
-	outcomes atomic.Int64
-	lookups  atomic.Uint64
+	maxOutcomes int64 // outcomes
+	mu          sync.Mutex
+	m           map[key]*record
+	outcomes    atomic.Int64
+	lookups     atomic.Uint64
 }
 
-// key names a record. Behind an answer that a reorganisation took away a waiter has another one: what those knew who began before may be of the branch
-// that lost, as long as milestones has told nobody of that.
+// key identifies a record. attempt separates waits that began before a reorganisation took
+// their answer away: earlier knowledge may belong to the branch that lost, as long as txtracker
+// has not reported the reorganisation.
 type key struct {
-	tx     primitives.Hash
-	branch messages.Branch
-	attempt  int
+	tx      primitives.Hash
+	branch  messages.Branch
+	attempt int
 }
 
-// fewOutcomes are read for a wait where no more are to be known.
+// fewOutcomes is how many outcomes a wait may still read when Records is full.
 const fewOutcomes = 64
 
-// NewRecords returns none yet. Outcomes bounds of how many is known at a time, some 300 bytes each with what milestones has of it, and as many again of those of
-// which it was asked: where there are so many, a wait that would read more than a few is refused. What blocks execute meanwhile comes on top.
-func NewRecords(outcomes int) *Records { return &Records{maxOutcomes: int64(outcomes), m: map[key]*record{}} }
+// NewRecords returns an empty set. outcomes bounds the number of known outcomes (some 300 bytes
+// each, with txtracker's share, and as much again for the ids asked about). Beyond it, a wait
+// that would read more than 64 is refused. Outcomes that blocks execute meanwhile are not
+// bounded by it.
+func NewRecords(outcomes int) *Records {
+	return &Records{maxOutcomes: int64(outcomes), m: map[key]*record{}}
+}
 
-// RecordStats are how many transactions are known of, how many of their outcomes, and how many were sought in the store since the beginning.
+// RecordStats counts known transactions and outcomes, and outcomes looked up in the store since
+// the start.
 type RecordStats struct {
 	Transactions int
 	Outcomes     int64
@@ -50,7 +57,7 @@ func (s *Records) Stats() RecordStats {
 	return RecordStats{Transactions: len(s.m), Outcomes: s.outcomes.Load(), Lookups: s.lookups.Load()}
 }
 
-// acquire returns a record for one waiter more.
+// acquire returns the record of k for one more waiter.
 func (s *Records) acquire(k key) *record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,41 +71,42 @@ func (s *Records) acquire(k key) *record {
 	return r
 }
 
-// release ends what take began.
+// release undoes acquire.
 func (s *Records) release(r *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.waiters--; r.waiters == 0 {
 		delete(s.m, r.key)
-		s.outcomes.Add(-int64(len(r.outcomes.rows))) // nobody else has it
+		s.outcomes.Add(-int64(len(r.outcomes.rows))) // no other waiter has it
 	}
 }
 
-// record is what is known of a transaction, not all of it as of the same block: some waiters are ahead of others, and each looks at what was executed up
-// to where it is itself.
+// record is what is known of one transaction. Waiters may be at different blocks; each sees
+// what was executed up to its own position.
 type record struct {
 	key     key
-	of      *Records // nil: it is a single waiter's
-	waiters int      // under the Records' mutex
+	of      *Records // nil: it belongs to one machine
+	waiters int      // under Records.mu
 
-	mu       sync.Mutex
-	outcomes table[knownOutcome]
-	watched    table[struct{}]     // ids for which milestones has been asked
-	heights  []primitives.Height // of outcomes, each once
-	lastProgress     primitives.Height   // of the last block of which milestones has told something: all are told the same
-	read     bool                // what is stored up to upto is here
-	upto     primitives.Height
-	levels   []reached // of a large one, lately
+	mu           sync.Mutex
+	outcomes     table[knownOutcome]
+	watched      table[struct{}]     // ids that txtracker watches
+	heights      []primitives.Height // of outcomes, without repetition
+	lastProgress primitives.Height   // last block that txtracker has reported; all waiters get the same reports
+	read         bool                // stored outcomes up to upto are here
+	upto         primitives.Height
+	levels       []reached // recent levels of a large transaction
 }
 
-// knownOutcome is what levels rest on of an outcome. Its logs, result and profile may be large, and are nothing to wait with.
+// knownOutcome is the part of an outcome that levels depend on. Logs, result and profile may be
+// large and are not needed.
 type knownOutcome struct {
 	status  primitives.StatusKind
 	sends   []primitives.Hash
 	block   primitives.Hash
 	height  primitives.Height
 	refund  primitives.Hash
-	outcome *primitives.OutcomeWithID // of a single waiter's
+	outcome *primitives.OutcomeWithID // only in a record of one machine
 }
 
 // reached is the level as of a position.
@@ -116,13 +124,13 @@ func newRecord(k key) *record {
 	return r
 }
 
-// clear forgets what was executed: all of it may be untrue.
+// clear forgets the outcomes, which may no longer hold.
 func (r *record) clear() {
 	r.outcomes.clear()
 	r.heights, r.levels, r.lastProgress, r.read, r.upto = nil, nil, 0, false, 0
 }
 
-// get returns an outcome as it is known as of a height.
+// get returns an outcome that was executed up to height head, or nil.
 func (r *record) get(id primitives.Hash, head primitives.Height) *knownOutcome {
 	if e := r.outcomes.get(id); e != nil && e.height <= head {
 		return e
@@ -143,7 +151,8 @@ func (r *record) put(e *messages.Executed) {
 	default:
 		from = min(from, before.height)
 	}
-	x := knownOutcome{status: e.Outcome.Status.Kind, sends: e.Outcome.ReceiptIDs, block: e.Block, height: e.Height, refund: e.Refund}
+	x := knownOutcome{status: e.Outcome.Status.Kind, sends: e.Outcome.ReceiptIDs, block: e.Block, height: e.Height,
+		refund: e.Refund}
 	if r.of == nil {
 		x.outcome = e.Outcome
 	}
@@ -154,7 +163,7 @@ func (r *record) put(e *messages.Executed) {
 	r.levels = slices.DeleteFunc(r.levels, func(x reached) bool { return x.at.Head >= from })
 }
 
-// acquire takes up what milestones tells of a block.
+// addProgress adds what txtracker reports of a block.
 func (r *record) addProgress(m *messages.Progress) {
 	if len(m.Executed) == 0 || r.of != nil && m.At.Head <= r.lastProgress {
 		return
@@ -163,14 +172,15 @@ func (r *record) addProgress(m *messages.Progress) {
 		e := &m.Executed[i]
 		r.put(e)
 		for _, id := range e.Outcome.Outcome.ReceiptIDs {
-			r.watched.put(id, struct{}{}) // milestones does so by itself
+			r.watched.put(id, struct{}{}) // txtracker watches them by itself
 		}
 	}
 	r.lastProgress = m.At.Head
 }
 
-// readStored reads what is stored up to a height, and returns the ids without an outcome for which milestones is to be asked by who gets them: nobody else does. What others have
-// read is not sought again.
+// readStored reads stored outcomes up to height head. It returns the ids without an outcome
+// that the caller must watch; no other waiter will. Outcomes that another waiter has read are
+// not read again.
 func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitives.Hash, err error) {
 	if r.of != nil && r.read && head <= r.upto {
 		return nil, nil
@@ -203,14 +213,14 @@ func (r *record) readStored(l Ledger, head primitives.Height) (watch []primitive
 			stack = append(stack, e.sends...)
 		}
 	}
-	for _, id := range watch { // not before: who finds an error asks for nothing
+	for _, id := range watch { // after the last possible error: a caller that gets an error watches nothing
 		r.watched.put(id, struct{}{})
 	}
 	r.read, r.upto = true, max(r.upto, head)
 	return watch, nil
 }
 
-// level is how far the transaction had come as of a position.
+// level returns how far the transaction had come as of a position.
 func (r *record) level(at messages.Position) view.ExecutionLevel {
 	few := len(r.outcomes.rows) <= unindexedRows
 	if !few {

@@ -20,7 +20,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestKnownOnce: what is known of a transaction with 1,300 receipts is kept once, and sought once, for all who wait for it; behind the last there is nothing.
+// TestKnownOnce: what is known of a transaction with 1,300 receipts is kept once and read once
+// for all waiters. After the last one nothing is left.
 func TestKnownOnce(t *testing.T) {
 	const receipts, waiters = 1300, 200
 	var names []string
@@ -83,7 +84,8 @@ func TestKnownOnce(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestAhead: who is behind is answered as of the block at which he is, whatever those ahead of him have read and been told.
+// TestAhead: A waiter that is behind is answered as of its own block, whatever others have read
+// and been told.
 func TestAhead(t *testing.T) {
 	want := map[view.ExecutionLevel]messages.Awaited{
 		view.LevelIncluded:           {Level: view.LevelIncluded, At: position(1, 0)},
@@ -125,7 +127,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakenAway: a wait whose answer a reorganisation took away before milestones told of it does not believe what those knew who began before.
+// TestTakenAway: A wait that lost its answer to an unreported reorganisation does not trust
+// what earlier waits know.
 func TestTakenAway(t *testing.T) {
 	records, b := NewRecords(1<<19), book{}
 	b.put(executed("tx", 1, "a"), executed("a", 2))
@@ -150,7 +153,7 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// world is a chain whose milestones, waiters and their mailboxes come on in any order.
+// world is a chain with a tracker and waiters that make progress in any order.
 type world struct {
 	rng     interface{ Uint32() uint32 }
 	records *Records
@@ -180,7 +183,8 @@ func (w *world) begin() {
 }
 
 func (w *world) join(until view.ExecutionLevel) {
-	m := messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: messages.WaiterID(len(w.order) + 1)}, Hash: id("tx"), Until: until}
+	m := messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: messages.WaiterID(len(w.order) + 1)},
+		Hash: id("tx"), Until: until}
 	if w.rng.Uint32()%3 == 0 { // sent once more
 		m.Tx, m.Submit = signedTx(), true
 	}
@@ -235,11 +239,13 @@ func (w *world) block(height, final primitives.Height, reorganised bool, ran ...
 	w.ledger.put(ran...)
 	header := &primitives.BlockHeader{}
 	header.Height = height
-	m := messages.BlockAccepted{Block: &primitives.Block{Header: header}, Hash: primitives.Hash{byte(height)}, IsHead: true, Final: final, Reorganised: reorganised, Shards: make([]messages.ShardAccepted, 1)}
+	m := messages.BlockAccepted{Block: &primitives.Block{Header: header}, Hash: primitives.Hash{byte(height)},
+		IsHead: true, Final: final, Reorganised: reorganised, Shards: make([]messages.ShardAccepted, 1)}
 	for _, e := range ran {
 		m.Shards[0].Outcomes = append(m.Shards[0].Outcomes, *e.Outcome)
 		if e.Refund != (primitives.Hash{}) {
-			m.Shards[0].Outgoing = append(m.Shards[0].Outgoing, &primitives.Receipt{ID: e.Refund, PredecessorID: primitives.SystemAccount})
+			m.Shards[0].Outgoing = append(m.Shards[0].Outgoing, &primitives.Receipt{ID: e.Refund,
+				PredecessorID: primitives.SystemAccount})
 		}
 	}
 	w.at = position(height, final)
@@ -260,18 +266,21 @@ func (w *world) pooled(now func() bool) {
 func (w *world) note() {
 	w.truth[w.at] = txstatus.Reached(id("tx"), func(x primitives.Hash) (out txstatus.Executed) {
 		if e, ok := w.ledger[x]; ok && e.Height <= w.at.Head {
-			out = txstatus.Executed{Known: true, Status: e.Outcome.Status.Kind, Sends: e.Outcome.ReceiptIDs, Final: e.Height <= w.at.Final, Refund: e.Refund}
+			out = txstatus.Executed{Known: true, Status: e.Outcome.Status.Kind, Sends: e.Outcome.ReceiptIDs,
+				Final: e.Height <= w.at.Final, Refund: e.Refund}
 		}
 		return out
 	})
 }
 
-// TestTogether: many who wait for one transaction, whose mailboxes come on in any order with milestones', who begin at any time and hang up at any time: each is answered, with what is so as of the block
-// value his answer. Where milestones fails or a branch wins, none is told FINAL of what the chain does not have.
+// TestTogether: many waiters of one transaction make progress in any order with the tracker,
+// begin at any time and give up at any time. Each is answered as of the block of its answer. If
+// the tracker fails or a branch wins, none is told FINAL of what the chain does not have.
 func TestTogether(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2
-		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(1 << 19), ledger: book{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
+		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(1 << 19),
+			ledger: book{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
 		w.note()
 		w.begin()
 		chance := func(n uint32) bool { return w.rng.Uint32()%n == 0 }
@@ -339,7 +348,8 @@ func TestTogether(t *testing.T) {
 				t.Fatalf("seed %d: wait %d for %v: %+v", seed, i, x.o.Wait.Until, x.answers)
 			}
 			a := x.answers[0]
-			if !txstatus.Meets(a.Level, x.o.Wait.Until) || turmoil == 0 && a.Level != w.truth[a.At] || a.Level == view.LevelFinal && w.truth[a.At] != view.LevelFinal {
+			if !txstatus.Meets(a.Level, x.o.Wait.Until) || turmoil == 0 && a.Level != w.truth[a.At] ||
+				a.Level == view.LevelFinal && w.truth[a.At] != view.LevelFinal {
 				t.Fatalf("seed %d: wait %d for %v: %+v, and as of that it is %v", seed, i, x.o.Wait.Until, a, w.truth[a.At])
 			}
 		}

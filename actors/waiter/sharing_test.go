@@ -13,19 +13,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// asksFor tells whether milestones was asked for an id.
+// asksFor returns whether the tracker was asked for an id.
 func (s *shell) asksFor(id primitives.Hash) bool {
 	return slices.ContainsFunc(s.watches, func(w messages.Watch) bool { return slices.Contains(w.IDs, id) })
 }
 
-// TestFoundByWhoIsDone: who has what it waits for has found receipts that are open. Another one that waits for more believes that milestones has been asked for them, so it has.
+// TestFoundByWhoIsDone: A waiter that is done has found open receipts. Another one that waits
+// for more relies on the tracker having been asked for them, so it was.
 func TestFoundByWhoIsDone(t *testing.T) {
 	tx := signedTx()
 	first := executed("a", 1)
 	first.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: first.Outcome.Outcome}
 	first.Outcome.ReceiptIDs = []primitives.Hash{id("open")}
 	ledger, records := book{}.put(first), NewRecords(1<<19)
-	sent := newSharing(records, submitted(tx, view.LevelIncluded), ledger) // again, by who has heard of nothing: its mempool answers late
+	// Again, by a waiter without news: its mempool answers late.
+	sent := newSharing(records, submitted(tx, view.LevelIncluded), ledger)
 	sent.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	if len(sent.answers) != 0 {
 		t.Fatalf("before the mempool: %+v", sent.answers)
@@ -67,7 +69,9 @@ func TestFoundInVain(t *testing.T) {
 	}
 }
 
-// TestOutOfItsBlock: milestones does not look at the nonce of a transaction that a block has. Where that block is lost it is asked to once more: else nobody says that another uses the nonce.
+// TestOutOfItsBlock: the tracker does not follow the nonce of an included transaction. When its
+// block is lost the waiter asks for that again, or the use of the nonce by another one would go
+// unnoticed.
 func TestOutOfItsBlock(t *testing.T) {
 	tx := signedTx()
 	in := executed("a", 1)
@@ -81,16 +85,19 @@ func TestOutOfItsBlock(t *testing.T) {
 		t.Fatalf("%+v", s.watches[n:])
 	}
 	s.invalid = nonceUsed
-	if s.Handle(messages.Progress{At: position(2, 0), Watched: true, Branch: 1}); len(s.answers) != 1 || s.answers[0].Err != error(nonceUsed) {
+	if s.Handle(messages.Progress{At: position(2, 0), Watched: true, Branch: 1}); len(s.answers) != 1 ||
+		s.answers[0].Err != error(nonceUsed) {
 		t.Errorf("%+v", s.answers)
 	}
 }
 
-// TestLeavesFirst: who ends has left what is known before milestones hears of it. Else another one, who comes when milestones has forgotten the transaction, would find there what
-// milestones was asked for, and not ask.
+// TestLeavesFirst: A waiter that ends gives up the shared record before the tracker hears of
+// its end. Otherwise a new waiter could find ids there that the tracker has forgotten, and not
+// ask for them.
 func TestLeavesFirst(t *testing.T) {
 	records := NewRecords(1 << 19)
-	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, book{}.put(executed("tx", 1, "open")))
+	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal},
+		book{}.put(executed("tx", 1, "open")))
 	s.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	left := -1
 	s.o.Unwatch = func(messages.Unwatch) { left = records.Stats().Transactions }
@@ -99,7 +106,9 @@ func TestLeavesFirst(t *testing.T) {
 	}
 }
 
-// TestLogsAreNotKept: what is known of an outcome is what levels rest on, and not its logs, its result and its profile, which are large, nor the list of a block's outcomes of which it is one.
+// TestLogsAreNotKept: what is known of an outcome is what levels rest on, and not its logs, its
+// result and its profile, which are large, nor the list of a block's outcomes of which it is
+// one.
 func TestLogsAreNotKept(t *testing.T) {
 	const transactions, receipts = 50, 20
 	var all []*shell
@@ -110,7 +119,8 @@ func TestLogsAreNotKept(t *testing.T) {
 		for k := range receipts {
 			names = append(names, fmt.Sprint(i, "r", k))
 		}
-		told, read := executed(fmt.Sprint("told", i), 1, append(names, "open")...), executed(fmt.Sprint("read", i), 1, append(names, "open")...)
+		told, read := executed(fmt.Sprint("told", i), 1, append(names, "open")...), executed(fmt.Sprint("read", i), 1,
+			append(names, "open")...)
 		heavy := func(e messages.Executed) messages.Executed {
 			e.Outcome.Logs = []string{strings.Repeat(fmt.Sprint(i), 16<<10)}
 			e.Outcome.Status.Value = make([]byte, 16<<10)
@@ -141,7 +151,8 @@ func TestLogsAreNotKept(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestManyOutcomes: where waits for many transactions with many receipts are under way, those of more are refused, and those of transactions with few are not.
+// TestManyOutcomes: where waits for many transactions with many receipts are under way, those
+// of more are refused, and those of transactions with few are not.
 func TestManyOutcomes(t *testing.T) {
 	records := NewRecords(500)
 	begin := func(name string, receipts int) *shell {

@@ -1,15 +1,19 @@
-// Package waiter waits for one transaction: a small state machine fed with facts, and the actor around it.
+// Package waiter waits for one transaction: a state machine that consumes facts, and the actor
+// around it. The protocol is described at Actor.
 //
-//	in      messages.Progress from milestones, Submitted from the mempool; what is stored, read through a Ledger; the end of
-//	        patience
-//	out     Decision: what to watch, to read or to check next, or the answer: the level as of the first block that satisfies
-//	        the wait
-//	state   Records: the outcomes of each transaction known so far, for all who wait for it; Core: one wait, as of one block
+//	in      messages.Progress from txtracker, Submitted from the mempool; stored outcomes,
+//	        read through a Ledger; the timeout
+//	out     Decision: what to read or check next, or that the wait is over: the level as of
+//	        the first block that satisfies it
+//	state   Records: the known outcomes of each transaction, shared by its waiters; Machine:
+//	        one wait, as of one block
 //	units   heights in blocks
-//	bound   one for each wait, bounded by the sessions; each ends at its timeout. Memory as the transactions that are waited for have
-//	        receipts, however many wait for one
-//	errors  view.ErrTimeout with the level reached, *primitives.InvalidTxError, the mempool's and the Ledger's errors
-//	source  rpc.md 5.1, 5.2; nearcore chain/client/src/view_client_actor.rs:518, chain/jsonrpc/src/lib.rs tx_status_fetch
+//	bound   one actor for each wait, bounded by the sessions; each ends at its timeout. Memory
+//	        grows with the receipts of the awaited transactions, not with the waiters of one
+//	errors  view.ErrTimeout with the level reached, *primitives.InvalidTxError, the errors of
+//	        mempool and Ledger
+//	source  nearcore chain/client/src/view_client_actor.rs:518, chain/jsonrpc/src/lib.rs
+//	        tx_status_fetch
 package waiter
 
 import (
@@ -19,23 +23,23 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Machine is the state machine of one wait. It is not safe for concurrent use.
+// Machine is the state machine of one wait. Not safe for concurrent use.
 type Machine struct {
 	tx      primitives.Hash
 	until   view.ExecutionLevel
-	attempt   int
-	records *Records // nil: it knows alone
+	attempt int
+	records *Records // nil: it keeps its own record
 	branch  messages.Branch
-	rec       *record           // nil: nothing is known
-	at      messages.Position // what is known is known as of this
+	rec     *record           // nil: nothing is known
+	at      messages.Position // the position as of which it answers
 }
 
-// NewMachine returns the state of a wait for tx that knows alone.
+// NewMachine returns a machine that waits for tx to reach until, with a record of its own.
 func NewMachine(tx primitives.Hash, until view.ExecutionLevel) *Machine {
 	return &Machine{tx: tx, until: until}
 }
 
-// Leave says that nothing more is to be known.
+// Leave gives up the record. The machine knows nothing afterwards.
 func (c *Machine) Leave() {
 	if c.records != nil && c.rec != nil {
 		c.records.release(c.rec)
@@ -43,7 +47,7 @@ func (c *Machine) Leave() {
 	c.rec = nil
 }
 
-// switchRecord goes to what is known of a branch.
+// switchRecord takes the record of the progress' branch.
 func (c *Machine) switchRecord(m *messages.Progress) {
 	switch {
 	case c.records != nil && c.rec != nil && c.branch == m.Branch && !m.Reorganised:
@@ -57,15 +61,16 @@ func (c *Machine) switchRecord(m *messages.Progress) {
 	}
 }
 
-// Decision is what the shell is to do, in this order.
+// Decision is what the actor does next, in this order.
 type Decision struct {
-	Read  bool // what is stored up to At, by Read
-	Check bool // whether the transaction may still be included, if it is not
-	Done  bool // the level waited for is reached, with the block At
+	Read  bool // call Machine.Read
+	Check bool // check whether the transaction can still be included, if it is not
+	Done  bool // the level is reached with the block at At
 	Level view.ExecutionLevel
 }
 
-// Step takes a fact. Facts come in the order of blocks, so the first that satisfies the wait is found.
+// Step takes a fact. Facts come in the order of blocks, so the first block that satisfies the
+// wait is found.
 func (c *Machine) Step(m *messages.Progress) Decision {
 	c.at = m.At
 	c.switchRecord(m)
@@ -80,13 +85,13 @@ func (c *Machine) Step(m *messages.Progress) Decision {
 	return d
 }
 
-// Forget begins anew: who told of all that is known does not know any more what he has told, nor whether it is true still.
+// Forget drops what is known, since txtracker restarted and it may no longer hold.
 func (c *Machine) Forget() { c.Leave() }
 
-// At is the block as of which all is known.
+// At returns the position as of which the machine answers.
 func (c *Machine) At() messages.Position { return c.at }
 
-// executed is what is known of an outcome, nil if nothing is.
+// executed returns the known outcome of id as of the position, or nil.
 func (c *Machine) executed(id primitives.Hash) *knownOutcome {
 	if c.rec == nil {
 		return nil
@@ -100,10 +105,10 @@ func (c *Machine) executed(id primitives.Hash) *knownOutcome {
 	return nil
 }
 
-// Included tells whether the transaction is known to be in a block.
+// Included returns whether the transaction is known to be in a block.
 func (c *Machine) Included() bool { return c.executed(c.tx) != nil }
 
-// Since is the height of the block that the transaction is in, 0 if none is known.
+// Since returns the height of the transaction's block, or 0 if it is not known.
 func (c *Machine) Since() primitives.Height {
 	if e := c.executed(c.tx); e != nil {
 		return e.height
@@ -111,14 +116,16 @@ func (c *Machine) Since() primitives.Height {
 	return 0
 }
 
-// Ledger is what is stored of the current chain.
+// Ledger reads stored outcomes of the current chain.
 type Ledger interface {
-	// Outcome returns the outcome of a transaction or receipt on the current chain, up to a height; false if there is none.
+	// Outcome returns the outcome of a transaction or receipt on the current chain up to a height.
+	// ok is false if there is none.
 	Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error)
 }
 
-// Read takes up what is stored up to At. It returns the ids that are still to be watched: those receipts may be executed at any
-// time, so the shell asks milestones to watch them and reads again once that is confirmed.
+// Read reads stored outcomes up to the position. It returns the ids without an outcome that
+// txtracker does not watch yet. They may be executed at any time, so the caller watches them
+// and reads again once the watch is confirmed.
 func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
@@ -130,7 +137,7 @@ func (c *Machine) Read(l Ledger) (watch []primitives.Hash, d Decision, err error
 	return watch, d, nil
 }
 
-// Open are the ids that have no outcome yet.
+// Open returns the known ids without an outcome.
 func (c *Machine) Open() (out []primitives.Hash) {
 	if c.rec == nil {
 		return []primitives.Hash{c.tx}
@@ -145,7 +152,7 @@ func (c *Machine) Open() (out []primitives.Hash) {
 	return out
 }
 
-// Executed are the heights of the blocks of outcomes that are not final.
+// Executed returns the heights of blocks with outcomes that are not final.
 func (c *Machine) Executed() (out []primitives.Height) {
 	if c.rec == nil {
 		return nil
@@ -160,7 +167,7 @@ func (c *Machine) Executed() (out []primitives.Height) {
 	return out
 }
 
-// Level is how far the transaction has come.
+// Level returns how far the transaction has come.
 func (c *Machine) Level() view.ExecutionLevel {
 	if c.rec == nil {
 		return view.LevelNone
@@ -170,7 +177,7 @@ func (c *Machine) Level() view.ExecutionLevel {
 	return c.rec.level(c.at)
 }
 
-// Outcome is part of txstatus.Source, of a Core that knows alone.
+// Outcome is part of txstatus.Source. Only a machine with a record of its own has outcomes.
 func (c *Machine) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	e := c.executed(id)
 	if e == nil || e.outcome == nil {
@@ -185,7 +192,8 @@ func (c *Machine) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 	return e != nil && e.refund == id
 }
 
-// IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
+// IsFinal is part of txstatus.Source. All outcomes are of the current chain, so the height
+// decides.
 func (c *Machine) IsFinal(block primitives.Hash) bool {
 	if c.rec == nil {
 		return false

@@ -12,8 +12,8 @@ import (
 
 func id(name string) primitives.Hash { return primitives.HashBytes([]byte(name)) }
 
-// executed is the outcome of a transaction or receipt in block h that sends receipts; the last is a refund if its name
-// begins with an r.
+// executed is the outcome of a transaction or receipt in block h that sends receipts; the last
+// is a refund if its name begins with an r.
 func executed(name string, h primitives.Height, sends ...string) messages.Executed {
 	o := &primitives.OutcomeWithID{ID: id(name)}
 	o.Outcome.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}
@@ -49,7 +49,8 @@ func position(head, final primitives.Height) messages.Position {
 	return messages.Position{Head: head, Final: final}
 }
 
-// story is the life of a transfer: transaction in block 1, receipt in 2, refund in 3, two more blocks until 3 is final.
+// story is the life of a transfer: transaction in block 1, receipt in 2, refund in 3, two more
+// blocks until 3 is final.
 var story = []messages.Progress{
 	{At: position(1, 0), Executed: []messages.Executed{executed("tx", 1, "a")}},
 	{At: position(2, 0), Executed: []messages.Executed{executed("a", 2, "refund")}},
@@ -77,7 +78,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestStored: a waiter that comes late reads what is stored, watches what is missing, and goes on with facts.
+// TestStored: a waiter that comes late reads what is stored, watches what is missing, and goes
+// on with facts.
 func TestStored(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelFinal)
 	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
@@ -130,7 +132,7 @@ type shell struct {
 	sought    int // Known
 }
 
-// newShell is one that shares what it knows, though with nobody.
+// newShell returns a waiter that could share what it knows, but shares it with none.
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
 	return newSharing(NewRecords(1<<19), wait, ledger)
 }
@@ -155,10 +157,12 @@ func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger)
 }
 
 func signedTx() *primitives.SignedTransaction {
-	return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
+	return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near",
+		PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
 }
 
-// unsent is a wait for a transaction that nobody submits, submitted one for one that the waiter does.
+// unsent is a wait for a transaction that is not submitted, submitted one for a transaction
+// that the waiter submits.
 func unsent(tx *primitives.SignedTransaction, until view.ExecutionLevel) messages.AwaitTransaction {
 	return messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Until: until}
 }
@@ -174,15 +178,16 @@ var (
 	tooOld    = &primitives.InvalidTxError{Tag: primitives.TxExpired}
 )
 
-// TestDropped: a transaction that its pool dropped is refused at once: by the state if it can't come any more, else for the pool's reason,
-// unless a block has it.
+// TestDropped: a transaction that its pool dropped is refused at once: by the state if it can't
+// come any more, else for the pool's reason, unless a block has it.
 func TestDropped(t *testing.T) {
 	tx := signedTx()
 	s := newShell(submitted(tx, view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
 	s.Handle(messages.Submitted{Pooled: true})
 	if len(s.submitted) != 1 || len(s.watches) != 1 || s.watches[0].Use.Key != "" {
-		t.Fatalf("submitted %d times, watches %+v, want a watch of the hash alone while the pool has it", len(s.submitted), s.watches)
+		t.Fatalf("submitted %d times, watches %+v, want a watch of the hash alone while the pool has it",
+			len(s.submitted), s.watches)
 	}
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	s.Handle(messages.Progress{Dropped: full, Nth: 1})
@@ -197,8 +202,9 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestDroppedStillValid: a transaction that could still run, and that no pool keeps, ends the wait at once with the pool's reason; one that a
-// block has does not; and one that is sent again is waited for.
+// TestDroppedStillValid: a transaction that could still run, and that no pool keeps, ends the
+// wait at once with the pool's reason; one that a block has does not; and one that is sent
+// again is waited for.
 func TestDroppedStillValid(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
@@ -228,8 +234,8 @@ func TestDroppedStillValid(t *testing.T) {
 	}
 }
 
-// TestDroppedOfHash: who has only the hash of a transaction is told that it was dropped, also where that was before: of one that is invalid as
-// its sender is, of any other that it is unknown, and why.
+// TestDroppedOfHash: A wait by hash learns that the transaction was dropped, also if that was
+// before: with the reason if it is invalid, else as unknown with the reason.
 func TestDroppedOfHash(t *testing.T) {
 	tx := signedTx()
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
@@ -270,7 +276,8 @@ func TestDroppedOfHash(t *testing.T) {
 	}
 }
 
-// TestDoubtOfAnUnsentOne: a transaction that this waiter does not send, and that could still run, is watched again when what it rests on changes.
+// TestDoubtOfAnUnsentOne: a transaction that this waiter does not send, and that could still
+// run, is watched again when what it rests on changes.
 func TestDoubtOfAnUnsentOne(t *testing.T) {
 	s := newShell(unsent(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
@@ -288,7 +295,8 @@ func TestDoubtOfAnUnsentOne(t *testing.T) {
 // TestRefused: what the mempool says is the answer.
 func TestRefused(t *testing.T) {
 	broken := errors.New("a failure")
-	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}, broken} {
+	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests},
+		&view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}, broken} {
 		s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 		s.Handle(messages.Submitted{Err: want})
 		if len(s.answers) != 1 || s.answers[0].Err != want {
@@ -297,8 +305,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIncludedAfterAll: the nonce is used by a block that has this very transaction. Readers see the block, milestones will tell
-// value it: the wait goes on until then.
+// TestIncludedAfterAll: the nonce is used by a block that has this very transaction. Readers
+// see the block, milestones will tell value it: the wait goes on until then.
 func TestIncludedAfterAll(t *testing.T) {
 	tx := signedTx()
 	e := executed("x", 1, "a")
@@ -320,14 +328,15 @@ func TestIncludedAfterAll(t *testing.T) {
 		}
 		s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
 		s.Handle(messages.Progress{At: position(2, 0), Executed: []messages.Executed{executed("a", 2)}})
-		if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelExecutedOptimistic || s.answers[0].At.Head != 2 {
+		if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelExecutedOptimistic ||
+			s.answers[0].At.Head != 2 {
 			t.Errorf("%s: answers %v, want EXECUTED_OPTIMISTIC at block 2", name, s.answers)
 		}
 	}
 }
 
-// TestNotYet: what is stored of blocks beyond those that milestones knows is not read: the answer is that of the first block that
-// satisfies the wait.
+// TestNotYet: what is stored of blocks beyond those that milestones knows is not read: the
+// answer is that of the first block that satisfies the wait.
 func TestNotYet(t *testing.T) {
 	b := book{}
 	for i := range story {
@@ -356,8 +365,10 @@ func TestBeginAgain(t *testing.T) {
 	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
-	if len(s.watches) != 2 || len(s.watches[1].IDs) != 1 || len(s.submitted) != 3 { // milestones may have heard of a drop and not known who waits
-		t.Errorf("watches %+v, submitted %d times, want the watch twice, and the submission once more for each", s.watches, len(s.submitted))
+	// The tracker may have heard of a drop before it knew the waiter.
+	if len(s.watches) != 2 || len(s.watches[1].IDs) != 1 || len(s.submitted) != 3 {
+		t.Errorf("watches %+v, submitted %d times, want the watch twice, and the submission once more for each",
+			s.watches, len(s.submitted))
 	}
 	e := executed("x", 1, "a")
 	e.Outcome.ID = s.o.Wait.Hash
@@ -365,13 +376,16 @@ func TestBeginAgain(t *testing.T) {
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
 	if last := s.watches[len(s.watches)-1]; len(last.IDs) != 1 || last.IDs[0] != s.o.Wait.Hash || len(s.submitted) != 3 {
-		t.Errorf("watch %+v, submitted %d times, want the transaction, as what was known of it may be untrue", last, len(s.submitted))
+		t.Errorf("watch %+v, submitted %d times, want the transaction, as what was known of it may be untrue", last,
+			len(s.submitted))
 	}
 	s.o.Ledger.(book)[s.o.Wait.Hash] = e
 	s.Handle(messages.Progress{Watched: true, At: position(1, 0)})
 	last := s.watches[len(s.watches)-1]
-	if len(last.IDs) != 1 || last.IDs[0] != id("a") || len(last.Executed) != 1 || last.Executed[0] != 1 || len(s.submitted) != 3 {
-		t.Errorf("watch %+v, submitted %d times, want the receipt and the block that is not final, and no submission", last, len(s.submitted))
+	if len(last.IDs) != 1 || last.IDs[0] != id("a") || len(last.Executed) != 1 || last.Executed[0] != 1 ||
+		len(s.submitted) != 3 {
+		t.Errorf("watch %+v, submitted %d times, want the receipt and the block that is not final, and no submission",
+			last, len(s.submitted))
 	}
 }
 
@@ -380,7 +394,8 @@ func TestTimeoutAndBadDisk(t *testing.T) {
 	s.Handle(story[0])
 	s.Handle(expired{})
 	var e *view.LookupError
-	if len(s.answers) != 1 || !errors.As(s.answers[0].Err, &e) || e.Kind != view.ErrTimeout || e.Level != view.LevelIncluded {
+	if len(s.answers) != 1 || !errors.As(s.answers[0].Err, &e) || e.Kind != view.ErrTimeout ||
+		e.Level != view.LevelIncluded {
 		t.Errorf("answers %v, want a timeout at INCLUDED", s.answers)
 	}
 	s = newShell(messages.AwaitTransaction{Hash: primitives.Hash{0xbd}, Until: view.LevelFinal}, book{})
@@ -417,7 +432,7 @@ func TestRaces(t *testing.T) {
 				confirm()
 			}
 			p := story[i]
-			b.put(p.Executed...) // on disk before anybody is told
+			b.put(p.Executed...) // on disk before it is reported
 			if rng.Uint32()%3 == 0 {
 				confirm()
 			}
@@ -453,8 +468,9 @@ func (c counted) Outcome(id primitives.Hash, upto primitives.Height) (messages.E
 	return c.book.Outcome(id, upto)
 }
 
-// TestUnused: nobody looks among all that is stored for a transaction whose nonce its key has not come to; where it has, or once the transaction is known to be
-// in a block, what is stored tells, also behind a reorganisation.
+// TestUnused: the store is not searched for a transaction with an unused nonce. If the nonce is
+// used, or once the transaction is known to be in a block, the store is read, also after a
+// reorganisation.
 func TestUnused(t *testing.T) {
 	tx := signedTx()
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx.Hash()}, Block: primitives.Hash{9}, Height: 3}
@@ -480,7 +496,9 @@ func TestUnused(t *testing.T) {
 		t.Errorf("behind a reorganisation: %d look-ups, %+v", looks, s.answers)
 	}
 
-	looks = 0 // who submits nothing asks what became of it: a key may come again with a lower nonce, by a patch or where it was taken away and added in one block
+	// A waiter that submits nothing asks what became of it: a key may return with a lower nonce,
+	// by a patch or by delete and add in one block.
+	looks = 0
 	s = newShell(unsent(tx, view.LevelFinal), ledger)
 	s.unused = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
@@ -510,8 +528,9 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestBegunOnAnotherBranch: milestones has begun anew behind a reorganisation of which it has told nobody: what the waiter knew of the branch that lost is no more, and the answer is of what
-// the other has.
+// TestBegunOnAnotherBranch: the tracker has restarted after a reorganisation that it has not
+// reported: what the waiter knew of the lost branch is forgotten, and the answer is of the
+// other one.
 func TestBegunOnAnotherBranch(t *testing.T) {
 	tx := signedTx()
 	of := func(e messages.Executed) messages.Executed {
@@ -534,7 +553,8 @@ func TestBegunOnAnotherBranch(t *testing.T) {
 				t.Fatalf("%v, submitted %v: %+v, and no block has it", until, m.Submit, s.answers)
 			}
 			if m.Submit && len(s.submitted) != before+1 {
-				t.Errorf("%v: a pool may have dropped it unheard, and it is submitted %d times more", until, len(s.submitted)-before)
+				t.Errorf("%v: a pool may have dropped it unheard, and it is submitted %d times more", until,
+					len(s.submitted)-before)
 			}
 			found := false
 			for _, w := range s.watches[1:] {
@@ -556,8 +576,9 @@ func TestBegunOnAnotherBranch(t *testing.T) {
 	}
 }
 
-// TestDropOfAnotherCopy: who has sent a transaction is not told of drops of other copies: while the mempool looks at its own, and of those from
-// before a pool took that. Who has sent none is told of none that holds no more.
+// TestDropOfAnotherCopy: A waiter that has submitted ignores drops of other copies: while the
+// mempool checks its own, and from before a pool took that. A waiter that has not ignores drops
+// that no longer hold.
 func TestDropOfAnotherCopy(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()

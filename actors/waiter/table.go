@@ -2,21 +2,22 @@ package waiter
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// table is a small map by ids, in the order in which they came: most transactions have two or three outcomes, and thousands wait. A large one has an index.
+// table is a small map from ids to values in insertion order. Most transactions have two or
+// three outcomes and thousands wait, so it has an index only when it is large.
 type table[T any] struct {
 	rows  []row[T]
 	index map[primitives.Hash]int // nil: there are few rows
 }
 
 type row[T any] struct {
-	id primitives.Hash
+	id    primitives.Hash
 	value T
 }
 
-// unindexedRows are looked through without an index.
+// unindexedRows is up to how many rows are searched without an index.
 const unindexedRows = 8
 
-// get returns what an id has, nil if there is nothing. It is good until the next put.
+// get returns the value of an id, or nil. The pointer is valid until the next put.
 func (t *table[T]) get(id primitives.Hash) *T {
 	if t.index != nil {
 		if i, ok := t.index[id]; ok {

@@ -42,7 +42,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWaitsAreSmall: what a wait for a transfer takes, from its first look to the last block; thousands wait.
+// TestWaitsAreSmall: what a wait for a transfer takes, from its first look to the last block;
+// thousands wait.
 func TestWaitsAreSmall(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		c := NewMachine(id("tx"), 5)

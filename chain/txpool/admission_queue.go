@@ -5,30 +5,33 @@ import "cmp"
 // QueueLimits bound a Queue. Zero means no limit.
 type QueueLimits struct {
 	Items, Bytes int
-	Turn         int // bytes that a turn pays for; 0: 64 KiB
+	Turn         int // bytes that one turn of a client pays for (quantum); 0: 64 KiB
 }
 
-// Queue holds what waits to be looked at, and gives it out in turns: one item of each client after the other, and of a client
-// whose items are large the fewer. When it is full it is the client with the most in it who loses what came last of his; so a
-// client that sends more than is looked at delays and loses its own, and nobody else's.
+// Queue holds items that wait to be checked, and hands them out fairly: one item of each client
+// in turn, fewer of clients with large items (deficit round robin). When it is full, the
+// client with the most in it loses its newest item. So a client that sends more than is checked
+// delays and loses only its own items.
+//
+// Every operation is O(log clients). Not safe for concurrent use.
 type Queue[T any] struct {
-	limits QueueLimits
+	limits   QueueLimits
 	clients  map[string]*clientQueue[T]
-	turns  []*clientQueue[T] // whose turn it is comes first, from head on
-	head   int
-	byWeight   []*clientQueue[T] // heap by weight, the heaviest first
-	items  int
-	bytes  int
+	turns    []*clientQueue[T] // clients in the order of their turns, from head on
+	head     int
+	byWeight []*clientQueue[T] // heap, the heaviest first
+	items    int
+	bytes    int
 }
 
 // clientQueue is what one client has in a Queue.
 type clientQueue[T any] struct {
-	client string
-	items   []queued[T] // from head on
-	head   int
-	bytes  int
-	deficit   int // bytes given out that have not been paid with turns yet
-	heapIndex  int // in most
+	client    string
+	items     []queued[T] // from head on
+	head      int
+	bytes     int
+	deficit   int // bytes handed out that turns have not paid for yet
+	heapIndex int // in byWeight
 }
 
 type queued[T any] struct {
@@ -36,7 +39,7 @@ type queued[T any] struct {
 	size int
 }
 
-// An item counts as its bytes and a little more.
+// An item counts as its size plus itemWeight.
 const (
 	itemWeight = 512
 	turnBytes  = 64 << 10
@@ -48,14 +51,16 @@ func NewQueue[T any](l QueueLimits) *Queue[T] {
 	return &Queue[T]{limits: l, clients: map[string]*clientQueue[T]{}}
 }
 
-// Len is the number of items, Bytes the sum of their sizes, Clients the number of clients that have any.
+// Len is the number of items, Bytes the sum of their sizes, Clients the number of clients with
+// items.
 func (q *Queue[T]) Len() int     { return q.items }
 func (q *Queue[T]) Bytes() int   { return q.bytes }
 func (q *Queue[T]) Clients() int { return len(q.clients) }
 
 func (l *clientQueue[T]) weight() int { return l.bytes + itemWeight*(len(l.items)-l.head) }
 
-// Put takes an item of a client. It returns what has no place any more, which may be this one.
+// Put adds an item of a client. It returns the items that are evicted for it, which may include
+// the item itself. size is in bytes.
 func (q *Queue[T]) Put(client string, size int, item T) (lost []T) {
 	l := q.clients[client]
 	if l == nil {
@@ -72,7 +77,7 @@ func (q *Queue[T]) Put(client string, size int, item T) (lost []T) {
 	return lost
 }
 
-// evictNewest takes away what came last of the heaviest client.
+// evictNewest removes the newest item of the heaviest client.
 func (q *Queue[T]) evictNewest() T {
 	l := q.byWeight[0]
 	last := len(l.items) - 1
@@ -83,7 +88,7 @@ func (q *Queue[T]) evictNewest() T {
 	return x.item
 }
 
-// Take returns the next item; false if there is none.
+// Take removes and returns the next item. ok is false if the queue is empty.
 func (q *Queue[T]) Take() (item T, ok bool) {
 	for q.items > 0 {
 		l := q.turns[q.head]
@@ -93,7 +98,7 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 			q.head = 0
 		}
 		switch {
-		case l.head == len(l.items): // it has lost all
+		case l.head == len(l.items): // all its items were evicted
 			q.removeClient(l)
 			continue
 		case l.deficit > q.limits.Turn:
@@ -119,7 +124,7 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 	return item, false
 }
 
-// removeClient forgets a client that has nothing and is not among the turns.
+// removeClient forgets a client without items that is not in turns.
 func (q *Queue[T]) removeClient(l *clientQueue[T]) {
 	delete(q.clients, l.client)
 	last := len(q.byWeight) - 1
@@ -132,7 +137,7 @@ func (q *Queue[T]) removeClient(l *clientQueue[T]) {
 	}
 }
 
-// adjust notes what a client has got or lost.
+// adjust updates the sums for items that a client got or lost.
 func (q *Queue[T]) adjust(l *clientQueue[T], items, bytes int) {
 	q.items += items
 	q.bytes += bytes
@@ -140,7 +145,7 @@ func (q *Queue[T]) adjust(l *clientQueue[T], items, bytes int) {
 	q.sift(l)
 }
 
-// sift moves a client to where its weight belongs.
+// sift restores the heap after the weight of a client has changed.
 func (q *Queue[T]) sift(l *clientQueue[T]) {
 	i := l.heapIndex
 	for i > 0 && q.byWeight[(i-1)/2].weight() < l.weight() {

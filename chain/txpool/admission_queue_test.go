@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestQueueTurns: clients take turns, one item each; who has large items has fewer turns.
+// TestQueueTurns: clients take turns, one item each; a client with large items has fewer turns.
 func TestQueueTurns(t *testing.T) {
 	q := NewQueue[string](QueueLimits{})
 	for i := range 5 {
@@ -22,7 +22,8 @@ func TestQueueTurns(t *testing.T) {
 	for x, ok := q.Take(); ok; x, ok = q.Take() {
 		got = append(got, x)
 	}
-	if want := []string{"many0", "one0", "large0", "many1", "many2", "many3", "large1", "many4", "large2"}; !slices.Equal(got, want) {
+	if want := []string{"many0", "one0", "large0", "many1", "many2", "many3", "large1", "many4",
+		"large2"}; !slices.Equal(got, want) {
 		t.Errorf("taken in the order %v, want %v", got, want)
 	}
 	if q.Len() != 0 || q.Bytes() != 0 || q.Clients() != 0 {
@@ -30,8 +31,8 @@ func TestQueueTurns(t *testing.T) {
 	}
 }
 
-// TestQueueModel: whatever comes and goes, nothing is lost but what is said to be, each client's items keep their order, and what
-// is lost is the newest of the client with the most.
+// TestQueueModel: whatever comes and goes, nothing is lost but what is said to be, each
+// client's items keep their order, and what is lost is the newest of the client with the most.
 func TestQueueModel(t *testing.T) {
 	rng := primitives.NewChaCha8Rng([32]byte{5})
 	type item struct {
@@ -77,7 +78,8 @@ func TestQueueModel(t *testing.T) {
 					bytes += sizes[x]
 				}
 			}
-			if q.Len() != items || q.Bytes() != bytes || limits.Items > 0 && items > limits.Items || limits.Bytes > 0 && bytes > limits.Bytes {
+			if q.Len() != items || q.Bytes() != bytes || limits.Items > 0 && items > limits.Items || limits.Bytes > 0 &&
+				bytes > limits.Bytes {
 				t.Fatalf("step %d: %d items with %d bytes, want %d and %d within %+v", n, q.Len(), q.Bytes(), items, bytes, limits)
 			}
 		}

@@ -1,17 +1,53 @@
-// Package txpool keeps one shard's transactions that wait for a chunk.
+// Package txpool keeps the pending transactions of one shard.
 //
-//	in      Add, Return: a transaction already checked, with the height of the block it refers to; Remove: what a block
-//	        included; Advance: the head's height
+//	in      Add: a checked transaction with the height of the block it refers to; Remove:
+//	        included by a block; Advance: height of the head
 //	out     Round: the transactions in the order in which a chunk takes them
-//	state   Pool: by hash, by key in nonce order, by age
+//	state   Pool: by hash, by key in nonce order, by age; Queue: submissions that wait for
+//	        their check
 //	units   sizes in bytes of the encoding with its signature, ages in blocks
-//	bound   Limits, in number and bytes, of all and of one key; every step O(log n); one Round at a time
-//	errors  ErrFull, ErrBytes, ErrKeyFull, ErrExpired, *NonceTaken: the transaction was not taken and nothing changed
+//	bound   Limits, in number and bytes, for all and for one key; every step is O(log n); one
+//	        Round at a time
+//	errors  ErrFull, ErrBytes, ErrKeyFull, ErrExpired, *NonceTaken: the transaction was not
+//	        added and nothing changed
 //	source  nearcore chain/pool/src/lib.rs, chain/chain/src/runtime/mod.rs:880
 //
-// Transactions of one signer, key and nonce index are a group, walked by ascending nonce. Groups are walked round robin in
-// the order of a seeded hash, beginning after the last one used, one accepted transaction a visit, so that nobody's place
-// can be bought by choosing names. The order across groups is no part of consensus.
+// # Admission
 //
-// Unlike nearcore's, a group holds one transaction for each nonce: the first stays, since of two only one can run.
+// A submission waits in a Queue for its check, which reads state and verifies a signature. The
+// queue is fair between clients: a client that floods it delays and loses only its own
+// submissions. After the check, Pool.Add accepts the transaction or returns the limit that
+// rejects it. A full pool rejects new transactions and evicts none, so that no fee or sender
+// can push another one out; Advance removes expired ones first.
+//
+// # Rounds
+//
+// Problem: a chunk takes transactions until one of its limits is reached, and only its producer
+// knows when. Order and fairness must not depend on names, and a large pool must not be walked
+// for a small chunk.
+//
+// Invariants:
+//   - Transactions of one signer, key and nonce index form a group. A group is walked by
+//     ascending nonce.
+//   - Groups are walked round robin in the order of a seeded hash, starting after the group
+//     used last, one accepted transaction a visit. No choice of names buys a place.
+//   - A transaction that a round keeps stays in the pool until a block includes it. If the
+//     chunk comes to nothing, the next round offers it again.
+//   - The pool may change during a round. A removed transaction is no longer offered.
+//
+// Outline:
+//
+//	r := pool.Round()
+//	for r.Next() {                 // a group with transactions left
+//		for tx := r.Peek(); tx != nil; tx = r.Peek() {
+//			r.Keep(tx)             // or r.Drop(tx), or leave the group
+//		}
+//	}
+//	r.End()
+//
+// A group that is left without Keep or Drop has a nonce gap and is not visited again in the
+// round. The order across groups is no part of consensus.
+//
+// Rejected: ordering by gas price, since NEAR has no fee market; several transactions for one
+// nonce, as nearcore keeps them, since only one can run. Here the first stays.
 package txpool

@@ -1,19 +1,20 @@
 package txpool
 
-// An entry lies in two heaps: its group's, by nonce, and the pool's, by the height of its base block.
+// An entry is in two heaps: its group's, by nonce, and the pool's, by the height of its base
+// block.
 const (
 	byNonce = iota
 	byAge
 )
 
-// heapPush puts entry e into heap h.
+// heapPush adds entry e to heap h.
 func (p *Pool) heapPush(h []int32, which int, e int32) []int32 {
 	h = append(h, e)
 	p.siftUp(h, which, len(h)-1)
 	return h
 }
 
-// heapRemove takes the entry at place i out of heap h.
+// heapRemove removes the entry at index i from heap h.
 func (p *Pool) heapRemove(h []int32, which, i int) []int32 {
 	p.entries[h[i]].place[which] = none
 	last := len(h) - 1

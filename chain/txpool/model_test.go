@@ -166,7 +166,8 @@ var testKeys = func() (keys [4]primitives.PublicKey) {
 	return keys
 }()
 
-// testTx is a transaction of signer/key/index i with the given nonce; salt tells apart those that differ in nothing else.
+// testTx is a transaction of signer/key/index i with the given nonce; salt tells apart those
+// that differ in nothing else.
 func testTx(i byte, nonce primitives.Nonce, salt byte) *primitives.SignedTransaction {
 	t := primitives.Transaction{
 		SignerID: primitives.AccountID(fmt.Sprintf("s%d.near", i/8%8)), PublicKey: testKeys[i/2%4],

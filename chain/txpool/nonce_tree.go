@@ -7,11 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// none is the index of nothing.
+// none is the null index.
 const none = int32(-1)
 
-// tree is an ordered set of hashes: a treap in one slice without pointers. A hash is at once the key (from the left) and
-// the priority (its last bytes), so equal sets have equal shapes; that the hashes are seeded keeps it balanced.
+// tree is an ordered set of hashes: a treap in one slice, without pointers for the garbage
+// collector to follow. A hash is both the key (compared from its first byte) and the priority
+// (its last 8 bytes), so equal sets have equal shapes. Seeded hashes keep it balanced.
 type tree struct {
 	nodes []node
 	free  []int32
@@ -29,7 +30,8 @@ func (n *node) priority() uint64 { return binary.LittleEndian.Uint64(n.key[len(n
 
 func less(a, b *primitives.Hash) bool { return bytes.Compare(a[:], b[:]) < 0 }
 
-// insert adds a key that is not there and returns its index, which stays its own until it is removed.
+// insert adds a key that is not in the set and returns its index. The index is stable until the
+// key is removed.
 func (t *tree) insert(key primitives.Hash) int32 {
 	var i int32
 	if n := len(t.free); n > 0 {
@@ -60,7 +62,7 @@ func (t *tree) insertAt(at, i int32) int32 {
 	return at
 }
 
-// split cuts the subtree into the keys below key and the others.
+// split cuts a subtree into the keys below key and the rest.
 func (t *tree) split(at int32, key *primitives.Hash) (below, above int32) {
 	if at == none {
 		return none, none
@@ -74,7 +76,7 @@ func (t *tree) split(at int32, key *primitives.Hash) (below, above int32) {
 	return below, at
 }
 
-// remove takes out a key that is there.
+// remove deletes the node with index i.
 func (t *tree) remove(i int32) {
 	key, at := &t.nodes[i].key, &t.root
 	for *at != i {
@@ -88,7 +90,7 @@ func (t *tree) remove(i int32) {
 	t.free = append(t.free, i)
 }
 
-// merge joins two subtrees, all keys of the first being below those of the second.
+// merge joins two subtrees. All keys of l are below those of r.
 func (t *tree) merge(l, r int32) int32 {
 	switch {
 	case l == none:
@@ -103,7 +105,7 @@ func (t *tree) merge(l, r int32) int32 {
 	return r
 }
 
-// find returns the index of key.
+// find returns the index of key, or none.
 func (t *tree) find(key *primitives.Hash) int32 {
 	at := t.root
 	for at != none {
@@ -120,7 +122,7 @@ func (t *tree) find(key *primitives.Hash) int32 {
 	return none
 }
 
-// after returns the least key above key.
+// after returns the index of the least key above key, or none.
 func (t *tree) after(key *primitives.Hash) int32 {
 	best, at := none, t.root
 	for at != none {
@@ -133,7 +135,7 @@ func (t *tree) after(key *primitives.Hash) int32 {
 	return best
 }
 
-// first returns the least key.
+// first returns the index of the least key, or none.
 func (t *tree) first() int32 {
 	at := t.root
 	for at != none && t.nodes[at].left != none {

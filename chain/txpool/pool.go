@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Why a transaction is not taken. That a pool is full neard keeps to itself: the client's wait ends without a result.
+// Errors of Add. neard does not report a full pool: there the client's wait ends without a
+// result.
 var (
 	ErrFull    = errors.New("mempool: full")
 	ErrBytes   = fmt.Errorf("%w: too many bytes", ErrFull)
@@ -16,7 +17,7 @@ var (
 	ErrExpired = errors.New("mempool: expired")
 )
 
-// NonceTaken says that another transaction of the same key waits with the same nonce.
+// NonceTaken means that the pool holds another transaction of the same key with the same nonce.
 type NonceTaken struct {
 	Nonce primitives.Nonce
 	By    primitives.Hash
@@ -28,29 +29,29 @@ func (e *NonceTaken) Error() string {
 
 // Limits bound a pool. Zero means no limit.
 type Limits struct {
-	Transactions, Bytes       uint64 // of all
-	KeyTransactions, KeyBytes uint64 // of one signer, key and nonce index
+	Transactions, Bytes       uint64 // of the whole pool
+	KeyTransactions, KeyBytes uint64 // of one group: signer, key and nonce index
 }
 
-// Pool is one shard's pool. It is not safe for concurrent use.
+// Pool holds one shard's pending transactions. Not safe for concurrent use.
 type Pool struct {
 	limits Limits
 	period primitives.Height
 	seed   primitives.Hash
 
-	head    primitives.Height
-	bytes   uint64
-	byHash  map[primitives.Hash]int32 // to entries
-	nonces  map[nonceKey]int32            // to entries
-	entries []entry
-	free    []int32 // unused entries
-	oldest  []int32 // heap byAge
-	order   tree    // of group keys; a node's index is its group's
-	groups  []group
-	cursor  primitives.Hash // of the group used last; need not be there
-	round   *Round
-	lastVisit   uint64 // number of the newest round
-	scratch []byte
+	head      primitives.Height
+	bytes     uint64
+	byHash    map[primitives.Hash]int32 // index in entries
+	nonces    map[nonceKey]int32        // index in entries
+	entries   []entry
+	free      []int32 // unused entries
+	oldest    []int32 // heap byAge
+	order     tree    // group keys; a node's index is its group's
+	groups    []group
+	cursor    primitives.Hash // key of the group used last; it may be gone
+	round     *Round
+	lastVisit uint64 // number of the newest round
+	scratch   []byte
 }
 
 type nonceKey struct {
@@ -60,22 +61,23 @@ type nonceKey struct {
 
 type entry struct {
 	tx    *primitives.SignedTransaction
-	key   [2]uint64 // nonce, height of the base block
-	place [2]int32  // in the heaps; none: taken by the round
+	key   [2]uint64 // by heap: nonce, height of the base block
+	place [2]int32  // index in each heap; none: taken by the round
 	group int32
 }
 
 // group holds the transactions of one signer, key and nonce index.
 type group struct {
-	waiting []int32 // heap byNonce
-	count   int     // waiting, and taken by the round
-	bytes   uint64
-	visit   uint64 // the last round that came here
-	progressed   bool   // something was taken or dropped since the round came
+	waiting    []int32 // heap byNonce
+	count      int     // waiting ones and those taken by the round
+	bytes      uint64
+	visit      uint64 // the last round that came here
+	progressed bool   // a transaction was taken or dropped since the round came
 }
 
-// New returns an empty pool. A transaction lives while head - base <= period, as the chain's transaction_validity_period
-// has it. seed orders the groups and should be secret and new for every process.
+// New returns an empty pool. A transaction is valid while head - base <= period, the chain's
+// transaction_validity_period. seed orders the groups; it should be secret and new in every
+// process.
 func New(limits Limits, period primitives.Height, seed primitives.Hash) *Pool {
 	return &Pool{
 		limits: limits, period: period, seed: seed,
@@ -83,12 +85,12 @@ func New(limits Limits, period primitives.Height, seed primitives.Hash) *Pool {
 	}
 }
 
-// Len is the number of transactions, Bytes the sum of their sizes, Groups the number of keys.
+// Len is the number of transactions, Bytes the sum of their sizes, Groups the number of groups.
 func (p *Pool) Len() int      { return len(p.byHash) }
 func (p *Pool) Bytes() uint64 { return p.bytes }
 func (p *Pool) Groups() int   { return len(p.order.nodes) - len(p.order.free) }
 
-// Find returns a waiting transaction, or nil.
+// Find returns the transaction with this hash, or nil.
 func (p *Pool) Find(hash primitives.Hash) *primitives.SignedTransaction {
 	if i, ok := p.byHash[hash]; ok {
 		return p.entries[i].tx
@@ -96,7 +98,7 @@ func (p *Pool) Find(hash primitives.Hash) *primitives.SignedTransaction {
 	return nil
 }
 
-// groupKey is what orders groups (nearcore chain/pool/src/lib.rs:86).
+// groupKey returns the key that orders groups (nearcore chain/pool/src/lib.rs:86).
 func (p *Pool) groupKey(tx *primitives.Transaction) primitives.Hash {
 	b := tx.PublicKey.AppendBorsh(p.scratch[:0])
 	b = append(append(b, p.seed[:]...), tx.SignerID...)
@@ -107,7 +109,8 @@ func (p *Pool) groupKey(tx *primitives.Transaction) primitives.Hash {
 	return primitives.HashBytes(b)
 }
 
-// HasPredecessor tells whether the transaction with the nonce before this one's waits, of the same key.
+// HasPredecessor returns whether the pool holds the transaction of the same key with the nonce
+// just below this one's.
 func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -118,7 +121,8 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	return ok
 }
 
-// Front returns the transaction with the lowest nonce of those that wait of the same key; nil: none does.
+// Front returns the transaction with the lowest nonce of the same group that no round has
+// taken, or nil.
 func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
 	key := p.groupKey(&tx.Transaction)
 	g := p.order.find(&key)
@@ -128,12 +132,13 @@ func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransac
 	return p.entries[p.groups[g].waiting[0]].tx
 }
 
-// Crowded tells whether more than half of the places or bytes are taken.
+// Crowded returns whether more than half of the allowed number or bytes is used.
 func (p *Pool) Crowded() bool {
 	return exceeds(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || exceeds(p.limits.Bytes/2, p.bytes, 1)
 }
 
-// Add takes a transaction whose base block has height base. One that is there already is no error: added is false.
+// Add adds a transaction with a base block of height base. added is false without an error if
+// the pool holds it already. Errors: ErrExpired, ErrFull, ErrBytes, ErrKeyFull, *NonceTaken.
 func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (added bool, err error) {
 	hash, size := tx.Hash(), uint64(tx.Size())
 	if _, ok := p.byHash[hash]; ok {
@@ -167,7 +172,8 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 			p.groups = append(p.groups, group{})
 		}
 	}
-	e := p.newEntry(entry{tx: tx, key: [2]uint64{uint64(tx.Nonce.Nonce), uint64(base)}, place: [2]int32{none, none}, group: g})
+	e := p.newEntry(entry{tx: tx, key: [2]uint64{uint64(tx.Nonce.Nonce), uint64(base)}, place: [2]int32{none, none},
+		group: g})
 	p.byHash[hash] = e
 	p.nonces[nonceKey{g, tx.Nonce.Nonce}] = e
 	at := &p.groups[g]
@@ -179,7 +185,8 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	return true, nil
 }
 
-// exceeds tells whether have and more exceed limit. No sum of sizes in memory overflows.
+// exceeds returns whether have plus more exceeds limit. Sums of sizes in memory do not
+// overflow.
 func exceeds(limit, have, more uint64) bool { return limit != 0 && have+more > limit }
 
 func (p *Pool) newEntry(e entry) int32 {
@@ -193,7 +200,7 @@ func (p *Pool) newEntry(e entry) int32 {
 	return int32(len(p.entries) - 1)
 }
 
-// Remove takes out a transaction, if it is there: a block has included it.
+// Remove removes a transaction that a block includes, and returns whether the pool held it.
 func (p *Pool) Remove(hash primitives.Hash) bool {
 	i, ok := p.byHash[hash]
 	if ok {
@@ -223,7 +230,7 @@ func (p *Pool) remove(i int32) {
 	p.free = append(p.free, i)
 }
 
-// shrink gives back the memory of a group that was large.
+// shrink frees the memory of a large heap that has become empty.
 func shrink(h []int32) []int32 {
 	if cap(h) > 16 {
 		return nil
@@ -233,8 +240,8 @@ func shrink(h []int32) []int32 {
 
 func (p *Pool) expired(base primitives.Height) bool { return p.head > base && p.head-base > p.period }
 
-// Advance sets the head's height, which may also fall when the chain reorganises, and drops what has expired, oldest base
-// first; so a full pool holds nothing that could make room. It returns what it dropped.
+// Advance sets the height of the head, which may also fall in a reorganisation, and removes and
+// returns expired transactions. So a full pool holds no transaction that could make room.
 func (p *Pool) Advance(head primitives.Height) []*primitives.SignedTransaction {
 	p.head = head
 	var out []*primitives.SignedTransaction
@@ -249,15 +256,15 @@ func (p *Pool) Advance(head primitives.Height) []*primitives.SignedTransaction {
 	return out
 }
 
-// Each calls f for what the pool holds, with the heights of the base blocks, in no order.
+// Each calls f for each transaction with the height of its base block, in no order.
 func (p *Pool) Each(f func(tx *primitives.SignedTransaction, base primitives.Height)) {
 	for _, i := range p.byHash {
 		f(p.entries[i].tx, primitives.Height(p.entries[i].key[byAge]))
 	}
 }
 
-// Drain empties the pool and returns what it held with the heights of the base blocks, by hash order of groups: for the
-// pools that follow when a shard is split.
+// Drain empties the pool and calls each for every transaction with the height of its base
+// block, by group and ascending nonce. It ends an open round. Used when a shard is split.
 func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives.Height)) {
 	if p.round != nil {
 		p.round.End()

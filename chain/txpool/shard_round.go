@@ -2,9 +2,10 @@ package txpool
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Round is one walk over the pool, for one chunk. The chunk's maker calls Next to come to a group and then, until it has
-// kept one transaction or wants no more of this group, Peek and Keep or Drop. A group that is left without either has a
-// strict nonce with a gap: it is not visited again in this round. The pool may change while a round is open.
+// Round is one walk over the pool, for one chunk. The caller calls Next to reach a group and
+// then, until it has kept one transaction or wants no more of the group, Peek and Keep or Drop.
+// A group that it leaves without either has a nonce gap and is not visited again in this round.
+// The pool may change while a round is open; see the package comment.
 type Round struct {
 	p       *Pool
 	visit   uint64
@@ -12,19 +13,19 @@ type Round struct {
 	start   primitives.Hash // the cursor when the round began
 	wrapped bool
 	walked  bool              // every group has had its first visit
-	queue   []primitives.Hash // groups for a further visit, from head on
+	queue   []primitives.Hash // groups for another visit, from head on
 	head    int
 	current primitives.Hash
-	at      int32 // the group of current; none before the first Next and after the last
+	at      int32 // group of current; none before the first Next and after the last
 	kept    []kept
 }
 
 type kept struct {
 	entry int32
-	tx    *primitives.SignedTransaction // an entry's place may have got another transaction
+	tx    *primitives.SignedTransaction // detects that the entry was reused
 }
 
-// Round begins a walk after the group that was used last. It ends the round before, if that is still open.
+// Round starts a walk after the group used last. It ends an open round.
 func (p *Pool) Round() *Round {
 	if p.round != nil {
 		p.round.End()
@@ -34,7 +35,8 @@ func (p *Pool) Round() *Round {
 	return p.round
 }
 
-// Next moves on to the next group that has transactions left and is not parked.
+// Next moves on to the next group with transactions left. It returns false at the end of the
+// round.
 func (r *Round) Next() bool {
 	p := r.p
 	if p.round != r {
@@ -71,7 +73,7 @@ func (r *Round) Next() bool {
 	return false
 }
 
-// walk returns the group after from, or none when the walk has come around to where it began.
+// walk returns the group after from, or none when the walk is back where it began.
 func (r *Round) walk(from *primitives.Hash) int32 {
 	p := r.p
 	g := none
@@ -97,14 +99,14 @@ func (r *Round) enter(g int32) bool {
 	return true
 }
 
-// removeClient queues the current group again if something was taken from it and something is left.
+// leave queues the current group again if something was taken from it and something is left.
 func (r *Round) leave() {
 	if g := r.group(); g != nil && g.progressed && len(g.waiting) > 0 {
 		r.queue = append(r.queue, r.current)
 	}
 }
 
-// group returns the current group, nil if it has gone.
+// group returns the current group, or nil if it is gone.
 func (r *Round) group() *group {
 	if r.at == none || r.p.round != r {
 		return nil
@@ -115,10 +117,10 @@ func (r *Round) group() *group {
 	return &r.p.groups[r.at]
 }
 
-// Group names the current group as long as the round lasts.
+// Group identifies the current group within this round.
 func (r *Round) Group() int32 { return r.at }
 
-// Peek returns the group's transaction with the least nonce of those not kept, nil if there is none.
+// Peek returns the transaction with the lowest nonce of those not kept, or nil.
 func (r *Round) Peek() *primitives.SignedTransaction {
 	g := r.group()
 	if g == nil || len(g.waiting) == 0 {
@@ -127,7 +129,8 @@ func (r *Round) Peek() *primitives.SignedTransaction {
 	return r.p.entries[g.waiting[0]].tx
 }
 
-// Keep says that the chunk has tx, which Peek returned. It stays in the pool until a block includes it.
+// Keep marks tx, which Peek returned, as taken by the chunk. It stays in the pool until a block
+// includes it.
 func (r *Round) Keep(tx *primitives.SignedTransaction) {
 	g, e := r.find(tx)
 	if g == nil {
@@ -140,7 +143,7 @@ func (r *Round) Keep(tx *primitives.SignedTransaction) {
 	g.progressed = true
 }
 
-// Drop says that tx, which Peek returned, is of no use: it leaves the pool.
+// Drop removes tx, which Peek returned, from the pool.
 func (r *Round) Drop(tx *primitives.SignedTransaction) {
 	g, e := r.find(tx)
 	if g == nil {
@@ -161,7 +164,7 @@ func (r *Round) find(tx *primitives.SignedTransaction) (*group, int32) {
 	return &r.p.groups[r.p.entries[e].group], e
 }
 
-// End closes the round: what it kept waits again. A second call does nothing.
+// End closes the round: kept transactions wait again. Further calls do nothing.
 func (r *Round) End() {
 	p := r.p
 	if p.round != r {

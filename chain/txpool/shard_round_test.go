@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRoundRobin is nearcore's rule (chain/pool/src/lib.rs tests): one of each group a visit, nonces ascending, the next
-// round after the group used last.
+// TestRoundRobin is nearcore's rule (chain/pool/src/lib.rs tests): one of each group a visit,
+// nonces ascending, the next round after the group used last.
 func TestRoundRobin(t *testing.T) {
 	p := New(Limits{}, 100, primitives.Hash{3})
 	for nonce := primitives.Nonce(5); nonce > 0; nonce-- {
@@ -42,7 +42,7 @@ func TestRoundRobin(t *testing.T) {
 	}
 }
 
-// A group whose next transaction waits for a missing nonce is passed over; once the gap is filled it runs in order.
+// TestParked: A group with a missing nonce is skipped; once the gap is filled it runs in order.
 func TestParked(t *testing.T) {
 	p := New(Limits{}, 100, primitives.Hash{3})
 	p.Add(testTx(0, 3, 0), 0)
@@ -69,7 +69,8 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// The pool changes while a chunk is made: a block includes what was kept, expiry takes what is next, new ones come.
+// The pool changes while a chunk is made: a block includes what was kept, expiry takes what is
+// next, new ones come.
 func TestRoundWhileThePoolChanges(t *testing.T) {
 	p := New(Limits{}, 10, primitives.Hash{3})
 	a, b, c := testTx(0, 1, 0), testTx(0, 2, 0), testTx(0, 3, 0)

@@ -1,11 +1,13 @@
-// Package txstatus says how far a transaction has come, from the outcomes known so far and from which blocks are final.
+// Package txstatus computes how far a transaction has come, from the outcomes known so far and
+// from which blocks are final.
 //
-//	in      the transaction, and a Source: outcomes by id, which receipts are refunds, which blocks are final
+//	in      the transaction, and a Source: outcomes by id, which receipts are refunds, which
+//	        blocks are final
 //	out     view.FinalOutcome: level, status, outcomes in depth-first order; Meets for wait_until
 //	state   none
 //	units   none
 //	bound   O(outcomes of the transaction) in time and memory
-//	errors  none: what is not known yet is a lower level
+//	errors  none: an unknown outcome means a lower level
 //	source  nearcore chain/client/src/view_client_actor.rs:518, chain/chain/src/chain.rs:3022
 package txstatus
 
@@ -16,19 +18,20 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Source is what is known of the chain. It must not change while a transaction is looked at.
+// Source is the known state of the chain. It must not change during a call.
 type Source interface {
 	// Outcome returns the outcome of a transaction or receipt on the current chain.
 	Outcome(id primitives.Hash) (view.OutcomeProof, bool)
-	// IsRefund tells whether a receipt that has no outcome yet is known to come from the system; parent is the outcome
-	// of the receipt that sent it. If that can't be told, false: one then waits for it.
+	// IsRefund returns whether a receipt without an outcome is known to be a refund: its
+	// predecessor is the system. parent is the outcome of the receipt that sent it. It returns
+	// false if this is not known; the wait then includes the receipt.
 	IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool
-	// IsFinal tells whether a block is final and on the current chain.
+	// IsFinal returns whether a block is final and on the current chain.
 	IsFinal(block primitives.Hash) bool
 }
 
-// Look returns all that is known of a transaction that is in a block. Its Receipts are left to the caller. Without an
-// outcome of the transaction itself it is INCLUDED and nothing more (rpc.md 5.2).
+// Look returns what is known of a transaction that is in a block. It does not fill in Receipts.
+// Without an outcome of the transaction itself the level is INCLUDED and nothing else is set.
 func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	all := Outcomes(tx.Hash(), src)
 	if len(all) == 0 {
@@ -39,8 +42,9 @@ func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	}
 }
 
-// Receipts returns the ids of the receipts that a reply shows: those of the outcomes, in their order. The first receipt of a transaction
-// of an account with itself is left out, as neard does.
+// Receipts returns the ids of the receipts that a reply shows: those of the outcomes, in their
+// order. The first receipt of a transaction of an account to itself is left out, as in
+// neard.
 func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	var out []primitives.Hash
 	for i := range o.Outcomes {
@@ -52,16 +56,17 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	return out
 }
 
-// Executed is what Reached asks of an outcome: of many who wait for blocks each asks at each of them, and needs none of its bytes.
+// Executed is the part of an outcome that Reached needs. Thousands of waiters may evaluate the
+// same outcomes at each block, so it carries none of the outcome's bytes.
 type Executed struct {
-	Known  bool // it is
+	Known  bool // the outcome is known
 	Status primitives.StatusKind
-	Sends  []primitives.Hash // its receipts
-	Final  bool              // its block is
-	Refund primitives.Hash   // the receipt of it that is known to come from the system; zero: none is
+	Sends  []primitives.Hash // ids of its receipts
+	Final  bool              // its block is final
+	Refund primitives.Hash   // its receipt that is known to be a refund; zero: none
 }
 
-// Reached is Level(Outcomes(tx, src), src) of a source that tells of each outcome by executed.
+// Reached returns Level(Outcomes(tx, src), src) for a source that is given by executed.
 func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
 	first := executed(tx)
 	if !first.Known || first.Status == primitives.StatusUnknown {
@@ -70,7 +75,7 @@ func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.E
 	missing, missingRefunds, final := false, false, true
 	var few [8]primitives.Hash
 	stack := few[:0]
-	look := func(e *Executed, sends bool) { // whether the transaction itself sends it
+	look := func(e *Executed, sends bool) { // sends: e is the transaction's own outcome
 		ids := e.Sends
 		for j := range ids {
 			x := executed(ids[j])
@@ -106,11 +111,11 @@ func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.E
 	return view.LevelFinal
 }
 
-// Outcomes returns the outcome of the transaction and those of its receipts, each before those of the receipts it sent;
-// empty if the first is unknown.
+// Outcomes returns the outcome of the transaction and those of its receipts, each before the
+// outcomes of the receipts that it sent. It is empty if the transaction's outcome is unknown.
 func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
-	out := make([]view.OutcomeProof, 0, 3) // those of a transfer; they are large
-	stack := []primitives.Hash{tx}         // what is still to be visited, the next one last
+	out := make([]view.OutcomeProof, 0, 3) // enough for a transfer; the elements are large
+	stack := []primitives.Hash{tx}         // still to visit, the next one last
 	for len(stack) > 0 {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -126,8 +131,8 @@ func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
 	return out
 }
 
-// Status follows the success receipt ids from the transaction down to the first value or failure. all are the outcomes
-// in the order of Outcomes.
+// Status follows SuccessReceiptId from the transaction down to the first value or failure. all
+// are the outcomes in the order of Outcomes.
 func Status(all []view.OutcomeProof) view.FinalStatus {
 	if len(all) == 0 {
 		return view.FinalStatus{Kind: view.FinalNotStarted}
@@ -154,8 +159,9 @@ func Status(all []view.OutcomeProof) view.FinalStatus {
 	return view.FinalStatus{Kind: view.FinalStarted}
 }
 
-// Level returns the highest milestone that is proven. all are the outcomes in the order of Outcomes, the transaction's
-// first. A refund that is the last receipt of a receipt's outcome is not waited for below FINAL.
+// Level returns the highest level that the outcomes prove. all are the outcomes in the order of
+// Outcomes. A refund that is the last receipt of a receipt's outcome is required for FINAL
+// only.
 func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
 	if len(all) == 0 || all[0].Status.Kind == primitives.StatusUnknown {
 		return view.LevelNone
@@ -198,8 +204,8 @@ func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
 	return view.LevelFinal
 }
 
-// Meets tells whether a wait for the wanted milestone is over at level. The milestones are no plain ladder: a block
-// that is final does not satisfy a wait for execution, nor the other way round.
+// Meets returns whether level satisfies a wait for wanted. Levels are no plain ladder:
+// INCLUDED_FINAL does not satisfy a wait for EXECUTED_OPTIMISTIC, nor the other way round.
 func Meets(level, wanted view.ExecutionLevel) bool {
 	switch wanted {
 	case view.LevelNone:

@@ -64,7 +64,8 @@ func chain(final, refunds []string, os ...outcome) *fake {
 }
 
 func TestLevelAndStatus(t *testing.T) {
-	// The usual transfer: the transaction in block 1 sends r, r in block 2 sends the refund s, which runs in block 3.
+	// The usual transfer: the transaction in block 1 sends r, r in block 2 sends the refund s,
+	// which runs in block 3.
 	tx := outcome{"tx", "1", "r", []string{"r"}}
 	r := outcome{"r", "2", "vok", []string{"s"}}
 	s := outcome{"s", "3", "v", nil}
@@ -79,18 +80,25 @@ func TestLevelAndStatus(t *testing.T) {
 		{"nothing known", chain(nil, nil), view.LevelNone, view.FinalNotStarted, 0},
 		{"pending", chain(nil, nil, outcome{"tx", "1", "?", nil}), view.LevelNone, view.FinalNotStarted, 1},
 		{"included", chain(nil, refund, tx), view.LevelIncluded, view.FinalStarted, 1},
-		{"executed optimistically without its refund", chain(nil, refund, tx, r), view.LevelExecutedOptimistic, view.FinalSuccessValue, 2},
+		{"executed optimistically without its refund", chain(nil, refund, tx, r), view.LevelExecutedOptimistic,
+			view.FinalSuccessValue, 2},
 		{"the last receipt is no refund", chain(nil, nil, tx, r), view.LevelIncluded, view.FinalSuccessValue, 2},
 		{"included in a final block", chain([]string{"1"}, refund, tx), view.LevelIncludedFinal, view.FinalStarted, 1},
 		{"executed, refund missing", chain([]string{"1"}, refund, tx, r), view.LevelExecuted, view.FinalSuccessValue, 2},
-		{"executed, nothing else final", chain([]string{"1"}, refund, tx, r, s), view.LevelExecuted, view.FinalSuccessValue, 3},
-		{"executed, refund's block not final", chain([]string{"1", "2"}, refund, tx, r, s), view.LevelExecuted, view.FinalSuccessValue, 3},
+		{"executed, nothing else final", chain([]string{"1"}, refund, tx, r, s), view.LevelExecuted,
+			view.FinalSuccessValue, 3},
+		{"executed, refund's block not final", chain([]string{"1", "2"}, refund, tx, r, s), view.LevelExecuted,
+			view.FinalSuccessValue, 3},
 		{"final", chain([]string{"1", "2", "3"}, refund, tx, r, s), view.LevelFinal, view.FinalSuccessValue, 3},
-		{"failed in the chunk", chain([]string{"1"}, nil, outcome{"tx", "1", "f{}", nil}), view.LevelFinal, view.FinalFailure, 1},
-		{"a receipt that the transaction itself sends is never taken for a refund", chain(nil, []string{"r"}, tx), view.LevelIncluded, view.FinalStarted, 1},
-		{"a refund that is not last is waited for", chain(nil, refund, tx, outcome{"r", "2", "vok", []string{"s", "q"}}, outcome{"q", "3", "v", nil}),
+		{"failed in the chunk", chain([]string{"1"}, nil, outcome{"tx", "1", "f{}", nil}), view.LevelFinal,
+			view.FinalFailure, 1},
+		{"a receipt that the transaction itself sends is never taken for a refund", chain(nil, []string{"r"}, tx),
+			view.LevelIncluded, view.FinalStarted, 1},
+		{"a refund that is not last is waited for", chain(nil, refund, tx, outcome{"r", "2", "vok", []string{"s", "q"}},
+			outcome{"q", "3", "v", nil}),
 			view.LevelIncluded, view.FinalSuccessValue, 3},
-		{"the value of a promise", chain(nil, nil, tx, outcome{"r", "2", "q", []string{"q"}}, outcome{"q", "3", "vdeep", nil}),
+		{"the value of a promise", chain(nil, nil, tx, outcome{"r", "2", "q", []string{"q"}},
+			outcome{"q", "3", "vdeep", nil}),
 			view.LevelExecutedOptimistic, view.FinalSuccessValue, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
