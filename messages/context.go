@@ -34,14 +34,12 @@ func ClientOf(ctx context.Context) Client {
 // Turn holds the callbacks that bound the work done for a reply.
 type Turn struct {
 	// Take is called by a wait that has its answer. It returns when it is this request's turn.
-	Take func() // called by a wait that has its answer; returns when it is this request's turn
+	Take func()
 	// Large is called before a large reply is read. It returns when there is memory and a turn for
 	// it. The request fails with its error. May be nil.
-	// called before a large reply is read; returns when there is memory and a turn for it; the
-	// request fails with its error; may be nil
 	Large func() error
 	// Leave gives both back, because the wait goes on.
-	Leave func() // gives both back, because the wait goes on
+	Leave func()
 }
 
 // WithTurn attaches the callbacks for the reply to a request.

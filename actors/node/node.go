@@ -136,7 +136,7 @@ func Start(o Options) (*Node, error) {
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
 	// The actors address each other from the moment they start, so all PIDs are set first.
-	for name, pid := range map[string]**actor.PID{ // the actors address each other from the moment they start
+	for name, pid := range map[string]**actor.PID{
 		"chain": &n.chain, "producer": &n.producer, "milestones": &n.tracker, "rpc": &n.rpc, subscriptions.Name: &n.subscriptions,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)

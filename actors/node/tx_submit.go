@@ -247,7 +247,7 @@ func (n *Node) checkOne(tx *primitives.SignedTransaction,
 	// The client that requests blocks decides when to wait. Among other validators chunks are not
 	// made from this pool: the transaction goes on at once, and may run although there was no room
 	// to hold it.
-	case n.Mode() == production.Manual, // the client that requests blocks decides when to wait
+	case n.Mode() == production.Manual,
 		n.producer == n.chain: // chunks are not made from this pool: the transaction goes on at once
 		u.Warm()
 	default:

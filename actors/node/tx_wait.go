@@ -66,7 +66,8 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}, false)
 }
 
-// signerOf returns the account of the shard that knows what became of the transaction.
+// signerOf returns the signer of the transaction. Its shard knows what became of the
+// transaction.
 func signerOf(r *view.GetTx) primitives.AccountID {
 	if r.Tx != nil {
 		return r.Tx.Transaction.SignerID

@@ -101,8 +101,8 @@ type Actor struct {
 	head    *head
 	// followed has an entry for each block that was imported as the tip and is not accepted as the
 	// head yet: whether the producer already builds on it.
-	followed []bool // one for each block imported as the tip and not accepted yet: whether it is built on already
-	held     bool   // the tracker's timers are stopped
+	followed []bool
+	held     bool // the tracker's timers are stopped
 	stopped  bool
 	goals    []goal
 	patches  []patch

@@ -180,7 +180,7 @@ func (b *mailbox) process() {
 		}
 		// A writer has claimed its place and not linked its item yet. It needs the processor more
 		// than this goroutine.
-		if !some { // a writer has taken its place and not put its message there yet: it needs the processor more than this
+		if !some {
 			runtime.Gosched()
 		}
 		held := b.systemOnly() // read before scheduled is cleared: after that another goroutine may read

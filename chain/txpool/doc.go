@@ -39,15 +39,14 @@
 //
 //	r := pool.Round()
 //	for r.Next() {                 // a group with transactions left
-//		for tx := r.Peek(); tx != nil; tx = r.Peek() {
-//			r.Keep(tx)             // or r.Drop(tx), or leave the group
-//		}
+//		tx := r.Peek()             // the lowest nonce of the group
+//		r.Keep(tx)                 // or r.Drop(tx) and Peek again, or go on without it
 //	}
 //	r.End()
 //
 // A group that is left without Keep or Drop has a nonce gap and is not visited again in the
 // round. The order across groups is no part of consensus.
 //
-// Rejected: ordering by gas price, since NEAR has no fee market; several transactions for one
+// Rejected: ordering by price, since a transaction offers none; several transactions for one
 // nonce, as nearcore keeps them, since only one can run. Here the first stays.
 package txpool
