@@ -33,10 +33,11 @@ type documentQuery struct {
 }
 
 var blockDocument = Method[documentQuery]{
-	Name: "troupe_block_document", Doc: `Returns the block at a height as neardata serves it: what troupe_streamer_message says, and of each executed receipt the
-transaction that it comes from. null: the chain has no block there. A height up to 10 above the last block is waited for. The same by GET: /v0/block/HEIGHT,
-/v0/block_opt/HEIGHT, behind them /headers, /chunk/SHARD, /shard/SHARD, /code/HASH (code that its transactions and receipts bring, of which documents have
-the hash alone); /v0/last_block/final, /v0/last_block/optimistic and /v0/first_block lead there.`,
+	Name: "troupe_block_document", Doc: `Returns the block at a height as neardata serves it: troupe_streamer_message, and for each executed receipt the
+transaction that it comes from. null: the chain has no block there. A height up to 10 above the head is waited
+for. GET serves the same: /v0/block/HEIGHT and /v0/block_opt/HEIGHT, with /headers, /chunk/SHARD, /shard/SHARD
+or /code/HASH (code that the block's transactions and receipts bring) after them; /v0/last_block/final,
+/v0/last_block/optimistic and /v0/first_block redirect there.`,
 	Faults: []*Fault{UnknownBlock, TooFarAhead, Timeout}, Waits: true,
 	Own: true, Parse: parseDocument,
 	Handle: func(c *call, b []byte, q *documentQuery) ([]byte, error) {

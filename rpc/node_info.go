@@ -48,7 +48,7 @@ var validatorsOrdered = Method[*view.BlockRef]{
 }
 
 var maintenanceWindows = Method[primitives.AccountID]{
-	Name: "maintenance_windows", Doc: "Lists the heights of what is left of the epoch at which an account has no block or chunk to make.",
+	Name: "maintenance_windows", Doc: "Lists the remaining heights of the epoch at which an account has no block or chunk to make.",
 	Aliases: []string{"EXPERIMENTAL_maintenance_windows"},
 	Heavy:   true,
 	Parse: func(v val) (id primitives.AccountID, err error) {
@@ -64,7 +64,7 @@ var maintenanceWindows = Method[primitives.AccountID]{
 }
 
 var splitStorageInfo = Method[noParams]{
-	Name: "EXPERIMENTAL_split_storage_info", Doc: "Says how far the node's store is.",
+	Name: "EXPERIMENTAL_split_storage_info", Doc: "Returns the heights that the node's store has.",
 	Parse: func(v val) (p noParams, err error) { return p, readStruct(v, "RpcSplitStorageInfoRequest") },
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
 		s, err := c.node.SplitStorage()

@@ -9,7 +9,7 @@ import (
 )
 
 var receiptToTx = Method[view.OriginQuery]{
-	Name: "EXPERIMENTAL_receipt_to_tx", Doc: "Names the transaction that a receipt comes from, over any number of receipts between.",
+	Name: "EXPERIMENTAL_receipt_to_tx", Doc: "Returns the transaction that a receipt comes from, through any number of receipts in between.",
 	Faults: []*Fault{UnknownReceipt, DepthExceeded, OriginUnsupported, OutcomesNotStored, WindowTooLarge, MalformedHint, BudgetExceeded},
 	Heavy:  true,
 	Parse: func(v val) (q view.OriginQuery, err error) {

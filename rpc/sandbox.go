@@ -20,8 +20,8 @@ const MaxMine = 10_000
 // fast as they can be, also empty ones, and the reply comes when the last of them is on disk. What a wait that ends before that has
 // asked for is made all the same.
 var sandboxMine = Method[view.Mine]{
-	Name: "sandbox_mine", Doc: `Makes blocks at once, however they are made else, and returns height and hash of the last: so many, or until a transaction and all receipts
-that follow from it have run.`,
+	Name: "sandbox_mine", Doc: `Makes blocks at once, in every mode of production, and returns height and hash of the last: as many as asked
+for, or until a transaction and all its receipts have run.`,
 	Faults: []*Fault{CannotMine, Timeout}, Waits: true,
 	Steers: true, Own: true, Parse: parseMine,
 	Handle: func(c *call, b []byte, p *view.Mine) ([]byte, error) {
@@ -52,8 +52,9 @@ type patchState struct{ records []genesis.Record }
 
 // sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), for records of all kinds and for removals.
 var sandboxPatchState = Method[patchState]{
-	Name: "sandbox_patch_state", Doc: `Writes records into the state: accounts, keys, code, data, receipts, as genesis.json has them. null in place of
-account, value, code, access_key or nonce removes what there is. The reply comes when a block is on disk that has done it.`,
+	Name: "sandbox_patch_state", Doc: `Writes records into the state, as genesis.json has them: accounts, keys, code, data, receipts. null in place of
+account, value, code, access_key or nonce removes the entry. The reply comes when the block that does it is on
+disk.`,
 	Faults: []*Fault{CannotPatch, Timeout}, Waits: true, Steers: true,
 	Parse: parsePatchState,
 	Handle: func(c *call, b []byte, p *patchState) ([]byte, error) {
@@ -90,8 +91,8 @@ const forwardPatience = time.Hour
 
 // sandboxFastForward is nearcore's.
 var sandboxFastForward = Method[fastForward]{
-	Name: "sandbox_fast_forward", Doc: `Goes so many heights on: time passes as it would have, epochs begin and end, and only the blocks that that needs are made. One
-who asks while another is under way waits for that.`,
+	Name: "sandbox_fast_forward", Doc: `Advances the chain by a number of heights: time passes as it would have, epochs begin and end, and only the
+blocks that this needs are made. A second call waits for the first.`,
 	Faults: []*Fault{CannotFastForward, Timeout}, Waits: true, Steers: true, Patience: forwardPatience,
 	Parse: func(v val) (p fastForward, err error) {
 		return p, readStruct(v, "RpcSandboxFastForwardRequest", field{"delta_height", false, into(&p.delta, readUint64)})

@@ -7,8 +7,8 @@ import (
 
 // sandboxMissChunks is our own. Parameters are {"blocks", "shard_ids"}: one block and all shards where they are left out.
 var sandboxMissChunks = Method[view.MissChunks]{
-	Name: "sandbox_miss_chunks", Doc: `Has the next blocks be without new chunks, so many, of some shards or of all, as where their producers fail: transactions and receipts
-wait. 0 blocks: no longer. Returns of how many blocks to come the chunk of each shard is missing.`,
+	Name: "sandbox_miss_chunks", Doc: `Leaves new chunks out of the next blocks, of some shards or of all, as if their producers failed: transactions
+and receipts wait. 0 blocks ends it. Returns for each shard in how many coming blocks its chunk is missing.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.MissChunks, err error) {
 		p.Blocks = 1
@@ -37,9 +37,9 @@ type reorg struct{ blocks uint64 }
 
 // sandboxReorg is our own. Parameters are {"blocks"}: one where it is left out.
 var sandboxReorg = Method[reorg]{
-	Name: "sandbox_reorg", Doc: `Reorganises the chain: a block that is higher than the head, and whose parent lies so many blocks below that, becomes the head, as where
-another branch wins. Transactions of the blocks that are not of the chain any more come again. Final blocks stay. Returns the head, and the
-blocks that are gone, the newest first.`,
+	Name: "sandbox_reorg", Doc: `Reorganises the chain, as if another branch won: a block higher than the head, whose parent is so many blocks
+below the head, becomes the head. Transactions of the reverted blocks return to the pool. Final blocks stay.
+Returns the head and the reverted blocks, the newest first.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p reorg, err error) {
 		p.blocks = 1

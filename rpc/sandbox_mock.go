@@ -10,9 +10,9 @@ import (
 
 // sandboxMockVerification is our own.
 var sandboxMockVerification = Method[primitives.Mocks]{
-	Name: "sandbox_mock_verification", Doc: `Sets which host functions tell contracts that signatures are good, whatever they are, as long as their form is right: ed25519_verify and
-p256_verify with true; ecrecover with the key of type secp256k1 that it is to find. What is left out, false or null tells the truth, and so
-does everything without parameters. It holds for blocks, reads and simulations from the next one on, until the node ends; status tells it.`,
+	Name: "sandbox_mock_verification", Doc: `Sets which host functions accept every signature of the right form: ed25519_verify and p256_verify with true,
+ecrecover with the secp256k1 key that it returns. A parameter that is left out, false or null verifies as usual.
+It applies to blocks, reads and simulations from the next one on, until the node ends; status shows it.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p primitives.Mocks, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {

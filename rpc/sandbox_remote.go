@@ -7,9 +7,9 @@ import (
 
 // sandboxFork is our own.
 var sandboxFork = Method[view.SteerFork]{
-	Name: "sandbox_fork", Doc: `Tells what this chain is a fork of, what was asked of the other chain's node, and what of it was proven. reset makes accounts what they
-were when the fork was made, and forgets what was changed of them here; cut shows nothing of the other chain at them any more, what has been changed here
-stays; live has them be as on the other chain now, again and again, until they are reset or cut.`,
+	Name: "sandbox_fork", Doc: `Returns what this chain is a fork of, what was asked of the other chain's node, and how much of it was proven.
+reset restores accounts as they were when the fork was made. cut hides the other chain at them; changes made
+here stay. live makes them follow the other chain until they are reset or cut.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.SteerFork, err error) {
 		if v.isNull() {

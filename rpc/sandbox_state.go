@@ -16,8 +16,9 @@ type dumpState struct {
 
 // sandboxDumpState is our own.
 var sandboxDumpState = Method[dumpState]{
-	Name: "sandbox_dump_state", Doc: `Returns what the state is, as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it or, with account_ids,
-of these accounts; behind the head, or the block of a height. What is larger than a reply may be is for troupe view-state dump-state.`,
+	Name: "sandbox_dump_state", Doc: `Returns the state as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it, or
+with account_ids of these accounts; after the head, or after the block of a height. For states larger than a
+reply use troupe view-state dump-state.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p dumpState, err error) {
 		if v.isNull() {
@@ -60,8 +61,8 @@ type loadState struct{ records []genesis.Record }
 
 // sandboxLoadState is our own.
 var sandboxLoadState = Method[loadState]{
-	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and takes away what else their accounts have of keys, code and data: those that
-are in an Account record are then as sandbox_dump_state had them.`,
+	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and removes all other keys, code and data of the
+accounts that have an Account record: they are then as sandbox_dump_state returned them.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p loadState, err error) {
 		return p, readStruct(v, "RpcSandboxLoadStateRequest", field{"records", false, into(&p.records, readRecords)})
@@ -91,7 +92,7 @@ func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
 
 // sandboxSetBalance is our own.
 var sandboxSetBalance = Method[setAccount]{
-	Name: "sandbox_set_balance", Doc: `Sets what an account has, in yoctoNEAR, beside what it has staked. One that does not exist is made, without keys.`,
+	Name: "sandbox_set_balance", Doc: `Sets the balance of an account, in yoctoNEAR, beside its stake. A missing account is made, without keys.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		return p, readStruct(v, "RpcSandboxSetBalanceRequest", field{"account_id", false, into(&p.account, readAccountID)},
@@ -121,7 +122,7 @@ const newAccountUsage = 100
 
 // sandboxSetCode is our own.
 var sandboxSetCode = Method[setAccount]{
-	Name: "sandbox_set_code", Doc: `Sets the code of an account that exists, in base64, or removes it with null. Nothing of it is run.`,
+	Name: "sandbox_set_code", Doc: `Sets the code of an existing account, in base64, or removes it with null. No function of it is called.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.ContractRecord{}
@@ -136,7 +137,8 @@ var sandboxSetCode = Method[setAccount]{
 
 // sandboxSetKey is our own.
 var sandboxSetKey = Method[setAccount]{
-	Name: "sandbox_set_key", Doc: `Gives an account a key with full access, whose nonce is 0 or as said, or takes a key of any kind away with "remove": true.`,
+	Name: "sandbox_set_key", Doc: `Adds a full access key to an account, with nonce 0 or the given one, or removes a key of any kind with "remove":
+true.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p setAccount, err error) {
 		r := &genesis.AccessKeyRecord{}
@@ -205,8 +207,8 @@ type deal struct {
 
 // sandboxDeal is our own.
 var sandboxDeal = Method[deal]{
-	Name: "sandbox_deal", Doc: `Sets what an account has of a NEP-141 token: the value of the token's storage that ft_balance_of reads. That ft_balance_of then says so is
-tried first. The token's total supply stays as it is.`,
+	Name: "sandbox_deal", Doc: `Sets an account's balance of a NEP-141 token: the stored value that ft_balance_of reads. The new value is tried
+first, and must make ft_balance_of return the amount. The token's total supply stays.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p deal, err error) {
 		return p, readStruct(v, "RpcSandboxDealRequest", field{"token_id", false, into(&p.token, readAccountID)},
@@ -228,8 +230,9 @@ type impersonate struct {
 
 // sandboxImpersonate is our own.
 var sandboxImpersonate = Method[impersonate]{
-	Name: "sandbox_impersonate", Doc: `Says for which accounts transactions are taken that are not signed: whose signature is ed25519 and zero in all 64 bytes. account_ids replaces
-who was named before, all: every account. The transaction names a key that the account has, and a nonce above that key's.`,
+	Name: "sandbox_impersonate", Doc: `Sets for which accounts unsigned transactions are accepted: those with an ed25519 signature of 64 zero bytes.
+account_ids replaces the accounts named before; all is every account. The transaction names a key that the
+account has, and a nonce above that key's.`,
 	Faults: sandboxFaults, Steers: true, Own: true,
 	Parse: func(v val) (p impersonate, err error) {
 		return p, readStruct(v, "RpcSandboxImpersonateRequest",

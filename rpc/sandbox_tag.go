@@ -21,8 +21,8 @@ const maxTagged = 10_000
 
 // sandboxTag is our own.
 var sandboxTag = Method[tagTransactions]{
-	Name: "sandbox_tag", Doc: `Opens a tag: transactions that are submitted from now on, by whomever, are kept under its name, until another is opened, or with null none.
-With tx_hashes these are added to it instead. sandbox_profile reads what a tag's transactions burnt gas for.`,
+	Name: "sandbox_tag", Doc: `Opens a tag: transactions submitted from now on, by any client, belong to it, until another tag is opened, or
+none with null. With tx_hashes these transactions are added instead. sandbox_profile adds up their gas.`,
 	Faults: sandboxFaults, Steers: true, Own: true,
 	Parse: func(v val) (p tagTransactions, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -56,7 +56,7 @@ func appendTag(b []byte, t *view.Tag) []byte {
 
 // sandboxTags is our own.
 var sandboxTags = Method[struct{}]{
-	Name: "sandbox_tags", Doc: `Lists the tags, in the order in which they were made.`,
+	Name: "sandbox_tags", Doc: `Lists the tags in the order in which they were made.`,
 	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Tags()
@@ -86,7 +86,7 @@ func parseNamedTag(v val) (p namedTag, err error) {
 
 // sandboxDropTag is our own.
 var sandboxDropTag = Method[namedTag]{
-	Name: "sandbox_drop_tag", Doc: `Gives up a tag.`, Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNamedTag,
+	Name: "sandbox_drop_tag", Doc: `Removes a tag.`, Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
 		if err := c.node.DropTag(p.name); err != nil {
 			return b, steered(err, SandboxRefused, "")
@@ -97,8 +97,8 @@ var sandboxDropTag = Method[namedTag]{
 
 // sandboxProfile is our own.
 var sandboxProfile = Method[namedTag]{
-	Name: "sandbox_profile", Doc: `Returns what the transactions of a tag burnt gas for, all together: by host function, and by function of each contract, its own and with
-what it called. The blocks that have their calls are applied again for that.`,
+	Name: "sandbox_profile", Doc: `Returns the gas of all transactions of a tag: by host function, and by function of each contract, its own and
+with its callees. The blocks with their calls are applied again for that.`,
 	Faults: sandboxFaults, Waits: true, Simulates: true, Steers: true, Own: true, Parse: parseNamedTag,
 	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
 		p.Client = c.x.who()

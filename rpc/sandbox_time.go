@@ -18,8 +18,8 @@ type takeSnapshot struct{ name string }
 
 // sandboxSnapshot is our own.
 var sandboxSnapshot = Method[takeSnapshot]{
-	Name: "sandbox_snapshot", Doc: `Keeps the way back to the head: state, transactions that wait, clock and epoch. Returns its id: the name that was given, or else a
-number. A snapshot of that name is replaced.`,
+	Name: "sandbox_snapshot", Doc: `Remembers the head: state, waiting transactions, clock and epoch. Returns its id: the given name, or a number. A
+snapshot of the same name is replaced.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p takeSnapshot, err error) {
 		if v.isNull() {
@@ -45,8 +45,9 @@ func parseSnapshotID(v val) (p snapshotID, err error) {
 
 // sandboxRevert is our own.
 var sandboxRevert = Method[snapshotID]{
-	Name: "sandbox_revert", Doc: `Goes back to a snapshot: its block is the head again, on disk too, and the blocks behind it have never been. Snapshots that were taken
-behind it end; it stays, and may be gone back to again. Who waits for a transaction meanwhile gets an error.`,
+	Name: "sandbox_revert", Doc: `Reverts to a snapshot: its block is the head again, on disk too, and the blocks after it are gone. Later
+snapshots end; this one stays and can be reverted to again. Clients that wait for a transaction meanwhile get an
+error.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		at, err := c.node.Revert(c.ctx, p.id)
@@ -59,7 +60,7 @@ behind it end; it stays, and may be gone back to again. Who waits for a transact
 
 // sandboxDropSnapshot is our own.
 var sandboxDropSnapshot = Method[snapshotID]{
-	Name: "sandbox_drop_snapshot", Doc: `Gives up a snapshot, and what it keeps in memory.`,
+	Name: "sandbox_drop_snapshot", Doc: `Removes a snapshot and the memory that it holds.`,
 	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if err := c.node.DropSnapshot(p.id); err != nil {
@@ -71,7 +72,7 @@ var sandboxDropSnapshot = Method[snapshotID]{
 
 // sandboxSnapshots is our own.
 var sandboxSnapshots = Method[struct{}]{
-	Name: "sandbox_snapshots", Doc: `Lists the snapshots that can be gone back to, in the order in which they were taken.`,
+	Name: "sandbox_snapshots", Doc: `Lists the snapshots in the order in which they were taken.`,
 	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Snapshots()
@@ -102,10 +103,11 @@ func readSnapshotName(v val) (string, error) {
 
 // sandboxSetClock is our own.
 var sandboxSetClock = Method[view.SetClock]{
-	Name: "sandbox_set_clock", Doc: `Sets what time blocks have, and returns the clock; without parameters it only returns it. timestamp_nanosec: what it shows from now on;
-advance_nanosec: so much later than now; frozen: it stands still; next_timestamp_nanosec: of the next block, from where it goes on;
-interval_nanosec: between a block and the one before, whatever the clock shows, 0: the clock counts. Numbers, or decimal strings.
-Time never goes back: only sandbox_revert does.`,
+	Name: "sandbox_set_clock", Doc: `Sets the time of blocks and returns the clock; without parameters it only returns it. timestamp_nanosec: the
+time from now on. advance_nanosec: so much later than now. frozen: the clock stands still.
+next_timestamp_nanosec: the time of the next block, from which the clock goes on. interval_nanosec: the time
+between a block and its parent, whatever the clock; 0 ends that. Numbers or decimal strings. Time goes back only
+by sandbox_revert.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.SetClock, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -133,9 +135,9 @@ Time never goes back: only sandbox_revert does.`,
 
 // sandboxSetProduction is our own.
 var sandboxSetProduction = Method[view.SetProduction]{
-	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode: "instant", "interval" or
-"manual", as troupe.block_production has them; quiet: no block unless something waits or is asked for; interval_nanosec: between blocks
-when nothing is to be done.`,
+	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode:
+"instant", "interval" or "manual", as in troupe.block_production. quiet: no block while nothing waits.
+interval_nanosec: the time between idle blocks.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.SetProduction, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -161,7 +163,7 @@ when nothing is to be done.`,
 
 // sandboxNextEpoch is our own.
 var sandboxNextEpoch = Method[struct{}]{
-	Name: "sandbox_next_epoch", Doc: `Goes to the first block of the next epoch, as sandbox_fast_forward goes, and returns it.`,
+	Name: "sandbox_next_epoch", Doc: `Advances the chain to the first block of the next epoch, as sandbox_fast_forward does, and returns that block.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Patience: forwardPatience, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		at, err := c.node.NextEpoch(c.ctx)

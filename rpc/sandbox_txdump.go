@@ -16,8 +16,8 @@ const maxDeeds = 10_000
 
 // sandboxDumpTransaction is our own. Parameters are {"tx_hash"} or [hash]; what else names a transaction is taken and not looked at.
 var sandboxDumpTransaction = Method[view.Trace]{
-	Name: "sandbox_dump_transaction", Doc: `Returns what one transaction reads and writes with all its receipts, as records of the state before it, with the transaction and what it
-did: a file with which sandbox_replay_transaction has it happen again on any sandbox.`,
+	Name: "sandbox_dump_transaction", Doc: `Returns everything that one transaction with its receipts reads and writes, as records of the state before it,
+with the transaction and its outcomes. sandbox_replay_transaction of any sandbox takes the reply.`,
 	Faults: []*Fault{SandboxRefused, UnknownTransaction, Timeout}, Waits: true, Simulates: true, Steers: true, Own: true, Ignores: []string{"sender_account_id", "wait_until"},
 	Parse: func(v val) (p view.Trace, err error) {
 		return p, readStruct(v, "RpcSandboxDumpTransactionRequest", field{"tx_hash", false, into(&p.Hash, readHash)})
@@ -60,9 +60,10 @@ did: a file with which sandbox_replay_transaction has it happen again on any san
 
 // sandboxReplayTransaction is our own. Its parameters are what sandbox_dump_transaction returned.
 var sandboxReplayTransaction = Method[view.Case]{
-	Name: "sandbox_replay_transaction", Doc: `Takes what sandbox_dump_transaction returned, here or elsewhere: writes its records, takes away what else its accounts have, runs its
-transaction, unsigned and on this chain, and says whether the outcomes are what they were. Where that would take away keys, code, data or an
-account that it does not have, nothing happens, unless replace is true: a world (sandbox_new_world) leaves this chain as it is.`,
+	Name: "sandbox_replay_transaction", Doc: `Takes a reply of sandbox_dump_transaction, of this sandbox or another: writes its records, removes other entries
+of its accounts, runs the transaction, unsigned and on this chain, and says whether the outcomes are the same.
+If that would remove keys, code, data or an account that the dump lacks, nothing happens unless replace is true.
+A world (sandbox_new_world) leaves this chain as it is.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Ignores: []string{"alone", "same", "differs", "hash", "height", "mocked"},
 	Parse: func(v val) (p view.Case, err error) {
 		return p, readStruct(v, "RpcSandboxReplayTransactionRequest", field{"records", false, into(&p.Records, readRecords)},

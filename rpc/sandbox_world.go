@@ -6,10 +6,11 @@ import (
 
 // sandboxNewWorld is our own.
 var sandboxNewWorld = Method[view.NewWorld]{
-	Name: "sandbox_new_world", Doc: `Makes a world: a chain that goes on from the head of this one, or from a snapshot, in the same process, with blocks, a clock, transactions that
-wait, and snapshots of its own. Neither sees what the other does from then on. All paths of this node are there for it below /world/ID; with port: true
-it has an address of its own, too. quiet: no block unless something waits or is asked for; as its parent is if that is left out. A world
-may have worlds. It ends when it is dropped, when nobody has asked for it for some time, with what it goes on from, and with the process.`,
+	Name: "sandbox_new_world", Doc: `Makes a world: a chain in the same process that continues the head of this one, or a snapshot, with blocks,
+clock, waiting transactions and snapshots of its own. Neither sees later changes of the other. All paths of this
+node exist for it below /world/ID; with port: true it also listens at an address of its own. quiet: no block
+while nothing waits; by default as in its parent. A world may have worlds. It ends when it is dropped, when it
+gets no request for some time, with the chain that it continues, and with the process.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true,
 	Parse: func(v val) (p view.NewWorld, err error) {
 		if v.isNull() || v.kind() == kArray && v.len() == 0 {
@@ -35,7 +36,7 @@ may have worlds. It ends when it is dropped, when nobody has asked for it for so
 
 // sandboxDropWorld is our own.
 var sandboxDropWorld = Method[snapshotID]{
-	Name: "sandbox_drop_world", Doc: `Ends a world, and those that go on from it. The reply comes when nothing of it is left.`,
+	Name: "sandbox_drop_world", Doc: `Ends a world and all worlds that continue it. The reply comes when nothing of it is left.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Own: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
 		if k := c.x.socket; k != nil {
@@ -50,8 +51,8 @@ var sandboxDropWorld = Method[snapshotID]{
 
 // sandboxWorlds is our own.
 var sandboxWorlds = Method[struct{}]{
-	Name: "sandbox_worlds", Doc: `Lists the worlds of this process, in the order in which they were made, with where they began, their heads, and the bytes of memory that each
-takes, about.`,
+	Name: "sandbox_worlds", Doc: `Lists the worlds of this process in the order in which they were made, with where they began, their heads, and
+about how many bytes of memory each takes.`,
 	Faults: sandboxFaults, Steers: true, Own: true, Parse: parseNothing,
 	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
 		list, err := c.node.Worlds()

@@ -42,7 +42,7 @@ var simulateTx = Method[view.Simulate]{
 // traceTx is our own, too. Parameters are [hash, sender] or {"tx_hash", "sender_account_id"} for a transaction that is in a block,
 // or those of EXPERIMENTAL_simulate_tx for one that is tried; with "profile": true the reply has a profile by function.
 var traceTx = Method[view.Trace]{
-	Name: "EXPERIMENTAL_trace_tx", Doc: "Says what a transaction did, or would do: its receipts, with the host functions and storage entries of each contract call.",
+	Name: "EXPERIMENTAL_trace_tx", Doc: "Returns what a transaction did or would do: its receipts, with the host functions and storage entries of each contract call.",
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Own: true, Ignores: []string{"sender_account_id"}, Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 var status = Method[noParams]{
-	Name: "status", Doc: "Describes the node and how far its chain is.",
+	Name: "status", Doc: "Describes the node and the head of its chain.",
 	Faults: []*Fault{NodeIsSyncing, NoNewBlocks, EpochOutOfBounds},
 	Parse:  parseNone,
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
@@ -61,7 +61,7 @@ var networkInfo = Method[noParams]{
 }
 
 var validators = Method[view.EpochRef]{
-	Name: "validators", Doc: "Lists the validators of an epoch, with what they have done and what they were paid.",
+	Name: "validators", Doc: "Lists the validators of an epoch, with what they produced and what they were paid.",
 	Faults: []*Fault{UnknownEpoch, NoValidatorInfo},
 	Parse:  parseEpochRef,
 	Handle: func(c *call, b []byte, ref *view.EpochRef) ([]byte, error) {

@@ -27,7 +27,7 @@ const beginning = 5 * time.Millisecond
 const maxHashes = 256
 
 var subscribe = Method[view.Subscription]{
-	Name: "subscribe", Doc: "Begins to tell of blocks, transactions, outcomes, events, or of all that blocks did, as they come, on a WebSocket.",
+	Name: "subscribe", Doc: "Subscribes this WebSocket to blocks, transactions, outcomes, events, or whole blocks with their effects.",
 	Faults: []*Fault{NotAWebSocket, UnknownBlock, NotSyncedYet, CursorLost},
 	Own:    true, Parse: parseSubscription,
 	Handle: func(c *call, b []byte, q *view.Subscription) ([]byte, error) {

@@ -16,14 +16,14 @@ import (
 var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, RequestRouted, UnknownTransaction, Timeout}
 
 var tx = Method[view.GetTx]{
-	Name: "tx", Doc: "Returns how far a transaction has come and its outcomes, once it is as far as wait_until.",
+	Name: "tx", Doc: "Returns the status and outcomes of a transaction once it has reached wait_until.",
 	Faults: txFaults, Waits: true,
 	Parse:  parseGetTx,
 	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) { return getTx(c, b, p) },
 }
 
 var txStatus = Method[view.GetTx]{
-	Name: "EXPERIMENTAL_tx_status", Doc: "Is tx with the receipts themselves.",
+	Name: "EXPERIMENTAL_tx_status", Doc: "Returns what tx returns, and the receipts.",
 	Faults: txFaults, Waits: true, SpecStatus: true,
 	Parse: parseGetTx,
 	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) {
@@ -33,7 +33,7 @@ var txStatus = Method[view.GetTx]{
 }
 
 var sendTx = Method[view.SendTx]{
-	Name: "send_tx", Doc: "Submits a transaction and answers once it is as far as wait_until.",
+	Name: "send_tx", Doc: "Submits a transaction and answers once it has reached wait_until.",
 	Faults: txFaults, Waits: true, Submits: true,
 	Parse:  parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) { return submit(c, b, p) },

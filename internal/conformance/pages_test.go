@@ -339,6 +339,6 @@ func keep(t *testing.T, name, text string) {
 		for i < len(got) && i < len(want) && got[i] == want[i] {
 			i++
 		}
-		t.Errorf("%s is not current (-pages writes it again); at %d: ...%.200s\nstored ...%.200s", path, i, got[max(i-50, 0):], want[max(i-50, 0):])
+		t.Errorf("%s is not current (-update writes it again); at %d: ...%.200s\nstored ...%.200s", path, i, got[max(i-50, 0):], want[max(i-50, 0):])
 	}
 }
