@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// gate is a disk that waits at each sync until it is let through.
+// gate is a disk that blocks each sync until the test releases it.
 type gate struct {
 	closed  atomic.Bool
-	arrived chan struct{} // somebody waits
+	arrived chan struct{} // a sync is blocked
 	pass    chan struct{}
 }
 
@@ -33,8 +33,8 @@ func newGate(d *storage.MemDisk) *gate {
 	return g
 }
 
-// adoptNext makes a block on the tip and adopts it.
-func (n *node) adoptNext(skip bool, txs ...*primitives.SignedTransaction) *Accepted {
+// importNext makes a block on the tip and imports it.
+func (n *node) importNext(skip bool, txs ...*primitives.SignedTransaction) *Accepted {
 	n.t.Helper()
 	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, skip, txs...)
 	p := n.applied(b, chunks)
@@ -45,7 +45,7 @@ func (n *node) adoptNext(skip bool, txs ...*primitives.SignedTransaction) *Accep
 	return a
 }
 
-// applied begins a block and runs its jobs.
+// applied begins the import of a block and runs its jobs.
 func (n *node) applied(b *primitives.Block, chunks []*primitives.Chunk) *BlockImport {
 	n.t.Helper()
 	p, err := n.BeginImport(b, chunks, true)
@@ -58,7 +58,7 @@ func (n *node) applied(b *primitives.Block, chunks []*primitives.Chunk) *BlockIm
 	return p
 }
 
-// transfer is a transaction of aa.
+// transfer returns a transfer transaction of aa.
 func transfer(base primitives.Hash, nonce primitives.Nonce) *primitives.SignedTransaction {
 	return transferTo("near", base, nonce)
 }
@@ -70,9 +70,10 @@ func transferTo(to primitives.AccountID, base primitives.Hash, nonce primitives.
 	return primitives.NewSignedTransaction(x, seedKey("aa").Sign(h[:]))
 }
 
-// TestAhead: blocks are made on blocks that are not on disk, over the ends of epochs, and are those that an engine makes which
-// waits for the disk each time. Until they are on disk no reader sees them.
-func TestAhead(t *testing.T) {
+// TestPipelineEqualsSynchronousCommit: blocks built on blocks that are not on disk, across epoch
+// boundaries, equal those of an engine that waits for the disk each time. No reader sees them
+// before they are on disk.
+func TestPipelineEqualsSynchronousCommit(t *testing.T) {
 	slow, fast := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
 	root := slow.Head().Hash
 	g := newGate(fast.disk)
@@ -96,7 +97,7 @@ func TestAhead(t *testing.T) {
 				t.Fatalf("round %d: block %d differs from that of an engine that waits", round, b.Header.Height)
 			}
 			if i == 0 {
-				<-g.arrived // its own sync has begun; the others share the next
+				<-g.arrived // its own sync has begun; the others share the next one
 			}
 			if fast.Head() != before || fast.BlockNode(a.Entry.Hash) != nil || stored.Load() != 0 {
 				t.Fatalf("round %d: block %d is shown before it is on disk", round, b.Header.Height)
@@ -135,8 +136,9 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadForgotten: what the epochs know of adopted blocks does not rest on their caches.
-func TestAheadForgotten(t *testing.T) {
+// TestInFlightEpochsOutliveCaches: epoch data of in-flight blocks does not depend on the epoch
+// manager's caches.
+func TestInFlightEpochsOutliveCaches(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	g := newGate(n.disk)
 	for n.Head().Height() < 8 {
@@ -145,7 +147,7 @@ func TestAheadForgotten(t *testing.T) {
 	g.closed.Store(true)
 	s := epochStore{n.Engine}
 	for range 3 { // the epoch ends at 10
-		a := n.adoptNext(false)
+		a := n.importNext(false)
 		info, err := s.BlockInfo(a.Entry.Hash)
 		if err != nil || info == nil || info.Height != a.Entry.Height() {
 			t.Fatalf("block info of %d: %+v, %v", a.Entry.Height(), info, err)
@@ -172,7 +174,7 @@ func TestAheadForgotten(t *testing.T) {
 	}
 }
 
-// room is a disk of which a number of bytes is left for the log.
+// room limits the disk to a number of bytes for the log.
 func room(d *storage.MemDisk) *atomic.Int64 {
 	left := new(atomic.Int64)
 	left.Store(1 << 40)
@@ -185,14 +187,15 @@ func room(d *storage.MemDisk) *atomic.Int64 {
 	return left
 }
 
-// TestFullAndAgain: a commit that a full disk refuses changes nothing, at any block of an epoch, and can be tried again.
-func TestFullAndAgain(t *testing.T) {
+// TestCommitOnFullDiskCanBeRetried: a commit that a full disk refuses changes nothing, at any block
+// of an epoch, and can be retried.
+func TestCommitOnFullDiskCanBeRetried(t *testing.T) {
 	n, other := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
 	for n.Head().Height() < 25 {
 		b, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Genesis().Hash, primitives.Nonce(n.Head().Height()+1)))
 		p := n.applied(b, chunks)
-		before, head := n.state(), n.store.Tip().Head // a fold that runs beside the blocks may end meanwhile
+		before, head := n.state(), n.store.Tip().Head // a running update of the flat head may end meanwhile
 		for _, bytes := range []int64{0, 100} {
 			left.Store(bytes)
 			if _, err := n.Commit(p); !errors.Is(err, storage.ErrFull) || !errors.Is(err, syscall.ENOSPC) {
@@ -213,17 +216,18 @@ func TestFullAndAgain(t *testing.T) {
 	}
 }
 
-// TestFullAhead: where the disk is full, the blocks that are on it are told and those ahead of it are gone without a trace, and
-// with room again the chain goes on from its head.
-func TestFullAhead(t *testing.T) {
+// TestFullDiskAbandonsInFlightBlocks: when the disk is full, persisted blocks are returned,
+// in-flight ones disappear without a trace, and once there is room the chain continues from its
+// head.
+func TestFullDiskAbandonsInFlightBlocks(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
-	n.store.CancelSpaceWaits() // as where the node is being stopped
+	n.store.CancelSpaceWaits() // as during a node's shutdown
 	for round := range 12 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
 		nodes := n.nodes()
 		before := n.state()
-		left.Store(int64(round%4) * 1500) // some fit
+		left.Store(int64(round%4) * 1500) // some blocks fit
 		calls := atomic.Int64{}
 		var made []*Accepted
 		for range 5 {
@@ -271,8 +275,9 @@ func TestFullAhead(t *testing.T) {
 	}
 }
 
-// TestFullWaits: adopted blocks wait while the disk is full, and come to it by themselves once there is room.
-func TestFullWaits(t *testing.T) {
+// TestInFlightBlocksWaitForRoom: in-flight blocks wait while the disk is full and are persisted
+// once there is room.
+func TestInFlightBlocksWaitForRoom(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	left := room(n.disk)
 	full, free := make(chan struct{}), make(chan struct{})
@@ -307,7 +312,7 @@ func TestFullWaits(t *testing.T) {
 	}
 }
 
-// nodes counts what the forests hold.
+// nodes returns the number of trie nodes in each forest.
 func (n *node) nodes() (out []uint64) {
 	for i := range n.Head().Shards {
 		s := n.Head().Root(primitives.ShardIndex(i)).Forest().Stats()
@@ -316,12 +321,12 @@ func (n *node) nodes() (out []uint64) {
 	return out
 }
 
-// TestDrop: a block that is given up holds nothing, whether its jobs have run or not.
-func TestDrop(t *testing.T) {
+// TestDropReleasesStates: a dropped block holds nothing, whether its jobs have run or not.
+func TestDropReleasesStates(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	n.accept(n.make(n.Head().Hash, 1, false))
 	want, before := fmt.Sprint(n.nodes()), n.state()
-	for run := range 3 { // so many jobs
+	for run := range 3 { // number of jobs that run
 		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1))
 		p, err := n.BeginImport(b, chunks, true)
 		if err != nil {
@@ -347,9 +352,9 @@ func TestDrop(t *testing.T) {
 	n.accept(n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1)))
 }
 
-// TestChunkFault: a block of which a chunk cannot be applied is refused without a trace; a failure of this node's own is told
-// apart.
-func TestChunkFault(t *testing.T) {
+// TestInvalidChunkIsNotLocalFault: a block with a chunk that cannot be applied is refused without a
+// trace; a failure of this node has another verdict.
+func TestInvalidChunkIsNotLocalFault(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	want, before := fmt.Sprint(n.nodes()), n.state()
 	for _, tt := range []struct {
@@ -381,8 +386,8 @@ func TestChunkFault(t *testing.T) {
 	}
 }
 
-// TestLight: jobs of chunks and missing chunks without anything to run are light, others are not.
-func TestLight(t *testing.T) {
+// TestTrivialJobs: only jobs of chunks and missing chunks with nothing to run are trivial.
+func TestTrivialJobs(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
 	light := func(txs ...*primitives.SignedTransaction) (out []bool) {
@@ -400,10 +405,10 @@ func TestLight(t *testing.T) {
 		txs  []*primitives.SignedTransaction
 		want []bool
 	}{
-		{nil, []bool{false, false}}, // the first of an epoch pays rewards
+		{nil, []bool{false, false}}, // the first block of an epoch pays rewards
 		{nil, []bool{true, true}},
 		{[]*primitives.SignedTransaction{transfer(root, 1)}, []bool{false, true}},
-		{nil, []bool{false, true}}, // its receipt
+		{nil, []bool{false, true}}, // the receipt of the transfer
 		{nil, []bool{false, true}}, // the refund
 		{nil, []bool{true, true}},
 	} {
@@ -413,15 +418,16 @@ func TestLight(t *testing.T) {
 	}
 }
 
-// TestOvertaken: a block on a branch that final blocks have left since it was begun is refused.
-func TestOvertaken(t *testing.T) {
+// TestBlockOffFinalBranchIsRefused: a block is refused if finality left its branch after its import
+// began.
+func TestBlockOffFinalBranchIsRefused(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
 	first := n.accept(n.make(root, 1, false)).Entry.Hash
-	b, chunks := n.make(first, 10, true) // a branch of its own
+	b, chunks := n.make(first, 10, true) // a separate branch
 	p := n.applied(b, chunks)
 	for n.Tip().Height() < 5 {
-		n.adoptNext(false)
+		n.importNext(false)
 	}
 	if _, err := n.FinishImport(p, nil); !errors.Is(err, ErrOld) {
 		t.Errorf("%v, want ErrOld: block %d is final", err, n.TipFinal().Height)
@@ -435,9 +441,10 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestTornStop: a node whose store is closed while a fold runs and blocks are on their way to the disk, as a test or a crash
-// leaves it, comes back with what it has told: each stored block leads to its roots again, and the chain goes on.
-func TestTornStop(t *testing.T) {
+// TestReopenAfterStoreClosedDuringWork: the store is closed while the flat head advances and blocks
+// are in flight, as a crash or a test leaves it. The reopened node has all blocks that it reported,
+// each with the right roots, and the chain continues.
+func TestReopenAfterStoreClosedDuringWork(t *testing.T) {
 	g, disk, nonce := testGenesis(t, "aa"), storage.NewMemDisk(), primitives.Nonce(0)
 	rounds := 40
 	if testing.Short() {
@@ -462,7 +469,7 @@ func TestTornStop(t *testing.T) {
 				nonce++
 				txs = append(txs, transfer(base, nonce))
 			}
-			n.adoptNext(rng.IntN(5) == 0, txs...)
+			n.importNext(rng.IntN(5) == 0, txs...)
 			wait := n.Stored
 			if n.InFlight() >= 1+rng.IntN(MaxAhead) {
 				wait = n.Flush
@@ -475,9 +482,9 @@ func TestTornStop(t *testing.T) {
 				told = ref(a.Entry)
 			}
 		}
-		if err := n.store.Close(); err != nil { // under the feet of the fold and of what is ahead
+		if err := n.store.Close(); err != nil { // while the update and the pipeline use it
 			t.Fatal(err)
 		}
-		_ = n.Close() // ErrClosed, if anything was left to do; but nothing of it may run on
+		_ = n.Close() // ErrClosed if anything was left to do; nothing may go on
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestOtherForms: a producer may give its block a header of another form than nearcore's own code writes, and challenges that nobody reads any more. neard
-// wantsProof for no form (chain.rs validate_header), so all go on with such a block, and with what builds on it, also behind a restart.
-func TestOtherForms(t *testing.T) {
+// TestOtherHeaderFormsAreAccepted: a producer may write a header version that nearcore's own code
+// does not, and challenges, which are not read any more. neard requires no version
+// (chain/chain/src/chain.rs validate_header), so nodes accept such a block and its descendants,
+// also after a restart.
+func TestOtherHeaderFormsAreAccepted(t *testing.T) {
 	challenge := []byte{1, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 2, 0, 0, 0, 'a', 'a'}
 	challenge = primitives.ZeroED25519Signature.AppendBorsh(challenge)
 	for name, change := range map[string]func(*primitives.Block){

@@ -2,8 +2,9 @@ package engine
 
 import "testing"
 
-// TestFoldedGo: nobody holds a block's chunks, results and receipts once it is folded.
-func TestFoldedGo(t *testing.T) {
+// TestBodiesAreFreedBelowFlatHead: once the flat head has passed a block, its chunks, results and
+// receipts are freed.
+func TestBodiesAreFreedBelowFlatHead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	for i := range 40 {
 		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))

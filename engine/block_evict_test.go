@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// warmEntries counts the entries with states, of all.
-func (n *node) warmEntries() (warm, all int) {
+// residentNodes returns the number of resident nodes, and of all nodes.
+func (n *node) residentNodes() (warm, all int) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	for _, x := range n.entries {
@@ -21,10 +21,11 @@ func (n *node) warmEntries() (warm, all int) {
 	return warm, all
 }
 
-// TestStalled: where finality stands still for long, the newest blocks alone have states, chunks and results in memory, also after a start
-// in the middle; a branch goes on from any of the others; and when finality comes back all is folded, with the same states as
-// in an engine that has everything in memory.
-func TestStalled(t *testing.T) {
+// TestEvictionWhileFinalityStalls: while finality stalls for long, only the newest blocks have
+// states, chunks and results in memory, also after a restart. A branch can continue from any other
+// block. When finality resumes, the flat head advances over all of them, with the same states as in
+// an engine that evicts nothing.
+func TestEvictionWhileFinalityStalls(t *testing.T) {
 	g := testGenesis(t, "aa")
 	all := openNode(t, g)
 	disk := storage.NewMemDisk()
@@ -39,7 +40,7 @@ func TestStalled(t *testing.T) {
 	n := open()
 	check := func(what string) {
 		t.Helper()
-		if has, of := n.warmEntries(); has > warm+1 || of < 40 {
+		if has, of := n.residentNodes(); has > warm+1 || of < 40 {
 			t.Fatalf("%s: %d of %d blocks are in memory", what, has, of)
 		}
 		for x := range n.Head().Shards {
@@ -63,12 +64,12 @@ func TestStalled(t *testing.T) {
 		}
 		return x
 	}
-	for range 45 { // with gaps nothing becomes final
+	for range 45 { // with skipped heights nothing becomes final
 		at = step(at, 2)
 		chain = append(chain, at)
 	}
 	check("at the end")
-	// Old states are those of the store, and old blocks have their outcomes.
+	// Old states are read from the store, and old blocks have their outcomes.
 	for _, x := range chain[:20:20] {
 		s, err := n.StateAt(x.Hash)
 		if err != nil {

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestGivenWithoutChunk: of a shard that has no new chunk nothing was executed, so that outcomes of it, which no root covers, are refused.
-func TestGivenWithoutChunk(t *testing.T) {
+// TestExecutedOutcomesNeedChunk: outcomes of a shard without a new chunk are refused, since no root
+// covers them.
+func TestExecutedOutcomesNeedChunk(t *testing.T) {
 	var buf encodings
 	outcome := &primitives.Outcome{ExecutorID: "aa", Status: primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}}
 	s := &storage.Shard{Extra: (&chain.ChunkExtra{}).AppendBorsh(nil)}

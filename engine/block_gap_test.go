@@ -25,9 +25,10 @@ func (o *one) Peek() *primitives.SignedTransaction { return o.tx }
 
 func (o *one) Pop() { o.tx = nil }
 
-// TestGapBlocks: a strict nonce waits for those before it as long as neard lets it (nearcore chain/chain/src/store/mod.rs:533, by
-// default 64 blocks above the one that it refers to), not as long as it is valid: it would fill the pool.
-func TestGapBlocks(t *testing.T) {
+// TestStrictNonceWaitIsBounded: a strict nonce waits for the nonces before it as long as in neard
+// (nearcore chain/chain/src/store/mod.rs:533, 64 blocks after its reference block by default), not
+// as long as it is valid, since it would fill the pool.
+func TestStrictNonceWaitIsBounded(t *testing.T) {
 	g := testGenesis(t, owner, bare)
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = 50, 100
 	n := openNode(t, g)

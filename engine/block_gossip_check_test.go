@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVet: a block that its producer has signed is vetted without its bodies, and its signatures are not checked again by Begin; one in which another's chunk bears a forged
-// signature, whose votes are none or whose next epoch is another is not. Each of them but that without
-// votes is admitted, so that its sender is not to be blamed for what its signature alone does not show.
-func TestVet(t *testing.T) {
+// TestValidateForGossip: a signed block passes without its bodies, and BeginImport does not check
+// its signatures again. A block with a forged chunk signature, without approvals or with a wrong
+// next epoch does not pass. All of these except the one without approvals pass Precheck, so the
+// sender is not blamed for what the block's signature alone does not show.
+func TestValidateForGossip(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	producer := n.producer(n.Head().Hash, 1)

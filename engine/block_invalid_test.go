@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// wrongs are what a producer may sign for a height of his own besides a block. Each salt gives another block; all that the network has given him, votes, chunks and endorsements,
-// is right, but for one thing.
+// wrongs are invalid blocks that a producer may sign for its height. Each salt gives another block.
+// Everything from the network (approvals, chunks, endorsements) is valid except for one thing.
 var wrongs = []struct {
 	name   string
 	change func(b *primitives.Block, h *primitives.BlockHeader, salt int)
@@ -64,13 +64,13 @@ func spoiled(list []primitives.Signature, i int) []primitives.Signature {
 	return list
 }
 
-// roots has a header say what is in the body.
+// roots sets the header fields that follow from the body.
 func roots(b *primitives.Block, h *primitives.BlockHeader) {
 	r := chain.ComputeRoots(b.Body.Chunks, h.Height)
 	h.PrevStateRoot, h.PrevChunkOutgoingReceiptsRoot, h.ChunkHeadersRoot, h.ChunkTxRoot, h.PrevOutcomeRoot = r.PrevStateRoot, r.PrevOutgoingReceipts, r.ChunkHeaders, r.ChunkTx, r.PrevOutcomeRoot
 }
 
-// wrong makes one of them of a right block.
+// wrong turns a valid block into an invalid one.
 func (n *node) wrong(b *primitives.Block, change func(*primitives.Block, *primitives.BlockHeader, int), salt int) *primitives.Block {
 	h := *b.Header
 	x := &primitives.Block{Body: b.Body}
@@ -85,7 +85,7 @@ func (n *node) wrong(b *primitives.Block, change func(*primitives.Block, *primit
 	return x
 }
 
-// large is a node of a chain with as many validators and shards, and the block that comes next, of which all is there.
+// large returns a node of a chain with as many validators and shards, and the complete next block.
 func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*primitives.Chunk) {
 	t.Helper()
 	var names []primitives.AccountID
@@ -136,8 +136,9 @@ func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*p
 	return n, b, prop.Chunks
 }
 
-// TestWrongBlocks: each of them is refused for what it is wrong in, and behind them all the right one of the same height and producer is taken.
-func TestWrongBlocks(t *testing.T) {
+// TestInvalidBlocksAreRefused: each invalid block is refused for its defect, and after all of them
+// the valid block of the same height and producer is accepted.
+func TestInvalidBlocksAreRefused(t *testing.T) {
 	n, right, chunks := large(t, 8, 3)
 	for _, w := range wrongs {
 		for salt := range 3 {
@@ -156,9 +157,9 @@ func TestWrongBlocks(t *testing.T) {
 	}
 }
 
-// BenchmarkWrong is what it costs to refuse one of them, from Admit to the verdict; right: to find the right one good but for its bodies, to whom its signatures are new and to
-// whom they are not.
-func BenchmarkWrong(b *testing.B) {
+// BenchmarkRefuseInvalidBlock measures refusing an invalid block, from Precheck to the verdict;
+// right: validating the valid block without its bodies, with unknown and with known signatures.
+func BenchmarkRefuseInvalidBlock(b *testing.B) {
 	for _, size := range []struct {
 		name               string
 		validators, shards int

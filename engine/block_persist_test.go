@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// sized is a value of so many bytes, all the last one of its length.
+// sized is a value with an encoding of so many bytes, all equal to the last byte of its length.
 type sized int
 
 func (n sized) AppendBorsh(b []byte) []byte {
@@ -20,7 +20,8 @@ func (n sized) AppendBorsh(b []byte) []byte {
 
 var _ borsh.Appender = sized(0)
 
-// TestEncodings: what few small values keep in memory is small, many share, a large one has what it needs, and none changes another.
+// TestEncodings: few small values use little memory, many share slabs, a large one has its exact
+// size, and none overwrites another.
 func TestEncodings(t *testing.T) {
 	var few encodings
 	if few.of(sized(100)); cap(few.slab) > firstEncodings {
@@ -36,7 +37,7 @@ func TestEncodings(t *testing.T) {
 		for i := range 10_000 {
 			all = append(all, many.of(sized(i%200)))
 		}
-	}); n > 100 && !testutil.Racing { // the detector has some of its own
+	}); n > 100 && !testutil.Racing { // the race detector allocates too
 		t.Errorf("%v allocations for 10,000 values", n)
 	}
 	for i, b := range all {

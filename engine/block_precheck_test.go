@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// changed is a copy of a block with another header, signed by key; a zero key leaves the signature.
+// changed returns a copy of a block with a modified header, signed by key; nil keeps the signature.
 func changed(b *primitives.Block, key *primitives.SecretKey, change func(*primitives.BlockHeader)) *primitives.Block {
 	h := *b.Header
 	change(&h)
@@ -23,8 +23,8 @@ func changed(b *primitives.Block, key *primitives.SecretKey, change func(*primit
 	return c
 }
 
-// TestAdmit: what can be told of a block at once, with its parent known and without.
-func TestAdmit(t *testing.T) {
+// TestPrecheck: what Precheck reports with a known and with an unknown parent.
+func TestPrecheck(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	var list []*primitives.Block
@@ -81,8 +81,8 @@ func TestAdmit(t *testing.T) {
 	check("an orphan", at(27), blockpool.Orphan, nil)
 }
 
-// TestAdmitBody: who has to make a chunk is known once the block before it is part of the chain.
-func TestAdmitBody(t *testing.T) {
+// TestPrecheckBody: a chunk's producer is known once the chunk's previous block is imported.
+func TestPrecheckBody(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	_, first := maker.make(maker.Head().Hash, 1, false)
@@ -105,8 +105,9 @@ func TestAdmitBody(t *testing.T) {
 	}
 }
 
-// TestLateBodies: a block without bodies is judged all the same; with them it goes on, but not as a copy that nobody signed.
-func TestLateBodies(t *testing.T) {
+// TestBlockWaitsForBodies: a block without bodies is validated, and its import continues with them,
+// but not for a copy with a wrong signature.
+func TestBlockWaitsForBodies(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	before := n.state()
@@ -132,9 +133,9 @@ func TestLateBodies(t *testing.T) {
 	}
 }
 
-// TestOthersChunks: in a block of its own an engine checks the chunks that it did not make; one of its own that it cannot apply is its
-// fault.
-func TestOthersChunks(t *testing.T) {
+// TestPeersChunksInOwnBlockAreChecked: in its own block an engine checks chunks of other producers.
+// An own chunk that it cannot apply is its own fault.
+func TestPeersChunksInOwnBlockAreChecked(t *testing.T) {
 	g := testGenesis(t, "aa")
 	maker, n := openNode(t, g), openNode(t, g)
 	b, chunks := maker.make(maker.Head().Hash, 1, false)
@@ -160,10 +161,10 @@ func TestOthersChunks(t *testing.T) {
 	}
 }
 
-// TestDoubt: a chunk that its validators endorse, and that tells another outcome than this node has, is no fault of its sender's: the node can't
-// go on, and shows by what input it came to its own. Where they do not endorse it the block is bad, and where the outcome is the same but
-// the body is wrong the chunk is.
-func TestDoubt(t *testing.T) {
+// TestOutcomeMismatch: a chunk that its validators endorse and that claims another result than this
+// node's is not the sender's fault: the node cannot continue and shows the input of its own result.
+// Without endorsements the block is invalid. With the same result but a wrong body the chunk is.
+func TestOutcomeMismatch(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	for range 3 {
@@ -227,7 +228,7 @@ func TestDoubt(t *testing.T) {
 	n.accept(b, chunks)
 }
 
-// TestVerdicts: what is not known to be the block's fault is the node's.
+// TestVerdicts: an error that is not known to be the block's fault is the node's.
 func TestVerdicts(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -246,13 +247,13 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDescends: whether a block descends from the final one is found in one step from its parent, on any branch, and anew when another
-// block is final.
-func TestDescends(t *testing.T) {
+// TestDescendsFromFinal: a descendant of the final block is found in one step from its parent, on
+// any branch, and again when another block becomes final.
+func TestDescendsFromFinal(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	fork := n.accept(n.make(n.Genesis().Hash, 1, false)).Entry
 	a := n.accept(n.make(n.Genesis().Hash, 2, false)).Entry
-	for range 20 { // with gaps nothing becomes final
+	for range 20 { // with skipped heights nothing becomes final
 		a = n.accept(n.make(a.Hash, a.Height()+2, false)).Entry
 	}
 	final := n.TipFinal()

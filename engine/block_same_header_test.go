@@ -8,9 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSound: of two bodies with one header, the one that comes second, behind the first by its block or by a witness, brings nothing that the first did not
-// bring: what goes to other shards is this node's own, other transactions are refused, and a header that lies of its body never becomes a sound one.
-func TestSound(t *testing.T) {
+// TestTwoBodiesWithOneHeader: of two bodies with one header, the second adds nothing to the first,
+// whether that came in a block or with a witness: receipts for other shards are this node's own,
+// other transactions are refused, and a header that does not match its body never enters
+// validChunks.
+func TestTwoBodiesWithOneHeader(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa"))
 	fresh := func() *node {
 		n := openNode(t, testGenesis(t, "aa"))
@@ -44,7 +46,7 @@ func TestSound(t *testing.T) {
 		"the same": own, "none": nil, "one twice": append(own[:len(own):len(own)], own[0]), "a forged one": append([]*primitives.Receipt{&forged}, own[1:]...),
 	}
 	for name, receipts := range bodies {
-		for _, whole := range []bool{false, true} { // nobody says so of a body that it is not
+		for _, whole := range []bool{false, true} { // the caller claims it only for a true body
 			if whole && name != "the same" {
 				continue
 			}
@@ -99,7 +101,7 @@ func TestSound(t *testing.T) {
 	} {
 		body := *chunks[0]
 		lie(&body.Header)
-		body.Hash = body.Header.ChunkHash() // and what came with the true one is still said to be whole
+		body.Hash = body.Header.ChunkHash() // the claim of the true body is copied too
 		for range 2 {
 			if err := n.validateChunk(&body, &parent.Shards[0], parent.Layout); err == nil || n.validChunks.has(body.Hash) {
 				t.Errorf("a header that lies: %v", err)

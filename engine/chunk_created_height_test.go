@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// createdAt makes a block as make does, in which the first shard's chunk says that it was created at another height: who endorses it is drawn for that.
+// createdAt makes a block like make, but the first shard's chunk claims another created height,
+// which selects its validators.
 func (n *node) createdAt(parent primitives.Hash, height, created primitives.Height) (*primitives.Block, []*primitives.Chunk) {
 	n.t.Helper()
 	honest, chunks := n.make(parent, height, false)
@@ -37,8 +38,10 @@ func (n *node) createdAt(parent primitives.Hash, height, created primitives.Heig
 	return b, p.Chunks
 }
 
-// TestCreatedAtAnotherHeight: neard asks of no chunk that it was created at the height behind its block (chain.rs validate_block_impl, chunk_validation.rs): its
-// signer is who was to make it there, and its validators those of the height that it says. So do blocks with such a chunk, by bodies and by headers alone.
+// TestCreatedAtAnotherHeight: neard does not require that a chunk was created at the height after
+// its block (chain/chain/src/chain.rs validate_block_impl, chunk_validation.rs): its signer is the
+// producer at that height, its validators are those of the claimed height. Blocks with such a chunk
+// are treated so, by bodies and by headers alone.
 func TestCreatedAtAnotherHeight(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc", "dd", "ee")
 	maker, follower := openNode(t, g), openNode(t, g)
@@ -86,7 +89,7 @@ func TestCreatedAtAnotherHeight(t *testing.T) {
 	if got, err := behind.AddHeaders(heads); got != len(heads) || err != nil && !errors.Is(err, headerchain.ErrKnown) {
 		t.Errorf("%d headers of %d taken: %v", got, len(heads), err)
 	}
-	// Of another height's validators nobody endorses for this one.
+	// No validator of another height endorses for this one.
 	parent := maker.Head().Hash
 	for created := maker.Head().Height() + 2; ; created++ {
 		b, chunks := maker.createdAt(parent, maker.Head().Height()+1, created)

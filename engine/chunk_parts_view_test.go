@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestDistributionWhileAdopted: the epochs learn of a block before it is part of the chain. Until it is, it is not known, and what is held behind it can't be told.
-func TestDistributionWhileAdopted(t *testing.T) {
+// TestPartsViewDuringImport: the epoch manager knows a block before it is in the tree. Until then
+// the view reports it as unknown.
+func TestPartsViewDuringImport(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	d := n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
 	b, chunks := n.make(n.Head().Hash, 1, false)
@@ -32,7 +33,7 @@ func TestDistributionWhileAdopted(t *testing.T) {
 	if _, err := d.Holds(hash, shard); !errors.Is(err, ErrUnknown) {
 		t.Errorf("what is held behind it: %v", err)
 	}
-	n = openNode(t, testGenesis(t, "aa", "bb")) // the other's epochs are beyond its blocks
+	n = openNode(t, testGenesis(t, "aa", "bb")) // the other node's epochs are ahead of its blocks
 	d = n.ChunkPartsView(func(primitives.Hash) *primitives.Chunk { return nil })
 	n.accept(b, chunks)
 	holds, err := d.Holds(hash, shard)

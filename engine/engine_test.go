@@ -21,14 +21,15 @@ func seedKey(name primitives.AccountID) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, string(name))
 }
 
-// node is an engine whose validators we all are.
+// node is an engine with all validators' keys.
 type node struct {
 	*Engine
 	t    testing.TB
 	disk *storage.MemDisk
 }
 
-// testGenesis is that of `neard localnet` with the given validators, two shards and epochs of ten blocks.
+// testGenesis returns the genesis of `neard localnet` with the given validators, two shards and
+// epochs of ten blocks.
 func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Genesis {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
@@ -41,8 +42,8 @@ func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Gene
 	return g
 }
 
-// TestOwnParameters: nearcore core/parameters/src/config_store.rs:171 for_chain_id gives two chains of its tests, by their names,
-// other limits of congestion, bandwidth and witnesses.
+// TestOwnParameters: nearcore core/parameters/src/config_store.rs:171 for_chain_id gives two chains
+// of its tests, by name, other limits of congestion, bandwidth and witnesses.
 func TestOwnParameters(t *testing.T) {
 	for id, want := range map[string]error{
 		"benchmarknet": ErrChainID, "congestion_control_test": ErrChainID, "mocknet": nil, "localnet": nil, "benchmarknet2": nil,
@@ -60,13 +61,13 @@ func openNode(t testing.TB, g *genesis.Genesis) *node {
 	return openOn(t, g, storage.NewMemDisk(), storage.Options{})
 }
 
-// openOn opens a node on a disk that may hold its chain already.
+// openOn opens a node on a disk that may contain its chain.
 func openOn(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options) *node {
 	t.Helper()
 	return openWith(t, g, disk, o, trie.Options{Poison: true})
 }
 
-// openWith is openOn with tries of some kind.
+// openWith is openOn with trie options.
 func openWith(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, tries trie.Options) *node {
 	t.Helper()
 	n, err := openChanged(t, g, disk, o, func(o *Options) { o.Tries = tries })
@@ -76,7 +77,7 @@ func openWith(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage
 	return n
 }
 
-// openChanged is openOn with other options of the engine.
+// openChanged is openOn with changed engine options.
 func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, change func(*Options)) (*node, error) {
 	t.Helper()
 	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
@@ -104,7 +105,8 @@ func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o stor
 	return &node{e, t, disk}, err
 }
 
-// make makes a block of a height on parent: txs go into the first shard's chunk; skip leaves the second shard's chunk out.
+// make makes a block of a height on parent: txs go into the first shard's chunk; skip omits the
+// second shard's chunk.
 func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool, txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
 	n.t.Helper()
 	fail := func(err error) {
@@ -155,7 +157,7 @@ func (n *node) producer(parent primitives.Hash, height primitives.Height) primit
 	return seedKey(v.AccountID)
 }
 
-// accept has the engine take a block as another's.
+// accept imports a block as a peer's.
 func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted {
 	n.t.Helper()
 	a, err := n.Process(b, chunks, false)
@@ -165,8 +167,8 @@ func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted
 	return a
 }
 
-// TestVectorA2: mainnet's genesis block (nearcore chain/chain/src/genesis.rs:105), from its file, its root (A1) and the
-// settlement of its first epoch.
+// TestVectorA2: mainnet's genesis block (nearcore chain/chain/src/genesis.rs:105), from its file,
+// its root (A1) and the settlement of its first epoch.
 func TestVectorA2(t *testing.T) {
 	g, _, err := genesis.ReadConfig(testutil.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
@@ -222,7 +224,7 @@ func TestVectorA2(t *testing.T) {
 	}
 }
 
-// nothing is an epoch store without a row.
+// nothing is an empty epoch store.
 type nothing struct{}
 
 func (nothing) BlockInfo(primitives.Hash) (*epoch.BlockInfo, error)          { return nil, nil }
@@ -261,21 +263,22 @@ func TestVectorA66(t *testing.T) {
 	}
 }
 
-// state says all that a refused block must leave alone.
+// state returns what a refused block must not change.
 func (n *node) state() [4]any {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return [4]any{n.Head(), n.Final(), len(n.entries), n.Head().refs.Load()}
 }
 
-// TestRefusals: what is no valid block of this chain leaves the engine as it was, and then the valid one goes through.
-func TestRefusals(t *testing.T) {
+// TestInvalidBlocksLeaveEngineUnchanged: an invalid block leaves the engine unchanged, and the
+// valid one is accepted afterwards.
+func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	n.accept(n.make(n.Head().Hash, 1, false))
 	parent := n.Head().Hash
 	for name, tt := range map[string]struct {
 		change func(*primitives.Block, []*primitives.Chunk) []*primitives.Chunk
-		want   error // nil: any
+		want   error // nil: any error
 	}{
 		"orphan": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.PrevHash[0]++; return c }, ErrOrphan},
 		"no chunk headers": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Body.Chunks = nil; return c },
@@ -338,7 +341,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestUncheckedParts: what comes with a chunk beside its hashes is not believed.
+// TestUncheckedParts: parts of a chunk that its hashes do not cover are not trusted.
 func TestUncheckedParts(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
@@ -360,8 +363,8 @@ func TestUncheckedParts(t *testing.T) {
 	}
 }
 
-// TestForkChoice: the greater height is the head; of two blocks of one height the first stays. What only the old branch
-// included is returned.
+// TestForkChoice: the highest block is the head; of two blocks of one height the first stays.
+// Transactions that only the old branch contains are returned.
 func TestForkChoice(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := openNode(t, g)
@@ -400,9 +403,9 @@ func TestForkChoice(t *testing.T) {
 	}
 }
 
-// TestAgree: an engine that only receives comes to the same hashes as the one that makes the blocks, over epochs, with
-// missing chunks and skipped heights.
-func TestAgree(t *testing.T) {
+// TestReceiverAgreesWithProducer: an engine that only imports computes the producer's hashes, over
+// epochs, with missing chunks and skipped heights.
+func TestReceiverAgreesWithProducer(t *testing.T) {
 	maker, other := openNode(t, testGenesis(t, "aa", "bb", "cc")), openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	if maker.Head().Hash != other.Head().Hash {
 		t.Fatal("two genesis blocks differ")
@@ -411,14 +414,14 @@ func TestAgree(t *testing.T) {
 	for i := range 45 {
 		height++
 		if i%7 == 3 {
-			height++ // skipped
+			height++ // a skipped height
 		}
 		b, chunks := maker.make(maker.Head().Hash, height, i%5 == 2)
 		made, err := maker.Process(b, chunks, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, c := range chunks { // as from the wire
+		for k, c := range chunks { // as received from the network
 			if c != nil {
 				x := *c
 				x.PrevOutgoingReceipts = nil
@@ -440,9 +443,10 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// TestTrap8: after missing chunks a shard applies this block's receipts first, then those of the blocks before, newest
-// first, down to the block of its last chunk. The bandwidth scheduler lets nothing through to a shard that misses chunks, so
-// whole blocks can't show more than one such block.
+// TestTrap8: after missing chunks a shard applies this block's receipts first, then those of the
+// blocks before, newest first, down to the block of its last chunk. The bandwidth scheduler lets
+// nothing through to a shard that misses chunks, so whole blocks cannot show more than one such
+// block.
 func TestTrap8(t *testing.T) {
 	e := &Engine{entries: map[primitives.Hash]*BlockNode{}}
 	layout := primitives.SingleShardLayout()

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// stillBase is another chain that is at hand.
+// stillBase is a remote chain in memory.
 type stillBase struct {
 	pinned primitives.Hash
 	blocks map[primitives.Hash]map[string]string
@@ -53,7 +53,7 @@ func (b *stillBase) Forks(_ primitives.Hash, key []byte) (trie.Forks, bool, erro
 func (b *stillBase) Height(primitives.Hash) (primitives.Height, bool, error) { return 0, false, nil }
 func (b *stillBase) Again(error) bool                                        { return false }
 
-// pairs are a state's, for a trie.
+// grown makes a trie of pairs.
 func grown(t *testing.T, f *trie.Forest, pairs map[string]string) *trie.Root {
 	t.Helper()
 	var changes []trie.Change
@@ -67,7 +67,7 @@ func grown(t *testing.T, f *trie.Forest, pairs map[string]string) *trie.Root {
 	return root
 }
 
-// newStillBase makes one, with a proof of all that it has.
+// newStillBase returns one with a proof of all its pairs.
 func newStillBase(t *testing.T, pairs map[string]string) *stillBase {
 	t.Helper()
 	b := &stillBase{pinned: primitives.Hash{1}, blocks: map[primitives.Hash]map[string]string{{1}: pairs}}
@@ -84,13 +84,13 @@ func newStillBase(t *testing.T, pairs map[string]string) *stillBase {
 	return b
 }
 
-// forkOf is a fork of a base, with nothing of its own but what every shard has.
+// forkOf returns a fork of a base with nothing of its own except what every shard has.
 func forkOf(t *testing.T, b *stillBase) state.Trie {
 	t.Helper()
 	return rooted(grown(t, trie.New(trie.Options{UserData: b}), map[string]string{string(primitives.BandwidthSchedulerKey): "x"}))
 }
 
-// forkKey draws one of few keys that share much of each other.
+// forkKey returns one of few keys with long common prefixes.
 func forkKey(r *rand.Rand) []byte {
 	id := []primitives.AccountID{"app.near", "app", "zoe.near"}[r.IntN(3)]
 	if r.IntN(12) == 0 {
@@ -103,8 +103,9 @@ func forkKey(r *rand.Rand) []byte {
 	return primitives.AppendContractDataKey(nil, id, key)
 }
 
-// TestForkTrie: a fork has the values of both chains, those written here before the other's, in order; and the path of each key has as many nodes as in a
-// trie of both, as long as nothing of the other chain is taken away.
+// TestForkTrie: a fork has the values of both chains in order, its own before the remote ones. The
+// path of each key has as many nodes as in one trie of both, as long as nothing of the remote chain
+// is removed.
 func TestForkTrie(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -187,7 +188,8 @@ func TestForkTrie(t *testing.T) {
 	}
 }
 
-// TestForkRebase: an account that is removed stays away; cut off it has what is its own, reset all of the other chain's, and of another block that one's.
+// TestForkRebase: a removed account stays removed. A detached account has only its own values; a
+// reset one has the remote chain's; one moved to another block has that block's.
 func TestForkRebase(t *testing.T) {
 	account := func(n uint64) string {
 		a := primitives.Account{Version: primitives.AccountV1, Amount: primitives.Yocto(n), StorageUsage: 100}

@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestLeadingHeaders: with the headers of a chain a node knows the epochs that its blocks have not come to: who made a block of one of them is judged at
-// once, also after a restart in the middle; without them it is a stranger. Headers of folded blocks are removed, and more can be added behind
-// blocks that have come meanwhile.
-func TestLeadingHeaders(t *testing.T) {
+// TestHeadersAheadOfBlocks: with a chain's headers a node knows epochs beyond its blocks, so the
+// producer of a block in them is checked on arrival, also after a restart. Without headers the
+// block's epoch is unknown. Headers below the flat head are removed, and more can be added above
+// blocks that have arrived meanwhile.
+func TestHeadersAheadOfBlocks(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, disk := openNode(t, g), storage.NewMemDisk()
 	n := openOn(t, g, disk, storage.Options{})
@@ -84,7 +85,7 @@ func TestLeadingHeaders(t *testing.T) {
 	if got := rows(); len(got) != 40 {
 		t.Errorf("%d headers are kept", len(got))
 	}
-	for i, b := range list[:50] { // blocks overtake the headers
+	for i, b := range list[:50] { // the blocks overtake the headers
 		n.accept(b, bodies[i])
 		if i%4 == 3 {
 			if err := n.AdvanceFlatHead(); err != nil {
@@ -107,8 +108,8 @@ func TestLeadingHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersOfLostBranch: headers of a branch that lost are removed with the height they have. What begins an epoch on the branch that goes on
-// stays, though the other began it before.
+// TestHeadersOfLostBranch: headers of a lost branch are removed at their heights. The epoch start
+// of the surviving branch stays, even if the lost branch started the epoch earlier.
 func TestHeadersOfLostBranch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	rows := &headerRows{e: n.Engine}
@@ -146,7 +147,8 @@ func TestHeadersOfLostBranch(t *testing.T) {
 	}
 }
 
-// TestHeadersOvertaken: with blocks that pass the headers theirs is the highest, and the chain of headers is not made anew for that; it is when headers come again.
+// TestHeadersOvertaken: when blocks pass the headers, the head is the highest header and the header
+// chain is not rebuilt, until headers arrive again.
 func TestHeadersOvertaken(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	n, maker := openNode(t, g), openNode(t, g)
@@ -177,8 +179,8 @@ func TestHeadersOvertaken(t *testing.T) {
 	}
 }
 
-// TestHeadersFromTheFuture: a header that lies further ahead of the clock than a block's may is refused, and neither it nor those on it are kept; once
-// the clock has come closer it is taken.
+// TestHeadersFromTheFuture: a header too far ahead of the clock is refused, and neither it nor its
+// descendants are stored. It is accepted once the clock has advanced.
 func TestHeadersFromTheFuture(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVoted: a block of a known epoch is one that others are at if two thirds have voted for it, whoever has made it and whether its parent is known or not.
+// TestVoted: a block of a known epoch counts as reached by the network if two thirds approved it,
+// whatever its producer and whether its parent is known or not.
 func TestVoted(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)

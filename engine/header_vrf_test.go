@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOracle: what a key gives is what it proves, the same value is not proven twice, whoever asks first, and of many the oldest is forgotten.
-func TestOracle(t *testing.T) {
+// TestVRFCache: the cached value is the one that the key proves, it is proven once, and the oldest
+// entry is evicted.
+func TestVRFCache(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "oracle")
 	parent := &Engine{vrf: new(vrfCache)}
 	child := &Engine{vrf: parent.vrf}
@@ -21,7 +22,7 @@ func TestOracle(t *testing.T) {
 	if fresh || f.value != value || f.proof != proof {
 		t.Errorf("a child has %x, computed anew %v", f.value, fresh)
 	}
-	f.value[0]++ // not computed again: it would be as it was
+	f.value[0]++ // not computed again, or it would be as before
 	if again, _, _ := child.proveVRF(random, key); again != f.value {
 		t.Error("a child has computed it again")
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/parameters"
 )
 
-// compilerVM is a VM that only says what it is asked to compile.
+// compilerVM is a VM that only records what it is asked to compile.
 type compilerVM struct {
 	action.VM
 	ready []primitives.Hash
 	asked []string
 	done  []chan struct{}
-	full  int // so many it will not take
+	full  int // number of requests that it refuses
 }
 
 func (v *compilerVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
@@ -35,7 +35,7 @@ func (v *compilerVM) Warm(_ primitives.AccountID, code []byte, _ *parameters.Was
 	return done
 }
 
-// makeReady ends the newest compilation; it has failed if not ok.
+// makeReady ends the newest compilation; it fails unless ok.
 func (v *compilerVM) makeReady(ok bool) {
 	last := len(v.asked) - 1
 	if ok {
@@ -44,8 +44,9 @@ func (v *compilerVM) makeReady(ok bool) {
 	close(v.done[last])
 }
 
-// unreadyNode is a node of two accounts, of which the first has a contract, with a VM that compiles when the test says so.
-func unreadyNode(t *testing.T) (*node, *compilerVM) {
+// pendingNode returns a node of two accounts, the first with a contract, and a VM that compiles on
+// the test's command.
+func pendingNode(t *testing.T) (*node, *compilerVM) {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "test-unready", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{bare, owner}, Validators: 1, Shards: 2,
@@ -74,7 +75,8 @@ func calls(to primitives.AccountID) *primitives.SignedTransaction {
 	return &primitives.SignedTransaction{Transaction: primitives.Transaction{ReceiverID: to, Actions: []primitives.Action{&primitives.FunctionCall{Method: "run"}}}}
 }
 
-// does has the owner do something to himself, in the next block, and makes another for what it leaves.
+// does makes a block in which the owner acts on its own account, and another one for the resulting
+// receipts.
 func (n *node) does(nonce primitives.Nonce, actions ...primitives.Action) {
 	n.t.Helper()
 	head, key := n.Head(), seedKey(owner)
@@ -87,10 +89,10 @@ func (n *node) does(nonce primitives.Nonce, actions ...primitives.Action) {
 	}
 }
 
-// TestUnready: what a transaction deploys or calls is found where it is not compiled, also in what it carries for others, and is done
-// when the last of it is.
-func TestUnready(t *testing.T) {
-	n, vm := unreadyNode(t)
+// TestPendingCompilation: code that a transaction deploys or calls is found if it is not compiled,
+// also in delegated actions. Compile returns when the last of it is compiled.
+func TestPendingCompilation(t *testing.T) {
+	n, vm := pendingNode(t)
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	global := primitives.GlobalContractID{Account: owner}
 	call, use := &primitives.FunctionCall{Method: "run"}, &primitives.UseGlobalContract{ID: global}
@@ -161,7 +163,7 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestCompile: who waits for code waits while the compiler is at work for it, and no longer.
+// TestCompile: a waiter for code waits while the compiler works on it, and no longer.
 func TestCompile(t *testing.T) {
 	begin := func(u *PendingCompilation, end <-chan struct{}) (done chan struct{}) {
 		done = make(chan struct{})
@@ -259,7 +261,7 @@ func TestCompile(t *testing.T) {
 			}
 		},
 	} {
-		n, vm := unreadyNode(t)
+		n, vm := pendingNode(t)
 		synctest.Test(t, func(t *testing.T) {
 			u := n.PendingCompilation(calls(owner))
 			if u == nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// hastyVM is a VM that only says what it is hastened to compile, which takes until the test lets it end.
-type hastyVM struct {
+// precompileVM is a VM that only records what it is to precompile; each compilation ends on the
+// test's command.
+type precompileVM struct {
 	action.VM
 	ready []primitives.Hash
 	asked chan string
@@ -24,19 +25,19 @@ type hastyVM struct {
 	all   sync.WaitGroup
 }
 
-func (v *hastyVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
+func (v *precompileVM) Ready(code primitives.Hash, _ *parameters.Wasm) bool {
 	return slices.Contains(v.ready, code)
 }
 
-func (v *hastyVM) Precompile(code []byte, _ *parameters.Wasm) {
+func (v *precompileVM) Precompile(code []byte, _ *parameters.Wasm) {
 	v.all.Add(1)
 	defer v.all.Done()
 	v.asked <- string(code)
 	<-v.end
 }
 
-// wants wants that the VM is hastened to compile that, all at a time, and nothing else.
-func (v *hastyVM) wants(t *testing.T, n *node, what string, codes ...string) {
+// wants expects exactly these codes to be compiled at the same time.
+func (v *precompileVM) wants(t *testing.T, n *node, what string, codes ...string) {
 	t.Helper()
 	n.precompiler.looks.Wait()
 	var got []string
@@ -61,7 +62,7 @@ func (v *hastyVM) wants(t *testing.T, n *node, what string, codes ...string) {
 	v.end = make(chan struct{})
 }
 
-// signed is a transaction.
+// signed returns a signed transaction.
 func (n *node) signed(from, to primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
 	key := seedKey(from)
 	x := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: to,
@@ -70,12 +71,13 @@ func (n *node) signed(from, to primitives.AccountID, nonce primitives.Nonce, act
 	return primitives.NewSignedTransaction(x, key.Sign(hash[:]))
 }
 
-// TestHasten: what receipts of an applied block call, and what a block's own receipts and transactions call, is compiled before it runs, side by
-// side; what is compiled is not, and no state is held for longer than it is looked at.
-func TestHasten(t *testing.T) {
-	n, _ := unreadyNode(t)
+// TestPrecompile: code called by the receipts of an applied block, and by a block's own receipts
+// and transactions, is compiled in parallel before it runs. Compiled code is not compiled again,
+// and states are held only while they are read.
+func TestPrecompile(t *testing.T) {
+	n, _ := pendingNode(t)
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
-	vm := &hastyVM{asked: make(chan string, 10), end: make(chan struct{})}
+	vm := &precompileVM{asked: make(chan string, 10), end: make(chan struct{})}
 	n.o.VM = vm
 	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
 	next := func(txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
@@ -116,10 +118,10 @@ func TestHasten(t *testing.T) {
 	vm.wants(t, n, "a block of which one code is not compiled", "theirs")
 }
 
-// TestHasteIsBounded: over all blocks so many are compiled ahead at a time, so many bytes wait, and no code twice; what does not fit is not
-// taken in, until there is room again.
-func TestHasteIsBounded(t *testing.T) {
-	vm := &hastyVM{asked: make(chan string, 100), end: make(chan struct{})}
+// TestPrecompileIsBounded: over all blocks the number of compilations and of queued bytes is
+// bounded, and no code is compiled twice. Code that does not fit is refused until there is room.
+func TestPrecompileIsBounded(t *testing.T) {
+	vm := &precompileVM{asked: make(chan string, 100), end: make(chan struct{})}
 	var h precompiler
 	rules := &parameters.MustGet(parameters.June(86)).Wasm
 	push := func(n byte, size int) {
@@ -136,7 +138,7 @@ func TestHasteIsBounded(t *testing.T) {
 	for n := range byte(precompileWorkers + 3) {
 		push(n, 1000)
 	}
-	push(100, precompileBytes-(precompileWorkers+3)*1000) // the last that fits
+	push(100, precompileBytes-(precompileWorkers+3)*1000) // the last one that fits
 	push(101, 1)
 	for range precompileWorkers {
 		<-vm.asked
@@ -167,9 +169,9 @@ func TestHasteIsBounded(t *testing.T) {
 	}
 }
 
-// waitingVM is a hastyVM that lets nobody look at one code until it is told to.
+// waitingVM is a precompileVM that blocks questions about one code until the test releases them.
 type waitingVM struct {
-	hastyVM
+	precompileVM
 	at   primitives.Hash
 	look chan struct{}
 }
@@ -178,12 +180,12 @@ func (v *waitingVM) Ready(code primitives.Hash, rules *parameters.Wasm) bool {
 	if code == v.at {
 		<-v.look
 	}
-	return v.hastyVM.Ready(code, rules)
+	return v.precompileVM.Ready(code, rules)
 }
 
-// TestHastenBesideTrim: what receipts of an applied block call is looked at by the states that the block is left with, where what it had
-// parentStates leaves the memory.
-func TestHastenBesideTrim(t *testing.T) {
+// TestPrecompileBesideTrim: code called by the receipts of an applied block is read from the states
+// that the block ends with, even while trim evicts the previous ones.
+func TestPrecompileBesideTrim(t *testing.T) {
 	const there = primitives.AccountID("00.test1") // in the first shard, which has more than it changes
 	accounts := []primitives.AccountID{bare, owner}
 	for i := range 40 {
@@ -196,11 +198,11 @@ func TestHastenBesideTrim(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := openWith(t, g, storage.NewMemDisk(), storage.Options{}, trie.Options{Poison: true, Frontier: 256})
-	vm := &waitingVM{hastyVM{asked: make(chan string, 10), end: make(chan struct{})}, primitives.HashBytes([]byte("more")), make(chan struct{})}
-	n.o.VM = &hastyVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
+	vm := &waitingVM{precompileVM{asked: make(chan string, 10), end: make(chan struct{})}, primitives.HashBytes([]byte("more")), make(chan struct{})}
+	n.o.VM = &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
 	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
 	n.does(2, deploys("more"))
-	if err := n.AdvanceFlatHead(); err != nil { // what is unchanged since may leave
+	if err := n.AdvanceFlatHead(); err != nil { // nodes unchanged since then may be evicted
 		t.Fatal(err)
 	}
 	n.o.VM, n.o.StateBytes = vm, 1
@@ -213,12 +215,13 @@ func TestHastenBesideTrim(t *testing.T) {
 	vm.wants(t, n, "receipts of a block whose states were trimmed", "more", "theirs")
 }
 
-// TestHastenTold: code that others say is deployed is compiled, but for what is; without a VM nothing comes of it.
-func TestHastenTold(t *testing.T) {
-	n, _ := unreadyNode(t)
+// TestPrecompileAnnouncedCode: code announced by peers is compiled unless it is already; without a
+// VM nothing happens.
+func TestPrecompileAnnouncedCode(t *testing.T) {
+	n, _ := pendingNode(t)
 	n.o.VM = nil
 	n.Precompile([][]byte{[]byte("one")})
-	vm := &hastyVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, asked: make(chan string, 10), end: make(chan struct{})}
+	vm := &precompileVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, asked: make(chan string, 10), end: make(chan struct{})}
 	n.o.VM = vm
 	n.Precompile([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
 	vm.wants(t, n, "what others tell", "one", "two")

@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestOthers: what peers ask for is there for folded blocks and for those above, what the node asks with is the way between what both have; a second
-// node that is answered so from wherever it stands comes to the end.
-func TestOthers(t *testing.T) {
+// TestPeerQueries: answers for peers exist below and above the flat head, and the node's own
+// locator leads to the last common block. A second node that is answered so reaches the end from
+// any start.
+func TestPeerQueries(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, n := openNode(t, g), openNode(t, g)
 	var list []*primitives.Block
@@ -20,7 +21,7 @@ func TestOthers(t *testing.T) {
 	for len(list) < 60 {
 		height := maker.Head().Height() + 1
 		if len(list)%7 == 3 {
-			height++ // a height that nobody made
+			height++ // a skipped height
 		}
 		b, chunks := maker.make(maker.Head().Hash, height, false)
 		maker.accept(b, chunks)
@@ -56,7 +57,7 @@ func TestOthers(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		locator []primitives.Hash
-		first   int // of list; -1: none
+		first   int // index in list; -1: none
 	}{
 		{[]primitives.Hash{maker.Genesis().Hash}, 0},
 		{[]primitives.Hash{{1}, list[9].Hash(), maker.Genesis().Hash}, 10},
@@ -77,7 +78,8 @@ func TestOthers(t *testing.T) {
 		}
 	}
 
-	// The other node: some blocks first, then headers by lists of 7, then the blocks along them.
+	// The other node gets some blocks first, then headers in lists of 7, then the blocks along
+	// them.
 	for i := range 5 {
 		n.accept(list[i], bodies[i])
 	}

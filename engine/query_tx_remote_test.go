@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestToldCopy: a copy of a told block of which the hash does not cover what is wrong says nothing of the block: the right one is taken.
-func TestToldCopy(t *testing.T) {
+// TestPartialBodyCopyDoesNotCondemnBlock: a wrong copy of a block does not condemn the block if the
+// hash does not cover the wrong part: the right copy is accepted.
+func TestPartialBodyCopyDoesNotCondemnBlock(t *testing.T) {
 	g := testGenesis(t, "a.near")
 	maker := openNode(t, g)
 	block, chunks := maker.make(maker.Head().Hash, 1, false)

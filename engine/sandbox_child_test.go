@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// kin is an engine, and another one of its own that is told the same blocks as another's and has nothing to do with any third.
+// kin is an engine, and a reference engine that imports the same blocks and shares nothing with
+// others.
 type kin struct {
 	*node
 	judge *node
@@ -22,7 +23,7 @@ type told struct {
 	chunks []*primitives.Chunk
 }
 
-// step makes a block behind the head, which the judge takes with the same states.
+// step makes a block on the head, and the reference engine imports it with the same states.
 func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
 	t.Helper()
 	head := k.Head()
@@ -41,7 +42,7 @@ func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
 	k.story = append(k.story, told{b, chunks})
 }
 
-// bear opens a child behind a snapshot of the head.
+// bear opens a child after a revert point of the head.
 func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 	t.Helper()
 	c, err := k.Child(s, nil)
@@ -58,10 +59,11 @@ func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *RevertPoint) *kin {
 	return out
 }
 
-// TestChild: children of a snapshot, and a child of a child, go on from it each in its own way, over epochs and ways back, beside their parent,
-// which goes on too: with the states, the finality and the epochs of an engine that was told the same blocks and no others. None knows a block of
-// another. What was before is at hand with its states. The parent folds no further than the snapshot allows, and when the children are gone its
-// tries have what they would have without them.
+// TestChild: children of a revert point, and a child of a child, continue independently over epochs
+// and reverts, beside their parent, which also continues. Each has the states, the finality and the
+// epochs of an engine that imported the same blocks only. None knows another's blocks. Earlier
+// states stay readable. The parent's flat head stays at the revert point's limit, and without the
+// children its tries are as if they had never existed.
 func TestChild(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
@@ -88,7 +90,7 @@ func TestChild(t *testing.T) {
 				t.Fatal(err)
 			}
 			family = append(family, first.bear(t, g, inner))
-		case 60: // back within a child: its judge goes back too
+		case 60: // a revert within a child; its reference engine reverts too
 			if early, err = family[2].NewRevertPoint(); err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +163,8 @@ func TestChild(t *testing.T) {
 		if err := family[i].Discard(); err != nil {
 			t.Fatal(err)
 		}
-		if err := family[i].CheckPatch(nil, nil); !errors.Is(err, ErrDiscarded) { // who still asks is told so, and does not ask for ever
+		// a later caller gets the error and does not loop forever
+		if err := family[i].CheckPatch(nil, nil); !errors.Is(err, ErrDiscarded) {
 			t.Errorf("a chain that has ended: %v", err)
 		}
 	}
@@ -182,7 +185,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildOfGenesis: a child may begin where the chain does.
+// TestChildOfGenesis: a child may start at the genesis.
 func TestChildOfGenesis(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
@@ -203,7 +206,7 @@ func TestChildOfGenesis(t *testing.T) {
 	}
 }
 
-// TestChildrenAtOnce: children and their parent each have a goroutine.
+// TestChildrenAtOnce: children and their parent run on a goroutine each.
 func TestChildrenAtOnce(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := &kin{node: openNode(t, g), judge: openNode(t, g)}

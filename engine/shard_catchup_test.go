@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// joinPair is a node that makes blocks, and one that holds the first of its two shards.
-type joinPair struct {
+// catchupPair is a node that makes blocks, and one that holds the first of its two shards.
+type catchupPair struct {
 	t      *testing.T
 	maker  *node
 	n      *node
@@ -21,17 +21,17 @@ type joinPair struct {
 	ids    []primitives.ShardID
 	chunks map[primitives.Hash][]*primitives.Chunk
 	nonce  primitives.Nonce
-	to     primitives.AccountID // whom its transfers go to
+	to     primitives.AccountID // the receiver of its transfers
 }
 
-func newJoinPair(t *testing.T) *joinPair {
-	p := &joinPair{t: t, maker: openNode(t, testGenesis(t, "aa", "bb")), disk: storage.NewMemDisk(), chunks: map[primitives.Hash][]*primitives.Chunk{}, to: "near"}
+func newJoinPair(t *testing.T) *catchupPair {
+	p := &catchupPair{t: t, maker: openNode(t, testGenesis(t, "aa", "bb")), disk: storage.NewMemDisk(), chunks: map[primitives.Hash][]*primitives.Chunk{}, to: "near"}
 	p.ids = p.maker.Head().Layout.ShardIDs()
 	p.open(p.ids[0])
 	return p
 }
 
-func (p *joinPair) open(ids ...primitives.ShardID) {
+func (p *catchupPair) open(ids ...primitives.ShardID) {
 	p.t.Helper()
 	var err error
 	if p.n, err = openChanged(p.t, testGenesis(p.t, "aa", "bb"), p.disk, storage.Options{FlatHeadBlocks: 2}, func(o *Options) {
@@ -41,7 +41,7 @@ func (p *joinPair) open(ids ...primitives.ShardID) {
 	}
 }
 
-func (p *joinPair) restart(ids ...primitives.ShardID) {
+func (p *catchupPair) restart(ids ...primitives.ShardID) {
 	p.t.Helper()
 	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {
 		p.t.Fatal(err)
@@ -49,8 +49,8 @@ func (p *joinPair) restart(ids ...primitives.ShardID) {
 	p.open(ids...)
 }
 
-// cut is what who holds one shard gets of a block's chunks.
-func (p *joinPair) cut(block primitives.Hash, id primitives.ShardID) (out []*primitives.Chunk) {
+// cut returns a block's chunks as a node that holds one shard receives them.
+func (p *catchupPair) cut(block primitives.Hash, id primitives.ShardID) (out []*primitives.Chunk) {
 	for i, c := range p.chunks[block] {
 		if c != nil && p.ids[i] != id {
 			c = chain.CutChunk(c, p.maker.Head().Layout, []primitives.ShardID{id})
@@ -60,8 +60,8 @@ func (p *joinPair) cut(block primitives.Hash, id primitives.ShardID) (out []*pri
 	return out
 }
 
-// blocks makes blocks and gives them to both.
-func (p *joinPair) blocks(n int, skip func(int) bool) {
+// blocks makes blocks and imports them in both nodes.
+func (p *catchupPair) blocks(n int, skip func(int) bool) {
 	p.t.Helper()
 	for i := range n {
 		p.nonce++
@@ -77,7 +77,7 @@ func (p *joinPair) blocks(n int, skip func(int) bool) {
 	}
 }
 
-func (p *joinPair) join(point primitives.Hash) *ShardCatchup {
+func (p *catchupPair) join(point primitives.Hash) *ShardCatchup {
 	p.t.Helper()
 	at, err := p.n.Block(point)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *joinPair) join(point primitives.Hash) *ShardCatchup {
 	return j
 }
 
-func (p *joinPair) catchUp(j *ShardCatchup) (n int) {
+func (p *catchupPair) catchUp(j *ShardCatchup) (n int) {
 	p.t.Helper()
 	for ; ; n++ {
 		at, more, err := j.Next()
@@ -106,8 +106,8 @@ func (p *joinPair) catchUp(j *ShardCatchup) (n int) {
 	}
 }
 
-// same compares the states and extras of the folded block and all above it.
-func (p *joinPair) same() {
+// same compares the states and extras of the flat head and all blocks above it.
+func (p *catchupPair) same() {
 	p.t.Helper()
 	for x := p.n.Head(); x != nil; x = p.n.BlockNode(x.Header().PrevHash) {
 		want, err := p.maker.Block(x.Hash)
@@ -135,10 +135,11 @@ func (p *joinPair) same() {
 	}
 }
 
-// TestJoinCutShort: a process that ends while a shard is brought to the blocks above the folded one leaves some of them with it and some
-// shardsWithoutChunk. The chain goes on without it, also over folds; it is taken up where it is, and comes in.
-func TestJoinCutShort(t *testing.T) {
-	for cut := range 3 { // blocks that have the shard when the process ends
+// TestCatchupInterruptedInFinish: a process that ends during Finish leaves the shard in some blocks
+// above the flat head and not in others. The chain continues without the shard while the flat head
+// advances; the catchup resumes and ends.
+func TestCatchupInterruptedInFinish(t *testing.T) {
+	for cut := range 3 { // blocks with the shard when the process ends
 		p := newJoinPair(t)
 		never := func(int) bool { return false }
 		p.blocks(8, never)
@@ -165,7 +166,7 @@ func TestJoinCutShort(t *testing.T) {
 			t.Fatalf("%d blocks are caught up with", n)
 		}
 		p.blocks(3, func(i int) bool { return i == 1 })
-		if p.n.flatHeadUpdate != nil { // the disk is left as it is before a fold
+		if p.n.flatHeadUpdate != nil { // the disk stays as before the update
 			if err := p.n.finishFlatHeadUpdate(p.n.flatHeadUpdate.wait()); err != nil {
 				t.Fatal(err)
 			}
@@ -219,11 +220,12 @@ func TestJoinCutShort(t *testing.T) {
 	}
 }
 
-// TestJoinMissed: a shard that has missed chunks in blocks above the folded one comes in with the receipts that those blocks brought to it.
-func TestJoinMissed(t *testing.T) {
-	for missed := range 4 { // bits: the last block but two, the last but one
+// TestCatchupWithMissedChunks: a shard that has missed chunks above the flat head is caught up with
+// the receipts that those blocks brought to it.
+func TestCatchupWithMissedChunks(t *testing.T) {
+	for missed := range 4 { // bits: the third last block, the second last
 		p := newJoinPair(t)
-		p.to = "zz" // where nobody is
+		p.to = "zz" // an account in no use
 		if id := p.maker.Head().Layout.ShardOf(p.to); id != p.ids[1] {
 			t.Fatalf("%s is of shard %d", p.to, id)
 		}
@@ -257,10 +259,12 @@ func TestJoinMissed(t *testing.T) {
 	}
 }
 
-// TestJoinProves: a shard that comes in when it has had no chunk for long, so that a fold has passed its last one, is proven as by who has had it all the time: else
-// nobody could make its next chunk. So it is behind a restart, and where the state that came is that before the last chunk.
-func TestJoinProves(t *testing.T) {
-	for _, more := range []int{0, 1, 5} { // chunks behind the one that the sync point has
+// TestCatchupProvesOldChunk: a shard is caught up when it has had no chunk for long, so that the
+// flat head has passed its last one. Its proof equals that of a node which held it all the time;
+// otherwise no producer could make its next chunk. The same holds after a restart, and if the
+// fetched state is that before the last chunk.
+func TestCatchupProvesOldChunk(t *testing.T) {
+	for _, more := range []int{0, 1, 5} { // chunks after the sync point's
 		p := newJoinPair(t)
 		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 		p.to = "zz"

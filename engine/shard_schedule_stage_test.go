@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestScheduleHandsOver: a shard that is not needed any more stays until the epoch that has no need of it has a new chunk of it: before that nobody else may have it.
-func TestScheduleHandsOver(t *testing.T) {
+// TestShardIsKeptUntilHandedOver: a shard that is no longer needed stays until the new epoch has a
+// chunk of it, since before that no other node may have it.
+func TestShardIsKeptUntilHandedOver(t *testing.T) {
 	p := newJoinPair(t)
 	wanted := true
 	s := NewSchedule(p.maker.Engine, func(_ *BlockNode, shard primitives.ShardID) (bool, bool) {
@@ -43,14 +44,15 @@ func TestScheduleHandsOver(t *testing.T) {
 	wanted = false
 	step(true)
 	p.blocks(4, func(int) bool { return false })
-	p.maker.removalsRunning.Add(1) // while another is removed, nothing goes
+	p.maker.removalsRunning.Add(1) // while another shard is being removed, none is untracked
 	step(true)
 	p.maker.removalsRunning.Add(-1)
 	step(false)
 }
 
-// TestBegins: a node begins with the shards that its validator makes chunks of, besides those that it tracks; in a chain of two validators and two shards with one.
-func TestBegins(t *testing.T) {
+// TestShardsAtGenesis: a node starts with the shards of its validator besides the tracked ones; in
+// a chain of two validators and two shards with one.
+func TestShardsAtGenesis(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	g.Config.NumChunkProducerSeats = 2
 	none := func(primitives.ShardLayout, primitives.ShardID) bool { return false }

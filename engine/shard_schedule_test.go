@@ -11,15 +11,16 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// newestSource gives what belongs to one sync point, as neards do, which keep nothing of older ones, and chunks up to a height.
+// newestSource serves the data of one sync point, like neards, which keep nothing of older ones,
+// and chunks up to a height.
 type newestSource struct {
-	p      *joinPair
+	p      *catchupPair
 	parts  bool
 	upTo   primitives.Height
 	only   primitives.Hash   // the point that it has
-	asked  []primitives.Hash // points of whose header it was asked
-	given  int               // parts
-	wanted []primitives.Hash // points of which it was asked for parts
+	asked  []primitives.Hash // points of requested headers
+	given  int               // parts served
+	wanted []primitives.Hash // points of requested parts
 }
 
 func (s *newestSource) State(_ context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error) {
@@ -66,11 +67,12 @@ func (s *newestSource) Refused(_ primitives.Hash, _ primitives.ShardID, err erro
 	s.p.t.Errorf("refused: %v", err)
 }
 
-// TestScheduleMovesOn: others keep a state at the newest sync point alone. A shard whose state has not come by then begins anew at the newest, in a running
-// node and behind a restart; one that has its state goes on with it, over a restart too.
-func TestScheduleMovesOn(t *testing.T) {
+// TestCatchupRestartsAtNewerPoint: peers keep a state at the newest sync point only. A catchup
+// without its complete state starts over at the newest point, in a running node and after a
+// restart; one with its state continues, over a restart too.
+func TestCatchupRestartsAtNewerPoint(t *testing.T) {
 	type world struct {
-		*joinPair
+		*catchupPair
 		*Schedule
 		src *newestSource
 	}
@@ -86,7 +88,7 @@ func TestScheduleMovesOn(t *testing.T) {
 			}
 		}
 	}
-	// forward lets the chain go on until there is a newer point.
+	// forward extends the chain until there is a newer point.
 	forward := func(t *testing.T, w *world) storage.BlockRef {
 		t.Helper()
 		var before storage.BlockRef
@@ -103,7 +105,8 @@ func TestScheduleMovesOn(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if point, err := w.maker.SyncPoint(at); err != nil || point == nil || point.Hash != now.Hash { // of the genesis's epoch too
+				// of the genesis's epoch too
+				if point, err := w.maker.SyncPoint(at); err != nil || point == nil || point.Hash != now.Hash {
 					t.Fatalf("block %d is no sync point: %v", now.Height, err)
 				}
 				w.src.only = now.Hash
@@ -126,9 +129,9 @@ func TestScheduleMovesOn(t *testing.T) {
 		w.src.asked, w.src.wanted = nil, nil
 	}
 	open := func(t *testing.T) (*world, storage.BlockRef) {
-		w := &world{joinPair: newJoinPair(t)}
+		w := &world{catchupPair: newJoinPair(t)}
 		w.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
-		w.src = &newestSource{p: w.joinPair}
+		w.src = &newestSource{p: w.catchupPair}
 		begin(t, w)
 		first := forward(t, w)
 		steps(t, w, 4)
@@ -195,9 +198,10 @@ func TestScheduleMovesOn(t *testing.T) {
 	}
 }
 
-// TestScheduleWaits: a shard of which the next epoch has need does not begin at the sync point of the epoch before, with all of that to be caught up with; one
-// that should be here does, since it may have no chunks without this node, and then there is no newer point.
-func TestScheduleWaits(t *testing.T) {
+// TestCatchupWaitsForNextPoint: a shard needed in the next epoch does not start at the sync point
+// of the epoch before, which would be far to catch up. One needed now does: it may have no chunks
+// without this node, and then no newer point comes.
+func TestCatchupWaitsForNextPoint(t *testing.T) {
 	p := newJoinPair(t)
 	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
 	src, now := &newestSource{p: p}, false
@@ -244,8 +248,8 @@ func TestScheduleWaits(t *testing.T) {
 	s.Close()
 }
 
-// pointed is a pair whose chain is behind a sync point that is folded.
-func pointed(t *testing.T, p *joinPair, s *Schedule) storage.BlockRef {
+// pointed extends a pair's chain past a sync point that the flat head has passed.
+func pointed(t *testing.T, p *catchupPair, s *Schedule) storage.BlockRef {
 	t.Helper()
 	for range 40 {
 		p.blocks(1, func(int) bool { return false })
@@ -264,9 +268,11 @@ func pointed(t *testing.T, p *joinPair, s *Schedule) storage.BlockRef {
 	return storage.BlockRef{}
 }
 
-// TestScheduleNoPoint: an epoch in which a shard has no chunks has no sync point. The shard comes in at the one before, all the while, for who should have it by now, and from
-// the middle of the epoch on for who needs it in the next one: else nobody would ever make a chunk of it again.
-func TestScheduleNoPoint(t *testing.T) {
+// TestCatchupWithoutNewPoint: an epoch in which a shard has no chunks has no sync point. A node
+// that needs the shard now starts at the point before at any time; one that needs it in the next
+// epoch starts there from the middle of the epoch on. Otherwise the shard would never have a chunk
+// again.
+func TestCatchupWithoutNewPoint(t *testing.T) {
 	for _, now := range []bool{true, false} {
 		p := newJoinPair(t)
 		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 1000})
@@ -318,8 +324,9 @@ func TestScheduleNoPoint(t *testing.T) {
 	}
 }
 
-// TestScheduleLeft: a shard that was let go behind the newest sync point can't come in at that. Nobody is asked for it until there is a newer one.
-func TestScheduleLeft(t *testing.T) {
+// TestUntrackedShardWaitsForNewPoint: a shard that was untracked after the newest sync point cannot
+// be caught up at it. No peer is asked until there is a newer point.
+func TestUntrackedShardWaitsForNewPoint(t *testing.T) {
 	p := newJoinPair(t)
 	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {
 		t.Fatal(err)

@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBroughtNothing: of a chunk that brought nothing to a node that held nothing, no proofs are read back, which is other than the whole chunk's none: a witness
-// would show that it had sent no receipts at all.
-func TestBroughtNothing(t *testing.T) {
+// TestEmptyProofsAreNotNil: a chunk without receipts for a node that held nothing is read back with
+// an empty proof list. nil would mean the whole chunk, and a witness would show that it sent no
+// receipts at all.
+func TestEmptyProofsAreNotNil(t *testing.T) {
 	kept := ShardState{Chunk: &primitives.Chunk{Proofs: []primitives.ReceiptProof{}}}
 	list, err := readBroughtReceipts(encodeUntracked(&kept).Incoming)
 	if err != nil || list == nil || len(list) != 0 {

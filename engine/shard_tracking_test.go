@@ -20,8 +20,8 @@ func openTracking(t *testing.T, disk *storage.MemDisk, track Track) (*node, erro
 	})
 }
 
-// TestProofsOfReceipts: what comes of a shard that is not held is what its chunk's header names, to the shards that are held, or the
-// block waits: it is never blamed for it.
+// TestProofsOfReceipts: receipts from a shard that is not held must match its chunk's header, for
+// each held shard. Otherwise the block waits, and it is not blamed.
 func TestProofsOfReceipts(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	layout := maker.Head().Layout
@@ -66,15 +66,16 @@ func TestProofsOfReceipts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none.accept(b, nil) // who holds nothing needs nothing of chunks
+	none.accept(b, nil) // a node without shards needs nothing of chunks
 }
 
 func refund() *primitives.Receipt {
 	return &primitives.Receipt{PredecessorID: "system", ReceiverID: "aa", Body: &primitives.ActionReceipt{SignerID: "aa", SignerPublicKey: seedKey("aa").PublicKey()}}
 }
 
-// TestNotHeld: of a shard that is not held nobody is told anything, and a folder without a shard does not pass for one that has it.
-func TestNotHeld(t *testing.T) {
+// TestShardNotHeld: queries of a shard that is not held fail, and a folder without a shard is not
+// opened as one that has it.
+func TestShardNotHeld(t *testing.T) {
 	maker := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	layout := maker.Head().Layout
 	ids := layout.ShardIDs()
@@ -93,7 +94,7 @@ func TestNotHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine, _ := layout.Index(layout.ShardOf(own))
-	for len(n.Head().Block.Body.Chunks) > 0 && n.Head().Height() < 25 { // over folds
+	for len(n.Head().Block.Body.Chunks) > 0 && n.Head().Height() < 25 { // across updates of the flat head
 		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false)
 		maker.accept(b, chunks)
 		given := []*primitives.Chunk{chain.CutChunk(chunks[0], layout, []primitives.ShardID{ids[mine]}), chain.CutChunk(chunks[1], layout, []primitives.ShardID{ids[mine]})}

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFoldRests: a fold that is due waits as long as it is told to, and blocks go on meanwhile; one for which much waits does not ask.
-func TestFoldRests(t *testing.T) {
+// TestFlatHeadPause: a due update of the flat head waits for the requested pause while blocks go
+// on. An urgent one does not pause.
+func TestFlatHeadPause(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	asked := 0
 	n.PauseFlatHead(func() time.Duration {
@@ -31,7 +32,7 @@ func TestFoldRests(t *testing.T) {
 	if is := n.store.Tip().FlatHead.Height; is != f.from.Height() {
 		t.Errorf("block %d is folded, want %d", is, f.from.Height())
 	}
-	if err := n.AdvanceFlatHead(); err != nil { // does not wait for its rest to end
+	if err := n.AdvanceFlatHead(); err != nil { // does not wait for the end of the pause
 		t.Fatal(err)
 	}
 	if is := n.store.Tip().FlatHead.Height; is < f.to.Height() {

@@ -12,7 +12,8 @@ import (
 // historicalValues are the pairs of a shard's state after a block without its trie in memory.
 type historicalValues interface {
 	get(key []byte) ([]byte, error) // nil: absent
-	// scan yields the pairs with from <= key < to, ascending, until yield returns false. to nil: no end.
+	// scan yields the pairs with from <= key < to, ascending, until yield returns false.
+	// to nil: no end.
 	scan(from, to []byte, yield func(key, value []byte) bool) error
 }
 

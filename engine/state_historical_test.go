@@ -26,9 +26,10 @@ func (p pairs) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	return nil
 }
 
-// TestPastTrie compares paths, values and scans of a trie that is made of values alone with those of the real one, over
-// random sets of keys that share many nibbles, prefixes of each other among them, and over updates.
-func TestPastTrie(t *testing.T) {
+// TestHistoricalTrie compares paths, values and scans of a trie made of values alone with those of
+// the real one, over random sets of keys that share many nibbles, prefixes of each other among
+// them, and over updates.
+func TestHistoricalTrie(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		key := func() []byte {

@@ -10,10 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestMismatch: where a stored block does not lead to its root, the start says which side has moved, and leaves the folder as it is.
-func TestMismatch(t *testing.T) {
+// TestMismatchIsExplained: if a stored block does not lead to its root, the start reports which
+// side is wrong and leaves the folder unchanged.
+func TestMismatchIsExplained(t *testing.T) {
 	for what, change := range map[string]func(j *Job){
-		"what moved is the stored changes": func(j *Job) {
+		"the stored changes are wrong": func(j *Job) {
 			c := &j.result.Changes[len(j.result.Changes)-1]
 			c.Changes[len(c.Changes)-1].Value = []byte("another value")
 		},
@@ -25,7 +26,7 @@ func TestMismatch(t *testing.T) {
 		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1))
 		p := n.applied(b, chunks)
 		change(&p.Jobs()[0])
-		if what == "1 of" { // and a root that does not come out
+		if what == "1 of" { // and a root that cannot result
 			c := &p.Jobs()[0].result.Changes[0]
 			c.Changes[len(c.Changes)-1].Value = []byte("another value")
 		}
@@ -47,7 +48,7 @@ func TestMismatch(t *testing.T) {
 			_ = s.Close()
 		}
 		dir := t.TempDir()
-		if err := disk.Save(dir); err != nil { // as TestRestart keeps it
+		if err := disk.Save(dir); err != nil { // as TestRestart saves it
 			t.Fatal(err)
 		}
 		s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})

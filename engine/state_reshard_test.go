@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// FuzzOrigin feeds bytes to the decoder of where a shard's outgoing receipts are: what it takes is the one encoding of that.
+// FuzzOrigin fuzzes the decoder of the location of a shard's outgoing receipts: what it accepts is
+// the only encoding of its result.
 func FuzzOrigin(f *testing.F) {
 	at := primitives.HashBytes([]byte("block"))
 	for _, s := range []ShardState{{ID: 3, OutgoingAt: at, OutgoingOf: 3}, {ID: 3, OutgoingAt: at, OutgoingOf: 1}, {ID: 3, OutgoingOf: 3},

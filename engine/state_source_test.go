@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestSources: what a forest loads by a source is of that source's block, also when folds have moved the flat state on since it was taken.
-func TestSources(t *testing.T) {
+// TestSourceOutlivesFlatHead: what a forest loads through a source is as of that source's block,
+// also after the flat head has advanced.
+func TestSourceOutlivesFlatHead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	pairs := func(load trie.Loader) map[string]string {
 		out := map[string]string{}
@@ -24,7 +25,7 @@ func TestSources(t *testing.T) {
 		return out
 	}
 	first := n.flatHead
-	taken := n.source(ref(first), first.Layout, 0) // by a load that goes on later
+	taken := n.source(ref(first), first.Layout, 0) // by a load that continues later
 	before := pairs(first.Shards[0].root.Range)
 	for h := primitives.Height(1); h < 8; h++ {
 		n.accept(n.make(n.Head().Hash, h, false, transfer(n.Genesis().Hash, primitives.Nonce(h))))
@@ -44,7 +45,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestVerifyKeeps: the check after a start leaves in memory what it has read, as far as there is room.
+// TestVerifyKeeps: the check after a start leaves what it read in memory as far as there is room.
 func TestVerifyKeeps(t *testing.T) {
 	g, disk, small := testGenesis(t, "aa", "bb"), storage.NewMemDisk(), trie.Options{Frontier: 256}
 	n := openWith(t, g, disk, storage.Options{}, small)

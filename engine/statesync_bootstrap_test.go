@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestArriveByProof: a node begins with the genesis, a proof of epochs, headers behind it and the state at a sync block, from one who has collected all older
-// blocks: it goes on with the chain to equal roots over epochs, a restart too, and makes a proof itself, the same one.
-func TestArriveByProof(t *testing.T) {
+// TestBootstrapByProof: a node starts with the genesis, an epoch sync proof, the headers after it
+// and the state at a sync block, from a peer that has collected all older blocks. It follows the
+// chain to equal roots over epochs and a restart, and makes an equal proof itself.
+func TestBootstrapByProof(t *testing.T) {
 	g := testGenesis(t, "aa", "bb", "cc")
 	maker, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{FlatHeadBlocks: 4}, func(o *Options) { o.Snapshots = true })
 	if err != nil {
@@ -70,7 +71,7 @@ func TestArriveByProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lead.headerChain.mu.Lock() // which who adds headers and admits blocks waits for
+	lead.headerChain.mu.Lock() // needed by AddHeaders and Precheck
 	found := make(chan *SyncBlock, 1)
 	go func() {
 		x, _ := scan.find()
@@ -92,7 +93,7 @@ func TestArriveByProof(t *testing.T) {
 	start := &BootstrapInput{Blocks: []*primitives.Block{lead.Genesis().Block}, Proof: again, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
 	for _, h := range append([]*primitives.BlockHeader{again.Current.PrevPrev, again.Current.Prev}, at.Path...) {
 		b := &primitives.Block{Header: h}
-		if h.Height >= at.Before.Height { // in which both shards have a chunk: the one before is a header
+		if h.Height >= at.Before.Height { // both shards have a chunk there; the block before is a header only
 			b = blocks[h.Hash()]
 		}
 		start.Blocks = append(start.Blocks, b)

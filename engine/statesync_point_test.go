@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestLastPoint: what is kept of a point follows from the epochs that have begun since.
+// TestLastPoint: what is kept of a sync point depends on the epochs that have started since.
 func TestLastPoint(t *testing.T) {
 	p := &lastPoint{begin: storage.EpochBegin{Height: 100, Epoch: primitives.Hash{100}}, at: storage.BlockRef{Height: 104, Hash: primitives.Hash{2}}}
 	q := new(lastPoint)
@@ -50,10 +50,11 @@ func TestLastPoint(t *testing.T) {
 	}
 }
 
-// lonely is a chain whose second shard has had no chunks for some epochs behind a sync point, of which garbage collection leaves as little as it may, with who holds all and
-// who holds the first shard alone.
+// lonely is a chain with a second shard that has had no chunks for some epochs after a sync point,
+// and as little kept by garbage collection as possible. One node holds all shards, another the
+// first only.
 type lonely struct {
-	*joinPair
+	*catchupPair
 	s      *Schedule
 	src    *newestSource
 	offers *ServedSnapshots
@@ -93,7 +94,7 @@ func (l *lonely) openOther() {
 	l.s.Go, l.s.WaitRemovals = func(f func()) { f() }, true
 }
 
-// forward makes a block, folds, and collects what may go.
+// forward makes a block, advances the flat head and collects garbage.
 func (l *lonely) forward(skip bool) {
 	l.t.Helper()
 	at := l.n.Tip().Header().EpochID
@@ -117,11 +118,11 @@ func (l *lonely) forward(skip bool) {
 
 func newLonely(t *testing.T, most, epochs int) *lonely {
 	t.Helper()
-	l := &lonely{joinPair: newJoinPair(t), mdisk: storage.NewMemDisk(), most: most}
+	l := &lonely{catchupPair: newJoinPair(t), mdisk: storage.NewMemDisk(), most: most}
 	if err := errors.Join(l.n.Close(), l.n.store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	l.src, l.disk = &newestSource{p: l.joinPair, parts: true, upTo: 1000}, storage.NewMemDisk()
+	l.src, l.disk = &newestSource{p: l.catchupPair, parts: true, upTo: 1000}, storage.NewMemDisk()
 	l.openMaker()
 	l.openOther()
 	for i := 0; l.point.IsZero() || l.epochs < 2; i++ {
@@ -147,7 +148,7 @@ func newLonely(t *testing.T, most, epochs int) *lonely {
 	return l
 }
 
-// offered tells whether the maker gives the second shard's state at the point.
+// offered reports whether the maker serves the second shard's state at the point.
 func (l *lonely) offered() bool {
 	l.t.Helper()
 	return l.gives(l.offers)
@@ -175,9 +176,10 @@ func (l *lonely) restart() {
 	l.openOther()
 }
 
-// TestPointStays: as long as there is no newer sync point a shard can come in at the last one, with all that is behind it, over restarts of both sides too: nothing of that was
-// collected. Who has come in gives that state on. With a newer point what was kept goes.
-func TestPointStays(t *testing.T) {
+// TestSyncPointIsKept: while there is no newer sync point, a shard can be caught up at the last
+// one, with all blocks since, over restarts of both nodes: none of them was collected. A node that
+// caught up serves that state too. A newer point ends that.
+func TestSyncPointIsKept(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		l := newLonely(t, 0, 8)
 		if restarts {
@@ -217,7 +219,7 @@ func TestPointStays(t *testing.T) {
 		if c == nil || c.session == nil || c.session.block == nil {
 			t.Fatal("the shard has not entered")
 		}
-		l.idle = true // in another epoch it is needed again, and could not come in anew at that point
+		l.idle = true // in another epoch it is needed again and could not start at that point
 		step()
 		step()
 		if l.s.catchups[l.ids[1]] != c {
@@ -257,8 +259,9 @@ func TestPointStays(t *testing.T) {
 	}
 }
 
-// TestPointGoes: the newest point is given up when it gets too old; the last chunk of a shard that is held stays, or the next one could not be made: it can.
-func TestPointGoes(t *testing.T) {
+// TestSyncPointExpires: the newest point is given up when it is too old. The last chunk of a held
+// shard stays, and the next one can be made.
+func TestSyncPointExpires(t *testing.T) {
 	l := newLonely(t, 4, 7)
 	if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
 		t.Errorf("behind seven epochs a point that stays for four is still there: %v, offered %v, %v", got, l.offered(), err)
@@ -273,7 +276,7 @@ func TestPointGoes(t *testing.T) {
 	if maker, n := l.maker.store.Tip().Tail, l.n.store.Tip().Tail; maker > l.maker.Tip().Block.Body.Chunks[1].HeightIncluded || n <= l.point.Height {
 		t.Errorf("who holds the shard has blocks from %d on, who does not from %d on; its last chunk is of %d", maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
 	}
-	for range 2 { // nor does it come back when there are fewer epochs again
+	for range 2 { // it does not come back when there are fewer epochs again
 		l.restart()
 		l.forward(true)
 		if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
@@ -284,8 +287,9 @@ func TestPointGoes(t *testing.T) {
 	l.forward(false)
 }
 
-// TestScheduleSpare: while a sync point is late a shard that was handed over is held on to, for who needs it at that point; it goes with the next point.
-func TestScheduleSpare(t *testing.T) {
+// TestSpareShardsWhilePointIsLate: while a sync point is late, a shard that was handed over is kept
+// for nodes that need it at that point; it goes with the next point.
+func TestSpareShardsWhilePointIsLate(t *testing.T) {
 	l := newLonely(t, 0, 0)
 	l.s.Close()
 	wanted := func(_ *BlockNode, shard primitives.ShardID) (bool, bool) { return shard == l.ids[0], shard == l.ids[0] }

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// BenchmarkSnapshot: what pinning a state of a million pairs costs, and a part of it from the pin and from the trie in memory.
+// BenchmarkSnapshot measures a snapshot of a state of a million pairs, and a part of it from the
+// snapshot and from the trie in memory.
 func BenchmarkSnapshot(b *testing.B) {
 	const pairs = 1_000_000
 	g := testGenesis(b, "alice")

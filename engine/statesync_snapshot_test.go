@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestLook: whoever opens a folder to look at it leaves the snapshots there which its node keeps.
-func TestLook(t *testing.T) {
+// TestInspectKeepsSnapshots: a folder opened for inspection keeps the state snapshots that its node
+// made.
+func TestInspectKeepsSnapshots(t *testing.T) {
 	g, disk := testGenesis(t, "alice"), storage.NewMemDisk()
 	open := func(o Options) *node {
 		t.Helper()
@@ -37,7 +38,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestScanEndsWithItsEpoch: a scan for the sync point of an epoch that has none does not go on into the next one, though that is folded.
+// TestScanEndsWithItsEpoch: a scan for the sync point of an epoch without one does not continue
+// into the next epoch, although the flat head has passed that.
 func TestScanEndsWithItsEpoch(t *testing.T) {
 	n := openNode(t, testGenesis(t, "alice"))
 	for n.Head().Height() < 60 {
@@ -70,7 +72,8 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 	}
 }
 
-// TestSnapshotFarBehind: who begins to keep snapshots with a folder that is epochs further makes those for which not too much is to be taken back, and goes on without the others.
+// TestSnapshotFarBehind: a node that starts to keep snapshots in a folder that is epochs further
+// makes those that need few changes undone, and continues without the others.
 func TestSnapshotFarBehind(t *testing.T) {
 	for _, most := range []int{0, 100} {
 		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
@@ -115,7 +118,7 @@ func TestSnapshotFarBehind(t *testing.T) {
 		if of := made(); (of[0] == 0) != (most > 0) || (of[1] == 0) != (most > 0) {
 			t.Errorf("at most %d bytes: %v snapshots of the shards", most, of)
 		}
-		goOn(20) // those of the epochs that come are made when they are passed
+		goOn(20) // those of later epochs are made when they are passed
 		if of := made(); of != [2]int{2, 2} {
 			t.Errorf("at most %d bytes: %v snapshots of the shards behind two epochs, want 2 of each", most, of)
 		}

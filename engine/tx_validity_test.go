@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestAncestryWhileFolding: a block that a transaction refers to stays an ancestor of the head, also for a door that looks while blocks are folded: what it looked
-// up as one above the folded block may lie below it a moment later.
-func TestAncestryWhileFolding(t *testing.T) {
+// TestAncestryWhileFlatHeadAdvances: a transaction's reference block stays an ancestor of the head
+// for a concurrent check: a block found above the flat head may be below it a moment later.
+func TestAncestryWhileFlatHeadAdvances(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	var (
 		mu    sync.Mutex
@@ -53,7 +53,8 @@ func TestAncestryWhileFolding(t *testing.T) {
 	doors.Wait()
 }
 
-// TestAncestryOfReplaced: where the entry of a block is replaced, as when it becomes light or a shard comes in, the block stays an ancestor for who holds the one before.
+// TestAncestryOfReplaced: when a block's node is replaced, by eviction or a caught up shard, the
+// block stays an ancestor for holders of the previous node.
 func TestAncestryOfReplaced(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	for range 3 {

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// missedChunk returns a node, the witnesses of the chunks of height 2, which come into no block, and that of the chunk of height 3 whose shard missed its chunk: the
-// first of the former and the latter have the same main transition, that of block 1.
+// missedChunk returns a node, the witnesses of the chunks of height 2, which are in no block, and
+// that of the chunk of height 3 of the shard that missed its chunk. The first of the former and the
+// latter have the same main transition, that of block 1.
 func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkStateWitness, second *primitives.ChunkStateWitness) {
 	t.Helper()
 	n, err := openChanged(t, testGenesis(t, "aa", "zz"), storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.MainResults = mains })
@@ -44,8 +45,10 @@ func missedChunk(t *testing.T, mains int) (n *node, first []*primitives.ChunkSta
 	return n, first, second
 }
 
-// TestMainTransitionIsAppliedOnce: a main transition that was judged for another chunk of the shard is not read again (nearcore chunk_validation.rs:594): neither its state nor
-// its code need be shown. All else is checked as before, and a witness that was refused leaves nothing behind.
+// TestMainTransitionIsAppliedOnce: a main transition that was checked for another chunk of the
+// shard is not read again (nearcore chunk_validation.rs:594): neither its state nor its code must
+// be shown. Everything else is checked as before, and a refused witness leaves nothing in the
+// cache.
 func TestMainTransitionIsAppliedOnce(t *testing.T) {
 	junk := func(w *primitives.ChunkStateWitness) { w.Main.Base = [][]byte{[]byte("junk")} }
 	n, first, second := missedChunk(t, 0)
@@ -104,7 +107,8 @@ func TestMainTransitionIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// TestMainResultsAreBounded: of each shard the results used last stay, as in nearcore's LruCache, and shards that were split go when none of their chunks can come.
+// TestMainResultsAreBounded: the results of each shard used last stay, as in nearcore's LruCache,
+// and those of split shards go when no chunk of them can come.
 func TestMainResultsAreBounded(t *testing.T) {
 	before, after := primitives.NewShardLayoutV0(2, 1), primitives.NewShardLayoutV0(3, 2)
 	m := newMainResults(0)
@@ -116,7 +120,7 @@ func TestMainResultsAreBounded(t *testing.T) {
 		t.Fatal("the first result is gone")
 	}
 	x, _, _ := m.get(at(before, 5))
-	x.StateRoot = primitives.Hash{9} // what implicit transitions do to it
+	x.StateRoot = primitives.Hash{9} // the effect of implicit transitions
 	m.put(at(before, DefaultMainResults), &chain.ChunkExtra{}, nil, before, 0)
 	for i, want := range map[byte]bool{0: true, 1: false, 2: true, 5: true, DefaultMainResults: true} {
 		x, _, ok := m.get(at(before, i))
@@ -137,8 +141,8 @@ func TestMainResultsAreBounded(t *testing.T) {
 	}
 }
 
-// TestGenesisTransitionIsNotRead: the strings of a main transition that is the genesis are read nowhere (nearcore chunk_validation.rs MainTransition::Genesis). The state to which it
-// leads is.
+// TestGenesisTransitionIsNotRead: the proof of a main transition that is the genesis is ignored
+// (nearcore chunk_validation.rs MainTransition::Genesis). Its post-state is checked.
 func TestGenesisTransitionIsNotRead(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	_, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Head().Hash, 1))

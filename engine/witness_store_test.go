@@ -24,7 +24,7 @@ func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, v
 	return n
 }
 
-// row is what folds have kept.
+// row returns the saved transitions.
 func (n *node) row() []*Transition {
 	n.t.Helper()
 	raw, err := storage.Misc.Get(n.store.Reader(), transitionsRow)
@@ -41,10 +41,11 @@ func (n *node) row() []*Transition {
 	return list
 }
 
-// TestProofsOutlastFolds: a node that folds and is started again behind every block proves of every chunk what one proves that never
-// stops, also where a shard has missed its chunks for so long that the blocks are folded. What it keeps for that goes when it is not
-// needed any more.
-func TestProofsOutlastFolds(t *testing.T) {
+// TestProofsOutliveFlatHead: a node that advances the flat head and restarts after every block
+// proves every chunk as a node does that never stops, also if a shard missed its chunks for so long
+// that the flat head has passed them. What it saves for that is removed when it is no longer
+// needed.
+func TestProofsOutliveFlatHead(t *testing.T) {
 	whole, disk := openKeeping(t, storage.NewMemDisk(), "", "aa", "bb"), storage.NewMemDisk()
 	n := openKeeping(t, disk, "", "aa", "bb")
 	root := whole.Head().Hash
@@ -57,7 +58,7 @@ func TestProofsOutlastFolds(t *testing.T) {
 		if err := n.AdvanceFlatHead(); err != nil {
 			t.Fatal(err)
 		}
-		if i%7 == 3 { // a branch that goes no further
+		if i%7 == 3 { // a branch that ends here
 			fork, its := whole.make(whole.Head().Header().PrevHash, whole.Head().Height()+1, true)
 			whole.accept(fork, its)
 			n.accept(fork, its)
@@ -93,8 +94,9 @@ func TestProofsOutlastFolds(t *testing.T) {
 	}
 }
 
-// TestKeptFits: what a fold keeps fits into a record of the log, also where the memory has more.
-func TestKeptFits(t *testing.T) {
+// TestSavedTransitionsFitRecord: the saved transitions fit into a record of the log, even if memory
+// has more.
+func TestSavedTransitionsFitRecord(t *testing.T) {
 	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
 	for h := range primitives.Height(10) {
 		n.accept(n.make(n.Head().Hash, h+1, h > 1))
@@ -121,9 +123,9 @@ func TestKeptFits(t *testing.T) {
 	}
 }
 
-// TestProofsOfDuties: proofs are made of the chunks of shards of which the account makes chunks in the epoch or the next, where there are
-// hasOtherValidators to check them.
-func TestProofsOfDuties(t *testing.T) {
+// TestProofsForValidator: proofs are kept for shards with chunks that the account produces in the
+// epoch or the next, if there are other validators to check them.
+func TestProofsForValidator(t *testing.T) {
 	for _, c := range []struct {
 		of         primitives.AccountID
 		validators []primitives.AccountID
@@ -176,7 +178,8 @@ func TestProofsOfDuties(t *testing.T) {
 	}
 }
 
-// FuzzTransitions feeds bytes to the decoder of what folds keep: what it takes is the one encoding of that.
+// FuzzTransitions fuzzes the decoder of saved transitions: what it accepts is the only encoding of
+// its result.
 func FuzzTransitions(f *testing.F) {
 	f.Add(appendTransitions(nil, []*Transition{{Kind: TransitionSplit, Block: primitives.Hash{1}, Height: 2, Shard: 3, Pre: primitives.Hash{4}, Proof: [][]byte{{5}, {}}}}))
 	f.Add(appendTransitions(nil, nil))

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// TestSplitProvesBuffers: what proves the right child of a split shows how much is buffered, which the child's congestion info is without.
+// TestSplitProvesBuffers: the proof of a split's right child shows the buffered receipts that are
+// subtracted from its congestion info.
 func TestSplitProvesBuffers(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	at := n.Head()
@@ -49,7 +50,7 @@ func TestSplitProvesBuffers(t *testing.T) {
 	}
 }
 
-// TestWitnessOfUnknown: whoever asks too early is told so.
+// TestWitnessOfUnknown: the witness of a chunk on an unknown block fails with ErrUnknown.
 func TestWitnessOfUnknown(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	w := new(primitives.ChunkStateWitness)
@@ -63,14 +64,15 @@ func TestWitnessOfUnknown(t *testing.T) {
 	}
 }
 
-// TestCodeOf: code is given of a chunk that may still come to be, to who names the transition that it is of; nothing is applied again for others.
+// TestCodeOf: code is given for a chunk that may still be included, to a request that names its
+// main transition; other requests apply nothing again.
 func TestCodeOf(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	root := n.Head().Hash
 	for i := range primitives.Height(6) {
 		n.accept(n.make(n.Head().Hash, i+1, i == 5, transfer(root, primitives.Nonce(i+1))))
 	}
-	n.proofs.limit = 1 << 20 // what is applied again from here on stays
+	n.proofs.limit = 1 << 20 // what is applied again from here on is kept
 	var id primitives.EpochID
 	err := n.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.EpochIDFromPrev(n.Head().Hash)
@@ -111,7 +113,8 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
-// TestMaxDeployed: no chunk deploys more contracts than a message of them may have, in any version, at the gas limit of the networks that there are.
+// TestMaxDeployed: no chunk deploys more contracts than a message may have, in any version, at the
+// gas limit of the existing networks.
 func TestMaxDeployed(t *testing.T) {
 	const gasLimit = 1_000_000_000_000_000
 	for _, version := range []func(primitives.ProtocolVersion) parameters.Version{parameters.June, parameters.Release} {
@@ -127,7 +130,8 @@ func TestMaxDeployed(t *testing.T) {
 	}
 }
 
-// TestDeployedAreAccounts: what a witness tells of as deployed is the code of accounts; global code, which each shard gets, is not.
+// TestDeployedAreAccounts: a witness announces the deployed code of accounts, not global code,
+// which every shard receives.
 func TestDeployedAreAccounts(t *testing.T) {
 	own, global := []byte("own"), []byte("global")
 	list := deployed([]primitives.KeyChanges{
@@ -139,8 +143,8 @@ func TestDeployedAreAccounts(t *testing.T) {
 	}
 }
 
-// FuzzCheckWitness: whatever somebody calls a witness is refused, and it is its fault, or that of a block that is not here; what is accepted is of a chunk
-// that was made.
+// FuzzCheckWitness: an arbitrary witness is refused with a verdict that blames the witness or waits
+// for a block; an accepted one is of a chunk that was produced.
 func FuzzCheckWitness(f *testing.F) {
 	n := openNode(f, testGenesis(f, "aa", "bb"))
 	root, good := n.Head().Hash, map[primitives.Hash]bool{}
@@ -182,8 +186,9 @@ func FuzzCheckWitness(f *testing.F) {
 	})
 }
 
-// TestCheckChunk: by the state alone a chunk is good that says what follows from the chain, and none that says anything else in any field of its header, also if
-// its body is known to code to that; nor one whose transactions are not the header's, or too long.
+// TestCheckChunk: by the state alone a chunk is valid if it follows from the chain, and invalid
+// with any change of a header field, even if its body codes to that header. So is one with other
+// transactions than the header's, or too long ones.
 func TestCheckChunk(t *testing.T) {
 	made := func() (*node, *primitives.Chunk) {
 		n := openNode(t, testGenesis(t, "aa"))
@@ -225,13 +230,14 @@ func TestCheckChunk(t *testing.T) {
 	}
 	root := n.Head().Hash
 	inner := reflect.TypeFor[primitives.ChunkHeaderInner]()
-	for round := range 2 { // before the chunk itself was looked at, and behind that
+	for round := range 2 { // before the chunk itself was checked, and after
 		for f := range inner.Fields() {
 			want, coding := false, false
 			switch f.Name {
-			case "Version": // neard takes both
+			case "Version": // neard accepts both
 				want = true
-			case "EncodedMerkleRoot", "EncodedLength", "PrevOutgoingReceiptsRoot": // nobody says of a body that it codes to those if it does not
+			// the caller claims that only for a true body
+			case "EncodedMerkleRoot", "EncodedLength", "PrevOutgoingReceiptsRoot":
 				coding = true
 			}
 			check(f.Name, want, func(x *primitives.Chunk) {

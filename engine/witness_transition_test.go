@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// steps returns the blocks whose part in a shard a chunk on a block proves, by the headers alone, the main one first.
+// steps returns the blocks that the witness of a chunk on a block proves in a shard, from the
+// headers alone, the main one first.
 func (n *node) steps(prev *BlockNode, shard int) (out []primitives.Hash) {
 	since := prev.Block.Body.Chunks[shard].HeightIncluded
 	for at := prev; ; {
@@ -30,9 +31,9 @@ func (n *node) steps(prev *BlockNode, shard int) (out []primitives.Hash) {
 	}
 }
 
-// TestTransitions: what a chunk's witness proves are the last chunk and each block since, each from the root that the step before
-// leaves; each gives on its proof alone what it gave, of which no string is idle. Whoever keeps no proofs makes the same on demand,
-// also after a restart.
+// TestTransitions: a chunk's witness proves the last chunk and each block since, each from the root
+// that the step before left. Each gives the same result on its proof alone, and no string of the
+// proof is unused. A node that keeps no proofs makes the same on demand, also after a restart.
 func TestTransitions(t *testing.T) {
 	g := testGenesis(t, "aa", "bb")
 	keeps, asked := openNode(t, g), openNode(t, g)
@@ -43,7 +44,7 @@ func TestTransitions(t *testing.T) {
 		for i, id := range prev.Layout.ShardIDs() {
 			main, implicit, err := n.Transitions(prev.Hash, id)
 			if first := n.Imported(n.steps(prev, i)[0]); errors.Is(err, storage.ErrGone) && n.proofs.limit == 0 && (first == nil || first.Height() <= n.flatHead.Height()) {
-				all = append(all, nil) // it was not kept, and the state before it is folded
+				all = append(all, nil) // it was not kept, and the flat head has passed the state before it
 				continue
 			}
 			if err != nil {
@@ -137,8 +138,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestProofsAreBounded: what is kept stays below the limit, the oldest goes first, and what no descendant of the final block needs
-// goes at once.
+// TestProofsAreBounded: the kept proofs stay below the limit, the oldest go first, and what no
+// descendant of the final block needs goes at once.
 func TestProofsAreBounded(t *testing.T) {
 	p := witnessCache{limit: 10_000}
 	for i := range 100 {
@@ -172,7 +173,8 @@ func TestProofsAreBounded(t *testing.T) {
 	}
 }
 
-// TestHostileTransitions: whatever a proof holds, applying it ends with an error or with the root that follows from it.
+// TestHostileTransitions: applying an arbitrary proof ends with an error or with the root that
+// follows from it.
 func TestHostileTransitions(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))
 	root := n.Head().Hash
@@ -213,13 +215,13 @@ func TestHostileTransitions(t *testing.T) {
 	}
 }
 
-// TestTransitionAhead: what proves a chunk is not made again of a block that is on its way to the disk, whose patch is not known yet; once it is
-// there, it is made with the patch.
-func TestTransitionAhead(t *testing.T) {
+// TestTransitionOfInFlightBlock: the transition of an in-flight block is not made again, as its
+// patch is not known yet; once the block is on disk, it is made with the patch.
+func TestTransitionOfInFlightBlock(t *testing.T) {
 	disk := storage.NewMemDisk()
 	g := newGate(disk)
 	n := openOn(t, testGenesis(t, "aa", "bb"), disk, storage.Options{})
-	n.adoptNext(false)
+	n.importNext(false)
 	if _, err := n.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWitnessUnread: what neard reads nowhere of a witness is held to nothing (chunk_validation.rs, chunk_validation_actor.rs start_validating_chunk): the blocks of
-// its transitions, and what of the header is in no hash. What it reads is, and the number of transitions by who applies them.
+// TestWitnessUnread: fields of a witness that neard ignores (chunk_validation.rs,
+// chunk_validation_actor.rs start_validating_chunk) may have any value: the blocks of its
+// transitions, and what no hash of the header covers. Other fields are checked, and the number of
+// transitions by the node that applies them.
 func TestWitnessUnread(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb"))
 	root := n.Head().Hash
@@ -25,7 +27,7 @@ func TestWitnessUnread(t *testing.T) {
 		}
 		for name, x := range map[string]struct {
 			change      func(w *primitives.ChunkStateWitness) bool
-			held, shown bool // whether it is good to who has the state, and to who has not
+			held, shown bool // the verdict of a node with the state, and of one without
 		}{
 			"nothing":         {func(*primitives.ChunkStateWitness) bool { return true }, true, true},
 			"height included": {func(w *primitives.ChunkStateWitness) bool { w.Header.HeightIncluded = 7; return true }, true, true},

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// whole is an input of which everything is set.
+// whole returns an input with every field set.
 func whole(t *testing.T) *apply.Input {
 	t.Helper()
 	layout, err := primitives.MultiShardLayout(3)
@@ -50,12 +50,12 @@ func whole(t *testing.T) *apply.Input {
 	}
 }
 
-// TestWhole: what is read from a file is what was put in, all of it.
-func TestWhole(t *testing.T) {
+// TestFileRoundTrip: a file reads back everything that was written to it.
+func TestFileRoundTrip(t *testing.T) {
 	in, dir := whole(t), t.TempDir()
 	for i, v := 0, reflect.ValueOf(in).Elem(); i < v.NumField(); i++ {
 		switch f := v.Type().Field(i); f.Name {
-		case "Trie", "Signature", "Recording", "Par", "window": // not of the chunk
+		case "Trie", "Signature", "Recording", "Par", "window": // not part of the chunk
 		default:
 			if v.Field(i).IsZero() {
 				t.Errorf("the test sets no %s", f.Name)
@@ -85,7 +85,7 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tx := range append(in.Transactions, again.Transactions...) {
-		tx.Hash() // both have theirs
+		tx.Hash() // compute the cached hashes of both
 	}
 	if !reflect.DeepEqual(again, in) {
 		t.Errorf("input\n%+v, want\n%+v", again, in)
@@ -107,8 +107,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestState: a run that reads what the file lacks says so.
-func TestState(t *testing.T) {
+// TestMissingStateIsReported: a run that reads state which the file lacks fails with ErrState.
+func TestMissingStateIsReported(t *testing.T) {
 	s := State{Subtrees: []Subtree{{From: []byte{1}, To: []byte{2}, Pairs: [][]byte{{1}, {2}}}}}
 	n := 0
 	if err := s.load([]byte{1}, []byte{2}, func(_, _ []byte) bool { n++; return true }); err != nil || n != 1 {
@@ -119,8 +119,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestFolder: a folder keeps the newest files, and nothing half written.
-func TestFolder(t *testing.T) {
+// TestFolderKeepsNewest: a folder keeps the newest files and no partial ones.
+func TestFolderKeepsNewest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	now := time.Now()
 	for i := range MaxFiles + 3 {
@@ -151,7 +151,7 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left := filepath.Join(dir, "new-1") // by a process that was killed
+	left := filepath.Join(dir, "new-1") // of a process that was killed
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ func (adopted) Imported(primitives.Hash) *engine.BlockNode {
 	return &engine.BlockNode{Block: &primitives.Block{Header: h}}
 }
 
-// TestReadyOfAnotherHeight: a chunk on a block that is not of the height behind it can't go into any block, and takes no other's place.
+// TestReadyOfAnotherHeight: a chunk with a created height other than its block's height plus one
+// cannot go into any block and does not displace another chunk.
 func TestReadyOfAnotherHeight(t *testing.T) {
 	n := &Node{e: adopted{}, ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}}
 	prev := primitives.Hash{1}

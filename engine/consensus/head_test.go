@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestSettled: a block that could be made waits for an endorsement that is missing, from the last one that came on, but not for long, and not at all if the last
-// came long ago.
-func TestSettled(t *testing.T) {
+// TestEndorsementWait: a block that could be produced waits for a missing endorsement, counted from
+// the last one, but not for long, and not at all if the last one is old.
+func TestEndorsementWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		endorsed, enough, now, want int64
 	}{
@@ -31,8 +31,9 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledByPace: whoever sends endorsements all the time holds up a block by a quarter of its pace at the most, and by 20 ms.
-func TestSettledByPace(t *testing.T) {
+// TestEndorsementWaitIsBounded: a validator that keeps sending endorsements delays a block by at
+// most a quarter of its interval, and by at most 20 ms.
+func TestEndorsementWaitIsBounded(t *testing.T) {
 	for pace, most := range map[int64]int64{1 * ms: ms / 4, 20 * ms: 5 * ms, 120 * ms: 20 * ms, 600 * ms: 20 * ms} {
 		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: pace}}, head: &head{}, now: 100 * ms}
 		for n.endorsed = n.now; n.now < n.endorsementDeadline(); n.now += ms / 8 {
@@ -44,8 +45,8 @@ func TestSettledByPace(t *testing.T) {
 	}
 }
 
-// TestHurries: who votes at once waits for nobody while there is something to do.
-func TestHurries(t *testing.T) {
+// TestEagerDoesNotWait: an eager node does not wait while there is something to process.
+func TestEagerDoesNotWait(t *testing.T) {
 	for _, c := range []struct {
 		eager        bool
 		height, upTo primitives.Height
@@ -58,8 +59,9 @@ func TestHurries(t *testing.T) {
 	}
 }
 
-// TestSpared: a chunk needs no witness where all hurry, this validator judges it, all others who do hold its shard, and the last block lacks no chunk.
-func TestSpared(t *testing.T) {
+// TestNeedsNoWitness: a chunk needs no witness if the network is eager, this validator is assigned,
+// all others hold the shard, and the last block lacks no chunk.
+func TestNeedsNoWitness(t *testing.T) {
 	list := []chain.Assigned{{AccountID: "a"}, {AccountID: "b"}, {AccountID: "c"}}
 	for _, c := range []struct {
 		what   string
@@ -85,7 +87,7 @@ func TestSpared(t *testing.T) {
 	}
 }
 
-// newHead is a chain with a new head, of which nothing else is known.
+// newHead is a chain with a new head and nothing else.
 type newHead struct{ engineOf }
 
 func (newHead) Final() storage.BlockRef                             { return storage.BlockRef{} }
@@ -94,8 +96,9 @@ func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil
 func (newHead) HighestHeader() *primitives.BlockHeader              { return nil }
 func (newHead) BlockNode(primitives.Hash) *engine.BlockNode         { return nil }
 
-// TestLater: of a chunk that was whole before its block, it is said to those behind the next two makers as well when a height is skipped; of older ones it is not.
-func TestLater(t *testing.T) {
+// TestDeferredEndorsements: when a height is skipped, endorsements of chunks that were complete
+// before their block are also sent to later producers; those of older chunks are not.
+func TestDeferredEndorsements(t *testing.T) {
 	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
 	for h := range primitives.Height(3) {
 		e := &primitives.ChunkEndorsement{Metadata: primitives.ChunkEndorsementMetadata{HeightCreated: 7 + h}}
@@ -110,8 +113,9 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestEndorsesNoOld: who catches up endorses no chunk of the blocks that it fetches, each of which it would have to note on disk.
-func TestEndorsesNoOld(t *testing.T) {
+// TestNoEndorsementsWhileBehind: a node that is catching up endorses no chunks of the blocks that
+// it fetches, which would cost a disk write each.
+func TestNoEndorsementsWhileBehind(t *testing.T) {
 	c := new(primitives.Chunk)
 	c.Header.HeightCreated = 9
 	for seen, want := range map[primitives.Height]int{8 + maxBehind: 1, 9 + maxBehind: 0} {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSignatures: what was signed comes back from its row, and holds back what contradicts it.
+// TestSignatures: signatures are restored from their row and prevent contradicting ones.
 func TestSignatures(t *testing.T) {
 	s := new(Signatures)
 	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
@@ -57,7 +57,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestEndorsedBound: of a shard it is known which of the last chunks were endorsed; what is below those is endorsed no more.
+// TestEndorsedBound: the last endorsed chunks of a shard are recorded; chunks below them are not
+// endorsed any more.
 func TestEndorsedBound(t *testing.T) {
 	s := new(Signatures)
 	k := primitives.ChunkKey{ShardID: 3}
@@ -82,8 +83,8 @@ func TestEndorsedBound(t *testing.T) {
 	}
 }
 
-// TestBadRow: a row that is none is no reason to begin with nothing.
-func TestBadRow(t *testing.T) {
+// TestBadSignaturesRowFails: a malformed row is an error, not an empty record.
+func TestBadSignaturesRowFails(t *testing.T) {
 	row := new(Signatures).AppendBorsh(nil)
 	for _, bad := range [][]byte{row[:len(row)-1], append(row[:len(row):len(row)], 0), {7}} {
 		if _, err := ReadSignatures(bad); err == nil {
@@ -95,8 +96,9 @@ func TestBadRow(t *testing.T) {
 	}
 }
 
-// TestJoin: what one of two rows holds back, what is made of both holds back, whichever comes first; also where both are full.
-func TestJoin(t *testing.T) {
+// TestMergeSignatures: what one of two rows prevents, their merge prevents, in either order, also
+// if both are full.
+func TestMergeSignatures(t *testing.T) {
 	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: shard, HeightCreated: h}
 	}
@@ -153,7 +155,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestEndorsedAhead: of chunks that are endorsed ahead one in so many is written down first, and none of another hash is endorsed behind a restart.
+// TestEndorsedAhead: in eager mode one endorsement in so many is persisted first, and no
+// contradicting one follows after a restart.
 func TestEndorsedAhead(t *testing.T) {
 	key := func(h primitives.Height) primitives.ChunkKey {
 		return primitives.ChunkKey{ShardID: 3, HeightCreated: h, EpochID: primitives.Hash{1}}
@@ -168,7 +171,7 @@ func TestEndorsedAhead(t *testing.T) {
 			row = s.AppendBorsh(nil)
 			writes++
 		}
-		for _, crash := range []primitives.Height{0, 1, endorsedAhead + 1} { // at h, or later, when nothing was endorsed since
+		for _, crash := range []primitives.Height{0, 1, endorsedAhead + 1} { // at h, or later without endorsements since
 			b, err := ReadSignatures(row)
 			if err != nil {
 				t.Fatal(err)

@@ -12,19 +12,20 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// engineOf is the engine as votesChain has it.
+// engineOf is the engine as embedded in votesChain.
 type engineOf = Chain
 
-// votesChain is a chain of which nothing but the head is known.
+// votesChain is a chain with only a head.
 type votesChain struct{ engineOf }
 
 func (votesChain) BlockNode(primitives.Hash) *engine.BlockNode { return nil }
 func (votesChain) Epochs(func(*epoch.Manager) error) error {
-	return epoch.ErrEpochOutOfBounds // the next one's are asked for once
+	return epoch.ErrEpochOutOfBounds // the next epoch's approvers are requested once
 }
 
-// TestParked: votes on a block that has not come are kept of those who may vote, with right signatures, whatever others send; the newest for each height.
-func TestParked(t *testing.T) {
+// TestParkedVotes: approvals of unknown blocks are kept for approvers with valid signatures only,
+// the newest for each height, whatever other nodes send.
+func TestParkedVotes(t *testing.T) {
 	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
 	var approvers []chain.Approver
 	for _, name := range []primitives.AccountID{"a", "b", "c"} {
@@ -49,19 +50,19 @@ func TestParked(t *testing.T) {
 		t.Errorf("%d signatures of strangers were looked at", verified)
 	}
 	for i := range 100 {
-		vote("a", "x", 2, primitives.Height(12+i)) // in the name of another
+		vote("a", "x", 2, primitives.Height(12+i)) // in the name of another account
 	}
 	if len(n.parked) > 0 {
 		t.Fatalf("%d accounts have votes that wait", len(n.parked))
 	}
-	for i := range 100 { // one who has a vote, and sends many
+	for i := range 100 { // an approver that sends many
 		vote("c", "c", 9, primitives.Height(12+i))
 		vote("c", "c", 9, primitives.Height(12+i))
 	}
 	if list := n.parked["c"]; len(list) != MaxParked || list[0].Target != 112-MaxParked || list[MaxParked-1].Target != 111 {
 		t.Errorf("of it %d wait: %+v", len(list), list)
 	}
-	vote("c", "c", 9, 12) // lower than all that wait
+	vote("c", "c", 9, 12) // lower than all parked ones
 	for _, name := range []primitives.AccountID{"a", "b"} {
 		vote(name, string(name), 3, 12)
 		vote(name, string(name), 2, 12)
@@ -83,7 +84,8 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestParkedByNextKey: a vote on a block that has not come, of who has another key from the next epoch on, is kept by either key: it may be of that epoch's.
+// TestParkedByNextKey: an approval of an unknown block, of an account with another key in the next
+// epoch, is kept with either key.
 func TestParkedByNextKey(t *testing.T) {
 	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
 	as := func(name string) []chain.Approver {
@@ -111,7 +113,7 @@ func TestParkedByNextKey(t *testing.T) {
 	}
 }
 
-// producedBy is a chain of which one makes all blocks.
+// producedBy is a chain with one producer.
 type producedBy struct {
 	engineOf
 	who primitives.AccountID
@@ -126,14 +128,15 @@ func (producedBy) Header(primitives.Hash) (*primitives.BlockHeader, error) {
 	return nil, engine.ErrUnknown
 }
 
-// TestVotesAgain: a vote is said once more if the head is still the same after one and a half times the time to a vote, and not once a higher height was voted for.
-func TestVotesAgain(t *testing.T) {
+// TestVoteIsRepeated: an approval is sent again if the head is unchanged after one and a half times
+// the time to a vote, and not after a higher height was approved.
+func TestVoteIsRepeated(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	approvers := []chain.Approver{{AccountID: "a", PublicKey: key.PublicKey(), StakeThis: primitives.NEAR(1)}}
 	delays := doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms}
 	for _, c := range []struct {
 		name, maker string
-		skips, head bool // before it is time
+		skips, head bool // before the repetition is due
 		want        int
 	}{
 		{"nothing comes", "b", false, false, 1},

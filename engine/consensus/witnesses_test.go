@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// held is a chain whose shards are all here, and that finds of each witness the same.
+// held is a chain that holds all shards and returns the same result for each witness.
 type held struct {
 	engineOf
 	finds  error
@@ -36,8 +36,9 @@ func judging(finds error) (*Node, *int) {
 		witnesses: partialwitness.NewTracker(partialwitness.Validator{}, eyes, nil)}, looked
 }
 
-// TestOthersWitness: what a witness names and is not here ends nobody; what is wrong with this node's own does.
-func TestOthersWitness(t *testing.T) {
+// TestUnknownInWitnessIsNotFatal: something unknown in a witness is not fatal; a fault of this node
+// is.
+func TestUnknownInWitnessIsNotFatal(t *testing.T) {
 	for _, c := range []struct {
 		finds error
 		ends  bool
@@ -56,8 +57,8 @@ func TestOthersWitness(t *testing.T) {
 	}
 }
 
-// TestLongWitness: a long witness is looked at in a job also where the shard is held.
-func TestLongWitness(t *testing.T) {
+// TestLargeWitnessIsCheckedInJob: a large witness is checked in a job even if the shard is held.
+func TestLargeWitnessIsCheckedInJob(t *testing.T) {
 	for size, jobs := range map[int]int{maxInlineCheck: 0, maxInlineCheck + 1: 1} {
 		n, looked := judging(engine.ErrNoCode)
 		n.runWitnessCheck(partialwitness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})

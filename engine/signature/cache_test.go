@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRemember: what was good is not looked at again, everything else is, and nothing is taken for something else.
-func TestRemember(t *testing.T) {
+// TestCachedVerifier: a valid signature is not verified again, everything else is, and no signature
+// is taken for another.
+func TestCachedVerifier(t *testing.T) {
 	looks := 0
 	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
 		looks++
@@ -45,8 +46,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestSigned: what was signed here is not looked at, everything else is.
-func TestSigned(t *testing.T) {
+// TestCachedVerifierAdd: an added signature is not verified, everything else is.
+func TestCachedVerifierAdd(t *testing.T) {
 	looks := 0
 	r := NewCachedVerifier(func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return false })
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
@@ -60,14 +61,14 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// verifyQuietly is false also where verify panics, as Signature.Verify may of what has no form.
+// verifyQuietly is false also if verify panics, as Signature.Verify may for a malformed key.
 func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKey) bool, s primitives.Signature, data []byte, key primitives.PublicKey) (good bool) {
 	defer func() { _ = recover() }()
 	return verify(s, data, key)
 }
 
-// TestRememberCrowd: many goroutines, and more signatures than there are places.
-func TestRememberCrowd(t *testing.T) {
+// TestCachedVerifierConcurrently: many goroutines, and more signatures than slots.
+func TestCachedVerifierConcurrently(t *testing.T) {
 	verify := NewCachedVerifier(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool {
 		return string(s) == "good"+string(data)
 	}).Verify
@@ -86,8 +87,8 @@ func TestRememberCrowd(t *testing.T) {
 	group.Wait()
 }
 
-// BenchmarkRemember is what a signature costs that was seen before.
-func BenchmarkRemember(b *testing.B) {
+// BenchmarkCachedVerifier measures a known signature.
+func BenchmarkCachedVerifier(b *testing.B) {
 	verify := NewCachedVerifier(primitives.NewVerifier(8).Verify).Verify
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	data := make([]byte, 120)

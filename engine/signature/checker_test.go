@@ -84,7 +84,8 @@ func BenchmarkCheckAll(b *testing.B) {
 	}
 }
 
-// TestPanicIsTheCallers: a check that panics does so on its caller's goroutine; the worker and others' checks go on.
+// TestPanicIsTheCallers: a panic in a check is raised on its caller's goroutine; the worker and
+// other checks continue.
 func TestPanicIsTheCallers(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -111,9 +112,9 @@ func TestPanicIsTheCallers(t *testing.T) {
 	}
 }
 
-// TestExemptionEnds: at the door a transaction that was taken unsigned is refused once its account has to sign again; a block that has it
-// stays good.
-func TestExemptionEnds(t *testing.T) {
+// TestAllowUnsignedEnds: a submitted transaction that was accepted unsigned is refused once its
+// account must sign again; a block with it stays valid.
+func TestAllowUnsignedEnds(t *testing.T) {
 	c := New()
 	defer c.Close()
 	good := signed(t, 1)[0]
@@ -132,8 +133,9 @@ func TestExemptionEnds(t *testing.T) {
 	}
 }
 
-// TestExcuse: one transaction is taken unsigned at the door, and no other of its signer; and no longer than it is said.
-func TestExcuse(t *testing.T) {
+// TestAllowOnce: one submitted transaction is accepted unsigned, and no other of its signer, until
+// AllowOnce is called again.
+func TestAllowOnce(t *testing.T) {
 	c := New()
 	defer c.Close()
 	txs := signed(t, 2)
@@ -150,8 +152,9 @@ func TestExcuse(t *testing.T) {
 	}
 }
 
-// TestOwnWork: who asks about one transaction waits for no worker, however long those are at others', and who asks about many does one of them.
-func TestOwnWork(t *testing.T) {
+// TestCallerVerifiesOne: Check does not wait for a worker, however busy the workers are, and the
+// caller of CheckAll verifies one transaction itself.
+func TestCallerVerifiesOne(t *testing.T) {
 	c := New()
 	defer c.Close()
 	release, verify := make(chan struct{}), c.verify
@@ -167,7 +170,7 @@ func TestOwnWork(t *testing.T) {
 		return verify(s, message, key)
 	}
 	done := make(chan []bool)
-	go func() { done <- c.CheckAll(txs[2:]) }() // one for each worker, and one that it does itself
+	go func() { done <- c.CheckAll(txs[2:]) }() // one for each worker, and one for the caller
 	for len(c.queue) > 0 {
 		runtime.Gosched()
 	}
@@ -182,7 +185,7 @@ func TestOwnWork(t *testing.T) {
 	}
 }
 
-// TestOtherKey: a signature that is remembered as good says nothing of the same transaction with another key, whoever signs it.
+// TestOtherKey: a remembered signature does not make the same transaction with another key valid.
 func TestOtherKey(t *testing.T) {
 	c := New()
 	defer c.Close()
