@@ -76,14 +76,23 @@ func (e *Engine) importBlock(p *BlockImport, stored func()) (*Accepted, error) {
 	}
 	u := &inFlightBlock{imp: p, onPersisted: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
-		u.changes, err = m.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
+		u.changes, err = m.RecordBlockInfo(
+			epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight),
+			entry.Header().RandomValue,
+		)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch of block %d: %w", entry.Height(), err)
 	}
 	old := e.tip.Load()
-	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
+	a := &Accepted{
+		Entry:    entry,
+		OldHead:  old.entry,
+		OldFinal: old.final,
+		Final:    old.final,
+		IsHead:   entry.Height() > old.entry.Height(),
+	}
 	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may name an older final block
 		a.Final = f
 		if final := e.Imported(f.Hash); final != nil {

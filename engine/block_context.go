@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 
+	"github.com/troupe-chain/troupe/runtime/parameters"
+
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -10,7 +12,11 @@ import (
 
 // blockFacts computes the header fields that a block of this height on parent with these chunk
 // headers must have, and the block's Merkle tree. The caller holds epochMu.
-func (e *Engine) blockFacts(parent *BlockNode, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
+func (e *Engine) blockFacts(
+	parent *BlockNode,
+	height primitives.Height,
+	chunks []*primitives.ChunkHeader,
+) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
 	m, p := e.epochs, parent.Hash
 	steps := []func() error{
 		func() (err error) { f.EpochID, err = m.EpochIDFromPrev(p); return },
@@ -54,13 +60,21 @@ func ApproversOf(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, er
 	}
 	out := make([]chain.Approver, len(stakes))
 	for i, s := range stakes {
-		out[i] = chain.Approver{AccountID: s.AccountID, PublicKey: s.PublicKey, StakeThis: s.StakeThisEpoch, StakeNext: s.StakeNextEpoch}
+		out[i] = chain.Approver{
+			AccountID: s.AccountID,
+			PublicKey: s.PublicKey,
+			StakeThis: s.StakeThisEpoch,
+			StakeNext: s.StakeNextEpoch,
+		}
 	}
 	return out, nil
 }
 
 // BlockProducer returns the validator that produces the block of a height on parent.
-func (e *Engine) BlockProducer(parent primitives.Hash, height primitives.Height) (v primitives.ValidatorStake, err error) {
+func (e *Engine) BlockProducer(
+	parent primitives.Hash,
+	height primitives.Height,
+) (v primitives.ValidatorStake, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		id, err := m.EpochIDFromPrev(parent)
 		if err != nil {
@@ -76,7 +90,10 @@ func (e *Engine) BlockProducer(parent primitives.Hash, height primitives.Height)
 }
 
 // ChunkProducer returns the validator that produces a shard's chunk on parent.
-func (e *Engine) ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (v primitives.ValidatorStake, err error) {
+func (e *Engine) ChunkProducer(
+	parent primitives.Hash,
+	shard primitives.ShardID,
+) (v primitives.ValidatorStake, err error) {
 	err = e.Epochs(func(m *epoch.Manager) error {
 		p, err := m.ChunkProducerFromPrev(parent, shard)
 		if err == nil {
@@ -100,7 +117,12 @@ func (e *Engine) ChunkValidators(parent *BlockNode, shard primitives.ShardID) (o
 	return out, err
 }
 
-func assigned(m *epoch.Manager, id primitives.EpochID, shard primitives.ShardID, created primitives.Height) ([]chain.Assigned, error) {
+func assigned(
+	m *epoch.Manager,
+	id primitives.EpochID,
+	shard primitives.ShardID,
+	created primitives.Height,
+) ([]chain.Assigned, error) {
 	validators, err := m.ChunkValidators(id, shard, created)
 	if err != nil {
 		return nil, err
@@ -121,7 +143,11 @@ func assigned(m *epoch.Manager, id primitives.EpochID, shard primitives.ShardID,
 }
 
 // validationContext collects what validating a block needs. The caller holds epochMu.
-func (e *Engine) validationContext(b *primitives.Block, parent *BlockNode, produced bool) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
+func (e *Engine) validationContext(
+	b *primitives.Block,
+	parent *BlockNode,
+	produced bool,
+) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m := e.epochs
 	if b.Header.Height <= parent.Height() {
 		return nil, nil, fmt.Errorf("%w: %d on %d", chain.InvalidBlockHeight, b.Header.Height, parent.Height())
@@ -188,4 +214,34 @@ func (e *Engine) validationContext(b *primitives.Block, parent *BlockNode, produ
 		return nil
 	}
 	return j, tree, nil
+}
+
+// nextRules are the layout and the runtime configuration of a block's children. They differ from
+// the block's own at the end of an epoch.
+type nextRules struct {
+	layout primitives.ShardLayout
+	config *parameters.RuntimeConfig
+}
+
+// rulesAfter returns the rules of a block's children. Safe for concurrent use, but not while
+// epochMu is held.
+func (e *Engine) rulesAfter(parent *BlockNode) (*nextRules, error) {
+	if r := parent.rules.Load(); r != nil {
+		return r, nil
+	}
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	id, err := e.epochs.EpochIDFromPrev(parent.Hash)
+	if err != nil {
+		return nil, err
+	}
+	r := new(nextRules)
+	if r.layout, err = e.epochs.ShardLayout(id); err != nil {
+		return nil, err
+	}
+	if r.config, err = e.version(id); err != nil {
+		return nil, err
+	}
+	parent.rules.Store(r)
+	return r, nil
 }

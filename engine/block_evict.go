@@ -46,8 +46,17 @@ func (e *Engine) evictBlocks() {
 
 // evictedCopy returns an evicted copy of a node.
 func evictedCopy(x *BlockNode) *BlockNode {
-	l := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)),
-		finalHeight: x.finalHeight, descendsFrom: x.descendsFrom, evicted: true}
+	l := &BlockNode{
+		Block:        x.Block,
+		Hash:         x.Hash,
+		Layout:       x.Layout,
+		Config:       x.Config,
+		Tree:         x.Tree,
+		Shards:       make([]ShardState, len(x.Shards)),
+		finalHeight:  x.finalHeight,
+		descendsFrom: x.descendsFrom,
+		evicted:      true,
+	}
 	l.persisted.Store(true)
 	l.rules.Store(x.rules.Load())
 	for i := range x.Shards {

@@ -215,7 +215,12 @@ func (j *Job) applyExecuted() error {
 	}
 	if after.Hash() != g.extra.StateRoot {
 		after.Release()
-		return fmt.Errorf("%w: the state root is %v, but the changes lead to %v", ErrExecutedBlock, g.extra.StateRoot, after.Hash())
+		return fmt.Errorf(
+			"%w: the state root is %v, but the changes lead to %v",
+			ErrExecutedBlock,
+			g.extra.StateRoot,
+			after.Hash(),
+		)
 	}
 	r.Trie = rooted(after)
 	j.result = &r

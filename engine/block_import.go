@@ -207,7 +207,11 @@ func (e *Engine) BeginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 }
 
 // beginImport is BeginImport. After an OutcomeMismatch the parent's states are still held.
-func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *BlockImport, layout primitives.ShardLayout, err error) {
+func (e *Engine) beginImport(
+	b *primitives.Block,
+	chunks []*primitives.Chunk,
+	produced bool,
+) (p *BlockImport, layout primitives.ShardLayout, err error) {
 	began := time.Now()
 	if e.Imported(b.Hash()) != nil {
 		return nil, layout, ErrKnown
@@ -299,7 +303,8 @@ func (e *Engine) beginImport(b *primitives.Block, chunks []*primitives.Chunk, pr
 	gatherIncoming(entry, holds)
 	p = &BlockImport{entry: entry, parent: parent, prev: inherited, produced: produced, began: began}
 	p.patch, p.mocks = e.takePatch(entry.Hash)
-	if err := e.makeJobs(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }); err != nil {
+	states := func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }
+	if err := e.makeJobs(p, j.PrevChunks, states); err != nil {
 		return nil, layout, err
 	}
 	asked := false
@@ -448,7 +453,8 @@ func (e *Engine) incoming(entry, parent *BlockNode, shard int, since primitives.
 // actionBlock returns what actions can see of an entry's epoch and chain.
 func (e *Engine) actionBlock(entry *BlockNode, info *epoch.EpochInfo) action.Block {
 	b := action.Block{
-		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM, EpochID: entry.Header().EpochID, EpochHeight: info.EpochHeight, Stakes: stakes{info},
+		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM,
+		EpochID: entry.Header().EpochID, EpochHeight: info.EpochHeight, Stakes: stakes{info},
 	}
 	if verify := e.o.Verify; verify != nil {
 		b.Verify = func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool {
@@ -483,7 +489,10 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 	block.Height, block.PrevHash, block.Timestamp, block.RandomValue = h.Height, parent.Hash, h.Timestamp, h.RandomValue
 	block.GasPrice, block.MinimumStake = parent.Header().NextGasPrice, minimum
 	for _, x := range entry.Block.Body.Chunks {
-		c.input.Congestion = append(c.input.Congestion, apply.ShardCongestion{Shard: x.ShardID, Info: x.CongestionInfo, Missed: uint64(h.Height - x.HeightIncluded)})
+		c.input.Congestion = append(
+			c.input.Congestion,
+			apply.ShardCongestion{Shard: x.ShardID, Info: x.CongestionInfo, Missed: uint64(h.Height - x.HeightIncluded)},
+		)
 		c.input.Requests = append(c.input.Requests, senderRequests(x))
 	}
 	if c.first, err = m.IsNextBlockEpochStart(parent.Hash); err != nil {
@@ -504,7 +513,12 @@ func (e *Engine) newBlockInput(entry, parent *BlockNode) (c blockInput, err erro
 
 // forShard returns the input of one shard, without state, transactions and receipts. proposals are
 // used if the shard has no new chunk: those of its last result.
-func (c *blockInput) forShard(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
+func (c *blockInput) forShard(
+	entry *BlockNode,
+	shard primitives.ShardIndex,
+	fresh bool,
+	proposals []primitives.ValidatorStake,
+) apply.Input {
 	in := c.input
 	header := entry.Block.Body.Chunks[shard]
 	in.Block.ShardID, in.NewChunk, in.GasLimit = entry.Shards[shard].ID, fresh, header.GasLimit
@@ -520,7 +534,11 @@ func (c *blockInput) forShard(entry *BlockNode, shard primitives.ShardIndex, fre
 
 // makeJobs creates the jobs of a validated block on the states that trie returns. prevChunks are
 // the previous chunk headers by the block's layout. The caller holds epochMu.
-func (e *Engine) makeJobs(p *BlockImport, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
+func (e *Engine) makeJobs(
+	p *BlockImport,
+	prevChunks []*primitives.ChunkHeader,
+	trie func(primitives.ShardIndex) state.Trie,
+) error {
 	entry, parent := p.entry, p.parent
 	c, err := e.newBlockInput(entry, parent)
 	if err != nil {
@@ -557,7 +575,11 @@ func (e *Engine) makeJobs(p *BlockImport, prevChunks []*primitives.ChunkHeader, 
 	return nil
 }
 
-func validatorUpdate(m *epoch.Manager, last primitives.Hash, treasury primitives.AccountID) (*apply.ValidatorUpdate, error) {
+func validatorUpdate(
+	m *epoch.Manager,
+	last primitives.Hash,
+	treasury primitives.AccountID,
+) (*apply.ValidatorUpdate, error) {
 	stakes, rewards, err := m.StakeInfo(last)
 	if err != nil {
 		return nil, err

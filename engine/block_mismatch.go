@@ -23,19 +23,40 @@ type OutcomeMismatch struct {
 // Error names the chunk and the difference. Err is not unwrapped: the difference does not make the
 // block invalid.
 func (d *OutcomeMismatch) Error() string {
-	return fmt.Sprintf("chunk %v of block %d (%v), endorsed by more than two thirds of its validators, claims another result than this node computed: %v", d.Chunk, d.Height, d.Block, d.Err)
+	return fmt.Sprintf(
+		"chunk %v of block %d (%v), endorsed by more than two thirds of "+
+			"its validators, claims another result than this node computed: %v",
+		d.Chunk,
+		d.Height,
+		d.Block,
+		d.Err,
+	)
 }
 
 // chunkError classifies an error of chain.ValidateChunk: an *OutcomeMismatch if the claimed result
 // differs and enough validators endorsed it, else ErrChunk. assigned are the chunk's validators; a
 // peer's endorsements have been verified before.
-func chunkError(b *primitives.Block, i int, parent *BlockNode, c *primitives.Chunk, assigned []chain.Assigned, err error) error {
+func chunkError(
+	b *primitives.Block,
+	i int,
+	parent *BlockNode,
+	c *primitives.Chunk,
+	assigned []chain.Assigned,
+	err error,
+) error {
 	signed := b.Body.ChunkEndorsements
 	if !chain.OfOutcome(err) || i >= len(signed) || len(signed[i]) != len(assigned) ||
 		!chain.EndorsedEnough(assigned, func(k int) bool { return signed[i][k] != "" }) {
 		return fmt.Errorf("%w: shard %d of block %d: %w", ErrChunk, c.Header.ShardID, b.Header.Height, err)
 	}
-	return &OutcomeMismatch{Block: b.Hash(), Height: b.Header.Height, Chunk: c.Hash, Err: err, shard: primitives.ShardIndex(i), parent: parent}
+	return &OutcomeMismatch{
+		Block:  b.Hash(),
+		Height: b.Header.Height,
+		Chunk:  c.Hash,
+		Err:    err,
+		shard:  primitives.ShardIndex(i),
+		parent: parent,
+	}
 }
 
 // mismatchFailure makes an ApplyFailure from a mismatch. Its input is that of the parent, the block

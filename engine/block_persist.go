@@ -378,7 +378,10 @@ func encodeOrigins(r *apply.Result, prev *ShardState) ([]storage.Origin, error) 
 		out = append(out, storage.Origin(o))
 	}
 	for _, x := range r.Resumes {
-		raw, err := prev.root.Get(primitives.AppendAccountHashKey(nil, primitives.ColPromiseYieldReceipt, x.Account, x.DataID), nil)
+		raw, err := prev.root.Get(
+			primitives.AppendAccountHashKey(nil, primitives.ColPromiseYieldReceipt, x.Account, x.DataID),
+			nil,
+		)
 		if err != nil {
 			return nil, err
 		}

@@ -89,7 +89,10 @@ func (e *Engine) Precheck(b *primitives.Block) (a Prechecked, err error) {
 	if err != nil {
 		return a, err
 	}
-	if err := chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), voters, e.verify); errors.Is(err, chain.NotEnoughApprovals) {
+	if err := chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), voters, e.verify); errors.Is(
+		err,
+		chain.NotEnoughApprovals,
+	) {
 		return a, fmt.Errorf("%w: %w", ErrGossipCheck, err)
 	} else if err != nil {
 		return a, err

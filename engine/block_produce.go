@@ -10,14 +10,24 @@ import (
 )
 
 // NewChunk produces a shard's next chunk on parent with these transactions, in this order.
-func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error) {
+func (e *Engine) NewChunk(
+	parent primitives.Hash,
+	shard primitives.ShardIndex,
+	txs []*primitives.SignedTransaction,
+	key primitives.SecretKey,
+) (*primitives.Chunk, error) {
 	c, _, err := e.NewCodedChunk(parent, shard, txs, key)
 	return c, err
 }
 
 // NewCodedChunk is NewChunk for a caller that distributes the chunk: it also returns the coded body
 // and the receipt proofs.
-func (e *Engine) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
+func (e *Engine) NewCodedChunk(
+	parent primitives.Hash,
+	shard primitives.ShardIndex,
+	txs []*primitives.SignedTransaction,
+	key primitives.SecretKey,
+) (*primitives.Chunk, *chain.EncodedBody, error) {
 	p := e.Imported(parent)
 	if p == nil || !p.Acquire() {
 		return nil, nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
@@ -108,8 +118,10 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, err
 	}
 	b, err := chain.BuildBlock(&chain.BlockInput{
-		BlockFacts: facts, Parent: parent.Header(), Height: p.Height, Timestamp: max(p.Timestamp, parent.Header().Timestamp+1),
-		Chunks: headers, ChunkEndorsements: endorsements, Approvals: p.Approvals, VRFValue: value, VRFProof: proof, Vote: p.Vote,
+		BlockFacts: facts, Parent: parent.Header(), Height: p.Height,
+		Timestamp: max(p.Timestamp, parent.Header().Timestamp+1),
+		Chunks:    headers, ChunkEndorsements: endorsements, Approvals: p.Approvals,
+		VRFValue: value, VRFProof: proof, Vote: p.Vote,
 	})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,12 @@ import (
 // nothing. The result equals the original, except for the state root, the recorded size and a
 // proposed split if the state is older than the tries in memory. Errors: ErrUnknown;
 // storage.ErrGone if the state was collected; the context's error. Safe for concurrent use.
-func (e *Engine) Reapply(ctx context.Context, block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
+func (e *Engine) Reapply(
+	ctx context.Context,
+	block primitives.Hash,
+	shard primitives.ShardIndex,
+	vm action.VM,
+) (*apply.Result, error) {
 	entry, parent, err := e.blockForReapply(ctx.Err, block)
 	if err != nil {
 		return nil, err
@@ -98,7 +103,12 @@ func (e *Engine) parentStates(parent *State, layout primitives.ShardLayout) (b p
 			if err != nil {
 				return b, err
 			}
-			t = &historicalTrie{base: childValues{storedValues{e, ref(parent.BlockNode), from, accounts(layout, primitives.ShardIndex(i)), parent.ask}, keep}}
+			t = &historicalTrie{
+				base: childValues{
+					storedValues{e, ref(parent.BlockNode), from, accounts(layout, primitives.ShardIndex(i)), parent.ask},
+					keep,
+				},
+			}
 		}
 		b.tries = append(b.tries, t)
 	}

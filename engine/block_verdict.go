@@ -33,13 +33,26 @@ const (
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {
-	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld), errors.Is(err, headerchain.ErrKnown), errors.Is(err, headerchain.ErrOld), errors.Is(err, headerchain.ErrTwin):
+	case errors.Is(err, ErrKnown),
+		errors.Is(err, ErrOld),
+		errors.Is(err, headerchain.ErrKnown),
+		errors.Is(err, headerchain.ErrOld),
+		errors.Is(err, headerchain.ErrTwin):
 		return VerdictStale
-	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode), errors.Is(err, headerchain.ErrOrphan):
+	case errors.Is(err, ErrOrphan),
+		errors.Is(err, ErrMissing),
+		errors.Is(err, ErrNoCode),
+		errors.Is(err, headerchain.ErrOrphan):
 		return VerdictWaiting
-	case errors.Is(err, ErrPartialBody), errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, headerchain.ErrFull):
+	case errors.Is(err, ErrPartialBody),
+		errors.Is(err, chain.InvalidBlockFutureTime),
+		errors.Is(err, chain.InvalidBlockHeight),
+		errors.Is(err, headerchain.ErrFull):
 		return VerdictEarly
-	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.Is(err, headerchain.ErrProof), errors.As(err, &invalid):
+	case errors.Is(err, ErrChunk),
+		errors.Is(err, ErrWitness),
+		errors.Is(err, headerchain.ErrProof),
+		errors.As(err, &invalid):
 		return VerdictInvalid
 	}
 	return VerdictLocalFault

@@ -81,7 +81,11 @@ func (d ChunkPartsView) Owner(id primitives.EpochID, part uint64) (owner primiti
 }
 
 // Producer returns the producer of a chunk.
-func (d ChunkPartsView) Producer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+func (d ChunkPartsView) Producer(
+	id primitives.EpochID,
+	shard primitives.ShardID,
+	h primitives.Height,
+) (primitives.ValidatorStake, error) {
 	return d.Validation.Producer(primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: h})
 }
 
@@ -104,7 +108,11 @@ func (d ChunkPartsView) BlockProducers(id primitives.EpochID) (out []primitives.
 
 // Cares reports whether a validator produces chunks of a shard in the epoch after prev or in the
 // next. It is false if prev is unknown.
-func (d ChunkPartsView) Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) (cares bool) {
+func (d ChunkPartsView) Cares(
+	account primitives.AccountID,
+	prev primitives.Hash,
+	shard primitives.ShardID,
+) (cares bool) {
 	_ = d.e.Epochs(func(m *epoch.Manager) error { // an unknown block: the account cares about nothing
 		id, err := m.EpochIDFromPrev(prev)
 		if err != nil {

@@ -122,7 +122,7 @@ type Engine struct {
 	// running update; nil: none
 	flatHeadUpdate *flatHeadUpdate
 	flatHeadPause  atomic.Pointer[func() time.Duration] // how long an update may wait before it starts; nil: not at all
-	resident       []*BlockNode                         // nodes that are not evicted, oldest first; some may have left the tree
+	resident       []*BlockNode                         // not evicted, oldest first; some may have left the tree
 	trimmedAt      primitives.Height                    // the last block at which tries were reduced
 	evictedBytes   atomic.Uint64                        // trie bytes evicted so far
 	precompiler    precompiler                          // contract code being compiled
@@ -172,7 +172,8 @@ func Open(o Options) (*Engine, error) {
 		o.VRF = new(vrfKeys).verify
 	}
 	e := &Engine{
-		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{}, vrf: new(vrfCache), mainResults: newMainResults(o.MainResults),
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*BlockNode{},
+		vrf: new(vrfCache), mainResults: newMainResults(o.MainResults),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)
@@ -243,9 +244,12 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 		if x == nil {
 			return nil, nil
 		}
-		return &trie.Source{Rows: rowsOf(x.Frontier, id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
-			return x.Load(id, r, from, to, yield)
-		}}, x.Done
+		return &trie.Source{
+			Rows: rowsOf(x.Frontier, id),
+			Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+				return x.Load(id, r, from, to, yield)
+			},
+		}, x.Done
 	}}
 }
 
@@ -277,7 +281,8 @@ func (e *Engine) begin() error {
 	roots, rows := make([]*trie.Root, len(ids)), make([]frontierRows, len(ids))
 	hashes := make([]primitives.Hash, len(ids))
 	for i, id := range ids {
-		if roots[i], err = trie.New(e.o.Tries).BuildFrontier(first.Pairs(i), e.o.StateBytes/uint64(len(ids)), rows[i].add); err != nil {
+		roots[i], err = trie.New(e.o.Tries).BuildFrontier(first.Pairs(i), e.o.StateBytes/uint64(len(ids)), rows[i].add)
+		if err != nil {
 			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
 		}
 		hashes[i] = roots[i].Hash()
@@ -288,7 +293,8 @@ func (e *Engine) begin() error {
 	}
 	block, chunks, err := chain.Genesis(&chain.GenesisInput{
 		Version: c.Version.Protocol, Height: c.Height, Time: c.Time, GasLimit: c.GasLimit, MinGasPrice: c.MinGasPrice,
-		TotalSupply: c.TotalSupply, ShardIDs: ids, StateRoots: hashes, Congestion: first.Congestion(), BlockProducers: producers,
+		TotalSupply: c.TotalSupply, ShardIDs: ids, StateRoots: hashes,
+		Congestion: first.Congestion(), BlockProducers: producers,
 	})
 	if err != nil {
 		return err
@@ -321,16 +327,35 @@ func (e *Engine) begin() error {
 	return nil
 }
 
-func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, cfg *parameters.RuntimeConfig, roots []*trie.Root) *BlockNode {
-	entry := &BlockNode{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
-		Shards: make([]ShardState, len(chunks)), finalHeight: block.Header.Height}
+func newGenesisEntry(
+	block *primitives.Block,
+	chunks []*primitives.Chunk,
+	layout primitives.ShardLayout,
+	cfg *parameters.RuntimeConfig,
+	roots []*trie.Root,
+) *BlockNode {
+	entry := &BlockNode{
+		Block:       block,
+		Hash:        block.Hash(),
+		Layout:      layout,
+		Config:      cfg,
+		Tree:        new(primitives.PartialMerkleTree),
+		Shards:      make([]ShardState, len(chunks)),
+		finalHeight: block.Header.Height,
+	}
 	entry.refs.Store(1)
 	entry.persisted.Store(true)
 	for i, c := range chunks {
 		h := &c.Header
-		entry.Shards[i] = ShardState{ID: h.ShardID, Chunk: c, OutgoingAt: entry.Hash, OutgoingOf: h.ShardID, Extra: &chain.ChunkExtra{
-			StateRoot: h.PrevStateRoot, GasLimit: h.GasLimit, CongestionInfo: h.CongestionInfo,
-		}}
+		entry.Shards[i] = ShardState{
+			ID:         h.ShardID,
+			Chunk:      c,
+			OutgoingAt: entry.Hash,
+			OutgoingOf: h.ShardID,
+			Extra: &chain.ChunkExtra{
+				StateRoot: h.PrevStateRoot, GasLimit: h.GasLimit, CongestionInfo: h.CongestionInfo,
+			},
+		}
 		if roots != nil {
 			entry.Shards[i].root = roots[i]
 		}

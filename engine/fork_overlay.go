@@ -117,7 +117,11 @@ func (o *ForkOverlay) Each(prefix, after []byte, yield func(key, value []byte) b
 	}
 	err = o.Scan(prefix, after, func(key, value []byte) bool {
 		c := state.Change{Key: bytes.Clone(key), Value: bytes.Clone(value)}
-		i, found := slices.BinarySearchFunc(all, key, func(x state.Change, key []byte) int { return bytes.Compare(x.Key, key) })
+		i, found := slices.BinarySearchFunc(
+			all,
+			key,
+			func(x state.Change, key []byte) int { return bytes.Compare(x.Key, key) },
+		)
 		if found {
 			all[i] = c
 		} else {
@@ -220,7 +224,11 @@ func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key
 // Path returns as many nodes as the key's path would have in one trie of both chains, because
 // contracts pay for them. The nodes are synthetic, like those of historicalTrie. If nothing is
 // proven of the remote path, there are too few.
-func (t forkTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (t forkTrie) Path(
+	key []byte,
+	rec state.Recording,
+	path []state.Visit,
+) ([]state.Visit, state.ValueRef, bool, error) {
 	if !primitives.Inherited(key) {
 		return t.local.Path(key, rec, path)
 	}
@@ -298,7 +306,8 @@ func (v ownValues) get(key []byte) ([]byte, error) { return v.t.Get(key, nil) }
 
 func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
 	end := func(key []byte) bool {
-		return to != nil && bytes.Compare(key, to) >= 0 || len(key) > 0 && primitives.TrieColumn(key[0]) >= primitives.ColForkGone
+		return to != nil && bytes.Compare(key, to) >= 0 ||
+			len(key) > 0 && primitives.TrieColumn(key[0]) >= primitives.ColForkGone
 	}
 	if len(from) > 0 {
 		if end(from) {
@@ -309,7 +318,12 @@ func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) err
 			return err
 		}
 	}
-	return v.t.Scan(nil, append([]byte{}, from...), nil, func(key, value []byte) bool { return !end(key) && yield(key, value) })
+	return v.t.Scan(
+		nil,
+		append([]byte{}, from...),
+		nil,
+		func(key, value []byte) bool { return !end(key) && yield(key, value) },
+	)
 }
 
 // forkedValues are the values of an older block of a fork.
@@ -331,13 +345,15 @@ func overStored(s storedValues) historicalValues {
 	if base == nil {
 		return s
 	}
-	return forkedValues{ForkOverlay{Base: base, Get: s.get, Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
-		from := prefix
-		if after != nil {
-			from = append(bytes.Clone(after), 0)
-		}
-		return s.scan(from, storage.PrefixEnd(prefix), yield)
-	}}}
+	return forkedValues{
+		ForkOverlay{Base: base, Get: s.get, Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
+			from := prefix
+			if after != nil {
+				from = append(bytes.Clone(after), 0)
+			}
+			return s.scan(from, storage.PrefixEnd(prefix), yield)
+		}},
+	}
 }
 
 // CutOff returns the accounts that the fork has detached from the remote chain as of the head,

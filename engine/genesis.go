@@ -17,7 +17,12 @@ import (
 // NewChain reads the chain spec from a genesis. records opens the genesis document, or its records
 // file, from the beginning at each call; it is read when the chain starts. epochConfigs are the
 // files of <home>/epoch_configs by name.
-func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*ChainSpec, error) {
+func NewChain(
+	g *genesis.Config,
+	numbering primitives.Numbering,
+	epochConfigs map[string][]byte,
+	records func() (io.ReadCloser, error),
+) (*ChainSpec, error) {
 	if ownParameters(g.ChainID) {
 		return nil, fmt.Errorf("%w: %q", ErrChainID, g.ChainID)
 	}
@@ -27,8 +32,9 @@ func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs ma
 		return nil, fmt.Errorf("engine: epoch configs: %w", err)
 	}
 	c := &ChainSpec{
-		ID: g.ChainID, Version: parameters.Version{Protocol: g.ProtocolVersion, Numbering: numbering}, Height: g.GenesisHeight,
-		Time: uint64(g.GenesisTime), GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice, MaxGasPrice: g.MaxGasPrice,
+		ID: g.ChainID, Version: parameters.Version{Protocol: g.ProtocolVersion, Numbering: numbering},
+		Height: g.GenesisHeight,
+		Time:   uint64(g.GenesisTime), GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice, MaxGasPrice: g.MaxGasPrice,
 		Adjustment: ratio(g.GasPriceAdjustmentRate), TotalSupply: g.TotalSupply,
 		ValidityPeriod: primitives.Height(g.TransactionValidityPeriod), Treasury: g.ProtocolTreasuryAccount,
 		Params: params, Configs: configs,
@@ -100,7 +106,12 @@ func (s *GenesisState) Congestion() []primitives.CongestionInfo {
 	return out
 }
 
-func loadState(g *genesis.Config, configs *epoch.Configs, version parameters.Version, records func() (io.ReadCloser, error)) (*GenesisState, error) {
+func loadState(
+	g *genesis.Config,
+	configs *epoch.Configs,
+	version parameters.Version,
+	records func() (io.ReadCloser, error),
+) (*GenesisState, error) {
 	cfg, err := parameters.Get(version)
 	if err != nil {
 		return nil, err
@@ -137,10 +148,12 @@ func EpochParams(g *genesis.Config) *epoch.GenesisParams {
 		Epoch: epoch.Config{
 			EpochLength: g.EpochLength, NumBlockProducerSeats: g.NumBlockProducerSeats,
 			NumChunkProducerSeats: g.NumChunkProducerSeats, NumChunkValidatorSeats: g.NumChunkValidatorSeats,
-			TargetValidatorMandatesPerShard: g.TargetValidatorMandatesPerShard,
-			BlockProducerKickoutThreshold:   g.BlockProducerKickoutThreshold, ChunkProducerKickoutThreshold: g.ChunkProducerKickoutThreshold,
-			ChunkValidatorOnlyKickoutThreshold: g.ChunkValidatorOnlyKickoutThreshold, ValidatorMaxKickoutStakePerc: g.MaxKickoutStakePerc,
-			OnlineMinThreshold: ratio(g.OnlineMinThreshold), OnlineMaxThreshold: ratio(g.OnlineMaxThreshold),
+			TargetValidatorMandatesPerShard:    g.TargetValidatorMandatesPerShard,
+			BlockProducerKickoutThreshold:      g.BlockProducerKickoutThreshold,
+			ChunkProducerKickoutThreshold:      g.ChunkProducerKickoutThreshold,
+			ChunkValidatorOnlyKickoutThreshold: g.ChunkValidatorOnlyKickoutThreshold,
+			ValidatorMaxKickoutStakePerc:       g.MaxKickoutStakePerc,
+			OnlineMinThreshold:                 ratio(g.OnlineMinThreshold), OnlineMaxThreshold: ratio(g.OnlineMaxThreshold),
 			FishermenThreshold: g.FishermenThreshold, MinimumStakeDivisor: g.MinimumStakeDivisor,
 			ProtocolUpgradeStakeThreshold: ratio(g.ProtocolUpgradeStakeThreshold), ShardLayout: g.ShardLayout,
 			MinimumValidatorsPerShard: g.MinimumValidatorsPerShard, MinimumStakeRatio: ratio(g.MinimumStakeRatio),
@@ -149,7 +162,29 @@ func EpochParams(g *genesis.Config) *epoch.GenesisParams {
 		},
 	}
 	for _, v := range g.Validators {
-		p.Validators = append(p.Validators, primitives.ValidatorStake{AccountID: v.AccountID, PublicKey: v.PublicKey, Stake: v.Amount})
+		p.Validators = append(
+			p.Validators,
+			primitives.ValidatorStake{AccountID: v.AccountID, PublicKey: v.PublicKey, Stake: v.Amount},
+		)
 	}
 	return p
+}
+
+// ChainSpec is what the engine needs from a genesis. It is read-only.
+type ChainSpec struct {
+	ID             string
+	Version        parameters.Version // of the genesis
+	Height         primitives.Height
+	Time           uint64 // ns since 1970
+	GasLimit       primitives.Gas
+	MinGasPrice    primitives.Balance
+	MaxGasPrice    primitives.Balance
+	Adjustment     epoch.Ratio // gas_price_adjustment_rate
+	TotalSupply    primitives.Balance
+	ValidityPeriod primitives.Height // transaction_validity_period, in blocks
+	Treasury       primitives.AccountID
+	Params         *epoch.GenesisParams
+	Configs        *epoch.Configs
+	// Load reads the genesis state. It is called once, when the chain starts.
+	Load func() (*GenesisState, error)
 }

@@ -192,8 +192,15 @@ func (e *Engine) ensureHeaderChain() error {
 }
 
 func (e *Engine) openHeaderChain(head primitives.Hash) (*headerchain.Chain, error) {
-	o := headerchain.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.headerChain.rows,
-		Head: head, Verify: e.verify, MaxHeightJump: e.o.MaxHeightJump}
+	o := headerchain.Options{
+		Genesis:       e.genesis.Header(),
+		Params:        e.chain.Params,
+		Configs:       e.chain.Configs,
+		Store:         e.headerChain.rows,
+		Head:          head,
+		Verify:        e.verify,
+		MaxHeightJump: e.o.MaxHeightJump,
+	}
 	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
 	if absent(err) != nil {
 		return nil, err
@@ -383,7 +390,12 @@ func (s *headerRows) ofBlock(hash primitives.Hash) (*headerchain.Row, error) {
 	if err != nil {
 		return nil, absent(err)
 	}
-	r := &headerchain.Row{Header: new(primitives.BlockHeader), Info: info, Tree: new(primitives.PartialMerkleTree), Final: max(rec.Final().Height, s.e.chain.Height)}
+	r := &headerchain.Row{
+		Header: new(primitives.BlockHeader),
+		Info:   info,
+		Tree:   new(primitives.PartialMerkleTree),
+		Final:  max(rec.Final().Height, s.e.chain.Height),
+	}
 	for _, part := range []struct {
 		get  func() ([]byte, error)
 		into borsh.Decoder

@@ -71,7 +71,10 @@ func (e *Engine) precomputeVRF(b *primitives.Block, key primitives.SecretKey) {
 }
 
 // proveVRF returns the random value after a block, and its proof.
-func (e *Engine) proveVRF(random primitives.Hash, key primitives.SecretKey) (value [32]byte, proof [64]byte, err error) {
+func (e *Engine) proveVRF(
+	random primitives.Hash,
+	key primitives.SecretKey,
+) (value [32]byte, proof [64]byte, err error) {
 	q := vrfInput{random, key}
 	f, _ := e.vrf.find(&q)
 	f.compute(&q)

@@ -144,7 +144,12 @@ func (e *Engine) newPrecompileScan(entry *BlockNode) *precompileScan {
 // paid reports whether the actions are paid for; nil: they are. Deployed code is compiled only if
 // its deployment is certain to execute. A deployment after another action may fail, and one by
 // another account costs a tenth of the compilation and is not called.
-func (h *precompileScan) add(t state.Trie, from, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
+func (h *precompileScan) add(
+	t state.Trie,
+	from, to primitives.AccountID,
+	actions []primitives.Action,
+	paid func() bool,
+) {
 	if !runsCode(actions) {
 		return
 	}

@@ -95,10 +95,14 @@ func (e *Engine) header(at *BlockNode, hash primitives.Hash) (*primitives.BlockH
 }
 
 func (e *Engine) lightClientBlock(tip *BlockNode, head *primitives.BlockHeader) (*primitives.LightClientBlock, error) {
-	return chain.LightClientBlock(head, headers{e, tip}, func(id primitives.EpochID) (bps []primitives.ValidatorStake, err error) {
-		err = e.Epochs(func(m *epoch.Manager) (err error) { bps, err = m.BlockProducersOrdered(id); return })
-		return bps, err
-	})
+	return chain.LightClientBlock(
+		head,
+		headers{e, tip},
+		func(id primitives.EpochID) (bps []primitives.ValidatorStake, err error) {
+			err = e.Epochs(func(m *epoch.Manager) (err error) { bps, err = m.BlockProducersOrdered(id); return })
+			return bps, err
+		},
+	)
 }
 
 // NextLightClientBlock returns the next block for a light client that knows the block last: the

@@ -60,19 +60,35 @@ func (e *Engine) Prestate(ctx context.Context, hash primitives.Hash, vm action.V
 			return nil, fmt.Errorf("%w: shard %d", ErrUntracked, at.Shards[i].ID)
 		}
 		notes[i] = map[string]bool{}
-		on.historical[i] = noted(overBase(&historicalTrie{base: emptyQueueValues{e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
+		on.historical[i] = noted(
+			overBase(
+				&historicalTrie{base: emptyQueueValues{e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))}},
+				e.o.Base,
+			),
+			notes[i],
+		)
 	}
 	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPrestate, err)
 	}
-	c := &view.Case{Tx: was.Transaction, At: view.At{Height: at.Height(), Hash: at.Hash}, Timestamp: in.Header().Timestamp, Outcomes: e.deeds(&was), Mocked: mocks.Names()}
+	c := &view.Case{
+		Tx:        was.Transaction,
+		At:        view.At{Height: at.Height(), Hash: at.Hash},
+		Timestamp: in.Header().Timestamp,
+		Outcomes:  e.deeds(&was),
+		Mocked:    mocks.Names(),
+	}
 	alone := &State{BlockNode: at.BlockNode, historical: make([]state.Trie, len(at.Shards))}
 	sum := 0
 	for i := range notes {
 		if sum += len(notes[i]); sum > MaxPrestate {
 			return nil, fmt.Errorf("%w: transaction %v reads or writes more than %d entries", ErrPrestate, hash, MaxPrestate)
 		}
-		of := prestateShard{values: overStored(e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
+		of := prestateShard{
+			values: overStored(e.valuesOf(ctx.Err, at.BlockNode, primitives.ShardIndex(i))),
+			chain:  e.chain.ID,
+			into:   c,
+		}
 		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {
 			return nil, err
 		}
@@ -146,7 +162,11 @@ func (t notedTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool
 }
 
 // Path implements state.Trie.
-func (t notedTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (t notedTrie) Path(
+	key []byte,
+	rec state.Recording,
+	path []state.Visit,
+) ([]state.Visit, state.ValueRef, bool, error) {
 	t.notes[string(key)] = true
 	return t.Trie.Path(key, rec, path)
 }
@@ -174,8 +194,14 @@ type emptyQueueValues struct{ of historicalValues }
 // queued reports whether a key belongs to a queue.
 func queued(key []byte) bool {
 	switch primitives.TrieColumn(key[0]) {
-	case primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout, primitives.ColBufferedReceiptIndices,
-		primitives.ColBufferedReceipt, primitives.ColBandwidthScheduler, primitives.ColBufferedGroups, primitives.ColBufferedGroup:
+	case primitives.ColDelayedReceipt,
+		primitives.ColPromiseYieldIndices,
+		primitives.ColPromiseYieldTimeout,
+		primitives.ColBufferedReceiptIndices,
+		primitives.ColBufferedReceipt,
+		primitives.ColBandwidthScheduler,
+		primitives.ColBufferedGroups,
+		primitives.ColBufferedGroup:
 		return true
 	}
 	return false

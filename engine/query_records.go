@@ -16,24 +16,53 @@ import (
 // recordColumns are the state columns that have records, in key order; the delayed receipts are
 // handled apart. Other columns have no record (nearcore tools/state-viewer/src/state_dump.rs):
 // global code, promise yields, and what waits between shards.
-var recordColumns = []primitives.TrieColumn{primitives.ColAccount, primitives.ColContractCode, primitives.ColAccessKey, primitives.ColReceivedData,
-	primitives.ColPostponedReceipt, primitives.ColContractData}
+var recordColumns = []primitives.TrieColumn{
+	primitives.ColAccount,
+	primitives.ColContractCode,
+	primitives.ColAccessKey,
+	primitives.ColReceivedData,
+	primitives.ColPostponedReceipt,
+	primitives.ColContractData,
+}
 
 // EachRecord calls yield for the state after a stored block as records: shard by shard in key
 // order, each shard's delayed receipts last, in queue order. accounts selects the owners; nil: all.
 // It reads the store as of one moment and holds no lock. It ends with the first error of yield, or
 // with ctx's error. ErrUnknown; storage.ErrGone if the state was collected. Safe for concurrent
 // use.
-func (e *Engine) EachRecord(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, yield func(genesis.Record) error) error {
+func (e *Engine) EachRecord(
+	ctx context.Context,
+	hash primitives.Hash,
+	accounts []primitives.AccountID,
+	yield func(genesis.Record) error,
+) error {
 	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns, queue: true, yield: yield})
 }
 
 // EachAccount is EachRecord for account records only.
-func (e *Engine) EachAccount(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, yield func(*genesis.AccountRecord) error) error {
-	return e.eachRecord(ctx, hash, accounts, recordScan{columns: recordColumns[:1], yield: func(r genesis.Record) error { return yield(r.(*genesis.AccountRecord)) }})
+func (e *Engine) EachAccount(
+	ctx context.Context,
+	hash primitives.Hash,
+	accounts []primitives.AccountID,
+	yield func(*genesis.AccountRecord) error,
+) error {
+	return e.eachRecord(
+		ctx,
+		hash,
+		accounts,
+		recordScan{
+			columns: recordColumns[:1],
+			yield:   func(r genesis.Record) error { return yield(r.(*genesis.AccountRecord)) },
+		},
+	)
 }
 
-func (e *Engine) eachRecord(ctx context.Context, hash primitives.Hash, accounts []primitives.AccountID, s recordScan) error {
+func (e *Engine) eachRecord(
+	ctx context.Context,
+	hash primitives.Hash,
+	accounts []primitives.AccountID,
+	s recordScan,
+) error {
 	rec, err := e.record(hash)
 	if err != nil {
 		return err
@@ -150,7 +179,12 @@ func recordOf(key, value []byte) (genesis.Record, error) {
 	case primitives.ColAccessKey:
 		if k.HasIndex {
 			n := borsh.NewReader(value)
-			r := &genesis.GasKeyNonceRecord{AccountID: k.Account, PublicKey: k.Handle, Index: uint16(k.Index), Nonce: primitives.Nonce(n.Uint64())}
+			r := &genesis.GasKeyNonceRecord{
+				AccountID: k.Account,
+				PublicKey: k.Handle,
+				Index:     uint16(k.Index),
+				Nonce:     primitives.Nonce(n.Uint64()),
+			}
 			return r, n.Close()
 		}
 		r := &genesis.AccessKeyRecord{AccountID: k.Account, PublicKey: k.Handle}

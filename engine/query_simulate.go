@@ -41,7 +41,12 @@ type SimulateOptions struct {
 // arrive; what is in the shards' queues does. The epoch does not end. It returns
 // *primitives.InvalidTxError for a transaction that the RPC would refuse, and the context's error
 // if that ends between two blocks. Safe for concurrent use.
-func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*view.Simulation, error) {
+func (e *Engine) Simulate(
+	ctx context.Context,
+	at *State,
+	tx *primitives.SignedTransaction,
+	o SimulateOptions,
+) (*view.Simulation, error) {
 	if !o.Alone {
 		invalid, err := e.checkAt(at.BlockNode, at.Trie, tx, o.Signature)
 		if err != nil {
@@ -163,7 +168,9 @@ func (s *simulation) release() {
 // step makes the next block and applies it.
 func (s *simulation) step() error {
 	prev := s.hash
-	s.hash = primitives.HashBytes(binary.LittleEndian.AppendUint64(append([]byte("simulated"), prev[:]...), uint64(s.block.Height+1)))
+	s.hash = primitives.HashBytes(
+		binary.LittleEndian.AppendUint64(append([]byte("simulated"), prev[:]...), uint64(s.block.Height+1)),
+	)
 	s.block.Height, s.block.Timestamp, s.block.PrevHash = s.block.Height+1, s.block.Timestamp+simulatedBlockTime, prev
 	s.block.RandomValue = primitives.HashBytes(s.block.RandomValue[:])
 	in := s.base

@@ -47,7 +47,10 @@ func (e *Engine) AnswerTxStatus(hash primitives.Hash, signer primitives.AccountI
 	if src.err != nil || len(all) == 0 || len(all) > maxOutcomes {
 		return nil, errors.Join(src.err, fmt.Errorf("%w: outcome %v", ErrUnknown, hash))
 	}
-	return view.AppendFinalOutcomeBorsh(nil, &view.FinalOutcome{Status: txstatus.Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:]})
+	return view.AppendFinalOutcomeBorsh(
+		nil,
+		&view.FinalOutcome{Status: txstatus.Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:]},
+	)
 }
 
 // RemoteStatus validates a peer's status of a transaction and sets how far the transaction has
@@ -84,7 +87,8 @@ func (e *Engine) RemoteStatus(o *view.FinalOutcome, hash primitives.Hash) error 
 		return fmt.Errorf("%w: no chunk proves anything of transaction %v yet", ErrAnswer, hash)
 	case all[0].ExecutorID != o.Told.Signer:
 		return fmt.Errorf("%w: transaction %v was signed by %s, not by %s", ErrAnswer, hash, all[0].ExecutorID, o.Told.Signer)
-	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID && all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Told.Receiver:
+	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID &&
+		all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Told.Receiver:
 		return fmt.Errorf("%w: transaction %v is for %s, not for %s", ErrAnswer, hash, all[1].ExecutorID, o.Told.Receiver)
 	}
 	o.Level, o.Status, o.Outcome, o.Outcomes = txstatus.Level(all, src), txstatus.Status(all), all[0], all[1:]
@@ -136,7 +140,13 @@ func (s *remoteSource) isProven(o *view.OutcomeProof) (bool, error) {
 		s.roots[at] = root
 	}
 	if root != nil && *root != o.Proof.Root(o.LeafHash()) {
-		return false, fmt.Errorf("%w: outcome %v is not in the outcome root of shard %d after block %v", ErrAnswer, o.ID, at.shard, at.block)
+		return false, fmt.Errorf(
+			"%w: outcome %v is not in the outcome root of shard %d after block %v",
+			ErrAnswer,
+			o.ID,
+			at.shard,
+			at.block,
+		)
 	}
 	return root != nil, nil
 }

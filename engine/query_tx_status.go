@@ -149,7 +149,13 @@ func (s *source) count(n int) {
 
 // outcomesOf returns the source for a transaction. Its outcomes are in no block below its own.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
-	return &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}, made: map[primitives.Hash]storage.Place{}}
+	return &source{
+		e:     e,
+		head:  head,
+		final: final,
+		since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height},
+		made:  map[primitives.Hash]storage.Place{},
+	}
 }
 
 func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
@@ -235,7 +241,12 @@ func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (
 
 // StatusWithin is StatusAt, or with receipts TransactionStatusAt, limited to a reply of most bytes;
 // 0: no limit. ErrLarge: the reply is larger; then little was read.
-func (e *Engine) StatusWithin(hash primitives.Hash, head, final primitives.Height, receipts bool, most int) (out view.FinalOutcome, err error) {
+func (e *Engine) StatusWithin(
+	hash primitives.Hash,
+	head, final primitives.Height,
+	receipts bool,
+	most int,
+) (out view.FinalOutcome, err error) {
 	tx, place, err := e.Transaction(hash)
 	if err != nil {
 		return out, err

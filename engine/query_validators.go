@@ -53,7 +53,10 @@ func validatorsView(i *epoch.ValidatorInfo) *view.Validators {
 	}
 	for k := range i.NextValidators {
 		n := &i.NextValidators[k]
-		v.Next = append(v.Next, view.NextValidator{AccountID: n.AccountID, PublicKey: n.PublicKey, Stake: n.Stake, Shards: n.Shards})
+		v.Next = append(
+			v.Next,
+			view.NextValidator{AccountID: n.AccountID, PublicKey: n.PublicKey, Stake: n.Stake, Shards: n.Shards},
+		)
 	}
 	for _, x := range i.PrevEpochKickout {
 		r := x.Value

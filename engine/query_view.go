@@ -30,7 +30,8 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	w := viewings.Get().(*viewing)
 	b := &w.block
 	*b = e.actionBlock(at.BlockNode, info)
-	b.ShardID, b.Height, b.PrevHash, b.Timestamp, b.RandomValue = shard, h.Height, h.PrevHash, h.Timestamp, at.Shards[i].Extra.StateRoot
+	b.ShardID, b.Height, b.PrevHash, b.Timestamp = shard, h.Height, h.PrevHash, h.Timestamp
+	b.RandomValue = at.Shards[i].Extra.StateRoot
 	b.Beside, b.Mocks = true, e.mocks.Load()
 	if v.Gas == 0 {
 		most := *v

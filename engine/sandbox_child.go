@@ -38,8 +38,19 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 		change(&o)
 	}
 	o.Store = store
-	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, vrf: e.vrf, pricing: e.pricing, genesis: e.genesis,
-		entries: map[primitives.Hash]*BlockNode{at.Hash: at}, flatHead: at, mainResults: newMainResults(o.MainResults)}
+	c := &Engine{
+		o:           o,
+		parent:      e,
+		chain:       e.chain,
+		store:       store,
+		coding:      e.coding,
+		vrf:         e.vrf,
+		pricing:     e.pricing,
+		genesis:     e.genesis,
+		entries:     map[primitives.Hash]*BlockNode{at.Hash: at},
+		flatHead:    at,
+		mainResults: newMainResults(o.MainResults),
+	}
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at
 	}
@@ -54,7 +65,15 @@ func (e *Engine) Child(s *RevertPoint, change func(*Options)) (*Engine, error) {
 
 // copyHeld returns a copy of the node that holds the same states on its own.
 func (e *BlockNode) copyHeld() *BlockNode {
-	t := &BlockNode{Block: e.Block, Hash: e.Hash, Layout: e.Layout, Config: e.Config, Tree: e.Tree, Shards: slices.Clone(e.Shards), finalHeight: e.finalHeight}
+	t := &BlockNode{
+		Block:       e.Block,
+		Hash:        e.Hash,
+		Layout:      e.Layout,
+		Config:      e.Config,
+		Tree:        e.Tree,
+		Shards:      slices.Clone(e.Shards),
+		finalHeight: e.finalHeight,
+	}
 	t.refs.Store(1)
 	t.persisted.Store(true)
 	t.rules.Store(e.rules.Load())

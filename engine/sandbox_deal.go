@@ -25,7 +25,11 @@ const maxDealKeys = 64
 // Deal finds the storage value of a NEP-141 token that holds an account's balance: among the values
 // that ft_balance_of reads on the head's state, the one that makes it return amount when set to
 // amount. It returns the record to write. ErrDeal; the context's error. Safe for concurrent use.
-func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) (*genesis.DataRecord, error) {
+func (e *Engine) Deal(
+	ctx context.Context,
+	token, account primitives.AccountID,
+	amount primitives.Balance,
+) (*genesis.DataRecord, error) {
 	at, err := e.StateUntil(ctx.Err, e.Head().Hash)
 	if err != nil {
 		return nil, err
@@ -44,7 +48,10 @@ func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, 
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {
-		changed := overBase(&historicalTrie{base: e.valuesOf(ctx.Err, at.BlockNode, i), over: []state.Change{{Key: key, Value: value}}}, e.o.Base)
+		changed := overBase(
+			&historicalTrie{base: e.valuesOf(ctx.Err, at.BlockNode, i), over: []state.Change{{Key: key, Value: value}}},
+			e.o.Base,
+		)
 		got, err := e.balanceOf(ctx, at, i, changed, token, account)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -53,18 +60,33 @@ func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, 
 			return &genesis.DataRecord{AccountID: token, Key: key[len(read.of):], Value: value}, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: none of the %d values that ft_balance_of of %s reads for %s is a balance of 16 bytes", ErrDeal, len(read.keys), token, account)
+	return nil, fmt.Errorf(
+		"%w: none of the %d values that ft_balance_of of %s reads for %s is a balance of 16 bytes",
+		ErrDeal,
+		len(read.keys),
+		token,
+		account,
+	)
 }
 
 // balanceOf runs ft_balance_of on a state.
-func (e *Engine) balanceOf(ctx context.Context, at *State, i primitives.ShardIndex, t state.Trie, token, account primitives.AccountID) (sum primitives.Balance, err error) {
+func (e *Engine) balanceOf(
+	ctx context.Context,
+	at *State,
+	i primitives.ShardIndex,
+	t state.Trie,
+	token, account primitives.AccountID,
+) (sum primitives.Balance, err error) {
 	on := &State{BlockNode: at.BlockNode, historical: make([]state.Trie, len(at.Shards))}
 	on.historical[i] = t
 	args, err := json.Marshal(map[string]string{"account_id": string(account)})
 	if err != nil {
 		return sum, err
 	}
-	out, found, err := e.CallView(on, &action.View{Account: token, Method: "ft_balance_of", Args: args, Gas: dealGas, Interrupt: ctx.Err})
+	out, found, err := e.CallView(
+		on,
+		&action.View{Account: token, Method: "ft_balance_of", Args: args, Gas: dealGas, Interrupt: ctx.Err},
+	)
 	switch {
 	case err != nil:
 		return sum, err
@@ -100,7 +122,8 @@ type readKeys struct {
 }
 
 func (r *readKeys) note(key []byte) {
-	if len(r.keys) <= maxDealKeys && len(key) >= len(r.of) && string(key[:len(r.of)]) == string(r.of) && !slices.ContainsFunc(r.keys, func(k []byte) bool { return string(k) == string(key) }) {
+	if len(r.keys) <= maxDealKeys && len(key) >= len(r.of) && string(key[:len(r.of)]) == string(r.of) &&
+		!slices.ContainsFunc(r.keys, func(k []byte) bool { return string(k) == string(key) }) {
 		r.keys = append(r.keys, slices.Clone(key))
 	}
 }
@@ -118,7 +141,11 @@ func (r *readKeys) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool
 }
 
 // Path implements state.Trie.
-func (r *readKeys) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (r *readKeys) Path(
+	key []byte,
+	rec state.Recording,
+	path []state.Visit,
+) ([]state.Visit, state.ValueRef, bool, error) {
 	r.note(key)
 	return r.Trie.Path(key, rec, path)
 }

@@ -125,8 +125,18 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 	if err != nil {
 		return err
 	}
-	c := patchCheck{head: head, rules: next, base: e.o.Base, validators: e.initial, treasury: e.chain.Treasury, accounts: map[primitives.AccountID]*primitives.Account{},
-		made: madeBy(records), coming: coming, data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
+	c := patchCheck{
+		head:       head,
+		rules:      next,
+		base:       e.o.Base,
+		validators: e.initial,
+		treasury:   e.chain.Treasury,
+		accounts:   map[primitives.AccountID]*primitives.Account{},
+		made:       madeBy(records),
+		coming:     coming,
+		data:       map[dataOf]bool{},
+		waiting:    map[dataOf]bool{},
+	}
 	for i, r := range records {
 		if err := c.record(r); err != nil {
 			if errors.Is(err, errRefused) {
@@ -141,7 +151,10 @@ func (e *Engine) CheckPatch(records []genesis.Record, coming func(primitives.Acc
 // initial reports whether an account is a validator of the genesis. In a fork such an account
 // belongs to the fork alone.
 func (e *Engine) initial(id primitives.AccountID) bool {
-	return slices.ContainsFunc(e.chain.Params.Validators, func(v primitives.ValidatorStake) bool { return v.AccountID == id })
+	return slices.ContainsFunc(
+		e.chain.Params.Validators,
+		func(v primitives.ValidatorStake) bool { return v.AccountID == id },
+	)
 }
 
 var errRefused = errors.New("refused")
@@ -226,7 +239,8 @@ func madeBy(records []genesis.Record) map[primitives.AccountID]made {
 			if _, ok := r.Of.(*genesis.AccountRecord); ok {
 				m.account = false
 			}
-		case *genesis.DataRecord, *genesis.ContractRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.ReceivedDataRecord,
+		case *genesis.DataRecord, *genesis.ContractRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord,
+			*genesis.ReceivedDataRecord,
 			*genesis.DelayedReceiptRecord:
 			continue
 		}

@@ -67,14 +67,26 @@ type ShardCatchup struct {
 // header names the state to fetch, its body the receipts that the shard had sent. before are the
 // chunks of the blocks after the shard's previous chunk, as receipt proofs to the shard; empty if
 // it missed none.
-func (e *Engine) CatchUpShard(point *BlockNode, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*ShardCatchup, error) {
+func (e *Engine) CatchUpShard(
+	point *BlockNode,
+	index primitives.ShardIndex,
+	next *primitives.Chunk,
+	before map[primitives.Hash][]*primitives.Chunk,
+) (*ShardCatchup, error) {
 	j := &ShardCatchup{e: e, index: index, layout: point.Layout, point: ref(point), next: next}
-	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) || tip.Shards[index].Held() {
-		return nil, fmt.Errorf("%w: shard index %d of block %d cannot be caught up: unknown, held already, or the layout differs", ErrUnknown, index, point.Height())
+	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) ||
+		tip.Shards[index].Held() {
+		return nil, fmt.Errorf(
+			"%w: shard index %d of block %d cannot be caught up: unknown, held already, or the layout differs",
+			ErrUnknown,
+			index,
+			point.Height(),
+		)
 	}
 	j.id = point.Layout.ShardIDs()[index]
 	root, _ := chain.OutgoingReceiptsRoot(next.PrevOutgoingReceipts, j.layout)
-	if h := point.Block.Body.Chunks[index]; next.Hash != h.ChunkHash() || next.Hash != next.Header.ChunkHash() || next.Header.PrevOutgoingReceiptsRoot != root {
+	if h := point.Block.Body.Chunks[index]; next.Hash != h.ChunkHash() || next.Hash != next.Header.ChunkHash() ||
+		next.Header.PrevOutgoingReceiptsRoot != root {
 		return nil, fmt.Errorf("%w: of shard %d at block %d", ErrChunk, j.id, point.Height())
 	}
 	at, err := e.Block(next.Header.PrevBlockHash)
@@ -122,7 +134,15 @@ func (j *ShardCatchup) gather(at *BlockNode, before map[primitives.Hash][]*primi
 // shardView returns a block as a node sees it that holds only this shard: its new chunks with the
 // receipts that they bring to the shard.
 func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*BlockNode, error) {
-	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)), finalHeight: x.finalHeight}
+	y := &BlockNode{
+		Block:       x.Block,
+		Hash:        x.Hash,
+		Layout:      x.Layout,
+		Config:      x.Config,
+		Tree:        x.Tree,
+		Shards:      make([]ShardState, len(x.Shards)),
+		finalHeight: x.finalHeight,
+	}
 	holds, held := make([]bool, len(x.Shards)), []primitives.ShardID{j.id}
 	holds[j.index] = true
 	for k, h := range x.Block.Body.Chunks {
@@ -130,7 +150,8 @@ func (j *ShardCatchup) shardView(x *BlockNode, chunks []*primitives.Chunk) (*Blo
 		if s.ID = x.Shards[k].ID; h.HeightIncluded != x.Height() {
 			continue
 		}
-		if own := x.Shards[k].Chunk; primitives.ShardIndex(k) != j.index && x.Shards[k].Held() && own != nil && own.Proofs == nil {
+		if own := x.Shards[k].Chunk; primitives.ShardIndex(k) != j.index && x.Shards[k].Held() && own != nil &&
+			own.Proofs == nil {
 			s.Chunk = own
 			continue
 		}
@@ -180,9 +201,17 @@ func (e *Engine) storedShardAt(id primitives.ShardID) (*BlockNode, bool, error) 
 
 // extraFromHeader returns what a chunk header says of the state before the chunk.
 func extraFromHeader(h *primitives.ChunkHeader) *chain.ChunkExtra {
-	return &chain.ChunkExtra{StateRoot: h.PrevStateRoot, OutcomeRoot: h.PrevOutcomeRoot, Proposals: h.PrevValidatorProposals,
-		GasUsed: h.PrevGasUsed, GasLimit: h.GasLimit, BalanceBurnt: h.PrevBalanceBurnt, CongestionInfo: h.CongestionInfo,
-		BandwidthRequests: h.BandwidthRequests, ProposedSplit: h.ProposedSplit}
+	return &chain.ChunkExtra{
+		StateRoot:         h.PrevStateRoot,
+		OutcomeRoot:       h.PrevOutcomeRoot,
+		Proposals:         h.PrevValidatorProposals,
+		GasUsed:           h.PrevGasUsed,
+		GasLimit:          h.GasLimit,
+		BalanceBurnt:      h.PrevBalanceBurnt,
+		CongestionInfo:    h.CongestionInfo,
+		BandwidthRequests: h.BandwidthRequests,
+		ProposedSplit:     h.ProposedSplit,
+	}
 }
 
 // resume continues with a shard that the store has at a block.
@@ -255,7 +284,17 @@ func (j *ShardCatchup) snapshot() error {
 	if _, there := j.e.snapshotOf(j.at.Hash, j.index); there {
 		return nil
 	}
-	made, err := j.e.storeSnapshot(&storage.StateSnapshot{Shard: j.id, Index: j.index, At: j.at, Of: j.point, Root: j.Root(), Accounts: accounts(j.layout, j.index)}, j.shard.root)
+	made, err := j.e.storeSnapshot(
+		&storage.StateSnapshot{
+			Shard:    j.id,
+			Index:    j.index,
+			At:       j.at,
+			Of:       j.point,
+			Root:     j.Root(),
+			Accounts: accounts(j.layout, j.index),
+		},
+		j.shard.root,
+	)
 	if err != nil || !made {
 		return err
 	}
@@ -333,7 +372,13 @@ func (j *ShardCatchup) commit(x *BlockNode, s, before *ShardState, changes []sto
 
 // step applies a block to the shard's state after its parent. made are results that are not stored
 // yet.
-func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode, chunks []*primitives.Chunk, made map[primitives.Hash]*ShardState) (*ShardState, error) {
+func (j *ShardCatchup) step(
+	parent *BlockNode,
+	before *ShardState,
+	x *BlockNode,
+	chunks []*primitives.Chunk,
+	made map[primitives.Hash]*ShardState,
+) (*ShardState, error) {
 	if !x.Layout.Equal(j.layout) {
 		return nil, fmt.Errorf("%w: after block %d, during the catchup of shard %d", ErrReshard, parent.Height(), j.id)
 	}
@@ -381,7 +426,10 @@ func (j *ShardCatchup) step(parent *BlockNode, before *ShardState, x *BlockNode,
 
 // incoming returns the receipts that a new chunk of the shard applies: those of its block, then
 // those of the blocks before, down to the shard's previous chunk.
-func (j *ShardCatchup) incoming(y, parent *BlockNode, made map[primitives.Hash]*ShardState) ([]*primitives.Receipt, error) {
+func (j *ShardCatchup) incoming(
+	y, parent *BlockNode,
+	made map[primitives.Hash]*ShardState,
+) ([]*primitives.Receipt, error) {
 	out := append([]*primitives.Receipt{}, y.Shards[j.index].Incoming...)
 	since := parent.Block.Body.Chunks[j.index].HeightIncluded
 	for at := parent; at.Height() > since; {
@@ -512,8 +560,17 @@ func (j *ShardCatchup) install(states map[primitives.Hash]*ShardState) {
 // with returns a copy of the node with another state of a shard. Readers of the old node continue
 // with it: the copy holds it.
 func (x *BlockNode) with(index primitives.ShardIndex, s ShardState) *BlockNode {
-	y := &BlockNode{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
-		finalHeight: x.finalHeight, descendsFrom: x.descendsFrom, replaces: x}
+	y := &BlockNode{
+		Block:        x.Block,
+		Hash:         x.Hash,
+		Layout:       x.Layout,
+		Config:       x.Config,
+		Tree:         x.Tree,
+		Shards:       append([]ShardState{}, x.Shards...),
+		finalHeight:  x.finalHeight,
+		descendsFrom: x.descendsFrom,
+		replaces:     x,
+	}
 	y.Shards[index] = s
 	y.refs.Store(1)
 	y.persisted.Store(true)

@@ -28,7 +28,13 @@ type PartSource interface {
 	State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error)
 	// Part fetches a part of that state and passes it to take, which verifies and stores it. If
 	// take rejects the part, another peer is asked. Schedule.Parallel calls may run at once.
-	Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error
+	Part(
+		ctx context.Context,
+		point primitives.Hash,
+		shard primitives.ShardID,
+		id trie.PartID,
+		take func([][]byte) error,
+	) error
 	// Chunks fetches the new chunks of a block as a node needs them that holds only that shard
 	// (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
@@ -110,8 +116,14 @@ type answer func()
 // NewSchedule returns a schedule for an engine with Options.Scheduled. Catchups from before a
 // restart continue.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
-	return &Schedule{e: e, plan: plan, source: source, catchups: map[primitives.ShardID]*catchup{}, failed: map[primitives.ShardID]primitives.Hash{},
-		scans: map[storage.EpochBegin]*pointScan{}}
+	return &Schedule{
+		e:        e,
+		plan:     plan,
+		source:   source,
+		catchups: map[primitives.ShardID]*catchup{},
+		failed:   map[primitives.ShardID]primitives.Hash{},
+		scans:    map[storage.EpochBegin]*pointScan{},
+	}
 }
 
 // PlanOf returns the plan of a validator: the shards of the chunks that it produces.
@@ -469,7 +481,9 @@ func (s *Schedule) forgetPoint(id primitives.ShardID) error {
 // isSourceFault reports whether an error means that data of the source is wrong.
 func isSourceFault(err error) bool {
 	var invalid chain.Invalid
-	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.As(err, &invalid)
+	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) ||
+		errors.Is(err, trie.ErrCorrupt) ||
+		errors.As(err, &invalid)
 }
 
 func (s *Schedule) startSession(c *catchup) error {
@@ -549,7 +563,10 @@ func (s *Schedule) finish(c *catchup) error {
 				lack = append(lack, x)
 			}
 		}
-		slices.SortFunc(lack, func(a, b *BlockNode) int { return cmp.Or(cmp.Compare(a.Height(), b.Height()), a.Hash.Compare(b.Hash)) })
+		slices.SortFunc(
+			lack,
+			func(a, b *BlockNode) int { return cmp.Or(cmp.Compare(a.Height(), b.Height()), a.Hash.Compare(b.Hash)) },
+		)
 		var list []primitives.Hash
 		for _, x := range lack[:min(len(lack), finishBlocks)] {
 			list = append(list, x.Hash)

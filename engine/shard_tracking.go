@@ -44,7 +44,8 @@ func TrackUIDs(uids ...primitives.ShardUID) Track {
 			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(uids, layout.UID(a)) })
 		}
 		parent, err := layout.Parent(id) // the version of the parent's layout is unknown here
-		return err == nil && parent != id && slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
+		return err == nil && parent != id &&
+			slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
 	}
 }
 
@@ -129,7 +130,11 @@ func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.
 
 // untrackedChunk returns the new chunk of a shard that is not held, with its receipt proofs to the
 // held shards. came may be nil if no shard is held.
-func untrackedChunk(came *primitives.Chunk, h *primitives.ChunkHeader, held []primitives.ShardID) (*primitives.Chunk, error) {
+func untrackedChunk(
+	came *primitives.Chunk,
+	h *primitives.ChunkHeader,
+	held []primitives.ShardID,
+) (*primitives.Chunk, error) {
 	c := &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
 	for _, id := range held {
 		c.Proofs = append(c.Proofs, *chain.ProofTo(came, id))
@@ -183,7 +188,13 @@ func (e *Engine) checkTracked(at *BlockNode) error {
 	}
 	for i := range at.Shards {
 		if s := &at.Shards[i]; e.tracks(at.Layout, s.ID) && !s.Held() {
-			return fmt.Errorf("%w: shard %d is tracked, but the data folder does not have it at block %d: start with another data folder or other tracked shards", ErrUntracked, s.ID, at.Height())
+			return fmt.Errorf(
+				"%w: shard %d is tracked, but the data folder does not have it at block %d: "+
+					"start with another data folder or other tracked shards",
+				ErrUntracked,
+				s.ID,
+				at.Height(),
+			)
 		}
 	}
 	return nil

@@ -37,7 +37,12 @@ func (e *Engine) StateUntil(ask func() error, hash primitives.Hash) (*State, err
 		return p.StateUntil(ask, hash)
 	}
 	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
-		return nil, fmt.Errorf("engine: state of block %v: %w, the earliest is of height %d", rec.Ref(), storage.ErrGone, tail)
+		return nil, fmt.Errorf(
+			"engine: state of block %v: %w, the earliest is of height %d",
+			rec.Ref(),
+			storage.ErrGone,
+			tail,
+		)
 	}
 	at, err := e.load(rec)
 	if err != nil {

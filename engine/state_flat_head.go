@@ -63,7 +63,8 @@ func (e *Engine) PauseFlatHead(ask func() time.Duration) { e.flatHeadPause.Store
 
 // flatHeadUrgent reports whether blocks would soon wait for an update up to to if it paused.
 func (e *Engine) flatHeadUrgent(to *BlockNode) bool {
-	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 || e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
+	return to.Height()-min(to.Height(), e.flatHead.Height()) >= maxAboveFlatHead/2 ||
+		e.store.PendingBytes() >= maxAboveFlatHeadBytes/2
 }
 
 // stepFlatHead finishes an update that has ended, and starts the next one when enough final blocks
@@ -80,7 +81,8 @@ func (e *Engine) tryStepFlatHead() error {
 	e.evictBlocks()
 	if e.flatHeadUpdate != nil {
 		final := e.Final().Height
-		if final-min(final, e.flatHeadUpdate.to.Height()) < maxAboveFlatHead && e.store.PendingBytes() < maxAboveFlatHeadBytes {
+		if final-min(final, e.flatHeadUpdate.to.Height()) < maxAboveFlatHead &&
+			e.store.PendingBytes() < maxAboveFlatHeadBytes {
 			select {
 			case err := <-e.flatHeadUpdate.done:
 				return e.finishFlatHeadUpdate(err)
@@ -116,7 +118,11 @@ func (e *Engine) beginFlatHeadUpdate(upto storage.BlockRef) error {
 		return err
 	}
 	if !to.Acquire() || !from.Acquire() {
-		return fmt.Errorf("engine: the states of blocks %d and %d were released before the flat head reached them", from.Height(), to.Height())
+		return fmt.Errorf(
+			"engine: the states of blocks %d and %d were released before the flat head reached them",
+			from.Height(),
+			to.Height(),
+		)
 	}
 	e.flatHeadUpdate = f
 	var rested context.Context

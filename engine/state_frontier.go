@@ -24,11 +24,20 @@ func stubOf(level int, f *trie.FrontierEntry) storage.FrontierNode {
 
 // entryOf is the inverse of stubOf.
 func entryOf(s storage.FrontierNode) trie.FrontierEntry {
-	return trie.FrontierEntry{Path: s.Path, Hash: s.Hash, Size: s.MemoryUsage &^ valueFlag, IsValue: s.MemoryUsage&valueFlag != 0}
+	return trie.FrontierEntry{
+		Path:    s.Path,
+		Hash:    s.Hash,
+		Size:    s.MemoryUsage &^ valueFlag,
+		IsValue: s.MemoryUsage&valueFlag != 0,
+	}
 }
 
 // appendFrontier appends the differences of all levels of a shard's frontier between two roots.
-func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old, root *trie.Root) ([]storage.FrontierChange, error) {
+func appendFrontier(
+	out []storage.FrontierChange,
+	shard primitives.ShardID,
+	old, root *trie.Root,
+) ([]storage.FrontierChange, error) {
 	puts, removed, err := root.FrontiersSince(old)
 	if err != nil {
 		return nil, err
@@ -40,7 +49,14 @@ func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old,
 	out = slices.Grow(out, n)
 	for level := range trie.Levels {
 		for _, p := range removed[level] {
-			out = append(out, storage.FrontierChange{Shard: shard, FrontierNode: storage.FrontierNode{Level: uint8(level), Path: p}, Removed: true})
+			out = append(
+				out,
+				storage.FrontierChange{
+					Shard:        shard,
+					FrontierNode: storage.FrontierNode{Level: uint8(level), Path: p},
+					Removed:      true,
+				},
+			)
 		}
 		for i := range puts[level] {
 			out = append(out, storage.FrontierChange{Shard: shard, FrontierNode: stubOf(level, &puts[level][i])})
@@ -53,7 +69,10 @@ func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old,
 func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
 
 // rowsOf adapts a frontier reader of the store, or of a stale reader of it.
-func rowsOf(read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error, shard primitives.ShardID) trie.Rows {
+func rowsOf(
+	read func(primitives.ShardID, uint8, []byte, func(storage.FrontierNode) bool) error,
+	shard primitives.ShardID,
+) trie.Rows {
 	return func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
 		return read(shard, uint8(level), path, func(s storage.FrontierNode) bool { return yield(entryOf(s)) })
 	}

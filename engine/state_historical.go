@@ -26,7 +26,11 @@ type historicalTrie struct {
 }
 
 func (t *historicalTrie) overlay(key []byte) (*state.Change, bool) {
-	i, found := slices.BinarySearchFunc(t.over, key, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
+	i, found := slices.BinarySearchFunc(
+		t.over,
+		key,
+		func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) },
+	)
 	if !found {
 		return nil, false
 	}
@@ -42,7 +46,11 @@ func (t *historicalTrie) get(key []byte) ([]byte, error) {
 
 // scan merges the changes into the values below.
 func (t *historicalTrie) scan(from, to []byte, yield func(key, value []byte) bool) error {
-	i, _ := slices.BinarySearchFunc(t.over, from, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
+	i, _ := slices.BinarySearchFunc(
+		t.over,
+		from,
+		func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) },
+	)
 	over := t.over[i:]
 	more := true
 	upTo := func(key []byte) { // yields changes below key
@@ -208,7 +216,11 @@ func madeVisits(key []byte, depths []int, part, found bool, path []state.Visit) 
 }
 
 // Path implements state.Trie.
-func (t *historicalTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (t *historicalTrie) Path(
+	key []byte,
+	rec state.Recording,
+	path []state.Visit,
+) ([]state.Visit, state.ValueRef, bool, error) {
 	v, err := t.get(key)
 	if err != nil {
 		return path, state.ValueRef{}, false, err

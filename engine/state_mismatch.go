@@ -19,7 +19,13 @@ type mismatch struct {
 
 func (m *mismatch) Error() string {
 	s := &m.w.entry.Shards[m.shard]
-	return fmt.Sprintf("shard %d of block %v has root %v, stored changes give %v", s.ID, m.w.rec.Ref(), s.Extra.StateRoot, m.got)
+	return fmt.Sprintf(
+		"shard %d of block %v has root %v, stored changes give %v",
+		s.ID,
+		m.w.rec.Ref(),
+		s.Extra.StateRoot,
+		m.got,
+	)
 }
 
 func (m *mismatch) Unwrap() error { return ErrInconsistent }
@@ -57,12 +63,23 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 		}
 		if !bytes.Equal(old, stored[i].Old) || (old == nil) != (stored[i].Old == nil) {
 			if moved == 0 {
-				says = append(says, fmt.Sprintf("key %x had the value %x when the block was applied; in its parent's state it has %x", stored[i].Key, stored[i].Old, old))
+				says = append(
+					says,
+					fmt.Sprintf(
+						"key %x had the value %x when the block was applied; in its parent's state it has %x",
+						stored[i].Key,
+						stored[i].Old,
+						old,
+					),
+				)
 			}
 			moved++
 		}
 	}
-	says = append(says, fmt.Sprintf("%d of %d changes replace another value than the parent's state has", moved, len(stored)))
+	says = append(
+		says,
+		fmt.Sprintf("%d of %d changes replace another value than the parent's state has", moved, len(stored)),
+	)
 	if !m.w.parent.Acquire() {
 		return says, errors.New("the parent's state was released")
 	}
@@ -81,13 +98,18 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 	case s.Extra.StateRoot:
 		says = append(says, "applying the chunk again gives the block's root: the stored changes are wrong")
 	case m.got:
-		says = append(says, "applying the chunk again gives the root of the stored changes: the block's root, or an input of its computation, is wrong")
+		says = append(
+			says,
+			"applying the chunk again gives the root of the stored changes: "+
+				"the block's root, or an input of its computation, is wrong",
+		)
 	default:
 		says = append(says, fmt.Sprintf("applying the chunk again gives a third root, %v: the parent's state is wrong", root))
 	}
 	differ := 0
 	for i, n := 0, max(len(stored), len(r.Changes)); i < n; i++ {
-		if i < len(stored) && i < len(r.Changes) && bytes.Equal(stored[i].Key, r.Changes[i].Key) && bytes.Equal(stored[i].Last(), r.Changes[i].Last()) {
+		if i < len(stored) && i < len(r.Changes) && bytes.Equal(stored[i].Key, r.Changes[i].Key) &&
+			bytes.Equal(stored[i].Last(), r.Changes[i].Last()) {
 			continue
 		}
 		if differ++; differ > 1 {

@@ -184,7 +184,12 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 }
 
 // importTrie makes a shard's trie from the frontier in the store.
-func (e *Engine) importTrie(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
+func (e *Engine) importTrie(
+	at storage.BlockRef,
+	layout primitives.ShardLayout,
+	i int,
+	root primitives.Hash,
+) (*trie.Root, error) {
 	var list []trie.FrontierEntry
 	err := e.rows(layout.ShardIDs()[i])(trie.Top, nil, func(f trie.FrontierEntry) bool {
 		f.Path = slices.Clone(f.Path)
@@ -206,7 +211,10 @@ func (e *Engine) load(rec *storage.Record) (*BlockNode, error) {
 
 // loadLocked is load for a caller that holds epochMu.
 func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
-	entry := &BlockNode{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Tree: new(primitives.PartialMerkleTree)}
+	entry := &BlockNode{
+		Block: &primitives.Block{Header: new(primitives.BlockHeader)},
+		Tree:  new(primitives.PartialMerkleTree),
+	}
 	for _, part := range []struct {
 		get  func() ([]byte, error)
 		into borsh.Decoder
@@ -232,7 +240,13 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	}
 	entry.Shards = make([]ShardState, len(entry.Block.Body.Chunks))
 	if entry.Layout.NumShards() != len(entry.Shards) {
-		return nil, fmt.Errorf("%w: %d chunks in block %v of %d shards", ErrInconsistent, len(entry.Shards), rec.Ref(), entry.Layout.NumShards())
+		return nil, fmt.Errorf(
+			"%w: %d chunks in block %v of %d shards",
+			ErrInconsistent,
+			len(entry.Shards),
+			rec.Ref(),
+			entry.Layout.NumShards(),
+		)
 	}
 	holds := make([]bool, len(entry.Shards))
 	for i, id := range entry.Layout.ShardIDs() {
@@ -249,7 +263,8 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	}
 	for i := range entry.Shards {
 		for _, p := range entry.Shards[i].brought {
-			if k, err := entry.Layout.Index(p.From); err == nil && entry.Shards[k].Chunk != nil && entry.Shards[k].Chunk.Proofs != nil {
+			if k, err := entry.Layout.Index(p.From); err == nil && entry.Shards[k].Chunk != nil &&
+				entry.Shards[k].Chunk.Proofs != nil {
 				entry.Shards[k].Chunk.Proofs = append(entry.Shards[k].Chunk.Proofs, p)
 			}
 		}

@@ -107,7 +107,13 @@ func (e *Engine) reshard(parent *BlockNode, layout primitives.ShardLayout) (*res
 // makeChild makes the state of one child of a split shard: what it keeps of the trie, in its own
 // forest, and the chunk extra with its part of the congestion. The shard's last outgoing receipts
 // go to the child with the smaller id.
-func (e *Engine) makeChild(h *reshardChildren, i int, parent *BlockNode, prev *ShardState, layout primitives.ShardLayout) error {
+func (e *Engine) makeChild(
+	h *reshardChildren,
+	i int,
+	parent *BlockNode,
+	prev *ShardState,
+	layout primitives.ShardLayout,
+) error {
 	s := &h.shards[i]
 	keep, err := childIntervals(layout, prev.ID, s.ID)
 	if err != nil {
@@ -194,19 +200,29 @@ func dropBuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayo
 // childSource returns where a child shard loads what is not copied yet: the split shard's state
 // after its last block. That is in memory while the block is retained, until the disk has the
 // child, and afterwards in the store's history.
-func (e *Engine) childSource(l *sharedParent, at storage.BlockRef, of primitives.ShardID, keep []trie.Interval, r storage.AccountRange) trie.Source {
+func (e *Engine) childSource(
+	l *sharedParent,
+	at storage.BlockRef,
+	of primitives.ShardID,
+	keep []trie.Interval,
+	r storage.AccountRange,
+) trie.Source {
 	lend := func(use func(*trie.Root) error) error {
 		_, err := l.use(use)
 		return err
 	}
-	return trie.Source{Borrow: lend, Rows: e.rows(of), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
-		if there, err := l.use(func(whole *trie.Root) error { return whole.Range(from, to, yield) }); there {
-			return err
-		}
-		return e.store.Load(at, of, r, from, to, func(key, value []byte) bool {
-			return !trie.Kept(keep, key) || yield(key, value)
-		})
-	}}
+	return trie.Source{
+		Borrow: lend,
+		Rows:   e.rows(of),
+		Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+			if there, err := l.use(func(whole *trie.Root) error { return whole.Range(from, to, yield) }); there {
+				return err
+			}
+			return e.store.Load(at, of, r, from, to, func(key, value []byte) bool {
+				return !trie.Kept(keep, key) || yield(key, value)
+			})
+		},
+	}
 }
 
 // accounts returns the account range of a shard index in a layout.

@@ -38,7 +38,11 @@ func (t stateTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool
 	return state.ValueRef{Hash: v.Hash, Len: v.Len}, found, err
 }
 
-func (t stateTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (t stateTrie) Path(
+	key []byte,
+	rec state.Recording,
+	path []state.Visit,
+) ([]state.Visit, state.ValueRef, bool, error) {
 	visits, v, found, err := t.root.Path(key, inner(rec), nil)
 	for _, x := range visits {
 		path = append(path, state.Visit(x))

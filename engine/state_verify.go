@@ -37,7 +37,11 @@ func (e *Engine) Preload(stop func() bool) error {
 		if root == nil {
 			continue
 		}
-		err := root.Preload(preloadFrom, spread, func() bool { return stop() || e.o.StateBytes > 0 && !e.roomy(root.Forest()) })
+		err := root.Preload(
+			preloadFrom,
+			spread,
+			func() bool { return stop() || e.o.StateBytes > 0 && !e.roomy(root.Forest()) },
+		)
 		if err != nil {
 			return fmt.Errorf("engine: state of shard %d at block %d: %w", entry.Shards[i].ID, entry.Height(), err)
 		}

@@ -51,7 +51,14 @@ type BootstrapInput struct {
 // BeginBootstrap begins or resumes a bootstrap in the store of o. It checks the input against the
 // blocks' hashes.
 func BeginBootstrap(o Options, b *BootstrapInput) (*BootstrapSync, error) {
-	a := &BootstrapSync{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newBootstrapEpochs(), proof: b.Proof}
+	a := &BootstrapSync{
+		o:      o,
+		blocks: b.Blocks,
+		next:   b.Next,
+		proofs: b.Proofs,
+		infos:  newBootstrapEpochs(),
+		proof:  b.Proof,
+	}
 	var err error
 	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)
@@ -91,7 +98,8 @@ func (a *BootstrapSync) checkBlocks() error {
 			entry.finalHeight = at
 		}
 		final[entry.Hash] = h.Height
-		if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && !headerOnly(b) && (r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
+		if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && !headerOnly(b) &&
+			(r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
 			return chain.InvalidChunkHeadersRoot
 		}
 		random := h.RandomValue
@@ -231,7 +239,8 @@ func (a *BootstrapSync) checkNext() error {
 	for i, id := range layout.ShardIDs() {
 		c := a.next[i]
 		root, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
-		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() || c.Header.PrevOutgoingReceiptsRoot != root {
+		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() ||
+			c.Header.PrevOutgoingReceiptsRoot != root {
 			return fmt.Errorf("%w: of shard %d after block %d", chain.InvalidChunk, id, at.Header.Height)
 		}
 	}
@@ -269,7 +278,14 @@ func (a *BootstrapSync) Part(shard primitives.ShardIndex, id trie.PartID, string
 }
 
 // stagePart verifies a part of a state after a block and stores it.
-func stagePart(o *Options, name primitives.ShardID, at storage.BlockRef, root primitives.Hash, id trie.PartID, strings [][]byte) error {
+func stagePart(
+	o *Options,
+	name primitives.ShardID,
+	at storage.BlockRef,
+	root primitives.Hash,
+	id trie.PartID,
+	strings [][]byte,
+) error {
 	p, err := trie.OpenPart(strings, root, id, o.Tries.Frontier)
 	if err != nil {
 		return err
@@ -304,9 +320,17 @@ func (a *BootstrapSync) Finish() error {
 	}
 	for i, h := range a.last().Body.Chunks {
 		next, s := &a.next[i].Header, &last.Shards[i]
-		extra := &chain.ChunkExtra{StateRoot: next.PrevStateRoot, OutcomeRoot: next.PrevOutcomeRoot, Proposals: next.PrevValidatorProposals,
-			GasUsed: next.PrevGasUsed, GasLimit: next.GasLimit, BalanceBurnt: next.PrevBalanceBurnt, CongestionInfo: next.CongestionInfo,
-			BandwidthRequests: next.BandwidthRequests, ProposedSplit: next.ProposedSplit}
+		extra := &chain.ChunkExtra{
+			StateRoot:         next.PrevStateRoot,
+			OutcomeRoot:       next.PrevOutcomeRoot,
+			Proposals:         next.PrevValidatorProposals,
+			GasUsed:           next.PrevGasUsed,
+			GasLimit:          next.GasLimit,
+			BalanceBurnt:      next.PrevBalanceBurnt,
+			CongestionInfo:    next.CongestionInfo,
+			BandwidthRequests: next.BandwidthRequests,
+			ProposedSplit:     next.ProposedSplit,
+		}
 		from := height[h.HeightIncluded]
 		if from == nil {
 			return fmt.Errorf("%w: no block of height %d with a chunk of shard %d", chain.InvalidChunk, h.HeightIncluded, s.ID)
@@ -334,8 +358,12 @@ type bootstrapEpochs struct {
 }
 
 func newBootstrapEpochs() *bootstrapEpochs {
-	return &bootstrapEpochs{map[primitives.Hash]*epoch.BlockInfo{}, map[primitives.EpochID]*epoch.EpochInfo{}, map[primitives.EpochID]primitives.Height{},
-		map[primitives.EpochID]*epoch.EpochSummary{}}
+	return &bootstrapEpochs{
+		map[primitives.Hash]*epoch.BlockInfo{},
+		map[primitives.EpochID]*epoch.EpochInfo{},
+		map[primitives.EpochID]primitives.Height{},
+		map[primitives.EpochID]*epoch.EpochSummary{},
+	}
 }
 
 func (s *bootstrapEpochs) add(c *epoch.Changes) {

@@ -118,15 +118,24 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *BlockNode, id primitive
 // outgoing receipts, and its state root. blocks returns a block with a validated header, or nil.
 // layout is that of the epoch. chain.Invalid is the sender's fault; ErrUnknown: a block is not
 // known.
-func VerifyStateHeader(h *primitives.StateHeader, point *primitives.Block, layout primitives.ShardLayout, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
+func VerifyStateHeader(
+	h *primitives.StateHeader,
+	point *primitives.Block,
+	layout primitives.ShardLayout,
+	index primitives.ShardIndex,
+	id primitives.ShardID,
+	blocks func(primitives.Hash) *primitives.Block,
+) (map[primitives.Hash][]*primitives.Chunk, error) {
 	wrong := func(what string) error {
 		return fmt.Errorf("%w: state header of shard %d: %s", chain.InvalidChunk, id, what)
 	}
 	last := point.Body.Chunks[index]
-	if h.Chunk.Hash != h.Chunk.Header.ChunkHash() || h.Chunk.Hash != last.ChunkHash() || h.Chunk.Header.HeightIncluded != last.HeightIncluded {
+	if h.Chunk.Hash != h.Chunk.Header.ChunkHash() || h.Chunk.Hash != last.ChunkHash() ||
+		h.Chunk.Header.HeightIncluded != last.HeightIncluded {
 		return nil, wrong("it is not for the last chunk")
 	}
-	if root, _ := chain.OutgoingReceiptsRoot(h.Chunk.PrevOutgoingReceipts, layout); root != h.Chunk.Header.PrevOutgoingReceiptsRoot {
+	root, _ := chain.OutgoingReceiptsRoot(h.Chunk.PrevOutgoingReceipts, layout)
+	if root != h.Chunk.Header.PrevOutgoingReceiptsRoot {
 		return nil, wrong("its outgoing receipts have another root")
 	}
 	before := blocks(last.PrevBlockHash)
@@ -220,7 +229,12 @@ func (e *Engine) scanHeaders() (*headerScan, error) {
 		return nil, err
 	}
 	head := l.chain.Head()
-	s := &headerScan{disk: &headerRows{e: e}, rows: []*headerchain.Row{head}, next: head.Info.PrevHash, final: l.chain.Final()}
+	s := &headerScan{
+		disk:  &headerRows{e: e},
+		rows:  []*headerchain.Row{head},
+		next:  head.Info.PrevHash,
+		final: l.chain.Final(),
+	}
 	for at := l.rows.new[s.next]; at != nil && at.Tree.Size() > 0; at = l.rows.new[s.next] {
 		s.rows, s.next = append(s.rows, at), at.Info.PrevHash
 	}
@@ -269,7 +283,14 @@ func (s *headerScan) find() (*SyncBlock, error) {
 	refOf := func(r *headerchain.Row) storage.BlockRef {
 		return storage.BlockRef{Height: r.Header.Height, Hash: r.Info.Hash}
 	}
-	out := &SyncBlock{Sync: refOf(rows[found-1]), Point: refOf(rows[found]), Before: refOf(rows[found+1]), Epoch: head.Header.EpochID, Complete: true, Layout: s.layout}
+	out := &SyncBlock{
+		Sync:     refOf(rows[found-1]),
+		Point:    refOf(rows[found]),
+		Before:   refOf(rows[found+1]),
+		Epoch:    head.Header.EpochID,
+		Complete: true,
+		Layout:   s.layout,
+	}
 	for _, is := range rows[found].Header.ChunkMask {
 		out.Complete = out.Complete && is
 	}

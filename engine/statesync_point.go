@@ -74,11 +74,22 @@ func (p *lastPoint) stale() bool { return p != nil && p.keep && p.age >= staleAg
 // warning returns the warning for an epoch that starts without a newer point.
 func (p *lastPoint) warning(most int) error {
 	if p.keep {
-		return fmt.Errorf("%w for %d epochs, since block %d: a shard has had no chunks. States and blocks since then are kept for up to %d epochs, so that its next producers can fetch it",
-			ErrNoPoint, p.age, p.at.Height, most)
+		return fmt.Errorf(
+			"%w for %d epochs, since block %d: a shard has had no chunks. "+
+				"States and blocks since then are kept for up to %d epochs, so that its next producers can fetch it",
+			ErrNoPoint,
+			p.age,
+			p.at.Height,
+			most,
+		)
 	}
-	return fmt.Errorf("%w for %d epochs, since block %d: what was kept for it is dropped. A producer that lacks its shard now needs a copy of a data folder with that shard",
-		ErrNoPoint, p.age, p.at.Height)
+	return fmt.Errorf(
+		"%w for %d epochs, since block %d: what was kept for it is dropped. "+
+			"A producer that lacks its shard now needs a copy of a data folder with that shard",
+		ErrNoPoint,
+		p.age,
+		p.at.Height,
+	)
 }
 
 // pointEpochs returns for how many epochs the newest point is kept.
@@ -195,4 +206,36 @@ func (e *Engine) SyncPointNow() (out LastPoint, known bool) {
 		return out, false
 	}
 	return LastPoint{At: p.at, Epoch: p.begin.Epoch, Age: p.age, Kept: p.keep}, true
+}
+
+// SyncPoint returns the parent of an epoch's sync block as seen from a block of that epoch: the
+// first block after the epoch's first one at which each shard has had at least two new chunks
+// (nearcore chain/chain/src/state_sync/utils.rs). nil: not reached yet.
+func (e *Engine) SyncPoint(at *BlockNode) (*BlockNode, error) {
+	var list []*BlockNode // newest first, without the epoch's first block
+	for x := at; ; {
+		prev, err := e.Block(x.Header().PrevHash)
+		if err != nil {
+			return nil, err
+		}
+		if prev.Header().EpochID != x.Header().EpochID || prev.Header().PrevHash.IsZero() {
+			break
+		}
+		list = append(list, x)
+		x = prev
+	}
+	had := make([]int, len(at.Shards))
+	for i := len(list) - 1; i >= 0; i-- {
+		done := true
+		for k, c := range list[i].Block.Body.Chunks {
+			if c.HeightIncluded == list[i].Height() {
+				had[k]++
+			}
+			done = done && had[k] >= 2
+		}
+		if done {
+			return list[i], nil
+		}
+	}
+	return nil, nil
 }

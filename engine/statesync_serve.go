@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -150,3 +151,38 @@ func (o *ServedSnapshots) look(s *servedScan, upTo, end primitives.Height) error
 }
 
 func noop(*trie.Root) error { return nil }
+
+// Part returns a part of a shard's state after a block. storage.ErrGone: the state is neither in
+// memory nor in a state snapshot (Options.Snapshots). Safe for concurrent use.
+func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) (part [][]byte, err error) {
+	err = e.lendState(block, shard, func(r *trie.Root) error {
+		part, err = r.Part(id)
+		return err
+	})
+	return part, err
+}
+
+// lendState calls use with a shard's state after a block, from memory or from a snapshot.
+func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
+	at := e.Imported(block)
+	there := at != nil && at.Acquire()
+	if there {
+		defer at.Release()
+		if int(shard) < len(at.Shards) && at.Shards[shard].root != nil {
+			return use(at.Shards[shard].root)
+		}
+	}
+	if p, pinned := e.snapshotOf(block, shard); pinned {
+		err := e.lendSnapshot(&p, use)
+		if err == nil {
+			return nil
+		}
+		if q, still := e.snapshotOf(block, shard); still && q == p {
+			return fmt.Errorf("engine: state of shard %d after block %v: %w", p.Shard, p.At, err)
+		}
+	}
+	if there {
+		return fmt.Errorf("%w: shard index %d", ErrUntracked, shard)
+	}
+	return fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
+}

@@ -422,8 +422,14 @@ func (e *Engine) undoTo(to storage.BlockRef, shard primitives.ShardID, base *Blo
 			then[string(c.Key)] = bytes.Clone(c.Old) // a clone, or it would keep the whole record in memory
 		}
 		if size > most {
-			return nil, fmt.Errorf("%w: shard %d after block %d: more than %d MiB changed up to block %d; the next epoch has a snapshot again",
-				ErrFarBehind, shard, to.Height, most>>20, base.Height())
+			return nil, fmt.Errorf(
+				"%w: shard %d after block %d: more than %d MiB changed up to block %d; the next epoch has a snapshot again",
+				ErrFarBehind,
+				shard,
+				to.Height,
+				most>>20,
+				base.Height(),
+			)
 		}
 		if at = rec.Prev(); at.Height < to.Height {
 			return nil, fmt.Errorf("%w: block %v is not after block %v", ErrInconsistent, ref(base), to)

@@ -20,7 +20,10 @@ import (
 // (chain/client/src/rpc_handler.rs process_tx_internal): reference block, congestion of the
 // receiver's shard, stateless checks, and what the signer can pay. nil, nil: it may enter the
 // mempool. Safe for concurrent use.
-func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
+func (e *Engine) Check(
+	tx *primitives.SignedTransaction,
+	signature verify.SignatureFunc,
+) (*primitives.InvalidTxError, error) {
 	head, err := e.acquireHead()
 	if err != nil {
 		return nil, err
@@ -30,7 +33,12 @@ func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.Signat
 }
 
 // checkAt is Check on the state after a block.
-func (e *Engine) checkAt(head *BlockNode, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
+func (e *Engine) checkAt(
+	head *BlockNode,
+	tries func(primitives.ShardIndex) state.Trie,
+	tx *primitives.SignedTransaction,
+	signature verify.SignatureFunc,
+) (*primitives.InvalidTxError, error) {
 	// Ask the remote chain once: the checks below find the answer in its cache.
 	if e.o.Base != nil {
 		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
@@ -68,7 +76,11 @@ func (e *Engine) checkAt(head *BlockNode, tries func(primitives.ShardIndex) stat
 
 // warmReceiver loads the receiver's account of a valid transaction, as checking loaded the
 // signer's, so that the block with it does not wait for the disk. It reads nothing else.
-func warmReceiver(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, id primitives.AccountID) error {
+func warmReceiver(
+	layout primitives.ShardLayout,
+	tries func(primitives.ShardIndex) state.Trie,
+	id primitives.AccountID,
+) error {
 	i, err := layout.Index(layout.ShardOf(id))
 	if err != nil {
 		return err
@@ -126,7 +138,11 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	if c.ShardID != id { // the repeated header of the shard that was split
 		return nil
 	}
-	control := congestion.Control{Config: &next.config.CongestionControl, Info: c.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
+	control := congestion.Control{
+		Config: &next.config.CongestionControl,
+		Info:   c.CongestionInfo,
+		Missed: uint64(head.Height() - c.HeightIncluded),
+	}
 	r := control.RefusesTransactions()
 	switch {
 	case !r.Refused:
@@ -138,7 +154,11 @@ func congested(head *BlockNode, next *nextRules, receiver primitives.AccountID) 
 	if !strings.Contains(level, ".") {
 		level += ".0" // as serde prints floats
 	}
-	return &primitives.InvalidTxError{Tag: primitives.TxShardCongested, ShardID: uint32(c.ShardID), CongestionLevel: json.Number(level)}
+	return &primitives.InvalidTxError{
+		Tag:             primitives.TxShardCongested,
+		ShardID:         uint32(c.ShardID),
+		CongestionLevel: json.Number(level),
+	}
 }
 
 // KeyNonce returns the nonce of a transaction's key, or of its gas key index, at the tip; false: no
@@ -148,7 +168,10 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	return e.keyNonce(e.acquireTip, tx)
 }
 
-func (e *Engine) keyNonce(acquire func() (*BlockNode, error), tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
+func (e *Engine) keyNonce(
+	acquire func() (*BlockNode, error),
+	tx *primitives.SignedTransaction,
+) (primitives.Nonce, bool, error) {
 	head, err := acquire()
 	if err != nil {
 		return 0, false, err
@@ -202,7 +225,11 @@ func doneReading(u *state.TrieUpdate) {
 }
 
 // readSigner reads the account and key of a transaction's signer.
-func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
+func readSigner(
+	layout primitives.ShardLayout,
+	tries func(primitives.ShardIndex) state.Trie,
+	tx *primitives.SignedTransaction,
+) (s verify.Signer, err error) {
 	i, err := layout.Index(layout.ShardOf(tx.SignerID))
 	if err != nil {
 		return s, err
@@ -236,7 +263,12 @@ func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex)
 
 // Prepare chooses the transactions of a shard's next chunk on parent from waiting, until stop
 // returns true. ErrOrphan: parent is unknown or was dropped. ErrUntracked: the shard is not held.
-func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error) {
+func (e *Engine) Prepare(
+	parent primitives.Hash,
+	shard primitives.ShardIndex,
+	waiting apply.Candidates,
+	stop func() bool,
+) (*apply.Prepared, error) {
 	p := e.Imported(parent)
 	if p == nil || !p.Acquire() {
 		return nil, ErrOrphan
@@ -267,7 +299,10 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 		},
 	}
 	for _, c := range p.Block.Body.Chunks {
-		in.Congestion = append(in.Congestion, apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(p.Height() - c.HeightIncluded)})
+		in.Congestion = append(
+			in.Congestion,
+			apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(p.Height() - c.HeightIncluded)},
+		)
 	}
 	return apply.Prepare(in)
 }

@@ -33,9 +33,20 @@ func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
 		return nil, err
 	}
 	if s.last.Hash != main.Block || s.shard != main.Shard {
-		return nil, fmt.Errorf("engine: the main transition of shard %d is in block %v, not %v", main.Shard, main.Block, s.last.Hash)
+		return nil, fmt.Errorf(
+			"engine: the main transition of shard %d is in block %v, not %v",
+			main.Shard,
+			main.Block,
+			s.last.Hash,
+		)
 	}
-	w := &primitives.ChunkStateWitness{EpochID: s.epoch, Header: *h, Main: toStateTransition(main), AppliedReceipts: main.Receipts, NewTransactions: c.Transactions}
+	w := &primitives.ChunkStateWitness{
+		EpochID:         s.epoch,
+		Header:          *h,
+		Main:            toStateTransition(main),
+		AppliedReceipts: main.Receipts,
+		NewTransactions: c.Transactions,
+	}
 	w.Header.HeightIncluded = 0
 	for _, t := range implicit {
 		w.Implicit = append(w.Implicit, toStateTransition(t))
@@ -170,7 +181,11 @@ func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, er
 }
 
 // shardIn returns the id and index in block at of the shard that later became shard of layout.
-func shardIn(at *BlockNode, layout primitives.ShardLayout, shard primitives.ShardID) (primitives.ShardID, primitives.ShardIndex, error) {
+func shardIn(
+	at *BlockNode,
+	layout primitives.ShardLayout,
+	shard primitives.ShardID,
+) (primitives.ShardID, primitives.ShardIndex, error) {
 	if !at.Layout.Equal(layout) {
 		var err error
 		if shard, err = layout.Parent(shard); err != nil {
@@ -197,7 +212,13 @@ func (src *receiptSource) prove(w *primitives.ChunkStateWitness) error {
 			p = &chain.ProveReceipts(s.ID, s.Chunk.PrevOutgoingReceipts, src.at.Layout)[to]
 		}
 		if p == nil {
-			return fmt.Errorf("%w: receipts of the chunk of shard %d of block %d for shard %d", ErrMissing, s.ID, src.at.Height(), src.to)
+			return fmt.Errorf(
+				"%w: receipts of the chunk of shard %d of block %d for shard %d",
+				ErrMissing,
+				s.ID,
+				src.at.Height(),
+				src.to,
+			)
 		}
 		w.Sources = append(w.Sources, primitives.SourceProof{Chunk: s.Chunk.Hash, ReceiptProof: *p})
 	}

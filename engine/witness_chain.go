@@ -144,7 +144,10 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 // partialwitness.ErrContracts if at is not its main transition, partialwitness.ErrEarly if its
 // parent is not known yet, ErrUnknown if it is not on the head's chain. A wrong request costs only
 // a look at a few blocks.
-func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (codes map[primitives.Hash][]byte, err error) {
+func (e *Engine) CodeOf(
+	k primitives.ChunkKey,
+	at primitives.TransitionKey,
+) (codes map[primitives.Hash][]byte, err error) {
 	if !e.Validation().Relevant(k) {
 		return nil, fmt.Errorf("%w: shard %d at %d", partialwitness.ErrIrrelevant, k.ShardID, k.HeightCreated)
 	}

@@ -91,7 +91,11 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 }
 
 // checkByState checks a chunk against the state after its parent, if that is held.
-func (e *Engine) checkByState(prev *BlockNode, layout primitives.ShardLayout, c *primitives.Chunk) (held bool, err error) {
+func (e *Engine) checkByState(
+	prev *BlockNode,
+	layout primitives.ShardLayout,
+	c *primitives.Chunk,
+) (held bool, err error) {
 	if !prev.Acquire() {
 		return false, nil
 	}
@@ -116,7 +120,11 @@ func (e *Engine) checkByState(prev *BlockNode, layout primitives.ShardLayout, c 
 
 // chunkOf returns the chunk of a witness without its receipts.
 func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
-	return &primitives.Chunk{Hash: w.Header.ChunkHash(), Header: w.Header, ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions}}
+	return &primitives.Chunk{
+		Hash:      w.Header.ChunkHash(),
+		Header:    w.Header,
+		ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions},
+	}
 }
 
 // checkPlace finds the parent of a chunk that is not in a block, and the rules after it.
@@ -124,7 +132,13 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *BlockNode, next *n
 	prev, err = e.Block(h.PrevBlockHash)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return nil, nil, fmt.Errorf("%w: %v of the chunk of shard %d at %d", ErrOrphan, h.PrevBlockHash, h.ShardID, h.HeightCreated)
+		return nil, nil, fmt.Errorf(
+			"%w: %v of the chunk of shard %d at %d",
+			ErrOrphan,
+			h.PrevBlockHash,
+			h.ShardID,
+			h.HeightCreated,
+		)
 	case err != nil:
 		return nil, nil, err
 	// Checked first, because data of an old block may have been collected.
@@ -221,7 +235,13 @@ func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt,
 }
 
 // replay applies all transitions of the witness and compares the result with the chunk header.
-func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *missingCode) error {
+func (e *Engine) replay(
+	w *primitives.ChunkStateWitness,
+	s *span,
+	receipts []*primitives.Receipt,
+	codes [][]byte,
+	lacks *missingCode,
+) error {
 	key := mainKey{s.layout.UID(w.Header.ShardID), s.last.Hash}
 	extra, outgoing, known := e.mainResults.get(key)
 	if !known {
@@ -258,7 +278,12 @@ func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*pr
 }
 
 // compare checks the chunk header against the result.
-func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) error {
+func (e *Engine) compare(
+	w *primitives.ChunkStateWitness,
+	s *span,
+	extra *chain.ChunkExtra,
+	outgoing []*primitives.Receipt,
+) error {
 	if err := chain.ValidateChunk(chunkOf(w), extra, outgoing, s.layout, e.coding); err != nil {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
 	}
@@ -267,10 +292,20 @@ func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.
 
 // replayMain applies the shard's last new chunk. A genesis chunk is not applied, and the witness's
 // state for it is ignored (nearcore chunk_validation.rs MainTransition::Genesis).
-func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *missingCode) (*chain.ChunkExtra, []*primitives.Receipt, error) {
+func (e *Engine) replayMain(
+	w *primitives.ChunkStateWitness,
+	s *span,
+	receipts []*primitives.Receipt,
+	codes [][]byte,
+	lacks *missingCode,
+) (*chain.ChunkExtra, []*primitives.Receipt, error) {
 	header := s.last.Block.Body.Chunks[s.index]
 	if s.genesis() {
-		return &chain.ChunkExtra{StateRoot: header.PrevStateRoot, GasLimit: header.GasLimit, CongestionInfo: header.CongestionInfo}, nil, nil
+		return &chain.ChunkExtra{
+			StateRoot:      header.PrevStateRoot,
+			GasLimit:       header.GasLimit,
+			CongestionInfo: header.CongestionInfo,
+		}, nil, nil
 	}
 	parent, in, err := e.inputOf(s.last, s.index, true, nil)
 	if err != nil {
@@ -318,7 +353,14 @@ func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.Chunk
 
 // replaySplit computes the state and chunk extra of one child of a split, as makeChild does with
 // the state itself.
-func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) ([]*primitives.Receipt, error) {
+func (e *Engine) replaySplit(
+	base [][]byte,
+	step *spanStep,
+	last bool,
+	s *span,
+	extra *chain.ChunkExtra,
+	outgoing []*primitives.Receipt,
+) ([]*primitives.Receipt, error) {
 	layout := s.layout
 	if !last { // the new layout's blocks have begun
 		var err error
@@ -365,7 +407,12 @@ func (e *Engine) layoutAfter(at *BlockNode) (primitives.ShardLayout, error) {
 }
 
 // inputOf returns the input of one shard of a block without state, and the block's parent.
-func (e *Engine) inputOf(entry *BlockNode, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (*BlockNode, *apply.Input, error) {
+func (e *Engine) inputOf(
+	entry *BlockNode,
+	shard primitives.ShardIndex,
+	fresh bool,
+	proposals []primitives.ValidatorStake,
+) (*BlockNode, *apply.Input, error) {
 	parent := e.Imported(entry.Header().PrevHash) // the node that ancestry knows, if it is in memory
 	if parent == nil {
 		var err error

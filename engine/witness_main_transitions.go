@@ -73,7 +73,13 @@ func (m *mainResults) get(k mainKey) (extra *chain.ChunkExtra, outgoing []*primi
 // put stores a result and evicts the shard's least recently used one beyond the limit. It drops
 // shards that are not in the layout and were not used since the current final block: they were
 // split and get no more chunks.
-func (m *mainResults) put(k mainKey, extra *chain.ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, final primitives.Height) {
+func (m *mainResults) put(
+	k mainKey,
+	extra *chain.ChunkExtra,
+	outgoing []*primitives.Receipt,
+	layout primitives.ShardLayout,
+	final primitives.Height,
+) {
 	if m.most < 0 {
 		return
 	}

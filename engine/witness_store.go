@@ -173,7 +173,12 @@ func readTransitions(raw []byte) ([]*Transition, error) {
 	r := borsh.NewReader(raw)
 	list := make([]*Transition, r.Len(1+5*32))
 	for i := range list {
-		t := &Transition{Kind: TransitionKind(r.Byte()), Block: primitives.ReadHash(r), Height: primitives.Height(r.Uint64()), Shard: primitives.ShardID(r.Uint64())}
+		t := &Transition{
+			Kind:   TransitionKind(r.Byte()),
+			Block:  primitives.ReadHash(r),
+			Height: primitives.Height(r.Uint64()),
+			Shard:  primitives.ShardID(r.Uint64()),
+		}
 		t.Pre, t.Post, t.Receipts = primitives.ReadHash(r), primitives.ReadHash(r), primitives.ReadHash(r)
 		if t.Kind > TransitionSplit {
 			r.Failf("a transition of kind %d", t.Kind)

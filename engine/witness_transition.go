@@ -139,12 +139,17 @@ const maxProveUndoBytes = 64 << 20
 // stateFromFlatHead computes the state of a shard before a block that the flat head has passed, by
 // undoing changes, and puts it into b. The caller releases it. A producer that caught up a shard
 // without recent chunks has to prove the last one to produce the next. storage.ErrGone: impossible.
-func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.ShardID, b *parentStates) (*trie.Root, error) {
+func (e *Engine) stateFromFlatHead(
+	entry, parent *BlockNode,
+	shard primitives.ShardID,
+	b *parentStates,
+) (*trie.Root, error) {
 	e.mu.RLock()
 	base := e.flatHead
 	e.mu.RUnlock()
 	gone := fmt.Errorf("its trie is not in memory: %w", storage.ErrGone)
-	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) || !base.Acquire() {
+	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) ||
+		!base.Acquire() {
 		return nil, gone
 	}
 	defer base.Release()
@@ -170,7 +175,14 @@ func (e *Engine) stateFromFlatHead(entry, parent *BlockNode, shard primitives.Sh
 	}
 	if root.Hash() != x.Extra.StateRoot {
 		defer root.Release()
-		return nil, fmt.Errorf("%w: shard %d after block %d has root %v, and not %v", ErrInconsistent, shard, parent.Height(), root.Hash(), x.Extra.StateRoot)
+		return nil, fmt.Errorf(
+			"%w: shard %d after block %d has root %v, and not %v",
+			ErrInconsistent,
+			shard,
+			parent.Height(),
+			root.Hash(),
+			x.Extra.StateRoot,
+		)
 	}
 	b.tries[index] = rooted(root)
 	return root, nil
@@ -186,7 +198,12 @@ func (e *Engine) jobForReapply(entry *BlockNode, parent *State, shard primitives
 }
 
 // jobOnParent is jobForReapply on given parent states.
-func (e *Engine) jobOnParent(entry *BlockNode, parent *State, before *parentStates, shard primitives.ShardID) (*Job, error) {
+func (e *Engine) jobOnParent(
+	entry *BlockNode,
+	parent *State,
+	before *parentStates,
+	shard primitives.ShardID,
+) (*Job, error) {
 	index, err := entry.Layout.Index(shard)
 	if err != nil {
 		return nil, err
@@ -197,7 +214,8 @@ func (e *Engine) jobOnParent(entry *BlockNode, parent *State, before *parentStat
 	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	if err := e.makeJobs(p, before.chunks, func(i primitives.ShardIndex) state.Trie { return before.tries[i] }); err != nil {
+	states := func(i primitives.ShardIndex) state.Trie { return before.tries[i] }
+	if err := e.makeJobs(p, before.chunks, states); err != nil {
 		return nil, err
 	}
 	return &p.jobs[index], nil
@@ -240,7 +258,10 @@ func (e *Engine) proveSplit(entry *BlockNode, child primitives.ShardID) (*Transi
 
 // parentAndIntervals returns the shard that a child was split from, and the key ranges that the
 // child keeps.
-func parentAndIntervals(layout primitives.ShardLayout, child primitives.ShardID) (primitives.ShardID, []trie.Interval, error) {
+func parentAndIntervals(
+	layout primitives.ShardLayout,
+	child primitives.ShardID,
+) (primitives.ShardID, []trie.Interval, error) {
 	from, err := layout.Parent(child)
 	if err != nil {
 		return 0, nil, err
@@ -252,7 +273,13 @@ func parentAndIntervals(layout primitives.ShardLayout, child primitives.ShardID)
 // restrict computes the state of a child of a split shard, with its proof. The caller holds the
 // parent's states. The right child's proof includes the buffered receipts, which are subtracted
 // from its congestion info (nearcore chain/chain/src/resharding/manager.rs:220).
-func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, *Transition, error) {
+func restrict(
+	parent *BlockNode,
+	prev *ShardState,
+	child primitives.ShardID,
+	left bool,
+	keep []trie.Interval,
+) (*trie.Root, *Transition, error) {
 	var rec trie.Recording
 	if !left {
 		for _, to := range parent.Layout.ShardIDs() {
@@ -270,7 +297,13 @@ func restrict(parent *BlockNode, prev *ShardState, child primitives.ShardID, lef
 }
 
 // splitOff computes the state of a child of a split shard, and keeps the proof if one is wanted.
-func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
+func (e *Engine) splitOff(
+	parent *BlockNode,
+	prev *ShardState,
+	child primitives.ShardID,
+	left bool,
+	keep []trie.Interval,
+) (*trie.Root, error) {
 	if !e.proofs.wanted.Load() {
 		return prev.root.Forest().RetainIntervals(prev.root, keep, nil)
 	}
@@ -286,7 +319,10 @@ func (e *Engine) splitOff(parent *BlockNode, prev *ShardState, child primitives.
 // chunk, and one for a split (nearcore chain/chain/src/stateless_validation/state_witness.rs
 // collect_state_transition_data). main has no proof if it is the genesis. Errors are those of
 // Transition.
-func (e *Engine) Transitions(prev primitives.Hash, shard primitives.ShardID) (main *Transition, implicit []*Transition, err error) {
+func (e *Engine) Transitions(
+	prev primitives.Hash,
+	shard primitives.ShardID,
+) (main *Transition, implicit []*Transition, err error) {
 	e.epochMu.Lock()
 	layout, err := e.epochs.ShardLayoutFromPrev(prev)
 	e.epochMu.Unlock()
@@ -332,7 +368,13 @@ func (e *Engine) Transitions(prev primitives.Hash, shard primitives.ShardID) (ma
 			hash = at.Header().PrevHash
 			continue
 		case at.Header().PrevHash.IsZero():
-			main = &Transition{Block: hash, Height: at.Height(), Shard: shard, Post: at.Shards[index].Extra.StateRoot, Receipts: receiptsHash(nil)}
+			main = &Transition{
+				Block:    hash,
+				Height:   at.Height(),
+				Shard:    shard,
+				Post:     at.Shards[index].Extra.StateRoot,
+				Receipts: receiptsHash(nil),
+			}
 		default:
 			if main, err = e.Transition(hash, shard); err != nil {
 				return nil, nil, err

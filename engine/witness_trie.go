@@ -53,7 +53,11 @@ func (t proofTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool
 	return state.ValueRef{Hash: v.Hash, Len: v.Len}, found, unproven(err)
 }
 
-func (t proofTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+func (t proofTrie) Path(
+	key []byte,
+	rec state.Recording,
+	path []state.Visit,
+) ([]state.Visit, state.ValueRef, bool, error) {
 	visits, v, found, err := t.p.Path(key, inner(rec), nil)
 	for _, x := range visits {
 		path = append(path, state.Visit(x))

@@ -41,7 +41,11 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	}
 	if u := in.Validators; u != nil {
 		out.Context.Update = &Update{Stakes: u.Stakes, Rewards: u.Rewards, Treasury: u.Treasury,
-			Proposals: borsh.AppendSlice(nil, u.LastProposals, func(b []byte, v *primitives.ValidatorStake) []byte { return v.AppendBorsh(b) })}
+			Proposals: borsh.AppendSlice(
+				nil,
+				u.LastProposals,
+				func(b []byte, v *primitives.ValidatorStake) []byte { return v.AppendBorsh(b) },
+			)}
 	}
 	for _, t := range in.Transactions {
 		out.Txs = append(out.Txs, Transaction{Bytes: borsh.Marshal(t.SignedTransaction), Valid: t.Valid})

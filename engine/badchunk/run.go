@@ -97,7 +97,12 @@ func (f *File) input() (*apply.Input, error) {
 	}
 	if u := c.Update; u != nil {
 		r := borsh.NewReader(u.Proposals)
-		in.Validators = &apply.ValidatorUpdate{Stakes: u.Stakes, Rewards: u.Rewards, Treasury: u.Treasury, LastProposals: primitives.ReadValidatorStakes(r)}
+		in.Validators = &apply.ValidatorUpdate{
+			Stakes:        u.Stakes,
+			Rewards:       u.Rewards,
+			Treasury:      u.Treasury,
+			LastProposals: primitives.ReadValidatorStakes(r),
+		}
 		if e := r.Close(); e != nil && err == nil {
 			err = fmt.Errorf("%w: proposals: %w", ErrFormat, e)
 		}

@@ -153,8 +153,10 @@ func (n *Node) importNext() {
 
 // inFlight counts the imported blocks that are not on disk.
 func (n *Node) inFlight() (count int) {
-	for at := n.e.Tip(); at != nil && at.Hash != n.e.Head().Hash && count < engine.MaxAhead; at = n.e.Imported(at.Header().PrevHash) {
+	at := n.e.Tip()
+	for at != nil && at.Hash != n.e.Head().Hash && count < engine.MaxAhead {
 		count++
+		at = n.e.Imported(at.Header().PrevHash)
 	}
 	return count
 }

@@ -26,7 +26,8 @@ func (n *Node) makeChunks() {
 		if !n.isMe(p.AccountID, p.PublicKey) {
 			continue
 		}
-		if err := n.makeChunk(primitives.ShardIndex(i), id); errors.Is(err, engine.ErrUntracked) || errors.Is(err, engine.ErrOrphan) {
+		if err := n.makeChunk(primitives.ShardIndex(i), id); errors.Is(err, engine.ErrUntracked) ||
+			errors.Is(err, engine.ErrOrphan) {
 			n.note(err, "makes no chunk of shard %d on %d", id, h.height)
 		} else if err != nil {
 			n.fail(err)

@@ -196,7 +196,10 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 	}
 	p := &engine.Proposal{
 		Parent: h.hash, Height: height, Timestamp: wall, Chunks: make([]*primitives.Chunk, len(list)),
-		Endorsements: make([][]primitives.Signature, len(list)), Approvals: n.tracker.Approvals(height, h.approvers), Vote: n.o.Vote,
+		Endorsements: make(
+			[][]primitives.Signature,
+			len(list),
+		), Approvals: n.tracker.Approvals(height, h.approvers), Vote: n.o.Vote,
 	}
 	for i := range list {
 		p.Chunks[i], p.Endorsements[i] = list[i].chunk, list[i].signatures

@@ -28,9 +28,19 @@ type Chain interface {
 	BeginImport(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.BlockImport, error)
 	FinishImport(p *engine.BlockImport, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
-	NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error)
+	NewCodedChunk(
+		parent primitives.Hash,
+		shard primitives.ShardIndex,
+		txs []*primitives.SignedTransaction,
+		key primitives.SecretKey,
+	) (*primitives.Chunk, *chain.EncodedBody, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
-	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error)
+	Prepare(
+		parent primitives.Hash,
+		shard primitives.ShardIndex,
+		waiting apply.Candidates,
+		stop func() bool,
+	) (*apply.Prepared, error)
 	Witness(c *primitives.Chunk) (*engine.Witness, error)
 	CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error)
 	CheckChunk(c *primitives.Chunk) (held bool, err error)
@@ -195,10 +205,15 @@ func New(o Options, now int64) (*Node, error) {
 	signed.begin(e.Tip().Height())
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
-		blocks: blockpool.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
-		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, complete: map[primitives.Hash]*primitives.Chunk{},
-		ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, waitingChunks: map[primitives.Hash][]*primitives.Chunk{},
-		pools: map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
+		blocks: blockpool.New(
+			e.Tip().Height(),
+			e.TipFinal().Height,
+		), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
+		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{},
+		complete:      map[primitives.Hash]*primitives.Chunk{},
+		ready:         map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{},
+		waitingChunks: map[primitives.Hash][]*primitives.Chunk{},
+		pools:         map[primitives.ShardID]*txpool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	n.parts = chunkparts.New(o.Account, e.ChunkPartsView(n.storedChunk), e.Coding(), o.Verify, o.Random)
 	n.assigned = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
@@ -206,7 +221,11 @@ func New(o Options, now int64) (*Node, error) {
 	n.votes = partialwitness.NewEndorsements(n.assigned, o.Verify)
 	if n.me != "" {
 		n.setKey(o.Key)
-		n.witnesses = partialwitness.NewTracker(partialwitness.Validator{Account: o.Account, Key: o.Key}, n.assigned, o.Verify)
+		n.witnesses = partialwitness.NewTracker(
+			partialwitness.Validator{Account: o.Account, Key: o.Key},
+			n.assigned,
+			o.Verify,
+		)
 	}
 	return n, nil
 }

@@ -130,7 +130,12 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 		return made{primitives.ShardID(r.Uint64()), primitives.Height(r.Uint64())}
 	})
 	s.endorsed = borsh.Slice(r, 80, func(r *borsh.Reader) endorsed {
-		return endorsed{primitives.ShardID(r.Uint64()), primitives.Height(r.Uint64()), primitives.ReadHash(r), primitives.ReadHash(r)}
+		return endorsed{
+			primitives.ShardID(r.Uint64()),
+			primitives.Height(r.Uint64()),
+			primitives.ReadHash(r),
+			primitives.ReadHash(r),
+		}
 	})
 }
 
@@ -168,7 +173,11 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 // height has been, as far as is known. The same chunk may be endorsed again. fresh: the record must
 // be on disk first. With ahead that is so for only one chunk in so many heights; a restart endorses
 // none of those between, as it cannot know which were.
-func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash, ahead primitives.Height) (fresh, may bool) {
+func (s *Signatures) endorse(
+	key primitives.ChunkKey,
+	chunk primitives.Hash,
+	ahead primitives.Height,
+) (fresh, may bool) {
 	for i := range s.endorsed {
 		if e := &s.endorsed[i]; e.shard == key.ShardID && e.height == key.HeightCreated && e.epoch == key.EpochID {
 			return false, e.chunk == chunk

@@ -24,7 +24,12 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 	n.signed.vote(p.LargestTarget)
 	n.save()
-	a := &primitives.Approval{Inner: p.Inner, Target: p.Target, AccountID: n.me, Signature: n.o.Key.Sign(p.Inner.SignedBytes(p.Target))}
+	a := &primitives.Approval{
+		Inner:     p.Inner,
+		Target:    p.Target,
+		AccountID: n.me,
+		Signature: n.o.Key.Sign(p.Inner.SignedBytes(p.Target)),
+	}
 	if n.o.OnSigned != nil {
 		n.o.OnSigned(a.Signature, p.Inner.SignedBytes(p.Target), n.public)
 	}
@@ -101,7 +106,8 @@ func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	if h == nil {
 		return
 	}
-	known := a.Inner.Skip && a.Inner.SkipHeight <= h.height || !a.Inner.Skip && (a.Inner.Endorsement == h.hash || n.e.BlockNode(a.Inner.Endorsement) != nil)
+	known := a.Inner.Skip && a.Inner.SkipHeight <= h.height ||
+		!a.Inner.Skip && (a.Inner.Endorsement == h.hash || n.e.BlockNode(a.Inner.Endorsement) != nil)
 	if !known {
 		if a.Target > h.height && a.Target-h.height <= doomslug.MaxAhead {
 			n.park(a, verified)
@@ -148,7 +154,11 @@ func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
 		return
 	}
 	list := n.parked[a.AccountID]
-	i, found := slices.BinarySearchFunc(list, a.Target, func(p parked, t primitives.Height) int { return cmp.Compare(p.Target, t) })
+	i, found := slices.BinarySearchFunc(
+		list,
+		a.Target,
+		func(p parked, t primitives.Height) int { return cmp.Compare(p.Target, t) },
+	)
 	switch {
 	case found:
 		list[i] = parked{a, key}

@@ -23,7 +23,8 @@ const maxWaitingChunks = 64
 // isUnknown reports whether an error means that something is not known here. A peer's witness may
 // name anything, so that is not fatal.
 func isUnknown(err error) bool {
-	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) || errors.Is(err, epoch.ErrEpochOutOfBounds)
+	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) ||
+		errors.Is(err, epoch.ErrEpochOutOfBounds)
 }
 
 // showWitness builds the witness of an own chunk and distributes it. If this node is the chunk's
@@ -56,7 +57,9 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	if err != nil {
 		return err
 	}
-	out, err := n.witnesses.Step(partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys})
+	out, err := n.witnesses.Step(
+		partialwitness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys},
+	)
 	n.applyWitnessOut(out, err)
 	return nil
 }
@@ -214,7 +217,8 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 		return
 	}
 	key := primitives.ChunkKey{ShardID: h.ShardID, EpochID: id, HeightCreated: h.HeightCreated}
-	if list, err := n.assigned.Validators(key); err != nil || !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == n.me }) {
+	if list, err := n.assigned.Validators(key); err != nil ||
+		!slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == n.me }) {
 		return
 	}
 	if p, err := n.e.Validation().Producer(key); err != nil || n.isMe(p.AccountID, p.PublicKey) {
@@ -243,7 +247,8 @@ func (n *Node) endorseHeld(c *primitives.Chunk) {
 // waitForBlock keeps a chunk until its parent is known, within bounds.
 func (n *Node) waitForBlock(c *primitives.Chunk) {
 	on := c.Header.PrevBlockHash
-	if list := n.waitingChunks[on]; len(list) < maxWaitingChunks && (list != nil || len(n.waitingChunks) < maxWaitingChunks) {
+	if list := n.waitingChunks[on]; len(list) < maxWaitingChunks &&
+		(list != nil || len(n.waitingChunks) < maxWaitingChunks) {
 		n.waitingChunks[on] = append(list, c)
 	}
 }
@@ -284,7 +289,13 @@ func (n *Node) runWitnessCheck(j partialwitness.Judgement) {
 
 // witnessChecked handles the result of a check.
 func (n *Node) witnessChecked(j partialwitness.Judgement, err error) {
-	ev := partialwitness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
+	ev := partialwitness.Judged{
+		Judgement: j,
+		Good:      err == nil,
+		Early:     errors.Is(err, engine.ErrOrphan),
+		Lacks:     errors.Is(err, engine.ErrNoCode),
+		Head:      n.e.Head().Height(),
+	}
 	if ev.Early && n.e.BlockNode(j.Witness.Header.PrevBlockHash) != nil { // the parent has arrived meanwhile
 		n.checkWitness(j)
 		return

@@ -28,7 +28,11 @@ func NewCachedVerifier(verify func(primitives.Signature, []byte, primitives.Publ
 }
 
 // slot returns the slot of a signature, and the value that it has if the signature is known.
-func (r *CachedVerifier) slot(s primitives.Signature, data []byte, key primitives.PublicKey) (at *[sha256.Size]byte, sum [sha256.Size]byte) {
+func (r *CachedVerifier) slot(
+	s primitives.Signature,
+	data []byte,
+	key primitives.PublicKey,
+) (at *[sha256.Size]byte, sum [sha256.Size]byte) {
 	var room [512]byte
 	b := binary.LittleEndian.AppendUint32(room[:0], uint32(len(s)))
 	b = binary.LittleEndian.AppendUint32(append(b, s...), uint32(len(key)))
