@@ -182,7 +182,8 @@ func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads what AppendBorsh wrote.
 func (x *ChunkExtra) DecodeBorsh(r *borsh.Reader) {
-	*x = ChunkExtra{StateRoot: primitives.ReadHash(r), OutcomeRoot: primitives.ReadHash(r), Proposals: primitives.ReadValidatorStakes(r)}
+	*x = ChunkExtra{StateRoot: primitives.ReadHash(r), OutcomeRoot: primitives.ReadHash(r),
+		Proposals: primitives.ReadValidatorStakes(r)}
 	x.GasUsed, x.GasLimit = primitives.Gas(r.Uint64()), primitives.Gas(r.Uint64())
 	x.BalanceBurnt = primitives.ReadBalance(r)
 	x.CongestionInfo.DecodeBorsh(r)

@@ -58,7 +58,8 @@ const (
 // previous chunk. That result follows from its input: so either this node or the signer of the
 // chunk computed it wrongly.
 func OfOutcome(err error) bool {
-	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals, InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,
+	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals,
+		InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,
 		InvalidReceiptsProof, InvalidCongestionInfo, InvalidBandwidthRequests, InvalidShardSplit} {
 		if errors.Is(err, e) {
 			return true

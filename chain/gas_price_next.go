@@ -8,7 +8,8 @@ import (
 // nextEconomics returns the next_gas_price and total_supply of a block of the given height, from
 // its parent's and the gas and burnt balances of its new chunks (nearcore
 // core/primitives/src/block.rs:440).
-func nextEconomics(f *BlockFacts, parent *primitives.BlockHeader, chunks []*primitives.ChunkHeader, height primitives.Height) (price, supply primitives.Balance, err error) {
+func nextEconomics(f *BlockFacts, parent *primitives.BlockHeader, chunks []*primitives.ChunkHeader,
+	height primitives.Height) (price, supply primitives.Balance, err error) {
 	var used, limit primitives.Gas
 	var burnt []primitives.Balance
 	for _, c := range chunks {

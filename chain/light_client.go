@@ -16,7 +16,8 @@ type HeaderSource interface {
 // LightClientBlock makes the light client's view of the last final block as of head. Near an
 // epoch's end it steps back, so that the three blocks that it depends on are in one epoch (nearcore
 // chain.rs:679). producers returns the block producers of an epoch.
-func LightClientBlock(head *primitives.BlockHeader, src HeaderSource, producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
+func LightClientBlock(head *primitives.BlockHeader, src HeaderSource,
+	producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
 	final, err := src.ByHash(head.LastFinalBlock)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,8 @@ func LightClientBlock(head *primitives.BlockHeader, src HeaderSource, producers 
 	return lightClientView(final, src, bps)
 }
 
-func lightClientView(h *primitives.BlockHeader, src HeaderSource, bps []primitives.ValidatorStake) (*primitives.LightClientBlock, error) {
+func lightClientView(h *primitives.BlockHeader, src HeaderSource,
+	bps []primitives.ValidatorStake) (*primitives.LightClientBlock, error) {
 	var next [2]*primitives.BlockHeader
 	at := h.Hash()
 	for i := range next {
@@ -75,7 +77,8 @@ type LightClientHead struct {
 // specification). The height must grow. The epoch must be the head's or the next; a block of the
 // next epoch must contain next_bps. More than 2/3 of the epoch's stake must have approved the block
 // after next. next_bps must match next_bp_hash.
-func (l *LightClientHead) Advance(b *primitives.LightClientBlock, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
+func (l *LightClientHead) Advance(b *primitives.LightClientBlock,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {
 		return nil, fmt.Errorf("chain: light client block of height %d is not above %d", b.InnerLite.Height, l.Lite.Height)
 	}
@@ -87,7 +90,8 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock, verify func(pr
 			return nil, fmt.Errorf("chain: light client block enters epoch %s without next_bps", b.InnerLite.EpochID)
 		}
 	default:
-		return nil, fmt.Errorf("chain: light client block of epoch %s, want %s or %s", b.InnerLite.EpochID, l.Lite.EpochID, l.Lite.NextEpochID)
+		return nil, fmt.Errorf("chain: light client block of epoch %s, want %s or %s", b.InnerLite.EpochID,
+			l.Lite.EpochID, l.Lite.NextEpochID)
 	}
 	nextHash := primitives.CombineHash(b.NextBlockInnerHash, b.Hash())
 	inner := primitives.ApprovalInner{Endorsement: nextHash}

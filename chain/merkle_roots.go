@@ -50,7 +50,8 @@ func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Ro
 // OutgoingReceiptsRoot returns a chunk's prev_outgoing_receipts_root and the groups of its leaves.
 // Receipts are grouped by the shard index of their receiver, in order. The leaf of a group is H(u64
 // shard ID, receipts), and the root is their Merkle root (nearcore chain.rs build_receipts_hashes).
-func OutgoingReceiptsRoot(receipts []*primitives.Receipt, layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
+func OutgoingReceiptsRoot(receipts []*primitives.Receipt,
+	layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
 	groups = GroupReceipts(receipts, layout)
 	leaves := make([]primitives.Hash, len(groups))
 	for i := range groups {
@@ -102,7 +103,8 @@ func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primiti
 // ReceiptsFor returns the receipts that go to one shard, in order. After a layout change a shard
 // takes these of the receipts that its parent shard did not apply (nearcore
 // chain/chain/src/store/mod.rs:252).
-func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout, shard primitives.ShardIndex) (out []*primitives.Receipt) {
+func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout,
+	shard primitives.ShardIndex) (out []*primitives.Receipt) {
 	for _, x := range receipts {
 		if ReceiptTarget(x, layout) == shard {
 			out = append(out, x)

@@ -8,13 +8,15 @@ import (
 
 // ProveReceipts returns the proofs of a chunk's outgoing receipts: one for each shard of the
 // layout, in its order, including shards without receipts.
-func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) []primitives.ReceiptProof {
+func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt,
+	layout primitives.ShardLayout) []primitives.ReceiptProof {
 	_, out := ProveOutgoing(from, receipts, layout)
 	return out
 }
 
 // ProveOutgoing returns OutgoingReceiptsRoot and the proofs of ProveReceipts.
-func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) (primitives.Hash, []primitives.ReceiptProof) {
+func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt,
+	layout primitives.ShardLayout) (primitives.Hash, []primitives.ReceiptProof) {
 	groups := GroupReceipts(receipts, layout)
 	out := make([]primitives.ReceiptProof, len(groups))
 	leaves := make([]primitives.Hash, len(groups))

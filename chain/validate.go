@@ -29,14 +29,17 @@ type ValidationContext struct {
 	ShardIDs     []primitives.ShardID // of the block's layout
 	PrevChunks   []*primitives.ChunkHeader
 	ChunkSigners []primitives.PublicKey // by shard index, of the producers sampled for parent height + 1
-	Assigned     [][]Assigned           // chunk validators by shard index, for the height at which the new chunk was created
+	// Assigned are the chunk validators by shard index, for the height at which the new chunk was
+	// created.
+	Assigned [][]Assigned
 	// Late fills in Assigned after all other checks passed. Sampling validators for heights that a
 	// producer made up costs more than everything before. Nil: Assigned is set.
 	Late      func() error
 	Now       uint64            // in nanoseconds; 0: the time is not checked
 	MaxHeight primitives.Height // 0: no bound
 	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
-	VRF       func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
+	// VRF verifies the random value. Nil: primitives.VerifyVRF.
+	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
 	// our own block: signatures, approvals, finality and endorsements are not checked again
 	Produced bool
 	// only the chunk headers of the body are known: see ValidateView
@@ -48,7 +51,8 @@ type ValidationContext struct {
 // height on that parent. A block that passes is the only one with its hash. The body, which may be
 // long, is hashed last: a producer can sign any number of headers, but has votes for few. Errors:
 // Invalid.
-func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, approvers []Approver,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
 		return err
 	}
@@ -72,7 +76,8 @@ func validateVersion(h *primitives.BlockHeader) error {
 }
 
 // validateSigned checks a block's form and its producer's signature.
-func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	h := b.Header
 	if err := validateVersion(h); err != nil {
 		return err
@@ -257,7 +262,8 @@ func validateHeaderVotes(h *primitives.BlockHeader, j *ValidationContext) error 
 
 // Voted returns whether enough of the approvers, which may be those of the block's epoch only,
 // voted for a block of the header's height on its parent.
-func Voted(h *primitives.BlockHeader, approvers []Approver, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
+func Voted(h *primitives.BlockHeader, approvers []Approver,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) bool {
 	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
 	if !ApprovedEnough(approvers, approved) { // before any signature is verified
 		return false
@@ -320,7 +326,8 @@ func validateBody(b *primitives.Block, _ *ValidationContext) error {
 		return InvalidTxRoot
 	case r.PrevOutcomeRoot != h.PrevOutcomeRoot:
 		return InvalidOutcomesProof
-	case !bytes.Equal(primitives.AppendValidatorStakes(nil, r.PrevValidatorProposal), primitives.AppendValidatorStakes(nil, h.PrevValidatorProposals)):
+	case !bytes.Equal(primitives.AppendValidatorStakes(nil, r.PrevValidatorProposal),
+		primitives.AppendValidatorStakes(nil, h.PrevValidatorProposals)):
 		return InvalidValidatorProposals
 	}
 	for i := range r.Mask {
@@ -396,7 +403,8 @@ func validateEndorsements(b *primitives.Block, j *ValidationContext) error {
 			continue
 		}
 		if len(sigs) != len(j.Assigned[i]) {
-			return invalidf(InvalidChunkEndorsement, "%d signatures of %d validators in shard %d", len(sigs), len(j.Assigned[i]), c.ShardID)
+			return invalidf(InvalidChunkEndorsement, "%d signatures of %d validators in shard %d", len(sigs),
+				len(j.Assigned[i]), c.ShardID)
 		}
 		message := primitives.ChunkEndorsementBytes(c.ChunkHash())
 		for k, sig := range sigs {
@@ -428,7 +436,8 @@ func ValidateBody(c *primitives.Chunk) error {
 // extra after the parent, its transactions with tx_root, its receipts with the extra's outgoing
 // ones, and its parts by encoding them again (nearcore chain/chain/src/validate.rs:133). A body
 // that is known to encode to its header (Whole) is compared with ours instead. Errors: Invalid.
-func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
+func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
+	layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
 	hash := h.ChunkHash()
 	if c.Hash != hash {
@@ -449,14 +458,16 @@ func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
 
 // validateChunk validates a chunk. coded says that its receipts and transactions are known to
 // encode to the root and length in its header.
-func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
+func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt,
+	layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
 	h := &c.Header
 	switch {
 	case h.PrevStateRoot != extra.StateRoot:
 		return InvalidStateRoot
 	case h.PrevOutcomeRoot != extra.OutcomeRoot:
 		return InvalidOutcomesProof
-	case !bytes.Equal(primitives.AppendValidatorStakes(nil, h.PrevValidatorProposals), primitives.AppendValidatorStakes(nil, extra.Proposals)):
+	case !bytes.Equal(primitives.AppendValidatorStakes(nil, h.PrevValidatorProposals),
+		primitives.AppendValidatorStakes(nil, extra.Proposals)):
 		return InvalidValidatorProposals
 	case h.GasLimit != extra.GasLimit:
 		return InvalidGasLimit
@@ -468,7 +479,8 @@ func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 		return InvalidReceiptsProof
 	case h.CongestionInfo != extra.CongestionInfo:
 		return InvalidCongestionInfo
-	case !bytes.Equal(primitives.AppendBandwidthRequests(nil, h.BandwidthRequests), primitives.AppendBandwidthRequests(nil, extra.BandwidthRequests)):
+	case !bytes.Equal(primitives.AppendBandwidthRequests(nil, h.BandwidthRequests),
+		primitives.AppendBandwidthRequests(nil, extra.BandwidthRequests)):
 		return InvalidBandwidthRequests
 	case (h.ProposedSplit == nil) != (extra.ProposedSplit == nil),
 		h.ProposedSplit != nil && *h.ProposedSplit != *extra.ProposedSplit:

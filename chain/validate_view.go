@@ -11,7 +11,8 @@ import "github.com/troupe-chain/troupe/primitives"
 // producer signed that hash, and approvers of a later block checked it. So it rests on more than
 // two thirds of the stake once there is a later block, and on the producer alone until then.
 // ValidationContext.Told excludes these checks from ValidateBlock.
-func ValidateView(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+func ValidateView(b *primitives.Block, producer primitives.PublicKey, shards int,
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if err := validateSigned(b, producer, shards, verify); err != nil {
 		return err
 	}

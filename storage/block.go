@@ -138,8 +138,9 @@ func (b *Block) encodeWith(asIs bool) *recordWriter { return b.encodeInto(new(re
 
 // encodeInto is encodeWith that reuses the memory of by.
 func (b *Block) encodeInto(by *recordBuffers, asIs bool) *recordWriter {
-	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0], head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
-		Final: b.Final, IsHead: b.Head, Splits: b.Splits}}
+	w := &recordWriter{noCompression: asIs, data: by.data[:0], raw: by.raw[:0],
+		head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
+			Final: b.Final, IsHead: b.Head, Splits: b.Splits}}
 	w.one(kindHeader, 0, b.Header)
 	w.one(kindBody, 0, b.Body)
 	w.one(kindInfo, 0, b.Info)

@@ -26,7 +26,8 @@ type view struct {
 // canonicalAt returns the block of the head's branch at a height above the flat head. Nil: the
 // height was skipped or lies above the head.
 func (v *view) canonicalAt(height primitives.Height) *pendingBlock {
-	i, ok := slices.BinarySearchFunc(v.canon, height, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
+	i, ok := slices.BinarySearchFunc(v.canon, height,
+		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	if !ok {
 		return nil
 	}
@@ -79,7 +80,8 @@ func (b *branch) has(q *pendingBlock) bool {
 	if q.ref.Height <= b.from {
 		return b.v.canonicalAt(q.ref.Height) == q
 	}
-	i, ok := slices.BinarySearchFunc(b.side, q.ref.Height, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(h, p.ref.Height) })
+	i, ok := slices.BinarySearchFunc(b.side, q.ref.Height,
+		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(h, p.ref.Height) })
 	return ok && b.side[i] == q
 }
 

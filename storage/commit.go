@@ -116,7 +116,8 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 		parent = named(b.Prev)
 	}
 	if parent == nil {
-		return nil, fmt.Errorf("%w: parent %v of block %v is not stored, or is older than %v", ErrOrder, b.Prev, b.Ref, v.flatHead)
+		return nil, fmt.Errorf("%w: parent %v of block %v is not stored, or is older than %v", ErrOrder, b.Prev,
+			b.Ref, v.flatHead)
 	}
 	if b.Final.IsZero() || b.Final == b.Ref || b.Final.Height <= v.flatHead.Height || v.ancestor(b.Final, parent) {
 		return parent, nil

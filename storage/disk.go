@@ -73,7 +73,8 @@ func (d osDisk) openIndex() (lstorage.Storage, error) {
 		return nil, err
 	}
 	s, err := lstorage.OpenFile(filepath.Join(d.dir, indexName), false)
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && d.exists() || errors.Is(err, lstorage.ErrLocked) {
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && d.exists() ||
+		errors.Is(err, lstorage.ErrLocked) {
 		return nil, ErrLocked
 	}
 	if err != nil {

@@ -13,15 +13,22 @@ import (
 // Errors that callers distinguish.
 var (
 	ErrNotFound = errors.New("not found")
-	ErrGone     = errors.New("garbage collected")                        // the block is below the tail
-	ErrLocked   = errors.New("data folder is in use by another process") // nothing was touched
-	ErrForeign  = errors.New("data folder belongs to something else")    // nothing was touched
-	ErrFormat   = errors.New("data folder has another format version")   // nothing was touched
-	ErrDamaged  = errors.New("data folder is damaged")                   // nothing was repaired or removed
-	ErrFull     = errors.New("no space left on the device")              // errors.Is(err, syscall.ENOSPC) or EDQUOT holds too
-	ErrFailed   = errors.New("storage failed earlier and takes no writes")
-	ErrClosed   = errors.New("storage is closed")
-	ErrOrder    = errors.New("block does not fit what is stored") // unknown parent, wrong height, or not on the head's branch
+	// ErrGone says that the block or state is below the tail.
+	ErrGone = errors.New("garbage collected")
+	// ErrLocked, ErrForeign and ErrFormat are returned before anything was touched.
+	ErrLocked  = errors.New("data folder is in use by another process")
+	ErrForeign = errors.New("data folder belongs to something else")
+	ErrFormat  = errors.New("data folder has another format version")
+	// ErrDamaged says that data contradicts its checksum or is missing. Nothing was repaired or
+	// removed.
+	ErrDamaged = errors.New("data folder is damaged")
+	// ErrFull says that the disk has no room. errors.Is with syscall.ENOSPC or EDQUOT holds too.
+	ErrFull   = errors.New("no space left on the device")
+	ErrFailed = errors.New("storage failed earlier and takes no writes")
+	ErrClosed = errors.New("storage is closed")
+	// ErrOrder says that a call does not fit the store's state: unknown parent, wrong height, or a
+	// block that is not on the head's branch.
+	ErrOrder = errors.New("block does not fit what is stored")
 )
 
 // wrapWrite adds the failed operation and marks an error of a full disk as ErrFull. A nil error

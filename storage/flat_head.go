@@ -18,8 +18,8 @@ import (
 // And an index that is written with each commit, unsynced, cannot tell a crash from damage at open.
 //
 // Invariants: the index is always that of one flat head, which is a final block. It never contains
-// a block above it. Everything above is rebuilt from the log, which records the position from which
-// that has to start (flatHeadCell). Rows that are written before the step itself are harmless
+// a block above it. Everything above is rebuilt from the log, from a position that the index
+// records (flatHeadCell). Rows that are written before the step itself are harmless
 // without it.
 //
 // Outline: AdvanceFlatHead takes the blocks between the flat head and upto (finalChain). It begins
@@ -81,7 +81,7 @@ func (s *Store) AdvanceFlatHead(upto BlockRef, changes []FrontierChange) error {
 	}
 	for _, p := range chain[1:] {
 		if len(p.entry.head.Splits) > 0 {
-			return fmt.Errorf("%w: advance the flat head: block %v splits shards and is not the first: advance to its parent first",
+			return fmt.Errorf("%w: block %v splits shards and is not the first of the step: advance to its parent first",
 				ErrOrder, p.ref)
 		}
 	}
@@ -137,7 +137,8 @@ func (s *Store) pinBodies(upto primitives.Height) {
 
 // takeLogPoint returns the position from which Open has to read the log once last is the flat head,
 // and takes over the segments and rows that are still to be written to the index.
-func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height, written []*Batch) {
+func (s *Store) takeLogPoint(last *pendingBlock) (cell flatHeadCell, touched map[uint32]primitives.Height,
+	written []*Batch) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	cell = flatHeadCell{Block: last.ref, From: s.log.end, To: s.log.end}
@@ -167,13 +168,15 @@ func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) 
 
 // publishFlatHead publishes the view with the new flat head, and removes from the tree the blocks
 // that are in the index now and those that lost.
-func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*Batch, shards map[primitives.ShardID]shardCell) {
+func (s *Store) publishFlatHead(chain []*pendingBlock, before *view, written []*Batch,
+	shards map[primitives.ShardID]shardCell) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	next := *s.view.Load()
 	last := chain[len(chain)-1]
 	next.flatHead, next.base, next.shards = last.ref, last, shards
-	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
+	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1,
+		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	next.canon = slices.Clone(next.canon[n:]) // the old slice would keep the passed blocks alive
 	// before the view: a reader of the new view ignores what the tree has of these blocks
 	for _, p := range chain {
@@ -221,7 +224,7 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	}
 	last := v.canonicalAt(upto.Height)
 	if last == nil || last.ref != upto || upto.Height > v.final.Height {
-		return nil, fmt.Errorf("%w: advance the flat head to %v, which is not between the flat head %v and the final block %v", ErrOrder,
+		return nil, fmt.Errorf("%w: advance to %v, which is not between the flat head %v and the final block %v", ErrOrder,
 			upto, v.flatHead, v.final)
 	}
 	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil
@@ -240,7 +243,8 @@ const historyBatch = 256 << 10
 // head's block are written now.
 //
 // It returns the last value of each key. Evicted blocks are read once.
-func (s *Store) writeHistory(v *view, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
+func (s *Store) writeHistory(v *view, chain []*pendingBlock,
+	changes []FrontierChange) (last map[string][]byte, err error) {
 	batch := &s.historyRows
 	batch.begin()
 	base := v.base
@@ -346,7 +350,8 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, 
 // their own block or by the next one need no pointer, since FindReceipt looks around the outcome:
 // these are nearly all. The index of a pointer is even for outgoing receipts. Odd indices count
 // through local receipts, delayed receipts and origins (see receiptPlace).
-func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool, f func(c *Column[placeKey, Nothing], k pointer)) {
+func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool,
+	f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]
 		for j, id := range s.receipts {

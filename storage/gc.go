@@ -255,21 +255,22 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 	if primitives.Height(begin) > receiptsTail(oldTail) { // else the blocks with which the folder began are gone already
 		from = 0
 	}
-	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)), func(_ []byte, e entry) bool {
-		h := &e.head
-		if h.Prev.IsZero() {
+	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, receiptsTail(newTail)),
+		func(_ []byte, e entry) bool {
+			h := &e.head
+			if h.Prev.IsZero() {
+				return true
+			}
+			entries.Delete(batch, h.Ref)
+			if h.Ref.Height < primitives.Height(begin) { // collectHeight has not seen this block
+				dropNames(batch, h)
+				blockHeight.Delete(batch, h.Ref.Height)
+				blockOrdinal.Delete(batch, h.Ordinal)
+				epochFirst.Delete(batch, h.Ref.Height)
+				collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
+			}
 			return true
-		}
-		entries.Delete(batch, h.Ref)
-		if h.Ref.Height < primitives.Height(begin) { // collectHeight has not seen this block
-			dropNames(batch, h)
-			blockHeight.Delete(batch, h.Ref.Height)
-			blockOrdinal.Delete(batch, h.Ordinal)
-			epochFirst.Delete(batch, h.Ref.Height)
-			collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
-		}
-		return true
-	})
+		})
 }
 
 // dropSegments removes the log segments that hold nothing above the tail, except the first one,

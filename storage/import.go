@@ -27,7 +27,8 @@ type Pair struct {
 // A state does not fit into one batch, so it is written in several. A marker, removed with the last
 // batch, shows that an import was interrupted. Until then the folder counts as empty (Tip.Empty),
 // and the next Import clears it. Nothing else may use the store meanwhile.
-func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
+func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange],
+	pairs func(put func(Pair) error) error) error {
 	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
 }
 
@@ -41,7 +42,8 @@ func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	return s.importAt(blocks, frontierStubs, nil)
 }
 
-func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
+func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange],
+	pairs func(put func(Pair) error) error) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	s.commitMu.Lock()
@@ -83,7 +85,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	}
 	base := all[len(all)-1]
 	putBlockNames(&batch, all)
-	base.body.Load().eachPointer(base.ref.Height, func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) })
+	base.body.Load().eachPointer(base.ref.Height,
+		func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) })
 	for i, p := range all {
 		if p.puts != nil {
 			batch.add(p.puts)

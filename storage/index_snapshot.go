@@ -110,7 +110,8 @@ func (r *pooledSnapshot) cursor() cursor {
 type scanFunc func(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error)
 
 // scan is a scanFunc. It uses a pooled cursor.
-func (r *pooledSnapshot) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
+func (r *pooledSnapshot) scan(lo, hi []byte,
+	yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	cur := r.cursor()
 	more, ended, err := scanBy(cur, lo, hi, yield)
 	if ended {
@@ -127,7 +128,8 @@ func (r *pooledSnapshot) scan(lo, hi []byte, yield func(key, value []byte) (more
 }
 
 // scanBy is a scanFunc on a cursor. ended: the cursor reached the end or an error and was released.
-func scanBy(cur cursor, lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more, ended bool, err error) {
+func scanBy(cur cursor, lo, hi []byte,
+	yield func(key, value []byte) (more bool, err error)) (more, ended bool, err error) {
 	more = true
 	ok := cur.seek(lo)
 	for ; ok && more && err == nil && (hi == nil || bytes.Compare(cur.key(), hi) < 0); ok = cur.next() {

@@ -107,7 +107,8 @@ func (r *StaleReader) Done(right bool) {
 }
 
 // Load yields pairs of a shard, as Store.Load does.
-func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte, yield func(key, value []byte) bool) error {
+func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte,
+	yield func(key, value []byte) bool) error {
 	for _, rg := range flatRanges(shard, accounts, from, to) {
 		if more, err := loadRange(r.scan, rg, yield); err != nil || !more {
 			return err
@@ -117,7 +118,8 @@ func (r *StaleReader) Load(shard primitives.ShardID, accounts AccountRange, from
 }
 
 // Frontier yields entries, as Store.Frontier does.
-func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
+func (r *StaleReader) Frontier(shard primitives.ShardID, level uint8, below []byte,
+	yield func(FrontierNode) bool) error {
 	return scanFrontier(r.scan, shard, level, below, yield)
 }
 
@@ -216,7 +218,8 @@ func (x *staleIndex) outdated() bool {
 }
 
 // scanFrontier yields the entries of a level of a shard's frontier below a path.
-func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []byte, yield func(FrontierNode) bool) error {
+func scanFrontier(scan scanFunc, shard primitives.ShardID, level uint8, below []byte,
+	yield func(FrontierNode) bool) error {
 	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
 	_, err := scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
 		if len(value) != frontierValueSize {

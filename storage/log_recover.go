@@ -38,7 +38,8 @@ func (s *Store) recover() error {
 	if err != nil {
 		return fmt.Errorf("block %v: %w", s.flatHead.Block, err)
 	}
-	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block, tail: primitives.Height(tail), base: base}
+	v := &view{head: s.flatHead.Block, final: e.head.Final, flatHead: s.flatHead.Block,
+		tail: primitives.Height(tail), base: base}
 	if !e.head.Prev.IsZero() { // the flat head's block was final
 		v.final = laterRef(v.final, v.flatHead)
 	}
@@ -46,7 +47,8 @@ func (s *Store) recover() error {
 	if err := s.readShards(v); err != nil {
 		return err
 	}
-	err = s.log.recover(s.flatHead.From, s.flatHead.To, func(at position, payload []byte) error { return s.recoverRecord(v, at, payload) })
+	err = s.log.recover(s.flatHead.From, s.flatHead.To,
+		func(at position, payload []byte) error { return s.recoverRecord(v, at, payload) })
 	s.view.Store(v)
 	return err
 }

@@ -204,7 +204,8 @@ func Unpack(payload []byte) (*Block, error) {
 		return nil, damaged("record of %d bytes, whose parts have %d", len(payload), e.size())
 	}
 	r := &Record{s: new(Store), e: e, data: data}
-	b := &Block{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal, Epoch: h.Epoch, Final: h.Final, Head: h.IsHead, Splits: h.Splits}
+	b := &Block{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal, Epoch: h.Epoch,
+		Final: h.Final, Head: h.IsHead, Splits: h.Splits}
 	for _, part := range []struct {
 		get  func() ([]byte, error)
 		into *[]byte

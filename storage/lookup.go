@@ -131,7 +131,8 @@ func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 			return out, err
 		}
 	}
-	i, _ := slices.BinarySearchFunc(v.canon, from, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
+	i, _ := slices.BinarySearchFunc(v.canon, from,
+		func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	if i < len(v.canon) {
 		return v.canon[i].ref, nil
 	}
@@ -164,7 +165,8 @@ func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
 // OrdinalAt returns the canonical block with an ordinal.
 func (s *Store) OrdinalAt(ordinal uint64) (BlockRef, error) {
 	v := s.view.Load()
-	i, ok := slices.BinarySearchFunc(v.canon, ordinal, func(p *pendingBlock, n uint64) int { return cmp.Compare(p.entry.head.Ordinal, n) })
+	i, ok := slices.BinarySearchFunc(v.canon, ordinal,
+		func(p *pendingBlock, n uint64) int { return cmp.Compare(p.entry.head.Ordinal, n) })
 	if ok {
 		return v.canon[i].ref, nil
 	}
@@ -219,10 +221,11 @@ func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]P
 
 // outcomes is FindOutcomeFrom without the parent of an overlay.
 func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, error) {
-	return s.find(id, s.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
-		o, err := p.Block.Outcome(p.Shard, p.Index)
-		return o.ID, err
-	})
+	return s.find(id, s.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes },
+		func(p *Place) (primitives.Hash, error) {
+			o, err := p.Block.Outcome(p.Shard, p.Index)
+			return o.ID, err
+		})
 }
 
 // FindReceipt returns the places of a receipt: from memory or by its pointer, else in the block of
@@ -281,17 +284,18 @@ func (s *Store) findReceipt(id primitives.Hash, in ...kind) ([]Place, error) {
 
 // receipts is findReceipt by memory and pointers alone.
 func (s *Store) receipts(id primitives.Hash, rows pointerRows, in ...kind) ([]Place, error) {
-	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) }, func(p *Place) (primitives.Hash, error) {
-		switch {
-		case !slices.Contains(in, p.list):
-			return primitives.Hash{}, ErrNotFound
-		case p.list == kindOrigins:
-			o, err := p.Origin()
-			return o.Receipt, err
-		}
-		r, err := p.Receipt()
-		return r.ID, err
-	})
+	return s.find(id, rows, true, func(k kind) bool { return slices.Contains(in, k) },
+		func(p *Place) (primitives.Hash, error) {
+			switch {
+			case !slices.Contains(in, p.list):
+				return primitives.Hash{}, ErrNotFound
+			case p.list == kindOrigins:
+				o, err := p.Origin()
+				return o.Receipt, err
+			}
+			r, err := p.Receipt()
+			return r.ID, err
+		})
 }
 
 // receiptPlace decodes the index of a pointer to a receipt or an origin: see eachReceipt.
@@ -326,14 +330,16 @@ func (r *Record) count(k kind, shard primitives.ShardID) (n int) {
 // there: a local receipt that waited. If the shard has sent much in that block, the receipt is
 // found by its pointer instead, because scanning all of it for each receipt would be expensive.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
-	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil }, kindOutgoing, kindLocal, kindDelayed)
+	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil },
+		kindOutgoing, kindLocal, kindDelayed)
 	if err != nil || len(out) > 0 && out[0].Canonical {
 		return out, err
 	}
 	if by.Block.size(kindOutgoing, by.Shard)+by.Block.size(kindLocal, by.Shard) > maxScannedReceipts {
 		return s.FindReceipt(id)
 	}
-	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical, []kind{kindOutgoing, kindLocal}); err != nil || len(out) > 0 {
+	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical,
+		[]kind{kindOutgoing, kindLocal}); err != nil || len(out) > 0 {
 		return out, err
 	}
 	return s.FindReceipt(id)
@@ -363,7 +369,8 @@ func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool, in
 	return out, nil
 }
 
-func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primitives.Hash, canonical bool, in []kind) ([]Place, error) {
+func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primitives.Hash, canonical bool,
+	in []kind) ([]Place, error) {
 	for _, k := range in {
 		err := r.each(k, shard, func(i int, item []byte) error {
 			receipt, err := parseInside(item)
@@ -416,15 +423,17 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.withParentPlaces(append(out, loose...), false, func(p *Store) ([]Place, error) { return p.FindTransaction(hash) })
+	return s.withParentPlaces(append(out, loose...), false,
+		func(p *Store) ([]Place, error) { return p.FindTransaction(hash) })
 }
 
 // FindChunk returns the blocks that include a chunk as new.
 func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
-	own, err := s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk }, func(p *Place) (primitives.Hash, error) {
-		got, _ := p.Block.ChunkHash(p.Shard)
-		return got, nil
-	})
+	own, err := s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk },
+		func(p *Place) (primitives.Hash, error) {
+			got, _ := p.Block.ChunkHash(p.Shard)
+			return got, nil
+		})
 	if err != nil {
 		return nil, err
 	}

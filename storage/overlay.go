@@ -34,7 +34,8 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	}
 	v := s.view.Load()
 	if v.empty || len(v.shards) > 0 { // shards that are not in sync are not supported here
-		return nil, fmt.Errorf("%w: overlay on %v: a shard is catching up or was untracked, which an overlay does not support", ErrOrder, at)
+		return nil, fmt.Errorf("%w: overlay on %v: a shard is catching up or was untracked, which is not supported",
+			ErrOrder, at)
 	}
 	rec, err := s.ancestor(at)
 	if err != nil {
@@ -42,7 +43,8 @@ func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	}
 	o := s.o
 	o.NoSync = true
-	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newDiskSpace(nil, o.SpaceProbePeriod), db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
+	c := &Store{o: o, parent: s, disk: NewMemDisk(), space: newDiskSpace(nil, o.SpaceProbePeriod),
+		db: noIndex{}, tree: newTree(), segments: map[uint32]primitives.Height{}}
 	c.log = newLog(c.disk, &c.o)
 	c.log.end.Segment = 1 // the first segment is reserved for genesis
 	c.buckets.Store(new([]primitives.Height))

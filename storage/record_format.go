@@ -336,7 +336,8 @@ func (b *recordBuffers) done(w *recordWriter, payload []byte) {
 // parseRecord returns the head of a payload, the head's encoding, and the frames.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
-	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordAfterUnsynced && tag != recordCatchup && tag != recordCatchup+recordAfterUnsynced {
+	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordAfterUnsynced &&
+		tag != recordCatchup && tag != recordCatchup+recordAfterUnsynced {
 		return h, nil, nil, damaged("record of type %d", tag)
 	}
 	raw = r.Take(int(r.Uint32()))

@@ -264,7 +264,8 @@ func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 
 // OutcomeTree returns the Merkle tree over the outcomes of a shard. leaf returns the leaf of an
 // outcome. The tree is built once and cached for all callers.
-func (r *Record) OutcomeTree(shard primitives.ShardID, leaf func(*Outcome) (primitives.Hash, error)) (primitives.MerkleTree, error) {
+func (r *Record) OutcomeTree(shard primitives.ShardID,
+	leaf func(*Outcome) (primitives.Hash, error)) (primitives.MerkleTree, error) {
 	in, s := r.section(kindOutcomes, shard)
 	if s == nil {
 		return nil, r.wrap(kindOutcomes, shard, ErrNotFound)

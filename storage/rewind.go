@@ -44,7 +44,8 @@ func (s *Store) Rewind(to BlockRef) error {
 		return err
 	}
 	if len(next.shards) > 0 { // shards that are not in sync are not supported here
-		return fmt.Errorf("%w: rewind to %v: a shard is catching up or was untracked, which a rewind does not support", ErrOrder, to)
+		return fmt.Errorf("%w: rewind to %v: a shard is catching up or was untracked, which is not supported",
+			ErrOrder, to)
 	}
 	at, err := s.appendRecord(appendRef([]byte{recordRewind}, to))
 	if err != nil {
@@ -83,7 +84,8 @@ func (v *view) canonicalBlock(ref BlockRef) (*pendingBlock, error) {
 		p = v.base
 	}
 	if v.empty || p == nil || p.ref != ref {
-		return nil, fmt.Errorf("%w: rewind to %v, which is not between the flat head %v and the head %v", ErrOrder, ref, v.flatHead, v.head)
+		return nil, fmt.Errorf("%w: rewind to %v, which is not between the flat head %v and the head %v",
+			ErrOrder, ref, v.flatHead, v.head)
 	}
 	return p, nil
 }

@@ -77,7 +77,8 @@ func (s *Store) hasShard(ref BlockRef, shard primitives.ShardID) bool {
 // appendCatchup writes the record, synced.
 func (s *Store) appendCatchup(rec *Record, sh *Shard) (*entry, error) {
 	h := &rec.e.head
-	w := &recordWriter{head: head{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal, Epoch: h.Epoch, Final: h.Final}}
+	w := &recordWriter{head: head{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal,
+		Epoch: h.Epoch, Final: h.Final}}
 	sh.encode(w)
 	payload, headLen := w.bytes()
 	payload[0] = recordCatchup

@@ -66,7 +66,8 @@ func (s *Store) nextDeletion() (*shardDeletion, error) {
 	for _, id := range slices.Sorted(maps.Keys(v.shards)) {
 		if c := v.shards[id]; c.Deleting {
 			ranges, err := s.dropSnapshotsOf(id, c.Accounts)
-			return &shardDeletion{shard: id, cell: c, seq: s.untrackSeq, ranges: append(ranges, s.rowsOf(id, c.Accounts)...)}, err
+			return &shardDeletion{shard: id, cell: c, seq: s.untrackSeq,
+				ranges: append(ranges, s.rowsOf(id, c.Accounts)...)}, err
 		}
 	}
 	return nil, nil
@@ -85,7 +86,8 @@ func (s *Store) rowsOf(shard primitives.ShardID, accounts AccountRange) (out [][
 			add(undoRange(bucket, r))
 		}
 	}
-	for _, lo := range [][]byte{append([]byte{frontier.id}, appendShard(nil, shard)...), append([]byte{stagedParts.id}, appendShard(nil, shard)...)} {
+	for _, lo := range [][]byte{append([]byte{frontier.id}, appendShard(nil, shard)...),
+		append([]byte{stagedParts.id}, appendShard(nil, shard)...)} {
 		add(lo, PrefixEnd(lo))
 	}
 	return out

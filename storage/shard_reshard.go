@@ -67,7 +67,8 @@ func (b *Block) checkSplits() error {
 			return errors.New("split of a shard that stays, or into shards that are not there")
 		}
 		for j := range i {
-			if o := &b.Splits[j]; o.Parent == s.Parent || splitOf(b.Splits[j:j+1], s.Left) != nil || splitOf(b.Splits[j:j+1], s.Right) != nil {
+			if o := &b.Splits[j]; o.Parent == s.Parent || splitOf(b.Splits[j:j+1], s.Left) != nil ||
+				splitOf(b.Splits[j:j+1], s.Right) != nil {
 				return errors.New("two splits of one shard, or into one")
 			}
 		}

@@ -156,7 +156,8 @@ func (s *Store) stagedParts(shard primitives.ShardID) (parts []uint64, err error
 // part. Parts may overlap. Once it returns nil the part is among those that Stage returns. Safe for
 // concurrent use with other parts. Errors: ErrOrder if another block's state is expected, possibly
 // since the part began.
-func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pairs func(put func(key, value []byte) error) error) error {
+func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64,
+	pairs func(put func(key, value []byte) error) error) error {
 	cell, err := s.stagedShard(shard, at)
 	if err != nil {
 		return err
@@ -232,8 +233,10 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 		return err
 	}
 	v := s.view.Load()
-	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.flatHead.Height || cell.At.Height < v.tail {
-		return errors.Join(err, fmt.Errorf("%w: install shard %d at block %v, which is not canonical or above the flat head", ErrOrder, shard, cell.At))
+	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.flatHead.Height ||
+		cell.At.Height < v.tail {
+		return errors.Join(err, fmt.Errorf("%w: install shard %d at block %v, which is not canonical or above the flat head",
+			ErrOrder, shard, cell.At))
 	}
 	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
 		return s.fail(err)

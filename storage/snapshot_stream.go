@@ -187,7 +187,8 @@ func Receive(dir string, id Identity, from io.Reader) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrForeign, err)
 	case format != formatVersion:
-		return fmt.Errorf("%w: the snapshot stream has %d, this program reads and writes %d", ErrFormat, format, formatVersion)
+		return fmt.Errorf("%w: the snapshot stream has %d, this program reads and writes %d", ErrFormat, format,
+			formatVersion)
 	case got != id:
 		return fmt.Errorf("%w: the snapshot stream is of chain %q, genesis %v, numbering %q; this node is for %q, %v, %q",
 			ErrForeign, got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)

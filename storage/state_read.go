@@ -100,7 +100,8 @@ func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 // none; then flat is the key of Flat, which names the shard that had the key at the flat head.
 // possible is false if that shard's key is not inherited by this one. whole is false if the branch
 // does not lead to the flat head.
-func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID, key []byte) (flat string, c *Change, possible, whole bool, err error) {
+func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID,
+	key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)
 	// up continues in the parent layout of a split.
 	up := func(splits []Split) bool {
@@ -182,7 +183,8 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 
 // flatAt returns the value of a flat key after the canonical block at height. buckets are the
 // history buckets above that height.
-func (s *Store) flatAt(r *pooledSnapshot, buckets []primitives.Height, height primitives.Height, key string) ([]byte, error) {
+func (s *Store) flatAt(r *pooledSnapshot, buckets []primitives.Height, height primitives.Height,
+	key string) ([]byte, error) {
 	// The first change above the height has the value before it. There may be one even above the
 	// view's flat head, which may have advanced since the view was taken.
 	k, uv, found, err := firstUndo(r.snap, buckets, key, height, r.at.Height)
@@ -200,7 +202,8 @@ func (s *Store) flatAt(r *pooledSnapshot, buckets []primitives.Height, height pr
 }
 
 // firstUndo finds the first change of a key above a height and not above the flat head.
-func firstUndo(r snapshot, buckets []primitives.Height, key string, height, flatHead primitives.Height) (k undoKey, v undoValue, found bool, err error) {
+func firstUndo(r snapshot, buckets []primitives.Height, key string, height,
+	flatHead primitives.Height) (k undoKey, v undoValue, found bool, err error) {
 	if height >= flatHead || len(buckets) == 0 {
 		return k, v, false, nil
 	}

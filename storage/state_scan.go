@@ -20,7 +20,8 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 
 // ScanUntil is Scan that calls ask every stopCheckEvery keys, yielded or not. An error of ask ends
 // the scan and is returned. Nil: never.
-func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
+func (s *Store) ScanUntil(ask func() error, at BlockRef, shard primitives.ShardID, accounts AccountRange,
+	from, to []byte,
 	yield func(key, value []byte) bool) error {
 	return s.scanParts(at, shard, func() (parts []scanPart) {
 		for _, r := range flatRanges(shard, accounts, from, to) {
@@ -159,7 +160,8 @@ func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool) {
 
 // scanRange merges sorted lists: Flat, the values in Undo of each bucket for keys that changed
 // above height, and the layers.
-func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart, to scanSink) (more bool, err error) {
+func (s *Store) scanRange(r snapshot, buckets []primitives.Height, height primitives.Height, part *scanPart,
+	to scanSink) (more bool, err error) {
 	rg := part.flatRange
 	var layers []*layerScan
 	for i := range part.over {

@@ -103,7 +103,8 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 		return fmt.Errorf("state of block %v: %w, the earliest is of height %d", p.At, ErrGone, v.tail)
 	}
 	if ok, err := s.IsCanonical(p.At); err != nil || !ok || p.At.Height > v.flatHead.Height {
-		return errors.Join(err, fmt.Errorf("%w: snapshot of block %v, which is not canonical or above the flat head", ErrOrder, p.At))
+		return errors.Join(err, fmt.Errorf("%w: snapshot of block %v, which is not canonical or above the flat head",
+			ErrOrder, p.At))
 	}
 	if err := v.readable(p.At, p.Shard); err != nil {
 		return err
@@ -131,7 +132,8 @@ func (s *Store) SnapshotState(p StateSnapshot, stubs iter.Seq[FrontierNode]) err
 func (s *Store) StateSnapshots() (list []StateSnapshot, err error) {
 	err = stateSnapshots.Scan(s.db, nil, nil, func(key []byte, c snapshotCell) bool {
 		if len(key) == 16 {
-			list = append(list, StateSnapshot{primitives.ShardID(binary.BigEndian.Uint64(key[8:])), primitives.ShardIndex(c.index),
+			list = append(list, StateSnapshot{primitives.ShardID(binary.BigEndian.Uint64(key[8:])),
+				primitives.ShardIndex(c.index),
 				BlockRef{heightOf(key), c.hash}, c.of, c.root, c.accounts})
 		}
 		return true
@@ -172,7 +174,9 @@ func (s *Store) dropSnapshotsOf(shard primitives.ShardID, accounts AccountRange)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(p StateSnapshot) bool { return p.Shard != shard && !p.Accounts.overlaps(accounts) })
+	list = slices.DeleteFunc(list, func(p StateSnapshot) bool {
+		return p.Shard != shard && !p.Accounts.overlaps(accounts)
+	})
 	if len(list) == 0 {
 		return nil, nil
 	}

@@ -145,7 +145,8 @@ func open(d disk, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
-	s := &Store{o: o, disk: d, space: newDiskSpace(d, o.SpaceProbePeriod), log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
+	s := &Store{o: o, disk: d, space: newDiskSpace(d, o.SpaceProbePeriod), log: newLog(d, &o), tree: newTree(),
+		segments: map[uint32]primitives.Height{}}
 	if err := s.open(fresh); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}

@@ -116,7 +116,8 @@ func (t *Tracker) Tick(now int64, force bool) []Proposal {
 }
 
 func (t *Tracker) propose(target primitives.Height) Proposal {
-	return Proposal{Inner: primitives.NewApprovalInner(t.tip, t.tipHeight, target), Target: target, LargestTarget: t.largestTarget}
+	return Proposal{Inner: primitives.NewApprovalInner(t.tip, t.tipHeight, target), Target: target,
+		LargestTarget: t.largestTarget}
 }
 
 // SkipTo skips the heights up to to-1 at once (fast-forward) and returns the approval for to. Votes
@@ -149,7 +150,8 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 	}
 	h := t.heights[a.Target]
 	if h == nil {
-		h = &heightVotes{byInner: map[primitives.ApprovalInner]*votes{}, last: map[primitives.AccountID]primitives.ApprovalInner{}}
+		h = &heightVotes{byInner: map[primitives.ApprovalInner]*votes{},
+			last: map[primitives.AccountID]primitives.ApprovalInner{}}
 		t.heights[a.Target] = h
 	}
 	if last, ok := h.last[a.AccountID]; ok {

@@ -49,7 +49,8 @@ func (a *Aggregator) clone() *Aggregator {
 // before. A skipped height counts against the producer that was sampled for it. Chunks and
 // endorsements are those sampled for the height after the parent, for which assignment is the
 // result of SampleChunkValidators.
-func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardLayout, prevHeight primitives.Height, assignment [][]WeightedValidator) error {
+func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardLayout,
+	prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {
 		a.Blocks[info.SampleBlockProducer(h)].count(h == b.Height)
 	}

@@ -80,7 +80,8 @@ func assignWithRepeats(producers []primitives.ValidatorStake, numShards, least i
 }
 
 // initialAssignment returns the lists of T+1 without accounts that are no chunk producers any more.
-func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy, prev *EpochInfo) [][]ValidatorID {
+func initialAssignment(producers []primitives.ValidatorStake, numShards int, strategy assignmentStrategy,
+	prev *EpochInfo) [][]ValidatorID {
 	lists := make([][]ValidatorID, numShards)
 	if !strategy.carryOver && strategy.children == nil {
 		return lists

@@ -62,7 +62,8 @@ func (m *Manager) IsNextBlockEpochStart(hash primitives.Hash) (bool, error) {
 
 // IsProducedBlockLastInEpoch returns whether a block that is not recorded yet, with this height,
 // parent and last final block, is the last of its epoch.
-func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height, parent, lastFinal primitives.Hash) (bool, error) {
+func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height,
+	parent, lastFinal primitives.Hash) (bool, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
 		return false, err

@@ -75,7 +75,8 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 		return nil, fmt.Errorf("%w: protocol_reward_rate %v", ErrConfig, g.ProtocolRewardRate)
 	}
 	if c.ForVersion(g.ProtocolVersion).ShardLayout.IsZero() {
-		return nil, fmt.Errorf("%w: static shard layout expected for genesis. genesis_protocol_version=%d", ErrConfig, g.ProtocolVersion)
+		return nil, fmt.Errorf("%w: static shard layout expected for genesis. genesis_protocol_version=%d",
+			ErrConfig, g.ProtocolVersion)
 	}
 	return c, nil
 }
@@ -165,7 +166,7 @@ func genesisTestConfig(g *Config) Config {
 		ProtocolUpgradeStakeThreshold:      Ratio{4, 5},
 		ShardLayout:                        g.ShardLayout,
 		MinimumValidatorsPerShard:          1,
-		MinimumStakeRatio:                  Ratio{1, 6250}, // Rational32 reduces, and protocol_config returns the reduced form
+		MinimumStakeRatio:                  Ratio{1, 6250}, // reduced, as protocol_config returns it
 		ChunkProducerAssignmentChanges:     5,
 		MaxInflationRate:                   Ratio{1, 40},
 	}

@@ -36,7 +36,7 @@ type EpochInfo struct {
 	ProtocolVersion  primitives.ProtocolVersion
 	ShardLayout      primitives.ShardLayout           // V5 only
 	LastResharding   *uint64                          // V5 only: epoch height of the latest layout change
-	RngSeed          primitives.Hash                  // not V2: random_value of the block that ended the epoch before the last
+	RngSeed          primitives.Hash                  // not V2: random_value of the last block two epochs before
 	BlockSampler     *primitives.StakeWeightedIndex   // not V2
 	ChunkSamplers    []*primitives.StakeWeightedIndex // not V2; by shard index
 	Mandates         ValidatorMandates                // not V2
@@ -103,7 +103,8 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 
 // SampleChunkProducer returns the producer of the chunk of a shard, given by its index in layout,
 // for a height. Errors: ErrSharding.
-func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
+func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex,
+	h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
 	if shard < 0 || int(shard) >= len(ids) || int(shard) >= len(e.ChunkProducers) || len(e.ChunkProducers[shard]) == 0 {
 		return 0, fmt.Errorf("%w: no chunk producers for shard index %d", ErrSharding, shard)

@@ -38,7 +38,8 @@ func (e *EpochInfo) AppendBorsh(b []byte) []byte {
 		}
 	}
 	b = e.BlockSampler.AppendBorsh(e.RngSeed.AppendBorsh(b))
-	b = borsh.AppendSlice(b, e.ChunkSamplers, func(b []byte, s **primitives.StakeWeightedIndex) []byte { return (*s).AppendBorsh(b) })
+	b = borsh.AppendSlice(b, e.ChunkSamplers,
+		func(b []byte, s **primitives.StakeWeightedIndex) []byte { return (*s).AppendBorsh(b) })
 	return e.Mandates.AppendBorsh(b)
 }
 

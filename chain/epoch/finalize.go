@@ -90,13 +90,15 @@ func (m *Manager) epochEnd(block *BlockInfo) (*epochEnd, error) {
 // earlier one.
 func (m *Manager) summarize(e *epochEnd) (err error) {
 	e.stats = e.aggregator.stats()
-	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, e.info, e.aggregator)
+	e.version, err = voteOnVersion(m.configs.ForVersion(e.next.ProtocolVersion), e.next.ProtocolVersion, e.info,
+		e.aggregator)
 	if err != nil {
 		return err
 	}
 	for id, voted := range e.aggregator.Voted {
 		if v := e.aggregator.Votes[id]; voted && v < e.version {
-			e.kickout.Set(e.info.Validators[id].AccountID, KickoutReason{Kind: ProtocolVersionTooOld, Version: v, NetworkVersion: e.version})
+			e.kickout.Set(e.info.Validators[id].AccountID,
+				KickoutReason{Kind: ProtocolVersionTooOld, Version: v, NetworkVersion: e.version})
 		}
 	}
 	for _, p := range e.aggregator.Proposals {
@@ -143,7 +145,8 @@ func (m *Manager) epochRewards(e *epochEnd) (AccountMap[primitives.Balance], pri
 // nextNextLayout returns the layout of T+2 (nearcore lib.rs:679). It is static if T+2's config has
 // one. It is T+1's if T was not dynamic, decided no split, or if the shard is gone. Otherwise it is
 // T+1's with the shard split. config is that of T+2.
-func (m *Manager) nextNextLayout(e *epochEnd, config *Config, next primitives.ShardLayout) (primitives.ShardLayout, error) {
+func (m *Manager) nextNextLayout(e *epochEnd, config *Config,
+	next primitives.ShardLayout) (primitives.ShardLayout, error) {
 	if !config.ShardLayout.IsZero() {
 		return config.ShardLayout, nil
 	}

@@ -132,7 +132,8 @@ const minGasPriceOfProdGenesis = 100_000_000
 
 // NewGasPriceRules applies nearcore's overrides (chain/chain/src/types.rs:189) to the values of a
 // genesis.
-func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice primitives.Balance, rate Ratio) GasPriceRules {
+func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice primitives.Balance,
+	rate Ratio) GasPriceRules {
 	if genesis == ProdGenesisProtocolVersion {
 		minPrice = primitives.Yocto(minGasPriceOfProdGenesis)
 	}

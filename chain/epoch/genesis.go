@@ -38,7 +38,8 @@ func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
 // prodGenesis gives each validator as many seats as its stake contains seat prices, shuffles the
 // seats, and lets the producers take turns: the rules of 2020 that mainnet's first epochs follow
 // (nearcore genesis.rs:97).
-func prodGenesis(config *Config, validators []primitives.ValidatorStake, reward AccountMap[primitives.Balance]) (*EpochInfo, error) {
+func prodGenesis(config *Config, validators []primitives.ValidatorStake,
+	reward AccountMap[primitives.Balance]) (*EpochInfo, error) {
 	validators = slices.Clone(validators)
 	slices.SortFunc(validators, func(a, b primitives.ValidatorStake) int {
 		return strings.Compare(string(a.AccountID), string(b.AccountID))

@@ -45,11 +45,13 @@ func (h *hc128) next() uint32 {
 	h.step = (h.step + 1) % 1024
 	at := func(t *[512]uint32, back uint32) uint32 { return t[(j-back)%512] } // 512 divides 2^32
 	if first {
-		h.p[j] += (bits.RotateLeft32(at(&h.p, 3), -10) ^ bits.RotateLeft32(at(&h.p, 511), -23)) + bits.RotateLeft32(at(&h.p, 10), -8)
+		h.p[j] += (bits.RotateLeft32(at(&h.p, 3), -10) ^ bits.RotateLeft32(at(&h.p, 511), -23)) +
+			bits.RotateLeft32(at(&h.p, 10), -8)
 		x := at(&h.p, 12)
 		return (h.q[x&0xff] + h.q[256+x>>16&0xff]) ^ h.p[j]
 	}
-	h.q[j] += (bits.RotateLeft32(at(&h.q, 3), 10) ^ bits.RotateLeft32(at(&h.q, 511), 23)) + bits.RotateLeft32(at(&h.q, 10), 8)
+	h.q[j] += (bits.RotateLeft32(at(&h.q, 3), 10) ^ bits.RotateLeft32(at(&h.q, 511), 23)) +
+		bits.RotateLeft32(at(&h.q, 10), 8)
 	x := at(&h.q, 12)
 	return (h.p[x&0xff] + h.p[256+x>>16&0xff]) ^ h.q[j]
 }

@@ -32,7 +32,8 @@ type ValidatorMandates struct {
 
 // newValidatorMandates returns ErrConfig if a validator would hold 65536 mandates or more, where
 // nearcore panics.
-func newValidatorMandates(targetPerShard, numShards uint64, validators []primitives.ValidatorStake) (ValidatorMandates, error) {
+func newValidatorMandates(targetPerShard, numShards uint64,
+	validators []primitives.ValidatorStake) (ValidatorMandates, error) {
 	m := ValidatorMandates{TargetPerShard: targetPerShard, NumShards: numShards}
 	price, err := mandatePrice(targetPerShard, numShards, validators)
 	if err != nil {
@@ -57,7 +58,8 @@ func newValidatorMandates(targetPerShard, numShards uint64, validators []primiti
 // mandatePrice returns the largest price that yields exactly the target number of whole mandates,
 // or else the price that yields more while the next one yields fewer (nearcore compute_price.rs).
 // The target is at most the total stake in yoctoNEAR.
-func mandatePrice(targetPerShard, numShards uint64, validators []primitives.ValidatorStake) (primitives.Balance, error) {
+func mandatePrice(targetPerShard, numShards uint64,
+	validators []primitives.ValidatorStake) (primitives.Balance, error) {
 	var total primitives.Balance
 	for i := range validators {
 		total = total.SaturatingAdd(validators[i].Stake)

@@ -15,7 +15,8 @@ import (
 // share of stake to be kept are exempt. At least one validator stays: if all would be kicked out
 // now or were before, the one with the most blocks is spared. stats is by validator ID, prevKickout
 // comes from T+1's info.
-func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats, prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
+func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats,
+	prevKickout AccountMap[KickoutReason]) (AccountMap[KickoutReason], error) {
 	exempt, err := exemptValidators(c, info, stats, prevKickout)
 	if err != nil {
 		return nil, err
@@ -36,9 +37,12 @@ func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats, prev
 		case s.Blocks.LessThan(c.BlockProducerKickoutThreshold):
 			out.Set(account, KickoutReason{Kind: NotEnoughBlocks, Produced: s.Blocks.Produced, Expected: s.Blocks.Expected})
 		case s.Production.LessThan(c.ChunkProducerKickoutThreshold):
-			out.Set(account, KickoutReason{Kind: NotEnoughChunks, Produced: s.Production.Produced, Expected: s.Production.Expected})
-		case s.Blocks.Expected == 0 && s.Production.Expected == 0 && s.Endorsement.LessThan(c.ChunkValidatorOnlyKickoutThreshold):
-			out.Set(account, KickoutReason{Kind: NotEnoughChunkEndorsements, Produced: s.Endorsement.Produced, Expected: s.Endorsement.Expected})
+			out.Set(account, KickoutReason{Kind: NotEnoughChunks, Produced: s.Production.Produced,
+				Expected: s.Production.Expected})
+		case s.Blocks.Expected == 0 && s.Production.Expected == 0 &&
+			s.Endorsement.LessThan(c.ChunkValidatorOnlyKickoutThreshold):
+			out.Set(account, KickoutReason{Kind: NotEnoughChunkEndorsements, Produced: s.Endorsement.Produced,
+				Expected: s.Endorsement.Expected})
 		case !before:
 			allKicked = false
 		}
@@ -51,7 +55,8 @@ func kickForPerformance(c *Config, info *EpochInfo, stats []ValidatorStats, prev
 
 // exemptValidators selects validators until they hold the stake that must stay, from the best
 // online ratio down, without those kicked out before.
-func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats, prevKickout AccountMap[KickoutReason]) ([]bool, error) {
+func exemptValidators(c *Config, info *EpochInfo, stats []ValidatorStats,
+	prevKickout AccountMap[KickoutReason]) ([]bool, error) {
 	total, ok := sumStakes(info.Validators)
 	if !ok {
 		return nil, fmt.Errorf("stakes: %w", primitives.ErrOverflow)

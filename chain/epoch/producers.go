@@ -34,7 +34,8 @@ func (m *Manager) BlockProducer(id primitives.EpochID, h primitives.Height) (*pr
 
 // ChunkProducer returns the producer of a shard's chunk with the given height_created. The result
 // must not be changed. Errors: ErrSharding.
-func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (*primitives.ValidatorStake, error) {
+func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID,
+	h primitives.Height) (*primitives.ValidatorStake, error) {
 	info, layout, index, err := m.shard(id, shard)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,8 @@ func (m *Manager) ChunkProducer(id primitives.EpochID, shard primitives.ShardID,
 }
 
 // shard returns an epoch's info and layout, and the index of a shard in it.
-func (m *Manager) shard(id primitives.EpochID, shard primitives.ShardID) (*EpochInfo, primitives.ShardLayout, primitives.ShardIndex, error) {
+func (m *Manager) shard(id primitives.EpochID,
+	shard primitives.ShardID) (*EpochInfo, primitives.ShardLayout, primitives.ShardIndex, error) {
 	info, err := m.EpochInfo(id)
 	if err != nil {
 		return nil, primitives.ShardLayout{}, 0, err
@@ -68,7 +70,8 @@ func (m *Manager) shard(id primitives.EpochID, shard primitives.ShardID) (*Epoch
 
 // ChunkProducerFromPrev returns the producer of a shard's chunk on a parent block: for the height
 // after it.
-func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash, shard primitives.ShardID) (*primitives.ValidatorStake, error) {
+func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash,
+	shard primitives.ShardID) (*primitives.ValidatorStake, error) {
 	p, err := m.BlockInfo(parent)
 	if err != nil {
 		return nil, err
@@ -83,7 +86,8 @@ func (m *Manager) ChunkProducerFromPrev(parent primitives.Hash, shard primitives
 // ChunkValidators returns the validators that endorse a shard's chunk with the given
 // height_created, in the order of the signatures in the block's body and of the bits in its header.
 // Errors: ErrSharding.
-func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) ([]ChunkValidator, error) {
+func (m *Manager) ChunkValidators(id primitives.EpochID, shard primitives.ShardID,
+	h primitives.Height) ([]ChunkValidator, error) {
 	info, _, index, err := m.shard(id, shard)
 	if err != nil {
 		return nil, err
@@ -159,7 +163,8 @@ func (m *Manager) ChunkProducers(id primitives.EpochID) ([]primitives.ValidatorS
 
 // ChunkProducersForShard returns a shard's chunk producers in an epoch, in settlement order.
 // Errors: ErrSharding.
-func (m *Manager) ChunkProducersForShard(id primitives.EpochID, shard primitives.ShardID) ([]primitives.AccountID, error) {
+func (m *Manager) ChunkProducersForShard(id primitives.EpochID,
+	shard primitives.ShardID) ([]primitives.AccountID, error) {
 	info, _, index, err := m.shard(id, shard)
 	if err != nil {
 		return nil, err

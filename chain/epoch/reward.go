@@ -46,7 +46,8 @@ type rewardInput struct {
 // calculate returns the rewards and their sum, the minted amount. A treasury that validates is
 // listed with its validator reward only, but the minted amount contains both. If all validators are
 // excluded the treasury's part is listed but nothing is minted.
-func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance], minted primitives.Balance, err error) {
+func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance],
+	minted primitives.Balance, err error) {
 	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
 	// Inflation per year times the duration, with one division (nearcore: U256).
 	issue := bigMul(bigUint(uint64(in.inflation.Num)), in.totalSupply.Big(), bigUint(in.duration))

@@ -45,7 +45,8 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	for _, p := range candidates[roles.seated():] {
 		out.StakeChange.Set(p.AccountID, primitives.Balance{})
 		if in.prev.ValidatorIndex.Has(p.AccountID) {
-			out.ValidatorKickout.Set(p.AccountID, KickoutReason{Kind: NotEnoughStake, Stake: p.Stake, Threshold: roles.threshold})
+			out.ValidatorKickout.Set(p.AccountID, KickoutReason{Kind: NotEnoughStake, Stake: p.Stake,
+				Threshold: roles.threshold})
 		}
 	}
 
@@ -70,7 +71,8 @@ func proposalsToEpochInfo(in *selectionInput) (*EpochInfo, error) {
 	if in.config.ShuffleShardAssignment {
 		primitives.Shuffle(shardAssignmentRng(in.seed), out.ChunkProducers)
 	}
-	out.Mandates, err = newValidatorMandates(in.config.TargetValidatorMandatesPerShard, uint64(in.layout.NumShards()), out.Validators)
+	out.Mandates, err = newValidatorMandates(in.config.TargetValidatorMandatesPerShard,
+		uint64(in.layout.NumShards()), out.Validators)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +164,8 @@ func selectRoles(c *Config, candidates []primitives.ValidatorStake) (r validator
 // stake so far, including its own, exceeds minRatio. The threshold is the last one's stake plus one
 // if the seats are full, else the stake that would meet the ratio: ceil(ratio*sum/(1-ratio))
 // (nearcore validator_selection.rs:357).
-func selectValidators(candidates []primitives.ValidatorStake, seats uint64, minRatio Ratio) (n int, threshold primitives.Balance, err error) {
+func selectValidators(candidates []primitives.ValidatorStake, seats uint64,
+	minRatio Ratio) (n int, threshold primitives.Balance, err error) {
 	num, den := big.NewInt(int64(minRatio.Num)), big.NewInt(int64(minRatio.Den))
 	var sum primitives.Balance
 	for uint64(n) < seats && n < len(candidates) {

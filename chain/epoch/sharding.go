@@ -43,7 +43,8 @@ func (m *Manager) epochLayout(hash primitives.Hash) (primitives.ShardLayout, err
 // PrevShard returns the parent's layout and the shard there that held the accounts of a shard of a
 // child block. It is the same shard unless the layout changed (nearcore adapter.rs
 // get_prev_shard_id_from_prev_hash). Errors: ErrSharding.
-func (m *Manager) PrevShard(parent primitives.Hash, shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
+func (m *Manager) PrevShard(parent primitives.Hash,
+	shard primitives.ShardID) (primitives.ShardLayout, primitives.ShardID, primitives.ShardIndex, error) {
 	layout, err := m.ShardLayoutFromPrev(parent)
 	if err != nil {
 		return layout, 0, 0, err
@@ -88,7 +89,8 @@ func (m *Manager) nextLayoutFromPrev(parent primitives.Hash) (primitives.ShardLa
 
 // CaresAboutShard returns whether an account is a chunk producer of a shard in an epoch. Errors:
 // ErrSharding.
-func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.AccountID, shard primitives.ShardID) (bool, error) {
+func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.AccountID,
+	shard primitives.ShardID) (bool, error) {
 	producers, err := m.ChunkProducersForShard(id, shard)
 	return slices.Contains(producers, account), err
 }
@@ -96,7 +98,8 @@ func (m *Manager) CaresAboutShard(id primitives.EpochID, account primitives.Acco
 // CaresAboutShardNextEpoch returns whether an account is a chunk producer, in the epoch after that
 // of a child of parent, of a shard of the child's epoch or of a shard into which it will be split.
 // False for a shard that no longer exists.
-func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID, shard primitives.ShardID) (bool, error) {
+func (m *Manager) CaresAboutShardNextEpoch(parent primitives.Hash, account primitives.AccountID,
+	shard primitives.ShardID) (bool, error) {
 	id, err := m.NextEpochIDFromPrev(parent)
 	if err != nil {
 		return false, err
@@ -167,7 +170,8 @@ type ProposedSplit struct {
 // ShardSplit returns the shard_split of the header of a block with this height, parent, last final
 // block and chunk headers, including repeated ones (nearcore chain/chain/src/validate.rs:193). Nil:
 // none.
-func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash, chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
+func (m *Manager) ShardSplit(height primitives.Height, parent, lastFinal primitives.Hash,
+	chunks []*primitives.ChunkHeader) (*primitives.ShardSplit, error) {
 	last, err := m.IsProducedBlockLastInEpoch(height, parent, lastFinal)
 	if err != nil || !last {
 		return nil, err

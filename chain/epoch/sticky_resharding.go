@@ -32,7 +32,8 @@ func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 // smaller account), each to the child with the least stake so far, then the fewest producers, then
 // the lowest index (nearcore sticky_resharding.rs:76). A shard that was not split is its own only
 // child. It replaces lists[child].
-func packIntoChildren(lists [][]ValidatorID, stay []ValidatorID, children []int, producers []primitives.ValidatorStake) {
+func packIntoChildren(lists [][]ValidatorID, stay []ValidatorID, children []int,
+	producers []primitives.ValidatorStake) {
 	children = slices.Sorted(slices.Values(children))
 	stay = slices.Clone(stay)
 	slices.SortFunc(stay, func(a, b ValidatorID) int { return compareStakes(producers[a], producers[b]) })

@@ -52,7 +52,8 @@ func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
 // of T's block producers; else T+1's (nearcore lib.rs:544). config and version are those of T+1. Of
 // equal stakes, neither of which reaches a threshold of one half or more, the higher version is
 // taken.
-func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo, a *Aggregator) (primitives.ProtocolVersion, error) {
+func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo,
+	a *Aggregator) (primitives.ProtocolVersion, error) {
 	var total primitives.Balance
 	seen := make([]bool, len(info.Validators))
 	for _, id := range info.BlockProducers {

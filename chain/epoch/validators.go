@@ -129,7 +129,8 @@ func (m *Manager) ValidatorInfoOfEpoch(id primitives.EpochID) (*ValidatorInfo, e
 }
 
 // validatorInfo fills in everything except the current validators and proposals.
-func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo, nextID primitives.EpochID) (*ValidatorInfo, error) {
+func (m *Manager) validatorInfo(id primitives.EpochID, info *EpochInfo,
+	nextID primitives.EpochID) (*ValidatorInfo, error) {
 	start, err := m.EpochStart(id)
 	if err != nil {
 		return nil, err

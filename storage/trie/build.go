@@ -174,7 +174,8 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 // order. An entry is valid during the call only. Once the nodes take keep bytes (0: never),
 // finished subtrees become hash nodes, which a source with these entries can load again: so a state
 // larger than memory can be built. After an error the forest must not be used any more.
-func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emit func(level int, e *FrontierEntry)) (*Root, error) {
+func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64,
+	emit func(level int, e *FrontierEntry)) (*Root, error) {
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()

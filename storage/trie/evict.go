@@ -106,7 +106,7 @@ func (e *evictor) walk(mk *nodeWriter, ref, base uint32, same bool, path []byte)
 		b = mk.mem.at(base)
 		same = bytes.Equal(n.hash(), b.hash())
 	}
-	if n.kind() == kindHash && n.usage() >= f.frontier { // a large subtree, which contains hash nodes itself, or a large leaf
+	if n.kind() == kindHash && n.usage() >= f.frontier { // it contains hash nodes, or is a large leaf
 		top := f.hashNodes.get(n.child()).target.Load()
 		if top == 0 {
 			return ref, same, nil

@@ -400,7 +400,8 @@ func (f *Forest) Bytes() uint64 {
 func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
-	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes, Roots: f.roots, HashNodes: f.hashNodes.used}
+	bytes := f.arena.inUse + f.largeBytes + uint64(f.hashNodes.used)*hashNodeBytes
+	s := Stats{Nodes: f.arena.blocks, Bytes: bytes, Roots: f.roots, HashNodes: f.hashNodes.used}
 	for _, slab := range f.arena.mem() {
 		s.Reserved += uint64(len(slab))
 	}

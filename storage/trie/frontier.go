@@ -117,7 +117,8 @@ func (r *Root) FrontiersSince(old *Root) (put [Levels][]FrontierEntry, removed [
 	return r.frontiersSince(old, allLevels)
 }
 
-func (r *Root) frontiersSince(old *Root, levels levelSet) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
+func (r *Root) frontiersSince(old *Root,
+	levels levelSet) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
 	d := frontierDiff{f: r.forest}
 	place := func(r *Root) (p diffPlace) {
 		if r == nil || r.ref == 0 {
@@ -163,7 +164,8 @@ func (d *frontierDiff) below(p diffPlace, level int) bool {
 // diff compares the two nodes at the current path.
 func (d *frontierDiff) diff(old, new diffPlace) error {
 	if old.ref == new.ref && old.skip == new.skip ||
-		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 && bytes.Equal(old.n.hash(), new.n.hash()) {
+		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 &&
+			bytes.Equal(old.n.hash(), new.n.hash()) {
 		old.on, new.on = old.on&^new.on, new.on&^old.on // on the other levels one side has ended above
 	}
 	for _, p := range []*diffPlace{&old, &new} {

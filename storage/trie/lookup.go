@@ -84,7 +84,8 @@ func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 
 // walk follows a key. With collect it appends the nodes to path. Without load it ends with
 // errNotLoaded at what is not in memory.
-func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect, load bool) (v ValueRef, _ []Visit, found bool, err error) {
+func (r *Root) walk(key []byte, rec *Recording, path []Visit,
+	collect, load bool) (v ValueRef, _ []Visit, found bool, err error) {
 	f, ref, pos := r.forest, r.ref, 0
 	if rec != nil {
 		rec.bind(f)

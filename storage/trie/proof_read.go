@@ -29,7 +29,8 @@ func (p *Partial) Get(key []byte, rec *Recording) ([]byte, error) {
 	return p.Value(v, rec)
 }
 
-func (p *Partial) walk(key []byte, rec *Recording, path []Visit, collect bool) (v ValueID, _ []Visit, found bool, err error) {
+func (p *Partial) walk(key []byte, rec *Recording, path []Visit,
+	collect bool) (v ValueID, _ []Visit, found bool, err error) {
 	if p.root.IsZero() {
 		return v, path, false, nil
 	}

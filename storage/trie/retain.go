@@ -14,9 +14,20 @@ type Interval struct{ From, To []byte }
 // the bandwidth scheduler, global contracts. leftColumns, the buffered receipts, go to the left
 // child. All other columns begin with an account (nearcore ops/resharding.rs:33).
 var (
-	sharedColumns  = []primitives.TrieColumn{primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout, primitives.ColBandwidthScheduler, primitives.ColGlobalContractCode, primitives.ColGlobalContractNonce}
-	leftColumns    = []primitives.TrieColumn{primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups, primitives.ColBufferedGroup}
-	accountColumns = []primitives.TrieColumn{primitives.ColAccount, primitives.ColContractCode, primitives.ColAccessKey, primitives.ColReceivedData, primitives.ColPostponedReceiptID, primitives.ColPendingDataCount, primitives.ColPostponedReceipt, primitives.ColContractData, primitives.ColPromiseYieldReceipt, primitives.ColPromiseYieldStatus, primitives.ColYieldIDToDataID, primitives.ColDataIDToYieldID}
+	sharedColumns = []primitives.TrieColumn{
+		primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout,
+		primitives.ColBandwidthScheduler, primitives.ColGlobalContractCode, primitives.ColGlobalContractNonce,
+	}
+	leftColumns = []primitives.TrieColumn{
+		primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups,
+		primitives.ColBufferedGroup,
+	}
+	accountColumns = []primitives.TrieColumn{
+		primitives.ColAccount, primitives.ColContractCode, primitives.ColAccessKey,
+		primitives.ColReceivedData, primitives.ColPostponedReceiptID, primitives.ColPendingDataCount,
+		primitives.ColPostponedReceipt, primitives.ColContractData, primitives.ColPromiseYieldReceipt,
+		primitives.ColPromiseYieldStatus, primitives.ColYieldIDToDataID, primitives.ColDataIDToYieldID,
+	}
 )
 
 // SplitIntervals returns the keys that the left or the right child keeps when a shard is split at

@@ -91,7 +91,7 @@ func judgeRetain(t *testing.T, p *judgeTrie, keep []Interval) *judgeTrie {
 	return out
 }
 
-func TestRestrict(t *testing.T) {
+func TestRetainIntervals(t *testing.T) {
 	copied := 0 // subtrees
 	defer func() {
 		if copied == 0 {

@@ -432,7 +432,8 @@ func (s *splitter[P]) best() (best primitives.TrieSplit, ok bool, err error) {
 	if err != nil {
 		return best, false, err
 	}
-	if b := (primitives.TrieSplit{Boundary: behind, LeftMemory: s.left + moved, RightMemory: right}); !ok || imbalance(&b) < imbalance(&best) {
+	if b := (primitives.TrieSplit{Boundary: behind, LeftMemory: s.left + moved, RightMemory: right}); !ok ||
+		imbalance(&b) < imbalance(&best) {
 		best, ok = b, true
 	}
 	return best, ok, nil

@@ -87,7 +87,8 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 		return nil, err
 	}
 	if i := slices.Index(src.seen, false); i >= 0 {
-		return nil, fmt.Errorf("%w: string %v has no place in part %d of %d", ErrCorrupt, primitives.HashBytes(p.strings.list[i]), id.Index, id.Total)
+		return nil, fmt.Errorf("%w: string %v has no place in part %d of %d", ErrCorrupt,
+			primitives.HashBytes(p.strings.list[i]), id.Index, id.Total)
 	}
 	return w.part, nil
 }
@@ -129,7 +130,8 @@ func (s *rootNodes) node(at uint32, out *partNode[uint32]) error {
 		return err
 	}
 	s.rec.node(s.f, ref, n)
-	*out = partNode[uint32]{kind: Branch, hash: n.hashValue(), usage: n.usage(), own: costNode, place: ref, hasValue: n.hasValue()}
+	*out = partNode[uint32]{kind: Branch, hash: n.hashValue(), usage: n.usage(), own: costNode, place: ref,
+		hasValue: n.hasValue()}
 	switch n.kind() {
 	case kindLeaf:
 		out.kind, out.key, out.own = Leaf, extNibs(n.ext()), keyCost(n.extLen())
@@ -321,7 +323,8 @@ func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 		if bounded {
 			if l := commonPrefix(n.key, from); l == n.key.n {
 				w.path = n.key.appendNibbles(w.path)
-				return w.below(n.child, from.from(l), true, above) // the path to the beginning of the part is not bounded by the end
+				// The path to the beginning of the part is not bounded by its end.
+				return w.below(n.child, from.from(l), true, above)
 			}
 			if compareNibs(n.key, from) < 0 {
 				return nil
@@ -375,7 +378,8 @@ func (w *partWalk[P]) entries(n *partNode[P], above int) int {
 			rest = level + 1
 		case len(w.path) == 0 && level > 0 && level < Top && n.usage < w.levels[level]: // see FrontierSince
 		default:
-			w.part.Frontier[level] = append(w.part.Frontier[level], FrontierEntry{Path: bytes.Clone(w.path), Hash: n.hash, Size: n.usage})
+			w.part.Frontier[level] = append(w.part.Frontier[level],
+				FrontierEntry{Path: bytes.Clone(w.path), Hash: n.hash, Size: n.usage})
 		}
 	}
 	return rest

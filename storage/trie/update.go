@@ -494,7 +494,8 @@ func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
 
 // join makes what a branch (the one at old, or 0) has become. Its children in done are res, the
 // others are unchanged.
-func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int, emptied bool) (s sub, err error) {
+func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int,
+	emptied bool) (s sub, err error) {
 	switch {
 	case count == 0 && val == nil:
 	case count == 0:
