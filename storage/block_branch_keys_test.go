@@ -238,13 +238,13 @@ func branchesBesideWriter(t *testing.T, seed uint64, blocks int) {
 		case op < 50:
 			m.commitAll(s)
 		case op == 50:
-			m.foldBeside(s)
+			m.advanceWhileReading(s)
 		case op == 51 && m.folded.Height > m.genesis.Height:
 			// What is below the tail may be gone at any moment from now.
 			m.publish(func(ref BlockRef) bool { return ref.Height <= m.folded.Height })
 			m.collect(s)
 		case op == 52:
-			m.back(s)
+			m.rewind(s)
 		}
 		m.publish(func(ref BlockRef) bool { return ref.Height < m.tail })
 		if err := m.read(s, rng); err != nil {
@@ -258,15 +258,15 @@ func branchesBesideWriter(t *testing.T, seed uint64, blocks int) {
 	}
 }
 
-// foldBeside advances the flat head while readers run.
-func (m *branchModel) foldBeside(s *Store) {
+// advanceWhileReading advances the flat head while readers run.
+func (m *branchModel) advanceWhileReading(s *Store) {
 	final := m.final
 	m.publish(func(ref BlockRef) bool { return !m.isAncestor(ref, final) && !m.isAncestor(final, ref) })
-	m.fold(s)
+	m.advance(s)
 }
 
-// back goes back some blocks.
-func (m *branchModel) back(s *Store) {
+// rewind goes back some blocks.
+func (m *branchModel) rewind(s *Store) {
 	to := m.head
 	for range m.rng.IntN(12) {
 		if prev := m.blocks[to].block.Prev; to != m.folded && m.blocks[prev] != nil {

@@ -10,8 +10,9 @@ import (
 
 // Evicted blocks.
 //
-// Problem: while finality stalls, blocks accumulate above the flat head. Kept whole, each transfer
-// costs about 300 bytes and pointers that the Go collector follows.
+// Problem: while finality stalls, blocks accumulate above the flat head. Kept in memory as a whole,
+// their number is bounded by memory. Maps from IDs to places alone cost 300 bytes a transfer, and
+// pointers that the Go collector follows.
 //
 // Outline: the newest blocks, as bounded by Options.ResidentBlocks and ResidentBytes, are resident:
 // their bodies (IDs and changes) are in memory. Older bodies are evicted. Of an evicted block the
@@ -24,7 +25,8 @@ import (
 // that finds no body finds the block in the index. A body that an advance of the flat head reads is
 // not evicted meanwhile (Store.pinnedUpTo).
 //
-// Rejected: maps from IDs to places for all blocks, for their size.
+// Rejected: maps from IDs to places for all blocks, for their size. Advancing the flat head past
+// blocks that are not final, since the index never contains a block that may lose.
 
 // Defaults of Options.ResidentBlocks and Options.ResidentBytes.
 const (

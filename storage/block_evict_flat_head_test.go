@@ -8,10 +8,10 @@ import (
 	"weak"
 )
 
-// TestFoldedBodiesGo: of a committed block the store keeps only the changes, and those until the
-// flat head passes it. Otherwise a thousand blocks of large transactions would stay in memory long
-// after they are in the log and the index.
-func TestFoldedBodiesGo(t *testing.T) {
+// TestBodiesAreFreedWhenFlatHeadPasses: of a committed block the store keeps only the changes, and
+// those until the flat head passes it. Otherwise a thousand blocks of large transactions would stay
+// in memory long after they are in the log and the index.
+func TestBodiesAreFreedWhenFlatHeadPasses(t *testing.T) {
 	const blocks, size = 12, 300 << 10
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity, NoSync: true})
 	if err != nil {

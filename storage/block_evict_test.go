@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// coldPairs are accounts of evenly spread names, each with an access key, in ascending order.
-func coldPairs(accounts int) (keys, values [][]byte) {
+// uncachedPairs are accounts of evenly spread names, each with an access key, in ascending order.
+func uncachedPairs(accounts int) (keys, values [][]byte) {
 	c := &benchChain{rng: rand.New(rand.NewPCG(1, 2))}
 	names := make([]string, accounts)
 	for i := range names {
@@ -33,13 +33,13 @@ func coldPairs(accounts int) (keys, values [][]byte) {
 	return keys, values
 }
 
-// BenchmarkColdTouch measures the first read of an account after a start, by the size of the
-// subtrees that are loaded as pairs: the start itself, the read, how much of it is pairs and how
-// much frontier entries, and the memory that a read keeps; and the same of a second read out of
+// BenchmarkFirstReadAfterStart measures the first read of an account after a start, by the size of
+// the subtrees that are loaded as pairs: the start itself, the read, how much of it is pairs and
+// how much frontier entries, and the memory that a read keeps; and the same of a second read out of
 // some thousands, when the upper levels are loaded.
-func BenchmarkColdTouch(b *testing.B) {
+func BenchmarkFirstReadAfterStart(b *testing.B) {
 	const accounts, touches = 300_000, 2000
-	keys, values := coldPairs(accounts)
+	keys, values := uncachedPairs(accounts)
 	for _, limit := range []uint64{64 << 10, 16 << 10, 4 << 10, 2 << 10} {
 		var stubs []FrontierChange
 		full, err := trie.New(trie.Options{Frontier: limit}).BuildFrontier(func(yield func(k, v []byte) bool) {

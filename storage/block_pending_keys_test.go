@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLateBodiesKeepRunsFew checks that the runs stay few, and each has the last body of a block,
-// if bodies of many blocks are replaced, as when a shard is caught up.
-func TestLateBodiesKeepRunsFew(t *testing.T) {
+// TestReplacedBodiesKeepRunsFew checks that the runs stay few, and each has the last body of a
+// block, if bodies of many blocks are replaced, as when a shard is caught up.
+func TestReplacedBodiesKeepRunsFew(t *testing.T) {
 	const blocks = 1000
 	var k pendingKeys
 	k.init()

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRowsOfBranches: a row that blocks of several branches put under one name is that of the
+// TestRowOfHeadsBranchWins: a row that blocks of several branches put under one name is that of the
 // head's branch, whichever came last. A row of one branch alone is found. A losing branch leaves
 // nothing.
-func TestRowsOfBranches(t *testing.T) {
+func TestRowOfHeadsBranchWins(t *testing.T) {
 	disk := NewMemDisk()
 	s, err := OpenMemory(disk, testOptions())
 	if err != nil {

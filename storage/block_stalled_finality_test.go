@@ -81,10 +81,10 @@ func scanned(t *testing.T, s *Store, all []*Block) {
 	}
 }
 
-// TestStalledFinality: of blocks that wait for finality only the newest are in memory, before and
-// after a restart. What an old one did is found by reading about one record, and an advance of the
-// flat head reads each once.
-func TestStalledFinality(t *testing.T) {
+// TestStalledFinalityKeepsNewestInMemory: of blocks that wait for finality only the newest are in
+// memory, before and after a restart. What an old one did is found by reading about one record, and
+// an advance of the flat head reads each once.
+func TestStalledFinalityKeepsNewestInMemory(t *testing.T) {
 	const blocks, transfers, warm = 1500, 4, 32
 	dir := t.TempDir()
 	o := Options{Identity: testIdentity, NoSync: true, ResidentBlocks: warm}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFullFromTheStart: a folder that cannot be begun for want of room says so, and can be begun
-// once there is some.
-func TestFullFromTheStart(t *testing.T) {
+// TestFullDiskAtFirstStart: a folder that cannot be begun for want of room says so, and can be
+// begun once there is some.
+func TestFullDiskAtFirstStart(t *testing.T) {
 	refused := 0
 	for left := int64(0); ; left = left + left/8 + 7 {
 		dir := t.TempDir()

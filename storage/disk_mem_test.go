@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestMemFile: a file in memory reads, grows and is cut as one of the operating system, also at the
-// borders of its pages and with no bytes, and Save writes its content.
-func TestMemFile(t *testing.T) {
+// TestMemFileMatchesRealFile: a file in memory reads, grows and is cut as one of the operating
+// system, also at the borders of its pages and with no bytes, and Save writes its content.
+func TestMemFileMatchesRealFile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sizes := []int64{0, 1, 7, pageSize - 1, pageSize, pageSize + 1, 2*pageSize - 1, 2 * pageSize, 2*pageSize + 1, 5 * pageSize}
 	some := func() int64 { return max(0, sizes[rng.IntN(len(sizes))]+int64(rng.IntN(3)-1)) }
@@ -88,9 +88,9 @@ func TestMemFile(t *testing.T) {
 	}
 }
 
-// TestMemDiskSaved: what was saved opens, with all that it had, also where it is longer than a
+// TestSavedMemDiskOpens: what was saved opens, with all that it had, also where it is longer than a
 // page.
-func TestMemDiskSaved(t *testing.T) {
+func TestSavedMemDiskOpens(t *testing.T) {
 	d := NewMemDisk()
 	s, refs := longStore(t, Options{Identity: testIdentity}, d, 3, 40)
 	last := refs[len(refs)-1]

@@ -97,7 +97,7 @@ func (d *strictDisk) crash() *strictDisk {
 	return out
 }
 
-// finishDeletion is what a power cut leaves of a file; nil: not even its name.
+// left returns what a power cut leaves of a file. Nil: not even its name.
 func (f *strictFile) left(d *strictDisk) *strictFile {
 	if !f.there && d.rng.IntN(2) == 0 {
 		return nil

@@ -197,9 +197,9 @@ func TestCollectReadsNoRecords(t *testing.T) {
 	check()
 }
 
-// TestErasAreFew: without collection the number of history buckets grows with the logarithm of the
-// chain's length.
-func TestErasAreFew(t *testing.T) {
+// TestBucketCountGrowsLogarithmically: without collection the number of history buckets grows with
+// the logarithm of the chain's length.
+func TestBucketCountGrowsLogarithmically(t *testing.T) {
 	o := testOptions()
 	o.BucketHeights = 4
 	s, _ := longStore(t, o, NewMemDisk(), 900, 1)
@@ -251,9 +251,9 @@ func cpuTime(t testing.TB) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// TestCollectFrom: blocks that must stay from a height on do stay, over any number of epochs, and
-// are removed once the bound is lifted.
-func TestCollectFrom(t *testing.T) {
+// TestCollectKeepsBlocksFromHeight: blocks that must stay from a height on do stay, over any number
+// of epochs, and are removed once the bound is lifted.
+func TestCollectKeepsBlocksFromHeight(t *testing.T) {
 	s, refs := longStore(t, Options{WriteBuffer: 1 << 20}, NewMemDisk(), 99, 3)
 	defer func() { _ = s.Close() }()
 	collect := func(from, want primitives.Height) {

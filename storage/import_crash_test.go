@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestCrashedBeginning: whatever a crash leaves of a folder's very first start, as far as goleveldb
-// has come with its index, the next start makes the folder. A folder with a CURRENT or a table
-// belongs to another program and is not touched.
-func TestCrashedBeginning(t *testing.T) {
+// TestFirstStartAfterCrash: whatever a crash leaves of a folder's very first start, as far as
+// goleveldb has come with its index, the next start makes the folder. A folder with a CURRENT or a
+// table belongs to another program and is not touched.
+func TestFirstStartAfterCrash(t *testing.T) {
 	whole := t.TempDir()
 	s, err := Open(whole, testOptions())
 	if err != nil {

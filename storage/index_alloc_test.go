@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-// TestBatchInPlace: columns encode keys and values in the batch's scratch memory, and the batch
-// keeps its own copy of them.
-func TestBatchInPlace(t *testing.T) {
+// TestBatchCopiesScratchMemory: columns encode keys and values in the batch's scratch memory, and
+// the batch keeps its own copy of them.
+func TestBatchCopiesScratchMemory(t *testing.T) {
 	batch := Batch{b: make([]byte, 0, 1<<20)}
 	s := FrontierNode{Level: 1, Path: []byte("a path of nibbles"), Hash: hashOf("x"), MemoryUsage: 7}
 	value := packed(bytes.Repeat([]byte("value "), 20))
@@ -43,8 +43,8 @@ func TestBatchInPlace(t *testing.T) {
 	}
 }
 
-// BenchmarkFoldBatch writes 10,000 rows as an advance of the flat head does.
-func BenchmarkFoldBatch(b *testing.B) {
+// BenchmarkFlatHeadBatch writes 10,000 rows as an advance of the flat head does.
+func BenchmarkFlatHeadBatch(b *testing.B) {
 	d, err := openLevel(lstorage.NewMemStorage(), &Options{WriteBuffer: DefaultWriteBuffer, BlockCache: DefaultBlockCache}, newDiskSpace(nil, 0))
 	if err != nil {
 		b.Fatal(err)
@@ -65,9 +65,9 @@ func BenchmarkFoldBatch(b *testing.B) {
 	}
 }
 
-// TestPutsWithoutScratch: the rows of a pending block do not keep the scratch memory in which they
-// were encoded.
-func TestPutsWithoutScratch(t *testing.T) {
+// TestPendingRowsKeepNoScratchMemory: the rows of a pending block do not keep the scratch memory in
+// which they were encoded.
+func TestPendingRowsKeepNoScratchMemory(t *testing.T) {
 	var batch Batch
 	long := packed(bytes.Repeat([]byte("value "), 1<<16))
 	flat.Put(&batch, "key", &long)

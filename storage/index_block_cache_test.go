@@ -11,9 +11,9 @@ type freedBlock struct{ freed *int }
 
 func (b freedBlock) Release() { *b.freed++ }
 
-// TestSecondLook: a block stays from its second read on, an index at once, and a block that is read
-// once evicts neither.
-func TestSecondLook(t *testing.T) {
+// TestBlockIsCachedFromSecondRead: a block stays from its second read on, an index at once, and a
+// block that is read once evicts neither.
+func TestBlockIsCachedFromSecondRead(t *testing.T) {
 	freed := 0
 	c := lcache.NewCache(newSecondReadCache(1 << 20))
 	read := func(table, offset uint64, size int) {

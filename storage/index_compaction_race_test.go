@@ -46,10 +46,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPassedOver: goleveldb's own race on a failing disk is suppressed, by its present function
-// name. A race of the same kind in our code fails the test, and so does one between goleveldb's
-// goroutine and our code.
-func TestPassedOver(t *testing.T) {
+// TestRaceSuppressionIsExact: goleveldb's own race on a failing disk is suppressed, by its present
+// function name. A race of the same kind in our code fails the test, and so does one between
+// goleveldb's goroutine and our code.
+func TestRaceSuppressionIsExact(t *testing.T) {
 	list, err := os.ReadFile(passedOver)
 	if err != nil || strings.Count(string(list), "\nrace:^") != 2 {
 		t.Errorf("more or less than two functions: %q, %v", list, err)
@@ -84,7 +84,7 @@ func TestPassedOver(t *testing.T) {
 func TestRacingChild(t *testing.T) {
 	how := os.Getenv(racingChild)
 	if how == "" {
-		t.Skip("only as a child of TestPassedOver")
+		t.Skip("only as a child of TestRaceSuppressionIsExact")
 	}
 	told := 0
 	for range 10 {

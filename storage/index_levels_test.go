@@ -13,9 +13,10 @@ func tables(s *Store) []int {
 	return now.LevelTables
 }
 
-// TestImportRest: in whatever order an import's rows come, it ends with all tables on one level,
-// none of which must be merged. An import that fits into the write buffer ends without tables.
-func TestImportRest(t *testing.T) {
+// TestImportEndsWithIndexAtRest: in whatever order an import's rows come, it ends with all tables
+// on one level, none of which must be merged. An import that fits into the write buffer ends
+// without tables.
+func TestImportEndsWithIndexAtRest(t *testing.T) {
 	for _, n := range []int{10, 150_000} {
 		o := testOptions()
 		s, err := OpenMemory(NewMemDisk(), o)
@@ -54,9 +55,9 @@ func TestImportRest(t *testing.T) {
 	}
 }
 
-// TestJournalSteps: a journal has at most half as many steps as are kept, however small they are: a
-// start detects each lost step.
-func TestJournalSteps(t *testing.T) {
+// TestJournalHasBoundedSteps: a journal has at most half as many steps as are kept, however small
+// they are: a start detects each lost step.
+func TestJournalHasBoundedSteps(t *testing.T) {
 	o := testOptions()
 	o.WriteBuffer = 1 << 20
 	s, err := OpenMemory(NewMemDisk(), o)
@@ -82,9 +83,9 @@ func TestJournalSteps(t *testing.T) {
 	}
 }
 
-// TestWriteBuffer: the write buffer follows the size of the index, within bounds, unless it is
-// configured.
-func TestWriteBuffer(t *testing.T) {
+// TestWriteBufferFollowsIndexSize: the write buffer follows the size of the index, within bounds,
+// unless it is configured.
+func TestWriteBufferFollowsIndexSize(t *testing.T) {
 	for size, want := range map[int64]int{0: 16 << 20, 512 << 20: 16 << 20, 1 << 30: 32 << 20, 2 << 30: 64 << 20, 1 << 40: 64 << 20} {
 		if got := writeBuffer(size); got != want {
 			t.Errorf("%d bytes: write buffer %d, want %d", size, got, want)

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkEarly measures a load of some neighbouring rows after flushes that are on level 0, by
-// the current and by the stale index.
-func BenchmarkEarly(b *testing.B) {
+// BenchmarkStaleRead measures a load of some neighbouring rows after flushes that are on level 0,
+// by the current and by the stale index.
+func BenchmarkStaleRead(b *testing.B) {
 	const rows, changes = 1_000_000, 5000
 	for _, flushes := range []int{0, 1, 3} {
 		s, err := Open(b.TempDir(), Options{Identity: testIdentity, NoSync: true, StaleReadSize: 1, WriteBuffer: 16 << 20})

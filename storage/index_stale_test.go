@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestEarly: a large index is read through stale cursors, to which no later flush is added. They
-// are renewed when what was flushed has been merged, or when too much of what is read has changed,
-// and are released with the store.
-func TestEarly(t *testing.T) {
+// TestStaleReaderIsRenewed: a large index is read through stale cursors, to which no later flush is
+// added. They are renewed when what was flushed has been merged, or when too much of what is read
+// has changed, and are released with the store.
+func TestStaleReaderIsRenewed(t *testing.T) {
 	o, disk := testOptions(), NewMemDisk()
 	o.StaleReadSize = 1
 	s, err := OpenMemory(disk, o)
@@ -143,8 +143,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestRotateFails: a store that failed to rotate its write buffer can be closed.
-func TestRotateFails(t *testing.T) {
+// TestCloseAfterFailedRotate: a store that failed to rotate its write buffer can be closed.
+func TestCloseAfterFailedRotate(t *testing.T) {
 	disk := newStrictDisk(1)
 	s, err := open(disk, testOptions())
 	if err != nil {
@@ -167,8 +167,8 @@ func TestRotateFails(t *testing.T) {
 	}
 }
 
-// TestEarlySmall: a small index has none.
-func TestEarlySmall(t *testing.T) {
+// TestSmallIndexHasNoStaleReader: a small index has none.
+func TestSmallIndexHasNoStaleReader(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
 		t.Fatal(err)

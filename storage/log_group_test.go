@@ -14,9 +14,9 @@ type fullLog struct{ *faultDisk }
 
 func (d fullLog) openIndex() (lstorage.Storage, error) { return d.faultDisk.disk.openIndex() }
 
-// TestFullGroup: of blocks that are committed together those that fit are stored, and the rest
-// later.
-func TestFullGroup(t *testing.T) {
+// TestFullDiskSplitsGroupCommit: of blocks that are committed together those that fit are stored,
+// and the rest later.
+func TestFullDiskSplitsGroupCommit(t *testing.T) {
 	d := fullLog{&faultDisk{disk: osDisk{t.TempDir()}}}
 	d.left.Store(1 << 40)
 	s, err := open(d, testOptions())
@@ -27,7 +27,7 @@ func TestFullGroup(t *testing.T) {
 	m := newModel(t, 1)
 	importGenesis(t, s, m)
 	m.commit(s, m.head, true)
-	all := []*Block{m.child(m.head, true)}
+	all := []*Block{m.overlay(m.head, true)}
 	record, _ := all[0].encode().bytes()
 	room := int64(recordHeader + len(record))
 	for _, left := range []int64{0, 10, room - 1} { // not even for the first
@@ -53,10 +53,10 @@ func TestFullGroup(t *testing.T) {
 	m.check(s)
 }
 
-// TestTornGroup: after a power cut the later of two records that shared a sync may be whole and the
-// earlier one torn. That is the end of the log. A torn record is damage if the next record was
-// written after it was synced.
-func TestTornGroup(t *testing.T) {
+// TestTornGroupIsEndOfLog: after a power cut the later of two records that shared a sync may be
+// whole and the earlier one torn. That is the end of the log. A torn record is damage if the next
+// record was written after it was synced.
+func TestTornGroupIsEndOfLog(t *testing.T) {
 	o := testOptions()
 	o.NoSync, o.SegmentSize = false, DefaultSegment
 	dir := t.TempDir()

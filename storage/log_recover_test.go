@@ -91,8 +91,9 @@ func TestInterruptedRecovery(t *testing.T) {
 	}
 }
 
-// TestLostPage: a power cut may take any unsynced page of the index. All of it is rebuilt.
-func TestLostPage(t *testing.T) {
+// TestLostIndexPageIsRebuilt: a power cut may take any unsynced page of the index. All of it is
+// rebuilt.
+func TestLostIndexPageIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions()
 	o.NoSync, o.WriteBuffer = false, 1<<20

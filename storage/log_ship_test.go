@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestShipments: a replica that applies the log stores the same records in the same order, on all
-// branches and over rewinds, from any position on. An unpacked record packs to the same bytes.
-func TestShipments(t *testing.T) {
+// TestShippedLogIsEqual: a replica that applies the log stores the same records in the same order,
+// on all branches and over rewinds, from any position on. An unpacked record packs to the same
+// bytes.
+func TestShippedLogIsEqual(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		m := newModel(t, seed)
 		s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -65,13 +66,13 @@ func TestShipments(t *testing.T) {
 		}
 		for range 12 {
 			for range m.rng.IntN(12) {
-				b := m.child(s.Tip().Head, true)
+				b := m.overlay(s.Tip().Head, true)
 				if err := s.Commit(b); err != nil {
 					t.Fatal(err)
 				}
 				m.add(b)
 				if m.rng.IntN(4) == 0 {
-					if side := m.child(b.Prev, false); side.Ref.Height > s.Tip().FlatHead.Height {
+					if side := m.overlay(b.Prev, false); side.Ref.Height > s.Tip().FlatHead.Height {
 						_ = s.Commit(side)
 					}
 				}
@@ -130,12 +131,12 @@ func TestShipments(t *testing.T) {
 	}
 }
 
-// TestUnpackRefuses: every changed byte of a record is detected, except in the parts of its head
-// that no checksum covers, which yield another block or none.
-func TestUnpackRefuses(t *testing.T) {
+// TestUnpackDetectsChangedBytes: every changed byte of a record is detected, except in the parts of
+// its head that no checksum covers, which yield another block or none.
+func TestUnpackDetectsChangedBytes(t *testing.T) {
 	m := newModel(t, 7)
 	g := m.genesis
-	b := m.child(g, true)
+	b := m.overlay(g, true)
 	payload, headLen := b.encode().bytes()
 	for i := range payload {
 		bad := bytes.Clone(payload)
@@ -160,7 +161,7 @@ func TestUnpackRefuses(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	m := newModel(&testing.T{}, 9)
-	payload, _ := m.child(m.genesis, true).encode().bytes()
+	payload, _ := m.overlay(m.genesis, true).encode().bytes()
 	f.Add(payload)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if b, err := Unpack(in); err == nil && b.Ref.IsZero() && len(in) == 0 {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestCheckLog: a changed byte anywhere in the log is found, whether Open reads that record or not.
-func TestCheckLog(t *testing.T) {
+// TestCheckLogFindsChangedByte: a changed byte anywhere in the log is found, whether Open reads
+// that record or not.
+func TestCheckLogFindsChangedByte(t *testing.T) {
 	files := sound(t)
 	open := func(dir string) (int, error) {
 		s, err := Open(dir, testOptions())

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLatelyWhileFolding: an outcome is found at every moment of the advance of the flat head that
-// moves its block into the index, also with a lower bound of the height. Otherwise an executed
-// transaction would seem unknown during the advance.
-func TestLatelyWhileFolding(t *testing.T) {
+// TestOutcomeIsFoundWhileFlatHeadAdvances: an outcome is found at every moment of the advance of
+// the flat head that moves its block into the index, also with a lower bound of the height.
+// Otherwise an executed transaction would seem unknown during the advance.
+func TestOutcomeIsFoundWhileFlatHeadAdvances(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 3, 5)
 	last := refs[len(refs)-1]
 	const blocks, outcomes = 60, 600

@@ -7,21 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// soughtIndex counts cursors.
-type soughtIndex struct {
+// seekCountIndex counts cursors.
+type seekCountIndex struct {
 	index
 	cursors atomic.Int64
 }
 
-func (x *soughtIndex) iterate(lo, hi []byte) cursor {
+func (x *seekCountIndex) iterate(lo, hi []byte) cursor {
 	x.cursors.Add(1)
 	return x.index.iterate(lo, hi)
 }
 
-// TestLately: a lookup of an outcome, or of a transaction with one, of a block that the flat head
-// passed recently does not read the index and finds it. A remembered place never leads to another
-// ID's outcome.
-func TestLately(t *testing.T) {
+// TestRecentOutcomeIsFoundWithoutIndex: a lookup of an outcome, or of a transaction with one, of a
+// block that the flat head passed recently does not read the index and finds it. A remembered place
+// never leads to another ID's outcome.
+func TestRecentOutcomeIsFoundWithoutIndex(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
 	last := refs[len(refs)-1]
 	b := &Block{Ref: BlockRef{last.Height + 1, hashOf("more")}, Prev: last, Ordinal: uint64(last.Height + 1), Epoch: hashOf("epoch", (last.Height+1)/10), Head: true}
@@ -39,7 +39,7 @@ func TestLately(t *testing.T) {
 	if err := s.AdvanceFlatHead(b.Ref, nil); err != nil {
 		t.Fatal(err)
 	}
-	x := &soughtIndex{index: s.db}
+	x := &seekCountIndex{index: s.db}
 	s.db = x
 	find := func(how func(primitives.Hash) ([]Place, error), id primitives.Hash, at BlockRef, i int, cursors int64) {
 		t.Helper()
@@ -107,11 +107,12 @@ func TestLately(t *testing.T) {
 	}
 }
 
-// TestReceiptOf: a receipt that an outcome names is found without reading the index, whether its
-// block is far below the flat head or above it. If it is not there, it is found as any other.
-func TestReceiptOf(t *testing.T) {
+// TestReceiptOfOutcomeIsFoundWithoutIndex: a receipt that an outcome names is found without reading
+// the index, whether its block is far below the flat head or above it. If it is not there, it is
+// found as any other.
+func TestReceiptOfOutcomeIsFoundWithoutIndex(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
-	x := &soughtIndex{index: s.db}
+	x := &seekCountIndex{index: s.db}
 	s.db = x
 	for _, ref := range refs[1:] {
 		by, err := s.FindOutcome(hashOf("id", ref.Height, 2))

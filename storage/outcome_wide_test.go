@@ -28,10 +28,10 @@ func (d countedDisk) openFile(name string) (file, error) {
 	return countedFile{f, d.read}, err
 }
 
-// TestReceiptOfWide: if an outcome's shard has sent more than the cache holds, each of its receipts
-// costs the part of the block that contains it, and not all that was sent: otherwise a status with
-// a thousand receipts would unpack the block a thousand times.
-func TestReceiptOfWide(t *testing.T) {
+// TestReceiptOfWideBlockReadsPart: if an outcome's shard has sent more than the cache holds, each
+// of its receipts costs the part of the block that contains it, and not all that was sent:
+// otherwise a status with a thousand receipts would unpack the block a thousand times.
+func TestReceiptOfWideBlockReadsPart(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), Options{Identity: testIdentity})
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ import (
 // Rejected: a copy of the index, or a snapshot that pins its tables for the lifetime of a world.
 
 // Child opens an overlay on a block of the head's branch. final is what was final at that block.
-// Close the parent after it. Errors: ErrOrder if the block is not on the head's branch, the store
-// is empty, or a shard is not in sync.
+// Close the parent after it. Errors: ErrNotFound if the block is not on the head's branch; ErrOrder
+// if the store is empty, or if a shard is catching up or was untracked.
 func (s *Store) Child(at, final BlockRef) (*Store, error) {
 	if err := s.writable(); err != nil {
 		return nil, err

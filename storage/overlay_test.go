@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// kin is a store with what it must know.
-type kin struct {
+// overlayTest is a store with what it must know.
+type overlayTest struct {
 	m      *model
 	s      *Store
 	begins []BlockRef // what was final where its children begin
 }
 
-// bear opens a child at the head.
-func (k *kin) bear(t *testing.T, serial int) *kin {
+// open opens a child at the head.
+func (k *overlayTest) open(t *testing.T, serial int) *overlayTest {
 	t.Helper()
 	tip := k.s.Tip()
 	c, err := k.s.Child(tip.Head, tip.Final)
@@ -30,11 +30,11 @@ func (k *kin) bear(t *testing.T, serial int) *kin {
 			m.blocks[ref] = b
 		}
 	}
-	return &kin{m: m, s: c}
+	return &overlayTest{m: m, s: c}
 }
 
-// foldBehind advances the flat head no further than the overlays allow.
-func (k *kin) foldBehind(t *testing.T) {
+// advance advances the flat head no further than the overlays allow.
+func (k *overlayTest) advance(t *testing.T) {
 	t.Helper()
 	upto := k.m.final
 	for _, b := range k.begins {
@@ -47,15 +47,15 @@ func (k *kin) foldBehind(t *testing.T) {
 	}
 	final := k.m.final
 	k.m.final = upto
-	k.m.fold(k.s)
+	k.m.advance(k.s)
 	k.m.final = final
 }
 
-// TestChild: an overlay has the ancestors of its base and what it has stored itself, for every kind
-// of read, and nothing of its parent's later blocks, of its parent's forks, or of another overlay.
-// Nor do these have anything of it. The parent continues, advances its flat head and collects
-// meanwhile, and an overlay has overlays.
-func TestChild(t *testing.T) {
+// TestOverlaySeesAncestorsOnly: an overlay has the ancestors of its base and what it has stored
+// itself, for every kind of read, and nothing of its parent's later blocks, of its parent's forks,
+// or of another overlay. Nor do these have anything of it. The parent continues, advances its flat
+// head and collects meanwhile, and an overlay has overlays.
+func TestOverlaySeesAncestorsOnly(t *testing.T) {
 	for seed := uint64(0); seed < 2; seed++ {
 		o := testOptions()
 		o.BucketHeights = 5
@@ -66,7 +66,7 @@ func TestChild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root := &kin{m: newModel(t, 100+seed), s: s}
+		root := &overlayTest{m: newModel(t, 100+seed), s: s}
 		importGenesis(t, s, root.m)
 		for range 40 {
 			switch op := root.m.rng.IntN(10); {
@@ -75,13 +75,13 @@ func TestChild(t *testing.T) {
 			case op < 8:
 				root.m.commit(s, root.m.randomOpen(), false)
 			default:
-				root.m.fold(s)
+				root.m.advance(s)
 			}
 		}
-		family := []*kin{root, root.bear(t, 1_000_000), root.bear(t, 2_000_000)}
+		family := []*overlayTest{root, root.open(t, 1_000_000), root.open(t, 2_000_000)}
 		for step := range 50 {
 			if step == 20 {
-				family = append(family, family[1].bear(t, 3_000_000))
+				family = append(family, family[1].open(t, 3_000_000))
 			}
 			k := family[root.m.rng.IntN(len(family))]
 			switch op := root.m.rng.IntN(12); {
@@ -92,7 +92,7 @@ func TestChild(t *testing.T) {
 			case op < 9:
 				k.m.commit(k.s, k.m.randomOpen(), false)
 			case op < 11:
-				root.foldBehind(t)
+				root.advance(t)
 			default:
 				root.m.collect(s)
 			}
@@ -135,10 +135,10 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// TestChildRows: the engine's rows are those of the overlay's base block, and its own. Rows of
+// TestOverlayRows: the engine's rows are those of the overlay's base block, and its own. Rows of
 // Write belong to the parent alone. The final block is the one at the beginning, also after a
 // rewind to the base.
-func TestChildRows(t *testing.T) {
+func TestOverlayRows(t *testing.T) {
 	m := newModel(t, 1)
 	m.whole = true
 	s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -159,7 +159,7 @@ func TestChildRows(t *testing.T) {
 	}
 	commit := func(s *Store, parent BlockRef, rows map[string]string) BlockRef {
 		t.Helper()
-		b := m.child(parent, true)
+		b := m.overlay(parent, true)
 		for k, v := range rows {
 			raw := Raw(v)
 			EpochInfo.Put(b.Puts, hashOf(k), &raw)
@@ -231,13 +231,13 @@ func TestChildRows(t *testing.T) {
 		t.Errorf("a child that is folded: %v", err)
 	}
 	m.final = begun.Final
-	if err := c.Commit(m.child(at, true)); err != nil {
+	if err := c.Commit(m.overlay(at, true)); err != nil {
 		t.Errorf("behind all that: %v", err)
 	}
 }
 
-// BenchmarkChild is a child that is opened, gets a block and is closed.
-func BenchmarkChild(b *testing.B) {
+// BenchmarkOverlay is a child that is opened, gets a block and is closed.
+func BenchmarkOverlay(b *testing.B) {
 	m := newModel(&testing.T{}, 1)
 	m.whole = true
 	s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -245,7 +245,7 @@ func BenchmarkChild(b *testing.B) {
 		b.Fatal(err)
 	}
 	importGenesis(b, s, m)
-	block := m.child(m.genesis, true)
+	block := m.overlay(m.genesis, true)
 	for b.Loop() {
 		c, err := s.Child(m.genesis, m.genesis)
 		if err == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReadOnce: concurrent reads of one frame read it once, also if that fails, and later reads get
-// it from the cache.
-func TestReadOnce(t *testing.T) {
+// TestFrameIsReadOnce: concurrent reads of one frame read it once, also if that fails, and later
+// reads get it from the cache.
+func TestFrameIsReadOnce(t *testing.T) {
 	var c cache
 	at, failed := position{Segment: 1}, errors.New("the disk")
 	for _, want := range []error{failed, nil} {
@@ -48,9 +48,9 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestOutcomeTree: the tree over a chunk's outcomes is built once for all callers, and again after
-// a failure.
-func TestOutcomeTree(t *testing.T) {
+// TestOutcomeTreeIsBuiltOnce: the tree over a chunk's outcomes is built once for all callers, and
+// again after a failure.
+func TestOutcomeTreeIsBuiltOnce(t *testing.T) {
 	s, refs := longStore(t, Options{}, NewMemDisk(), 8, 5)
 	rec, err := s.BlockByHash(refs[len(refs)-2].Hash)
 	if err != nil {

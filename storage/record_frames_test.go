@@ -39,9 +39,9 @@ func busyStore(t testing.TB, blocks, transfers int) (s *Store, all []*Block) {
 	return s, all
 }
 
-// TestFramesOfABlock: the frames that clients of a block with a thousand transactions read, and of
-// the next block, are read once: the cache holds them all.
-func TestFramesOfABlock(t *testing.T) {
+// TestFramesOfBlockStayCached: the frames that clients of a block with a thousand transactions
+// read, and of the next block, are read once: the cache holds them all.
+func TestFramesOfBlockStayCached(t *testing.T) {
 	s, all := busyStore(t, 6, 1000)
 	frames := 0
 	for _, b := range all[3:5] {
@@ -60,9 +60,9 @@ func TestFramesOfABlock(t *testing.T) {
 	}
 }
 
-// BenchmarkWaited measures the reads for one client that waited for a transfer, in a block with a
-// thousand of them.
-func BenchmarkWaited(b *testing.B) {
+// BenchmarkReadsOfWaitingClient measures the reads for one client that waited for a transfer, in a
+// block with a thousand of them.
+func BenchmarkReadsOfWaitingClient(b *testing.B) {
 	s, all := busyStore(b, 6, 1000)
 	txs := all[3].Shards[0].Chunk.Transactions
 	receipts := all[3].Shards[0].Outgoing

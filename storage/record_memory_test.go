@@ -36,10 +36,10 @@ func sizedBlock(rng *rand.Rand, prev BlockRef, sizes []int) *Block {
 	return b
 }
 
-// TestRecordsInUsedMemory: records are encoded in reused buffers, also of other stores, and each
+// TestRecordBuffersAreReused: records are encoded in reused buffers, also of other stores, and each
 // has the content of its block, whatever was encoded before or at the same time. The buffers of a
 // long record are not kept.
-func TestRecordsInUsedMemory(t *testing.T) {
+func TestRecordBuffersAreReused(t *testing.T) {
 	var all sync.WaitGroup
 	for g := range 3 {
 		all.Go(func() {
@@ -133,9 +133,9 @@ func sameBlock(s *Store, b *Block) error {
 	return nil
 }
 
-// TestRestingStores: a store that has written a long record keeps no buffers for it: a process may
-// have a thousand idle stores.
-func TestRestingStores(t *testing.T) {
+// TestIdleStoreKeepsNoBuffers: a store that has written a long record keeps no buffers for it: a
+// process may have a thousand idle stores.
+func TestIdleStoreKeepsNoBuffers(t *testing.T) {
 	const stores, long = 20, 1 << 20
 	heap := func() uint64 {
 		var m runtime.MemStats

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestRewind: a chain that was rewound and continued equals one that never had the abandoned
-// blocks: for every kind of read, over restarts, advances of the flat head and further rewinds. The
-// abandoned blocks are not found any more.
-func TestRewind(t *testing.T) {
+// TestRewoundChainMatchesModel: a chain that was rewound and continued equals one that never had
+// the abandoned blocks: for every kind of read, over restarts, advances of the flat head and
+// further rewinds. The abandoned blocks are not found any more.
+func TestRewoundChainMatchesModel(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		m := newModel(t, seed)
 		d := NewMemDisk()
@@ -23,13 +23,13 @@ func TestRewind(t *testing.T) {
 		var gone []BlockRef
 		for range 12 {
 			for range m.rng.IntN(12) {
-				b := m.child(s.Tip().Head, true)
+				b := m.overlay(s.Tip().Head, true)
 				if err := s.Commit(b); err != nil {
 					t.Fatal(err)
 				}
 				m.add(b)
 				if m.rng.IntN(4) == 0 { // one beside it
-					side := m.child(b.Prev, false)
+					side := m.overlay(b.Prev, false)
 					if side.Ref.Height > s.Tip().FlatHead.Height && s.Commit(side) == nil {
 						gone = append(gone, side.Ref)
 					}

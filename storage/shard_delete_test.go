@@ -24,8 +24,8 @@ func (x *slowIndex) write(b *Batch, synced bool) error {
 	return x.index.write(b, synced)
 }
 
-// leavingStore has a shard of 16 pieces that leaves.
-func leavingStore(t *testing.T) *Store {
+// untrackingStore has a shard of 16 pieces that leaves.
+func untrackingStore(t *testing.T) *Store {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +50,10 @@ func leavingStore(t *testing.T) *Store {
 	return s
 }
 
-// TestHeadersBesideLeave: a write of headers waits for one piece of a shard's deletion, not for all
-// of it.
-func TestHeadersBesideLeave(t *testing.T) {
-	s := leavingStore(t)
+// TestHeaderWriteWaitsForOneDeletionPiece: a write of headers waits for one piece of a shard's
+// deletion, not for all of it.
+func TestHeaderWriteWaitsForOneDeletionPiece(t *testing.T) {
+	s := untrackingStore(t)
 	at := make(chan int32, 1)
 	slow := &slowIndex{index: s.db}
 	slow.first = func() {
@@ -82,9 +82,10 @@ func TestHeadersBesideLeave(t *testing.T) {
 	}
 }
 
-// TestStageWithinLeave: what comes in between two pieces of a removal is not removed by the next.
-func TestStageWithinLeave(t *testing.T) {
-	s := leavingStore(t)
+// TestStageDuringDeletion: what comes in between two pieces of a removal is not removed by the
+// next.
+func TestStageDuringDeletion(t *testing.T) {
+	s := untrackingStore(t)
 	var r *shardDeletion
 	for range 3 {
 		if more, err := s.deletePiece(&r); err != nil || !more {

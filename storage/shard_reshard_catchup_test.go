@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSplitOfLateShard: a shard that was caught up and then split does not count as catching up:
-// garbage collection continues. Its child shards may be untracked or imported, after which its own
-// states are gone and are never read in part.
-func TestSplitOfLateShard(t *testing.T) {
+// TestSplitOfCaughtUpShard: a shard that was caught up and then split does not count as catching
+// up: garbage collection continues. Its child shards may be untracked or imported, after which its
+// own states are gone and are never read in part.
+func TestSplitOfCaughtUpShard(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +96,10 @@ func TestSplitOfLateShard(t *testing.T) {
 	}
 }
 
-// TestStageBesideLeaving: staged rows stay if another shard with the same accounts is still being
-// deleted.
-func TestStageBesideLeaving(t *testing.T) {
-	c := newPinChain(t)
+// TestStagedRowsSurviveOtherDeletion: staged rows stay if another shard with the same accounts is
+// still being deleted.
+func TestStagedRowsSurviveOtherDeletion(t *testing.T) {
+	c := newSnapshotChain(t)
 	c.grow(3)
 	c.must(c.s.BeginUntrack(1, AccountRange{Lo: "m"}))
 	at, key := c.at[1], []byte("\x00x")

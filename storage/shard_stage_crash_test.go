@@ -17,24 +17,24 @@ const (
 	lateKeys  = 4
 )
 
-var lateAccounts = AccountRange{Lo: "~"}
+var catchupAccounts = AccountRange{Lo: "~"}
 
-func lateName(i int) []byte { return fmt.Appendf(nil, "\x00~%d", i) }
+func catchupName(i int) []byte { return fmt.Appendf(nil, "\x00~%d", i) }
 
-// lateValue is what key i has after a height: it changes at every multiple of i+2.
-func lateValue(i int, h primitives.Height) []byte {
+// catchupValue is what key i has after a height: it changes at every multiple of i+2.
+func catchupValue(i int, h primitives.Height) []byte {
 	if h -= h % primitives.Height(i+2); h == 0 {
 		return nil
 	}
 	return fmt.Appendf(nil, "late %d %d", i, h)
 }
 
-func lateChanges(prev, h primitives.Height) *Shard {
+func catchupChanges(prev, h primitives.Height) *Shard {
 	sh := &Shard{ID: lateShard, Extra: []byte("extra"), Outcomes: []Outcome{{hashOf("late", h), []byte("o")}}}
 	for i := range lateKeys {
-		old, now := lateValue(i, prev), lateValue(i, h)
+		old, now := catchupValue(i, prev), catchupValue(i, h)
 		if string(old) != string(now) {
-			sh.Changes = append(sh.Changes, Change{Old: old, KeyChanges: primitives.KeyChanges{Key: lateName(i),
+			sh.Changes = append(sh.Changes, Change{Old: old, KeyChanges: primitives.KeyChanges{Key: catchupName(i),
 				Changes: []primitives.StateChange{{Cause: primitives.StateChangeCause{Kind: primitives.CauseMigration}, Value: now}}}})
 		}
 	}
@@ -46,26 +46,26 @@ func (c *strictChain) comes(s *Store) error {
 	_, known := s.view.Load().shards[lateShard]
 	_, here := s.ShardAt(lateShard)
 	if here = here && known; !here {
-		return c.comesIn(s)
+		return c.importShard(s)
 	}
 	if c.rng.IntN(12) == 0 {
 		c.came = false
-		return s.UntrackShard(lateShard, lateAccounts)
+		return s.UntrackShard(lateShard, catchupAccounts)
 	}
 	for range 1 + c.rng.IntN(5) {
-		next, prev, ok := c.nextLate(s)
+		next, prev, ok := c.nextCatchup(s)
 		if !ok {
 			return nil
 		}
-		if err := s.CommitShard(next, lateChanges(prev.Height, next.Height), nil); err != nil {
+		if err := s.CommitShard(next, catchupChanges(prev.Height, next.Height), nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// nextLate returns the next block of the head's branch that lacks the shard.
-func (c *strictChain) nextLate(s *Store) (next, prev BlockRef, ok bool) {
+// nextCatchup returns the next block of the head's branch that lacks the shard.
+func (c *strictChain) nextCatchup(s *Store) (next, prev BlockRef, ok bool) {
 	at, _ := s.ShardAt(lateShard)
 	for {
 		ref, err := s.NextBlock(at.Height + 1)
@@ -79,7 +79,7 @@ func (c *strictChain) nextLate(s *Store) (next, prev BlockRef, ok bool) {
 	}
 }
 
-func (c *strictChain) comesIn(s *Store) error {
+func (c *strictChain) importShard(s *Store) error {
 	tip := s.Tip()
 	if c.stageAt.Height < tip.Tail || c.stageAt.Height > tip.FlatHead.Height || c.rng.IntN(6) == 0 {
 		c.stageAt = tip.FlatHead
@@ -87,12 +87,12 @@ func (c *strictChain) comesIn(s *Store) error {
 	if hash, err := s.HashAt(c.stageAt.Height); err != nil || hash != c.stageAt.Hash {
 		c.stageAt = tip.FlatHead
 	}
-	done, err := s.Stage(lateShard, c.stageAt, lateAccounts)
+	done, err := s.Stage(lateShard, c.stageAt, catchupAccounts)
 	if err != nil {
 		return err
 	}
 	for n := uint64(len(done)); n < lateKeys; n++ { // they come in their order
-		if err := c.latePart(s, int(n)); err != nil {
+		if err := c.stagePart(s, int(n)); err != nil {
 			return err
 		}
 		if c.rng.IntN(4) == 0 {
@@ -106,18 +106,18 @@ func (c *strictChain) comesIn(s *Store) error {
 	return nil
 }
 
-// latePart stores a key of the shard that comes in.
-func (c *strictChain) latePart(s *Store, n int) error {
+// stagePart stores a key of the shard that comes in.
+func (c *strictChain) stagePart(s *Store, n int) error {
 	return s.StagePart(lateShard, c.stageAt, uint64(n), func(put func(key, value []byte) error) error {
-		if v := lateValue(n, c.stageAt.Height); v != nil {
-			return put(lateName(n), v)
+		if v := catchupValue(n, c.stageAt.Height); v != nil {
+			return put(catchupName(n), v)
 		}
 		return nil
 	})
 }
 
-// checkLate holds the shard to what it must be wherever it is.
-func (c *strictChain) checkLate(s *Store) {
+// checkCatchup holds the shard to what it must be wherever it is.
+func (c *strictChain) checkCatchup(s *Store) {
 	cell, known := s.view.Load().shards[lateShard]
 	if !known || cell.Untracked {
 		if c.came {
@@ -132,8 +132,8 @@ func (c *strictChain) checkLate(s *Store) {
 			if ref.Height < max(cell.Since, tip.Tail) {
 				break
 			}
-			got, err := s.ValueAt(ref, lateShard, lateName(i))
-			want := lateValue(i, ref.Height)
+			got, err := s.ValueAt(ref, lateShard, catchupName(i))
+			want := catchupValue(i, ref.Height)
 			if string(got) != string(want) || want == nil != errors.Is(err, ErrNotFound) {
 				c.t.Fatalf("%+v, %+v: late shard at %v, key %d = %q, %v, want %q", tip, cell, ref, i, got, err, want)
 			}
@@ -155,8 +155,8 @@ func (c *strictChain) checkLate(s *Store) {
 			continue
 		}
 		i := c.rng.IntN(lateKeys)
-		got, err := s.ValueAt(BlockRef{h, hash}, lateShard, lateName(i))
-		if want := lateValue(i, h); string(got) != string(want) {
+		got, err := s.ValueAt(BlockRef{h, hash}, lateShard, catchupName(i))
+		if want := catchupValue(i, h); string(got) != string(want) {
 			c.t.Fatalf("%+v, %+v: late shard at height %d, key %d = %q, %v, want %q", tip, cell, h, i, got, err, want)
 		}
 		found, err := s.FindOutcome(hashOf("late", h))
@@ -166,17 +166,17 @@ func (c *strictChain) checkLate(s *Store) {
 	}
 }
 
-// TestStageAfterLeaving: a shard is staged again after a power cut interrupted its deletion, with
-// further power cuts at any call and a collection in between: the parts that Stage returns are
-// there.
-func TestStageAfterLeaving(t *testing.T) {
+// TestStageAfterInterruptedDeletion: a shard is staged again after a power cut interrupted its
+// deletion, with further power cuts at any call and a collection in between: the parts that Stage
+// returns are there.
+func TestStageAfterInterruptedDeletion(t *testing.T) {
 	left, staged := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 14)), disk: newStrictDisk(seed)}
 		s, err := open(c.disk, c.options())
 		for err == nil && !c.came {
 			if err = c.grow(s, 3); err == nil {
-				err = c.comesIn(s)
+				err = c.importShard(s)
 			}
 		}
 		if err != nil {
@@ -184,7 +184,7 @@ func TestStageAfterLeaving(t *testing.T) {
 		}
 		c.came = false
 		c.disk.fail(1+c.rng.IntN(6), errDied)
-		_ = s.UntrackShard(lateShard, lateAccounts)
+		_ = s.UntrackShard(lateShard, catchupAccounts)
 		again := func() {
 			c.disk = c.disk.crash()
 			_ = s.Close()
@@ -202,9 +202,9 @@ func TestStageAfterLeaving(t *testing.T) {
 			left++
 		}
 		if c.stageAt = s.Tip().FlatHead; seed%2 == 0 { // all parts, and a collection before it enters
-			_, err := s.Stage(lateShard, c.stageAt, lateAccounts)
+			_, err := s.Stage(lateShard, c.stageAt, catchupAccounts)
 			for n := 0; n < lateKeys && err == nil; n++ {
-				err = c.latePart(s, n)
+				err = c.stagePart(s, n)
 			}
 			if err == nil {
 				_, err = s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
@@ -218,7 +218,7 @@ func TestStageAfterLeaving(t *testing.T) {
 		} else {
 			c.disk.fail(4+c.rng.IntN(30), errDied)
 			for err == nil && !c.came {
-				if err = c.comesIn(s); err == nil {
+				if err = c.importShard(s); err == nil {
 					_, err = s.CollectGarbage(GCOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
 				}
 			}
@@ -226,13 +226,13 @@ func TestStageAfterLeaving(t *testing.T) {
 				staged++
 			}
 			for again(); err == nil && !c.came; {
-				err = c.comesIn(s)
+				err = c.importShard(s)
 			}
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}
-		c.checkLate(s)
+		c.checkCatchup(s)
 		_ = s.Close()
 	}
 	if left < 40 || staged < 20 {

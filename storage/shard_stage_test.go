@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// comer drives a store in which shard 1 comes and goes, beside one that has all.
-type comer struct {
+// shardTest drives a store in which shard 1 comes and goes, beside one that has all.
+type shardTest struct {
 	t     *testing.T
 	m     *model
 	all   *Store
@@ -22,9 +22,9 @@ type comer struct {
 	had   map[BlockRef]bool
 }
 
-const coming = primitives.ShardID(1)
+const stagedShard = primitives.ShardID(1)
 
-func (c *comer) open() {
+func (c *shardTest) open() {
 	o := testOptions()
 	o.ResidentBlocks, o.BucketHeights = 4, 5
 	var err error
@@ -33,7 +33,7 @@ func (c *comer) open() {
 	}
 }
 
-func (c *comer) must(err error) {
+func (c *shardTest) must(err error) {
 	c.t.Helper()
 	if err != nil {
 		c.t.Fatal(err)
@@ -42,18 +42,18 @@ func (c *comer) must(err error) {
 
 // commit stores a block in both stores. In the one without shard 1, or with shard 1 not up to the
 // parent, it omits that shard.
-func (c *comer) commit(parent BlockRef, head bool) {
+func (c *shardTest) commit(parent BlockRef, head bool) {
 	b := c.m.next(parent, head)
 	c.must(c.all.Commit(b))
 	part := *b
 	part.Puts = &Batch{b: slices.Clone(b.Puts.b), n: b.Puts.n}
 	if c.had[b.Ref] = c.had[parent]; !c.had[b.Ref] {
-		part.Shards = slices.DeleteFunc(slices.Clone(b.Shards), func(s Shard) bool { return s.ID == coming })
+		part.Shards = slices.DeleteFunc(slices.Clone(b.Shards), func(s Shard) bool { return s.ID == stagedShard })
 	}
 	c.must(c.s.Commit(&part))
 }
 
-func (c *comer) fold() {
+func (c *shardTest) advance() {
 	upto := c.m.final
 	if upto.Height <= c.m.folded.Height {
 		return
@@ -63,22 +63,23 @@ func (c *comer) fold() {
 	c.m.folded = upto
 }
 
-// enter imports shard 1 at the flat head, in parts, some of them twice, with restarts between.
-func (c *comer) enter() {
+// importShard imports shard 1 at the flat head, in parts, some of them twice, with restarts
+// between.
+func (c *shardTest) importShard() {
 	at, accounts := c.m.folded, AccountRange{Lo: "m"}
-	if _, err := c.s.Stage(coming, c.m.genesis, accounts); err != nil { // another block, of which one part came
+	if _, err := c.s.Stage(stagedShard, c.m.genesis, accounts); err != nil { // another block, of which one part came
 		c.t.Fatal(err)
 	}
-	c.must(c.s.StagePart(coming, c.m.genesis, 7, func(put func(key, value []byte) error) error { return put([]byte("\x00zz"), []byte("old")) }))
-	if _, err := c.s.Stage(coming, at, accounts); err != nil {
+	c.must(c.s.StagePart(stagedShard, c.m.genesis, 7, func(put func(key, value []byte) error) error { return put([]byte("\x00zz"), []byte("old")) }))
+	if _, err := c.s.Stage(stagedShard, at, accounts); err != nil {
 		c.t.Fatal(err)
 	}
 	var pairs [][2]string
-	c.must(c.all.Scan(at, coming, accounts, nil, nil, func(k, v []byte) bool {
+	c.must(c.all.Scan(at, stagedShard, accounts, nil, nil, func(k, v []byte) bool {
 		pairs = append(pairs, [2]string{string(k), string(v)})
 		return true
 	}))
-	err := c.s.StagePart(coming, at, 0, func(put func(key, value []byte) error) error { return put([]byte("\x00a"), []byte("not its")) })
+	err := c.s.StagePart(stagedShard, at, 0, func(put func(key, value []byte) error) error { return put([]byte("\x00a"), []byte("not its")) })
 	if !errors.Is(err, ErrOrder) {
 		c.t.Fatalf("a part with another shard's key: %v", err)
 	}
@@ -87,12 +88,12 @@ func (c *comer) enter() {
 		if n == 1 {
 			c.must(c.s.Close())
 			c.open()
-			got, err := c.s.Stage(coming, at, accounts)
+			got, err := c.s.Stage(stagedShard, at, accounts)
 			if err != nil || !slices.Equal(got, []uint64{0}) {
 				c.t.Fatalf("parts %v, %v after a restart", got, err)
 			}
 		}
-		c.must(c.s.StagePart(coming, at, n, func(put func(key, value []byte) error) error {
+		c.must(c.s.StagePart(stagedShard, at, n, func(put func(key, value []byte) error) error {
 			for _, p := range pairs[len(pairs)*int(n)/parts : len(pairs)*int(n+1)/parts] {
 				if err := put([]byte(p[0]), []byte(p[1])); err != nil {
 					return err
@@ -103,11 +104,11 @@ func (c *comer) enter() {
 	}
 	for range c.m.rng.IntN(6) { // the other shards go on
 		c.commit(c.m.head, true)
-		c.fold()
+		c.advance()
 	}
 	staged := FrontierNode{Level: 2, Path: []byte{1, 2}, Hash: hashOf(at), MemoryUsage: 8}
-	c.must(c.s.StageFrontier(coming, at, []FrontierNode{staged}))
-	c.must(c.s.InstallShard(coming, []FrontierNode{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
+	c.must(c.s.StageFrontier(stagedShard, at, []FrontierNode{staged}))
+	c.must(c.s.InstallShard(stagedShard, []FrontierNode{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
 	if stubs := c.frontier(); len(stubs) != 2 || stubs[0].Level != 0 || stubs[0].Hash != hashOf(at) || !reflect.DeepEqual(stubs[1], staged) {
 		c.t.Fatalf("frontier %v", stubs)
 	}
@@ -115,9 +116,9 @@ func (c *comer) enter() {
 }
 
 // frontier returns what the store has of all levels of the coming shard.
-func (c *comer) frontier() (stubs []FrontierNode) {
+func (c *shardTest) frontier() (stubs []FrontierNode) {
 	for level := range uint8(4) {
-		c.must(c.s.Frontier(coming, level, nil, func(s FrontierNode) bool {
+		c.must(c.s.Frontier(stagedShard, level, nil, func(s FrontierNode) bool {
 			s.Path = slices.Clone(s.Path)
 			stubs = append(stubs, s)
 			return true
@@ -127,28 +128,28 @@ func (c *comer) frontier() (stubs []FrontierNode) {
 }
 
 // catchUp stores what blocks did in shard 1 since it came in, at most n of them.
-func (c *comer) catchUp(n int) {
+func (c *shardTest) catchUp(n int) {
 	for _, ref := range c.m.live() {
 		prev := c.m.blocks[ref].block.Prev
 		if n == 0 || c.had[ref] || !c.had[prev] {
 			continue
 		}
-		if at, here := c.s.ShardAt(coming); !here || ref.Height <= c.m.folded.Height && at != prev {
+		if at, here := c.s.ShardAt(stagedShard); !here || ref.Height <= c.m.folded.Height && at != prev {
 			c.t.Fatalf("shard at %v, %v, parent %v", at, here, prev)
 		}
-		c.must(c.s.CommitShard(ref, shardOf(c.m.blocks[ref].block, coming), nil))
+		c.must(c.s.CommitShard(ref, shardOf(c.m.blocks[ref].block, stagedShard), nil))
 		c.had[ref] = true
 		n--
 	}
 }
 
-func (c *comer) leave() {
-	c.must(c.s.UntrackShard(coming, AccountRange{Lo: "m"}))
+func (c *shardTest) untrack() {
+	c.must(c.s.UntrackShard(stagedShard, AccountRange{Lo: "m"}))
 	if stubs := c.frontier(); len(stubs) > 0 {
 		c.t.Fatalf("frontier %v of a shard that has left", stubs)
 	}
 	for _, col := range []*Column[string, packed]{flat} {
-		for _, r := range flatRanges(coming, AccountRange{Lo: "m"}, nil, nil) {
+		for _, r := range flatRanges(stagedShard, AccountRange{Lo: "m"}, nil, nil) {
 			c.must(col.Scan(c.s.db, []byte(r.lo), []byte(r.hi), func(key []byte, _ packed) bool {
 				c.t.Fatalf("row %x of a shard that has left", key)
 				return false
@@ -159,7 +160,7 @@ func (c *comer) leave() {
 }
 
 // check compares shard 1 with that of the store that has all, and shard 0.
-func (c *comer) check() {
+func (c *shardTest) check() {
 	c.t.Helper()
 	for _, ref := range c.m.live() {
 		if ref.Height < c.m.tail {
@@ -175,7 +176,7 @@ func (c *comer) check() {
 				return out, err
 			}
 			got, err := list(c.s)
-			if shard == coming && !c.had[ref] {
+			if shard == stagedShard && !c.had[ref] {
 				if c.since.IsZero() && !c.m.isAncestor(c.m.folded, ref) && err == nil && len(got) > 0 {
 					c.t.Fatalf("block %v: %d pairs of a shard that is not here", ref, len(got))
 				}
@@ -204,13 +205,13 @@ func (c *comer) check() {
 	}
 }
 
-// TestShardsComeAndGo: a shard is imported at the flat head while the others go on, is caught up on
-// every branch, gets in sync, is untracked and imported again. It always equals the shard in a
-// store that has all, through advances, restarts and collections.
-func TestShardsComeAndGo(t *testing.T) {
+// TestShardImportAndUntrackMatchModel: a shard is imported at the flat head while the others go on,
+// is caught up on every branch, gets in sync, is untracked and imported again. It always equals the
+// shard in a store that has all, through advances, restarts and collections.
+func TestShardImportAndUntrackMatchModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			c := &comer{t: t, m: newModel(t, seed), dir: t.TempDir(), had: map[BlockRef]bool{}}
+			c := &shardTest{t: t, m: newModel(t, seed), dir: t.TempDir(), had: map[BlockRef]bool{}}
 			c.m.whole = true
 			c.m.rng = rand.New(rand.NewPCG(seed, 7))
 			var err error
@@ -225,8 +226,8 @@ func TestShardsComeAndGo(t *testing.T) {
 			for range 8 {
 				c.commit(c.m.head, true)
 			}
-			c.fold()
-			c.leave()
+			c.advance()
+			c.untrack()
 			for range 120 {
 				switch op := c.m.rng.IntN(20); {
 				case op < 6:
@@ -234,13 +235,13 @@ func TestShardsComeAndGo(t *testing.T) {
 				case op < 8:
 					c.commit(c.m.randomOpen(), c.m.rng.IntN(2) == 0)
 				case op < 11:
-					c.fold()
+					c.advance()
 				case op < 12 && c.since.IsZero():
-					c.enter()
+					c.importShard()
 				case op < 16 && !c.since.IsZero():
 					c.catchUp(1 + c.m.rng.IntN(6))
 				case op == 16 && !c.since.IsZero() && c.m.rng.IntN(3) == 0:
-					c.leave()
+					c.untrack()
 				case op == 17:
 					c.must(c.s.Close())
 					c.open()
@@ -254,16 +255,16 @@ func TestShardsComeAndGo(t *testing.T) {
 				}
 			}
 			if c.since.IsZero() {
-				c.enter()
+				c.importShard()
 			}
 			c.catchUp(1 << 30)
 			c.check()
-			if at, here := c.s.ShardAt(coming); !here || at != c.m.folded {
+			if at, here := c.s.ShardAt(stagedShard); !here || at != c.m.folded {
 				t.Fatalf("shard at %v, %v, folded %v", at, here, c.m.folded)
 			}
 			for range 30 {
 				c.commit(c.m.head, true)
-				c.fold()
+				c.advance()
 			}
 			c.check()
 		})

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestReadBesideLeave: a shard is untracked at any moment of a read. The reader gets the value as
+// TestReadDuringUntrack: a shard is untracked at any moment of a read. The reader gets the value as
 // it was, or ErrGone, and never ErrNotFound.
-func TestReadBesideLeave(t *testing.T) {
+func TestReadDuringUntrack(t *testing.T) {
 	key := []byte("\x00a")
 	scan := func(read func(yield func(_, value []byte) bool) error) (value []byte, err error) {
 		err = read(func(_, v []byte) bool { value = append(value, v...); return true })
@@ -62,9 +62,9 @@ func TestReadBesideLeave(t *testing.T) {
 	}
 }
 
-// TestReadBehindShard: an imported shard is behind the flat head. Its state after later blocks is
-// unknown, also above the flat head.
-func TestReadBehindShard(t *testing.T) {
+// TestReadOfShardBelowFlatHead: an imported shard is behind the flat head. Its state after later
+// blocks is unknown, also above the flat head.
+func TestReadOfShardBelowFlatHead(t *testing.T) {
 	key := []byte("\x00z")
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
@@ -111,9 +111,9 @@ func TestReadBehindShard(t *testing.T) {
 	}
 }
 
-// TestStageBesidePart: a shard is staged anew while a part of its earlier state is still written.
-// Nothing of that part is in the new state.
-func TestStageBesidePart(t *testing.T) {
+// TestStageDiscardsOldPart: a shard is staged anew while a part of its earlier state is still
+// written. Nothing of that part is in the new state.
+func TestStageDiscardsOldPart(t *testing.T) {
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestBackupModel(t *testing.T) {
 			case op < 14:
 				m.commit(s, m.randomOpen(), m.rng.IntN(2) == 0)
 			case op < 17:
-				m.fold(s)
+				m.advance(s)
 			case op < 18:
 				m.collect(s)
 			}
@@ -74,7 +74,7 @@ func TestBackupModel(t *testing.T) {
 				if i == 79 {
 					copied(t, c, BackupOptions{}, m.check) // of the copy
 				}
-				if err := c.Commit(m.child(m.head, true)); err != nil {
+				if err := c.Commit(m.overlay(m.head, true)); err != nil {
 					t.Errorf("a block on the copy: %v", err)
 				}
 			})
@@ -271,7 +271,7 @@ func TestBackupUnfinished(t *testing.T) {
 	}
 }
 
-// noteFull wants a folder not to open, and to stay as it is.
+// refused checks that a folder does not open and stays as it is.
 func refused(t *testing.T, dir string) {
 	t.Helper()
 	before := readDir(t, dir)

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestClone: a snapshot stream that is taken while blocks are committed, the flat head advances and
-// old blocks are removed is the store as of that moment, for every kind of read. It continues with
-// the records after its end as the original did.
-func TestClone(t *testing.T) {
+// TestSnapshotStreamIsEqual: a snapshot stream that is taken while blocks are committed, the flat
+// head advances and old blocks are removed is the store as of that moment, for every kind of read.
+// It continues with the records after its end as the original did.
+func TestSnapshotStreamIsEqual(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		m := newModel(t, seed)
 		o := testOptions()
@@ -22,7 +22,7 @@ func TestClone(t *testing.T) {
 		importGenesis(t, s, m)
 		grow := func(n int) {
 			for range n {
-				b := m.child(s.Tip().Head, true)
+				b := m.overlay(s.Tip().Head, true)
 				if err := s.Commit(b); err != nil {
 					t.Fatal(err)
 				}

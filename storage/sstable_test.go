@@ -58,10 +58,10 @@ func fillTables(t testing.TB, d *levelIndex, rng *rand.Rand, steps int) {
 	}
 }
 
-// TestTables: a table cursor finds what goleveldb's finds, wherever it is positioned, over tables
-// on several levels with changed and deleted rows. It does not see later rows, and the tables stay
-// until it is released.
-func TestTables(t *testing.T) {
+// TestTableCursorMatchesGoleveldb: a table cursor finds what goleveldb's finds, wherever it is
+// positioned, over tables on several levels with changed and deleted rows. It does not see later
+// rows, and the tables stay until it is released.
+func TestTableCursorMatchesGoleveldb(t *testing.T) {
 	dir := t.TempDir()
 	d := tableIndex(t, dir)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -118,9 +118,9 @@ func (r countedReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.Reader.ReadAt(p, off)
 }
 
-// TestTablesReads: if all tables are on one level, a seek reads one block, or two if the key is
-// between them, however many tables there are.
-func TestTablesReads(t *testing.T) {
+// TestTableSeekReadsOneBlock: if all tables are on one level, a seek reads one block, or two if the
+// key is between them, however many tables there are.
+func TestTableSeekReadsOneBlock(t *testing.T) {
 	d := tableIndex(t, t.TempDir())
 	rng := rand.New(rand.NewPCG(7, 8))
 	fillTables(t, d, rng, 300)
@@ -187,9 +187,9 @@ func sameRows(t *testing.T, rng *rand.Rand, got, want cursor) {
 	}
 }
 
-// TestTablesBounds: goleveldb's cursors are used if tables would take too much memory or their
-// files cannot be opened twice. A cursor returns an error if a file is damaged or missing.
-func TestTablesBounds(t *testing.T) {
+// TestTableCursorsAreBounded: goleveldb's cursors are used if tables would take too much memory or
+// their files cannot be opened twice. A cursor returns an error if a file is damaged or missing.
+func TestTableCursorsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	d := tableIndex(t, dir)
 	fillTables(t, d, rand.New(rand.NewPCG(3, 4)), 200)
@@ -287,9 +287,9 @@ func (s oneTable) Open(lstorage.FileDesc) (lstorage.Reader, error) {
 	return bytesReader{bytes.NewReader(s.b)}, nil
 }
 
-// TestTableKeys: an index block with keys that share a prefix, which goleveldb never writes, does
-// not take more memory than its bound.
-func TestTableKeys(t *testing.T) {
+// TestTableIndexWithSharedKeys: an index block with keys that share a prefix, which goleveldb never
+// writes, does not take more memory than its bound.
+func TestTableIndexWithSharedKeys(t *testing.T) {
 	var block []byte
 	entry := func(shared, own int) {
 		for _, n := range []int{shared, own, 2} {

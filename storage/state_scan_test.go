@@ -100,9 +100,9 @@ func first(t testing.TB, s *Store, at BlockRef) (key, value string) {
 	return key, value
 }
 
-// TestFirstOld: the first pair of a range at a historical block costs no more if the range has a
-// long history: rows of later keys are not read.
-func TestFirstOld(t *testing.T) {
+// TestFirstHistoricalPairReadsLittle: the first pair of a range at a historical block costs no more
+// if the range has a long history: rows of later keys are not read.
+func TestFirstHistoricalPairReadsLittle(t *testing.T) {
 	const keys = 500
 	s, old := historyStore(t, keys)
 	counted := &countedIndex{index: s.db}
@@ -156,9 +156,9 @@ func (s betweenSnapshot) iterate(lo, hi []byte) cursor {
 	return s.snapshot.iterate(lo, hi)
 }
 
-// TestLoadBesideFold: a load reads one version, at whatever moment of the load the flat head
-// advances, also over a split.
-func TestLoadBesideFold(t *testing.T) {
+// TestLoadWhileFlatHeadAdvances: a load reads one version, at whatever moment of the load the flat
+// head advances, also over a split.
+func TestLoadWhileFlatHeadAdvances(t *testing.T) {
 	before := map[string]string{"\x00a": "1", "\x00b": "1", "\x00c": "1", "\x02b": "1", "\x07": "1", "\x0d": "1"}
 	for point := 1; ; point++ {
 		s, err := OpenMemory(NewMemDisk(), testOptions())
@@ -215,8 +215,8 @@ func TestLoadBesideFold(t *testing.T) {
 	}
 }
 
-// BenchmarkFirstOld is the first pair of a range at an old block, by the keys in it.
-func BenchmarkFirstOld(b *testing.B) {
+// BenchmarkFirstHistoricalPair is the first pair of a range at an old block, by the keys in it.
+func BenchmarkFirstHistoricalPair(b *testing.B) {
 	for _, keys := range []int{1000, 10_000, 100_000} {
 		s, old := historyStore(b, keys)
 		b.Run(fmt.Sprintf("op=first/keys=%d", keys), func(b *testing.B) {
@@ -238,10 +238,10 @@ func (s *sizedIndex) write(b *Batch, synced bool) error {
 	return s.index.write(b, synced)
 }
 
-// TestSplitFold: an advance over a split writes the frontiers of the child shards in pieces, so
-// that no batch is proportional to the state. What an interrupted advance has left is gone. The
-// parent's frontier goes when it is collected.
-func TestSplitFold(t *testing.T) {
+// TestFlatHeadAdvancesOverSplit: an advance over a split writes the frontiers of the child shards
+// in pieces, so that no batch is proportional to the state. What an interrupted advance has left is
+// gone. The parent's frontier goes when it is collected.
+func TestFlatHeadAdvancesOverSplit(t *testing.T) {
 	const rows = 20_000
 	s, err := OpenMemory(NewMemDisk(), testOptions())
 	if err != nil {

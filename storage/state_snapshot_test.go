@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pinChain is a chain of two shards with one key each that changes with each block, in epochs of
-// four blocks.
-type pinChain struct {
+// snapshotChain is a chain of two shards with one key each that changes with each block, in epochs
+// of four blocks.
+type snapshotChain struct {
 	t    *testing.T
 	disk *MemDisk
 	s    *Store
 	at   []BlockRef
 }
 
-func newPinChain(t *testing.T) *pinChain {
-	c := &pinChain{t: t, disk: NewMemDisk()}
+func newSnapshotChain(t *testing.T) *snapshotChain {
+	c := &snapshotChain{t: t, disk: NewMemDisk()}
 	c.open()
 	g := &Block{Ref: BlockRef{1, hashOf(1)}, Epoch: hashOf("epoch 0"), Head: true, Shards: []Shard{{ID: 0}, {ID: 1}}}
 	err := c.s.Import(g, nil, func(put func(Pair) error) error {
@@ -33,7 +33,7 @@ func newPinChain(t *testing.T) *pinChain {
 	return c
 }
 
-func (c *pinChain) open() {
+func (c *snapshotChain) open() {
 	c.t.Helper()
 	o := testOptions()
 	o.BucketHeights = 2
@@ -43,7 +43,7 @@ func (c *pinChain) open() {
 	}
 }
 
-func (c *pinChain) must(err error) {
+func (c *snapshotChain) must(err error) {
 	c.t.Helper()
 	if err != nil {
 		c.t.Fatal(err)
@@ -51,7 +51,7 @@ func (c *pinChain) must(err error) {
 }
 
 // grow adds blocks and advances the flat head to the last but one.
-func (c *pinChain) grow(n int) {
+func (c *snapshotChain) grow(n int) {
 	c.t.Helper()
 	for range n {
 		prev := c.at[len(c.at)-1]
@@ -67,7 +67,7 @@ func (c *pinChain) grow(n int) {
 	}
 }
 
-func (c *pinChain) collect() {
+func (c *snapshotChain) collect() {
 	c.t.Helper()
 	for more := true; more; {
 		got, err := c.s.CollectGarbage(GCOptions{Before: ^uint64(0), MaxHeights: 3})
@@ -76,23 +76,23 @@ func (c *pinChain) collect() {
 	}
 }
 
-func (c *pinChain) pin(shard primitives.ShardID, at BlockRef, stubs ...FrontierNode) StateSnapshot {
+func (c *snapshotChain) pin(shard primitives.ShardID, at BlockRef, stubs ...FrontierNode) StateSnapshot {
 	p := StateSnapshot{Shard: shard, Index: primitives.ShardIndex(shard), At: at, Of: c.at[at.Height], Root: hashOf(at), Accounts: [...]AccountRange{{Hi: "m"}, {Lo: "m"}}[shard]}
 	c.t.Helper()
 	c.must(c.s.SnapshotState(p, slices.Values(stubs)))
 	return p
 }
 
-func (c *pinChain) rows() (n int) {
+func (c *snapshotChain) rows() (n int) {
 	c.t.Helper()
 	c.must(snapshotNodes.Scan(c.s.db, nil, nil, func([]byte, frontierValue) bool { n++; return true }))
 	return n
 }
 
-// TestPin: a snapshot keeps a state from garbage collection, over restarts. When it is dropped all
-// its rows go, and collection continues.
-func TestPin(t *testing.T) {
-	c := newPinChain(t)
+// TestSnapshotKeepsState: a snapshot keeps a state from garbage collection, over restarts. When it
+// is dropped all its rows go, and collection continues.
+func TestSnapshotKeepsState(t *testing.T) {
+	c := newSnapshotChain(t)
 	c.grow(9)
 	at := c.at[5]
 	var broken Batch
@@ -152,10 +152,10 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPinLeaves: when a shard is deleted its snapshots go, and those of shards that share its rows;
-// no others.
-func TestPinLeaves(t *testing.T) {
-	c := newPinChain(t)
+// TestSnapshotsGoWithShard: when a shard is deleted its snapshots go, and those of shards that
+// share its rows; no others.
+func TestSnapshotsGoWithShard(t *testing.T) {
+	c := newSnapshotChain(t)
 	c.grow(9)
 	c.pin(0, c.at[3], FrontierNode{Level: 2, Path: []byte{1}})
 	kept := c.pin(1, c.at[4], FrontierNode{Level: 2, Path: []byte{1}}, FrontierNode{Level: 3, Path: []byte{2}})

@@ -286,7 +286,7 @@ func (c *strictChain) check() {
 	}
 	c.checkHeaders(s)
 	c.catchUp(s)
-	c.checkLate(s)
+	c.checkCatchup(s)
 	for _, ref := range c.gone {
 		if _, err := s.BlockByHash(ref.Hash); !errors.Is(err, ErrNotFound) {
 			c.t.Fatalf("%+v: block %v was gone back behind: %v", tip, ref, err)
@@ -343,10 +343,10 @@ func (c *strictChain) checkHeaders(s *Store) {
 	}
 }
 
-// TestUnsyncedTail: a process that failed to sync leaves records that the next one reads, though
-// the disk may not have them. The head that the next one reports, and notes in the index when it
-// ends, survives a power cut.
-func TestUnsyncedTail(t *testing.T) {
+// TestUnsyncedTailIsSyncedAtOpen: a process that failed to sync leaves records that the next one
+// reads, though the disk may not have them. The head that the next one reports, and notes in the
+// index when it ends, survives a power cut.
+func TestUnsyncedTailIsSyncedAtOpen(t *testing.T) {
 	kept := 0
 	for seed := uint64(1); seed <= 300; seed++ {
 		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 13)), disk: newStrictDisk(seed)}

@@ -348,9 +348,9 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestFullLogGoesOn: if only the log has no room, nothing has changed, and the store accepts the
-// block later.
-func TestFullLogGoesOn(t *testing.T) {
+// TestFullLogAcceptsBlockLater: if only the log has no room, nothing has changed, and the store
+// accepts the block later.
+func TestFullLogAcceptsBlockLater(t *testing.T) {
 	d := &faultDisk{disk: osDisk{t.TempDir()}}
 	d.left.Store(1 << 40)
 	s, err := open(d, testOptions())
@@ -362,7 +362,7 @@ func TestFullLogGoesOn(t *testing.T) {
 	importGenesis(t, s, m)
 	m.commit(s, m.head, true)
 	m.commit(s, m.head, true)
-	b := m.child(m.head, true)
+	b := m.overlay(m.head, true)
 	d.left.Store(10)
 	if err := s.Commit(b); !errors.Is(err, ErrFull) {
 		t.Fatalf("Commit on a full disk: %v, want ErrFull", err)
@@ -376,9 +376,9 @@ func TestFullLogGoesOn(t *testing.T) {
 	m.check(s)
 }
 
-// TestImportBeginsAgain interrupts an import: the folder stays empty, and the next import starts
-// from nothing.
-func TestImportBeginsAgain(t *testing.T) {
+// TestInterruptedImportRestarts interrupts an import: the folder stays empty, and the next import
+// starts from nothing.
+func TestInterruptedImportRestarts(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, testOptions())
 	if err != nil {

@@ -18,7 +18,7 @@ type value interface {
 func fuzzBlock() *Block {
 	m := newModel(new(testing.T), 4)
 	for {
-		b := m.child(m.head, true)
+		b := m.overlay(m.head, true)
 		if m.add(b); b.Prev != m.genesis && len(b.Splits) > 0 {
 			return b
 		}

@@ -162,8 +162,8 @@ func (m *model) randomValue() string {
 	return string(append(b, make([]byte, m.rng.IntN(100))...))
 }
 
-// child makes a block on a parent with random changes.
-func (m *model) child(parent BlockRef, head bool) *Block {
+// overlay makes a block on a parent with random changes.
+func (m *model) overlay(parent BlockRef, head bool) *Block {
 	m.serial++
 	p := m.blocks[parent]
 	height := parent.Height + 1 + primitives.Height(m.rng.IntN(2)*m.rng.IntN(3))

@@ -44,7 +44,7 @@ func TestModel(t *testing.T) {
 				case op < 29: // a block beside the head's branch, which may win
 					m.commit(s, m.randomOpen(), m.rng.IntN(2) == 0)
 				case op < 34:
-					m.fold(s)
+					m.advance(s)
 				case op < 36:
 					if err := s.Close(); err != nil {
 						t.Fatal(err)
@@ -90,9 +90,9 @@ func (m *model) commitAll(s *Store) {
 
 // next makes a block and adds it to the model.
 func (m *model) next(parent BlockRef, head bool) *Block {
-	b := m.child(parent, head)
+	b := m.overlay(parent, head)
 	for m.blocks[b.Ref] != nil {
-		b = m.child(parent, head)
+		b = m.overlay(parent, head)
 	}
 	m.add(b)
 	return b
@@ -109,7 +109,7 @@ func (m *model) randomOpen() BlockRef {
 	return open[m.rng.IntN(len(open))]
 }
 
-func (m *model) fold(s *Store) {
+func (m *model) advance(s *Store) {
 	m.t.Helper()
 	upto := m.final
 	if upto.IsZero() || upto.Height <= m.folded.Height {

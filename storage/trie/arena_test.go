@@ -69,9 +69,9 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// TestFewNodes: a forest takes as much memory as it needs and grows in proportion: 64 KiB at first,
-// and never a slab beyond 1 MiB.
-func TestFewNodes(t *testing.T) {
+// TestSmallForestTakesLittleMemory: a forest takes as much memory as it needs and grows in
+// proportion: 64 KiB at first, and never a slab beyond 1 MiB.
+func TestSmallForestTakesLittleMemory(t *testing.T) {
 	a := newArena()
 	reserved := func() (n uint64) {
 		for _, s := range a.mem() {

@@ -2,9 +2,9 @@ package trie
 
 import "testing"
 
-// TestCold: a trie is cold if something had to be loaded recently, and not any more if nothing was
-// for some versions.
-func TestCold(t *testing.T) {
+// TestColdAfterLoads: a trie is cold if something had to be loaded recently, and not any more if
+// nothing was for some versions.
+func TestColdAfterLoads(t *testing.T) {
 	d, full, keys := bigDisk(t, 3000)
 	f := d.forest(0)
 	root, err := f.Import(d.entries(Top), full.Hash())

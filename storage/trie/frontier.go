@@ -56,9 +56,9 @@ type diffPlace struct {
 // verified, and memory must hold only the part that is used. Reading the whole flat state at start
 // takes minutes, and storing all nodes multiplies the writes.
 //
-// Invariants: on each level the entries cover all keys of the trie without overlap. Every entry has
-// the hash and memory usage of its subtree, so a load verifies what it read against the entry, and
-// the root against the block.
+// Invariants: on each level that has entries they cover all keys of the trie without overlap. Every
+// entry has the hash and memory usage of its subtree, so a load verifies what it read against the
+// entry, and the root against the block.
 //
 // Outline: level i has the maximal subtrees below DefaultFrontier * 16^i of memory usage. The
 // highest level is the root alone. A start reads the root's entry and makes it a hash node. A hash

@@ -177,9 +177,9 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// TestLazy checks that an import loads nothing, that lookups load only their subtrees, from many
-// goroutines at once, and that damage is found and named.
-func TestLazy(t *testing.T) {
+// TestImportLoadsLazily checks that an import loads nothing, that lookups load only their subtrees,
+// from many goroutines at once, and that damage is found and named.
+func TestImportLoadsLazily(t *testing.T) {
 	keys := benchKeys(2000)
 	b := &benchTrie{keys: keys}
 	flat := map[string][]byte{}

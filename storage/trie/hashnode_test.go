@@ -2,8 +2,8 @@ package trie
 
 import "testing"
 
-// TestFetchedIsBounded: a load buffer is not kept for reuse if any of its pieces is large.
-func TestFetchedIsBounded(t *testing.T) {
+// TestLoadBufferIsBounded: a load buffer is not kept for reuse if any of its pieces is large.
+func TestLoadBufferIsBounded(t *testing.T) {
 	for name, g := range map[string]*loadBuffer{
 		"paths":   {paths: make([]byte, 0, maxLoadBuffer+1)},
 		"pairs":   {pairs: flatPairs{data: make([]byte, 0, maxLoadBuffer+1)}},

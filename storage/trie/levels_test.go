@@ -73,9 +73,10 @@ func bigDisk(t testing.TB, accounts int) (*disk, *Root, [][]byte) {
 	return d, root, keys
 }
 
-// TestSparse: a build with a bound keeps little, a start reads one entry, a first read takes a page
-// of entries a level and one of pairs, and a preload leaves only the last two.
-func TestSparse(t *testing.T) {
+// TestBuildWithBoundKeepsLittle: a build with a bound keeps little, a start reads one entry, a
+// first read takes a page of entries a level and one of pairs, and a preload leaves only the last
+// two.
+func TestBuildWithBoundKeepsLittle(t *testing.T) {
 	d, full, keys := bigDisk(t, 30_000)
 	if s := full.Forest().Stats(); s.Bytes > 4<<20 {
 		t.Errorf("a build without room keeps %d bytes of %d", s.Bytes, full.MemoryUsage())
@@ -141,9 +142,9 @@ func TestSparse(t *testing.T) {
 	touch(5)
 }
 
-// TestVerifySparse: a check of everything that is stored reads all of it, keeps nothing, and finds
-// what is damaged.
-func TestVerifySparse(t *testing.T) {
+// TestVerifyKeepsNothing: a check of everything that is stored reads all of it, keeps nothing, and
+// finds what is damaged.
+func TestVerifyKeepsNothing(t *testing.T) {
 	d, full, keys := bigDisk(t, 5_000)
 	f := d.forest(0)
 	root, err := f.Import(d.entries(Top), full.Hash())
@@ -170,9 +171,9 @@ func TestVerifySparse(t *testing.T) {
 	}
 }
 
-// TestEarly: data of a stale source is used if it has the hash, and nothing else is read then. If
-// it has not, or fails, the source itself decides.
-func TestEarly(t *testing.T) {
+// TestStaleSourceIsUsedIfHashMatches: data of a stale source is used if it has the hash, and
+// nothing else is read then. If it has not, or fails, the source itself decides.
+func TestStaleSourceIsUsedIfHashMatches(t *testing.T) {
 	d, full, keys := bigDisk(t, 700)
 	stale := &disk{flat: maps.Clone(d.flat), frontier: maps.Clone(d.frontier)}
 	changed := keys[len(keys)/2]

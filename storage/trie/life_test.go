@@ -155,10 +155,10 @@ func (l *life) fold(from, to *version, done chan<- struct{}) {
 	close(done)
 }
 
-// TestLife: whatever readers, advances and releases do beside the writer, each version has the root
-// of its pairs, and its changes lead from the last flat head to that root again: otherwise a start
-// would find an inconsistency.
-func TestLife(t *testing.T) {
+// TestForestMatchesModel: whatever readers, advances and releases do beside the writer, each
+// version has the root of its pairs, and its changes lead from the last flat head to that root
+// again: otherwise a start would find an inconsistency.
+func TestForestMatchesModel(t *testing.T) {
 	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 3

@@ -201,9 +201,9 @@ func TestRetainIntervals(t *testing.T) {
 	}
 }
 
-// TestInherit: what a child shard inherits costs nothing at first, and then only what is read,
-// whatever the size of the state.
-func TestInherit(t *testing.T) {
+// TestInheritCopiesLazily: what a child shard inherits costs nothing at first, and then only what
+// is read, whatever the size of the state.
+func TestInheritCopiesLazily(t *testing.T) {
 	for _, accounts := range []int{500, 20_000} {
 		w := &benchTrie{f: New(Options{Frontier: 4 << 10, Poison: true}), keys: benchKeys(accounts)}
 		parent, err := w.f.Build(w.pairs)
