@@ -390,7 +390,8 @@ func TestEndorsedEnough(t *testing.T) {
 	}
 }
 
-// TestEndorsementBitmaps: bit i, low bit first (bytes.md 2.7); an old chunk has no byte at all.
+// TestEndorsementBitmaps: bit i, low bit first (nearcore ChunkEndorsementsBitmap); an old chunk has
+// no byte at all.
 func TestEndorsementBitmaps(t *testing.T) {
 	s := primitives.ZeroED25519Signature
 	got := EndorsementBitmaps([][]primitives.Signature{{s, "", s}, nil, {"", "", "", "", "", "", "", "", s}, {""}})

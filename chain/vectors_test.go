@@ -16,8 +16,8 @@ func hash(t *testing.T, text string) primitives.Hash {
 	return h
 }
 
-// simpleChain is upstream's setup (vectors.md B): one validator "test", one shard, block times 1 ms
-// apart.
+// simpleChain is the setup of nearcore's simple chain tests: one validator "test", one shard, block
+// times 1 ms apart.
 func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.Block, []primitives.Hash) {
 	t.Helper()
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "test")
@@ -71,7 +71,7 @@ func simpleChain(t *testing.T, version primitives.ProtocolVersion) (*primitives.
 	return genesis, hashes
 }
 
-// TestVectorA8A9: upstream's literals at 86, and the derived blocks between (vectors.md B), also at
+// TestVectorA8A9: nearcore's literals at 86, and the blocks derived between them, also at
 // 85.
 func TestVectorA8A9(t *testing.T) {
 	for version, want := range map[primitives.ProtocolVersion][]string{

@@ -13,7 +13,7 @@ import (
 
 const ms = int64(1_000_000)
 
-// upstream's delays in its tests.
+// delays are those of nearcore's tests.
 func delays() Delays {
 	return Delays{Endorsement: 400 * ms, Skip: 1000 * ms, MaxWait: 3000 * ms, ChunkWait: [2]uint64{1, 3}}
 }

@@ -33,8 +33,8 @@ func slowGasPrice(g GasPriceRules, price primitives.Balance, used, limit primiti
 	return next, true
 }
 
-// TestGasPriceMoves has the settings of upstream's tests (nearcore
-// integration-tests/src/tests/client/process_blocks.rs:818, 1467, 1531 and
+// TestGasPriceMoves has the settings of nearcore's tests
+// (integration-tests/src/tests/client/process_blocks.rs:818, 1467, 1531 and
 // features/cap_max_gas_price.rs): prices stay within [min, min(max, 20·min)] and move as the
 // fractions say.
 func TestGasPriceMoves(t *testing.T) {

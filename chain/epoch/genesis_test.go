@@ -102,7 +102,7 @@ func simpleChain(t *testing.T) (*Manager, *BlockInfo) {
 	}
 }
 
-// TestVectorB checks the formula samples of vectors.md part B.
+// TestVectorB checks samples that were computed from nearcore's formulas.
 func TestVectorB(t *testing.T) {
 	m, genesis := simpleChain(t)
 	info, err := m.EpochInfo(primitives.EpochID{})

@@ -21,7 +21,7 @@ func TestForward(t *testing.T) {
 		{at: 7, first: 1, length: 100, target: 100, want: []primitives.Height{98, 99, 100}},
 		{at: 7, first: 1, length: 100, target: 205, want: []primitives.Height{98, 99, 100, 101, 198, 199, 200, 201, 206}},
 		{at: 97, first: 1, length: 100, target: 99, want: []primitives.Height{98, 99}},
-		{at: 594, first: 541, length: 60, target: 794, want: []primitives.Height{598, 599, 600, 601, 658, 659, 660, 661, 718, 719, 720, 721, 778, 779, 780, 781, 795}}, // wire2 131
+		{at: 594, first: 541, length: 60, target: 794, want: []primitives.Height{598, 599, 600, 601, 658, 659, 660, 661, 718, 719, 720, 721, 778, 779, 780, 781, 795}},
 		{at: 100, first: 1, length: 100, target: 103, want: []primitives.Height{101, 102, 103}},
 		{at: 7, first: 1, length: 500, target: 499, want: []primitives.Height{500}},
 		{at: 7, first: 1, length: 500, target: 498, want: []primitives.Height{499}},
