@@ -17,10 +17,10 @@ import (
 
 // ErrRolledBack means that the chain was rolled back to a snapshot without the transaction in its
 // pools.
-var ErrRolledBack = errors.New("mempool: the chain went back to a snapshot, in which the transaction was not waiting")
+var ErrRolledBack = errors.New("mempool: the chain was rolled back to a snapshot without this transaction; send it again")
 
 // ErrShardGone means that the shard of the transaction has no pool on this node any more.
-var ErrShardGone = errors.New("mempool: its shard has no pool on this node any more")
+var ErrShardGone = errors.New("mempool: the transaction's shard has no pool on this node any more")
 
 // Limits that reject a transaction, by their names in config.json.
 const (
@@ -29,7 +29,7 @@ const (
 	limitKey          = "troupe.mempool.max_per_key"
 	limitQueue        = "troupe.mempool.max_queued, troupe.mempool.max_queued_bytes"
 	limitHeld         = "troupe.mempool.max_held, troupe.mempool.max_held_bytes"
-	limitAfterHeld    = "what is behind a transaction that waits for its code may have half of transaction_pool_size_limit and troupe.mempool.max_transactions"
+	limitAfterHeld    = "transactions after one that waits for compilation may fill half of transaction_pool_size_limit and troupe.mempool.max_transactions"
 )
 
 // noRoom returns the error for a transaction that a limit rejects.

@@ -19,7 +19,7 @@ import (
 const maxBatch = 64
 
 // ErrRestarted means that the mempool has failed and restarted with an empty pool.
-var ErrRestarted = errors.New("mempool: begun anew")
+var ErrRestarted = errors.New("mempool: restarted with an empty pool; send the transaction again")
 
 // Verdict is the result of checking a transaction against the state of the head.
 type Verdict struct {
@@ -204,7 +204,7 @@ func check(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.
 		switch {
 		case p == nil:
 		case len(txs) == 1:
-			out = []Verdict{{Err: fmt.Errorf("mempool: transaction %v cannot be looked at: %v\n%s", txs[0].Hash(), p,
+			out = []Verdict{{Err: fmt.Errorf("mempool: check of transaction %v failed: %v\n%s", txs[0].Hash(), p,
 				debug.Stack())}}
 		default:
 			out = nil

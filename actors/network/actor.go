@@ -214,7 +214,7 @@ func (a *Actor) Receive(c actor.Context) {
 func (a *Actor) start() {
 	host, err := a.o.Listen(a.deliver, a.judge)
 	if err != nil {
-		a.o.Log.WithError(err).Error("network: it can't listen, and tries again")
+		a.o.Log.WithError(err).Error("network: listen failed, trying again")
 		self := a.self
 		a.timer = time.AfterFunc(listenAgain, func() { self(again{a}) })
 		return

@@ -188,7 +188,7 @@ func (a *Actor) headMoved(head *engine.BlockNode) {
 		return nil
 	})
 	if err != nil {
-		a.o.Log.WithError(err).Error("network: the head's epoch can't be told")
+		a.o.Log.WithError(err).Error("network: look up the epoch of the head")
 		return
 	}
 	tracked := held(head)

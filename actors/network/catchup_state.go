@@ -202,7 +202,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 	s.mu.Lock()
 	if p.waits[item] != nil {
 		s.mu.Unlock()
-		return fmt.Errorf("network: %+v is asked for already", item)
+		return fmt.Errorf("network: %+v is requested already", item)
 	}
 	p.waits[item] = wait
 	s.step(p, statesync.Want{Item: item})
@@ -239,7 +239,7 @@ func (s *Shards) ask(ctx context.Context, p *syncPoint, item statesync.Item,
 			return err
 		}
 		s.o.Log.WithError(err).WithField("peer", x.from).WithField("shard",
-			item.Shard).Info("network: a part of a state is not taken")
+			item.Shard).Info("network: state part rejected")
 	}
 }
 
@@ -332,5 +332,5 @@ func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.
 // blocks, so no peer is banned for what the engine rejects.
 func (s *Shards) Refused(at primitives.Hash, shard primitives.ShardID, err error) {
 	s.o.Log.WithError(err).WithField("shard",
-		shard).Warnf("network: what came of a shard at %v is not taken; it is asked for again", at)
+		shard).Warnf("network: data of a shard at %v rejected; it is requested again", at)
 }

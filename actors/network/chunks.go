@@ -110,7 +110,7 @@ func (a *Actor) partsStep(ev chunkparts.Event, from wire.PeerID) {
 	}
 	for _, h := range out.Bad {
 		a.o.Log.WithField("shard", h.ShardID).WithField("height",
-			h.HeightCreated).Warn("network: a chunk's producer has signed what is none")
+			h.HeightCreated).Warn("network: a chunk producer has signed an invalid chunk")
 	}
 	for _, c := range out.Complete {
 		a.bodies.add(c.Chunk)

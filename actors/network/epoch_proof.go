@@ -24,7 +24,7 @@ const snapshotPeriod = 1000
 func (a *Actor) announceSnapshots() {
 	list, err := a.snapshots.List()
 	if err != nil {
-		a.o.Log.WithError(err).Warn("network: no states are given")
+		a.o.Log.WithError(err).Warn("network: list the served state snapshots")
 		return
 	}
 	a.server.state.setSnapshots(list)
@@ -58,7 +58,7 @@ type proofResult struct {
 }
 
 // errProofAge means that a proof ends too near to its sender's head, or too far from it.
-var errProofAge = errors.New("network: a proof of another age")
+var errProofAge = errors.New("network: the epoch sync proof does not fit its sender's height")
 
 // epochProof verifies a requested proof outside the mailbox.
 func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
@@ -102,9 +102,9 @@ func (a *Actor) proofDone(m *proofResult) {
 		a.ownFailure("a proof of epochs", m.err)
 	}
 	if m.err != nil {
-		log.WithError(m.err).Info("a proof of epochs is not taken")
+		log.WithError(m.err).Info("epoch sync proof rejected")
 	} else {
-		log.Info("a proof of epochs is taken: headers go on behind it")
+		log.Info("epoch sync proof accepted: headers continue from it")
 	}
 	a.path.known = false
 	a.checkHeadersApart()

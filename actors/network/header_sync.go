@@ -94,15 +94,15 @@ func (a *Actor) step(ev blocksync.Event) {
 	}()
 	out, err := a.sync.Step(a.now(), ev)
 	if err != nil {
-		a.o.Log.WithError(err).Error("network: the chain of headers can't be told")
+		a.o.Log.WithError(err).Error("network: read the header chain")
 	}
 	if out.Proof != "" {
-		a.o.Log.WithField("peer", out.Proof).Info("far behind: asks for a proof of epochs")
+		a.o.Log.WithField("peer", out.Proof).Info("far behind its peers: requests an epoch sync proof")
 		a.host.Post(near.ToPeer{Peer: out.Proof, Msg: &wire.EpochSyncRequest{}})
 	}
 	if out.Headers != "" {
 		if list, err := a.path.list(); err == nil {
-			a.o.Log.WithField("peer", out.Headers).Debugf("network: asks for headers behind %d on the way", len(list))
+			a.o.Log.WithField("peer", out.Headers).Debugf("network: requests headers after %d known ones", len(list))
 			a.host.Post(near.ToPeer{Peer: out.Headers, Msg: &wire.HeadersRequest{Hashes: a.o.Engine.Locator(list, maxLocator)}})
 		}
 	}
@@ -158,7 +158,7 @@ func (a *Actor) logStuck() {
 	}
 	a.o.Status.stuckAgain.Store(now + stuckLogPeriod)
 	a.path.known = false
-	a.o.Log.WithField("height", height).Warnf("no peer gives the block for %d s; they may not have it any more, and it begins with a proof of epochs only beyond the horizon", since/1000)
+	a.o.Log.WithField("height", height).Warnf("no peer has sent the requested block for %d s; peers may have deleted it, and state sync starts only beyond the horizon", since/1000)
 }
 
 // headersResult is a message to self: headers have been verified.
@@ -190,7 +190,7 @@ func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
 	}()
 }
 
-var errOwnFailure = errors.New("network: headers could not be judged")
+var errOwnFailure = errors.New("network: verification of headers failed")
 
 func (a *Actor) headersDone(m *headersResult) {
 	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {

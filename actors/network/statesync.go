@@ -109,7 +109,7 @@ func (a *Actor) advanceBootstrap(now int64, info *near.Info) {
 		}
 		return
 	case a.headersAt() > x.at.Sync.Height+x.length()+staleAfter: // by verified headers, not by what peers claim
-		a.o.Log.Info("the state of another epoch is begun: hosts have let go of the one before")
+		a.o.Log.Info("state sync starts over with another epoch: hosts no longer serve the previous one")
 		a.bootstrap = nil
 		return
 	}
@@ -158,14 +158,14 @@ func (a *Actor) findSync(x *bootstrap) {
 			a.nextBootstrap = a.now() + max(findSyncPeriod, 10*(a.now()-begun)) // it reads all headers
 			switch {
 			case err != nil:
-				a.o.Log.WithError(err).Error("network: no sync block can be told")
+				a.o.Log.WithError(err).Error("network: look up the sync block")
 			case point == nil || proof == nil:
 			case !point.Complete: // its states are after different blocks
-				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block: the next epoch is awaited")
+				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block; waiting for the next epoch")
 			default:
 				x.at, x.proof = point, proof
 				x.wanted[point.Point.Hash], x.wanted[point.Before.Hash] = 0, 0
-				a.o.Log.WithField("height", point.Before.Height).Info("the state comes from other nodes")
+				a.o.Log.WithField("height", point.Before.Height).Info("state sync started")
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 		}
 		path := x.at.Path
 		if least < path[0].Height || len(path) == 0 {
-			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known: the next epoch is awaited")
+			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known; waiting for the next epoch")
 			a.bootstrap = nil
 			return
 		}
@@ -327,13 +327,13 @@ func (a *Actor) bootstrapResponse(from wire.PeerID, r *primitives.StateResponse)
 			// a full disk, for example: what is stored stays, and is continued once the folder can be
 			// opened
 			if ev.Own {
-				a.o.Log.WithError(err).Error("network: a state that comes can't be stored; it is gone on with in a while")
+				a.o.Log.WithError(err).Error("network: a state part cannot be stored; state sync continues later")
 				a.abandonBootstrap()
 				return
 			}
 			if err != nil {
 				a.o.Log.WithError(err).WithField("peer", from).WithField("shard",
-					item.Shard).Info("network: a part of a state is not taken")
+					item.Shard).Info("network: state part rejected")
 			} else if item.Header {
 				x.headers[item.Shard] = r.Header
 			}
@@ -417,7 +417,7 @@ func (a *Actor) beginParts(x *bootstrap) {
 		}
 		return func() {
 			if err != nil {
-				a.o.Log.WithError(err).Error("network: a state can't arrive; it is begun again")
+				a.o.Log.WithError(err).Error("network: state sync cannot start; it starts again later")
 				a.abandonBootstrap()
 				return
 			}
@@ -431,7 +431,7 @@ func (a *Actor) beginParts(x *bootstrap) {
 
 func (a *Actor) finishBootstrap(x *bootstrap) {
 	x.busy, x.finished = true, true
-	a.o.Log.WithField("height", x.at.Before.Height).Info("the state is here: the node begins again with it")
+	a.o.Log.WithField("height", x.at.Before.Height).Info("state sync is complete: the node restarts with the state")
 	a.inBackground(x, "the end of an arrival", func() func() {
 		err := x.parts.Finish()
 		if err == nil {
@@ -439,7 +439,7 @@ func (a *Actor) finishBootstrap(x *bootstrap) {
 		}
 		return func() {
 			if err != nil {
-				a.o.Log.WithError(err).Error("network: a state that has come can't be taken; it is begun again")
+				a.o.Log.WithError(err).Error("network: the synced state cannot be used; state sync starts again later")
 				a.abandonBootstrap()
 			}
 		}
@@ -453,5 +453,5 @@ func (a *Actor) logProgress(x *bootstrap, now int64) {
 	}
 	x.logAt = now + progressPeriod
 	have, total := x.machine.Parts()
-	a.o.Log.WithField("height", x.at.Before.Height).Infof("the state comes: %d of %d parts", have, total)
+	a.o.Log.WithField("height", x.at.Before.Height).Infof("state sync: %d of %d parts", have, total)
 }

@@ -261,7 +261,7 @@ func (s *TxStatuses) verify(raw []byte) {
 	if err := s.e.RemoteStatus(o, o.Outcome.ID); err != nil {
 		s.front.dropped.Add(1)
 		if s.front.Log != nil {
-			s.front.Log.WithError(err).Debug("network: an answer about a transaction is not taken")
+			s.front.Log.WithError(err).Debug("network: transaction status of a peer rejected")
 		}
 		return
 	}

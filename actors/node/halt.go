@@ -205,7 +205,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		}
 		path, err := writeBadChunk(f, n.o.FailedBuild, n.o.Failed)
 		if err != nil {
-			n.o.Log.WithError(err).Error("the chunk that failed could not be kept")
+			n.o.Log.WithError(err).Error("write the file of the chunk that failed")
 			return
 		}
 		h := n.halted.Load().Halted

@@ -325,7 +325,7 @@ func TestDoubtHalts(t *testing.T) {
 		t.Errorf("halted %+v; the head is %d, of the other %d", h, head.Height(), a.e.Head().Height())
 	}
 	b.stopNow(t)
-	if refused != 0 || !strings.Contains(said.String(), "another outcome than this node has") {
+	if refused != 0 || !strings.Contains(said.String(), "claims another result than this node computed") {
 		t.Errorf("%d refused; the log: %s", refused, said.String())
 	}
 	file, err := badchunk.Read(h.File)

@@ -180,7 +180,7 @@ func (d *dropRecord) reorganised(tip primitives.Height) {
 
 // errOtherChain is the reason for a transaction that was invalid on a branch that the node has
 // left.
-var errOtherChain = errors.New("node: it was not valid on a chain that this node has left since")
+var errOtherChain = errors.New("node: the transaction was invalid on a branch that this node has left")
 
 // of returns why a transaction was dropped. Its err is nil if it was not, or that is forgotten,
 // or a copy has been sent since. The reason holds for a reader that sees the chain up to tip

@@ -119,7 +119,7 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	}
 	_, err = s.Tx(t.Context(), &view.GetTx{Hash: x.Hash(), Sender: validator, WaitUntil: view.LevelIncluded})
 	if e := new(view.LookupError); !errors.As(err, &e) || e.Kind != view.ErrUnknownTx ||
-		!strings.Contains(e.Reason, "went back to a snapshot") {
+		!strings.Contains(e.Reason, "rolled back to a snapshot") {
 		t.Errorf("asked by its hash: %v", err)
 	}
 	vm.end("one", true)

@@ -112,7 +112,7 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 	full := func() error {
 		n.tally.Overrun.Add(1)
 		return &view.LookupError{Kind: view.ErrNoRoom,
-			Reason: fmt.Sprintf("%d submissions of this connection have not been looked at", cap(h.slots))}
+			Reason: fmt.Sprintf("%d submissions of this connection are not checked yet", cap(h.slots))}
 	}
 	select {
 	case h.slots <- struct{}{}:

@@ -154,7 +154,7 @@ func (a *Actor) ancestor(head *engine.BlockNode, n uint64) (*engine.BlockNode, [
 	at, gone := head, []messages.BlockAt(nil)
 	for err == nil && uint64(len(gone)) < n {
 		if at.Height() <= final {
-			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d behind block %d are not final", ErrFork, n,
+			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d after block %d are not final", ErrFork, n,
 				len(gone), final)
 		}
 		gone = append(gone, messages.BlockAt{Height: at.Height(), Hash: at.Hash})

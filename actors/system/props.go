@@ -28,12 +28,12 @@ import (
 
 var (
 	// ErrTimeout means that an actor did not reply within the limit.
-	ErrTimeout = errors.New("actor: no answer in time")
+	ErrTimeout = errors.New("actor: no reply in time")
 	// ErrFailed means that an actor failed before it replied, or has ended.
-	ErrFailed = errors.New("actor: it failed before it answered")
+	ErrFailed = errors.New("actor: failed before it replied")
 	// ErrUnhandled is the ErrFailed of a message that no actor has received. Sending it again is
 	// safe.
-	ErrUnhandled = fmt.Errorf("%w: it had ended", ErrFailed)
+	ErrUnhandled = fmt.Errorf("%w: the actor had ended", ErrFailed)
 )
 
 // Dispatcher runs mailboxes on goroutines that are kept for the next wake-up. Safe for

@@ -272,7 +272,7 @@ func (a *Actor) forget(g *group) {
 }
 
 // ErrRolledBack ends waits for what a rollback removed.
-var ErrRolledBack = errors.New("the chain went back to a snapshot, behind which nothing of this is known")
+var ErrRolledBack = errors.New("the chain was rolled back to a snapshot before this")
 
 // rolledBack starts over at an earlier position of the chain.
 func (a *Actor) rolledBack(at messages.Position) {

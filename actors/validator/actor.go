@@ -177,7 +177,7 @@ func (a *Actor) start() {
 	if again {
 		l.Panics.Add(1)
 		if l.mutating.Load() || e.Tip().Hash != l.lastImported {
-			a.halt(errors.New("validator: it failed while it changed the chain"))
+			a.halt(errors.New("validator: panic while the chain was being changed"))
 			return
 		}
 	}
@@ -290,7 +290,7 @@ func (a *Actor) Handle(msg any) {
 		}
 	case journalFailed:
 		if m.of == a {
-			a.halt(fmt.Errorf("validator: what was signed can't be written: %w", m.err))
+			a.halt(fmt.Errorf("validator: write the signing journal: %w", m.err))
 		}
 	case messages.ChainHalted:
 		a.stopCore()

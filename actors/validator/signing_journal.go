@@ -94,7 +94,7 @@ func OpenJournal(path string) (_ *Journal, err error) {
 }
 
 func errUnreadable(path string) error {
-	return fmt.Errorf("%s.0 and %s.1: neither can be read; what this validator has signed is not known: if no other copy of them is at hand, "+
+	return fmt.Errorf("%s.0 and %s.1: neither can be read, so what this validator has signed is unknown: restore a copy of them; without one, "+
 		"remove them when the chain is some epochs on", path, path)
 }
 
