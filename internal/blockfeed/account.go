@@ -17,8 +17,9 @@ type Account struct {
 	Proven bool // by the state root; else nothing says that it is so
 }
 
-// Proven is the value under a key of a state with this root, by the nodes on the way to it and the value; nil: there is none, which is proven too. What
-// contradicts the root, or lacks something, is an error.
+// Proven is the value under a key of a state with this root, by the nodes on the way to it and the
+// value; nil: there is none, which is proven too. What contradicts the root, or lacks something, is
+// an error.
 func Proven(root primitives.Hash, key []byte, strings [][]byte) ([]byte, error) {
 	p, err := trie.NewPartial(strings, root)
 	if err != nil {
@@ -37,8 +38,10 @@ type proofForm struct {
 	Proof     *[][]byte          `json:"proof"`
 }
 
-// Account asks for an account after a block. root is the shard's state root there, from the header of the shard's next new chunk, which the caller has verified. A
-// troupe proves it; a neard has no proofs but of contract data, and what it says is not proven. What the proof says counts, and what stands beside it must be the same.
+// Account asks for an account after a block. root is the shard's state root there, from the header
+// of the shard's next new chunk, which the caller has verified. A troupe proves it; a neard has no
+// proofs but of contract data, and what it says is not proven. What the proof says counts, and what
+// stands beside it must be the same.
 func (j *jsonRPC) Account(ctx context.Context, block, root primitives.Hash, id primitives.AccountID) (*Account, error) {
 	text, err := j.call(ctx, "query", map[string]any{"request_type": "view_account", "account_id": id, "block_id": block, "include_proof": true})
 	if err != nil {

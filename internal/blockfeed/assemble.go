@@ -10,9 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// complete makes a block's chunks of what a document tells. What they lack is searched for among the newest blocks first, where nearly every transaction has
-// it. Only if nobody else has brought the block by then all that a transaction may refer to are tried, and no longer than it is wanted: a document that
-// tells of transactions which nobody has signed costs a short search where feeds are raced.
+// complete makes a block's chunks of what a document tells. What they lack is searched for among
+// the newest blocks first, where nearly every transaction has it. Only if nobody else has brought
+// the block by then all that a transaction may refer to are tried, and no longer than it is wanted:
+// a document that tells of transactions which nobody has signed costs a short search where feeds
+// are raced.
 func (r *Runner) complete(ctx context.Context, s Source, d *blockdoc.Document, w *blockdoc.Wanted) ([]*primitives.Chunk, error) {
 	var spent time.Duration
 	defer func() { r.costs(s.Name(), spent) }()

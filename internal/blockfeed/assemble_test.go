@@ -51,8 +51,9 @@ func older(n int, tried *atomic.Int64) blockdoc.Ancestors {
 	}
 }
 
-// TestOvertaken: a document with transactions that nobody has signed costs a short search while another feed brings the block; and none at all if its header is
-// not the chain's, or the chain has the block.
+// TestOvertaken: a document with transactions that nobody has signed costs a short search while
+// another feed brings the block; and none at all if its header is not the chain's, or the chain has
+// the block.
 func TestOvertaken(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)
@@ -98,7 +99,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestShare: a feed alone that tells of such transactions has a tenth of a core, however long its documents take.
+// TestShare: a feed alone that tells of such transactions has a tenth of a core, however long its
+// documents take.
 func TestShare(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)

@@ -8,14 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// maxCodeBytes bounds the code that is remembered, for transactions that deploy it elsewhere than where they were signed.
+// maxCodeBytes bounds the code that is remembered, for transactions that deploy it elsewhere than
+// where they were signed.
 const maxCodeBytes = 64 << 20
 
-// maxHashes is more blocks than a transaction may be old on any public network (transaction_validity_period, 86,400).
+// maxHashes is more blocks than a transaction may be old on any public network
+// (transaction_validity_period, 86,400).
 const maxHashes = 100_000
 
-// books have what completes transactions: code by its hash, and the hashes of blocks, the newest last. Neither is believed: what they complete has
-// the hash that was signed, or not.
+// books have what completes transactions: code by its hash, and the hashes of blocks, the newest
+// last. Neither is believed: what they complete has the hash that was signed, or not.
 type books struct {
 	mu    sync.Mutex
 	code  map[primitives.Hash][]byte
@@ -71,7 +73,8 @@ func (b *books) codeOf(hash primitives.Hash) []byte {
 	return b.code[hash]
 }
 
-// ancestors yields the hashes of blocks that were told of, the newest first, and then older ones, until ctx ends.
+// ancestors yields the hashes of blocks that were told of, the newest first, and then older ones,
+// until ctx ends.
 func (b *books) ancestors(ctx context.Context, older blockdoc.Ancestors) blockdoc.Ancestors {
 	return func(each func(primitives.Hash) bool) {
 		yield := func(h primitives.Hash) bool { return ctx.Err() == nil && each(h) }

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lake is a bucket in the layout of NEAR Lake: a folder for each block, its name of twelve digits, with block.json and a file for each shard.
+// lake is a bucket in the layout of NEAR Lake: a folder for each block, its name of twelve digits,
+// with block.json and a file for each shard.
 type lake struct {
 	base string
 	http *http.Client
@@ -57,7 +58,8 @@ func (l *lake) Block(ctx context.Context, height primitives.Height, whole bool) 
 		if err == nil && d.AddShard(text) == nil && d.Shard(h.ShardID) != nil {
 			continue
 		}
-		if text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i)); err != nil { // earlier buckets count shards
+		// earlier buckets count shards
+		if text, err = l.file(ctx, height, fmt.Sprintf("shard_%d.json", i)); err != nil {
 			return nil, err
 		}
 		if err := d.AddShard(text); err != nil {

@@ -123,7 +123,8 @@ func (j *jsonRPC) raise(h primitives.Height) {
 	}
 }
 
-// Code asks a troupe for what the block brings, and any node for what the account has now, and for global code.
+// Code asks a troupe for what the block brings, and any node for what the account has now, and for
+// global code.
 func (j *jsonRPC) Code(ctx context.Context, height primitives.Height, account primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
 	text, err := j.call(ctx, "troupe_block_document", map[string]any{"height": height, "finality": "optimistic", "part": "code", "code_hash": hash})
 	if err == nil && json.Unmarshal(text, &code) == nil && code != nil && primitives.HashBytes(code) == hash {

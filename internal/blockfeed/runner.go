@@ -19,48 +19,57 @@ import (
 // Options are what a Runner works with.
 type Options struct {
 	Sources []Source
-	Tip     func() primitives.Height                           // of what was adopted
-	Final   func() primitives.Height                           // of the last final block
-	Has     func(primitives.Hash) bool                         // tells whether a recent block was adopted
-	Moved   func() <-chan struct{}                             // closed when the chain has another head than when it was asked for
-	Admit   func(*primitives.Block) error                      // whether the header may be the chain's: ErrPassed, ErrNotYet, a follow.Lie
-	Deliver func(messages.BlockReceived)                       // to the chain; never waits
-	Older   blockdoc.Ancestors                                 // hashes of stored blocks, the newest first
-	Wanted  func(primitives.EpochID) (*blockdoc.Wanted, error) // what is held in an epoch; an error: it is not known yet
-	Partial bool                                               // not all shards are held
-	Warn    func(feed, what string, err error)                 // told once of each kind of trouble
+	Tip     func() primitives.Height   // of what was adopted
+	Final   func() primitives.Height   // of the last final block
+	Has     func(primitives.Hash) bool // tells whether a recent block was adopted
+	// closed when the chain has another head than when it was asked for
+	Moved func() <-chan struct{}
+	// whether the header may be the chain's: ErrPassed, ErrNotYet, a follow.Lie
+	Admit   func(*primitives.Block) error
+	Deliver func(messages.BlockReceived) // to the chain; never waits
+	Older   blockdoc.Ancestors           // hashes of stored blocks, the newest first
+	// what is held in an epoch; an error: it is not known yet
+	Wanted  func(primitives.EpochID) (*blockdoc.Wanted, error)
+	Partial bool                               // not all shards are held
+	Warn    func(feed, what string, err error) // told once of each kind of trouble
 }
 
 const (
-	// maxAhead is how far above the tip a feed is asked, so that its way takes no time of the chain's.
+	// maxAhead is how far above the tip a feed is asked, so that its way takes no time of the
+	// chain's.
 	maxAhead = 8
-	// lookAhead is how many later blocks are asked for code of which a transaction has the hash alone.
+	// lookAhead is how many later blocks are asked for code of which a transaction has the hash
+	// alone.
 	lookAhead = 24
-	// mostAsks is how often a feed is asked for code of one document; what it gave is remembered, and the next try goes on.
+	// mostAsks is how often a feed is asked for code of one document; what it gave is remembered,
+	// and the next try goes on.
 	mostAsks   = 256
 	leastPause = 20 * time.Millisecond
 	mostPause  = 30 * time.Second
 	mostIdle   = time.Hour
-	// near is how many of the newest blocks are tried for each transaction. Those behind are tried where nobody else has brought the block by then.
+	// near is how many of the newest blocks are tried for each transaction. Those behind are tried
+	// where nobody else has brought the block by then.
 	near     = 2048
 	nearWait = 2 * time.Second
 	// share is how much longer a feed is left alone than it has cost for nothing.
 	share = 9
 	// maxStrange is how many blocks a feed may give without one that builds on the chain's.
 	maxStrange = 2 * maxAhead
-	// stuck is how long the tip may stand still behind blocks that were given to the chain before they are given again.
+	// stuck is how long the tip may stand still behind blocks that were given to the chain before
+	// they are given again.
 	stuck = 3 * time.Second
 )
 
 // Status is how a feed does.
 type Status struct {
-	Name    string
-	Height  primitives.Height // the highest block that it has told of in one line from the chain's own; 0: none since it lied
-	Given   uint64            // blocks that were given to the chain
-	Refused uint64            // that the chain, or the document's own hashes, refuted
-	Failed  uint64            // requests
-	Last    error             // what was wrong last
-	LagNS   uint64            // from a block's time to when it was given, of the last one
+	Name string
+	// the highest block that it has told of in one line from the chain's own; 0: none since it lied
+	Height  primitives.Height
+	Given   uint64 // blocks that were given to the chain
+	Refused uint64 // that the chain, or the document's own hashes, refuted
+	Failed  uint64 // requests
+	Last    error  // what was wrong last
+	LagNS   uint64 // from a block's time to when it was given, of the last one
 }
 
 // Runner asks feeds.
@@ -137,7 +146,8 @@ func (r *Runner) Status() (out []Status) {
 	return out
 }
 
-// Refused is told of a block that the chain has refused: its feed is struck, and asked again from above the tip.
+// Refused is told of a block that the chain has refused: its feed is struck, and asked again from
+// above the tip.
 func (r *Runner) Refused(m messages.BlockRefused) {
 	r.strike(m.From, fmt.Errorf("block %v: %w", m.Hash, m.Err))
 }
@@ -145,7 +155,8 @@ func (r *Runner) Refused(m messages.BlockRefused) {
 // ChunkRefused is told of a chunk's body that is not the header's.
 func (r *Runner) ChunkRefused(m messages.ChunkRefused) { r.strike(m.From, m.Err) }
 
-// Wanted is told that a block builds on one that is not known: its feed is asked again from above the tip.
+// Wanted is told that a block builds on one that is not known: its feed is asked again from above
+// the tip.
 func (r *Runner) Wanted(m messages.BlockWanted) { r.back(m.From) }
 
 // ChunksWanted is told that a block waits for bodies.
@@ -225,7 +236,8 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 		d, err := s.Block(ctx, next, r.o.Partial)
 		if err == nil {
 			if err = r.give(ctx, s, d, next); err != nil && !errors.Is(err, ErrNotYet) {
-				if idle := share * r.spent(s.Name()); idle > leastPause { // one that costs much for nothing has a tenth of a core
+				// one that costs much for nothing has a tenth of a core
+				if idle := share * r.spent(s.Name()); idle > leastPause {
 					pause(ctx, nil, min(idle, mostIdle))
 				}
 			}
@@ -255,7 +267,8 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 	}
 }
 
-// pace is how long a feed is left alone that has no new block: of others' machines a quarter of the time between blocks.
+// pace is how long a feed is left alone that has no new block: of others' machines a quarter of the
+// time between blocks.
 func (r *Runner) pace(name string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -346,7 +359,8 @@ func (r *Runner) give(ctx context.Context, s Source, d *blockdoc.Document, heigh
 	return nil
 }
 
-// search looks for code in later blocks, where it comes to the account that it was sent to, or asks for that of the account.
+// search looks for code in later blocks, where it comes to the account that it was sent to, or asks
+// for that of the account.
 func (r *Runner) search(ctx context.Context, s Source, d *blockdoc.Document, e *blockdoc.CodeError, try func() ([]*primitives.Chunk, error)) ([]*primitives.Chunk, error) {
 	var chunks []*primitives.Chunk
 	var err error

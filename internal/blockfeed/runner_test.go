@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// recorded are documents of neard's recorded stream by height, and the hashes of the blocks before them.
+// recorded are documents of neard's recorded stream by height, and the hashes of the blocks before
+// them.
 func recorded(t testing.TB) (list map[primitives.Height][]byte, first, last primitives.Height, before []primitives.Hash) {
 	t.Helper()
 	const path = "../../../shared/data/neard/stream.jsonl.gz"
@@ -121,8 +122,9 @@ func (f *fake) Code(context.Context, primitives.Height, primitives.AccountID, pr
 	return nil, nil
 }
 
-// TestRace: of feeds that stand still, err, give another height's block, another chain's, or say that everything is skipped, none keeps the others from
-// bringing the chain to its end, and who gave what is not so was asked less.
+// TestRace: of feeds that stand still, err, give another height's block, another chain's, or say
+// that everything is skipped, none keeps the others from bringing the chain to its end, and who
+// gave what is not so was asked less.
 func TestRace(t *testing.T) {
 	list, first, last, before := recorded(t)
 	right := func(_ context.Context, h primitives.Height) (*blockdoc.Document, error) {
@@ -211,8 +213,9 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestSources: what the three kinds of feeds are asked, and how their replies are read: a block, one that is not there yet, a height that was skipped, an
-// error; over HTTP that redirects, fails, or gives too much.
+// TestSources: what the three kinds of feeds are asked, and how their replies are read: a block,
+// one that is not there yet, a height that was skipped, an error; over HTTP that redirects, fails,
+// or gives too much.
 func TestSources(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	parts := func(h primitives.Height) (block string, shards map[string]string) {

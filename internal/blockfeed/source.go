@@ -17,11 +17,12 @@ import (
 // Source is a feed.
 type Source interface {
 	Name() string
-	// Block asks for the block at a height, whole: with all its new chunks, else with those that have transactions at least. ErrNotYet: it has
-	// none there yet; the feed may have waited for it. ErrSkipped: the chain has none.
+	// Block asks for the block at a height, whole: with all its new chunks, else with those that
+	// have transactions at least. ErrNotYet: it has none there yet; the feed may have waited for
+	// it. ErrSkipped: the chain has none.
 	Block(ctx context.Context, height primitives.Height, whole bool) (*blockdoc.Document, error)
-	// Code asks for code by its hash: that a block at a height brings, that an account has been given or deploys for all; nil: it can't tell. What comes may be
-	// other code.
+	// Code asks for code by its hash: that a block at a height brings, that an account has been
+	// given or deploys for all; nil: it can't tell. What comes may be other code.
 	Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error)
 }
 
@@ -37,7 +38,8 @@ const maxReply = 64 << 20
 // Kinds are the words that may stand before a feed's address.
 var Kinds = []string{"neardata", "lake", "rpc"}
 
-// Parse makes a feed of KIND:URL. Without a kind it is neardata's layout, which a troupe serves too.
+// Parse makes a feed of KIND:URL. Without a kind it is neardata's layout, which a troupe serves
+// too.
 func Parse(text string) (Source, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	if strings.HasPrefix(rest, "//") || rest == "" {

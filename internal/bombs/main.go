@@ -1,6 +1,7 @@
-// Command bombs compiles contracts that are made to be hard to compile, each in a process of its own, and prints what that took:
-// processor time, memory at the most, the artifact, each as a share of the bound that docs/performance.md states. With -search it
-// also makes up shapes and keeps changing the worst of them.
+// Command bombs compiles contracts that are made to be hard to compile, each in a process of its
+// own, and prints what that took: processor time, memory at the most, the artifact, each as a share
+// of the bound that docs/performance.md states. With -search it also makes up shapes and keeps
+// changing the worst of them.
 //
 //	in      shapes of package internal/contracts/compilebombs
 //	out     a table, the worst first
@@ -60,7 +61,8 @@ func seconds() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// peak is the most memory that the process had. That of getrusage would be the parent's, from before exec.
+// peak is the most memory that the process had. That of getrusage would be the parent's, from
+// before exec.
 func peak() int {
 	b, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(b), "\n") {

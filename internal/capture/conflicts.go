@@ -17,10 +17,11 @@ const maxSigned = 4 << 20
 // ErrManySigned says that a recording holds more than a search for conflicts keeps.
 var ErrManySigned = fmt.Errorf("more than %d blocks, chunks and votes", maxSigned)
 
-// Conflict is two things that a validator signed and never should have: two blocks of a height, two chunks of a height and shard, votes for two blocks
-// of a height, or a vote for a block beside one to skip its height, from below it to above it. Two skips to one height are none: a neard that sees a higher
-// block, made by votes of others, skips from there to heights to which it has skipped before (chain/chain/src/doomslug.rs, process_timer), and who counts
-// votes keeps the newest.
+// Conflict is two things that a validator signed and never should have: two blocks of a height, two
+// chunks of a height and shard, votes for two blocks of a height, or a vote for a block beside one
+// to skip its height, from below it to above it. Two skips to one height are none: a neard that
+// sees a higher block, made by votes of others, skips from there to heights to which it has skipped
+// before (chain/chain/src/doomslug.rs, process_timer), and who counts votes keeps the newest.
 type Conflict struct {
 	Account primitives.AccountID
 	Kind    string // block, chunk, vote
@@ -51,8 +52,9 @@ type skip struct {
 	from, to primitives.Height
 }
 
-// Search looks for conflicts in what validators signed, over any number of recordings of one network. Only what is signed with one of the keys
-// counts: anybody can say what a validator has not signed.
+// Search looks for conflicts in what validators signed, over any number of recordings of one
+// network. Only what is signed with one of the keys counts: anybody can say what a validator has
+// not signed.
 type Search struct {
 	keys  map[primitives.AccountID]primitives.PublicKey
 	order []primitives.AccountID
@@ -82,8 +84,8 @@ func (s *Search) add(id primitives.AccountID, key primitives.PublicKey) {
 	s.keys[id] = key
 }
 
-// Read searches a recording. Validators' keys that it names are learned, as neard's recordings name them. A recording that was cut off is
-// searched to where it ends.
+// Read searches a recording. Validators' keys that it names are learned, as neard's recordings name
+// them. A recording that was cut off is searched to where it ends.
 func (s *Search) Read(in io.Reader) error {
 	if err := s.read(in); err != nil {
 		return err

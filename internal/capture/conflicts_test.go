@@ -27,7 +27,8 @@ func TestNoConflicts(t *testing.T) {
 	}
 }
 
-// TestConflicts: a second block, chunk and vote of one place are found, once each and in any recording; what strangers say is not, nor is a copy.
+// TestConflicts: a second block, chunk and vote of one place are found, once each and in any
+// recording; what strangers say is not, nor is a copy.
 func TestConflicts(t *testing.T) {
 	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
 	var out bytes.Buffer
@@ -99,8 +100,9 @@ func TestConflicts(t *testing.T) {
 
 func raw(h primitives.Hash) []byte { return h[:] }
 
-// TestSkips: a vote for a block beside one to leave its height out is found, whichever came first; skips from higher blocks to heights that were
-// skipped to before, and votes at either end of a skip, are as neards give them.
+// TestSkips: a vote for a block beside one to leave its height out is found, whichever came first;
+// skips from higher blocks to heights that were skipped to before, and votes at either end of a
+// skip, are as neards give them.
 func TestSkips(t *testing.T) {
 	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
 	type vote struct{ from, to primitives.Height }

@@ -53,8 +53,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number,
 // Unwrap returns the cause.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Lines reads a recording, packed or not. The last error ends it; a recording that was cut off, as by a crash, ends with
-// io.ErrUnexpectedEOF in a *LineError.
+// Lines reads a recording, packed or not. The last error ends it; a recording that was cut off, as
+// by a crash, ends with io.ErrUnexpectedEOF in a *LineError.
 func Lines(in io.Reader) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
 		r := bufio.NewReaderSize(in, 1<<20)

@@ -61,7 +61,8 @@ func TestRecordings(t *testing.T) {
 
 var rewrite = flag.Bool("update", false, "write testdata/words.txt again")
 
-// TestWords holds the words of the first message of each kind that neards exchanged, and of those that they did not.
+// TestWords holds the words of the first message of each kind that neards exchanged, and of those
+// that they did not.
 func TestWords(t *testing.T) {
 	n, seen := Names{}, map[string]bool{}
 	var out strings.Builder

@@ -83,7 +83,8 @@ func (p *Proxy) pass(ctx context.Context, a net.Conn) {
 	c.Note("the connection ends")
 }
 
-// splitter cuts a stream into frames. It never fails: where there is no frame any more, it notes that and looks no further.
+// splitter cuts a stream into frames. It never fails: where there is no frame any more, it notes
+// that and looks no further.
 type splitter struct {
 	frame func([]byte)
 	note  func(string)

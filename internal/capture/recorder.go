@@ -33,8 +33,9 @@ func NewRecorder(out io.Writer, limit int64, now func() time.Time) *Recorder {
 	return &Recorder{out: out, left: limit, now: now, began: now(), tap: map[uint64]*Conn{}}
 }
 
-// Later has what is recorded written by a goroutine of its own, so that nobody whose frames these are waits for the disk. Where that is too slow for
-// maxQueued bytes, lines are missing, and a note says how many. done writes what waits; nothing is recorded behind it.
+// Later has what is recorded written by a goroutine of its own, so that nobody whose frames these
+// are waits for the disk. Where that is too slow for maxQueued bytes, lines are missing, and a note
+// says how many. done writes what waits; nothing is recorded behind it.
 func (r *Recorder) Later() (done func() error) { return r.later(maxQueued) }
 
 func (r *Recorder) later(most int) (done func() error) {
@@ -100,7 +101,8 @@ func (c *Conn) Frame(ofDialler bool, frame []byte) {
 	c.write(&Line{From: from, To: to, Kind: kind, Frame: frame})
 }
 
-// Spread records a frame that goes beside connections: of this node to all, or of who has brought it.
+// Spread records a frame that goes beside connections: of this node to all, or of who has brought
+// it.
 func (r *Recorder) Spread(sent bool, who string, frame []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +180,8 @@ func (r *Recorder) State() (full bool, err error) {
 	return r.full, r.err
 }
 
-// Tap records a frame of a node's own connection: ours tells who dialled, sent who speaks. nil is the connection's end.
+// Tap records a frame of a node's own connection: ours tells who dialled, sent who speaks. nil is
+// the connection's end.
 func (r *Recorder) Tap(conn uint64, ours, sent bool, remote string, frame []byte) {
 	r.mu.Lock()
 	c := r.tap[conn]

@@ -34,7 +34,8 @@ func (f *Filter) passes(l *Line, from, to, body string) bool {
 	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
 }
 
-// plain is text that may be shown to a terminal: what others have said, or who made the recording, is not to draw on it.
+// plain is text that may be shown to a terminal: what others have said, or who made the recording,
+// is not to draw on it.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// Client returns the JSON of client_config (nearcore core/chain-configs/src/client_config.rs): what the keys of config.json amount to,
-// with some of the genesis; keys ascending at all depths. Keys without effect here say what they would mean to neard.
+// Client returns the JSON of client_config (nearcore core/chain-configs/src/client_config.rs): what
+// the keys of config.json amount to, with some of the genesis; keys ascending at all depths. Keys
+// without effect here say what they would mean to neard.
 func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	d := c.Document
 	get := func(path string, otherwise any) any {
@@ -93,7 +94,8 @@ func (c *Config) Client(g *genesis.Config, version view.Version) []byte {
 	return []byte(text(out))
 }
 
-// Those that client_config has as config.json does: durations, as [seconds, nanoseconds], and all else.
+// Those that client_config has as config.json does: durations, as [seconds, nanoseconds], and all
+// else.
 var (
 	clientDurations = []string{
 		"consensus.catchup_step_period", "consensus.chunk_request_retry_period", "consensus.header_sync_initial_timeout",

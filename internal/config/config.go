@@ -92,13 +92,15 @@ type Network struct {
 	SyncThreshold       uint64 // blocks
 	SyncRequests        uint64 // blocks that one peer is asked for at a time
 	HeadersWait         time.Duration
-	HorizonEpochs       uint64 // who is farther behind begins with a proof of epochs and the state of a later block; 0: nobody does
-	ProofWait           time.Duration
-	StateWait           time.Duration // for a part of a state
-	StatePause          time.Duration // of who did not give one
-	RouteHorizon        uint64        // blocks
-	NoRouting           bool          // transactions are not sent to who makes chunks
-	Pace                Pace
+	// who is farther behind begins with a proof of epochs and the state of a later block; 0: nobody
+	// does
+	HorizonEpochs uint64
+	ProofWait     time.Duration
+	StateWait     time.Duration // for a part of a state
+	StatePause    time.Duration // of who did not give one
+	RouteHorizon  uint64        // blocks
+	NoRouting     bool          // transactions are not sent to who makes chunks
+	Pace          Pace
 }
 
 // Pace is when a validator among others votes.
@@ -134,7 +136,8 @@ func (n *Network) On() bool {
 	return n.BootNodes != "" || n.Public || n.Transport != Near && n.Libp2p.MDNS
 }
 
-// ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far EXPERIMENTAL_receipt_to_tx looks.
+// ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far
+// EXPERIMENTAL_receipt_to_tx looks.
 type ReceiptOrigins struct {
 	Mapping, Outcomes   bool
 	Window, Hop, Budget uint64 // 0: as neard does
@@ -185,8 +188,10 @@ type RPC struct {
 	TLSCert, TLSKey      string // files; empty: no TLS
 	Debug                bool   // whether there is the data of debug pages
 	Simulate, Trace      bool   // whether there are these methods
-	Sandbox              *bool  // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
-	Console              *bool  // whether there is /console; nil: where there are those
+	// whether there are those that begin with sandbox_; nil: where anybody can sign for an account
+	// that init made
+	Sandbox *bool
+	Console *bool // whether there is /console; nil: where there are those
 }
 
 // Stream holds troupe.stream.*: what troupe stream and package indexer/node begin with.
@@ -217,7 +222,8 @@ type Consensus struct {
 	ProduceEmptyBlocks          bool
 }
 
-// Default returns the file that init writes. fast shortens the block delays as neard init --fast does.
+// Default returns the file that init writes. fast shortens the block delays as neard init --fast
+// does.
 func Default(fast bool) *Document {
 	d := initial().clone()
 	if fast {
@@ -227,7 +233,8 @@ func Default(fast bool) *Document {
 	return d
 }
 
-// initial is init.json, read once: a start asks for it four times. Whoever changes it takes a clone.
+// initial is init.json, read once: a start asks for it four times. Whoever changes it takes a
+// clone.
 var initial = sync.OnceValue(func() *Document { return embedded("init.json", initJSON) })
 
 // ours is own, read once.
@@ -241,8 +248,8 @@ func embedded(name string, in []byte) *Document {
 	return d
 }
 
-// own are our keys' defaults, but for the limits of the RPC, which have a table. They are not written by init, so that the file
-// stays neard's.
+// own are our keys' defaults, but for the limits of the RPC, which have a table. They are not
+// written by init, so that the file stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
@@ -260,7 +267,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
  "stream":{"sync_mode":"LatestSynced","block_height":0,"streaming_mode":"StreamWhileSyncing","finality":"Final"}},
 "network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null}`
 
-// Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
+// Read parses config.json and checks the values of the keys that it knows, without adding any. file
+// names it in errors.
 func Read(file string, in []byte) (*Document, []Warning, error) {
 	doc, err := parseDocument(in)
 	if err != nil {
@@ -293,7 +301,8 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	return c, warnings, err
 }
 
-// AddRPC gives a configuration without RPC the one that init writes, with what is set under troupe.rpc.
+// AddRPC gives a configuration without RPC the one that init writes, with what is set under
+// troupe.rpc.
 func (c *Config) AddRPC() error {
 	d := NewDocument()
 	for _, k := range c.Document.keys {
@@ -308,7 +317,8 @@ func (c *Config) AddRPC() error {
 	return err
 }
 
-// readLimits takes the limits of the RPC that a file names, and the defaults of the others; the schema has looked at their bounds.
+// readLimits takes the limits of the RPC that a file names, and the defaults of the others; the
+// schema has looked at their bounds.
 func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	out = limits.Default()
 	for i := range limits.Table {
@@ -328,8 +338,8 @@ func readLimits(d *Document) (out limits.Limits, named limits.Named) {
 	return out, named
 }
 
-// Yield removes from d, a file of defaults, what top says in another way: which shards are tracked, by one of the older
-// keys, and that there is no RPC.
+// Yield removes from d, a file of defaults, what top says in another way: which shards are tracked,
+// by one of the older keys, and that there is no RPC.
 func (d *Document) Yield(top *Document) {
 	for _, k := range trackedKeys {
 		if _, ok := top.Get(k); ok {

@@ -175,7 +175,8 @@ func TestNull(t *testing.T) {
 		}
 	}
 	c, _, err := Parse("config.json", []byte(`{"transaction_pool_size_limit": null, "trie_viewer_state_size_limit": null}`))
-	if err != nil || c.TransactionPoolSize != 0 || c.ViewStateSizeLimit != 0 { // which is how those that hold them say none
+	// which is how those that hold them say none
+	if err != nil || c.TransactionPoolSize != 0 || c.ViewStateSizeLimit != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, path := range []string{"archive", "gc_num_epochs_to_keep", "network.max_num_peers", "network", "troupe.vm.disk_bytes"} {
@@ -185,7 +186,8 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestRPCLimits: a limit that is named is taken, within its bounds, and one by address then holds for loopback, too.
+// TestRPCLimits: a limit that is named is taken, within its bounds, and one by address then holds
+// for loopback, too.
 func TestRPCLimits(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"troupe":{"rpc":{"max_batch":7,"batch_timeout":{"secs":3,"nanos":0},"max_parked_per_address":5,"trace":false,"trusted_proxies":["10.0.0.0/8"]}}}`))
 	if err != nil {
@@ -210,7 +212,8 @@ func TestRPCLimits(t *testing.T) {
 	}
 }
 
-// TestReplicaRules: what is no address, no server or no key is refused by its name, and so is a replica that publishes.
+// TestReplicaRules: what is no address, no server or no key is refused by its name, and so is a
+// replica that publishes.
 func TestReplicaRules(t *testing.T) {
 	for text, key := range map[string]string{
 		`{"troupe":{"jetstream":{"listen":"nats"}}}`:                                            "troupe.jetstream.listen",

@@ -18,7 +18,8 @@ const (
 	maxDepth = 16
 )
 
-// Document is a JSON object that keeps the order of its keys. Values are *Document, []any, string, json.Number, bool or nil.
+// Document is a JSON object that keeps the order of its keys. Values are *Document, []any, string,
+// json.Number, bool or nil.
 type Document struct {
 	keys   []string
 	values map[string]any
@@ -80,8 +81,8 @@ func (d *Document) Set(path string, v any) {
 	d.put(head, v)
 }
 
-// SetAfter is Set for a key of the file itself that, when new, is to stand after another one. What init adds stands where
-// neard's own writer would put it.
+// SetAfter is Set for a key of the file itself that, when new, is to stand after another one. What
+// init adds stands where neard's own writer would put it.
 func (d *Document) SetAfter(key, after string, v any) {
 	_, known := d.values[key]
 	d.put(key, v)
@@ -97,7 +98,8 @@ func (d *Document) put(key string, v any) {
 	d.values[key] = v
 }
 
-// Complete adds what base has and d lacks, object by object, and reports whether anything was added.
+// Complete adds what base has and d lacks, object by object, and reports whether anything was
+// added.
 func (d *Document) Complete(base *Document) bool {
 	added := false
 	for _, k := range base.keys {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// inert is what keys of neard are taken for that nothing here reads: of a key or of all below it, by the longest that fits. Every
-// key of the schema is here or in Config, which a test holds.
+// inert is what keys of neard are taken for that nothing here reads: of a key or of all below it,
+// by the longest that fits. Every key of the schema is here or in Config, which a test holds.
 var inert = map[string]string{
 	"network":                               "neard's default applies",
 	"telemetry":                             "the node sends no telemetry",
@@ -86,8 +86,8 @@ var used = map[string]bool{
 	"network.public_addrs": true,
 }
 
-// Inert says of the keys that ask for something else than init writes and have no effect here what they are taken for: one line for
-// each reason, in the order of the file.
+// Inert says of the keys that ask for something else than init writes and have no effect here what
+// they are taken for: one line for each reason, in the order of the file.
 func (c *Config) Inert() []string {
 	initial, schema := initial(), schema()
 	var reasons []string
@@ -121,7 +121,8 @@ func (c *Config) Inert() []string {
 	return reasons
 }
 
-// ordinary is what a key says that asks for nothing: what init writes, else what amounts to saying nothing.
+// ordinary is what a key says that asks for nothing: what init writes, else what amounts to saying
+// nothing.
 func ordinary(initial *Document, path string) any {
 	if v, ok := initial.Get(path); ok && v != nil {
 		return v

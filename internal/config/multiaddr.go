@@ -12,10 +12,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// identity begins the names that libp2p gives to keys of ed25519: the key itself as a multihash, with libp2p's tag of its kind.
+// identity begins the names that libp2p gives to keys of ed25519: the key itself as a multihash,
+// with libp2p's tag of its kind.
 const identity = "\x00\x24\x08\x01\x12\x20"
 
-// multiaddr reads a peer as libp2p names it, /ip4/10.0.0.1/tcp/24567/p2p/12D3KooW..., over TCP or QUIC, by address or by name.
+// multiaddr reads a peer as libp2p names it, /ip4/10.0.0.1/tcp/24567/p2p/12D3KooW..., over TCP or
+// QUIC, by address or by name.
 func multiaddr(text string) (p Peer, err error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	bad := func() (Peer, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// rules checks what one key says in the light of others, or beyond its kind (nearcore nearcore/src/config_validate.rs),
-// on a completed file. It returns all that is wrong.
+// rules checks what one key says in the light of others, or beyond its kind (nearcore
+// nearcore/src/config_validate.rs), on a completed file. It returns all that is wrong.
 func (c *Config) rules(file string, hadTracked []string) error {
 	var errs []error
 	bad := func(key, value, allowed string) {
@@ -138,8 +138,9 @@ func IsAddress(s string) bool {
 	return err == nil
 }
 
-// CheckBootNodes checks a list of key@host:port, separated by commas; an account id may follow a second @ (nearcore
-// chain/network PeerInfo). A multiaddr of libp2p may stand in place of each. An empty list is right.
+// CheckBootNodes checks a list of key@host:port, separated by commas; an account id may follow a
+// second @ (nearcore chain/network PeerInfo). A multiaddr of libp2p may stand in place of each. An
+// empty list is right.
 func CheckBootNodes(list string) error {
 	_, err := Peers(list)
 	return err

@@ -44,7 +44,8 @@ type rule struct {
 	doc      string // what the key does, for docs/operate/config.md; empty: the same as in neard
 }
 
-// extras are the keys of neard that init does not write, and those whose written value (null) says nothing of their kind.
+// extras are the keys of neard that init does not write, and those whose written value (null) says
+// nothing of their kind.
 var extras = map[string]rule{
 	"genesis_records_file":                     {kind: kString, nullable: true},
 	"rpc":                                      {kind: kObject, nullable: true},
@@ -98,7 +99,8 @@ var optional = []string{
 	"transaction_pool_size_limit", "produce_chunk_add_transactions_time_limit",
 }
 
-// Bounds of our own integers, so that no sum or conversion of them overflows: far above what a machine has.
+// Bounds of our own integers, so that no sum or conversion of them overflows: far above what a
+// machine has.
 const (
 	maxCount  = 1 << 30 // things
 	maxMemory = 1 << 50 // bytes
@@ -109,7 +111,8 @@ const (
 	maxSeconds = 1 << 29 // of a duration, of which some are taken ten times
 )
 
-// bounds are those of neard's integers that init writes: what its own types hold, or what a node can do with them.
+// bounds are those of neard's integers that init writes: what its own types hold, or what a node
+// can do with them.
 var bounds = map[string]struct{ min, max uint64 }{
 	"rpc.limits_config.json_payload_max_size":              {1, maxI32},
 	"network.max_num_peers":                                {0, maxU32},
@@ -232,7 +235,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s is %s, must be %s", e.File, e.Key, e.Value, e.Allowed)
 }
 
-// check compares a document with the schema. The error joins an Error for each value that is not allowed.
+// check compares a document with the schema. The error joins an Error for each value that is not
+// allowed.
 func check(file string, d *Document) (warnings []Warning, err error) {
 	var errs []error
 	var walk func(prefix string, d *Document)

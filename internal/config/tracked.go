@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TrackedShards says which shards a node follows; one field is set, besides None where a list is empty.
+// TrackedShards says which shards a node follows; one field is set, besides None where a list is
+// empty.
 type TrackedShards struct {
 	All             bool
 	None            bool
@@ -22,8 +23,9 @@ var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_a
 
 const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
 
-// trackedShards reads tracked_shards_config in all its forms, else the older keys in the order in which neard heeds them (nearcore
-// client_config.rs from_deprecated_config_values). With none of them all shards are tracked, as init writes; a neard without any tracks none.
+// trackedShards reads tracked_shards_config in all its forms, else the older keys in the order in
+// which neard heeds them (nearcore client_config.rs from_deprecated_config_values). With none of
+// them all shards are tracked, as init writes; a neard without any tracks none.
 func trackedShards(file string, d *Document) (TrackedShards, error) {
 	v, ok := d.Get("tracked_shards_config")
 	if !ok || v == nil {

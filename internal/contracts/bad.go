@@ -10,8 +10,9 @@ import (
 // Fate is how a module ends.
 type Fate byte
 
-// Refused: prepare fails with Bad.Prepare. NotCompiled: it prepares, but cannot be compiled. NotLoaded: it compiles, but its
-// instance is too large. Runs: its method main may be called, whatever comes of that.
+// Refused: prepare fails with Bad.Prepare. NotCompiled: it prepares, but cannot be compiled.
+// NotLoaded: it compiles, but its instance is too large. Runs: its method main may be called,
+// whatever comes of that.
 const (
 	Runs Fate = iota
 	Refused
@@ -27,8 +28,8 @@ type Bad struct {
 	Prepare primitives.PrepareError // of what is refused
 }
 
-// BadModules returns all of them: not wasm, broken wasm, features that are off, both sides of every limit, and modules that do
-// harm when they run.
+// BadModules returns all of them: not wasm, broken wasm, features that are off, both sides of every
+// limit, and modules that do harm when they run.
 func BadModules() []Bad {
 	return slices.Concat(badBytes(), badFeatures(), badLimits(), badSizes(), badRuns())
 }

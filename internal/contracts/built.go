@@ -29,8 +29,8 @@ var Sources = []Source{
 	{"panicker", "panicker.c", nil},
 }
 
-// Flags are how clang is called, but for the defines, the output and the source. Memory is what the protocol gives to every
-// contract; names are kept for those who read profiles.
+// Flags are how clang is called, but for the defines, the output and the source. Memory is what the
+// protocol gives to every contract; names are kept for those who read profiles.
 var Flags = []string{
 	"--target=wasm32", "-O2", "-std=c11", "-ffreestanding", "-fno-builtin", "-nostdlib",
 	"-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers",
@@ -46,7 +46,8 @@ func C(name string) []byte {
 	return b
 }
 
-// BuiltFrom is the list that the build wrote: the compiler, its flags, and the SHA-256 of every source and result.
+// BuiltFrom is the list that the build wrote: the compiler, its flags, and the SHA-256 of every
+// source and result.
 func BuiltFrom() string {
 	b, err := built.ReadFile("c/BUILT")
 	if err != nil {

@@ -1,6 +1,7 @@
 package contracts
 
-// probed is a host function that the probe knows: its number of parameters (all i64), and its result.
+// probed is a host function that the probe knows: its number of parameters (all i64), and its
+// result.
 type probed struct {
 	name   string
 	params int

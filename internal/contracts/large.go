@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// Large makes a contract of about size bytes of functions as compilers write them: some 400 bytes each, that loop, branch, compute,
-// load and store, and call one another. Its method run runs one of them. Each seed has code of its own.
+// Large makes a contract of about size bytes of functions as compilers write them: some 400 bytes
+// each, that loop, branch, compute, load and store, and call one another. Its method run runs one
+// of them. Each seed has code of its own.
 func Large(size int, seed uint64) []byte {
 	const (
 		i32Eqz, i32And, i32Add, i32Sub, i32Mul, i32Xor, i32Shl = 0x45, 0x71, 0x6a, 0x6b, 0x6c, 0x73, 0x74

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// TestLarge: what it makes is about as long as wanted, differs by seed, and may be deployed and run.
+// TestLarge: what it makes is about as long as wanted, differs by seed, and may be deployed and
+// run.
 func TestLarge(t *testing.T) {
 	cfg := parameters.MustGet(parameters.June(86))
 	for _, size := range []int{1, 10_000, 250_000, 1_000_000} {

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// Plain has the two methods that cost least: empty does nothing, and read reads the entry of its storage whose key is PlainKey.
+// Plain has the two methods that cost least: empty does nothing, and read reads the entry of its
+// storage whose key is PlainKey.
 var Plain = sync.OnceValue(func() []byte {
 	m := &wasmasm.Module{}
 	read := m.Import("env", "storage_read", repeat(wasmasm.I64, 3), []wasmasm.ValType{wasmasm.I64})

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 )
 
-// Where the probe's memory has what: results of host calls, the program with its data, and from ProbeScratch to the end of
-// its 64 pages nothing.
+// Where the probe's memory has what: results of host calls, the program with its data, and from
+// ProbeScratch to the end of its 64 pages nothing.
 const (
 	probeResults = 1024
 	ProbeBase    = 65536
@@ -29,8 +29,9 @@ const (
 	bytesPerResult = 8
 )
 
-// Probe is the contract that interprets a Program over every host function. Its methods: run and then interpret the input,
-// noop does nothing, deep recurses for ever, div0 divides by zero, oob loads outside memory, spin loops for ever.
+// Probe is the contract that interprets a Program over every host function. Its methods: run and
+// then interpret the input, noop does nothing, deep recurses for ever, div0 divides by zero, oob
+// loads outside memory, spin loops for ever.
 //
 // It is the contract of the recorded chains, byte for byte, names included.
 var Probe = sync.OnceValue(func() []byte { return newProbe().m.Encode() })
@@ -98,7 +99,8 @@ func (p *probe) export(name string) *wasmasm.Func {
 	return f
 }
 
-// writeArg writes the function that reads an argument: a kind byte and 8 bytes, a literal or the number of a result.
+// writeArg writes the function that reads an argument: a kind byte and 8 bytes, a literal or the
+// number of a result.
 func (p *probe) writeArg() {
 	f := p.m.Func(nil, []wasmasm.ValType{wasmasm.I64}, wasmasm.I64, wasmasm.I32).Names("v", "k")
 	p.m.NameFunc(f, "arg")
@@ -121,7 +123,8 @@ func (p *probe) writePush() {
 	f.GlobalGet(p.n).I32(1).Op(wasmasm.I32Add).GlobalSet(p.n)
 }
 
-// writeRun writes the interpreter: its own instructions first, one comparison each, then a table of the host functions.
+// writeRun writes the interpreter: its own instructions first, one comparison each, then a table of
+// the host functions.
 func (p *probe) writeRun() uint32 {
 	c := p.m.Func(nil, nil, wasmasm.I32, wasmasm.I64, wasmasm.I64).Names("f", "i", "x")
 	p.m.NameFunc(c, "run")

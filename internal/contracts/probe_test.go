@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestProbeIsTheRecordedOne: the code that the recordings deploy, by its hash (probe, storm and reshard; 6,736 bytes).
+// TestProbeIsTheRecordedOne: the code that the recordings deploy, by its hash (probe, storm and
+// reshard; 6,736 bytes).
 func TestProbeIsTheRecordedOne(t *testing.T) {
 	const want = "5ujSUjBawqzRNPpxCmGCgyhrNLkHqEmFSHhoo4noSad5"
 	if got := primitives.HashBytes(Probe()).String(); got != want || len(Probe()) != 6736 {

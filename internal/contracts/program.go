@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Program is a sequence of host calls for the probe; Bytes is what its method run takes as input. Data that it names is laid
-// behind its code.
+// Program is a sequence of host calls for the probe; Bytes is what its method run takes as input.
+// Data that it names is laid behind its code.
 type Program struct {
 	code    []instruction
 	results int
@@ -43,8 +43,9 @@ func codeSize(code []instruction) (n int) {
 	return n
 }
 
-// Call calls a host function. Strings and byte slices stand for two arguments, length and address; Pointer for one; then
-// there are Results and integers. What it returns is the Result if the function has one, else -1.
+// Call calls a host function. Strings and byte slices stand for two arguments, length and address;
+// Pointer for one; then there are Results and integers. What it returns is the Result if the
+// function has one, else -1.
 func (p *Program) Call(name string, args ...any) Result {
 	for op, f := range functions {
 		if f.name != name {
@@ -100,8 +101,8 @@ func (p *Program) Copy(to, from, n uint64) { p.add(opCopy, false, to, from, n) }
 // GiveResults returns all results so far as 8-byte words.
 func (p *Program) GiveResults() { p.add(opGiveResults, false, uint64(p.results)) }
 
-// IfNotZero appends another program that runs only if a result is not zero. Results in it are numbered as if it stood alone,
-// so it should begin as a copy of this one's numbering: see Branch.
+// IfNotZero appends another program that runs only if a result is not zero. Results in it are
+// numbered as if it stood alone, so it should begin as a copy of this one's numbering: see Branch.
 func (p *Program) IfNotZero(r Result, then *Program) {
 	p.add(opSkipIfZero, false, r, skip{then.code})
 	p.code = append(p.code, then.code...)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Random writes random programs for the probe: most of what they do succeeds, some of it fails in one of the ways that
-// contracts fail.
+// Random writes random programs for the probe: most of what they do succeeds, some of it fails in
+// one of the ways that contracts fail.
 type Random struct {
 	Rand *rand.Rand
 	// To draws an account that may have the probe.
@@ -19,7 +19,8 @@ type Random struct {
 	Code func() []byte
 }
 
-// Program writes a program of a few host calls; its promises carry programs of depth-1, and none at 0.
+// Program writes a program of a few host calls; its promises carry programs of depth-1, and none at
+// 0.
 func (r *Random) Program(depth int) *Program {
 	w := &writer{Random: r, depth: depth}
 	for range 1 + r.Rand.IntN(6) {
@@ -129,7 +130,8 @@ func (w *writer) context() {
 	w.Call([...]string{"sha256", "keccak256", "ripemd160"}[w.Rand.IntN(3)], ^uint64(0), 4, 5)
 }
 
-// answer reads the first answer if there is one. Results after it have other numbers if not, so it comes last.
+// answer reads the first answer if there is one. Results after it have other numbers if not, so it
+// comes last.
 func (w *writer) answer() {
 	count := w.Call("promise_results_count")
 	then := w.Branch()

@@ -21,8 +21,8 @@ func done(t *testing.T, h *Daemon, method, params string) {
 	must(t, h, method, params)
 }
 
-// TestSetAccounts: balance, code, keys and values of accounts are what they were set to when the reply comes; null and remove take them away;
-// what can't be is refused with the reason.
+// TestSetAccounts: balance, code, keys and values of accounts are what they were set to when the
+// reply comes; null and remove take them away; what can't be is refused with the reason.
 func TestSetAccounts(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -81,8 +81,8 @@ func TestSetAccounts(t *testing.T) {
 	}
 }
 
-// TestDumpAndLoad: what sandbox_dump_state returns of accounts, sandbox_load_state makes of them again, whatever came meanwhile; a height and
-// all accounts can be asked for.
+// TestDumpAndLoad: what sandbox_dump_state returns of accounts, sandbox_load_state makes of them
+// again, whatever came meanwhile; a height and all accounts can be asked for.
 func TestDumpAndLoad(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -126,7 +126,8 @@ func TestDumpAndLoad(t *testing.T) {
 	}
 }
 
-// TestImpersonate: a transaction that is not signed is taken of those who were named, and of nobody else, before or after.
+// TestImpersonate: a transaction that is not signed is taken of those who were named, and of nobody
+// else, before or after.
 func TestImpersonate(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -163,7 +164,8 @@ func TestImpersonate(t *testing.T) {
 	}
 }
 
-// TestDeal: a token says that an account has what it was dealt, also one that the token did not know; what is no token is refused.
+// TestDeal: a token says that an account has what it was dealt, also one that the token did not
+// know; what is no token is refused.
 func TestDeal(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)

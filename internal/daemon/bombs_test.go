@@ -22,15 +22,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
 
-// bombSpan is how long bombs are deployed, at least; what is under way then is waited for. bombsAway is how long the node then has to
-// give memory back.
+// bombSpan is how long bombs are deployed, at least; what is under way then is waited for.
+// bombsAway is how long the node then has to give memory back.
 const (
 	bombSpan  = 40 * time.Second
 	bombsAway = time.Minute
 )
 
-// worstBombs are the contracts that take the compiler longest, that take most memory and make the longest artifacts, and those that the
-// first review found.
+// worstBombs are the contracts that take the compiler longest, that take most memory and make the
+// longest artifacts, and those that the first review found.
 func worstBombs(b *testing.B) (list []compilebombs.Shape) {
 	all := append(compilebombs.Known(), compilebombs.Listed()...)
 	for _, name := range []string{
@@ -47,10 +47,11 @@ func worstBombs(b *testing.B) (list []compilebombs.Shape) {
 	return list
 }
 
-// BenchmarkBombs says what a node whose blocks go by the clock feels of contracts that are made to be hard to compile: four accounts at
-// once deploy one each, call it as soon as it is there, and go on with another, each a little different from all before. Meanwhile
-// somebody else sends one transfer after the other, each when the one before is final. Memory is that of this process, which has
-// node and clients in it, and of the compilers.
+// BenchmarkBombs says what a node whose blocks go by the clock feels of contracts that are made to
+// be hard to compile: four accounts at once deploy one each, call it as soon as it is there, and go
+// on with another, each a little different from all before. Meanwhile somebody else sends one
+// transfer after the other, each when the one before is final. Memory is that of this process,
+// which has node and clients in it, and of the compilers.
 func BenchmarkBombs(b *testing.B) {
 	var codes [][]byte
 	for _, s := range worstBombs(b) {
@@ -143,7 +144,8 @@ func newBomber(b *testing.B, h *Daemon, from *bomber, name string) *bomber {
 	return x
 }
 
-// send sends a transaction and returns when it is as far as that, however long it takes. The cause is that of its refusal.
+// send sends a transaction and returns when it is as far as that, however long it takes. The cause
+// is that of its refusal.
 func (x *bomber) send(b *testing.B, level string, to primitives.AccountID, actions ...primitives.Action) (cause string) {
 	x.nonce++
 	signed, hash := encode(draft(x.h, x.key, x.nonce, to, actions...), x.key)
@@ -164,8 +166,9 @@ type bombing struct {
 	calmFinal, final  []time.Duration // of the honest transfers
 	before, peak, now int64           // bytes
 	alone             int64           // of the node without compilers, at the most
-	compilers, mapped int64           // at the peak: of the compilers; files that this process has mapped, artifacts and the binary
-	children          int             // at the most
+	// at the peak: of the compilers; files that this process has mapped, artifacts and the binary
+	compilers, mapped int64
+	children          int // at the most
 	deployed, refused atomic.Int64
 	deploy            []time.Duration // until it was executed
 	call              []time.Duration
@@ -262,8 +265,8 @@ func vary(code []byte, n int) []byte {
 	return append(append(append(slices.Clip(code), 0), wasmasm.AppendU32(nil, uint32(len(section)))...), section...)
 }
 
-// memoryOf is what this process has in memory and the compilers have besides the binary, which is the same; this process alone; and the
-// number of compilers.
+// memoryOf is what this process has in memory and the compilers have besides the binary, which is
+// the same; this process alone; and the number of compilers.
 func memoryOf(h *Daemon) (all, node int64, children int) {
 	node = resident(os.Getpid(), "VmRSS:")
 	all = node

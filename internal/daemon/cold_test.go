@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkColdBombs says what nobody can hold back: a contract calls four others in receipts, whose code is hard to compile and is in no
-// cache. The block that has them waits. Then the same once more, and four transactions that call such code themselves.
+// BenchmarkColdBombs says what nobody can hold back: a contract calls four others in receipts,
+// whose code is hard to compile and is in no cache. The block that has them waits. Then the same
+// once more, and four transactions that call such code themselves.
 func BenchmarkColdBombs(b *testing.B) {
 	const interval = 100 * time.Millisecond
 	dir := made(b)

@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
 
-// compilerEnv makes this binary a process that compiles contracts, but for the code whose hash it says.
+// compilerEnv makes this binary a process that compiles contracts, but for the code whose hash it
+// says.
 const compilerEnv = "TROUPE_TEST_COMPILER"
 
 func TestMain(m *testing.M) {
@@ -92,9 +93,10 @@ func (w warnings) wait(t *testing.T, begin string) {
 	}
 }
 
-// TestCompilerAborts: a contract on which the compiler always aborts is deployed, and the chain goes on; what only reads it gets an
-// internal error, again and again, and hurts nothing. When a block calls it the node takes no more blocks, says so and serves
-// reads, also after a restart. With a compiler that is mended it goes on, and the call runs.
+// TestCompilerAborts: a contract on which the compiler always aborts is deployed, and the chain
+// goes on; what only reads it gets an internal error, again and again, and hurts nothing. When a
+// block calls it the node takes no more blocks, says so and serves reads, also after a restart.
+// With a compiler that is mended it goes on, and the call runs.
 func TestCompilerAborts(t *testing.T) {
 	dir, bad := made(t), contracts.C("burner")
 	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))

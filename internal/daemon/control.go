@@ -19,10 +19,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// A node that runs answers other processes of its user at a socket in its data folder, for what can't be done beside it: the folder belongs
-// to one process.
+// A node that runs answers other processes of its user at a socket in its data folder, for what
+// can't be done beside it: the folder belongs to one process.
 
-// controlName is the socket's. It is as old as the lock: who has that removes what a crash has left.
+// controlName is the socket's. It is as old as the lock: who has that removes what a crash has
+// left.
 const controlName = "control.sock"
 
 // Bounds of the socket.
@@ -30,8 +31,9 @@ const (
 	maxControls  = 4       // that are answered at once; the others wait
 	maxRequest   = 4 << 20 // bytes
 	controlLimit = time.Minute
-	openLimit    = 10 * time.Minute       // until a dump begins: all accounts are read before that, millions of them in a minute
-	acceptPause  = 100 * time.Millisecond // behind one that failed
+	// until a dump begins: all accounts are read before that, millions of them in a minute
+	openLimit   = 10 * time.Minute
+	acceptPause = 100 * time.Millisecond // behind one that failed
 )
 
 // control answers at the socket.
@@ -46,7 +48,8 @@ type control struct {
 	end   context.CancelFunc
 }
 
-// listenControl begins to answer. A system that has no such sockets, or no room for the name of this one, gives nil with the reason.
+// listenControl begins to answer. A system that has no such sockets, or no room for the name of
+// this one, gives nil with the reason.
 func (h *Daemon) listenControl() (*control, error) {
 	path := filepath.Join(h.home.Paths.Data, controlName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -74,7 +77,8 @@ func (h *Daemon) listenControl() (*control, error) {
 	return c, nil
 }
 
-// shortPath calls f with a name for a socket that a system's 108 bytes have room for: on Linux that of a folder may be said by its number.
+// shortPath calls f with a name for a socket that a system's 108 bytes have room for: on Linux that
+// of a folder may be said by its number.
 func shortPath(path string, f func(short string) error) error {
 	const room = 100
 	if len(path) <= room || runtime.GOOS != "linux" {
@@ -173,7 +177,8 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// timely waits for what is read so long, and no longer: one that has stopped does not close its socket.
+// timely waits for what is read so long, and no longer: one that has stopped does not close its
+// socket.
 type timely struct {
 	net.Conn
 	next, later time.Duration // behind the first piece it is later
@@ -186,7 +191,8 @@ func (c *timely) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dialControl asks the node that runs on a data folder; an error of the kind net.OpError: none does, or it doesn't answer.
+// dialControl asks the node that runs on a data folder; an error of the kind net.OpError: none
+// does, or it doesn't answer.
 func dialControl(data string, r any) (conn net.Conn, err error) {
 	err = shortPath(filepath.Join(data, controlName), func(short string) (err error) {
 		conn, err = net.DialTimeout("unix", short, controlLimit)

@@ -16,7 +16,8 @@ type cpu struct {
 	last float64
 }
 
-// percent is the share since the look before, 100 for a whole core; a look within a tenth of a second of another gets the same.
+// percent is the share since the look before, 100 for a whole core; a look within a tenth of a
+// second of another gets the same.
 func (c *cpu) percent(now time.Time) float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -21,7 +21,8 @@ var metricName = regexp.MustCompile(`\b(?:near|troupe)_[a-z0-9_]+`)
 // suffix is that of a histogram's series.
 var suffix = regexp.MustCompile(`_(bucket|count|sum)$`)
 
-// dashboardNames are those of which nearcore's dashboards and scripts make use (inc4/shardnet-ops near-validator.json, nayduck).
+// dashboardNames are those of which nearcore's dashboards and scripts make use (inc4/shardnet-ops
+// near-validator.json, nayduck).
 const dashboardNames = `near_is_validator near_validators_blocks_expected near_validators_blocks_produced near_validators_chunks_expected near_validators_chunks_produced
 	near_chunk_tgas_used_hist near_block_height_head near_header_head_height near_final_block_height near_tail_height near_sync_status near_peer_connections_total near_block_processing_time
 	near_block_processed_total near_chunks_processed near_head_lag_seconds near_apply_chunk_delay_seconds near_rpc_processing_time near_rpc_total_count near_rpc_error_count
@@ -30,11 +31,13 @@ const dashboardNames = `near_is_validator near_validators_blocks_expected near_v
 	near_total_supply near_congestion_level near_delayed_receipts_count near_received_bytes_per_second near_sent_bytes_per_second near_async_queue_pending_messages
 	near_async_message_dequeue_time near_async_message_processing_time near_thread_pool_queue_size`
 
-// eventful are absent until what they count has happened, which no test brings about: a counter of panics.
+// eventful are absent until what they count has happened, which no test brings about: a counter of
+// panics.
 var eventful = []string{"troupe_rpc_panics_total"}
 
-// TestDashboards: a node has every metric that the dashboard and the alert rules of deploy/ use, with the labels that they use, and those that dashboards
-// of nearcore's use; what stands in it is what has happened.
+// TestDashboards: a node has every metric that the dashboard and the alert rules of deploy/ use,
+// with the labels that they use, and those that dashboards of nearcore's use; what stands in it is
+// what has happened.
 func TestDashboards(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Config.RPC.PollingTimeout = 300 * time.Millisecond
@@ -48,7 +51,8 @@ func TestDashboards(t *testing.T) {
 	defer stop(t, h)
 	must(t, h, "sandbox_mine", `[6]`)
 	var none struct{}
-	if f := rpcOf(t, h, "send_tx", `{"signed_tx_base64":"AA==","wait_until":"FINAL"}`, &none); f == "" { // an error, and a wait
+	// an error, and a wait
+	if f := rpcOf(t, h, "send_tx", `{"signed_tx_base64":"AA==","wait_until":"FINAL"}`, &none); f == "" {
 		t.Error("no transaction was taken for one")
 	}
 	signed, _ := encode(draft(h, hm.ValidatorKey, 1, "near", &primitives.Transfer{Deposit: primitives.Yocto(1)}), hm.ValidatorKey)
@@ -71,7 +75,8 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	if cpu, _ := m.Sum("near_cpu_usage_ratio"); cpu <= 0 || cpu > 100*float64(runtime.NumCPU()+1) { // by ticks: somewhat more than there is
+	// by ticks: somewhat more than there is
+	if cpu, _ := m.Sum("near_cpu_usage_ratio"); cpu <= 0 || cpu > 100*float64(runtime.NumCPU()+1) {
 		t.Errorf("processor: %v", cpu)
 	}
 	dashboard, err := os.ReadFile("../../deploy/grafana/troupe.json")

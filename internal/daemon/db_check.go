@@ -21,8 +21,9 @@ type Checked struct {
 	Shards       int // whose states lead to their roots
 }
 
-// CheckDB reads all of the chain of a home on which no node runs: every record of the log, and every subtree of the states, whose hashes must lead to the
-// roots. Opening mends what a crash left, as a start does; nothing else is changed.
+// CheckDB reads all of the chain of a home on which no node runs: every record of the log, and
+// every subtree of the states, whose hashes must lead to the roots. Opening mends what a crash
+// left, as a start does; nothing else is changed.
 func CheckDB(ctx context.Context, hm *home.Home, progress func(part float64, what string)) (*Checked, error) {
 	if !storage.Exists(hm.Paths.Data) {
 		return nil, fmt.Errorf("%s: no node has run here yet", hm.Paths.Data)

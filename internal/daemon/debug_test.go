@@ -25,8 +25,8 @@ func get(t *testing.T, h *Daemon, path string) (status int, body string) {
 	return r.StatusCode, string(b)
 }
 
-// TestDebugPages: what neard's debug pages are made of is there where enable_debug_rpc is, in its forms; what there is not is 405, what is no epoch
-// 400; without the switch there is no such path.
+// TestDebugPages: what neard's debug pages are made of is there where enable_debug_rpc is, in its
+// forms; what there is not is 405, what is no epoch 400; without the switch there is no such path.
 func TestDebugPages(t *testing.T) {
 	dir := made(t)
 	off := mustStart(t, dir)

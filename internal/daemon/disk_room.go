@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrRoom says that a disk that was full has room, and that the node is to be stopped and started again to write.
+// ErrRoom says that a disk that was full has room, and that the node is to be stopped and started
+// again to write.
 var ErrRoom = errors.New("the disk has room again: the node begins again to write")
 
 // fullReminder is how often the log repeats that the disk is full.

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBlockDocument: an indexer written for neardata goes from the first block on, height by height, without a pause of its own; what comes
-// soon is waited for, and what will not come for long is told at once.
+// TestBlockDocument: an indexer written for neardata goes from the first block on, height by
+// height, without a pause of its own; what comes soon is waited for, and what will not come for
+// long is told at once.
 func TestBlockDocument(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)

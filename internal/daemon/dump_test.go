@@ -58,8 +58,8 @@ func records(t *testing.T, file []byte) (out []string) {
 	return out
 }
 
-// TestDump: a node that runs and its folder behind a stop say the same state; every kind of record that was written is in it once; a chain
-// that begins from it has that state, at the next height.
+// TestDump: a node that runs and its folder behind a stop say the same state; every kind of record
+// that was written is in it once; a chain that begins from it has that state, at the next height.
 func TestDump(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -126,7 +126,8 @@ func TestDump(t *testing.T) {
 	}
 	first := h.Engine.Genesis().Height()
 	once, _ := dumped(t, again, &dump.Request{Height: &first})
-	// The storage usage of an account is counted anew in a genesis: 100 for it, 76 for the key and its row, 7 of code, 48 of data.
+	// The storage usage of an account is counted anew in a genesis: 100 for it, 76 for the key and
+	// its row, 7 of code, 48 of data.
 	want := strings.ReplaceAll(strings.Join(all, "\n"), `"storage_usage":500`, fmt.Sprintf(`"storage_usage":%d`, storageOf(t, once, "new.near")))
 	if got := strings.Join(records(t, once), "\n"); got != want {
 		t.Errorf("the dump of the new chain is\n%s\nwant\n%s", got, want)
@@ -173,8 +174,9 @@ func TestDumpFolder(t *testing.T) {
 	}
 }
 
-// TestControlSocket: it is its user's alone, also in a folder whose name is longer than a socket's may be; what is no request is told so; one
-// that a crash has left is replaced; where a node runs that has none, the folder says whose it is.
+// TestControlSocket: it is its user's alone, also in a folder whose name is longer than a socket's
+// may be; what is no request is told so; one that a crash has left is replaced; where a node runs
+// that has none, the folder says whose it is.
 func TestControlSocket(t *testing.T) {
 	dir := made(t)
 	long := filepath.Join(dir, strings.Repeat("n", 120))
@@ -246,7 +248,8 @@ func TestDumpEnds(t *testing.T) {
 	}
 }
 
-// TestStopBesideDump: an answer at the socket that does not end holds the stop up no longer than its time, is named, and keeps the store.
+// TestStopBesideDump: an answer at the socket that does not end holds the stop up no longer than
+// its time, is named, and keeps the store.
 func TestStopBesideDump(t *testing.T) {
 	h := mustStart(t, made(t))
 	h.control.all.Add(1)
@@ -271,7 +274,8 @@ func TestStopBesideDump(t *testing.T) {
 	h.vm.Close()
 }
 
-// TestDumpIsLate: who asks a node for a dump waits for its beginning, and for each piece behind it, so long and no longer.
+// TestDumpIsLate: who asks a node for a dump waits for its beginning, and for each piece behind it,
+// so long and no longer.
 func TestDumpIsLate(t *testing.T) {
 	for _, sent := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) { dumpIsLate(t, sent) })

@@ -25,7 +25,8 @@ type feeds struct {
 	ended chan struct{} // closed when nobody is asked any more
 }
 
-// feedsBehind is how many blocks a node may be behind its feeds and in step with them: one is always on its way.
+// feedsBehind is how many blocks a node may be behind its feeds and in step with them: one is
+// always on its way.
 const feedsBehind = 2
 
 // followsFeeds has a node that follows feeds make no blocks and talk to no network.
@@ -57,7 +58,8 @@ func (h *Daemon) openFeeds(sources []blockfeed.Source, track engine.Track, no *n
 	h.feeds = f
 }
 
-// admitTold tells whether a block's header may be the chain's: its producer has signed it, with these headers of chunks.
+// admitTold tells whether a block's header may be the chain's: its producer has signed it, with
+// these headers of chunks.
 func (h *Daemon) admitTold(b *primitives.Block) error {
 	a, err := h.Engine.Precheck(b)
 	switch {
@@ -105,7 +107,8 @@ func (h *Daemon) wanted(id primitives.EpochID, track engine.Track) (w *blockdoc.
 	return w, nil
 }
 
-// hashesBefore yields the hashes of the stored blocks that a transaction may refer to, the newest first.
+// hashesBefore yields the hashes of the stored blocks that a transaction may refer to, the newest
+// first.
 func (h *Daemon) hashesBefore(yield func(primitives.Hash) bool) {
 	at := h.Engine.Tip().Height()
 	first := h.Engine.Chain().Height

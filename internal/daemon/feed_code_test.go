@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFollowFailedDeployments: code whose deployment has failed came to no account, and code that is deployed for all is in no view either. A troupe tells them beside
-// its documents and by its JSON-RPC, so that a chain with such blocks is followed by either.
+// TestFollowFailedDeployments: code whose deployment has failed came to no account, and code that
+// is deployed for all is in no view either. A troupe tells them beside its documents and by its
+// JSON-RPC, so that a chain with such blocks is followed by either.
 func TestFollowFailedDeployments(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
@@ -31,8 +32,10 @@ func TestFollowFailedDeployments(t *testing.T) {
 	}
 	code := func(i int) []byte { return append([]byte("\x00asm\x01\x00\x00\x00"), wasmNote(byte(i))...) }
 	lost := primitives.SecretKeyFromSeed(primitives.ED25519, "nobody has it").PublicKey()
-	send(key.AccountID, &primitives.DeployContract{Code: code(1)}, &primitives.DeleteKey{PublicKey: lost}) // fails behind the deployment, here
-	send("near", &primitives.DeployContract{Code: code(2)})                                                // fails at a receiver in another shard
+	// fails behind the deployment, here
+	send(key.AccountID, &primitives.DeployContract{Code: code(1)}, &primitives.DeleteKey{PublicKey: lost})
+	// fails at a receiver in another shard
+	send("near", &primitives.DeployContract{Code: code(2)})
 	child := primitives.AccountID(fmt.Sprintf("x.%s", key.AccountID))
 	send(child, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(5)}, &primitives.DeployContract{Code: code(3)}, &primitives.DeployContract{Code: code(4)},
 		&primitives.DeleteKey{PublicKey: lost})

@@ -29,7 +29,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// unhurried starts a node that waits for transactions as long as it may take to compile a contract on a machine that has much to do.
+// unhurried starts a node that waits for transactions as long as it may take to compile a contract
+// on a machine that has much to do.
 func unhurried(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	hm, err := home.Load(dir)
@@ -67,7 +68,8 @@ func fed(t *testing.T, dir string, feeds ...string) *Daemon {
 	return h
 }
 
-// acrossShards is a home of four shards and short epochs, whose validator is in another shard than the account near and its own children.
+// acrossShards is a home of four shards and short epochs, whose validator is in another shard than
+// the account near and its own children.
 func acrossShards(t *testing.T, length int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,8 +105,9 @@ func checkpoint(t *testing.T, from string) (dir string) {
 	return dir
 }
 
-// sameRoots holds a follower's blocks to those of the node that made them: hash, and what each shard came to at each height: state root, outcome root,
-// gas, congestion. It counts blocks and epochs.
+// sameRoots holds a follower's blocks to those of the node that made them: hash, and what each
+// shard came to at each height: state root, outcome root, gas, congestion. It counts blocks and
+// epochs.
 func sameRoots(t *testing.T, a, b *Daemon, from primitives.Height) (blocks, epochs int) {
 	t.Helper()
 	seen := map[primitives.EpochID]bool{}
@@ -199,7 +202,8 @@ func forge(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(was.String()), []byte(d.Block.Header.Init().Hash().String()))
 }
 
-// lakeOf is a bucket in the layout of NEAR Lake that has a node's blocks, as a server compatible with S3 shows it.
+// lakeOf is a bucket in the layout of NEAR Lake that has a node's blocks, as a server compatible
+// with S3 shows it.
 func lakeOf(t *testing.T, of *Daemon) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -256,7 +260,8 @@ func lakeOf(t *testing.T, of *Daemon) string {
 	return s.URL
 }
 
-// busy gives a chain things to do: transfers between shards, contracts that call each other, code that comes to an account by another's transaction.
+// busy gives a chain things to do: transfers between shards, contracts that call each other, code
+// that comes to an account by another's transaction.
 func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.Nonce, n int) {
 	t.Helper()
 	send := func(to primitives.AccountID, actions ...primitives.Action) {
@@ -269,7 +274,8 @@ func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.No
 		if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "NONE"}, &status); cause != "" {
 			t.Fatalf("send_tx: %s", cause)
 		}
-		// Where a transaction is valid for 12 blocks, instant blocks come one each 5 s; those that are asked for come at once.
+		// Where a transaction is valid for 12 blocks, instant blocks come one each 5 s; those that
+		// are asked for come at once.
 		if cause := ask(t, h, "sandbox_mine", []any{2}, new(json.RawMessage)); cause != "" {
 			t.Fatalf("sandbox_mine: %s", cause)
 		}
@@ -300,9 +306,11 @@ func busy(t *testing.T, h *Daemon, key *primitives.KeyFile, nonce *primitives.No
 // wasmNote is a custom section, which makes of code another.
 func wasmNote(x byte) []byte { return []byte{0, 3, 1, 'n', x} }
 
-// TestFollowFeeds: from a copy of a node's folder on, another follows its chain over five epochs by its documents and by its JSON-RPC, and comes to the same
-// roots of every shard in every block, beside feeds that lie, that give each block at another's height, that never answer, that give no JSON, and
-// those of another chain. It answers reads as its own, says that it is in step, makes no blocks, and goes on where it was after a restart.
+// TestFollowFeeds: from a copy of a node's folder on, another follows its chain over five epochs by
+// its documents and by its JSON-RPC, and comes to the same roots of every shard in every block,
+// beside feeds that lie, that give each block at another's height, that never answer, that give no
+// JSON, and those of another chain. It answers reads as its own, says that it is in step, makes no
+// blocks, and goes on where it was after a restart.
 func TestFollowFeeds(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
@@ -343,7 +351,8 @@ func TestFollowFeeds(t *testing.T) {
 	}
 	b := fed(t, dirB, feeds...)
 	defer func() { stop(t, b) }()
-	// Who is asked for which block is chance, and who lied is left alone for a while: it goes on until each has had his say.
+	// Who is asked for which block is chance, and who lied is left alone for a while: it goes on
+	// until each has had his say.
 	for round := 0; round < 5 || round < 40 && (told.Load() == 0 || answered.Load() == 0 || hung.Load() == 0); round++ {
 		busy(t, a, key, &nonce, 4)
 		mineBy(t, a, `{"blocks":6}`)
@@ -409,9 +418,10 @@ func TestFollowFeeds(t *testing.T) {
 	}
 }
 
-// TestFollowAccounts: a node that holds the shards of some accounts alone follows a bucket of NEAR Lake. Of the other shards' chunks it takes the
-// receipts to its own, by the roots in their headers. What it holds it answers as the node that made the blocks; of other accounts it says that it
-// does not hold them.
+// TestFollowAccounts: a node that holds the shards of some accounts alone follows a bucket of NEAR
+// Lake. Of the other shards' chunks it takes the receipts to its own, by the roots in their
+// headers. What it holds it answers as the node that made the blocks; of other accounts it says
+// that it does not hold them.
 func TestFollowAccounts(t *testing.T) {
 	dirA := acrossShards(t, 12)
 	a := unhurried(t, dirA)
@@ -481,8 +491,9 @@ func TestFollowAccounts(t *testing.T) {
 	}
 }
 
-// TestFollowLag measures how long after a block is accepted where it was made it is accepted by a follower, while blocks come one after another.
-// TROUPE_LAG_BLOCKS is how many; the bound is for a machine that does other things at the same time.
+// TestFollowLag measures how long after a block is accepted where it was made it is accepted by a
+// follower, while blocks come one after another. TROUPE_LAG_BLOCKS is how many; the bound is for a
+// machine that does other things at the same time.
 func TestFollowLag(t *testing.T) {
 	n := 60
 	if text := os.Getenv("TROUPE_LAG_BLOCKS"); text != "" {

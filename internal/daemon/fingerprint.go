@@ -14,11 +14,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// sumsName is a file in the data folder that remembers the fingerprints of large genesis files by their size and time of
-// change, so that a start need not read gigabytes again. It may be lost or removed at any time.
+// sumsName is a file in the data folder that remembers the fingerprints of large genesis files by
+// their size and time of change, so that a start need not read gigabytes again. It may be lost or
+// removed at any time.
 const sumsName = "genesis.sums"
 
-// remembered is the size in bytes from which a fingerprint is worth remembering: some 5 ms of reading and hashing.
+// remembered is the size in bytes from which a fingerprint is worth remembering: some 5 ms of
+// reading and hashing.
 const remembered = 4 << 20
 
 // fingerprints hashes files, and remembers those of large ones.

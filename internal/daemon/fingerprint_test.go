@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFingerprints changes a file in its middle, its size kept: with a new time of change it is another file, and what was
-// remembered of the old one is gone.
+// TestFingerprints changes a file in its middle, its size kept: with a new time of change it is
+// another file, and what was remembered of the old one is gone.
 func TestFingerprints(t *testing.T) {
 	for name, size := range map[string]int{"small": 100, "large": remembered} {
 		dir := t.TempDir()

@@ -75,7 +75,8 @@ func site(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// chainOf reads what a home's chain begins with. That of a fork has the name of the other chain, and epochs of its own.
+// chainOf reads what a home's chain begins with. That of a fork has the name of the other chain,
+// and epochs of its own.
 func chainOf(hm *home.Home, f *forked) (*engine.ChainSpec, error) {
 	g := hm.Genesis
 	if f != nil {
@@ -172,7 +173,8 @@ func (s steerer) forkStatus() (view.Fork, error) {
 	return out, err
 }
 
-// follow brings live accounts to what they are on the other chain, each time that has a newer final block, until ctx ends.
+// follow brings live accounts to what they are on the other chain, each time that has a newer final
+// block, until ctx ends.
 func (h *Daemon) follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -20,8 +20,9 @@ func included(t *testing.T, h *Daemon) {
 	eventually(t, "in the pool", func() bool { return h.Node.Waiting() > 0 })
 }
 
-// TestMissChunks: of the shards that are named the next blocks have no new chunk, as many as were said; a transaction waits for the first
-// that has one, a patch for the first that misses none; the others' chunks come; 0 ends it.
+// TestMissChunks: of the shards that are named the next blocks have no new chunk, as many as were
+// said; a transaction waits for the first that has one, a patch for the first that misses none; the
+// others' chunks come; 0 ends it.
 func TestMissChunks(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{
@@ -96,9 +97,10 @@ func TestMissChunks(t *testing.T) {
 	}
 }
 
-// TestReorg: the chain goes another way behind blocks that are not final: what they did to the state is undone, their heights have no block, a
-// subscriber is told which are void, and their transactions come again, each once, in the order of their nonces, before one that came
-// meanwhile. Final blocks stay; a snapshot of a block that is gone ends. A restart finds the same chain.
+// TestReorg: the chain goes another way behind blocks that are not final: what they did to the
+// state is undone, their heights have no block, a subscriber is told which are void, and their
+// transactions come again, each once, in the order of their nonces, before one that came meanwhile.
+// Final blocks stay; a snapshot of a block that is gone ends. A restart finds the same chain.
 func TestReorg(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
@@ -199,8 +201,8 @@ func TestReorg(t *testing.T) {
 	}
 }
 
-// TestReorgInstant: where blocks come by themselves the chain goes another way too, while clients send without end: nothing halts, and each
-// transaction counts once.
+// TestReorgInstant: where blocks come by themselves the chain goes another way too, while clients
+// send without end: nothing halts, and each transaction counts once.
 func TestReorgInstant(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -228,8 +230,9 @@ func TestReorgInstant(t *testing.T) {
 	}
 }
 
-// TestReorgEpochs: over the ends of epochs, by one block and by two, with chunks missing on the way: the chain goes on, its epochs end, its blocks
-// become final, and a restart finds the same head.
+// TestReorgEpochs: over the ends of epochs, by one block and by two, with chunks missing on the
+// way: the chain goes on, its epochs end, its blocks become final, and a restart finds the same
+// head.
 func TestReorgEpochs(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")
@@ -249,7 +252,8 @@ func TestReorgEpochs(t *testing.T) {
 		if i%7 == 3 {
 			rpcOf(t, h, "sandbox_miss_chunks", `[2]`, &none)
 		}
-		must(t, h, "sandbox_mine", fmt.Sprintf(`[%d]`, 2+i%5)) // behind two of which no block that stays shows another as final
+		// behind two of which no block that stays shows another as final
+		must(t, h, "sandbox_mine", fmt.Sprintf(`[%d]`, 2+i%5))
 		if f := rpcOf(t, h, "sandbox_reorg", fmt.Sprintf(`[%d]`, 1+i%2), &none); f != "" {
 			t.Fatalf("round %d, at block %d: %s", i, h.Engine.Head().Height(), f)
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForkTouched: what a transaction of a fork touches is told with what shows through of the other chain, so that its file has it happen again on
-// a sandbox that knows neither: a call over two contracts, and the removal of an account whose keys and data nobody had looked at.
+// TestForkTouched: what a transaction of a fork touches is told with what shows through of the
+// other chain, so that its file has it happen again on a sandbox that knows neither: a call over
+// two contracts, and the removal of an account whose keys and data nobody had looked at.
 func TestForkTouched(t *testing.T) {
 	u := newUpstream(t)
 	h := startFork(t, madeFork(t, fmt.Sprintf("%s@tx:%v", u.url(), u.hash), fork.Options{}), nil)
@@ -50,7 +51,8 @@ func TestForkTouched(t *testing.T) {
 	if len(c.Outcomes) < 4 || len(c.Records) < 8 || len(c.Records) > 20 {
 		t.Errorf("%d outcomes, %d records", len(c.Outcomes), len(c.Records))
 	}
-	of := func(who string) string { return base64.StdEncoding.EncodeToString([]byte("a" + who)) } // where the token has a balance
+	// where the token has a balance
+	of := func(who string) string { return base64.StdEncoding.EncodeToString([]byte("a" + who)) }
 	for part, want := range map[string]bool{of("test.near"): true, of(defi): true, `"account_id":"near"`: false} {
 		if strings.Contains(string(file), part) != want {
 			t.Errorf("that it has %s is %v", part, !want)
@@ -72,8 +74,9 @@ func TestForkTouched(t *testing.T) {
 	}
 }
 
-// TestForkWorlds: a world of a fork shows what its parent does of the other chain, also what nobody had asked for, and goes on from there alone: what is
-// done with the fork's accounts is done at the parent, and never shows in it.
+// TestForkWorlds: a world of a fork shows what its parent does of the other chain, also what nobody
+// had asked for, and goes on from there alone: what is done with the fork's accounts is done at the
+// parent, and never shows in it.
 func TestForkWorlds(t *testing.T) {
 	u := newUpstream(t)
 	h := startFork(t, madeFork(t, u.url(), fork.Options{}), nil)

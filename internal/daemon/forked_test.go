@@ -191,8 +191,9 @@ func forkStatusOf(t testing.TB, h *Daemon, params any) (s struct {
 	return s
 }
 
-// TestForkReplays: a transaction that calls from contract to contract, recorded on one chain, does the same on a fork of the block before it: each
-// outcome, id, log, unit of gas, step of the profile. So over HTTP and within a process.
+// TestForkReplays: a transaction that calls from contract to contract, recorded on one chain, does
+// the same on a fork of the block before it: each outcome, id, log, unit of gas, step of the
+// profile. So over HTTP and within a process.
 func TestForkReplays(t *testing.T) {
 	u := newUpstream(t)
 	want := statusOf(t, u.Daemon, u.hash)
@@ -212,8 +213,8 @@ func TestForkReplays(t *testing.T) {
 			if got := chainID(t, h); got != "sandbox" {
 				t.Errorf("chain %q", got)
 			}
-			// The height is part of the receipts' ids: the next block has to have what was sent, though broadcast_tx_async answers before the
-			// mempool has looked at it.
+			// The height is part of the receipts' ids: the next block has to have what was sent,
+			// though broadcast_tx_async answers before the mempool has looked at it.
 			var sent string
 			if cause := ask(t, h, "broadcast_tx_async", []string{u.tx}, &sent); cause != "" {
 				t.Fatal(cause)
@@ -245,8 +246,9 @@ func balance(t testing.TB, h *Daemon, of string) string {
 	return strings.Trim(string(text), `"`)
 }
 
-// TestFork: a fork of the newest block shows what is there, takes transactions of accounts that it has not seen, changes nothing there, and goes back;
-// accounts are reset, cut off and kept live; after a restart without the other node it has what it asked for.
+// TestFork: a fork of the newest block shows what is there, takes transactions of accounts that it
+// has not seen, changes nothing there, and goes back; accounts are reset, cut off and kept live;
+// after a restart without the other node it has what it asked for.
 func TestFork(t *testing.T) {
 	u := newUpstream(t)
 	dir := madeFork(t, u.url(), fork.Options{})
@@ -370,7 +372,8 @@ func (refuse) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the network is down")
 }
 
-// TestForkFirst: from nothing to the first answer of a contract, home and store made, a fork takes no more than 300 ms beside its round trips.
+// TestForkFirst: from nothing to the first answer of a contract, home and store made, a fork takes
+// no more than 300 ms beside its round trips.
 func TestForkFirst(t *testing.T) {
 	u := newUpstream(t)
 	testutil.Soon(t, "the first answer of a contract, beside round trips,", 300*time.Millisecond, 40, func() time.Duration {
@@ -410,8 +413,8 @@ func (f *fickle) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// TestForkWaits: a block that needs what the other node does not give waits until it does; meanwhile reads go on, and nothing is made up. A stop does not
-// wait for it.
+// TestForkWaits: a block that needs what the other node does not give waits until it does;
+// meanwhile reads go on, and nothing is made up. A stop does not wait for it.
 func TestForkWaits(t *testing.T) {
 	u := newUpstream(t)
 	dir := madeFork(t, u.url(), fork.Options{})

@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// CheckHome reads a home folder as home.Check does and, if it finds no errors, begins the chain of its genesis in memory by the code that Start begins it with on
-// the disk. So it refuses what Start refuses of the files, whether there is data already or not. It takes the memory that the genesis's state takes twice, listens on
-// nothing and writes nothing.
+// CheckHome reads a home folder as home.Check does and, if it finds no errors, begins the chain of
+// its genesis in memory by the code that Start begins it with on the disk. So it refuses what Start
+// refuses of the files, whether there is data already or not. It takes the memory that the
+// genesis's state takes twice, listens on nothing and writes nothing.
 func CheckHome(dir string) *home.Report {
 	r := home.Check(dir)
 	if len(r.Errors) > 0 {

@@ -53,7 +53,8 @@ type Options struct {
 	NoRPC   bool
 	Inside  bool // who starts it asks it in its own process (Backend), whether there is an RPC or not
 	Trust   bool // the sense of a genesis that is not in the store yet is not checked
-	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts are compiled in this process.
+	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts
+	// are compiled in this process.
 	Compiler compiler.Command
 	// Grow adds to the first state of a chain that begins; nil: nothing.
 	Grow func(*engine.GenesisState)
@@ -61,7 +62,8 @@ type Options struct {
 	Other http.RoundTripper
 	// Tap is shown what this node and others say to each other, and may not wait; nil: nobody is.
 	Tap func(tcp.Tapped)
-	// Again: whoever started the node stops it and starts it anew when Failed gives ErrArrived. Only such a node begins in the middle of its chain.
+	// Again: whoever started the node stops it and starts it anew when Failed gives ErrArrived.
+	// Only such a node begins in the middle of its chain.
 	Again bool
 	// Follow are feeds that the node follows, instead of a network. It makes no blocks then.
 	Follow []blockfeed.Source
@@ -108,13 +110,13 @@ type Daemon struct {
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
 const keysCached = 1024
 
-// GCPercent is what a process that hosts a node gives to debug.SetGCPercent. It trades time for memory: nearly all of a
-// node's memory lies in slabs without pointers, which the collector only counts, so that by default it would wait for the
-// heap to double.
+// GCPercent is what a process that hosts a node gives to debug.SetGCPercent. It trades time for
+// memory: nearly all of a node's memory lies in slabs without pointers, which the collector only
+// counts, so that by default it would wait for the heap to double.
 const GCPercent = 50
 
-// Start binds what it listens on, opens everything, and begins to make blocks and to answer. What has been begun when something
-// fails is undone in the opposite order.
+// Start binds what it listens on, opens everything, and begins to make blocks and to answer. What
+// has been begun when something fails is undone in the opposite order.
 func Start(o Options) (_ *Daemon, err error) {
 	if o.Log == nil {
 		o.Log = logrus.New()
@@ -405,7 +407,8 @@ func (h *Daemon) vmOptions(o *Options) vm.Options {
 	return v
 }
 
-// executable tells the running file from others whose version says the same, as of all that `go build` makes.
+// executable tells the running file from others whose version says the same, as of all that `go
+// build` makes.
 func executable() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -421,7 +424,8 @@ func executable() string {
 // Failed tells when the RPC has ended by itself.
 func (h *Daemon) Failed() <-chan error { return h.failed }
 
-// openStore opens the data folder, which belongs to one chain and one process. reads: on a full disk it is opened for reads.
+// openStore opens the data folder, which belongs to one chain and one process. reads: on a full
+// disk it is opened for reads.
 func openStore(hm *home.Home, log *logrus.Logger, reads bool) (*storage.Store, error) {
 	c := hm.Config
 	dir := hm.Paths.Data
@@ -486,8 +490,9 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 	return primitives.ZeroED25519Key
 }
 
-// maxIdle is how old the head of a healthy node may be: ten times the longest block delay (rpc.md 3.1); without bound where
-// blocks are made on demand, and in a fork, whose time is that of the other chain.
+// maxIdle is how old the head of a healthy node may be: ten times the longest block delay (rpc.md
+// 3.1); without bound where blocks are made on demand, and in a fork, whose time is that of the
+// other chain.
 func (h *Daemon) maxIdle(c *config.Config) time.Duration {
 	if c.Production == config.Manual || h.fork != nil {
 		return 0

@@ -73,7 +73,8 @@ func chainID(t *testing.T, h *Daemon) string {
 	return status.ChainID
 }
 
-// TestStartStop runs a node, and another on the same folder after it; while one runs, there is no other.
+// TestStartStop runs a node, and another on the same folder after it; while one runs, there is no
+// other.
 func TestStartStop(t *testing.T) {
 	dir := made(t)
 	for range 2 {

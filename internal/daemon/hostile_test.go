@@ -80,8 +80,9 @@ func count(t *testing.T, h *Daemon, name string) (n int) {
 	return 0
 }
 
-// TestStrangers: peers send what is none, too much and what nobody asked for. Who signs what is none is banned, what is too much is dropped and counted,
-// the chain goes on by its own, and an honest peer is answered all along.
+// TestStrangers: peers send what is none, too much and what nobody asked for. Who signs what is
+// none is banned, what is too much is dropped and counted, the chain goes on by its own, and an
+// honest peer is answered all along.
 func TestStrangers(t *testing.T) {
 	hm, err := home.Load(made(t))
 	if err != nil {
@@ -110,7 +111,8 @@ func TestStrangers(t *testing.T) {
 	forger.Post(near.ToPeer{Peer: id, Msg: &wire.Block{Block: &primitives.Block{Header: forged.Init(), Body: whole.Body}}})
 	eventually(t, "banned", func() bool { return count(t, a, "troupe_network_bans_total") == 1 && a.front.Peers() == 2 })
 
-	// Blocks that build on nothing, of an epoch that nobody can tell, headers and chunk parts that nobody asked for, transactions signed by nobody.
+	// Blocks that build on nothing, of an epoch that nobody can tell, headers and chunk parts that
+	// nobody asked for, transactions signed by nobody.
 	before := a.Engine.Head().Hash
 	flood := func(i int) {
 		far := *whole.Header

@@ -37,10 +37,12 @@ type Instance struct {
 	replays   chan struct{}              // has whoever replays a transaction
 }
 
-// Backend is what answers for the chain to who asks in this process; nil: nobody does (Options.Inside).
+// Backend is what answers for the chain to who asks in this process; nil: nobody does
+// (Options.Inside).
 func (r *Instance) Backend() *backend.Backend { return r.back }
 
-// World makes a world that goes on from this chain, for who asks it in this process: it does not end because nobody asks.
+// World makes a world that goes on from this chain, for who asks it in this process: it does not
+// end because nobody asks.
 func (r *Instance) World(ctx context.Context, q *view.NewWorld) (*Instance, error) {
 	s := steerer{r}
 	if err := s.alone(); err != nil {

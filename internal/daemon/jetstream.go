@@ -26,10 +26,12 @@ type publishing struct {
 	blocks    *jetstream.BlockPublisher // as soon as there is what answers for the chain
 }
 
-// storeBytes is what a server inside may have beside the stream's bytes: its index, and what is removed in whole files.
+// storeBytes is what a server inside may have beside the stream's bytes: its index, and what is
+// removed in whole files.
 const storeBytes = 256 << 20
 
-// publish begins, once the node runs. Where the server is not there, or full, the node goes on all the same.
+// publish begins, once the node runs. Where the server is not there, or full, the node goes on all
+// the same.
 func (h *Daemon) publish(hm *home.Home, track engine.Track) (p *publishing, err error) {
 	c := &hm.Config.JetStream
 	switch {

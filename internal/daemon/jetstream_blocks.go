@@ -40,7 +40,8 @@ func (x toldBlocks) Blocks(ctx context.Context, after *jetstream.BlockPlace, f f
 		q.From = &from
 	}
 	feed, err := x.b.Open(ctx, q)
-	if errors.Is(err, stream.ErrGone) || errors.Is(err, stream.ErrAhead) { // collected, or of a folder that was put back
+	// collected, or of a folder that was put back
+	if errors.Is(err, stream.ErrGone) || errors.Is(err, stream.ErrAhead) {
 		return fmt.Errorf("%w: %w", jetstream.ErrSource, err)
 	}
 	if err != nil {

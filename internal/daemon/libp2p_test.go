@@ -29,8 +29,9 @@ func over(t *testing.T, dir, transport, boot string) *Daemon {
 	return h
 }
 
-// TestTransports: a bridge follows who has sockets alone, and is followed by who has libp2p alone; both come to the same head, each new block
-// passes, and what a client of the last submits comes to the first.
+// TestTransports: a bridge follows who has sockets alone, and is followed by who has libp2p alone;
+// both come to the same head, each new block passes, and what a client of the last submits comes to
+// the first.
 func TestTransports(t *testing.T) {
 	dirA := made(t)
 	a := over(t, dirA, config.Near, "")

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// few is a listener with at most so many connections at a time: one more closes the oldest. So nobody is kept out by those who came
-// before, and they take no files that the node needs.
+// few is a listener with at most so many connections at a time: one more closes the oldest. So
+// nobody is kept out by those who came before, and they take no files that the node needs.
 type few struct {
 	net.Listener
 	most int

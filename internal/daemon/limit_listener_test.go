@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestFewReadersOfMetrics: connections to the second listener are few, and those that ask nothing keep nobody out.
+// TestFewReadersOfMetrics: connections to the second listener are few, and those that ask nothing
+// keep nobody out.
 func TestFewReadersOfMetrics(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// verifyStep is how many subtrees are checked at once after a start. The pause that lets others work is so many times what the step took,
-// and no less than verifyPause.
+// verifyStep is how many subtrees are checked at once after a start. The pause that lets others
+// work is so many times what the step took, and no less than verifyPause.
 const (
 	verifyStep  = 64
 	verifyRest  = 3
@@ -21,7 +21,8 @@ const (
 // obstaclePeriod is how often it is looked at whether the node can still make blocks.
 const obstaclePeriod = 2 * time.Second
 
-// Behind a look for garbage that found none the next comes after so many periods, but no later than maxCollectRest unless one period is longer.
+// Behind a look for garbage that found none the next comes after so many periods, but no later than
+// maxCollectRest unless one period is longer.
 const (
 	collectRest    = 10
 	maxCollectRest = 5 * time.Second
@@ -53,7 +54,8 @@ func (h *Daemon) survive() {
 	}
 }
 
-// maintain tells when the node can make no blocks any more, checks the states once, and collects garbage until ctx ends.
+// maintain tells when the node can make no blocks any more, checks the states once, and collects
+// garbage until ctx ends.
 func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
@@ -88,7 +90,8 @@ func (h *Daemon) maintain(ctx context.Context, c *config.Config, said string) {
 	}
 }
 
-// collect removes some of what is older than what is kept, but nothing that the chain, or who is to hold a shard, has need of.
+// collect removes some of what is older than what is kept, but nothing that the chain, or who is to
+// hold a shard, has need of.
 func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	from, err := h.Engine.KeepFrom()
 	if err != nil {
@@ -100,7 +103,8 @@ func (h *Daemon) collect(c *config.Config) (storage.GCResult, error) {
 	})
 }
 
-// collectAgain is how long it is to the next look for garbage. There is some once an epoch, and a node that has nothing to do is not to wake for the rest.
+// collectAgain is how long it is to the next look for garbage. There is some once an epoch, and a
+// node that has nothing to do is not to wake for the rest.
 func collectAgain(period time.Duration, found bool) time.Duration {
 	if found {
 		return period

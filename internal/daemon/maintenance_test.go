@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestCollectAgain: whoever finds no garbage looks seldom, as far as the period that is configured leaves room for it.
+// TestCollectAgain: whoever finds no garbage looks seldom, as far as the period that is configured
+// leaves room for it.
 func TestCollectAgain(t *testing.T) {
 	for _, c := range []struct {
 		period time.Duration

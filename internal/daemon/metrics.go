@@ -18,7 +18,8 @@ func appendMetric(b []byte, kind, name, help string, v float64) []byte {
 	return append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
 }
 
-// appendChain appends the figures of a chain in Prometheus text: nearcore's names where it has one. sync is near_sync_status.
+// appendChain appends the figures of a chain in Prometheus text: nearcore's names where it has one.
+// sync is near_sync_status.
 func (h *Instance) appendChain(b []byte, sync float64) []byte {
 	head, s := h.Engine.Head(), h.store.Stats()
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// appendNear appends figures of the chain by the names that nearcore has for them and dashboards know; those of the node's counters are in
-// actors/node.
+// appendNear appends figures of the chain by the names that nearcore has for them and dashboards
+// know; those of the node's counters are in actors/node.
 func (h *Instance) appendNear(b []byte) []byte {
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	height := float64(h.Engine.Head().Height())

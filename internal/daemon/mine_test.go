@@ -59,8 +59,8 @@ func mineBy(t *testing.T, h *Daemon, params string) (out struct {
 	return out
 }
 
-// TestMine: with manual production blocks come only when they are asked for, and just so many; without a key they can't
-// be asked for.
+// TestMine: with manual production blocks come only when they are asked for, and just so many;
+// without a key they can't be asked for.
 func TestMine(t *testing.T) {
 	hm := loaded(t, made(t))
 	hm.Config.Production = config.Manual
@@ -137,8 +137,9 @@ func TestObstacle(t *testing.T) {
 	}
 }
 
-// TestTogether: a validator with others in its chain, in a network, lacks nothing to make blocks with them; what they would not go along with is
-// refused. Once it has signed with others it stays with what knows that.
+// TestTogether: a validator with others in its chain, in a network, lacks nothing to make blocks
+// with them; what they would not go along with is refused. Once it has signed with others it stays
+// with what knows that.
 func TestTogether(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
@@ -190,7 +191,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestPortsFirst: where a port is taken nothing has been begun, and the message names what gave the address and what to set.
+// TestPortsFirst: where a port is taken nothing has been begun, and the message names what gave the
+// address and what to set.
 func TestPortsFirst(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -216,7 +218,8 @@ func TestPortsFirst(t *testing.T) {
 	}
 }
 
-// TestFailedStart: what was begun is ended, in an order that harms nothing: the same process can start the node afterwards.
+// TestFailedStart: what was begun is ended, in an order that harms nothing: the same process can
+// start the node afterwards.
 func TestFailedStart(t *testing.T) {
 	hm := loaded(t, made(t))
 	good := hm.Config.RPC.HTTPStatus
@@ -232,7 +235,8 @@ func TestFailedStart(t *testing.T) {
 	stop(t, h)
 }
 
-// TestSenselessGenesis: a chain is not begun from a genesis that makes no sense, unless that is asked for.
+// TestSenselessGenesis: a chain is not begun from a genesis that makes no sense, unless that is
+// asked for.
 func TestSenselessGenesis(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "genesis.json")
@@ -288,8 +292,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestStopInTime: half a request and a reader that does not read, at both listeners, hold nothing up; and a stop whose time is over
-// says what has not ended instead of waiting for it.
+// TestStopInTime: half a request and a reader that does not read, at both listeners, hold nothing
+// up; and a stop whose time is over says what has not ended instead of waiting for it.
 func TestStopInTime(t *testing.T) {
 	testutil.Soon(t, "a stop", time.Second, 10, func() time.Duration { return stopBesideReaders(t) })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -302,7 +306,8 @@ func TestStopInTime(t *testing.T) {
 	}
 }
 
-// stopBesideReaders is how long a node takes to stop beside those who do not read, or go on with what they say.
+// stopBesideReaders is how long a node takes to stop beside those who do not read, or go on with
+// what they say.
 func stopBesideReaders(t *testing.T) time.Duration {
 	t.Helper()
 	hm := loaded(t, made(t))
@@ -329,7 +334,8 @@ func stopBesideReaders(t *testing.T) time.Duration {
 	return time.Since(begun)
 }
 
-// TestUpkeepPanics: what fails in the upkeep ends the upkeep, is logged, and the node can still be stopped.
+// TestUpkeepPanics: what fails in the upkeep ends the upkeep, is logged, and the node can still be
+// stopped.
 func TestUpkeepPanics(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
@@ -342,7 +348,8 @@ func TestUpkeepPanics(t *testing.T) {
 	}
 }
 
-// TestStopUnfolded: a stop whose time is over while the state is folded leaves that, says so, and nothing else: what a process that ends there leaves behind has all blocks.
+// TestStopUnfolded: a stop whose time is over while the state is folded leaves that, says so, and
+// nothing else: what a process that ends there leaves behind has all blocks.
 func TestStopUnfolded(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -370,7 +377,8 @@ func TestStopUnfolded(t *testing.T) {
 	}
 }
 
-// TestStopStuck: a part that does not end holds the stop up no longer than its time, is named, and keeps the store that it may use.
+// TestStopStuck: a part that does not end holds the stop up no longer than its time, is named, and
+// keeps the store that it may use.
 func TestStopStuck(t *testing.T) {
 	h := mustStart(t, made(t))
 	stuck, ended := make(chan struct{}), h.upkeep

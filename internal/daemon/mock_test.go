@@ -16,8 +16,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestMockVerification: contracts are told the truth of signatures until a sandbox says otherwise, of each kind by itself: in blocks, reads and
-// simulations. status tells which. What a block did with it is the same when it is applied again, also behind a restart, where it is over.
+// TestMockVerification: contracts are told the truth of signatures until a sandbox says otherwise,
+// of each kind by itself: in blocks, reads and simulations. status tells which. What a block did
+// with it is the same when it is applied again, also behind a restart, where it is over.
 func TestMockVerification(t *testing.T) {
 	h, key := withProbe(t, nil)
 	defer func() { stop(t, h) }()

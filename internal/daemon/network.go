@@ -32,7 +32,8 @@ const oldestPeer = 83
 // knownPeers names who was connected, for the next run.
 const knownPeers = "known_peers"
 
-// networkOptions says what the network's actor works with; l listens, or did before the actor began anew.
+// networkOptions says what the network's actor works with; l listens, or did before the actor began
+// anew.
 func (h *Daemon) networkOptions(l net.Listener) (*network.Options, error) {
 	hm := h.home
 	c := &hm.Config.Network
@@ -106,7 +107,8 @@ const signedFile = "signed"
 // followsFile is as that file, of a node without a validator: nothing is ever signed there.
 const followsFile = "follows"
 
-// togetherOptions says what a validator works with that makes blocks with others; nil: it is alone, or none.
+// togetherOptions says what a validator works with that makes blocks with others; nil: it is alone,
+// or none.
 func (h *Daemon) togetherOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
 	if key == nil {
@@ -153,7 +155,8 @@ func hasSigned(hm *home.Home) bool {
 	return false
 }
 
-// checkAlone refuses to make blocks alone where this validator has signed together with others: it might contradict itself.
+// checkAlone refuses to make blocks alone where this validator has signed together with others: it
+// might contradict itself.
 func checkAlone(hm *home.Home) error {
 	if hm.ValidatorKey == nil || !hasSigned(hm) {
 		return nil
@@ -265,7 +268,8 @@ func networkAddr(c *config.Network) string {
 // NetworkAddr is where other nodes may connect; nil: nowhere.
 func (h *Daemon) NetworkAddr() net.Addr { return h.network }
 
-// peersClock is the clock that blocks and headers of peers must not be too far ahead of; nil: there are no peers.
+// peersClock is the clock that blocks and headers of peers must not be too far ahead of; nil: there
+// are no peers.
 func peersClock(peers bool) func() uint64 {
 	if !peers {
 		return nil

@@ -53,8 +53,10 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestJoined: a sandbox is one until somebody follows it: then what he would not go along with is refused, and who was exempt from signing has to sign
-// again. Its follower says that it is behind until it is not, refuses the same, and finds its peer again after a restart without being told of it.
+// TestJoined: a sandbox is one until somebody follows it: then what he would not go along with is
+// refused, and who was exempt from signing has to sign again. Its follower says that it is behind
+// until it is not, refuses the same, and finds its peer again after a restart without being told of
+// it.
 func TestJoined(t *testing.T) {
 	dirA := made(t)
 	a := joined(t, dirA, "")

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pace is how blocks followed each other by their timestamps: how many a second, and the times between two.
+// pace is how blocks followed each other by their timestamps: how many a second, and the times
+// between two.
 type pace struct {
 	rate         float64
 	p99, longest time.Duration
@@ -65,8 +66,8 @@ func report(b *testing.B, calm, disturbed pace) {
 	}
 }
 
-// pacers are the ways in which blocks are made: by the clock, and one after the other because a client sends transaction after
-// transaction, each when the one before is final.
+// pacers are the ways in which blocks are made: by the clock, and one after the other because a
+// client sends transaction after transaction, each when the one before is final.
 var pacers = []struct {
 	name   string
 	config map[string]any
@@ -76,8 +77,9 @@ var pacers = []struct {
 	{"on demand", nil, true},
 }
 
-// paced starts a node with the probe, whose blocks are made by the clock or by a client until stopped is called. second is another key of
-// the account that has the probe; the client uses the first.
+// paced starts a node with the probe, whose blocks are made by the clock or by a client until
+// stopped is called. second is another key of the account that has the probe; the client uses the
+// first.
 func paced(b *testing.B, client bool, set map[string]any) (h *Daemon, second *primitives.KeyFile, stopped func()) {
 	h, key := withProbe(b, set)
 	second = &primitives.KeyFile{AccountID: key.AccountID, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, "second")}
@@ -103,8 +105,9 @@ func paced(b *testing.B, client bool, set map[string]any) (h *Daemon, second *pr
 	}
 }
 
-// BenchmarkViewFlood says how many blocks are made in a second while 64 clients call a contract without a pause, beside how many
-// are made without them: what burns all the gas that a view has, and what just counts as short.
+// BenchmarkViewFlood says how many blocks are made in a second while 64 clients call a contract
+// without a pause, beside how many are made without them: what burns all the gas that a view has,
+// and what just counts as short.
 func BenchmarkViewFlood(b *testing.B) {
 	var short contracts.Program
 	short.Loop(1_000_000) // 8 Tgas or so
@@ -141,14 +144,16 @@ func BenchmarkViewFlood(b *testing.B) {
 
 const paceSpan = 10 * time.Second
 
-// BenchmarkDeploy says how blocks follow each other while contracts of 250 KB are deployed and called for the first time, beside
-// how they do without; how long a deployment took to be final, its compilation included, and the first call of what it deployed.
+// BenchmarkDeploy says how blocks follow each other while contracts of 250 KB are deployed and
+// called for the first time, beside how they do without; how long a deployment took to be final,
+// its compilation included, and the first call of what it deployed.
 func BenchmarkDeploy(b *testing.B) {
 	for _, p := range pacers {
 		b.Run("blocks="+p.name, func(b *testing.B) {
 			h, deployer, stopped := paced(b, p.client, p.config)
 			defer stopped()
-			seed, nonce := uint64(0), primitives.Nonce(h.Engine.Head().Height()-1)*1_000_000 // above what the key began with
+			// above what the key began with
+			seed, nonce := uint64(0), primitives.Nonce(h.Engine.Head().Height()-1)*1_000_000
 			for b.Loop() {
 				calm := paceOf(b, h, paceSpan)
 				end := make(chan struct{})

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestPasserRefusesWhatItCannotKeep: a transaction that finds no place on the way to the writer is refused with the reason, and one that is on
-// its way already is not.
+// TestPasserRefusesWhatItCannotKeep: a transaction that finds no place on the way to the writer is
+// refused with the reason, and one that is on its way already is not.
 func TestPasserRefusesWhatItCannotKeep(t *testing.T) {
 	refused := map[primitives.Hash]error{}
 	p := newPasser(nil, logrus.New())
@@ -45,8 +45,8 @@ func TestPasserRefusesWhatItCannotKeep(t *testing.T) {
 	}
 }
 
-// TestWriterRefusesAReplicasTransaction: who waits at a replica for a transaction that its writer does not take is told why, and does not wait
-// until the time is over.
+// TestWriterRefusesAReplicasTransaction: who waits at a replica for a transaction that its writer
+// does not take is told why, and does not wait until the time is over.
 func TestWriterRefusesAReplicasTransaction(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) {

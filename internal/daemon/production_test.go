@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// madeEpochs makes a home as init does, fast or not, with epochs of a length and transactions that are valid for so many blocks; 0: as init has them.
+// madeEpochs makes a home as init does, fast or not, with epochs of a length and transactions that
+// are valid for so many blocks; 0: as init has them.
 func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, config string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -40,8 +41,9 @@ func madeEpochs(t *testing.T, fast bool, length, validity primitives.Height, con
 	return dir
 }
 
-// TestInstantBesideInterval runs two nodes beside each other that differ in how they make blocks alone. Once the credit of instant blocks is used up, and
-// on an idle chain, the one is as fast as the other; 1.5 is for what the machine does meanwhile.
+// TestInstantBesideInterval runs two nodes beside each other that differ in how they make blocks
+// alone. Once the credit of instant blocks is used up, and on an idle chain, the one is as fast as
+// the other; 1.5 is for what the machine does meanwhile.
 func TestInstantBesideInterval(t *testing.T) {
 	for _, c := range []struct{ length, validity primitives.Height }{{5, 10}, {60, 100}} {
 		t.Run(fmt.Sprint(c.length), func(t *testing.T) {
@@ -91,9 +93,10 @@ func TestInstantBesideInterval(t *testing.T) {
 	}
 }
 
-// TestFinalAfterForward: where a fast-forward ends, the final block is where it is on a chain of neard's init, below the last multiple of 500 or end of an
-// epoch; then the head of that becomes final, with no transaction, by the blocks that come by themselves. Each header names the final blocks that doomslug
-// has, and each epoch begins where the one before ended.
+// TestFinalAfterForward: where a fast-forward ends, the final block is where it is on a chain of
+// neard's init, below the last multiple of 500 or end of an epoch; then the head of that becomes
+// final, with no transaction, by the blocks that come by themselves. Each header names the final
+// blocks that doomslug has, and each epoch begins where the one before ended.
 func TestFinalAfterForward(t *testing.T) {
 	for _, c := range []struct {
 		name             string

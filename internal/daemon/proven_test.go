@@ -20,8 +20,9 @@ type accounts interface {
 	Account(ctx context.Context, block, root primitives.Hash, id primitives.AccountID) (*blockfeed.Account, error)
 }
 
-// TestProvenAccounts: accounts and their keys come with a proof by the state root, which the next block's chunk names; a feed that says otherwise than its proof, or
-// spoils it, is not believed, and one that gives none is told apart.
+// TestProvenAccounts: accounts and their keys come with a proof by the state root, which the next
+// block's chunk names; a feed that says otherwise than its proof, or spoils it, is not believed,
+// and one that gives none is told apart.
 func TestProvenAccounts(t *testing.T) {
 	dir := made(t)
 	a := mustStart(t, dir)

@@ -20,7 +20,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
-// live is the configuration of which some keys may change while the node runs. Those of the RPC are the server's.
+// live is the configuration of which some keys may change while the node runs. Those of the RPC are
+// the server's.
 type live struct {
 	mu     sync.Mutex                 // of a reload
 	known  map[string]json.RawMessage // what holds, by key; nil: as it was read at the start; under mu
@@ -54,8 +55,8 @@ type Reloaded struct {
 	Restart []string // that have changed and hold when the node is started again
 }
 
-// Reload reads config.json again and takes up what may change while the node runs. On an error nothing changes: a file that the node could
-// not start with is said to be one.
+// Reload reads config.json again and takes up what may change while the node runs. On an error
+// nothing changes: a file that the node could not start with is said to be one.
 func (h *Daemon) Reload() (*Reloaded, error) {
 	l := &h.live
 	l.mu.Lock()
@@ -118,8 +119,10 @@ func (h *Daemon) validatorKey() *primitives.KeyFile {
 	return h.home.ValidatorKey
 }
 
-// otherKey reads validator_key.json again, and returns what takes it up. Another key of this node's validator signs from here on. Where the account has none any more, as
-// when it moves to another machine, nothing is signed from here on; what account comes in its place is for the next start: what a validator has signed is kept with its folder.
+// otherKey reads validator_key.json again, and returns what takes it up. Another key of this node's
+// validator signs from here on. Where the account has none any more, as when it moves to another
+// machine, nothing is signed from here on; what account comes in its place is for the next start:
+// what a validator has signed is kept with its folder.
 func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
 	nothing := func() {}
 	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey
@@ -171,7 +174,8 @@ func (h *Daemon) otherKey(r *Reloaded) (take func(), err error) {
 	}, nil
 }
 
-// GoOn makes o, with which the node was started, the options of the one that is started in its place: what Reload has taken up holds there too.
+// GoOn makes o, with which the node was started, the options of the one that is started in its
+// place: what Reload has taken up holds there too.
 func (h *Daemon) GoOn(o *Options) {
 	l := &h.live
 	l.mu.Lock()
@@ -184,7 +188,8 @@ func (h *Daemon) GoOn(o *Options) {
 	o.Home, o.known = &hm, l.known
 }
 
-// flat returns the values of a document by their dotted paths, as JSON. Lists and durations are values.
+// flat returns the values of a document by their dotted paths, as JSON. Lists and durations are
+// values.
 func flat(d *config.Document) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	var walk func(prefix string, d *config.Document)

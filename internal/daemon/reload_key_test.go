@@ -9,8 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReloadKey: of a validator that makes blocks with others another key holds from then on, and is shown; where the file is gone, or is another account's, nothing is
-// signed any more, and the node says so; its own key brings it back. A node that begins again in the same process has what the file had last.
+// TestReloadKey: of a validator that makes blocks with others another key holds from then on, and
+// is shown; where the file is gone, or is another account's, nothing is signed any more, and the
+// node says so; its own key brings it back. A node that begins again in the same process has what
+// the file had last.
 func TestReloadKey(t *testing.T) {
 	hm := loaded(t, made(t))
 	on := true
@@ -36,7 +38,8 @@ func TestReloadKey(t *testing.T) {
 		obstacle       string
 	}{
 		{"as it was", &own, nil, nil, own.PublicKey(), ""},
-		{"another key", &next, name, nil, next.PublicKey(), "put the key that belongs to it there"}, // it has not staked with that
+		// it has not staked with that
+		{"another key", &next, name, nil, next.PublicKey(), "put the key that belongs to it there"},
 		{"no file", nil, name, nil, "", "signs nothing: there is no"},
 		{"still none", nil, nil, nil, "", "signs nothing: there is no"},
 		{"another account", &stranger, nil, name, "", "that of stranger"},

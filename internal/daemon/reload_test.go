@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestReload: what may change while a node runs does; of the rest it is said that it needs a restart, until there is one; a file that is none, or
-// that the node could not be started with, changes nothing.
+// TestReload: what may change while a node runs does; of the rest it is said that it needs a
+// restart, until there is one; a file that is none, or that the node could not be started with,
+// changes nothing.
 func TestReload(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")
@@ -107,7 +108,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadGoesOn: a node that begins again by itself goes on with what was taken up, and knows of it what it has come from.
+// TestReloadGoesOn: a node that begins again by itself goes on with what was taken up, and knows of
+// it what it has come from.
 func TestReloadGoesOn(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")

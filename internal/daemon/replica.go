@@ -19,7 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrAgain says that the node is to be stopped and started again: what it has stored is another chain than it had open.
+// ErrAgain says that the node is to be stopped and started again: what it has stored is another
+// chain than it had open.
 var ErrAgain = errors.New("the chain went back: the node begins again with it")
 
 // cursorRow keeps how far a replica is in its writer's log.
@@ -222,7 +223,9 @@ func (r *replica) over(ctx context.Context, err error, tries *int) bool {
 		return true
 	case errors.Is(err, jetstream.ErrGap), errors.Is(err, jetstream.ErrLog), errors.Is(err, engine.ErrOrphan):
 		log.Warn("the writer's records do not go on from what is here: a snapshot is fetched")
-		r.reached(err) // it does not get them, and is no longer well, until it has taken one up, whatever the server says meanwhile
+		// it does not get them, and is no longer well, until it has taken one up, whatever the
+		// server says meanwhile
+		r.reached(err)
 		r.mu.Lock()
 		if r.gapAt.IsZero() {
 			r.gapAt = time.Now()
@@ -440,7 +443,8 @@ func (r *replica) back(x *jetstream.Record) error {
 	return ErrAgain
 }
 
-// fetch gets a snapshot of the writer's folder into one beside the node's, which the next start takes.
+// fetch gets a snapshot of the writer's folder into one beside the node's, which the next start
+// takes.
 func (r *replica) fetch(ctx context.Context) error {
 	if !r.again {
 		return errors.New("whoever started this node does not start it again")

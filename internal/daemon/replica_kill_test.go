@@ -126,9 +126,10 @@ func (k *killed) height() primitives.Height {
 	return out.Result.Header.Height
 }
 
-// TestReplicasKilled: a writer and two replicas are killed and begin again at random, while transactions come in at each of them: whatever one answers about a
-// block that it has is what any other has ever answered. TROUPE_REPLICA_KILLS=10m has it last so long, and on a busy machine it lasts until it has done
-// something.
+// TestReplicasKilled: a writer and two replicas are killed and begin again at random, while
+// transactions come in at each of them: whatever one answers about a block that it has is what any
+// other has ever answered. TROUPE_REPLICA_KILLS=10m has it last so long, and on a busy machine it
+// lasts until it has done something.
 func TestReplicasKilled(t *testing.T) {
 	lasts := 12 * time.Second
 	if s := os.Getenv("TROUPE_REPLICA_KILLS"); s != "" {
@@ -254,7 +255,8 @@ func TestReplicasKilled(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if bytes.Contains(got, []byte("INTERNAL_ERROR")) || bytes.Contains(got, []byte("TIMEOUT_ERROR")) { // it ends
+				// it ends
+				if bytes.Contains(got, []byte("INTERNAL_ERROR")) || bytes.Contains(got, []byte("TIMEOUT_ERROR")) {
 					continue
 				}
 				mu.Lock()

@@ -37,8 +37,9 @@ func lagOf(t *testing.T, addr, le string) (in, all float64) {
 	return in, all
 }
 
-// TestReplicaLag: while transfers come in, records are on the replicas' disks soon after they were published. TROUPE_REPLICA_LAG=30s measures for so long,
-// at TROUPE_REPLICA_RATE transfers a second (1000), and wants 99 of 100 within 100 ms; else it is a look at whether it works at all.
+// TestReplicaLag: while transfers come in, records are on the replicas' disks soon after they were
+// published. TROUPE_REPLICA_LAG=30s measures for so long, at TROUPE_REPLICA_RATE transfers a second
+// (1000), and wants 99 of 100 within 100 ms; else it is a look at whether it works at all.
 func TestReplicaLag(t *testing.T) {
 	lasts, rate, within, share := 2*time.Second, 200, "1", 0.9
 	if s := os.Getenv("TROUPE_REPLICA_LAG"); s != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/net/jetstream"
 )
 
-// TestReplicaLost: a record of another log than what is here does not go on from it, whatever its place; and a replica that waits for a snapshot is
-// behind from then on.
+// TestReplicaLost: a record of another log than what is here does not go on from it, whatever its
+// place; and a replica that waits for a snapshot is behind from then on.
 func TestReplicaLost(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

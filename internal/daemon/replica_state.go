@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lag is how old what the replica has is against what it knows that there is; behind are the messages that it has not taken up.
+// lag is how old what the replica has is against what it knows that there is; behind are the
+// messages that it has not taken up.
 func (r *replica) lag() (lag time.Duration, behind uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,8 @@ func (r *replica) Info() *view.NetworkInfo { return &view.NetworkInfo{PeerMaxCou
 // lagBounds are upper bounds, in ms.
 var lagBounds = [...]int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30_000}
 
-// lagCounts is a histogram of how long records were on their way, from the publisher to this node's disk.
+// lagCounts is a histogram of how long records were on their way, from the publisher to this node's
+// disk.
 type lagCounts struct {
 	counts [len(lagBounds) + 1]atomic.Uint64
 	sum    atomic.Int64 // ns
@@ -155,7 +157,8 @@ type passer struct {
 	asker *jetstream.Asker
 	log   *logrus.Logger
 	queue chan *primitives.SignedTransaction
-	// refuse is told of what does not get to the writer's pool: it leaves this node's, and who waits for it hears why.
+	// refuse is told of what does not get to the writer's pool: it leaves this node's, and who
+	// waits for it hears why.
 	refuse func(tx *primitives.SignedTransaction, why error)
 
 	mu  sync.Mutex

@@ -144,7 +144,8 @@ func asks(l *lived, method, params string) ([]byte, error) {
 	return io.ReadAll(r.Body)
 }
 
-// mixed are requests about a block and what is behind it. Proofs are had only of what is in memory, and so not of every block on every node.
+// mixed are requests about a block and what is behind it. Proofs are had only of what is in memory,
+// and so not of every block on every node.
 func mixed(height primitives.Height, hash primitives.Hash, account primitives.AccountID, tx primitives.Hash, proof bool) [][2]string {
 	at := fmt.Sprintf(`"block_id":%d`, height)
 	return [][2]string{
@@ -182,8 +183,9 @@ func agree(t *testing.T, of *lived, others []*lived, requests [][2]string) (n in
 	return n
 }
 
-// bothSay asks two nodes the same. What is final by now is part of some answers, and a block may come by itself: where one came beside different answers, or
-// is on its way from the writer to the replica, they are asked again.
+// bothSay asks two nodes the same. What is final by now is part of some answers, and a block may
+// come by itself: where one came beside different answers, or is on its way from the writer to the
+// replica, they are asked again.
 func bothSay(t *testing.T, of, o *lived, q [2]string) (got, want []byte) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -229,14 +231,16 @@ func send(l *lived, key *primitives.KeyFile, nonce primitives.Nonce, wait string
 	return hash, reply, err
 }
 
-// TestReplicaSnapshot: a replica of a writer whose stream has only the newest begins with a snapshot, answers about all blocks, and so does one that was away
-// for longer than the stream lasts.
+// TestReplicaSnapshot: a replica of a writer whose stream has only the newest begins with a
+// snapshot, answers about all blocks, and so does one that was away for longer than the stream
+// lasts.
 func TestReplicaSnapshot(t *testing.T) {
 	dir := made(t)
 	publishes := false
 	writer := liveReplica(t, dir, func(hm *home.Home) {
 		hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen, hm.Config.JetStream.MaxBytes = publishes, "127.0.0.1:0", 30_000
-		hm.Config.Consensus.ProduceEmptyBlocks = false // what the stream has is what the test does, be the machine as slow as it may
+		// what the stream has is what the test does, be the machine as slow as it may
+		hm.Config.Consensus.ProduceEmptyBlocks = false
 	})
 	key := writer.host().home.ValidatorKey
 	nonce := primitives.Nonce(0)
@@ -305,7 +309,8 @@ func TestReplicaSnapshot(t *testing.T) {
 	if n := replica.begun(); n != 4 {
 		t.Errorf("it began %d times, and was away for longer than the stream lasts", n)
 	}
-	// The stream went on while a snapshot was on its way: what the replica knows of it is gone there, and what comes behind the snapshot is not.
+	// The stream went on while a snapshot was on its way: what the replica knows of it is gone
+	// there, and what comes behind the snapshot is not.
 	r := replica.host().replica
 	r.mu.Lock()
 	r.cursor.Seq = 1
@@ -322,8 +327,8 @@ func TestReplicaSnapshot(t *testing.T) {
 	writer.stop(t)
 }
 
-// TestReplicaRefuses: a replica that is given a changed byte takes nothing of it, says so, goes on answering up to where it was, and goes on from there once
-// what is published is right.
+// TestReplicaRefuses: a replica that is given a changed byte takes nothing of it, says so, goes on
+// answering up to where it was, and goes on from there once what is published is right.
 func TestReplicaRefuses(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })
@@ -370,7 +375,8 @@ func TestReplicaRefuses(t *testing.T) {
 				return halted
 			})
 			at := liar.at - 1
-			eventually(t, "at the block before", func() bool { return replica.host().Engine.Head().Height() == at }) // what came before it is still being executed
+			// what came before it is still being executed
+			eventually(t, "at the block before", func() bool { return replica.host().Engine.Head().Height() == at })
 			if liar.at >= head.Height() {
 				t.Fatalf("the writer is at %d", head.Height())
 			}
@@ -425,8 +431,8 @@ func (s *spoiled) Records(from string, f func(jetstream.Record) bool) (string, e
 	})
 }
 
-// TestReplica: two replicas have what the writer has, to the byte, pass transactions on and wait for them, follow it back to a snapshot, and over their
-// own restarts and the writer's.
+// TestReplica: two replicas have what the writer has, to the byte, pass transactions on and wait
+// for them, follow it back to a snapshot, and over their own restarts and the writer's.
 func TestReplica(t *testing.T) {
 	dir := made(t)
 	writer := liveReplica(t, dir, func(hm *home.Home) { hm.Config.JetStream.Enabled, hm.Config.JetStream.Listen = true, "127.0.0.1:0" })

@@ -30,7 +30,8 @@ func (s *snapshots) find(id string) int {
 	return slices.IndexFunc(s.list, func(n named) bool { return n.id == id })
 }
 
-// prune drops those that have ended by themselves: of too many blocks since, or behind one that was gone back to.
+// prune drops those that have ended by themselves: of too many blocks since, or behind one that was
+// gone back to.
 func (s *snapshots) prune() {
 	s.list = slices.DeleteFunc(s.list, func(n named) bool { return n.Ended() })
 }

@@ -58,9 +58,10 @@ func dataOf(t *testing.T, h *Daemon) string {
 	return got.Values[0].Value
 }
 
-// TestSnapshots: what is gone back to is as it was, over epochs and snapshots within: state, head, pool and clock; the blocks behind it are
-// unknown by hash and height, and come again otherwise; who waits for what never was is told; ended snapshots are refused by name; and a
-// restart finds the chain that went back.
+// TestSnapshots: what is gone back to is as it was, over epochs and snapshots within: state, head,
+// pool and clock; the blocks behind it are unknown by hash and height, and come again otherwise;
+// who waits for what never was is told; ended snapshots are refused by name; and a restart finds
+// the chain that went back.
 func TestSnapshots(t *testing.T) {
 	dir := made(t)
 	h := manual(t, dir)
@@ -158,8 +159,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestRevertOften: up to a thousand blocks on the way, an instant chain, and snapshots used over and over: each time the same state, and blocks
-// go on.
+// TestRevertOften: up to a thousand blocks on the way, an instant chain, and snapshots used over
+// and over: each time the same state, and blocks go on.
 func TestRevertOften(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -249,8 +250,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestProduction: when blocks are made can be changed while the node runs: a quiet chain makes none by itself and one for who waits, a
-// manual one none at all; an interval is held.
+// TestProduction: when blocks are made can be changed while the node runs: a quiet chain makes none
+// by itself and one for who waits, a manual one none at all; an interval is held.
 func TestProduction(t *testing.T) {
 	dir := made(t)
 	hm := loaded(t, dir)
@@ -270,7 +271,8 @@ func TestProduction(t *testing.T) {
 			t.Fatal(f)
 		}
 	}
-	// still waits until no block has come for a while, as those under way do, and returns the head; a chain that goes on is not still.
+	// still waits until no block has come for a while, as those under way do, and returns the head;
+	// a chain that goes on is not still.
 	still := func(what string, wait time.Duration) primitives.Height {
 		t.Helper()
 		for limit := time.Now().Add(20 * time.Second); ; {
@@ -309,8 +311,8 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// TestRevertUnderLoad: a chain of several shards goes back while clients submit and wait without end, and one patches: nothing halts, each
-// revert leads to its block, and blocks go on.
+// TestRevertUnderLoad: a chain of several shards goes back while clients submit and wait without
+// end, and one patches: nothing halts, each revert leads to its block, and blocks go on.
 func TestRevertUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{

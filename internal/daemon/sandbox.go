@@ -162,7 +162,8 @@ func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorga
 	return out, steerError(ctx, err)
 }
 
-// may tells why this node does nothing of it; nil: it does. nearcore's sandbox does not run chains of these names either.
+// may tells why this node does nothing of it; nil: it does. nearcore's sandbox does not run chains
+// of these names either.
 func (s steerer) may() error {
 	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
 		return &view.SteerError{Reason: fmt.Sprintf("%s is no sandbox", id)}

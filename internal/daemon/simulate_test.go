@@ -61,7 +61,8 @@ type txStatus struct {
 	} `json:"simulation"`
 }
 
-// TestSimulateTx asks over HTTP what a transaction would do, without a signature of worth, then sends it: the same happens.
+// TestSimulateTx asks over HTTP what a transaction would do, without a signature of worth, then
+// sends it: the same happens.
 func TestSimulateTx(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)

@@ -26,9 +26,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// A snapshot is a folder with all that a node needs of a chain, as of one block: the store, what its validator has signed, and the files of
-// the home but the keys. It is made by the process that has the data folder open, while that goes on; a file with the sums of all others
-// comes last, and the folder gets its name when all is on disk.
+// A snapshot is a folder with all that a node needs of a chain, as of one block: the store, what
+// its validator has signed, and the files of the home but the keys. It is made by the process that
+// has the data folder open, while that goes on; a file with the sums of all others comes last, and
+// the folder gets its name when all is on disk.
 
 // Snapshot is what snapshot.json says.
 type Snapshot struct {
@@ -133,7 +134,8 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	if err != nil {
 		return nil, err
 	}
-	if err := backUpSigned(hm, filepath.Join(part, snapshotData)); err != nil { // behind the store: it says more, never less
+	// behind the store: it says more, never less
+	if err := backUpSigned(hm, filepath.Join(part, snapshotData)); err != nil {
 		return nil, err
 	}
 	if err := backUpHome(ctx, hm, filepath.Join(part, snapshotHome)); err != nil {
@@ -160,7 +162,8 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	return s, syncFolder(filepath.Dir(dir))
 }
 
-// backUpSigned copies what the validator has signed. The node may be writing one of the two files: a copy of which neither is whole is made again.
+// backUpSigned copies what the validator has signed. The node may be writing one of the two files:
+// a copy of which neither is whole is made again.
 func backUpSigned(hm *home.Home, to string) error {
 	if !hasSigned(hm) {
 		return nil
@@ -198,7 +201,8 @@ func backUpHome(ctx context.Context, hm *home.Home, to string) error {
 			return err
 		}
 		err := copyLarge(ctx, from, filepath.Join(to, name), nil, nil)
-		if err != nil && (name != home.ConfigFile || !errors.Is(err, fs.ErrNotExist)) { // a node may be started without the file
+		// a node may be started without the file
+		if err != nil && (name != home.ConfigFile || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 	}
@@ -251,7 +255,8 @@ func (c ctxReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// copyLarge copies a file to the disk, and shows hash and seen what it reads, where they are not nil.
+// copyLarge copies a file to the disk, and shows hash and seen what it reads, where they are not
+// nil.
 func copyLarge(ctx context.Context, from, to string, hash io.Writer, seen func(n int64)) (err error) {
 	in, err := os.Open(filepath.Clean(from))
 	if err != nil {
@@ -304,7 +309,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// backupSays is a line of what the socket answers: how far it is, and at the end what was made, or why not.
+// backupSays is a line of what the socket answers: how far it is, and at the end what was made, or
+// why not.
 type backupSays struct {
 	Done  int64     `json:"done,omitempty"`
 	All   int64     `json:"all,omitempty"`
@@ -312,7 +318,8 @@ type backupSays struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// sayEvery is the time between two lines about progress. They also show that who asked is still there.
+// sayEvery is the time between two lines about progress. They also show that who asked is still
+// there.
 const sayEvery = 200 * time.Millisecond
 
 // serveBackup makes a snapshot for whoever asked for it at the socket; it is given up when they go.
@@ -345,7 +352,8 @@ func (c *control) serveBackup(conn net.Conn, r *BackupRequest) {
 	say(backupSays{Made: made})
 }
 
-// CreateSnapshot makes a snapshot of the chain of a home: by the node that runs on it, else of its folder. running says which.
+// CreateSnapshot makes a snapshot of the chain of a home: by the node that runs on it, else of its
+// folder. running says which.
 func CreateSnapshot(ctx context.Context, hm *home.Home, build string, r *BackupRequest, progress func(done, all int64)) (s *Snapshot, running bool, err error) {
 	conn, dialed := dialControl(hm.Paths.Data, struct {
 		Backup *BackupRequest `json:"backup"`

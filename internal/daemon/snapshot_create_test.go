@@ -41,7 +41,8 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// mine has a sandbox make blocks with a patch in each, and waits until the last of those is final: no block comes behind that.
+// mine has a sandbox make blocks with a patch in each, and waits until the last of those is final:
+// no block comes behind that.
 func mine(t *testing.T, h *Daemon, n int) {
 	t.Helper()
 	var height primitives.Height
@@ -79,8 +80,9 @@ func create(t *testing.T, dir, to string) *Snapshot {
 	return s
 }
 
-// TestSnapshot: a snapshot of a node that goes on becomes a node with the head, the roots and the answers of that moment, in a home that was
-// empty but for its keys; so does one of a folder on which no node runs.
+// TestSnapshot: a snapshot of a node that goes on becomes a node with the head, the roots and the
+// answers of that moment, in a home that was empty but for its keys; so does one of a folder on
+// which no node runs.
 func TestSnapshot(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -220,7 +222,8 @@ func TestSnapshotGivenUp(t *testing.T) {
 	}
 }
 
-// TestRestoreBroken: a snapshot of which anything is changed or missing is refused, and the home keeps its chain.
+// TestRestoreBroken: a snapshot of which anything is changed or missing is refused, and the home
+// keeps its chain.
 func TestRestoreBroken(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -271,8 +274,8 @@ func TestRestoreBroken(t *testing.T) {
 	}
 }
 
-// TestFailedRestoreLeavesNoFiles: a restore into an empty home that fails in the middle of the chain
-// leaves no file of the home either.
+// TestFailedRestoreLeavesNoFiles: a restore into an empty home that fails in the middle of the
+// chain leaves no file of the home either.
 func TestFailedRestoreLeavesNoFiles(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -298,8 +301,8 @@ func TestFailedRestoreLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// TestRestoreKilled: a restore that is killed anywhere leaves the chain that was there, or that of the snapshot, or none and says so; the next
-// one comes to its end.
+// TestRestoreKilled: a restore that is killed anywhere leaves the chain that was there, or that of
+// the snapshot, or none and says so; the next one comes to its end.
 func TestRestoreKilled(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -357,7 +360,8 @@ func TestSnapshotOfFork(t *testing.T) {
 	}
 }
 
-// TestRestoreWithin: a snapshot's config.json does not say where else files go, unless it is the home's own.
+// TestRestoreWithin: a snapshot's config.json does not say where else files go, unless it is the
+// home's own.
 func TestRestoreWithin(t *testing.T) {
 	dir, outside := made(t), filepath.Join(t.TempDir(), "chain")
 	conf, _, err := home.LoadConfig(dir)
@@ -390,8 +394,9 @@ func TestRestoreWithin(t *testing.T) {
 	}
 }
 
-// TestRestoreSigned: what a validator has signed since the snapshot is not forgotten, also where the snapshot has more writes, where a restore was killed between its
-// two renames, and where the files of the folder can't be read.
+// TestRestoreSigned: what a validator has signed since the snapshot is not forgotten, also where
+// the snapshot has more writes, where a restore was killed between its two renames, and where the
+// files of the folder can't be read.
 func TestRestoreSigned(t *testing.T) {
 	dir := made(t)
 	if err := os.Remove(filepath.Join(dir, "validator_key.json")); err != nil {

@@ -33,11 +33,13 @@ type RestoreOptions struct {
 // Restored is what came of it.
 type Restored struct {
 	Snapshot
-	Data   string   // the folder of the chain
-	Aside  string   // where the old one is now; empty: there was none
-	Made   []string // files of the home that were not there
-	Signed []string // where what the validator has signed is known from; empty: it has signed nothing together with others
-	NoKey  bool     // there is no node key in the home: snapshots have no keys
+	Data  string   // the folder of the chain
+	Aside string   // where the old one is now; empty: there was none
+	Made  []string // files of the home that were not there
+	// where what the validator has signed is known from; empty: it has signed nothing together with
+	// others
+	Signed []string
+	NoKey  bool // there is no node key in the home: snapshots have no keys
 }
 
 const (
@@ -76,8 +78,9 @@ func ReadSnapshot(dir string) (*Snapshot, error) {
 	return s, nil
 }
 
-// RestoreSnapshot makes the chain of a snapshot that of a home. Every file is checked as it is copied, and the copy is opened once, before it takes
-// the place of what is there; until then that stays as it is.
+// RestoreSnapshot makes the chain of a snapshot that of a home. Every file is checked as it is
+// copied, and the copy is opened once, before it takes the place of what is there; until then that
+// stays as it is.
 func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err error) {
 	s, err := ReadSnapshot(o.Snapshot)
 	if err != nil {
@@ -117,7 +120,8 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 		return nil, err
 	}
 	drop := func() error {
-		if places, err := asides(paths.Data); err != nil || !there && len(places) > 0 { // the folder stays, and says so to who starts a node
+		// the folder stays, and says so to who starts a node
+		if places, err := asides(paths.Data); err != nil || !there && len(places) > 0 {
 			return errors.Join(err, emptied(dir))
 		}
 		return os.RemoveAll(dir)
@@ -135,7 +139,8 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (_ *Restored, err er
 	if err := o.check("copied"); err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(comingDir(hm)); err != nil { // what has come of a later block would be taken at the next start
+	// what has come of a later block would be taken at the next start
+	if err := os.RemoveAll(comingDir(hm)); err != nil {
 		return nil, err
 	}
 	if there {
@@ -206,7 +211,8 @@ func (o *RestoreOptions) home(ctx context.Context, r *Restored) (*home.Paths, er
 		return nil, err
 	}
 	paths := home.PathsOf(o.Home, c)
-	if at := filepath.Join(o.Home, home.ConfigFile); slices.Contains(r.Made, at) { // nobody here has said where files may go
+	// nobody here has said where files may go
+	if at := filepath.Join(o.Home, home.ConfigFile); slices.Contains(r.Made, at) {
 		if err := below(o.Home, &paths); err != nil {
 			return nil, errors.Join(err, os.Remove(at))
 		}
@@ -350,8 +356,9 @@ func opens(dir string, s *Snapshot) error {
 	return nil
 }
 
-// joinSigned sees to it that what the validator has signed is forgotten in no case: what the folder that is replaced knows, those that were put aside before,
-// and the snapshot, comes together. from: who knows of something.
+// joinSigned sees to it that what the validator has signed is forgotten in no case: what the folder
+// that is replaced knows, those that were put aside before, and the snapshot, comes together. from:
+// who knows of something.
 func joinSigned(data, dir, snapshot string) (from []string, err error) {
 	its, err := validator.ReadRow(filepath.Join(dir, signedFile))
 	if err != nil {
@@ -389,7 +396,8 @@ func joinSigned(data, dir, snapshot string) (from []string, err error) {
 	return from, f.Write(all)
 }
 
-// asides are the folders that a restore has put aside: one that was killed behind that has left none in their place.
+// asides are the folders that a restore has put aside: one that was killed behind that has left
+// none in their place.
 func asides(data string) (dirs []string, err error) {
 	entries, err := os.ReadDir(filepath.Dir(data))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// finishRestore ends, at a start, a restore that was killed between its two renames: the chain that was there is put aside, and that of the snapshot is not in its
-// place. Without this a node would begin with the genesis, and a validator would not know what it has signed. A copy that is not whole is refused.
+// finishRestore ends, at a start, a restore that was killed between its two renames: the chain that
+// was there is put aside, and that of the snapshot is not in its place. Without this a node would
+// begin with the genesis, and a validator would not know what it has signed. A copy that is not
+// whole is refused.
 func finishRestore(data string, log *logrus.Logger) error {
 	if _, err := os.Lstat(data); !errors.Is(err, fs.ErrNotExist) {
 		return nil // what is wrong with it is said where it is opened
@@ -41,7 +43,8 @@ func finishRestore(data string, log *logrus.Logger) error {
 	return syncFolder(filepath.Dir(data))
 }
 
-// emptied removes what is in a folder, which stays: who starts a node meanwhile sees that a restore is under way.
+// emptied removes what is in a folder, which stays: who starts a node meanwhile sees that a restore
+// is under way.
 func emptied(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,8 @@ func restoreAndDie(what string) {
 	os.Exit(0)
 }
 
-// restoreKilled has a process restore, and tells whether it was killed at that step; false: it came to its end before.
+// restoreKilled has a process restore, and tells whether it was killed at that step; false: it came
+// to its end before.
 func restoreKilled(t *testing.T, dir, snap string, step int) bool {
 	t.Helper()
 	raw, err := json.Marshal(restoreChild{dir, snap, step})
@@ -71,9 +72,11 @@ func restoreKilled(t *testing.T, dir, snap string, step int) bool {
 	return false
 }
 
-// TestRestoreKilledThere: a process that restores is killed with SIGKILL at each of its steps, and again at each step of a second try behind a kill between the two
-// renames. The node that is started next has the chain that was there or that of the snapshot, never one that begins anew; where neither is whole it does not start, and
-// says what to do. What the validator has signed is known in any case.
+// TestRestoreKilledThere: a process that restores is killed with SIGKILL at each of its steps, and
+// again at each step of a second try behind a kill between the two renames. The node that is
+// started next has the chain that was there or that of the snapshot, never one that begins anew;
+// where neither is whole it does not start, and says what to do. What the validator has signed is
+// known in any case.
 func TestRestoreKilledThere(t *testing.T) {
 	of := made(t)
 	if err := os.Remove(filepath.Join(of, "validator_key.json")); err != nil {
@@ -132,7 +135,8 @@ func TestRestoreKilledThere(t *testing.T) {
 	}
 }
 
-// TestRestoreLinked: where the folder of the chain is a link, the link stays; and a state that had come of another block is not taken in place of what was restored.
+// TestRestoreLinked: where the folder of the chain is a link, the link stays; and a state that had
+// come of another block is not taken in place of what was restored.
 func TestRestoreLinked(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head.
+// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil:
+// the head.
 func (s steerer) DumpState(ctx context.Context, accounts []primitives.AccountID, height *uint64,
 	each func(genesis.Record) error) (at view.At, err error) {
 	at = view.At{Height: s.Engine.Head().Height(), Hash: s.Engine.Head().Hash}
@@ -50,7 +51,8 @@ func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error 
 	return steerError(ctx, err)
 }
 
-// othersOf returns what the accounts of Account records have of keys, code and data that records do not have.
+// othersOf returns what the accounts of Account records have of keys, code and data that records do
+// not have.
 func (s steerer) othersOf(ctx context.Context, records []genesis.Record) (others []genesis.Record, err error) {
 	whole := []primitives.AccountID{}
 	there := map[string]bool{}
@@ -71,7 +73,8 @@ func (s steerer) othersOf(ctx context.Context, records []genesis.Record) (others
 	return others, err
 }
 
-// nameOf says what a record is of, for those kinds that can be removed by themselves; else it is empty.
+// nameOf says what a record is of, for those kinds that can be removed by themselves; else it is
+// empty.
 func nameOf(r genesis.Record) string {
 	switch r := r.(type) {
 	case *genesis.ContractRecord:

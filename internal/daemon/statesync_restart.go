@@ -19,14 +19,17 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrArrived says that the state of a later block has come from other nodes: the node is to be stopped and started again, and goes on from there.
+// ErrArrived says that the state of a later block has come from other nodes: the node is to be
+// stopped and started again, and goes on from there.
 var ErrArrived = errors.New("the state of a later block has come: the node begins again with it")
 
-// A state comes into a folder beside the node's. When all is there a file says so; the next start puts that folder in the place of the other, which goes
-// once the new one is open. So whatever ends at any time, one of both is whole.
+// A state comes into a folder beside the node's. When all is there a file says so; the next start
+// puts that folder in the place of the other, which goes once the new one is open. So whatever ends
+// at any time, one of both is whole.
 const arrivedFile = "ARRIVED"
 
-// dataDir is the node's folder, also where config names a link to it: the link stays, and may lead to nothing behind a kill between two renames.
+// dataDir is the node's folder, also where config names a link to it: the link stays, and may lead
+// to nothing behind a kill between two renames.
 func dataDir(hm *home.Home) string {
 	dir := hm.Paths.Data
 	for range maxLinks {
@@ -53,8 +56,8 @@ func comingDir(hm *home.Home) string { return dataDir(hm) + ".coming" }
 // oldDir has a name that nobody gives by hand: what is there goes.
 func oldDir(hm *home.Home) string { return dataDir(hm) + ".before-arrival" }
 
-// takeArrived puts a chain that has come in the place of the one that was there, if there is one that is whole. What the node has said and whom it knew
-// goes over.
+// takeArrived puts a chain that has come in the place of the one that was there, if there is one
+// that is whole. What the node has said and whom it knew goes over.
 func takeArrived(hm *home.Home, log *logrus.Logger) error {
 	data, dir, old := dataDir(hm), comingDir(hm), oldDir(hm)
 	if _, err := os.Stat(filepath.Join(dir, arrivedFile)); err != nil { // none, or one that is on its way
@@ -71,7 +74,8 @@ func takeArrived(hm *home.Home, log *logrus.Logger) error {
 	if err := errors.Join(os.RemoveAll(data), os.Rename(dir, data)); err != nil {
 		return err
 	}
-	if err := syncNames(filepath.Dir(data)); err != nil { // before the old one goes, with the only other copy of what was signed
+	// before the old one goes, with the only other copy of what was signed
+	if err := syncNames(filepath.Dir(data)); err != nil {
 		return err
 	}
 	log.Infof("a state that has come is in the place of the chain that was there, which goes when it is open")
@@ -108,7 +112,8 @@ func mounted(dir string) bool {
 	return isMount(list, dir)
 }
 
-// isMount looks a folder up in the system's list, whose fifth field is where something is mounted, with odd characters as \ooo.
+// isMount looks a folder up in the system's list, whose fifth field is where something is mounted,
+// with odd characters as \ooo.
 func isMount(list []byte, dir string) bool {
 	for line := range bytes.Lines(list) {
 		fields := bytes.Fields(line)
@@ -136,7 +141,8 @@ func isMount(list []byte, dir string) bool {
 // kept are rows of the node's folder that are about the node, and not about its chain.
 var kept = []string{knownPeers, largestTarget}
 
-// largestTarget is the height up to which a validator has said something: it never says anything else about one of those.
+// largestTarget is the height up to which a validator has said something: it never says anything
+// else about one of those.
 const largestTarget = "doomslug_largest_target_height"
 
 // carryOver copies them, and the files of what a validator has signed.
@@ -229,7 +235,8 @@ func (a *arrivals) Begin(b *engine.BootstrapInput) (*engine.BootstrapSync, error
 	for again := false; ; again = true {
 		came, err := a.begin(b)
 		a.came = came
-		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) { // what came has nothing to do with the folder
+		// what came has nothing to do with the folder
+		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) {
 			return came, err
 		}
 		a.h.log.WithError(err).Debug("what had come of a state is given up")
@@ -301,8 +308,8 @@ func (a *arrivals) stop() {
 	a.end()
 }
 
-// horizon is how far a node may be behind before it begins with the state of a later block; 0: it never does: an archive has all blocks, and a
-// state comes with all shards.
+// horizon is how far a node may be behind before it begins with the state of a later block; 0: it
+// never does: an archive has all blocks, and a state comes with all shards.
 func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
 	if hm.Config.Archive || track != nil || h.fork != nil {
 		return 0
@@ -314,7 +321,8 @@ func (h *Daemon) horizon(hm *home.Home, track engine.Track) primitives.Height {
 	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
 }
 
-// comes has a node begin in the middle of its chain where it is far behind. What came of a state before, and is not needed any more, goes.
+// comes has a node begin in the middle of its chain where it is far behind. What came of a state
+// before, and is not needed any more, goes.
 func (h *Daemon) comes() *arrivals {
 	if apart, err := h.Engine.HeadersApart(); err == nil && !apart {
 		if err := os.RemoveAll(comingDir(h.home)); err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// shortEpochs is a home of a chain with epochs of so many blocks, in which transactions are valid as long.
+// shortEpochs is a home of a chain with epochs of so many blocks, in which transactions are valid
+// as long.
 func shortEpochs(t *testing.T, length int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -59,8 +60,10 @@ func again(t *testing.T, dir, boot string) *Daemon {
 	return h
 }
 
-// TestArrive: a node that joins a network long after its genesis begins with a proof of epochs and the state of a later block, also if it is stopped on its way there: it
-// goes on with the same roots, answers of what is there, and gives others what it was given itself; away for longer than the horizon it does so again.
+// TestArrive: a node that joins a network long after its genesis begins with a proof of epochs and
+// the state of a later block, also if it is stopped on its way there: it goes on with the same
+// roots, answers of what is there, and gives others what it was given itself; away for longer than
+// the horizon it does so again.
 func TestArrive(t *testing.T) {
 	dirA := shortEpochs(t, 20)
 	a := joined(t, dirA, "")
@@ -183,8 +186,9 @@ func copyTree(t *testing.T, from, to string) {
 	}
 }
 
-// TestTakeArrived: a chain that has come takes the place of the one that was there, also where that is behind a link, which stays; the other stays until the new
-// one is open, and is named while that can't be opened.
+// TestTakeArrived: a chain that has come takes the place of the one that was there, also where that
+// is behind a link, which stays; the other stays until the new one is open, and is named while that
+// can't be opened.
 func TestTakeArrived(t *testing.T) {
 	dir, disk := made(t), t.TempDir()
 	h := joined(t, dir, "")
@@ -237,7 +241,8 @@ func TestTakeArrived(t *testing.T) {
 		return syncFolder(of)
 	}
 	defer func() { syncNames = syncFolder }()
-	own := []string{filepath.Join(real+".old", "mine"), filepath.Join(data+".old", "mine")} // an operator's: no start takes them away
+	// an operator's: no start takes them away
+	own := []string{filepath.Join(real+".old", "mine"), filepath.Join(data+".old", "mine")}
 	for _, at := range own {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, nil, 0o600)); err != nil {
 			t.Fatal(err)
@@ -278,8 +283,8 @@ func TestTakeArrived(t *testing.T) {
 	}
 }
 
-// TestMounted: a folder that is the root of a disk is known as one, also with odd characters in its name; there no state is waited for that could not take
-// its place.
+// TestMounted: a folder that is the root of a disk is known as one, also with odd characters in its
+// name; there no state is waited for that could not take its place.
 func TestMounted(t *testing.T) {
 	list := []byte("22 1 0:21 / /proc rw - proc proc rw\n36 35 98:0 /mnt1 /srv/near\\040one\\134 rw,noatime master:1 - ext3 /dev/root rw\nodd\n")
 	for dir, want := range map[string]bool{"/proc": true, `/srv/near one\`: true, "/srv/near": false, "/": false, "/proc/self": false} {

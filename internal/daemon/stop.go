@@ -9,13 +9,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// ErrUnfolded is what a stop comes to that has left a fold under way, and nothing else: nothing is lost, and the next start applies blocks again. The folder stays open
-// until the process ends.
+// ErrUnfolded is what a stop comes to that has left a fold under way, and nothing else: nothing is
+// lost, and the next start applies blocks again. The folder stays open until the process ends.
 var ErrUnfolded = errors.New("the state was not folded in time; the next start applies its last blocks again")
 
-// Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded, the folder is closed. It takes no
-// longer than ctx: what is not done by then is left, and what it stands on stays open for it, until the process ends. Accepted blocks
-// are on disk in any case; where all but the fold of their state is done, ErrUnfolded says so.
+// Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded,
+// the folder is closed. It takes no longer than ctx: what is not done by then is left, and what it
+// stands on stays open for it, until the process ends. Accepted blocks are on disk in any case;
+// where all but the fold of their state is done, ErrUnfolded says so.
 func (h *Daemon) Stop(ctx context.Context) error {
 	h.stop()
 	h.Node.EndWaits()
@@ -68,7 +69,8 @@ func (h *Daemon) Stop(ctx context.Context) error {
 	if !inTime {
 		return unfolded(errs)
 	}
-	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) { // nothing that was told: the next start applies what the log has
+	// nothing that was told: the next start applies what the log has
+	if errors.Is(err, storage.ErrFull) && !errors.Is(err, storage.ErrFailed) {
 		h.log.WithError(err).Warn("the disk is full: the state was not folded")
 		err = nil
 	}

@@ -96,8 +96,9 @@ func (f *follower) subscribe(params string) string {
 	return r.Subscription
 }
 
-// TestSubscriptions: of a transaction that calls a contract a client is told each milestone, the outcomes of the contract and its event,
-// by one WebSocket and without asking; and the same again by the cursors that came with it, also after a restart of the node.
+// TestSubscriptions: of a transaction that calls a contract a client is told each milestone, the
+// outcomes of the contract and its event, by one WebSocket and without asking; and the same again
+// by the cursors that came with it, also after a restart of the node.
 func TestSubscriptions(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
@@ -166,7 +167,8 @@ func TestSubscriptions(t *testing.T) {
 			t.Errorf("again: %+v, want %s", m.Params, want)
 		}
 	}
-	// And by heights, from the beginning, over a restart: all blocks, each once, in order, and the event.
+	// And by heights, from the beginning, over a restart: all blocks, each once, in order, and the
+	// event.
 	stop(t, h)
 	m := f.hear()
 	for m.Params.Outcome != nil { // of what the call has left behind: when that runs nobody waits for
@@ -203,7 +205,8 @@ func sorted(list []string) []string {
 	return list
 }
 
-// TestStreamerMessage: one call gives what nearcore's indexer framework streams of a block, with its members in the order of its structs.
+// TestStreamerMessage: one call gives what nearcore's indexer framework streams of a block, with
+// its members in the order of its structs.
 func TestStreamerMessage(t *testing.T) {
 	h := mustStart(t, made(t))
 	defer stop(t, h)
@@ -219,8 +222,9 @@ func TestStreamerMessage(t *testing.T) {
 	}
 }
 
-// TestSubscribersOfRevert: where the chain goes back to a snapshot, subscribers are told at once of each block that is no more, the last first,
-// though nothing is stored of them and no block follows; also one who has been told nothing of them. Then they are told what comes.
+// TestSubscribersOfRevert: where the chain goes back to a snapshot, subscribers are told at once of
+// each block that is no more, the last first, though nothing is stored of them and no block
+// follows; also one who has been told nothing of them. Then they are told what comes.
 func TestSubscribersOfRevert(t *testing.T) {
 	h := manual(t, made(t))
 	defer stop(t, h)

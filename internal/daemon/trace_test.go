@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTraceTx deploys a token on a node and traces its first call over HTTP: by hash once it has happened, and a call that is not
-// signed yet.
+// TestTraceTx deploys a token on a node and traces its first call over HTTP: by hash once it has
+// happened, and a call that is not signed yet.
 func TestTraceTx(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)

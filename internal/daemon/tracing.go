@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// traces has one in so many transactions traced and sent, where troupe.tracing.endpoint says where to.
+// traces has one in so many transactions traced and sent, where troupe.tracing.endpoint says where
+// to.
 func (h *Daemon) traces(o *node.Options, version view.Version) {
 	c := &h.home.Config.Tracing
 	if c.Endpoint == "" {

@@ -23,8 +23,9 @@ type holding struct {
 	scheduled bool                   // shards come in and go while it runs
 }
 
-// holdings says which shards a node holds. As in neard a validator holds the shards of its duties whatever config.json says: where it is connected to others
-// they come in for the epochs in which it has them, and go; who makes all chunks alone holds all.
+// holdings says which shards a node holds. As in neard a validator holds the shards of its duties
+// whatever config.json says: where it is connected to others they come in for the epochs in which
+// it has them, and go; who makes all chunks alone holds all.
 func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	c := &hm.Config.TrackedShards
 	if c.All {
@@ -85,7 +86,8 @@ func initialValidator(hm *home.Home) bool {
 	})
 }
 
-// proofsOf says how many bytes of proofs a node keeps, and of whose chunks; of an empty account: of all.
+// proofsOf says how many bytes of proofs a node keeps, and of whose chunks; of an empty account: of
+// all.
 func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
 	switch c := hm.Config; {
 	case c.Proofs == config.ProofsOfAll:
@@ -108,7 +110,8 @@ func checkTracked(hm *home.Home, err error) error {
 	return fmt.Errorf("%w: %s; a folder begins with all shards that it is to have: follow those that it has, or remove %s and start again", err, what, hm.Paths.Data)
 }
 
-// checkDuties refuses a validator of the next block's epoch without a shard that it is to make chunks of.
+// checkDuties refuses a validator of the next block's epoch without a shard that it is to make
+// chunks of.
 func (h *Daemon) checkDuties() error {
 	key := h.home.ValidatorKey
 	if key == nil || h.Engine.Scheduled() && h.together { // there they come in
@@ -122,7 +125,8 @@ func (h *Daemon) checkDuties() error {
 		}
 		for i := range head.Shards {
 			s := &head.Shards[i]
-			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() { // of a shard that is split now, its children say
+			// of a shard that is split now, its children say
+			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() {
 				return fmt.Errorf("%w: %s of validator_key.json makes chunks of shard %d in this epoch, and %s does not have it; alone it can't get it: "+
 					"start with another folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
 			}

@@ -22,7 +22,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// setTracked changes what config.json says of tracked shards: keys with their values; null takes a key away.
+// setTracked changes what config.json says of tracked shards: keys with their values; null takes a
+// key away.
 func setTracked(t *testing.T, dir, keys string) {
 	t.Helper()
 	path := filepath.Join(dir, "config.json")
@@ -76,7 +77,8 @@ func (f *feed) observe(m *messages.BlockAccepted) {
 	f.list = append(f.list, m)
 }
 
-// to gives a node the blocks with what it needs of their chunks, and waits until its head is theirs.
+// to gives a node the blocks with what it needs of their chunks, and waits until its head is
+// theirs.
 func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	t.Helper()
 	f.mu.Lock()
@@ -108,7 +110,8 @@ func (f *feed) to(t *testing.T, h *Daemon, track engine.Track) {
 	}
 }
 
-// TestProofsOf: who has no validator's key keeps no proofs unless config.json asks for those of all chunks.
+// TestProofsOf: who has no validator's key keeps no proofs unless config.json asks for those of all
+// chunks.
 func TestProofsOf(t *testing.T) {
 	for proofs, want := range map[string][2]int64{`{}`: {0, 1 << 28}, `{"proofs": {"of": "all", "memory_bytes": 5}}`: {5, 5}, `{"proofs": {"of": "none"}}`: {}} {
 		dir := made(t)
@@ -129,8 +132,9 @@ func TestProofsOf(t *testing.T) {
 	}
 }
 
-// TestTracked: a node that config.json gives one shard follows a chain of three by what the others send it, and answers over HTTP as neard
-// does: of its shard as one that has all, of others that they are not here; also of old blocks, and behind a restart.
+// TestTracked: a node that config.json gives one shard follows a chain of three by what the others
+// send it, and answers over HTTP as neard does: of its shard as one that has all, of others that
+// they are not here; also of old blocks, and behind a restart.
 func TestTracked(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", NumShards: 3, Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
@@ -173,7 +177,8 @@ func TestTracked(t *testing.T) {
 		&primitives.AddKey{PublicKey: stranger.SecretKey.PublicKey()}); cause != "" {
 		t.Fatal(cause)
 	}
-	cause, strange := send(a, stranger, primitives.Nonce(a.Engine.Head().Height())*1_000_000-3, "near", &primitives.Transfer{Deposit: primitives.NEAR(7)}) // the receipt comes home
+	// the receipt comes home
+	cause, strange := send(a, stranger, primitives.Nonce(a.Engine.Head().Height())*1_000_000-3, "near", &primitives.Transfer{Deposit: primitives.NEAR(7)})
 	if cause != "" {
 		t.Fatal(cause)
 	}
@@ -187,7 +192,8 @@ func TestTracked(t *testing.T) {
 	}
 	brought := false
 	old := a.Engine.Head().Height()
-	for at := primitives.Height(1); at <= b.Engine.Final().Height; at++ { // what came from shards that are not here is part of its messages
+	// what came from shards that are not here is part of its messages
+	for at := primitives.Height(1); at <= b.Engine.Final().Height; at++ {
 		raw, err := b.Backend().StreamerMessage(view.BlockRef{Kind: view.RefHeight, Height: at})
 		if err != nil {
 			t.Fatalf("the message of block %d: %v", at, err)

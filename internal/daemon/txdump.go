@@ -14,11 +14,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// nonceRange is by how much a block's height bounds nonces (nearcore ACCESS_KEY_NONCE_RANGE_MULTIPLIER).
+// nonceRange is by how much a block's height bounds nonces (nearcore
+// ACCESS_KEY_NONCE_RANGE_MULTIPLIER).
 const nonceRange = 1_000_000
 
-// ReplayTransaction writes what a transaction of this or another chain needs, has it run here without its signature, and says whether it does
-// what it did. Its block is of then, if that is still to come.
+// ReplayTransaction writes what a transaction of this or another chain needs, has it run here
+// without its signature, and says whether it does what it did. Its block is of then, if that is
+// still to come.
 func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.Replayed, err error) {
 	if err := s.may(); err != nil {
 		return out, err
@@ -40,7 +42,8 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	}
 	head := s.Engine.Head()
 	if at := head.Header().Timestamp; c.Timestamp > at+1 {
-		if _, err := s.Node.Clock(ctx, messages.SetClock{Next: &c.Timestamp}); err != nil && !errors.Is(err, producer.ErrClock) { // it has passed meanwhile
+		// it has passed meanwhile
+		if _, err := s.Node.Clock(ctx, messages.SetClock{Next: &c.Timestamp}); err != nil && !errors.Is(err, producer.ErrClock) {
 			return out, steerError(ctx, err)
 		}
 	}
@@ -66,8 +69,8 @@ func (s steerer) ReplayTransaction(ctx context.Context, c *view.Case) (out view.
 	return out, err
 }
 
-// prepareReplay returns what is to be written, and the transaction. Its key has just the nonce before: it may be used here, however high
-// this chain is.
+// prepareReplay returns what is to be written, and the transaction. Its key has just the nonce
+// before: it may be used here, however high this chain is.
 func (s steerer) prepareReplay(ctx context.Context, c *view.Case) ([]genesis.Record, primitives.Transaction) {
 	tx := c.Tx.Transaction
 	before := tx.Nonce.Nonce - min(tx.Nonce.Nonce, 1)

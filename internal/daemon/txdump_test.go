@@ -108,9 +108,11 @@ func shapeOf(s *txStatus) (out []string) {
 	return out
 }
 
-// TestReplayTransaction: of a call over three contracts with promises, its dump has what it touches and no more, as it was before it, though more
-// has happened since; on a fresh sandbox, of either production mode, it does the same again from that file, and again; with another state it
-// is said what is not the same. So does a transaction that makes an account, one that calls global code, and one that fails.
+// TestReplayTransaction: of a call over three contracts with promises, its dump has what it touches
+// and no more, as it was before it, though more has happened since; on a fresh sandbox, of either
+// production mode, it does the same again from that file, and again; with another state it is said
+// what is not the same. So does a transaction that makes an account, one that calls global code,
+// and one that fails.
 func TestReplayTransaction(t *testing.T) {
 	a := mustStart(t, made(t))
 	defer stop(t, a)

@@ -24,7 +24,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// withProbe starts a node whose validator has the probe as its contract. set are members of config.json.
+// withProbe starts a node whose validator has the probe as its contract. set are members of
+// config.json.
 func withProbe(t testing.TB, set map[string]any) (*Daemon, *primitives.KeyFile) {
 	t.Helper()
 	dir := made(t)
@@ -149,7 +150,8 @@ func TestViewOfNewCode(t *testing.T) {
 	}
 }
 
-// TestViewContext: a view sees the block on whose state it runs. Its seed is that of no action and the state's root.
+// TestViewContext: a view sees the block on whose state it runs. Its seed is that of no action and
+// the state's root.
 func TestViewContext(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -222,7 +224,8 @@ func TestMaxGasBurntView(t *testing.T) {
 	}
 }
 
-// TestViewInterrupted: a view asks before each host function whether it may go on; the answer is its error, and no fault.
+// TestViewInterrupted: a view asks before each host function whether it may go on; the answer is
+// its error, and no fault.
 func TestViewInterrupted(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -251,8 +254,9 @@ func TestViewInterrupted(t *testing.T) {
 	}
 }
 
-// TestViewsShareNothing: views run in memory that others have run in. What they returned, logged and failed with stays what it was, and none
-// sees what another wrote into registers or asked the state for.
+// TestViewsShareNothing: views run in memory that others have run in. What they returned, logged
+// and failed with stays what it was, and none sees what another wrote into registers or asked the
+// state for.
 func TestViewsShareNothing(t *testing.T) {
 	h, key := withProbe(t, nil)
 	me := key.AccountID
@@ -364,7 +368,8 @@ func TestViewOfThePast(t *testing.T) {
 	}
 }
 
-// BenchmarkBalanceOf asks a token for a balance, with everything between the request's body and the reply's, 32 clients a core.
+// BenchmarkBalanceOf asks a token for a balance, with everything between the request's body and the
+// reply's, 32 clients a core.
 func BenchmarkBalanceOf(b *testing.B) {
 	dir := made(b)
 	h := mustStart(b, dir)
@@ -405,7 +410,8 @@ func processorTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkQuery is what reads and calls take between the request's body and the reply's: one client, and 32 a core.
+// BenchmarkQuery is what reads and calls take between the request's body and the reply's: one
+// client, and 32 a core.
 func BenchmarkQuery(b *testing.B) {
 	dir := made(b)
 	h := mustStart(b, dir)

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// exposed says what those may do to the chain who reach this machine's RPC from elsewhere; empty: nobody does, or nothing.
+// exposed says what those may do to the chain who reach this machine's RPC from elsewhere; empty:
+// nobody does, or nothing.
 func (h *Daemon) exposed(back *backend.Backend) string {
 	tcp, ok := h.Addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
@@ -33,8 +34,8 @@ func (h *Daemon) exposed(back *backend.Backend) string {
 	return fmt.Sprintf("JSON-RPC listens on %s, not on this machine alone: %s. To keep it to this machine: --rpc-addr 127.0.0.1:%d, or rpc.addr", tcp, strings.Join(what, "; "), tcp.Port)
 }
 
-// steered tells whether there are the methods that steer a sandbox: as the config says, else on a chain that is no secret of anybody's, as
-// init makes them.
+// steered tells whether there are the methods that steer a sandbox: as the config says, else on a
+// chain that is no secret of anybody's, as init makes them.
 func (h *Daemon) steered(back *backend.Backend) bool {
 	if h.replica != nil { // the writer is
 		return false
@@ -45,8 +46,9 @@ func (h *Daemon) steered(back *backend.Backend) bool {
 	return h.fork != nil || len(h.seeded(back)) > 0
 }
 
-// consoled tells whether there is the page at /console: as the config says, else where the chain is a sandbox. The page asks nothing that the RPC
-// does not answer but for the list of actors, which tells how many clients there are; so others' nodes have it only where somebody said so.
+// consoled tells whether there is the page at /console: as the config says, else where the chain is
+// a sandbox. The page asks nothing that the RPC does not answer but for the list of actors, which
+// tells how many clients there are; so others' nodes have it only where somebody said so.
 func (h *Daemon) consoled(back *backend.Backend) bool {
 	if on := h.home.Config.RPC.Console; on != nil {
 		return *on

@@ -21,8 +21,9 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 )
 
-// worlds are the chains of a process that go on from others of it (engine.Engine.Child), each with a node of its own. They share the parent's
-// state, the engine of contracts, the views and the door. Nothing of them outlasts the process.
+// worlds are the chains of a process that go on from others of it (engine.Engine.Child), each with
+// a node of its own. They share the parent's state, the engine of contracts, the views and the
+// door. Nothing of them outlasts the process.
 type worlds struct {
 	h *Daemon
 
@@ -75,7 +76,8 @@ type world struct {
 // worldBytes is about what a world takes in memory that has done nothing.
 const worldBytes = 448 << 10
 
-// Of what worlds may take together, one's pools may have a part, each; a pool of a world at least takes a few of the longest transactions.
+// Of what worlds may take together, one's pools may have a part, each; a pool of a world at least
+// takes a few of the longest transactions.
 const (
 	poolShare = 16
 	leastPool = 4 << 20
@@ -161,7 +163,8 @@ func (g *worlds) open(ctx context.Context, of *Instance, q *view.NewWorld, kept 
 
 var errEnded = errors.New("the chain that it was to go on from has ended")
 
-// show opens the way to a world that others know already, and may have dropped: whoever comes second closes it.
+// show opens the way to a world that others know already, and may have dropped: whoever comes
+// second closes it.
 func (g *worlds) show(w *world, port bool) error {
 	if err := g.serve(w, port); err != nil {
 		return err
@@ -356,7 +359,8 @@ func (g *worlds) dropAbove(of *Instance, at view.At) {
 	}
 }
 
-// tend ends worlds that nobody asks for, that take too much together, or that can't go on, until all end.
+// tend ends worlds that nobody asks for, that take too much together, or that can't go on, until
+// all end.
 func (g *worlds) tend() {
 	tick := time.NewTicker(worldsPeriod)
 	defer tick.Stop()

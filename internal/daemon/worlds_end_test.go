@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestWorldDroppedWhileOpened: a world that somebody drops before it can be reached is reached by nobody, and leaves nothing: no port, and a node that
-// stops in time.
+// TestWorldDroppedWhileOpened: a world that somebody drops before it can be reached is reached by
+// nobody, and leaves nothing: no port, and a node that stops in time.
 func TestWorldDroppedWhileOpened(t *testing.T) {
 	h := quiet(t, nil)
 	g := h.worlds
@@ -48,7 +48,8 @@ func TestWorldDroppedWhileOpened(t *testing.T) {
 	}
 }
 
-// TestWorldPools: what waits in a world's pools counts as memory of it, and is bounded by a part of what worlds may take.
+// TestWorldPools: what waits in a world's pools counts as memory of it, and is bounded by a part of
+// what worlds may take.
 func TestWorldPools(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.Worlds.Bytes = 64 << 20 })
 	s := siteOf(t, h)

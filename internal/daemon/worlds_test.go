@@ -152,9 +152,10 @@ func quiet(t testing.TB, change func(*config.Config)) *Daemon {
 	return h
 }
 
-// TestWorlds: what is done in a world is seen in no other, nor in what it goes on from, and the other way round: state with its proofs, blocks, clock,
-// transactions, snapshots, impersonation. Every path of the node is there for it. It begins at the head or at a snapshot; a world has worlds, which
-// end with it; and a revert ends those that began behind where it leads.
+// TestWorlds: what is done in a world is seen in no other, nor in what it goes on from, and the
+// other way round: state with its proofs, blocks, clock, transactions, snapshots, impersonation.
+// Every path of the node is there for it. It begins at the head or at a snapshot; a world has
+// worlds, which end with it; and a revert ends those that began behind where it leads.
 func TestWorlds(t *testing.T) {
 	h := quiet(t, nil)
 	root := siteOf(t, h)
@@ -319,8 +320,9 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// TestWorldLimits: no more worlds than there may be, neither in number nor in memory; one that nobody asks for ends, and one that somebody has a
-// WebSocket to does not; and when they take too much the largest ends.
+// TestWorldLimits: no more worlds than there may be, neither in number nor in memory; one that
+// nobody asks for ends, and one that somebody has a WebSocket to does not; and when they take too
+// much the largest ends.
 func TestWorldLimits(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		h := quiet(t, func(c *config.Config) { c.Worlds.Max = 2 })
@@ -340,7 +342,8 @@ func TestWorldLimits(t *testing.T) {
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
-		h := quiet(t, func(c *config.Config) { c.Worlds.Idle = 4 * time.Second }) // no request takes so long, on a busy machine
+		// no request takes so long, on a busy machine
+		h := quiet(t, func(c *config.Config) { c.Worlds.Idle = 4 * time.Second })
 		s := siteOf(t, h)
 		idle, asked, open, parent := s.world(`null`), s.world(`null`), s.world(`null`), s.world(`null`)
 		inner := s.in(parent).world(`null`)
@@ -392,8 +395,8 @@ func TestWorldLimits(t *testing.T) {
 	})
 }
 
-// TestWorldSockets: a WebSocket below a world's path hears of its blocks and of no others, and ends with it; a port of its own answers for it, and is
-// closed with it.
+// TestWorldSockets: a WebSocket below a world's path hears of its blocks and of no others, and ends
+// with it; a port of its own answers for it, and is closed with it.
 func TestWorldSockets(t *testing.T) {
 	h := quiet(t, nil)
 	s := siteOf(t, h)
@@ -463,8 +466,9 @@ func TestWorldsWithKeys(t *testing.T) {
 	}
 }
 
-// TestWorldsUnderLoad: clients make worlds, work in them and drop them, in the middle of each other's requests and of ways back of what they go on from;
-// nothing hangs, no world sees another's, and at the end nothing is left.
+// TestWorldsUnderLoad: clients make worlds, work in them and drop them, in the middle of each
+// other's requests and of ways back of what they go on from; nothing hangs, no world sees
+// another's, and at the end nothing is left.
 func TestWorldsUnderLoad(t *testing.T) {
 	h := quiet(t, func(c *config.Config) { c.Worlds.Max = 12 })
 	root := siteOf(t, h)

@@ -1,11 +1,15 @@
-// Package dump says what a chain's state is, as the genesis of a chain that begins where this one stands.
+// Package dump says what a chain's state is, as the genesis of a chain that begins where this one
+// stands.
 //
-//	in      a Request; the engine of a node that runs, or of a folder that was opened for it; over a stream: lines of JSON
-//	out     lines of JSON: the genesis without records, each record, how many there were; Receive reads them back; Files are neard's
+//	in      a Request; the engine of a node that runs, or of a folder that was opened for it; over
+//	        a stream: lines of JSON
+//	out     lines of JSON: the genesis without records, each record, how many there were; Receive
+//	        reads them back; Files are neard's
 //	state   none: a dump is of one stored block
 //	units   as package genesis has them
 //	bound   one record in memory, a line of maxLine bytes
-//	errors  those of engine.EachRecord; ErrNoBlock; ErrBroken: the stream ended before the dump did
+//	errors  those of engine.EachRecord; ErrNoBlock; ErrBroken: the stream ended before the dump
+//	        did
 //	source  nearcore tools/state-viewer/src/state_dump.rs
 package dump
 
@@ -29,7 +33,8 @@ var ErrNoBlock = errors.New("dump: no such block")
 // Request says what is wanted. It is the first line of a stream to a node.
 type Request struct {
 	Height *primitives.Height `json:"height,omitempty"` // nil: the head
-	// Accounts are whose records are wanted, nil: all. Those of validators and of the treasury always are.
+	// Accounts are whose records are wanted, nil: all. Those of validators and of the treasury
+	// always are.
 	Accounts []primitives.AccountID `json:"account_ids,omitempty"`
 	// Validators are who stays one, nil: all. Others have their stake back.
 	Validators []primitives.AccountID `json:"include_validators,omitempty"`
@@ -45,7 +50,8 @@ type Dump struct {
 	stakes   map[primitives.AccountID]primitives.Balance
 }
 
-// Open finds the block and makes the genesis, for which the accounts are read once. When ctx ends that does, and so does Records.
+// Open finds the block and makes the genesis, for which the accounts are read once. When ctx ends
+// that does, and so does Records.
 func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*Dump, error) {
 	at, err := blockAt(e, r.Height)
 	if err != nil {
@@ -110,7 +116,8 @@ func blockAt(e *engine.Engine, height *primitives.Height) (*engine.BlockNode, er
 	return e.Block(hash)
 }
 
-// settle leaves locked what the account has at stake as a validator of the genesis: what is more was on its way back.
+// settle leaves locked what the account has at stake as a validator of the genesis: what is more
+// was on its way back.
 func (d *Dump) settle(r *genesis.AccountRecord) {
 	a, stake := &r.Account, d.stakes[r.AccountID]
 	if stake.Less(a.Locked) {

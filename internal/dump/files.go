@@ -32,8 +32,9 @@ func (d *Received) WriteFile(path string) error {
 	})
 }
 
-// WriteFolder writes genesis, records, config and keys of a home to files of a folder, as `neard view-state dump-state --stream` does: a
-// home that begins where this chain stands. The records are written as they come.
+// WriteFolder writes genesis, records, config and keys of a home to files of a folder, as `neard
+// view-state dump-state --stream` does: a home that begins where this chain stands. The records are
+// written as they come.
 func (d *Received) WriteFolder(dir string, hm *home.Home) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -11,10 +11,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// arriving is the length of an epoch where nodes join behind the horizon, in blocks; shorter ones are over before their state has come.
+// arriving is the length of an epoch where nodes join behind the horizon, in blocks; shorter ones
+// are over before their state has come.
 const arriving = 300
 
-// alike holds a node that came in the middle of a chain to one that made it: its last blocks, and that what is submitted to it is FINAL.
+// alike holds a node that came in the middle of a chain to one that made it: its last blocks, and
+// that what is submitted to it is FINAL.
 func alike(t *testing.T, maker, came *process, signer *signer) {
 	t.Helper()
 	if got := came.send(signer.next0(), "FINAL").Level; got != "FINAL" {
@@ -36,8 +38,9 @@ func (s *signer) next0() string {
 	return encoded
 }
 
-// TestTroupeArrivesAtNeards: a troupe that knows only the genesis joins four neards after more than four epochs. It has a proof of epochs and the
-// state from them, follows, and comes back after more than two epochs away. In its fourth epoch a neard sends a proof of a single epoch, which no neard
+// TestTroupeArrivesAtNeards: a troupe that knows only the genesis joins four neards after more than
+// four epochs. It has a proof of epochs and the state from them, follows, and comes back after more
+// than two epochs away. In its fourth epoch a neard sends a proof of a single epoch, which no neard
 // takes either; a troupe that comes then has all blocks.
 func TestTroupeArrivesAtNeards(t *testing.T) {
 	program := neardProgram(t)
@@ -83,7 +86,8 @@ func TestTroupeArrivesAtNeards(t *testing.T) {
 	}
 }
 
-// TestNeardArrivesAtTroupes: a neard that knows only the genesis joins four troupes after more than three epochs.
+// TestNeardArrivesAtTroupes: a neard that knows only the genesis joins four troupes after more than
+// three epochs.
 func TestNeardArrivesAtTroupes(t *testing.T) {
 	program := neardProgram(t)
 	c := newCouncil(t, 4, 4, arriving)

@@ -91,7 +91,8 @@ var attacks = []attack{
 		})
 	}},
 	{"7 deployments without waiting", func(ctx context.Context, a *arms) {
-		s := signer{key: a.Key, base: a.Base, nonce: a.Nonce + primitives.Nonce(time.Now().UnixMilli()-a.Since)} // each attack goes on after the last
+		// each attack goes on after the last
+		s := signer{key: a.Key, base: a.Base, nonce: a.Nonce + primitives.Nonce(time.Now().UnixMilli()-a.Since)}
 		c, err := a.dial(ctx, "127.0.9.1")
 		if err != nil {
 			return
@@ -134,7 +135,8 @@ var attacks = []attack{
 	}},
 	{"10 a thousand subscribers of whom half never read", func(ctx context.Context, a *arms) {
 		a.each(ctx, 13, 1000, func(_ string, i int) {
-			c := a.socket(ctx, fmt.Sprintf("127.0.13.%d", 1+i%100)) // ten each, so that what is charged for beginning lets all of them begin
+			// ten each, so that what is charged for beginning lets all of them begin
+			c := a.socket(ctx, fmt.Sprintf("127.0.13.%d", 1+i%100))
 			if c == nil {
 				pause(ctx, 100*time.Millisecond)
 				return
@@ -258,7 +260,8 @@ func (a *arms) dial(ctx context.Context, from string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", a.Addr)
 }
 
-// each runs do again and again, n times beside each other, from an address of the attack's own, until the time is over.
+// each runs do again and again, n times beside each other, from an address of the attack's own,
+// until the time is over.
 func (a *arms) each(ctx context.Context, net, n int, do func(from string, i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -271,7 +274,8 @@ func (a *arms) each(ctx context.Context, net, n int, do func(from string, i int)
 	all.Wait()
 }
 
-// flood sends the same on n connections as fast as it is answered, a tenth of a second between at least.
+// flood sends the same on n connections as fast as it is answered, a tenth of a second between at
+// least.
 func (a *arms) flood(ctx context.Context, net, n int, body string) {
 	a.each(ctx, net, n, func(from string, _ int) {
 		c, err := a.dial(ctx, from)
@@ -324,8 +328,8 @@ func (s *signer) sign(to primitives.AccountID, actions ...primitives.Action) str
 	return base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(t, s.key.SecretKey.Sign(hash[:])).AppendBorsh(nil))
 }
 
-// TestAttacker is not a test: TestHostileClients runs it as a process of its own, of low priority, so that attackers and the honest
-// client don't share a scheduler.
+// TestAttacker is not a test: TestHostileClients runs it as a process of its own, of low priority,
+// so that attackers and the honest client don't share a scheduler.
 func TestAttacker(t *testing.T) {
 	file, which := os.Getenv("TROUPE_ARMS"), os.Getenv("TROUPE_ATTACKS")
 	if file == "" {

@@ -57,7 +57,8 @@ var rightForms = []blockForm{
 	header("100 s ahead", true, func(h *primitives.BlockHeader) { h.Timestamp = uint64(time.Now().Add(100 * time.Second).UnixNano()) }),
 }
 
-// edgeForms are of blocks that an epoch begins with; whether the liar makes one is a matter of luck.
+// edgeForms are of blocks that an epoch begins with; whether the liar makes one is a matter of
+// luck.
 var edgeForms = []blockForm{
 	{"first of an epoch without data", false, func(x *tale) bool { h := x.Header; h.EpochSyncDataHash = nil; return x.first() }},
 	{"first of an epoch, other data", false, func(x *tale) bool { h := x.Header; h.EpochSyncDataHash = &primitives.Hash{1}; return x.first() }},

@@ -20,7 +20,8 @@ type tale struct {
 	raw    []byte // what is sent
 }
 
-// blockForm is how a block may be written. What is right neard takes, by its source, and what is wrong it refuses.
+// blockForm is how a block may be written. What is right neard takes, by its source, and what is
+// wrong it refuses.
 type blockForm struct {
 	name   string
 	right  bool
@@ -122,7 +123,8 @@ func double(size int) []byte {
 	return primitives.ZeroED25519Signature.AppendBorsh(borsh.AppendString(raw, "aa"))
 }
 
-// doctored is a challenge of a chunk whose body is not its header's; of one that tells another outcome than it has, if path.
+// doctored is a challenge of a chunk whose body is not its header's; of one that tells another
+// outcome than it has, if path.
 func (x *tale) doctored(state bool) []byte {
 	header := x.Body.Chunks[0].AppendBorsh(nil)
 	raw := borsh.AppendUint32(borsh.AppendBytes([]byte{1}, []byte("header")), 0)

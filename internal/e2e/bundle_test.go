@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// bundle is all that the liar says of a chunk of its own before it is in a block: parts of it, and of its witness, for each juror. It is held back until it
-// is whole.
+// bundle is all that the liar says of a chunk of its own before it is in a block: parts of it, and
+// of its witness, for each juror. It is held back until it is whole.
 type bundle struct {
 	key     primitives.ChunkKey
 	header  *primitives.ChunkHeader
@@ -109,7 +109,8 @@ func (c *court) nextBundle(within time.Duration) *bundle {
 		case <-time.After(100 * time.Millisecond):
 		}
 		c.mu.Lock()
-		if b := c.parcel.now; b != nil && !b.whole() && time.Since(b.begun) > 3*time.Second { // its block was gone before all was said
+		// its block was gone before all was said
+		if b := c.parcel.now; b != nil && !b.whole() && time.Since(b.begun) > 3*time.Second {
 			c.parcel.wants, c.parcel.now = true, nil
 		}
 		c.mu.Unlock()

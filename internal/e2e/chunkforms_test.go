@@ -12,9 +12,14 @@ type chunkForm struct {
 	name   string
 	right  bool
 	change func(x *chunkTale) bool // false: it can't be said of this one
-	proven bool                    // it is the witness alone that is wrong: who holds the shard may endorse the chunk without it, as a troupe does
-	either bool                    // whether it is right hangs on whose chunk it says to be: all who are alike have to say the same of it
-	state  bool                    // it is right to who holds the shard alone: to others the witness does not show what it has to
+	// it is the witness alone that is wrong: who holds the shard may endorse the chunk without it,
+	// as a troupe does
+	proven bool
+	// whether it is right hangs on whose chunk it says to be: all who are alike have to say the
+	// same of it
+	either bool
+	// it is right to who holds the shard alone: to others the witness does not show what it has to
+	state bool
 }
 
 // chunkHeader is a form that changes a header's field.
@@ -34,14 +39,16 @@ func stateless(name string, change func(w *primitives.ChunkStateWitness) bool) c
 	return f
 }
 
-// created is a form that says another height than the one behind its block. Who makes the chunks of both may have it endorsed.
+// created is a form that says another height than the one behind its block. Who makes the chunks of
+// both may have it endorsed.
 func created(name string, more int) chunkForm {
 	f := chunkHeader(name, true, func(h *primitives.ChunkHeader) { h.HeightCreated += primitives.Height(more) })
 	f.either = true
 	return f
 }
 
-// sends is a form whose body sends other receipts than the chunk before has left; where it sends none nothing can be said. root: the header says so, too.
+// sends is a form whose body sends other receipts than the chunk before has left; where it sends
+// none nothing can be said. root: the header says so, too.
 func sends(name string, root bool, change func([]*primitives.Receipt) []*primitives.Receipt) chunkForm {
 	return chunkForm{name, false, func(x *chunkTale) bool {
 		list := x.body.PrevOutgoingReceipts
@@ -65,7 +72,8 @@ func with(name string, right bool, list func(x *chunkTale) []*primitives.SignedT
 	}, false, false, false}
 }
 
-// odd is a form that puts one transaction into the chunk that differs in something from one that is right.
+// odd is a form that puts one transaction into the chunk that differs in something from one that is
+// right.
 func odd(name string, right bool, change func(x *chunkTale, tx *primitives.Transaction)) chunkForm {
 	return with(name, right, func(x *chunkTale) []*primitives.SignedTransaction {
 		tx := x.transfer()
@@ -77,7 +85,8 @@ func odd(name string, right bool, change func(x *chunkTale, tx *primitives.Trans
 	})
 }
 
-// transfer is one of the liar's, which is of the shard of its account; nil: the chunk is of another one.
+// transfer is one of the liar's, which is of the shard of its account; nil: the chunk is of another
+// one.
 func (x *chunkTale) transfer() *primitives.Transaction {
 	s := x.c.signer
 	if x.ShardID != x.c.shard {
@@ -93,8 +102,8 @@ func (x *chunkTale) sign(tx *primitives.Transaction) *primitives.SignedTransacti
 	return primitives.NewSignedTransaction(*tx, x.c.signer.key.SecretKey.Sign(hash[:]))
 }
 
-// rightChunks neards endorse, as they hold the shard: what a witness shows of the state is then not looked at. What is odd of transactions is left out when the chunk
-// is applied.
+// rightChunks neards endorse, as they hold the shard: what a witness shows of the state is then not
+// looked at. What is odd of transactions is left out when the chunk is applied.
 var rightChunks = []chunkForm{
 	chunkHeader("chunk as it was", true, func(*primitives.ChunkHeader) {}),
 	chunkHeader("chunk V4", true, func(h *primitives.ChunkHeader) { h.Version = primitives.ChunkInnerV4 }),

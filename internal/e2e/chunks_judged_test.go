@@ -42,7 +42,8 @@ func (o *opinion) add(was *opinion) {
 	o.within = o.within || was.within
 }
 
-// judgeChunk tells all jurors of the next chunk of the liar in another form, and notes who endorses it; nil: it can't be said of that one.
+// judgeChunk tells all jurors of the next chunk of the liar in another form, and notes who endorses
+// it; nil: it can't be said of that one.
 func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	t := c.t
 	t.Helper()
@@ -125,11 +126,13 @@ func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
 	return &group
 }
 
-// TestChunkFormsJudged: chunks that nearcore's own code never writes, with their witnesses, are told to two neards and a troupe, form by form, by who makes them.
-// They have to say the same of each, and of what comes of those that are included.
+// TestChunkFormsJudged: chunks that nearcore's own code never writes, with their witnesses, are
+// told to two neards and a troupe, form by form, by who makes them. They have to say the same of
+// each, and of what comes of those that are included.
 func TestChunkFormsJudged(t *testing.T) { chunkForms(t, false) }
 
-// TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that hold no shard, so that they judge by witnesses alone.
+// TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that hold no shard, so
+// that they judge by witnesses alone.
 func TestWitnessFormsJudged(t *testing.T) { chunkForms(t, true) }
 
 func chunkForms(t *testing.T, blind bool) {
@@ -166,7 +169,8 @@ func chunkForms(t *testing.T, blind bool) {
 		}
 		before[o.form] = o
 		in := o.form.right && !o.form.either && !(blind && o.form.state)
-		if asked[o.form]++; (!o.heard() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 { // or the liar has made its block, which has its own chunk
+		// or the liar has made its block, which has its own chunk
+		if asked[o.form]++; (!o.heard() || in && !o.within || o.form.either && o.voted[0] == "silent") && asked[o.form] < 8 {
 			todo = append(todo, o.form)
 			if !o.form.either || !o.heard() {
 				continue

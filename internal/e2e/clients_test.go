@@ -155,7 +155,8 @@ func edit(t *testing.T, path, old, text string) {
 	}
 }
 
-// TestRustClients builds the crate in rust, with the versions of its lock file, and runs its tests: near-sandbox and near-workspaces start this node.
+// TestRustClients builds the crate in rust, with the versions of its lock file, and runs its tests:
+// near-sandbox and near-workspaces start this node.
 func TestRustClients(t *testing.T) {
 	need(t, "cargo")
 	env := []string{"NEAR_SANDBOX_BIN_PATH=" + binary, "CARGO_TERM_COLOR=never"}

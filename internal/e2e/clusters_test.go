@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// TestTransports: four validators of four shards over sockets, over libp2p, and with two of them on each and a bridge: each block is final within three
-// heights, a transaction within six of its being submitted, at neard's pace. No height and no chunk is missed.
+// TestTransports: four validators of four shards over sockets, over libp2p, and with two of them on
+// each and a bridge: each block is final within three heights, a transaction within six of its
+// being submitted, at neard's pace. No height and no chunk is missed.
 func TestTransports(t *testing.T) {
 	for name, o := range map[string]*councilOptions{
 		"near":   {},
@@ -88,8 +89,10 @@ func (c *council) behind(p *process, from, to uint64) (most uint64) {
 	return most
 }
 
-// TestClusterLoad offers load to clusters over each transport, by troupe bench load: 1,000 transfers/s at neard's pace, with at most 0.1 % of chunks missed,
-// and 300/s eagerly, of which latencies are told. TROUPE_CLUSTER_LOAD is how long each lasts; without it the test is skipped, since it wants the machine.
+// TestClusterLoad offers load to clusters over each transport, by troupe bench load: 1,000
+// transfers/s at neard's pace, with at most 0.1 % of chunks missed, and 300/s eagerly, of which
+// latencies are told. TROUPE_CLUSTER_LOAD is how long each lasts; without it the test is skipped,
+// since it wants the machine.
 func TestClusterLoad(t *testing.T) {
 	span, err := time.ParseDuration(os.Getenv("TROUPE_CLUSTER_LOAD"))
 	if err != nil {

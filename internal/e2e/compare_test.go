@@ -37,7 +37,8 @@ type comparison struct {
 	untrue       int // proofs of a neard that do not hold
 }
 
-// ask wants the same answer of both: the same result as JSON, or the same error and cause. Bytes that differ in form alone are counted.
+// ask wants the same answer of both: the same result as JSON, or the same error and cause. Bytes
+// that differ in form alone are counted.
 func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessage {
 	t.Helper()
 	c.asked++
@@ -62,8 +63,10 @@ func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessag
 	return x.Result
 }
 
-// proof wants the same proof of an outcome of both. In the first block of a layout a neard takes the place that the shard had in the layout before
-// (view_client_actor.rs:1179), and so proves another shard's root where one was split left of it: its proof must not hold then, and a troupe's must.
+// proof wants the same proof of an outcome of both. In the first block of a layout a neard takes
+// the place that the shard had in the layout before (view_client_actor.rs:1179), and so proves
+// another shard's root where one was split left of it: its proof must not hold then, and a troupe's
+// must.
 func (c *comparison) proof(t *testing.T, params map[string]any) {
 	t.Helper()
 	const method = "EXPERIMENTAL_light_client_proof"
@@ -134,7 +137,8 @@ func said(r reply) string {
 	return string(r.Result[:min(len(r.Result), 3000)])
 }
 
-// blocks compares every block from a height to one, the chunks of each, and what they changed. It returns how many blocks there were.
+// blocks compares every block from a height to one, the chunks of each, and what they changed. It
+// returns how many blocks there were.
 func (c *comparison) blocks(t *testing.T, from, to, shards int) (n int) {
 	t.Helper()
 	for h := from; h <= to; h++ {
@@ -151,7 +155,8 @@ func (c *comparison) blocks(t *testing.T, from, to, shards int) (n int) {
 	return n
 }
 
-// state compares what is asked of one block: accounts, keys, prices, validators, changes, configurations.
+// state compares what is asked of one block: accounts, keys, prices, validators, changes,
+// configurations.
 func (c *comparison) state(t *testing.T, height uint64, accounts []string, contract string) {
 	t.Helper()
 	at := func(kind string, more map[string]any) map[string]any {
@@ -179,7 +184,8 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 		c.ask(t, "EXPERIMENTAL_changes", q)
 	}
 	c.ask(t, "gas_price", []any{height})
-	if epoch := c.epochOf(t, height); epoch != c.epochOf(t, c.a.head("final").Header.Height) { // counts of an epoch that goes on change with each block
+	// counts of an epoch that goes on change with each block
+	if epoch := c.epochOf(t, height); epoch != c.epochOf(t, c.a.head("final").Header.Height) {
 		c.together(t, "validators", map[string]any{"epoch_id": epoch})
 	}
 	c.ask(t, "EXPERIMENTAL_validators_ordered", map[string]any{"block_id": height})
@@ -192,7 +198,8 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 	c.ask(t, "block", map[string]any{"block_id": "11111111111111111111111111111111"})
 }
 
-// proofs compares accounts' state with its proof at the newest final block: a troupe has proofs of the last blocks alone.
+// proofs compares accounts' state with its proof at the newest final block: a troupe has proofs of
+// the last blocks alone.
 func (c *comparison) proofs(t *testing.T, accounts []string) {
 	t.Helper()
 	for _, id := range accounts {
@@ -214,7 +221,8 @@ func (c *comparison) epochOf(t *testing.T, height uint64) string {
 	return h.Header.Epoch
 }
 
-// transaction compares what both say of a transaction and of each receipt that came of it, and their proofs for a light client.
+// transaction compares what both say of a transaction and of each receipt that came of it, and
+// their proofs for a light client.
 func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
 	t.Helper()
 	raw := c.ask(t, "EXPERIMENTAL_tx_status", map[string]any{"tx_hash": hash, "sender_account_id": sender, "wait_until": "FINAL"})
@@ -238,7 +246,8 @@ func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
 	}
 }
 
-// together is ask of what goes on with the chain: both are asked again, if they may have answered from different heads.
+// together is ask of what goes on with the chain: both are asked again, if they may have answered
+// from different heads.
 func (c *comparison) together(t *testing.T, method string, params any) json.RawMessage {
 	t.Helper()
 	for range 20 {
@@ -256,7 +265,8 @@ func (c *comparison) together(t *testing.T, method string, params any) json.RawM
 	return c.ask(t, method, params)
 }
 
-// lightClient follows both by next_light_client_block from the first block until there is none, and returns how many there were.
+// lightClient follows both by next_light_client_block from the first block until there is none, and
+// returns how many there were.
 func (c *comparison) lightClient(t *testing.T, from string) (n int) {
 	t.Helper()
 	for range 50 {

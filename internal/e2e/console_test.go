@@ -58,7 +58,8 @@ func (p *process) act(s *signer, receiver primitives.AccountID, actions ...primi
 	return out
 }
 
-// scene makes what the console is shown with: a token, a transfer to a contract whose memo is a script, a value of storage that is one.
+// scene makes what the console is shown with: a token, a transfer to a contract whose memo is a
+// script, a value of storage that is one.
 func (p *process) scene() string {
 	p.t.Helper()
 	s := p.signer()
@@ -103,7 +104,8 @@ func (p *process) scene() string {
 	return string(b)
 }
 
-// TestConsole shows the console of a node to a browser (browser/console.mjs). TROUPE_SCREENSHOTS=DIR writes the pictures of docs/guide/console.
+// TestConsole shows the console of a node to a browser (browser/console.mjs).
+// TROUPE_SCREENSHOTS=DIR writes the pictures of docs/guide/console.
 func TestConsole(t *testing.T) {
 	browser := chromium(t)
 	p := start(t, newHome(t, "--num-shards", "2", "--chain-id", "sandbox"))

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// panel are validators of one network in the homes that neard's localnet makes; some are neards, the others troupes.
+// panel are validators of one network in the homes that neard's localnet makes; some are neards,
+// the others troupes.
 type panel struct {
 	t       *testing.T
 	program string // the neard
@@ -149,7 +150,8 @@ func (b *panel) production(p *process, epoch string) string {
 	return strings.Join(lines, "; ")
 }
 
-// missedBy logs who should have made the blocks that are not there: the producer of a height is the same on all branches.
+// missedBy logs who should have made the blocks that are not there: the producer of a height is the
+// same on all branches.
 func (b *panel) missedBy(from, to uint64) {
 	b.t.Helper()
 	missed, made := map[string]int{}, map[string]int{}
@@ -179,7 +181,8 @@ func (b *panel) authorAfter(h, to uint64) string {
 	return "nobody"
 }
 
-// runs makes load on a network of validators for so many blocks, and wants one chain of all of them with each node's transactions FINAL.
+// runs makes load on a network of validators for so many blocks, and wants one chain of all of them
+// with each node's transactions FINAL.
 func (b *panel) runs(blocks int, events func(from uint64)) {
 	t := b.t
 	t.Helper()
@@ -276,7 +279,8 @@ func (b *panel) layouts(to uint64) (changed []uint64) {
 	return changed
 }
 
-// across has some transactions of each chunk of the block before a height proven by all: their proofs are by the block of that height, or of one behind it.
+// across has some transactions of each chunk of the block before a height proven by all: their
+// proofs are by the block of that height, or of one behind it.
 func (b *panel) across(height uint64) {
 	t := b.t
 	t.Helper()
@@ -323,8 +327,9 @@ func TestNeardsAlone(t *testing.T) {
 	newPanel(t, 4, 4, 4, 60, nil).runs(length(t, 200), nil)
 }
 
-// TestMixedValidators: two neards and two troupes make the blocks and chunks of four shards together. A chunk needs the endorsements of three of
-// the four, so that each side's are endorsed by the other. A light client follows them, each step and each proof by another of them.
+// TestMixedValidators: two neards and two troupes make the blocks and chunks of four shards
+// together. A chunk needs the endorsements of three of the four, so that each side's are endorsed
+// by the other. A light client follows them, each step and each proof by another of them.
 func TestMixedValidators(t *testing.T) {
 	b, blocks := newPanel(t, 4, 2, 4, 60, nil), length(t, 300)
 	b.light = max(0, blocks/60-3)
@@ -347,16 +352,19 @@ func TestMixedKilled(t *testing.T) {
 	})
 }
 
-// TestMixedUpgrade: two neards and two troupes vote a chain of two shards up from 85, whose configuration then splits shards by their size. What the load makes is
-// a few kB with one contract in it, so the sizes are less than those of the recorded chain.
+// TestMixedUpgrade: two neards and two troupes vote a chain of two shards up from 85, whose
+// configuration then splits shards by their size. What the load makes is a few kB with one contract
+// in it, so the sizes are less than those of the recorded chain.
 func TestMixedUpgrade(t *testing.T) {
 	const files = "../replay/testdata/reshard-epoch-configs"
 	b := newPanel(t, 4, 2, 2, 60, func(s seat) {
 		var layout any
 		change(t, filepath.Join(s.home, "genesis.json"), func(g object) {
 			g["protocol_version"], layout = 85, g["shard_layout"]
-			// A neard looks for the state of a shard that it splits by itself under version 3, whatever the layout before had, and stands still
-			// for ever if that was another: "cannot start background memtrie loading: flat storage not available shard_uid=s0.v3".
+			// A neard looks for the state of a shard that it splits by itself under version 3,
+			// whatever the layout before had, and stands still for ever if that was another:
+			// "cannot start background memtrie loading: flat storage not available
+			// shard_uid=s0.v3".
 			g.at("shard_layout").at("V2")["version"] = 3
 		})
 		dir := filepath.Join(s.home, "epoch_configs")

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// court are three validators that judge what a fourth says, a troupe that makes blocks as any: the test takes them from it, and tells them in another form.
+// court are three validators that judge what a fourth says, a troupe that makes blocks as any: the
+// test takes them from it, and tells them in another form.
 type court struct {
 	*panel
 	keys    map[primitives.AccountID]primitives.SecretKey
@@ -58,7 +59,8 @@ type judgement struct {
 	why    [jurors]string
 }
 
-// poor leaves jurors so little stake that they make no chunks, but still blocks, and has them hold no shard: they judge chunks by their witnesses alone.
+// poor leaves jurors so little stake that they make no chunks, but still blocks, and has them hold
+// no shard: they judge chunks by their witnesses alone.
 func poor(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	less, _ := new(big.Int).SetString("40000000000000000000000000000000", 10) // forty million NEAR of fifty
@@ -85,8 +87,8 @@ func poor(t *testing.T, dir string, names ...string) {
 	})
 }
 
-// newCourt starts the network. The liar is heard by nobody but through the test. Where some are blind, the first juror and the liar make all chunks, and the other
-// jurors hold no shard.
+// newCourt starts the network. The liar is heard by nobody but through the test. Where some are
+// blind, the first juror and the liar make all chunks, and the other jurors hold no shard.
 func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	t.Helper()
 	program := neardProgram(t)
@@ -190,7 +192,8 @@ func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	return !own || c.open && !(c.firsts && c.isFirst(b))
 }
 
-// isFirst tells whether an epoch begins with a block whose parent was said. The first two epochs are those of the genesis.
+// isFirst tells whether an epoch begins with a block whose parent was said. The first two epochs
+// are those of the genesis.
 func (c *court) isFirst(b *primitives.Block) bool {
 	parent := c.blocks[b.Header.PrevHash]
 	return parent != nil && parent.Header.EpochID != b.Header.EpochID

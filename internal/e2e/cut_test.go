@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// sides are two network namespaces on one bridge, that can be cut off from each other while this process reaches both.
+// sides are two network namespaces on one bridge, that can be cut off from each other while this
+// process reaches both.
 type sides struct {
 	t     *testing.T
 	names [2]string
@@ -73,8 +74,9 @@ func (s *sides) seat(i int, dir string) seat {
 	return seat{home: dir, network: fmt.Sprintf("%s:%d", at, 24560+i), rpc: fmt.Sprintf("%s:%d", at, 3030+i), by: []string{"ip", "netns", "exec", s.names[i%2]}}
 }
 
-// TestMixedHealed: of two neards and two troupes one of each is cut off from the others for 20 s: nothing is final on either side. It heals, and they go on with one
-// chain on which what was final is.
+// TestMixedHealed: of two neards and two troupes one of each is cut off from the others for 20 s:
+// nothing is final on either side. It heals, and they go on with one chain on which what was final
+// is.
 func TestMixedHealed(t *testing.T) {
 	s := newSides(t)
 	b := seatPanel(t, 4, 2, 4, 300, s.seat, nil)

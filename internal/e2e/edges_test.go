@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// snapshot is a folder's files with their contents' hashes, to see that nothing touched them. skip names what may change.
+// snapshot is a folder's files with their contents' hashes, to see that nothing touched them. skip
+// names what may change.
 func snapshot(t *testing.T, dir string, skip ...string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -154,7 +155,8 @@ func TestChangedFiles(t *testing.T) {
 		{"genesis: chain id", "genesis.json", replace(`"chain_id": "`, `"chain_id": "other-`), []string{"other-"}},
 		{"genesis: epoch length", "genesis.json", replace(`"epoch_length": 43200`, `"epoch_length": 43201`), []string{"genesis"}},
 		{"genesis: a record, not its length", "genesis.json", func(s string) string {
-			// One yoctoNEAR moves from one account to the other: the supply stays, and so does the file's size.
+			// One yoctoNEAR moves from one account to the other: the supply stays, and so does the
+			// file's size.
 			s = strings.Replace(s, `"amount": "1000000000000000000000000000000000"`, `"amount": "1000000000000000000000000000000001"`, 1)
 			at := strings.LastIndex(s, `"amount": "1000000000000000000000000000000000"`)
 			return s[:at] + strings.Replace(s[at:], `"1000000000000000000000000000000000"`, `"0999999999999999999999999999999999"`, 1)
@@ -208,7 +210,8 @@ func TestForeignAndDamagedData(t *testing.T) {
 			if err := os.RemoveAll(data); err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range []string{"CURRENT", "IDENTITY", "OPTIONS-000007", "000004.sst", "notes.txt"} { // as RocksDB leaves them, and a user
+			// as RocksDB leaves them, and a user
+			for _, name := range []string{"CURRENT", "IDENTITY", "OPTIONS-000007", "000004.sst", "notes.txt"} {
 				write(t, filepath.Join(data, name), "MANIFEST-000001\n")
 			}
 		}},
@@ -340,8 +343,9 @@ func TestReadOnlyData(t *testing.T) {
 	untouched(t, data, before)
 }
 
-// A disk that fills up while the node works stops the writing and nothing else: reads go on and say why, a process that is killed then
-// starts on the full disk and serves, and with room it goes on by itself.
+// A disk that fills up while the node works stops the writing and nothing else: reads go on and say
+// why, a process that is killed then starts on the full disk and serves, and with room it goes on
+// by itself.
 func TestFullDisk(t *testing.T) {
 	home := newHome(t, "--num-shards", "2")
 	data := filepath.Join(home, "data")

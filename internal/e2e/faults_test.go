@@ -26,7 +26,8 @@ type promise struct {
 	at     time.Time
 }
 
-// clients submit a transfer after the other to each node, wait for FINAL, and remember what they were told.
+// clients submit a transfer after the other to each node, wait for FINAL, and remember what they
+// were told.
 type clients struct {
 	c     *council
 	stop  chan struct{}
@@ -38,8 +39,8 @@ type clients struct {
 	failed map[string]int
 }
 
-// clients begins with one client of each node. What is not FINAL in time was told nothing. A test that fails ends them as well: the next one's nodes have the
-// same addresses and keys.
+// clients begins with one client of each node. What is not FINAL in time was told nothing. A test
+// that fails ends them as well: the next one's nodes have the same addresses and keys.
 func (c *council) clients() *clients {
 	x := &clients{c: c, stop: make(chan struct{}), failed: map[string]int{}}
 	c.t.Cleanup(func() { x.end() })
@@ -66,7 +67,8 @@ func (c *council) clients() *clients {
 // invalidity is why a transaction is invalid, without the figures.
 var invalidity = regexp.MustCompile(`InvalidTxError":\W*\w+`)
 
-// submit submits one. Behind one that came to nothing the nonce is asked for, and the node may be away.
+// submit submits one. Behind one that came to nothing the nonce is asked for, and the node may be
+// away.
 func (x *clients) submit(i int, addr string, s *signer) {
 	p := &process{t: x.c.t, addr: addr}
 	encoded, hash := s.next()
@@ -212,8 +214,9 @@ func (c *council) goesOn(what string, from, more uint64, within time.Duration, o
 	return time.Since(begun)
 }
 
-// TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in two halves, kill -9, two of four away, over each
-// transport. What a client was told FINAL is there afterwards on all, nobody has signed what contradicts itself, and the rest go on.
+// TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in
+// two halves, kill -9, two of four away, over each transport. What a client was told FINAL is there
+// afterwards on all, nobody has signed what contradicts itself, and the rest go on.
 func TestFaults(t *testing.T) {
 	for _, transport := range []string{"near", "libp2p", "quic"} {
 		t.Run(transport, func(t *testing.T) { faults(t, transport) })

@@ -18,8 +18,8 @@ import (
 // tenMegabytes is the size of the largest body that the node takes, less room for the envelope.
 const tenMegabytes = 10<<20 - 1000
 
-// floodAttacks make the node parse, copy and echo as much as they can. Each connection has an address of its own, so that the
-// limits by address bound no attack as a whole.
+// floodAttacks make the node parse, copy and echo as much as they can. Each connection has an
+// address of its own, so that the limits by address bound no attack as a whole.
 var floodAttacks = []attack{
 	{"long ids", func(ctx context.Context, a *arms) {
 		a.bombard(ctx, 20, 4, "", `{"jsonrpc":"2.0","method":"health","params":[],"id":"`+strings.Repeat(`\"\u0001xy`, tenMegabytes/10)+`"}`)
@@ -149,8 +149,9 @@ func (a *arms) bombard(ctx context.Context, net, n int, headers, body string) {
 	})
 }
 
-// serveTrivially answers every request with the same short reply after reading and discarding it. It is the least that any
-// server on this machine has to do: what an honest client waits for beside it under an attack is the machine's share.
+// serveTrivially answers every request with the same short reply after reading and discarding it.
+// It is the least that any server on this machine has to do: what an honest client waits for beside
+// it under an attack is the machine's share.
 func serveTrivially(l net.Listener) {
 	reply := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n" + strings.Repeat(" ", 2000))
 	for {

@@ -105,9 +105,9 @@ func niceness(t *testing.T) int {
 	return 20 - p // the system call counts the other way round
 }
 
-// TestFloods measures GET /status of an honest client while others flood the node, each attack beside the same
-// attack against a server that only reads and discards. TROUPE_FLOOD is how long each takes (4 s), TROUPE_ATTACK a part of the
-// names of those to run.
+// TestFloods measures GET /status of an honest client while others flood the node, each attack
+// beside the same attack against a server that only reads and discards. TROUPE_FLOOD is how long
+// each takes (4 s), TROUPE_ATTACK a part of the names of those to run.
 func TestFloods(t *testing.T) {
 	each := 4 * time.Second
 	if v := os.Getenv("TROUPE_FLOOD"); v != "" {

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// tell tells all jurors of a block, each by a peer that it does not know yet, and waits until all have said why they refuse it, or a while.
+// tell tells all jurors of a block, each by a peer that it does not know yet, and waits until all
+// have said why they refuse it, or a while.
 func (c *court) tell(x *tale, j *judgement, with []*teller) {
 	c.t.Helper()
 	for i, w := range with {
@@ -88,14 +89,16 @@ func (c *court) connect(n int) (out [][]*teller) {
 	return out
 }
 
-// atOnce is how many forms of one block are told at most: the others wait two seconds for it, and then go on without. What all go on without though it is right
-// was told too late, and is told again, so often.
+// atOnce is how many forms of one block are told at most: the others wait two seconds for it, and
+// then go on without. What all go on without though it is right was told too late, and is told
+// again, so often.
 const (
 	atOnce = 6
 	again  = 4
 )
 
-// round takes a block of the liar, and tells it in forms that are wrong and then in one that is right, which all are to go on from.
+// round takes a block of the liar, and tells it in forms that are wrong and then in one that is
+// right, which all are to go on from.
 func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, todoRight []*blockForm) {
 	c.t.Helper()
 	with := c.connect(atOnce)
@@ -160,15 +163,17 @@ func (p *process) has(height primitives.Height, hash primitives.Hash) bool {
 	return err == nil && r.Error == nil && json.Unmarshal(r.Result, &h) == nil && h.Header.Hash == hash.String()
 }
 
-// TestFormsJudged: what nearcore's own code never writes is told to two neards and a troupe, form by form, by a validator among them. They have to say the same of
-// each: a block that neards take and a troupe refuses has all troupes fall off the chain, and the other way it is a fork.
+// TestFormsJudged: what nearcore's own code never writes is told to two neards and a troupe, form
+// by form, by a validator among them. They have to say the same of each: a block that neards take
+// and a troupe refuses has all troupes fall off the chain, and the other way it is a fork.
 func TestFormsJudged(t *testing.T) {
 	c := newCourt(t, 2, 60, false)
 	c.until(3, 2*time.Minute)
 	c.forms(pointers(wrongHeaders, wrongBodies), pointers(rightForms), 6*time.Minute)
 }
 
-// TestFirstFormsJudged is TestFormsJudged with blocks that an epoch begins with alone, which the liar makes in one of four epochs.
+// TestFirstFormsJudged is TestFormsJudged with blocks that an epoch begins with alone, which the
+// liar makes in one of four epochs.
 func TestFirstFormsJudged(t *testing.T) {
 	c := newCourt(t, 2, 50, false)
 	c.mu.Lock()
@@ -231,7 +236,8 @@ func (c *court) verdicts(list []*judgement) {
 	c.agree()
 }
 
-// agree wants all to have the same last block, and to be connected still: neards hand on what is wrong in its body or economics alone, and are not to blame.
+// agree wants all to have the same last block, and to be connected still: neards hand on what is
+// wrong in its body or economics alone, and are not to blame.
 func (c *court) agree() {
 	t := c.t
 	t.Helper()

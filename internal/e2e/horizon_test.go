@@ -26,7 +26,8 @@ func forgets(t *testing.T, dir string) {
 	change(t, filepath.Join(dir, "config.json"), func(c object) { c.at("troupe")["gc_min_age"] = map[string]any{"secs": 0, "nanos": 0} })
 }
 
-// comes waits until a node is in step at a height. A neard behind its horizon starts itself again, and does not answer meanwhile.
+// comes waits until a node is in step at a height. A neard behind its horizon starts itself again,
+// and does not answer meanwhile.
 func (p *process) comes(height uint64, within time.Duration) {
 	p.t.Helper()
 	for limit := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
@@ -65,7 +66,8 @@ func away(t *testing.T, maker *process, at uint64) {
 	maker.lacks(at)
 }
 
-// TestTroupePastHorizon: a troupe that follows four neards is away until they have forgotten where it was, and comes back.
+// TestTroupePastHorizon: a troupe that follows four neards is away until they have forgotten where
+// it was, and comes back.
 func TestTroupePastHorizon(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, arriving)
@@ -99,7 +101,8 @@ func TestTroupePastHorizon(t *testing.T) {
 	}
 }
 
-// TestNeardPastHorizon: a neard that follows four troupes is away until they have forgotten where it was, and comes back.
+// TestNeardPastHorizon: a neard that follows four troupes is away until they have forgotten where
+// it was, and comes back.
 func TestNeardPastHorizon(t *testing.T) {
 	program := neardProgram(t)
 	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })

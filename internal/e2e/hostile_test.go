@@ -30,7 +30,8 @@ const (
 	mostLoss   = 0.05 // of the blocks by the clock
 )
 
-// besieged is a node that makes blocks by the clock, with these limits of its RPC, and what attackers may use on it.
+// besieged is a node that makes blocks by the clock, with these limits of its RPC, and what
+// attackers may use on it.
 func besieged(t *testing.T, limits map[string]any) (*process, *arms) {
 	t.Helper()
 	home := newHome(t)
@@ -184,8 +185,9 @@ func (p *process) pace() pace { return pace{p.head("optimistic").Header.Height, 
 
 func (p pace) until(q pace) float64 { return float64(q.height-p.height) / q.at.Sub(p.at).Seconds() }
 
-// TestHostileClients: each attack of the review alone, then all together, beside an honest client. TROUPE_HOSTILE is how long all of
-// them go on together; 20 s by default, 5m for the figures of docs/performance.md.
+// TestHostileClients: each attack of the review alone, then all together, beside an honest client.
+// TROUPE_HOSTILE is how long all of them go on together; 20 s by default, 5m for the figures of
+// docs/performance.md.
 func TestHostileClients(t *testing.T) {
 	each, together := 6*time.Second, 20*time.Second
 	if v := os.Getenv("TROUPE_HOSTILE"); v != "" {
@@ -195,7 +197,8 @@ func TestHostileClients(t *testing.T) {
 		}
 		together, each = d, 20*time.Second
 	}
-	// Limits by address hold for all addresses here; the attackers have theirs, the honest client has its own.
+	// Limits by address hold for all addresses here; the attackers have theirs, the honest client
+	// has its own.
 	p, a := besieged(t, map[string]any{
 		"max_connections": 2500, "max_connections_per_address": 200, "max_parked_per_address": 200, "max_bytes_in_flight": 48 << 20, "max_bytes_in_flight_per_address": 40 << 20,
 		"max_simulations_per_address": 4, "max_work_per_address": 50,

@@ -41,8 +41,9 @@ func exampleIndexer(t *testing.T) string {
 	return bin
 }
 
-// indexed has the indexer of the docs read a troupe that joined the network of a node, and kills both again and again while that node makes blocks
-// with transactions. At the end each block of the node's chain is in the indexer's file once, in its place, and nothing else.
+// indexed has the indexer of the docs read a troupe that joined the network of a node, and kills
+// both again and again while that node makes blocks with transactions. At the end each block of the
+// node's chain is in the indexer's file once, in its place, and nothing else.
 func indexed(t *testing.T, maker *process, of, boot string, blocks int) {
 	t.Helper()
 	kills := 3
@@ -166,7 +167,8 @@ func TestIndexerBesideNeards(t *testing.T) {
 	}
 }
 
-// TestIndexerBesideTroupe is the same with a troupe that makes the blocks: what it finds is the script's, not the network's.
+// TestIndexerBesideTroupe is the same with a troupe that makes the blocks: what it finds is the
+// script's, not the network's.
 func TestIndexerBesideTroupe(t *testing.T) {
 	dir, addr := newHome(t, "--num-shards", "2", "--chain-id", "interop", "--fast"), freeAddr(t)
 	maker := start(t, dir, "--network-addr", addr, "--block-production", "interval")

@@ -23,8 +23,9 @@ import (
 	"github.com/troupe-chain/troupe/net/near/tcp"
 )
 
-// islands are nodes that each have a network namespace to themselves, with one interface. What they send to each other passes this process packet by
-// packet, so that it can be late, lost or cut, TCP and QUIC alike; nothing of it needs more of the kernel than TUN.
+// islands are nodes that each have a network namespace to themselves, with one interface. What they
+// send to each other passes this process packet by packet, so that it can be late, lost or cut, TCP
+// and QUIC alike; nothing of it needs more of the kernel than TUN.
 type islands struct {
 	t     *testing.T
 	names []string
@@ -231,7 +232,8 @@ func (s *islands) part(group ...int) {
 	}
 }
 
-// across waits until a packet goes to the other side of the last cut, which was mended at a time, and tells how long behind that it was.
+// across waits until a packet goes to the other side of the last cut, which was mended at a time,
+// and tells how long behind that it was.
 func (s *islands) across(mended time.Time, within time.Duration) time.Duration {
 	s.t.Helper()
 	for s.over.Load() == 0 {
@@ -274,8 +276,9 @@ func (s *islands) start(i int, home string, flags ...string) *process {
 	}
 }
 
-// TestSocketsOverACut: a connection of sockets as peers have them lasts over a cut of 45 s, behind which TCP at such short waits would have given up, and what
-// was written meanwhile is there within the two seconds between tries. A kernel before 6.15 takes as long as it takes.
+// TestSocketsOverACut: a connection of sockets as peers have them lasts over a cut of 45 s, behind
+// which TCP at such short waits would have given up, and what was written meanwhile is there within
+// the two seconds between tries. A kernel before 6.15 takes as long as it takes.
 func TestSocketsOverACut(t *testing.T) {
 	s := newIslands(t, 2)
 	var l net.Listener

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// judging leaves the last validator of a home's genesis so little stake that it makes neither blocks nor chunks, and only checks those of the others, as the
-// makers' seats are theirs. Blocks come at neard's pace, whoever makes them, and nobody is put out of the set.
+// judging leaves the last validator of a home's genesis so little stake that it makes neither
+// blocks nor chunks, and only checks those of the others, as the makers' seats are theirs. Blocks
+// come at neard's pace, whoever makes them, and nobody is put out of the set.
 func judging(t *testing.T, s seat, makers, epoch int) {
 	t.Helper()
 	last := fmt.Sprintf("node%d", makers)
@@ -24,7 +25,8 @@ func judging(t *testing.T, s seat, makers, epoch int) {
 	change(t, filepath.Join(s.home, "genesis.json"), func(g object) {
 		version, _ = g["protocol_version"].(json.Number)
 		layout = g["shard_layout"]
-		less, _ := new(big.Int).SetString("5000000000000000000000000000000", 10) // five million NEAR, a tenth of the others'
+		// five million NEAR, a tenth of the others'
+		less, _ := new(big.Int).SetString("5000000000000000000000000000000", 10)
 		for _, x := range list(g["validators"]) {
 			if x["account_id"] == last {
 				x["amount"] = less.String()
@@ -92,8 +94,10 @@ type performed struct {
 	Due      int    `json:"num_expected_endorsements"`
 }
 
-// judges runs makers of four shards, each of which has two of them, with one troupe that holds nothing and makes nothing, under transfers and calls: of its
-// endorsements 99.9 % are in blocks, and it takes less than 1 GiB. Endorsements of chunks that are in no block are missing of everybody; they do not count.
+// judges runs makers of four shards, each of which has two of them, with one troupe that holds
+// nothing and makes nothing, under transfers and calls: of its endorsements 99.9 % are in blocks,
+// and it takes less than 1 GiB. Endorsements of chunks that are in no block are missing of
+// everybody; they do not count.
 func judges(t *testing.T, neards int) {
 	const makers, shards, epoch, epochs = 4, 4, 100, 5
 	b := newPanel(t, makers+1, neards, shards, epoch, func(s seat) { judging(t, s, makers, epoch) })
@@ -118,7 +122,9 @@ func judges(t *testing.T, neards int) {
 
 	all := map[string]*performed{}
 	chunks := 0
-	for last := uint64(0); ; { // epochs behind the first one, by their last blocks: of the first block nobody has endorsed anything
+	// epochs behind the first one, by their last blocks: of the first block nobody has endorsed
+	// anything
+	for last := uint64(0); ; {
 		end, list := b.ended(last+1, to)
 		if end == 0 {
 			break
@@ -168,7 +174,8 @@ func judges(t *testing.T, neards int) {
 	}
 }
 
-// ended is the last block of the next epoch that has ended, from a height on, and what that counts of its validators; 0: none has.
+// ended is the last block of the next epoch that has ended, from a height on, and what that counts
+// of its validators; 0: none has.
 func (b *panel) ended(from, to uint64) (end uint64, list []performed) {
 	b.t.Helper()
 	for h := from; h <= to; h++ {
@@ -195,7 +202,8 @@ func shares(list []performed) string {
 	return strings.Join(out, ", ")
 }
 
-// TestChunkOnly: two neards and two troupes make the blocks and chunks, one more troupe judges them alone.
+// TestChunkOnly: two neards and two troupes make the blocks and chunks, one more troupe judges them
+// alone.
 func TestChunkOnly(t *testing.T) { judges(t, 2) }
 
 // TestChunkOnlyAmongNeards: the same with four neards.

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lightClient lets a light client follow a network from a block on, each step from another node and the same of all of them, and has transactions proven to it.
-// What it trusts is the first step. It returns how many steps were proven, and over how many epochs.
+// lightClient lets a light client follow a network from a block on, each step from another node and
+// the same of all of them, and has transactions proven to it. What it trusts is the first step. It
+// returns how many steps were proven, and over how many epochs.
 func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 	t := b.t
 	t.Helper()
@@ -55,7 +56,8 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 			continue
 		}
 		was := c.Head.Inner
-		if next.Inner.Height <= was.Height || next.Inner.EpochID == was.EpochID { // the chain's end goes on while it is asked for
+		// the chain's end goes on while it is asked for
+		if next.Inner.Height <= was.Height || next.Inner.EpochID == was.EpochID {
 			break
 		}
 		for i, p := range b.p {
@@ -63,7 +65,8 @@ func (b *panel) lightClient(from string, txs []sent) (steps, epochs int) {
 				break
 			}
 			other := ask(p, "next_light_client_block", map[string]any{"last_block_hash": from})
-			for n := 0; n < 50 && bytes.Equal(other, []byte("{}")); n++ { // it has not heard of the block by which that is final
+			// it has not heard of the block by which that is final
+			for n := 0; n < 50 && bytes.Equal(other, []byte("{}")); n++ {
 				time.Sleep(100 * time.Millisecond)
 				other = ask(p, "next_light_client_block", map[string]any{"last_block_hash": from})
 			}

@@ -37,8 +37,9 @@ func proportional(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// TestManyProcesses: sandboxes that are started side by side, as suites do that run their files at once, are all ready soon and small. TROUPE_PROCESSES says
-// how many: of 200 all are wanted in 10 s and 6 GiB of proportional set size.
+// TestManyProcesses: sandboxes that are started side by side, as suites do that run their files at
+// once, are all ready soon and small. TROUPE_PROCESSES says how many: of 200 all are wanted in 10 s
+// and 6 GiB of proportional set size.
 func TestManyProcesses(t *testing.T) {
 	n := 20
 	if text := os.Getenv("TROUPE_PROCESSES"); text != "" {

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// mixed is what a node is held to: those that make the blocks, where they are found, and how many shards they have.
+// mixed is what a node is held to: those that make the blocks, where they are found, and how many
+// shards they have.
 type mixed struct {
 	nodes  []*process
 	boot   []string
@@ -85,8 +86,8 @@ func (p *process) other(of *signer, id primitives.AccountID) *signer {
 
 const tokenInit = `{"owner_id":%q,"total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"n","symbol":"s","decimals":0}}`
 
-// settle makes an account in each shard of a neard's localnet, and a contract in the last. It returns who makes load, one through each node and
-// one through the node that is judged.
+// settle makes an account in each shard of a neard's localnet, and a contract in the last. It
+// returns who makes load, one through each node and one through the node that is judged.
 func (m *mixed) settle(t *testing.T, judged *process) (clients []*submitter, token primitives.AccountID) {
 	t.Helper()
 	first := m.nodes[0]
@@ -140,7 +141,8 @@ func (m *mixed) load(t *testing.T, clients []*submitter, token primitives.Accoun
 	return &group
 }
 
-// follows holds a troupe that follows a network to what the network says: blocks, chunks, state, transactions, proofs.
+// follows holds a troupe that follows a network to what the network says: blocks, chunks, state,
+// transactions, proofs.
 func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) {
 	t.Helper()
 	first := m.nodes[0]
@@ -187,7 +189,8 @@ func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) 
 		accounts = append(accounts, string(c.s.key.AccountID))
 	}
 	accounts = append(accounts, string(token), "near")
-	for _, h := range []uint64{max(66, end.Height) - 65, end.Height - uint64(m.blocks)/2, end.Height - 1, end.Height} { // the first of an epoch that is over
+	// the first of an epoch that is over
+	for _, h := range []uint64{max(66, end.Height) - 65, end.Height - uint64(m.blocks)/2, end.Height - 1, end.Height} {
 		cmp.state(t, h, accounts, string(token))
 	}
 	cmp.proofs(t, accounts)
@@ -244,8 +247,9 @@ func (m *mixed) statuses(t *testing.T, a, b *process) {
 	}
 }
 
-// TestTroupeFollowsNeards: a troupe joins four neards with four shards at their genesis and follows them under load, is killed and goes on, sends on
-// what is submitted to it, and says the same as they do.
+// TestTroupeFollowsNeards: a troupe joins four neards with four shards at their genesis and follows
+// them under load, is killed and goes on, sends on what is submitted to it, and says the same as
+// they do.
 func TestTroupeFollowsNeards(t *testing.T) {
 	program := neardProgram(t)
 	seats := neardNet(t, program, 4, 4, 60)
@@ -280,7 +284,8 @@ func (m *mixed) troupe(t *testing.T, of, boot string) (p *process, again func() 
 	}
 }
 
-// TestTroupeFollowsTroupe is TestTroupeFollowsNeards with a troupe that makes the blocks: what it finds is the script's, not the network's.
+// TestTroupeFollowsTroupe is TestTroupeFollowsNeards with a troupe that makes the blocks: what it
+// finds is the script's, not the network's.
 func TestTroupeFollowsTroupe(t *testing.T) {
 	dir, addr := newHome(t, "--num-shards", "4", "--chain-id", "interop", "--fast"), freeAddr(t)
 	m := &mixed{shards: 4, blocks: 60, boot: []string{peerOf(t, dir, addr)}}
@@ -289,8 +294,9 @@ func TestTroupeFollowsTroupe(t *testing.T) {
 	m.follows(t, judged, again)
 }
 
-// TestNeardFollowsTroupe: a neard joins a troupe that makes all blocks, and another that only knows one that follows; both take blocks, headers and
-// chunks, send on transactions, and complain of nothing.
+// TestNeardFollowsTroupe: a neard joins a troupe that makes all blocks, and another that only knows
+// one that follows; both take blocks, headers and chunks, send on transactions, and complain of
+// nothing.
 func TestNeardFollowsTroupe(t *testing.T) {
 	program := neardProgram(t)
 	dir, addr := newHome(t, "--num-shards", "4", "--chain-id", "interop", "--fast"), freeAddr(t)

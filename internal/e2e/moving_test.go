@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// newMoving makes validators that hold no shard but those that they make chunks of, which are dealt anew for each epoch, and one that makes none and only checks
-// those of others.
+// newMoving makes validators that hold no shard but those that they make chunks of, which are dealt
+// anew for each epoch, and one that makes none and only checks those of others.
 func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 	t.Helper()
 	n := makers + 1
@@ -55,7 +55,8 @@ func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 	path := genesisFile(t, g)
 	var boot []string
 	for _, id := range accounts {
-		dir := newHome(t, "--genesis", path, "--account-id", string(id), "--test-seed", string(id)) // at neard's pace: what comes late is in no block
+		// at neard's pace: what comes late is in no block
+		dir := newHome(t, "--genesis", path, "--account-id", string(id), "--test-seed", string(id))
 		config := filepath.Join(dir, "config.json")
 		text, err := os.ReadFile(config)
 		if err != nil {
@@ -125,8 +126,10 @@ func (p *process) peak() float64 {
 	return 0
 }
 
-// TestMoving: four validators as processes hold the shards alone that they make chunks of, dealt anew for each epoch, and take transfers of them; one is killed while
-// a shard is on its way in, and comes back. A fifth holds nothing, checks chunks by what they show, and its endorsements are in blocks.
+// TestMoving: four validators as processes hold the shards alone that they make chunks of, dealt
+// anew for each epoch, and take transfers of them; one is killed while a shard is on its way in,
+// and comes back. A fifth holds nothing, checks chunks by what they show, and its endorsements are
+// in blocks.
 func TestMoving(t *testing.T) {
 	const epoch, epochs = 60, 5
 	c := newMoving(t, 4, 4, epoch)
@@ -193,7 +196,8 @@ func TestMoving(t *testing.T) {
 	c.consistent()
 }
 
-// endorsed wants the endorsements of a validator of chunks to be in blocks, in the last whole epoch.
+// endorsed wants the endorsements of a validator of chunks to be in blocks, in the last whole
+// epoch.
 func (c *council) endorsed(account string) {
 	c.t.Helper()
 	p := c.p[0]

@@ -23,7 +23,8 @@ import (
 // neardLife is how long a neard lives at most, whatever becomes of the test.
 const neardLife = 15 * time.Minute
 
-// neardProgram is the neard that judges, from TROUPE_NEARD; without it the test is skipped, and says so.
+// neardProgram is the neard that judges, from TROUPE_NEARD; without it the test is skipped, and
+// says so.
 func neardProgram(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("TROUPE_NEARD")
@@ -33,7 +34,8 @@ func neardProgram(t *testing.T) string {
 	return path
 }
 
-// neardOrNone is neardProgram, but empty where TROUPE_NEARD is "none": validators are troupes then, which shows what in a script is the script's own.
+// neardOrNone is neardProgram, but empty where TROUPE_NEARD is "none": validators are troupes then,
+// which shows what in a script is the script's own.
 func neardOrNone(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("TROUPE_NEARD") == "none" {
@@ -89,8 +91,8 @@ type seat struct {
 
 func (s *seat) peer(t *testing.T) string { t.Helper(); return peerOf(t, s.home, s.network) }
 
-// seated gives a home its addresses, and what all nodes of one machine need: an address of its own that it believes, no more files than the limit
-// allows, and no telemetry.
+// seated gives a home its addresses, and what all nodes of one machine need: an address of its own
+// that it believes, no more files than the limit allows, and no telemetry.
 func seated(t *testing.T, dir string, boot []string) seat {
 	t.Helper()
 	return seatedAt(t, seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}, boot)
@@ -111,8 +113,9 @@ func seatedAt(t *testing.T, s seat, boot []string) seat {
 	return s
 }
 
-// neardNet makes the homes of a network of neards as neard's localnet makes them (troupe's, without a neard), with epochs of so many blocks, all shards
-// tracked by all, and blocks every 600 ms at the earliest.
+// neardNet makes the homes of a network of neards as neard's localnet makes them (troupe's, without
+// a neard), with epochs of so many blocks, all shards tracked by all, and blocks every 600 ms at
+// the earliest.
 func neardNet(t *testing.T, program string, validators, shards, epoch int) (seats []seat) {
 	t.Helper()
 	return neardNetAt(t, program, validators, shards, epoch, func(i int, dir string) seat {
@@ -177,7 +180,8 @@ func neardFollower(t *testing.T, program, of string, boot ...string) seat {
 	return seated(t, dir, boot)
 }
 
-// runNeard starts a neard and waits until it answers. It is ended by the test, or by its limit of time.
+// runNeard starts a neard and waits until it answers. It is ended by the test, or by its limit of
+// time.
 func runNeard(t *testing.T, program string, s seat) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), neardLife)
@@ -238,7 +242,8 @@ func (p *process) end(signal syscall.Signal) {
 	}
 }
 
-// complaints are the lines of a neard's log that say that a peer did wrong. What it sends is shown with all its bytes, in which every word comes.
+// complaints are the lines of a neard's log that say that a peer did wrong. What it sends is shown
+// with all its bytes, in which every word comes.
 func complaints(log string) (out []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "send routed message") {

@@ -102,7 +102,8 @@ func same(t *testing.T, a, b *process, method string, params any) {
 	}
 }
 
-// load submits transfers to a node until it is told to stop; done is called with each that is final.
+// load submits transfers to a node until it is told to stop; done is called with each that is
+// final.
 func load(p *process, clients int, stop <-chan struct{}, done func(primitives.Hash)) *sync.WaitGroup {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -127,8 +128,9 @@ func load(p *process, clients int, stop <-chan struct{}, done func(primitives.Ha
 	return &group
 }
 
-// TestThree: a validator makes blocks under load; a second node follows it from nothing, answers with the same bytes, sends on what its clients
-// submit, is killed and goes on; a third follows that one, and both go on when the validator has been away.
+// TestThree: a validator makes blocks under load; a second node follows it from nothing, answers
+// with the same bytes, sends on what its clients submit, is killed and goes on; a third follows
+// that one, and both go on when the validator has been away.
 func TestThree(t *testing.T) { three(t, "near") }
 
 // TestThreeOverLibp2p is the same over the other transport.

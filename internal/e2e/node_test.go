@@ -172,7 +172,8 @@ func serving(t testing.TB, began time.Time, p *process) *process {
 	}
 }
 
-// stop sends a signal and returns how long the process then took; it must end with code 0, or by the signal if that is kill.
+// stop sends a signal and returns how long the process then took; it must end with code 0, or by
+// the signal if that is kill.
 func (p *process) stop(signal syscall.Signal) time.Duration {
 	p.t.Helper()
 	began := time.Now()
@@ -237,7 +238,8 @@ func (p *process) call(method string, params any) (r reply, err error) {
 // client keeps its connections, as SDKs do.
 var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}}
 
-// dials are the ways to nodes that are reached in another way than others, by address: func(ctx, network, addr) (net.Conn, error).
+// dials are the ways to nodes that are reached in another way than others, by address: func(ctx,
+// network, addr) (net.Conn, error).
 var dials sync.Map
 
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -277,9 +279,9 @@ func (p *process) head(finality string) (h head) {
 	return h
 }
 
-// tail is the end of a text.
-// said logs the end of what a process said if the test failed; with TROUPE_LOGS, a folder, all that it said is kept there, too, and of a council's nodes all
-// that they have said to each other.
+// tail is the end of a text. said logs the end of what a process said if the test failed; with
+// TROUPE_LOGS, a folder, all that it said is kept there, too, and of a council's nodes all that
+// they have said to each other.
 func (p *process) said(kind string, most int) {
 	if dir := os.Getenv("TROUPE_LOGS"); dir != "" {
 		name := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%s-%d.log", p.t.Name(), filepath.Base(filepath.Dir(p.home)), filepath.Base(p.home), kind, p.cmd.Process.Pid), "/", "-")

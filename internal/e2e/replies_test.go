@@ -24,7 +24,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// reader is the submissions' side of a chain that stands still: transactions are found as far as they have come.
+// reader is the submissions' side of a chain that stands still: transactions are found as far as
+// they have come.
 type reader struct {
 	backend.Submitter // nil: nothing is submitted
 	e                 *engine.Engine
@@ -39,8 +40,9 @@ func (r reader) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error)
 	return &out, err
 }
 
-// TestEveryReply: recorded chains of neard with several shards, missed chunks, contracts, failures and global code are made again and served; the
-// schemas that @near-js/jsonrpc-client was generated with judge what each method says of each block, chunk, transaction, receipt and account there.
+// TestEveryReply: recorded chains of neard with several shards, missed chunks, contracts, failures
+// and global code are made again and served; the schemas that @near-js/jsonrpc-client was generated
+// with judge what each method says of each block, chunk, transaction, receipt and account there.
 func TestEveryReply(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)

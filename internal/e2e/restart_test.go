@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A node that is told to stop does so within a second, and goes on where it was: same chain, same blocks, and what was
-// executed is still known.
+// A node that is told to stop does so within a second, and goes on where it was: same chain, same
+// blocks, and what was executed is still known.
 func TestStopAndGoOn(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)
@@ -70,7 +70,8 @@ func TestStopWithWaiters(t *testing.T) {
 		waiting.Add(1)
 		go func() {
 			defer waiting.Done()
-			_, _ = p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": "FINAL"}) // no block is ever made
+			// no block is ever made
+			_, _ = p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": "FINAL"})
 		}()
 	}
 	time.Sleep(200 * time.Millisecond) // so that they are waiting; if not, the test is weaker, not wrong
@@ -86,8 +87,9 @@ type told struct {
 	block string
 }
 
-// A crash at a random moment with transactions in flight: none that was reported INCLUDED or better is missing afterwards.
-// TROUPE_KILLS says how often; then nobody asks how fast it starts, since that is for a long run beside other work.
+// A crash at a random moment with transactions in flight: none that was reported INCLUDED or better
+// is missing afterwards. TROUPE_KILLS says how often; then nobody asks how fast it starts, since
+// that is for a long run beside other work.
 func TestKillUnderLoad(t *testing.T) {
 	rounds := 8
 	if testing.Short() {

@@ -73,8 +73,9 @@ func (b *panel) when(p *process, what string, within time.Duration, is func(*mem
 	}
 }
 
-// TestMixedReturns: of two neards and two troupes a troupe is away for most of an epoch and is put out of the set for it; it comes back, follows without a seat,
-// stakes again through itself, and has its seat again. All four say the same all the while.
+// TestMixedReturns: of two neards and two troupes a troupe is away for most of an epoch and is put
+// out of the set for it; it comes back, follows without a seat, stakes again through itself, and
+// has its seat again. All four say the same all the while.
 func TestMixedReturns(t *testing.T) {
 	const epoch, out = 60, 3
 	b := newPanel(t, 4, 2, 4, epoch, nil)

@@ -37,8 +37,8 @@ func posted(body string) string {
 	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// clingers opens what could hold up the end of a node: requests of which half has come, replies of megabytes that nobody reads,
-// connections without a request, and requests that wait.
+// clingers opens what could hold up the end of a node: requests of which half has come, replies of
+// megabytes that nobody reads, connections without a request, and requests that wait.
 func clingers(p *process) {
 	p.t.Helper()
 	s := p.signer()
@@ -60,7 +60,8 @@ func clingers(p *process) {
 	time.Sleep(500 * time.Millisecond) // so that they are being answered; if not, the test is weaker, not wrong
 }
 
-// TestStopWithClingers: SIGTERM ends a node within a second, with code 0 and everything drained, whatever clients do.
+// TestStopWithClingers: SIGTERM ends a node within a second, with code 0 and everything drained,
+// whatever clients do.
 func TestStopWithClingers(t *testing.T) {
 	home := newHome(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// dealt gives homes of neard's localnet shards that are dealt anew for each epoch, each to two of four validators.
+// dealt gives homes of neard's localnet shards that are dealt anew for each epoch, each to two of
+// four validators.
 func dealt(t *testing.T, seats []seat, epoch int) {
 	t.Helper()
 	for _, s := range seats {
@@ -40,7 +41,8 @@ func dealt(t *testing.T, seats []seat, epoch int) {
 	}
 }
 
-// chunksOf counts, of blocks from one height to another, the chunks of a validator that the epochs expected of it and that it made, by the last blocks of epochs.
+// chunksOf counts, of blocks from one height to another, the chunks of a validator that the epochs
+// expected of it and that it made, by the last blocks of epochs.
 func chunksOf(p *process, account string, from, to uint64) (made, expected uint64, epochs int) {
 	for h := from; h <= to; h++ {
 		r, err := p.call("validators", []any{h})
@@ -66,7 +68,8 @@ func chunksOf(p *process, account string, from, to uint64) (made, expected uint6
 	return made, expected, epochs
 }
 
-// tracksNone runs four validators, of whom one tracks no shard but those it makes chunks of, dealt anew for each epoch: it is in time with all of them.
+// tracksNone runs four validators, of whom one tracks no shard but those it makes chunks of, dealt
+// anew for each epoch: it is in time with all of them.
 func tracksNone(t *testing.T, neards func(i int) bool) {
 	const epoch, epochs, odd = 60, 5, 3
 	program := neardProgram(t)
@@ -101,7 +104,8 @@ func tracksNone(t *testing.T, neards func(i int) bool) {
 	heights, missed, blocks := c.missing(c.p[0], epoch, to)
 	t.Logf("heights %d to %d: %d without a block, %d of %d chunks missed", epoch, to, heights, missed, 4*blocks)
 	for i, name := range names {
-		made, expected, n := chunksOf(c.p[0], name, 2*epoch-20, to) // from the second epoch on, the third being the first that is dealt
+		// from the second epoch on, the third being the first that is dealt
+		made, expected, n := chunksOf(c.p[0], name, 2*epoch-20, to)
 		t.Logf("%s made %d of %d chunks in %d epochs", name, made, expected, n)
 		if i == odd && (expected < 60 || made*100 < expected*95) {
 			t.Errorf("who tracks no shard made %d of %d chunks", made, expected)

@@ -35,13 +35,15 @@ type council struct {
 type councilOptions struct {
 	n, shards int
 	epoch     uint64
-	slow      bool               // at neard's pace, not at that of init --fast
-	config    map[string]any     // what config.json of each has beside
-	quic      bool               // they know each other's places of QUIC
-	bridge    bool               // half of them have sockets, half libp2p, and a node more has both, makes nothing, and is what they know
-	addr      func(i int) string // where others may connect; nil: drawn
-	run       func(i int, home string, flags ...string) *process
-	edit      func(home string) // before each is run; nil: none
+	slow      bool           // at neard's pace, not at that of init --fast
+	config    map[string]any // what config.json of each has beside
+	quic      bool           // they know each other's places of QUIC
+	// half of them have sockets, half libp2p, and a node more has both, makes nothing, and is what
+	// they know
+	bridge bool
+	addr   func(i int) string // where others may connect; nil: drawn
+	run    func(i int, home string, flags ...string) *process
+	edit   func(home string) // before each is run; nil: none
 }
 
 // newCouncil makes the homes of n validators, and starts them.
@@ -215,7 +217,8 @@ func (p *process) final() uint64 {
 	return h.Header.Height
 }
 
-// together waits until all have come some heights further, and wants them to have the same block then.
+// together waits until all have come some heights further, and wants them to have the same block
+// then.
 func (c *council) together(further uint64, within time.Duration) {
 	c.t.Helper()
 	var first uint64
@@ -266,7 +269,8 @@ func (c *council) missing(p *process, from, to uint64) (heights, chunks, blocks 
 	return heights, chunks, blocks
 }
 
-// send submits transfers to each node in turn, from the account of each, until stop; it returns how long each took until it was FINAL.
+// send submits transfers to each node in turn, from the account of each, until stop; it returns how
+// long each took until it was FINAL.
 func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -299,8 +303,9 @@ func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 	}
 }
 
-// TestValidators: four validators make blocks of four shards together as processes; what is submitted to any of them is FINAL there and everywhere;
-// one is killed and comes back; with two of four nothing goes on, and with three it does.
+// TestValidators: four validators make blocks of four shards together as processes; what is
+// submitted to any of them is FINAL there and everywhere; one is killed and comes back; with two of
+// four nothing goes on, and with three it does.
 func TestValidators(t *testing.T) {
 	c := newCouncil(t, 4, 4, 500)
 	c.together(5, 60*time.Second)
@@ -363,7 +368,8 @@ func TestValidators(t *testing.T) {
 	c.consistent()
 }
 
-// consistent wants no validator to have signed two blocks, chunks or votes of one place, in all that was said.
+// consistent wants no validator to have signed two blocks, chunks or votes of one place, in all
+// that was said.
 func (c *council) consistent() {
 	c.t.Helper()
 	out, err := troupe(c.t, append([]string{"net", "conflicts", "--genesis", filepath.Join(c.homes[0], "genesis.json")}, c.frames...)...)

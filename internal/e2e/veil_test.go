@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// veil stands between a node and its peers: what the node says passes only if it may. Peers can't come around it, as it connects to them from an address
-// where the node does not listen, and the node is not told of other places of theirs.
+// veil stands between a node and its peers: what the node says passes only if it may. Peers can't
+// come around it, as it connects to them from an address where the node does not listen, and the
+// node is not told of other places of theirs.
 type veil struct {
 	t     *testing.T
 	pass  func(to int, m wire.Message, frame []byte) bool // may a message go to a peer; from one goroutine a connection

@@ -28,8 +28,8 @@ func (p *process) world() []string {
 	return []string{"NEAR_RPC_URL=http://" + p.addr + out.Result.Path, "NEAR_HOME=" + p.home}
 }
 
-// TestClientsInWorlds: unmodified clients work in worlds by the URL alone, several in one process at the same time, each doing what would be in the
-// others' way in one chain.
+// TestClientsInWorlds: unmodified clients work in worlds by the URL alone, several in one process
+// at the same time, each doing what would be in the others' way in one chain.
 func TestClientsInWorlds(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)

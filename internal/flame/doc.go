@@ -1,10 +1,12 @@
-// Package flame turns what a traced call did, in the order in which it did it, into a profile that speedscope or pprof opens.
+// Package flame turns what a traced call did, in the order in which it did it, into a profile that
+// speedscope or pprof opens.
 //
 //	in      Begin and End of functions, with the gas burnt so far
 //	out     WriteSpeedscope: every call on a line of gas; WritePprof: the same added up by stack
 //	state   a Profile for each call; none is shared
 //	units   gas
-//	bound   what was recorded: a call of 300 TGas makes at most some tens of millions of events, so Begin refuses beyond Max
+//	bound   what was recorded: a call of 300 TGas makes at most some tens of millions of events,
+//	        so Begin refuses beyond Max
 //	errors  of the writer
 //	source  speedscope's file format (evented profiles); pprof's profile.proto
 package flame

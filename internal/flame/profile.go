@@ -1,7 +1,7 @@
 package flame
 
-// Max is how many calls of functions a Profile takes by default; later ones count as their callers'. As JSON they come to some 5 MB,
-// far more than anybody looks at.
+// Max is how many calls of functions a Profile takes by default; later ones count as their
+// callers'. As JSON they come to some 5 MB, far more than anybody looks at.
 const Max = 1 << 16
 
 // Profile is one line of gas: a call of a contract.
@@ -26,7 +26,8 @@ type event struct {
 // New returns an empty profile.
 func New(name string) *Profile { return &Profile{Name: name, Max: Max, indexes: map[string]int{}} }
 
-// Begin says that a function is entered when at gas is burnt. Gas never falls: less than before counts as before.
+// Begin says that a function is entered when at gas is burnt. Gas never falls: less than before
+// counts as before.
 func (p *Profile) Begin(name string, at uint64) {
 	p.at = max(p.at, at)
 	if p.skipped > 0 || len(p.events) >= 2*p.Max {

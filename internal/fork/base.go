@@ -145,7 +145,8 @@ func (b *Base) anchor(at primitives.Hash) (*Anchor, error) {
 		}
 		a = &Anchor{Height: v.Header.Height, Layout: b.pin.Layout}
 		if sameShards(v, a.Layout) != nil {
-			a.Layout, a.Confirmed = primitives.ShardLayout{}, &Confirmed{} // it is not known which shard an account is in
+			// it is not known which shard an account is in
+			a.Layout, a.Confirmed = primitives.ShardLayout{}, &Confirmed{}
 		}
 	}
 	if a.Confirmed == nil {
@@ -279,7 +280,8 @@ func (b *Base) warnOnce(what string, err error) {
 func (b *Base) reply(p place) (*stored, error) {
 	in, err := b.Call("query", p.params(p.at, true))
 	if err != nil && p.kind == askState && !isCause(err, append([]string{"TOO_LARGE_CONTRACT_STATE", "UNKNOWN_BLOCK"}, absences...)...) {
-		if r := (*ReplyError)(nil); errors.As(err, &r) && !r.passing() { // perhaps it is the proof that it does not give
+		// perhaps it is the proof that it does not give
+		if r := (*ReplyError)(nil); errors.As(err, &r) && !r.passing() {
 			in, err = b.Call("query", p.params(p.at, false))
 		}
 	}
@@ -384,7 +386,8 @@ func pairOf(pairs []state.Change, key []byte) []byte {
 	return pairs[i].Value
 }
 
-// code is an account's own code. Who asks for it is going to run it, so that its storage is asked for at the same time.
+// code is an account's own code. Who asks for it is going to run it, so that its storage is asked
+// for at the same time.
 func (b *Base) code(at primitives.Hash, id primitives.AccountID) ([]byte, error) {
 	account, err := b.look(at, ask{kind: askAccount, account: id})
 	if err != nil || account.value == nil || account.account.Contract.Kind != primitives.ContractLocal {
@@ -442,7 +445,8 @@ func (b *Base) accessKey(at primitives.Hash, key []byte, k *primitives.TrieKey) 
 	return pairOf(a.pairs, key), nil
 }
 
-// data is an answer that has a contract's key: the whole storage if the other node gives that at once, else what begins with the key.
+// data is an answer that has a contract's key: the whole storage if the other node gives that at
+// once, else what begins with the key.
 func (b *Base) data(at primitives.Hash, id primitives.AccountID, key []byte) (*answer, error) {
 	a, err := b.look(at, ask{kind: askState, account: id})
 	if err != nil || !a.large {

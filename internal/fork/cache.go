@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// diskCache keeps replies as files: a folder for each block, a file for each question, which begins with the hash of the rest. What is cut off
-// or altered is as if it were not there. Several processes may have one folder.
+// diskCache keeps replies as files: a folder for each block, a file for each question, which begins
+// with the hash of the rest. What is cut off or altered is as if it were not there. Several
+// processes may have one folder.
 type diskCache struct{ dir string }
 
 func (d diskCache) path(at primitives.Hash, question string) string {

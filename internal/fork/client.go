@@ -135,7 +135,8 @@ func (e *ReplyError) Error() string {
 	return "it answers " + e.Cause + ": " + e.Text
 }
 
-// passing tells whether it may be otherwise at another try, or at another node behind the same address.
+// passing tells whether it may be otherwise at another try, or at another node behind the same
+// address.
 func (e *ReplyError) passing() bool {
 	switch e.Cause {
 	case "INTERNAL_ERROR", "TIMEOUT_ERROR", "NO_SYNCED_BLOCKS", "NOT_SYNCED_YET", "UNAVAILABLE_SHARD":
@@ -235,7 +236,8 @@ func (c *Client) add(f func(*Counts)) {
 	c.mu.Unlock()
 }
 
-// ask has a question sent: at once if fewer requests than may be are under way, else with others in one request.
+// ask has a question sent: at once if fewer requests than may be are under way, else with others in
+// one request.
 func (c *Client) ask(q *question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -380,7 +382,8 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// take reads the reply to one question. Nodes answer errors with several HTTP statuses, so that what is said counts first.
+// take reads the reply to one question. Nodes answer errors with several HTTP statuses, so that
+// what is said counts first.
 func (q *question) take(reply []byte, status *httpError) error {
 	var e envelope
 	if err := json.Unmarshal(reply, &e); err != nil || e.Result == nil && e.Error == nil {
@@ -409,7 +412,8 @@ func (q *question) accept(e *envelope) {
 	q.err = &ReplyError{Cause: e.Error.Cause.Name, Text: clip(text)}
 }
 
-// takeBatch reads the reply to several. A node that takes no batches says so in some way of its own: then they go one by one.
+// takeBatch reads the reply to several. A node that takes no batches says so in some way of its
+// own: then they go one by one.
 func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) error {
 	var all []envelope
 	if err := json.Unmarshal(reply, &all); err != nil {

@@ -19,7 +19,8 @@ import (
 
 const app primitives.AccountID = "app.near"
 
-// fake is a node of another chain: three blocks of one shard, and the state after the second, which is to be forked.
+// fake is a node of another chain: three blocks of one shard, and the state after the second, which
+// is to be forked.
 type fake struct {
 	t      *testing.T
 	root   *trie.Root

@@ -39,7 +39,8 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// TestGet: each kind of value is what the other node has, and what is not there is not; the storage of a contract is proven.
+// TestGet: each kind of value is what the other node has, and what is not there is not; the storage
+// of a contract is proven.
 func TestGet(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		f := newFake(t)
@@ -101,8 +102,9 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestAskedOnce: the same question of many at a time is one request; what waits for a free one goes in a batch, or not where the node takes none; from
-// disk nothing is asked for, and what lies there altered is asked for again.
+// TestAskedOnce: the same question of many at a time is one request; what waits for a free one goes
+// in a batch, or not where the node takes none; from disk nothing is asked for, and what lies there
+// altered is asked for again.
 func TestAskedOnce(t *testing.T) {
 	for _, batches := range []bool{true, false} {
 		f := newFake(t)
@@ -140,7 +142,8 @@ func TestAskedOnce(t *testing.T) {
 				t.Errorf("%q from disk: %q, %v", key, v, err)
 			}
 		}
-		if s := again.Stats(); f.requests > 1 || s.Disk < 60 || s.Proven < 60 { // the empty key is asked for again: there was no answer
+		// the empty key is asked for again: there was no answer
+		if s := again.Stats(); f.requests > 1 || s.Disk < 60 || s.Proven < 60 {
 			t.Errorf("%d requests with all on disk, %+v", f.requests, s)
 		}
 		files, err := filepath.Glob(filepath.Join(o.Cache, b.Pinned().String(), "*"))
@@ -200,7 +203,8 @@ func TestForged(t *testing.T) {
 			case err != nil:
 				refused++
 			case a.proof == nil:
-				// The member is not called proof any more: that is counted as not proven, and refused where it must be.
+				// The member is not called proof any more: that is counted as not proven, and
+				// refused where it must be.
 				if proof := bytes.Index(result, []byte(`"proof"`)); i <= proof || i > proof+5 {
 					t.Errorf("byte %d, %q: no proof is seen", i, forged[max(0, i-10):i+1])
 				}
@@ -216,7 +220,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestUpstream: an upstream that is busy, slow, broken or wrong is asked again or refused, and no value comes of what it can't mean.
+// TestUpstream: an upstream that is busy, slow, broken or wrong is asked again or refused, and no
+// value comes of what it can't mean.
 func TestUpstream(t *testing.T) {
 	key := dataKey("key 4")
 	always := func(status int, body string) func(string, []byte, int) (int, []byte, http.Header) {
@@ -324,7 +329,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestPin: a block that is not what its hash says, one that does not lead on, another chain and a changed mind are refused, in the beginning and later.
+// TestPin: a block that is not what its hash says, one that does not lead on, another chain and a
+// changed mind are refused, in the beginning and later.
 func TestPin(t *testing.T) {
 	good := newFake(t)
 	hash := good.pinned()
@@ -468,8 +474,8 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// TestRecorded: what public nodes answered is read. Blocks of protocol 86 have the hashes that they say; those of years ago have another form, of which
-// no fork can be made, and are refused.
+// TestRecorded: what public nodes answered is read. Blocks of protocol 86 have the hashes that they
+// say; those of years ago have another form, of which no fork can be made, and are refused.
 func TestRecorded(t *testing.T) {
 	const real = "../../../shared/data/real"
 	if !exists(real) {

@@ -14,8 +14,8 @@ var (
 	errRoots = errors.New("the chunks that it shows are not the block's")
 )
 
-// parseBlock reads a block as the other node shows it, and holds it and its chunks' headers to their hashes. Headers of a form before V5 are of protocols that
-// this node does not run.
+// parseBlock reads a block as the other node shows it, and holds it and its chunks' headers to
+// their hashes. Headers of a form before V5 are of protocols that this node does not run.
 func parseBlock(in []byte) (*primitives.Block, error) {
 	d, err := blockdoc.ParseBlock(in)
 	var lie *blockdoc.MismatchError

@@ -26,7 +26,8 @@ const PinFile = "fork.json"
 // Validator makes the blocks of a fork. It is the only account that a fork has of its own.
 const Validator primitives.AccountID = "validator.troupe-fork"
 
-// epochLength is that of a fork's epochs, in blocks, and transactions are good for twice as many: as init has them.
+// epochLength is that of a fork's epochs, in blocks, and transactions are good for twice as many:
+// as init has them.
 const epochLength = 43_200
 
 // ReadPin reads what a home is a fork of; nil: it is none.
@@ -52,8 +53,8 @@ func ReadPin(dir string) (*Pin, error) {
 // ErrHome: a home is of something else.
 var ErrHome = errors.New("the home folder is of another chain")
 
-// Make makes a folder the home of a fork. One that is that already stays as it is, if the spec means the block that it is pinned to; another
-// node of the same chain may be named.
+// Make makes a folder the home of a fork. One that is that already stays as it is, if the spec
+// means the block that it is pinned to; another node of the same chain may be named.
 func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
 	old, err := ReadPin(dir)
 	if err != nil {
@@ -147,7 +148,8 @@ func makeFiles(ctx context.Context, dir string, pin *Pin) error {
 	return err
 }
 
-// Genesis is what a fork begins with: the other chain's name, height, time and prices, one shard, and one account, which makes its blocks.
+// Genesis is what a fork begins with: the other chain's name, height, time and prices, one shard,
+// and one account, which makes its blocks.
 func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
 	version := parameters.Version{Protocol: pin.Protocol, Numbering: primitives.NumberingJune}
 	if !version.Supported() {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Spec is what to make a fork of: URL, URL@height, URL@block hash, URL@final or URL@tx:HASH, the block before the one that took the
-// transaction.
+// Spec is what to make a fork of: URL, URL@height, URL@block hash, URL@final or URL@tx:HASH, the
+// block before the one that took the transaction.
 type Spec struct {
 	URL    string
 	Height primitives.Height
@@ -59,7 +59,8 @@ func parseAt(text string) (s Spec, ok bool) {
 // any tells whether whatever block is newest will do.
 func (s *Spec) any() bool { return s.Height == 0 && s.Block.IsZero() && s.Tx.IsZero() }
 
-// Pin is the block that a fork was made of, and what the fork's first block is made of. It is remembered beside the fork.
+// Pin is the block that a fork was made of, and what the fork's first block is made of. It is
+// remembered beside the fork.
 type Pin struct {
 	URL       string                     `json:"url"`
 	ChainID   string                     `json:"chain_id"`

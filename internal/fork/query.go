@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ask is one thing that can be asked of a block's state. It is comparable: who asks the same waits for the same answer.
+// ask is one thing that can be asked of a block's state. It is comparable: who asks the same waits
+// for the same answer.
 type ask struct {
 	kind    kind
 	account primitives.AccountID
@@ -135,7 +136,8 @@ type result struct {
 	Proof []string `json:"proof"`
 }
 
-// read makes an answer of a stored one, and refuses what contradicts itself, the block or its proof. root is nil if it is not known.
+// read makes an answer of a stored one, and refuses what contradicts itself, the block or its
+// proof. root is nil if it is not known.
 func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root *primitives.Hash) (*answer, error) {
 	a := &answer{large: s.Large, size: int64(len(s.Result)) + 256}
 	if s.Absent || s.Large {
@@ -231,7 +233,8 @@ func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte)
 	return &r.(*genesis.AccessKeyRecord).AccessKey, nil
 }
 
-// readState takes what a contract has under a prefix. With a root and a proof they must be each other's, to the last byte.
+// readState takes what a contract has under a prefix. With a root and a proof they must be each
+// other's, to the last byte.
 func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 	prefix := primitives.AppendContractDataKey(nil, q.account, []byte(q.arg))
 	var strings [][]byte

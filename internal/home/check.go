@@ -93,7 +93,8 @@ func (r *Report) key(path string, k *primitives.KeyFile, err error) {
 	}
 }
 
-// genesis reports on the genesis, its records, the epoch configs, and what of the other files depends on them.
+// genesis reports on the genesis, its records, the epoch configs, and what of the other files
+// depends on them.
 func (r *Report) genesis(h *Home) {
 	g := h.Paths.Genesis
 	err := h.Records(func(genesis.Record) error { return nil })

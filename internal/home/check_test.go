@@ -97,7 +97,8 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestSandboxEdits loads a home after near-sandbox has added its account to the genesis, and merged into config.json.
+// TestSandboxEdits loads a home after near-sandbox has added its account to the genesis, and merged
+// into config.json.
 func TestSandboxEdits(t *testing.T) {
 	o := options(t.TempDir())
 	o.Fast = true

@@ -15,14 +15,16 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// Where neard's own downloads lie (nearcore nearcore/src/config.rs, get_genesis_url and its neighbours).
+// Where neard's own downloads lie (nearcore nearcore/src/config.rs, get_genesis_url and its
+// neighbours).
 const deployURL = "https://s3-us-west-1.amazonaws.com/build.nearprotocol.com/nearcore-deploy/"
 
 func genesisURL(chainID string) string      { return deployURL + chainID + "/genesis.json.xz" }
 func recordsURL(chainID string) string      { return deployURL + chainID + "/records.json.xz" }
 func configURL(chainID, kind string) string { return deployURL + chainID + "/" + kind + "/config.json" }
 
-// maxGenesis bounds a genesis or records file that is downloaded, unpacked, in bytes. Testnet's records are some gigabytes.
+// maxGenesis bounds a genesis or records file that is downloaded, unpacked, in bytes. Testnet's
+// records are some gigabytes.
 const maxGenesis = 16 << 30
 
 // Progress is told how a download goes: Write is given what arrives.
@@ -131,8 +133,8 @@ var (
 	xzMark   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
 )
 
-// unpack copies r to w, through gzip or xz if it is packed so, up to limit bytes. More than limit is an error, whatever the
-// packed size.
+// unpack copies r to w, through gzip or xz if it is packed so, up to limit bytes. More than limit
+// is an error, whatever the packed size.
 func unpack(w io.Writer, r io.Reader, limit int64) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	mark, err := in.Peek(len(xzMark))

@@ -120,8 +120,9 @@ func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error
 	return f.Name(), nil
 }
 
-// commit moves all files to their places, in the order they were made. They are on disk before and their names behind: a node that
-// runs at once syncs its blocks, which are nothing without the genesis and the key that a power cut then took.
+// commit moves all files to their places, in the order they were made. They are on disk before and
+// their names behind: a node that runs at once syncs its blocks, which are nothing without the
+// genesis and the key that a power cut then took.
 func (s *stage) commit() error {
 	var paths []string
 	for _, f := range s.files {

@@ -67,7 +67,8 @@ func replaceOnce(t *testing.T, path, from, to string) {
 	mustWrite(t, strings.Replace(text, from, to, 1), path)
 }
 
-// TestInitIsNeards makes the files that neard's init made (f0c7706f1, `init` and `init --fast`), from its keys and time.
+// TestInitIsNeards makes the files that neard's init made (f0c7706f1, `init` and `init --fast`),
+// from its keys and time.
 func TestInitIsNeards(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -119,7 +120,8 @@ func TestInitIsNeards(t *testing.T) {
 	}
 }
 
-// TestInitIsOnDisk: every file is synced before it has its name, whole, and the folder once all have.
+// TestInitIsOnDisk: every file is synced before it has its name, whole, and the folder once all
+// have.
 func TestInitIsOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "home")
 	var synced []os.FileInfo
@@ -400,7 +402,8 @@ func TestInitMainnet(t *testing.T) {
 	if text := mustRead(t, o.Dir, "config.json"); !strings.Contains(text, telemetryURL) || !strings.Contains(text, `"skip_sync_wait": false`) {
 		t.Errorf("config.json lacks what public chains have")
 	}
-	if r := Check(o.Dir); len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "protocol_version is 29") || len(r.Warnings) != 3 { // run refuses it, too
+	// run refuses it, too
+	if r := Check(o.Dir); len(r.Errors) != 1 || !strings.Contains(r.Errors[0], "protocol_version is 29") || len(r.Warnings) != 3 {
 		t.Errorf("report = %+v", r)
 	}
 }

@@ -30,18 +30,21 @@ var ConfigKinds = []string{"validator", "rpc", "archival"}
 const (
 	telemetryURL = "https://telemetry.nearone.org/nodes" // neard adds it on public chains
 
-	// A chain that makes blocks as fast as it is asked to must not outrun its clients, whose transactions name a recent
-	// block: a plain init writes longer epochs and validity than neard's 500 and 100 (docs/design/sandbox-and-forks.md).
+	// A chain that makes blocks as fast as it is asked to must not outrun its clients, whose
+	// transactions name a recent block: a plain init writes longer epochs and validity than neard's
+	// 500 and 100 (docs/design/sandbox-and-forks.md).
 	plainEpochLength = 43_200
 	plainValidity    = 86_400
 
-	// MaxShards bounds --num-shards. neard stops at 10, where its names of boundaries cease to be in order.
+	// MaxShards bounds --num-shards. neard stops at 10, where its names of boundaries cease to be
+	// in order.
 	MaxShards = 256
 
 	defaultRecords = "records.json"
 )
 
-// InitOptions are what init is asked for. The zero value of a field is what the flag's absence means.
+// InitOptions are what init is asked for. The zero value of a field is what the flag's absence
+// means.
 type InitOptions struct {
 	Dir       string
 	ChainID   string // empty: test-chain- and five random characters
@@ -121,8 +124,9 @@ type initializer struct {
 	result  InitResult
 }
 
-// Init makes what a home folder lacks. Where config.json is there already, it stays as it is but for keys that it lacks; so
-// do genesis.json and the key files. It fails without a change where they contradict what is asked for.
+// Init makes what a home folder lacks. Where config.json is there already, it stays as it is but
+// for keys that it lacks; so do genesis.json and the key files. It fails without a change where
+// they contradict what is asked for.
 func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -132,8 +136,8 @@ func Init(ctx context.Context, o InitOptions) (*InitResult, error) {
 	}
 	n := &initializer{InitOptions: o}
 	defer n.stage.drop()
-	// Config first, as it names the other files; but it is moved to its place last, so that a folder with a config.json has
-	// all the rest.
+	// Config first, as it names the other files; but it is moved to its place last, so that a
+	// folder with a config.json has all the rest.
 	changed, err := n.makeConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -191,7 +195,8 @@ func (n *initializer) makeConfig(ctx context.Context) (changed bool, err error) 
 	return len(missing) > 0, n.setPaths()
 }
 
-// missingKeys lists the paths of base that doc lacks; of an object that it lacks as a whole, only that.
+// missingKeys lists the paths of base that doc lacks; of an object that it lacks as a whole, only
+// that.
 func missingKeys(prefix string, base, doc *config.Document) (out []string) {
 	for _, k := range base.Keys() {
 		theirs, _ := base.Get(k)
@@ -209,7 +214,8 @@ func missingKeys(prefix string, base, doc *config.Document) (out []string) {
 	return out
 }
 
-// newConfig makes a config.json: neard's, or a downloaded one completed from it, with what the flags add.
+// newConfig makes a config.json: neard's, or a downloaded one completed from it, with what the
+// flags add.
 func (n *initializer) newConfig(ctx context.Context) error {
 	doc := config.Default(n.Fast && !public(n.ChainID))
 	if public(n.ChainID) {
@@ -295,7 +301,8 @@ func (n *initializer) makeKeys(context.Context) error {
 	}
 	id := n.AccountID
 	if id == "" {
-		// On a chain that others made, an account of the user's can't be guessed, and no key is needed to follow it.
+		// On a chain that others made, an account of the user's can't be guessed, and no key is
+		// needed to follow it.
 		made := n.genesis == nil
 		if !made && !exists(n.paths.ValidatorKey) && n.TestSeed == nil && (n.given() || public(n.genesis.ChainID)) {
 			return nil
@@ -309,7 +316,8 @@ func (n *initializer) makeKeys(context.Context) error {
 	return err
 }
 
-// makeKey reads a key file, or makes it. An id of a key that is there must be its own; it may be left out.
+// makeKey reads a key file, or makes it. An id of a key that is there must be its own; it may be
+// left out.
 func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	if exists(path) {
 		k, err := readKey(path, "", parse)
@@ -335,7 +343,8 @@ func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string
 	return k, err
 }
 
-// compareKeys notes a validator key that the genesis does not know: with it the node makes no block.
+// compareKeys notes a validator key that the genesis does not know: with it the node makes no
+// block.
 func (n *initializer) compareKeys() {
 	k := n.result.Validator
 	if k == nil {

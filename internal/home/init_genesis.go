@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// findGenesis sets n.genesis to the genesis that is there, is given or can be downloaded; nil: it is to be made, which
-// takes the validator's key.
+// findGenesis sets n.genesis to the genesis that is there, is given or can be downloaded; nil: it
+// is to be made, which takes the validator's key.
 func (n *initializer) findGenesis(ctx context.Context) error {
 	if exists(n.paths.Genesis) {
 		return n.keepGenesis()
@@ -176,7 +176,8 @@ func (n *initializer) sameChain(source string) error {
 		Hint: "leave --chain-id out, or use another --home or genesis"}
 }
 
-// digest is a hash of what a genesis says, whatever its spaces, comments and order of keys. records may be empty.
+// digest is a hash of what a genesis says, whatever its spaces, comments and order of keys. records
+// may be empty.
 func digest(path, records string) (out [32]byte, err error) {
 	p := Paths{Genesis: path, Records: records}
 	c, records, err := readGenesis(&p)
@@ -241,8 +242,8 @@ func (n *initializer) makeGenesis(context.Context) error {
 	return err
 }
 
-// shardLayout is nearcore's for up to 10 shards: boundaries test1, test2, ... Beyond, where nearcore's would not be in
-// order, the same names in order.
+// shardLayout is nearcore's for up to 10 shards: boundaries test1, test2, ... Beyond, where
+// nearcore's would not be in order, the same names in order.
 func shardLayout(shards int) (primitives.ShardLayout, error) {
 	boundaries := make([]primitives.AccountID, shards-1)
 	for i := range boundaries {

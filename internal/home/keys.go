@@ -34,8 +34,8 @@ func readNodeKey(p *Paths) (*primitives.KeyFile, error) {
 // nodeName is the account id that node keys have: it means nothing.
 const nodeName primitives.AccountID = "node"
 
-// ParseNodeKey reads a node key file. Unlike in other key files the account id may be empty, as old neards wrote it
-// (nearcore nearcore/src/config.rs, NodeKeyFile).
+// ParseNodeKey reads a node key file. Unlike in other key files the account id may be empty, as old
+// neards wrote it (nearcore nearcore/src/config.rs, NodeKeyFile).
 func ParseNodeKey(in []byte) (*primitives.KeyFile, error) {
 	k, err := primitives.ParseKeyFile(in)
 	if err == nil {

@@ -26,11 +26,12 @@ type Home struct {
 	EpochConfigFiles map[string][]byte
 }
 
-// Load reads a home folder. The genesis's records are not read; Records does that. Its first error is returned; Check finds
-// all of them.
+// Load reads a home folder. The genesis's records are not read; Records does that. Its first error
+// is returned; Check finds all of them.
 func Load(dir string) (*Home, error) { return load(dir, true) }
 
-// LoadChain is Load of what has a chain and may have no node key: a restored snapshot, which is looked at and not run.
+// LoadChain is Load of what has a chain and may have no node key: a restored snapshot, which is
+// looked at and not run.
 func LoadChain(dir string) (*Home, error) { return load(dir, false) }
 
 func load(dir string, runs bool) (*Home, error) {
@@ -71,7 +72,8 @@ func optionalKey(path string) (*primitives.KeyFile, error) {
 	return k, err
 }
 
-// readGenesis reads genesis.json but its records, and says where those are: the config's word goes before the genesis's.
+// readGenesis reads genesis.json but its records, and says where those are: the config's word goes
+// before the genesis's.
 func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
 	f, err := os.Open(p.Genesis)
 	if err != nil {
@@ -91,8 +93,9 @@ func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
 	return c, records, nil
 }
 
-// Records calls yield for each record of the genesis, in the file's order and one in memory at a time, and checks the
-// genesis on the way: after yield has had the last one, a genesis that makes no sense is an error that lists its problems.
+// Records calls yield for each record of the genesis, in the file's order and one in memory at a
+// time, and checks the genesis on the way: after yield has had the last one, a genesis that makes
+// no sense is an error that lists its problems.
 func (h *Home) Records(yield func(genesis.Record) error) error {
 	path := h.Paths.Genesis
 	if h.Paths.Records != "" {

@@ -26,8 +26,8 @@ const (
 	logConfigFile = "log_config.json"
 	coldData      = "cold-data"
 
-	// neard draws ports from 20000 to 65535. These are out of what systems give to outgoing connections, which could take one
-	// between now and the first run.
+	// neard draws ports from 20000 to 65535. These are out of what systems give to outgoing
+	// connections, which could take one between now and the first run.
 	firstPort, lastPort = 20_000, 32_767
 	portTries           = 10_000
 
@@ -89,7 +89,8 @@ type LocalnetResult struct {
 
 func (o *LocalnetOptions) nodes() int { return o.Validators + o.Archival + o.RPC + o.NonValidators }
 
-// role is that of the node i: neard numbers validators first, then archival nodes, RPC nodes, others.
+// role is that of the node i: neard numbers validators first, then archival nodes, RPC nodes,
+// others.
 func (o *LocalnetOptions) role(i int) Role {
 	switch {
 	case i < o.Validators:
@@ -137,7 +138,8 @@ func (o *LocalnetOptions) check() error {
 	return nil
 }
 
-// tracked returns neard's value of tracked_shards_config. A list of shards is all of them there, of which listed tells.
+// tracked returns neard's value of tracked_shards_config. A list of shards is all of them there, of
+// which listed tells.
 func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 	switch strings.ToLower(o.TrackedShards) {
 	case "all":
@@ -153,8 +155,9 @@ func (o *LocalnetOptions) tracked() (value string, listed bool, err error) {
 	return "AllShards", true, nil
 }
 
-// Localnet makes the homes of a network of its own, as neard's localnet does: the same keys, of the nodes' names as seeds, the same
-// genesis and config.json, in which ports, time and chain id are all that differs from run to run. It replaces no file.
+// Localnet makes the homes of a network of its own, as neard's localnet does: the same keys, of the
+// nodes' names as seeds, the same genesis and config.json, in which ports, time and chain id are
+// all that differs from run to run. It replaces no file.
 func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -204,7 +207,8 @@ func Localnet(o LocalnetOptions) (*LocalnetResult, error) {
 	return r, nil
 }
 
-// PortFree tells whether a socket can listen at a: nobody else does, and the machine has the address. Port 0 asks for the address alone.
+// PortFree tells whether a socket can listen at a: nobody else does, and the machine has the
+// address. Port 0 asks for the address alone.
 func PortFree(a netip.AddrPort) bool {
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(a))
 	if err != nil {
@@ -303,7 +307,8 @@ func (o *LocalnetOptions) write(s *stage, nodes []LocalnetNode, i int, g *genesi
 	return nil
 }
 
-// config is neard's config.json of the node i (nearcore nearcore/src/config.rs, create_localnet_config).
+// config is neard's config.json of the node i (nearcore nearcore/src/config.rs,
+// create_localnet_config).
 func (o *LocalnetOptions) config(nodes []LocalnetNode, i int) *config.Document {
 	at := func(n *LocalnetNode) string {
 		key := primitives.SecretKeyFromSeed(primitives.ED25519, n.Name).PublicKey()

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// FindLocalnet lists the homes below dir in the order of their numbers: folders with a config.json whose names begin with prefix.
+// FindLocalnet lists the homes below dir in the order of their numbers: folders with a config.json
+// whose names begin with prefix.
 func FindLocalnet(dir, prefix string) ([]LocalnetNode, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -33,7 +33,8 @@ func mustLocalnet(t *testing.T, o LocalnetOptions) *LocalnetResult {
 	return r
 }
 
-// TestLocalnetIsNeards makes the homes that neard's localnet made (f0c7706f1), byte for byte; only the ports are its own.
+// TestLocalnetIsNeards makes the homes that neard's localnet made (f0c7706f1), byte for byte; only
+// the ports are its own.
 func TestLocalnetIsNeards(t *testing.T) {
 	const theirs = "testdata/localnet"
 	dir := t.TempDir()
@@ -68,8 +69,8 @@ func TestLocalnetIsNeards(t *testing.T) {
 	}
 }
 
-// TestLocalnetRoles makes a network with nodes of every role. Where the keys of an archival node stand is from neard's source: its
-// writer follows the order of the struct Config.
+// TestLocalnetRoles makes a network with nodes of every role. Where the keys of an archival node
+// stand is from neard's source: its writer follows the order of the struct Config.
 func TestLocalnetRoles(t *testing.T) {
 	dir := t.TempDir()
 	o := localnetOptions(dir)

@@ -15,7 +15,8 @@ const (
 	contractDir  = "contract.cache"
 )
 
-// Paths are the places of a home folder's files. Those that config.json names relatively lie in the folder.
+// Paths are the places of a home folder's files. Those that config.json names relatively lie in the
+// folder.
 type Paths struct {
 	Dir          string
 	Config       string

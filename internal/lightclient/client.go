@@ -1,6 +1,8 @@
-// Package lightclient is a light client as anybody could write it, of what the RPC replies: it has nothing of the node's but the values of package primitives.
+// Package lightclient is a light client as anybody could write it, of what the RPC replies: it has
+// nothing of the node's but the values of package primitives.
 //
-//	in      replies of next_light_client_block, of light client proofs, of view_state with its proof
+//	in      replies of next_light_client_block, of light client proofs, of view_state with its
+//	        proof
 //	out     whether they are proven by what the client knows already
 //	state   Client: a header, and the block producers of the epochs it has seen
 //	units   stake in yoctoNEAR, height in blocks
@@ -87,7 +89,8 @@ func producersHash(ps []Producer) (h primitives.Hash, err error) {
 	return primitives.BlockProducersHash(stakes), err
 }
 
-// Advance takes a light client block if it is proven to be final (nearcore docs, NEP light client), else says why not.
+// Advance takes a light client block if it is proven to be final (nearcore docs, NEP light client),
+// else says why not.
 func (c *Client) Advance(reply []byte) error {
 	var b Block
 	if err := json.Unmarshal(reply, &b); err != nil {

@@ -31,7 +31,8 @@ type OutcomeProof struct {
 	Root primitives.MerklePath `json:"outcome_root_proof"`
 }
 
-// ProvenBlock verifies that a block is in the chain of a head by its merkle root, and returns its hash.
+// ProvenBlock verifies that a block is in the chain of a head by its merkle root, and returns its
+// hash.
 func ProvenBlock(root primitives.Hash, h *Header, path primitives.MerklePath) (primitives.Hash, error) {
 	hash, err := h.Hash()
 	if err == nil && !path.Verify(root, hash) {
@@ -40,7 +41,8 @@ func ProvenBlock(root primitives.Hash, h *Header, path primitives.MerklePath) (p
 	return hash, err
 }
 
-// ProvenOutcome verifies that an outcome is in the chain of a head. Strict: the reply names the block that proves it, as nodes of today do.
+// ProvenOutcome verifies that an outcome is in the chain of a head. Strict: the reply names the
+// block that proves it, as nodes of today do.
 func ProvenOutcome(root primitives.Hash, reply []byte, strict bool) (*OutcomeProof, error) {
 	p := new(OutcomeProof)
 	if err := json.Unmarshal(reply, p); err != nil {
@@ -77,7 +79,8 @@ func ProvenOutcome(root primitives.Hash, reply []byte, strict bool) (*OutcomePro
 	return p, err
 }
 
-// ProvenValue finds the value of a trie key by nodes below a state root; nil: it is proven that there is none.
+// ProvenValue finds the value of a trie key by nodes below a state root; nil: it is proven that
+// there is none.
 func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byte, error) {
 	known := map[primitives.Hash][]byte{primitives.HashBytes(value): value}
 	for _, text := range nodes {
@@ -141,7 +144,8 @@ func ProvenValue(root primitives.Hash, nodes []string, key, value []byte) ([]byt
 	}
 }
 
-// trieNibbles reads a piece of a key: a first byte that says whether their number is odd, with the first of them if it is.
+// trieNibbles reads a piece of a key: a first byte that says whether their number is odd, with the
+// first of them if it is.
 func trieNibbles(piece []byte) (out []byte) {
 	if piece[0]&0x10 != 0 {
 		out = append(out, piece[0]&15)

@@ -87,8 +87,9 @@ type blockView struct {
 	}
 }
 
-// look reads the blocks above after, at most maxBlocks and the first time one, and the validators. urls are of nodes, best first: chunks
-// are asked of them in turn, as not every node has every shard.
+// look reads the blocks above after, at most maxBlocks and the first time one, and the validators.
+// urls are of nodes, best first: chunks are asked of them in turn, as not every node has every
+// shard.
 func look(ctx context.Context, urls []string, after uint64) (out []any) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

@@ -143,7 +143,8 @@ type Board struct {
 	ending     bool
 }
 
-// NewBoard returns the board of nodes that are not there yet. Unattended it is done when no node is left.
+// NewBoard returns the board of nodes that are not there yet. Unattended it is done when no node is
+// left.
 func NewBoard(nodes []Spec, unattended bool) *Board {
 	b := &Board{unattended: unattended}
 	for _, n := range nodes {
@@ -250,7 +251,8 @@ func (b *Board) ended(ev Ended) {
 	r.alive, r.last = false, Answer{}
 }
 
-// see takes blocks that are above the last one, so that a second node's answer counts nothing twice.
+// see takes blocks that are above the last one, so that a second node's answer counts nothing
+// twice.
 func (b *Board) see(blocks []Block) {
 	for _, x := range blocks {
 		if n := len(b.blocks); n > 0 && x.Height <= b.blocks[n-1].Height {
@@ -265,8 +267,9 @@ func (b *Board) see(blocks []Block) {
 	}
 }
 
-// rates returns blocks and transactions a second in the window. Blocks count by their ordinals: where they come faster than they are
-// looked at, the transactions of those that were stand for all.
+// rates returns blocks and transactions a second in the window. Blocks count by their ordinals:
+// where they come faster than they are looked at, the transactions of those that were stand for
+// all.
 func (b *Board) rates() (blocks, transactions float64) {
 	n := len(b.blocks)
 	if n < 2 {

@@ -94,7 +94,8 @@ func TestUnattended(t *testing.T) {
 	}
 }
 
-// TestRates counts the last minute once, whoever tells of it, and blocks that nobody looked at by their ordinals.
+// TestRates counts the last minute once, whoever tells of it, and blocks that nobody looked at by
+// their ordinals.
 func TestRates(t *testing.T) {
 	b := begun(t, false)
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }

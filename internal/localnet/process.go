@@ -30,7 +30,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	started := make(chan error, 1)
 	var p process
 	go func() {
-		// The system ends the process with the thread that began it: that is this one, which waits for it.
+		// The system ends the process with the thread that began it: that is this one, which waits
+		// for it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer func() { _ = log.Close() }()
@@ -54,7 +55,8 @@ func begin(command []string, logPath string, ended func(how string)) (*process, 
 	return &p, nil
 }
 
-// send sends a signal to the process and what it has begun; whom it has begun it ends itself in order. One that is gone hears nothing.
+// send sends a signal to the process and what it has begun; whom it has begun it ends itself in
+// order. One that is gone hears nothing.
 func (p *process) send(w What) {
 	to := -p.pid
 	if w == Stop {
@@ -105,7 +107,8 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// turn begins anew. Where that can't be it goes on in the file that it has: from its start, if what was before has no other place.
+// turn begins anew. Where that can't be it goes on in the file that it has: from its start, if what
+// was before has no other place.
 func (l *logFile) turn() {
 	if os.Rename(l.path, l.path+".1") != nil {
 		if l.file.Truncate(0) == nil {

@@ -29,7 +29,8 @@ type Options struct {
 	Draw func(lines []string)
 	Size func() (width, height int)
 	Keys <-chan []byte // what is typed
-	// Signals each say that all are to end, as the end of the context does: in order, and at once if they say so again.
+	// Signals each say that all are to end, as the end of the context does: in order, and at once
+	// if they say so again.
 	Signals <-chan os.Signal
 	Say     func(line string)
 	// Every is the time between two lines about all.
@@ -50,8 +51,8 @@ type runner struct {
 // looked ends a look at the chain.
 type looked struct{ found []any }
 
-// Run starts all nodes and waits until all have ended, because somebody or ctx said so; without a screen also by themselves. Its error
-// names those that ended by themselves.
+// Run starts all nodes and waits until all have ended, because somebody or ctx said so; without a
+// screen also by themselves. Its error names those that ended by themselves.
 func Run(ctx context.Context, o Options) error {
 	specs := make([]Spec, len(o.Nodes))
 	for i, n := range o.Nodes {
@@ -149,7 +150,8 @@ func (r *runner) do(list []Do) {
 	}
 }
 
-// look asks every node how it is, and the highest ones for the chain, unless they are still being asked.
+// look asks every node how it is, and the highest ones for the chain, unless they are still being
+// asked.
 func (r *runner) look(ctx context.Context) {
 	for _, i := range r.board.Up() {
 		if r.asking[i] {

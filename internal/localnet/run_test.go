@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// fakeNode answers as a node whose chain has a block each ten milliseconds of it, two chunks each, and no block at heights that end in 5.
+// fakeNode answers as a node whose chain has a block each ten milliseconds of it, two chunks each,
+// and no block at heights that end in 5.
 func fakeNode(t *testing.T, height *atomic.Uint64) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -250,7 +251,8 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestRunSignals: the first signal ends all in order, whether it ends the context too or not, and the second one at once.
+// TestRunSignals: the first signal ends all in order, whether it ends the context too or not, and
+// the second one at once.
 func TestRunSignals(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -295,7 +297,8 @@ func TestRunSignals(t *testing.T) {
 	}
 }
 
-// TestLogWithoutPlace: where a log can't begin anew its node goes on saying what it says, and it does not grow without end.
+// TestLogWithoutPlace: where a log can't begin anew its node goes on saying what it says, and it
+// does not grow without end.
 func TestLogWithoutPlace(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"a folder has its place": func(path string) error { return os.MkdirAll(filepath.Join(path+".1", "x"), 0o755) },

@@ -78,7 +78,8 @@ func ids(shards []uint64) string {
 	return strings.Join(out, ",")
 }
 
-// Lines draws the board within width and height characters: as many nodes as there is room for, the selected one among them.
+// Lines draws the board within width and height characters: as many nodes as there is room for, the
+// selected one among them.
 func (b *Board) Lines(title string, width, height int) []string {
 	table := [][]string{heading}
 	for i := range b.rows {
@@ -143,7 +144,8 @@ func (b *Board) Line() string {
 	return out
 }
 
-// keysOf reads what a terminal sends for keys. Of an escape sequence that is cut off nothing is known.
+// keysOf reads what a terminal sends for keys. Of an escape sequence that is cut off nothing is
+// known.
 func keysOf(in []byte) (out []rune) {
 	for len(in) > 0 {
 		if slices.Equal(in[:min(2, len(in))], []byte("\x1b[")) {

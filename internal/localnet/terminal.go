@@ -63,7 +63,8 @@ func (t *Terminal) Draw(lines []string) {
 	_, _ = io.WriteString(t.out, text)
 }
 
-// frame is what draws lines over those that are there. The node that is chosen and the title are in bold.
+// frame is what draws lines over those that are there. The node that is chosen and the title are in
+// bold.
 func frame(lines []string) string {
 	var b strings.Builder
 	b.WriteString("\x1b[H")

@@ -4,8 +4,10 @@
 //	out     POST requests to an endpoint, a batch each
 //	state   those that wait, and counts
 //	units   times on the wall clock
-//	bound   maxWaiting traces wait, more are dropped; maxBatch go together; a request has sendLimit
-//	errors  a batch that does not arrive is dropped and counted: nothing waits for a collector. The first of a row is logged
+//	bound   maxWaiting traces wait, more are dropped; maxBatch go together; a request has
+//	        sendLimit
+//	errors  a batch that does not arrive is dropped and counted: nothing waits for a collector.
+//	        The first of a row is logged
 //	source  opentelemetry.io/docs/specs/otlp (1.3), opentelemetry-proto trace/v1
 package otlp
 
@@ -73,7 +75,8 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// New begins to send to an endpoint, which CheckEndpoint has found right; resource says whose traces they are. failed is told of the first failure of a row.
+// New begins to send to an endpoint, which CheckEndpoint has found right; resource says whose
+// traces they are. failed is told of the first failure of a row.
 func New(endpoint string, resource [][2]string, failed func(error)) *Exporter {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &Exporter{endpoint: endpoint, resource: attributes(resource), failed: failed, waiting: make(chan *Trace, maxWaiting), stop: make(chan struct{}), ended: make(chan struct{}), cancel: cancel}

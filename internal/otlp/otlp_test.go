@@ -56,7 +56,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestBadCollectors: one that refuses, hangs or is not there costs traces and nothing else; it is said once.
+// TestBadCollectors: one that refuses, hangs or is not there costs traces and nothing else; it is
+// said once.
 func TestBadCollectors(t *testing.T) {
 	hang := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

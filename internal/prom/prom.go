@@ -138,7 +138,8 @@ func (m *Metrics) Has(name string) bool {
 	return len(m.Samples[name]) > 0 || len(m.Samples[name+"_count"]) > 0
 }
 
-// Buckets are a histogram's counts, not cumulated, by ascending upper bounds, of which the last is infinite.
+// Buckets are a histogram's counts, not cumulated, by ascending upper bounds, of which the last is
+// infinite.
 type Buckets struct{ Bounds, Counts []float64 }
 
 // Histogram adds up the histograms of a family of which match is true.
@@ -161,7 +162,8 @@ func (m *Metrics) Histogram(family string, match func(map[string]string) bool) (
 	return b
 }
 
-// Since is what has come since an earlier one. One that has other bounds, or more in it, is of another process: then all has.
+// Since is what has come since an earlier one. One that has other bounds, or more in it, is of
+// another process: then all has.
 func (b Buckets) Since(earlier Buckets) Buckets {
 	out := Buckets{b.Bounds, slices.Clone(b.Counts)}
 	if !slices.Equal(b.Bounds, earlier.Bounds) {
@@ -175,7 +177,8 @@ func (b Buckets) Since(earlier Buckets) Buckets {
 	return out
 }
 
-// Quantile is where this share of the values is below, between two bounds in the proportion of their logarithms; NaN of none.
+// Quantile is where this share of the values is below, between two bounds in the proportion of
+// their logarithms; NaN of none.
 func (b Buckets) Quantile(share float64) float64 {
 	all := 0.
 	for _, n := range b.Counts {

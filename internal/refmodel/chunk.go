@@ -278,8 +278,8 @@ func valid(r *primitives.Receipt) *primitives.ActionErrorKind {
 	}}
 }
 
-// Invalid tells why no transaction and no receipt to an account may have these actions; nil: they may
-// (action_validation.rs validate_actions).
+// Invalid tells why no transaction and no receipt to an account may have these actions; nil: they
+// may (action_validation.rs validate_actions).
 func Invalid(actions []primitives.Action, to primitives.AccountID) *primitives.ActionsValidationError {
 	delegates := 0
 	for i, a := range actions {

@@ -19,7 +19,8 @@ var EthWallet = func() primitives.Hash {
 	return h
 }()
 
-// Versions of code: contracts that differ by what their method which returns, and at Broken bytes that are no contract.
+// Versions of code: contracts that differ by what their method which returns, and at Broken bytes
+// that are no contract.
 const (
 	Versions = 5
 	Broken   = Versions

@@ -37,8 +37,9 @@ func Places() []Place {
 	}
 }
 
-// PairWorld is where pairs of actions run: alice.near with local code of version 0, a gas key k1 and a full key k2; bob.near,
-// and carol.near; global code of version 1 by its hash and of version 2 by alice.near.
+// PairWorld is where pairs of actions run: alice.near with local code of version 0, a gas key k1
+// and a full key k2; bob.near, and carol.near; global code of version 1 by its hash and of version
+// 2 by alice.near.
 func PairWorld() *World {
 	w := NewWorld()
 	for _, id := range people[:3] {
@@ -111,7 +112,8 @@ func Kinds() []Kind {
 	}
 }
 
-// Pair is the scenario of a list of actions at a place: as a transaction, or as a receipt that comes.
+// Pair is the scenario of a list of actions at a place: as a transaction, or as a receipt that
+// comes.
 func Pair(at Place, transaction bool, actions ...primitives.Action) *Scenario {
 	s := &Scenario{World: PairWorld(), Height: PairHeight}
 	if !transaction {

@@ -73,8 +73,8 @@ func (s *Scenario) String() string {
 	return b.String()
 }
 
-// The accounts of scenarios: with much, with little, with what may not be deleted; those that may be made; ETH's and two that
-// a transfer makes. The deterministic ones are those of inits.
+// The accounts of scenarios: with much, with little, with what may not be deleted; those that may
+// be made; ETH's and two that a transfer makes. The deterministic ones are those of inits.
 var (
 	people  = []primitives.AccountID{"alice.near", "bob.near", "carol.near", "poor.near", "heavy.near", "kid.alice.near"}
 	missing = []primitives.AccountID{"new.alice.near", "new.bob.near", "short"}
@@ -299,7 +299,8 @@ func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
 	return key(string(id))
 }
 
-// nonce makes a nonce that may be of a gas key, too small, too large, or the next one of a fresh key.
+// nonce makes a nonce that may be of a gas key, too small, too large, or the next one of a fresh
+// key.
 func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, id primitives.AccountID) {
 	switch g.IntN(8) {
 	case 0:
@@ -383,7 +384,8 @@ func (g *generator) actionReceipt() (to, from primitives.AccountID, body *primit
 	return to, from, body
 }
 
-// waiting is a receipt that waits for data, or a yield, and what it waits for behind some others; or before.
+// waiting is a receipt that waits for data, or a yield, and what it waits for behind some others;
+// or before.
 func (g *generator) waiting() {
 	to, from, body := g.actionReceipt()
 	if from == primitives.SystemAccount {

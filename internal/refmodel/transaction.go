@@ -4,9 +4,9 @@ import "github.com/troupe-chain/troupe/primitives"
 
 type refusal = primitives.InvalidTxError
 
-// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs): the deposits leave the account, gas
-// is free. It returns the receipt, or why there is none; a refused one leaves no trace, but for the nonce of a gas key whose
-// account lacks the deposits.
+// Transaction charges a transaction to its signer (lib.rs process_transactions, verifier.rs): the
+// deposits leave the account, gas is free. It returns the receipt, or why there is none; a refused
+// one leaves no trace, but for the nonce of a gas key whose account lacks the deposits.
 func (c *Chunk) Transaction(tx *primitives.SignedTransaction) (*primitives.Receipt, *refusal) {
 	t := &tx.Transaction
 	if why := Invalid(t.Actions, t.ReceiverID); why != nil {
@@ -73,7 +73,8 @@ func (c *Chunk) byKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	return nil
 }
 
-// byGasKey is verifier.rs verify_and_charge_gas_key_tx_ephemeral, and the look for the row before it.
+// byGasKey is verifier.rs verify_and_charge_gas_key_tx_ephemeral, and the look for the row before
+// it.
 func (c *Chunk) byGasKey(t *primitives.Transaction, a *Account, k *Key) *refusal {
 	index := t.Nonce.Index
 	if int(index) >= len(k.Rows) {

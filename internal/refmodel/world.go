@@ -11,14 +11,15 @@ import (
 
 // What the rules of protocol 86 count with (core/parameters/res/runtime_configs).
 const (
-	bytesOfAccount       = 100
-	bytesOfRecord        = 40
-	freeBytes            = 770    // an account that uses no more needs no balance
-	mostBytesDeleted     = 10_000 // of an account, its contract apart
-	shortestTopLevel     = 65     // shorter ones are the registrar's to make
-	registrar            = primitives.AccountID("registrar")
-	noncesOfABlock       = 1_000_000
-	perByte, perCodeByte = 10_000_000_000_000_000_000, 10 // yoctoNEAR held for a byte; times that burnt for one of global code
+	bytesOfAccount   = 100
+	bytesOfRecord    = 40
+	freeBytes        = 770    // an account that uses no more needs no balance
+	mostBytesDeleted = 10_000 // of an account, its contract apart
+	shortestTopLevel = 65     // shorter ones are the registrar's to make
+	registrar        = primitives.AccountID("registrar")
+	noncesOfABlock   = 1_000_000
+	// yoctoNEAR held for a byte; times that burnt for one of global code
+	perByte, perCodeByte = 10_000_000_000_000_000_000, 10
 )
 
 // MinimumStake is the least that an account may stake.
@@ -113,7 +114,8 @@ func (k *Key) clone() *Key {
 	return c
 }
 
-// Rows is the world as the state of a shard has it: accounts, code, keys, data, global code. What waits is not in it.
+// Rows is the world as the state of a shard has it: accounts, code, keys, data, global code. What
+// waits is not in it.
 func (w *World) Rows() map[string][]byte {
 	rows := map[string][]byte{}
 	for id, a := range w.Accounts {

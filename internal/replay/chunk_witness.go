@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 )
 
-// chunkWitnesses makes the witness of each new chunk of a block, packs it and unpacks it, and judges it without any state.
+// chunkWitnesses makes the witness of each new chunk of a block, packs it and unpacks it, and
+// judges it without any state.
 func (r *runner) chunkWitnesses(entry *engine.BlockNode) error {
 	if entry.Header().PrevHash.IsZero() {
 		return nil

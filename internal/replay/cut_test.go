@@ -15,15 +15,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cut makes testdata/*.jsonl.gz again: `go test ./internal/replay -run TestCut -cut`, with the whole recordings in
-// ../shared/data/neard beside the checkout. A cut holds the first blocks of a recording with all lines that belong to them.
-// What was asked at the end of the whole chain (statuses, validators, light client blocks) stays where a chain that ends
-// earlier gives the same answer, which the cut itself tells when it is replayed.
+// cut makes testdata/*.jsonl.gz again: `go test ./internal/replay -run TestCut -cut`, with the
+// whole recordings in ../shared/data/neard beside the checkout. A cut holds the first blocks of a
+// recording with all lines that belong to them. What was asked at the end of the whole chain
+// (statuses, validators, light client blocks) stays where a chain that ends earlier gives the same
+// answer, which the cut itself tells when it is replayed.
 var cut = flag.Bool("cut", false, "make the cut-down recordings again")
 
-// cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and the kickout of node3; probe
-// calls of every host function; storm floods; reshard an upgrade and two splits, with the epoch configs beside it; globals global
-// contracts that are called in the chunks that bring them.
+// cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and
+// the kickout of node3; probe calls of every host function; storm floods; reshard an upgrade and
+// two splits, with the epoch configs beside it; globals global contracts that are called in the
+// chunks that bring them.
 var cuts = map[string]primitives.Height{"native": 700, "four": 480, "probe": 500, "storm": 60, "reshard": 700, "globals": 132}
 
 func TestCut(t *testing.T) {
@@ -66,7 +68,8 @@ func cutOne(t *testing.T, name string, last primitives.Height) {
 	t.Logf("%s: %d bytes, %d answers of the end dropped", name, out.Len(), len(drop))
 }
 
-// cutLines returns the lines of the blocks up to last; those in drop go, or for transactions lose their status.
+// cutLines returns the lines of the blocks up to last; those in drop go, or for transactions lose
+// their status.
 func cutLines(t *testing.T, path string, last primitives.Height, drop map[string]bool) []byte {
 	t.Helper()
 	var out bytes.Buffer

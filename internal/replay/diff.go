@@ -19,7 +19,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s%s\n  got  %s\n  want %s", d.Where, d.Path, d.Got, d.Want)
 }
 
-// DiffJSON compares two JSON texts, key by key, numbers as written, and returns at most limit differences.
+// DiffJSON compares two JSON texts, key by key, numbers as written, and returns at most limit
+// differences.
 func DiffJSON(where string, got, want []byte, limit int) []Difference {
 	if bytes.Equal(got, want) {
 		return nil

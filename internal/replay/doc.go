@@ -1,4 +1,5 @@
-// Package replay runs chains that neard recorded through our own engine and says where ours differs.
+// Package replay runs chains that neard recorded through our own engine and says where ours
+// differs.
 //
 //	in      a recording (JSON lines, gzip or plain), as ../shared/data/README.md describes them
 //	out     a Report: what was compared, and the first differences with their path and both values
@@ -7,6 +8,7 @@
 //	errors  a recording that cannot be read; differences are not errors but findings
 //	source  recordings of nearcore f0c7706f1
 //
-// What a node cannot know is taken from the recording (times, votes, masks, the order of transactions); everything else is
-// computed, and every block and chunk is made again from its predecessor with the known validator keys.
+// What a node cannot know is taken from the recording (times, votes, masks, the order of
+// transactions); everything else is computed, and every block and chunk is made again from its
+// predecessor with the known validator keys.
 package replay

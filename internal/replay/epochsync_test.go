@@ -27,7 +27,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// epochSync is an epoch sync as neards did it: the genesis, the proof that one sent, and the headers of the chain behind it.
+// epochSync is an epoch sync as neards did it: the genesis, the proof that one sent, and the
+// headers of the chain behind it.
 type epochSync struct {
 	Genesis []byte
 	Proof   []byte
@@ -185,8 +186,8 @@ func engineOf(t *testing.T, x *epochSync, disk *storage.MemDisk) *engine.Engine 
 	return e
 }
 
-// TestNeardsEpochSync: the proof that a neard sent is found right, byte for byte what is made of it again, and the headers behind it follow from
-// it through later epochs, also over restarts.
+// TestNeardsEpochSync: the proof that a neard sent is found right, byte for byte what is made of it
+// again, and the headers behind it follow from it through later epochs, also over restarts.
 func TestNeardsEpochSync(t *testing.T) {
 	x, p, list := readEpochSync(t)
 	if !bytes.Equal(p.AppendBorsh(nil), x.Proof) {
@@ -228,7 +229,8 @@ func TestNeardsEpochSync(t *testing.T) {
 	}
 }
 
-// TestJumpHeaders: an engine takes a proof, and the headers behind it in batches, over restarts; a wrong proof is its sender's fault.
+// TestJumpHeaders: an engine takes a proof, and the headers behind it in batches, over restarts; a
+// wrong proof is its sender's fault.
 func TestJumpHeaders(t *testing.T) {
 	x, p, list := readEpochSync(t)
 	disk := storage.NewMemDisk()
@@ -276,7 +278,8 @@ func TestJumpHeaders(t *testing.T) {
 	}
 }
 
-// TestProofBesideBlocks: while the signatures of a proof are checked, which takes its time, who asks for the headers does not wait.
+// TestProofBesideBlocks: while the signatures of a proof are checked, which takes its time, who
+// asks for the headers does not wait.
 func TestProofBesideBlocks(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)
@@ -330,9 +333,10 @@ func mustGenesis(t *testing.T, x *epochSync) *engine.ChainSpec {
 	return c
 }
 
-// TestSpoiledEpochProof: a proof with one bit changed is refused, unless the bit is of a header's signature, of which nothing is said, or tells how
-// the first epoch's producers are hashed: those are known from the genesis, and no hash of them is made (nor by nearcore, epoch.rs:327). That is the
-// only other bit of all, so it is tried by name.
+// TestSpoiledEpochProof: a proof with one bit changed is refused, unless the bit is of a header's
+// signature, of which nothing is said, or tells how the first epoch's producers are hashed: those
+// are known from the genesis, and no hash of them is made (nor by nearcore, epoch.rs:327). That is
+// the only other bit of all, so it is tried by name.
 func TestSpoiledEpochProof(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)
@@ -415,7 +419,8 @@ func TestSpoiledEpochProof(t *testing.T) {
 	}
 }
 
-// FuzzEpochProof: whatever is read as a proof is refused, or is the one encoding of what it says; judging it does not fail.
+// FuzzEpochProof: whatever is read as a proof is refused, or is the one encoding of what it says;
+// judging it does not fail.
 func FuzzEpochProof(f *testing.F) {
 	raw, err := os.ReadFile(epochSyncFile)
 	if err != nil {

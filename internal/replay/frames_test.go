@@ -23,7 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// traffic is what neards said to each other of blocks, chunks and witnesses, as far as these tests look at it.
+// traffic is what neards said to each other of blocks, chunks and witnesses, as far as these tests
+// look at it.
 type traffic struct {
 	blocks    map[primitives.Hash]*primitives.Block
 	chunks    map[primitives.Hash]*primitives.Chunk
@@ -145,7 +146,8 @@ func (x *traffic) routed(t *testing.T, raw []byte) {
 	}
 }
 
-// chunk takes a PartialEncodedChunk V2, of whose parts any one is the body: with four validators one part is enough.
+// chunk takes a PartialEncodedChunk V2, of whose parts any one is the body: with four validators
+// one part is enough.
 func (x *traffic) chunk(t *testing.T, r *borsh.Reader) {
 	t.Helper()
 	c := new(primitives.Chunk)
@@ -213,8 +215,9 @@ func (x *traffic) decode(t *testing.T, key chunkKey, c *coded) {
 	x.witnesses[w.prev] = append(x.witnesses[w.prev], w)
 }
 
-// TestNeardsWitnesses follows a recorded network of four validators, each with one shard, and compares what the engine would prove of
-// every chunk, string by string, with the witness that neard sent; and applies the states that neard's strings show.
+// TestNeardsWitnesses follows a recorded network of four validators, each with one shard, and
+// compares what the engine would prove of every chunk, string by string, with the witness that
+// neard sent; and applies the states that neard's strings show.
 func TestNeardsWitnesses(t *testing.T) {
 	if !all() {
 		t.Skip("TROUPE_REPLAY=all follows the recorded network too")

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerRows is a store of headers that keeps encodings, so that what comes back is what was written.
+// headerRows is a store of headers that keeps encodings, so that what comes back is what was
+// written.
 type headerRows struct {
 	rows    map[primitives.Hash][]byte
 	infos   map[primitives.EpochID][]byte
@@ -159,7 +160,8 @@ func (c *headerChain) follow(r *runner, entry *engine.BlockNode) error {
 	})
 }
 
-// spoil tries a header that is wrong in one place, signed by who was to make it: it is refused, and nothing has changed.
+// spoil tries a header that is wrong in one place, signed by who was to make it: it is refused, and
+// nothing has changed.
 func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	wrong := []struct {
 		want   error
@@ -218,8 +220,9 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	return nil
 }
 
-// TestHeaders: by the headers of every recorded chain alone, with forks, restarts and wrong ones between them, come the same Merkle trees,
-// BlockInfos, epochs, heads and final blocks as by its blocks.
+// TestHeaders: by the headers of every recorded chain alone, with forks, restarts and wrong ones
+// between them, come the same Merkle trees, BlockInfos, epochs, heads and final blocks as by its
+// blocks.
 func TestHeaders(t *testing.T) {
 	seed := rand.Uint64()
 	for _, name := range chains("four", "storm") {

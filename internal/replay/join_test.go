@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// joiner is a node beside a replay that begins with one shard and brings in the others, one at a time, at epochs' sync blocks, from what the
-// replay's engine has, while both go on.
+// joiner is a node beside a replay that begins with one shard and brings in the others, one at a
+// time, at epochs' sync blocks, from what the replay's engine has, while both go on.
 type joiner struct {
 	*partial
 	random  *rand.Rand
@@ -323,14 +323,16 @@ func (n *joiner) behind(r *runner, b *primitives.Block, chunks []*primitives.Chu
 	return nil
 }
 
-// TestJoin: a node that holds one shard of a recorded chain gets the others one after another, each at an epoch's sync block as parts that
-// another node has, catches up with the blocks since while it goes on, over restarts and with forks between, and is then what the one is
-// that has held them all along.
+// TestJoin: a node that holds one shard of a recorded chain gets the others one after another, each
+// at an epoch's sync block as parts that another node has, catches up with the blocks since while
+// it goes on, over restarts and with forks between, and is then what the one is that has held them
+// all along.
 func TestJoin(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "globals"}
 	if modes() {
-		names = slices.DeleteFunc(chains(names...), func(name string) bool { return name == "reshard" }) // while a shard comes in the layout stays
+		// while a shard comes in the layout stays
+		names = slices.DeleteFunc(chains(names...), func(name string) bool { return name == "reshard" })
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

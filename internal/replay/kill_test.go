@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// childEnv makes the test binary a child that replays a recording in a folder and says each block that it has committed.
+// childEnv makes the test binary a child that replays a recording in a folder and says each block
+// that it has committed.
 const childEnv = "TROUPE_REPLAY_CHILD"
 
 func TestMain(m *testing.M) {
@@ -45,8 +46,8 @@ func inFolder(dir string) func(storage.Options) (*storage.Store, error) {
 	return func(o storage.Options) (*storage.Store, error) { return storage.Open(dir, o) }
 }
 
-// TestKilled: a replay that is killed with SIGKILL at random blocks and goes on from its folder each time ends with the roots
-// of one that runs through, and loses no block that it had committed.
+// TestKilled: a replay that is killed with SIGKILL at random blocks and goes on from its folder
+// each time ends with the roots of one that runs through, and loses no block that it had committed.
 func TestKilled(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -107,7 +108,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// checkPins makes all parts of the states that are pinned, of which each must be judged to be just that, and returns how many there are.
+// checkPins makes all parts of the states that are pinned, of which each must be judged to be just
+// that, and returns how many there are.
 func checkPins(t *testing.T, rec *Recording, name string, s *storage.Store) int {
 	t.Helper()
 	c, err := Genesis(rec, epochConfigs(t, name))
@@ -148,7 +150,8 @@ func identity(t *testing.T, rec *Recording, name string) storage.Identity {
 	return storeIdentity(rec, c)
 }
 
-// runAndKill starts a child and kills it once it has said so many blocks; it returns the last height that it said.
+// runAndKill starts a child and kills it once it has said so many blocks; it returns the last
+// height that it said.
 func runAndKill(t *testing.T, exe, dir string, blocks int) (last primitives.Height) {
 	t.Helper()
 	cmd := exec.Command(exe)

@@ -115,8 +115,9 @@ func (p *player) answer(d *near.Deliver) {
 	}
 }
 
-// TestNetFollow: a node of ours whose only peer says what neards have said, asked for it, comes from the genesis to the end of their chain: block
-// by block the same bytes, and after each the states that the next one's chunks name.
+// TestNetFollow: a node of ours whose only peer says what neards have said, asked for it, comes
+// from the genesis to the end of their chain: block by block the same bytes, and after each the
+// states that the next one's chunks name.
 func TestNetFollow(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})

@@ -10,9 +10,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestNetParts: of every chunk of a recorded network its producer's pool sends each validator what neard sent, to the byte: its parts and the receipts to
-// the shards that it has in this epoch or the next; and validators pass on what neards passed on. What a validator gets so makes its pool say that the chunk is ready, and complete; a node that follows
-// the chain with all shards puts the body together from the recorded parts.
+// TestNetParts: of every chunk of a recorded network its producer's pool sends each validator what
+// neard sent, to the byte: its parts and the receipts to the shards that it has in this epoch or
+// the next; and validators pass on what neards passed on. What a validator gets so makes its pool
+// say that the chunk is ready, and complete; a node that follows the chain with all shards puts the
+// body together from the recorded parts.
 func TestNetParts(t *testing.T) {
 	n := readNetwork(t, netPath())
 	e := n.open(t, engine.Options{Par: par})
@@ -83,7 +85,8 @@ func TestNetParts(t *testing.T) {
 				if f.from == f.to || len(passed) == 0 {
 					continue
 				}
-				if !passed[string(f.from)+" "+string(f.to)+string(f.raw)] && b.Header.EpochID == epoch { // at its begin who has not seen it yet goes by the one before
+				// at its begin who has not seen it yet goes by the one before
+				if !passed[string(f.from)+" "+string(f.to)+string(f.raw)] && b.Header.EpochID == epoch {
 					t.Errorf("shard %d at %d: neard's %s passes parts on to %s", h.ShardID, h.HeightCreated, f.from, f.to)
 				}
 				forwards++

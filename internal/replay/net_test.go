@@ -25,10 +25,11 @@ type network struct {
 	partial      map[primitives.Hash][]*primitives.PartialChunk // by chunk hash, all that were sent
 	parts        map[primitives.ChunkKey]map[uint64]*primitives.PartialWitness
 	endorsements map[primitives.ChunkKey][]*primitives.ChunkEndorsement
-	endorsedTo   map[primitives.ChunkKey]map[primitives.AccountID][]primitives.AccountID // by whom and to whom, as far as it was said directly
-	forwards     map[primitives.Hash][]forwarded                                         // by chunk hash
-	accesses     map[primitives.ChunkKey]*primitives.ContractAccesses
-	deploys      map[primitives.ChunkKey]map[uint64]*primitives.PartialContractDeploys
+	// by whom and to whom, as far as it was said directly
+	endorsedTo map[primitives.ChunkKey]map[primitives.AccountID][]primitives.AccountID
+	forwards   map[primitives.Hash][]forwarded // by chunk hash
+	accesses   map[primitives.ChunkKey]*primitives.ContractAccesses
+	deploys    map[primitives.ChunkKey]map[uint64]*primitives.PartialContractDeploys
 }
 
 // forwarded is a forward of chunk parts as it was sent.
@@ -133,7 +134,8 @@ func readNetwork(t testing.TB, path string) *network {
 	return n
 }
 
-// chunk takes a PartialChunk, of whose parts any one is the body: with four validators one part is enough.
+// chunk takes a PartialChunk, of whose parts any one is the body: with four validators one part is
+// enough.
 func (n *network) chunk(t testing.TB, f *testutil.Frame, raw []byte) {
 	t.Helper()
 	p := new(primitives.PartialChunk)
@@ -196,7 +198,8 @@ func (n *network) openStored(t testing.TB, o engine.Options) (*engine.Engine, *s
 	return e, s
 }
 
-// payload puts a recorded witness together from its parts, as it was compressed; nil if too few are there.
+// payload puts a recorded witness together from its parts, as it was compressed; nil if too few are
+// there.
 func (n *network) payload(t testing.TB, key primitives.ChunkKey, validators int) []byte {
 	t.Helper()
 	c, err := partialwitness.WitnessCoder(validators)

@@ -18,9 +18,10 @@ type judged struct {
 	code [][]byte
 }
 
-// TestNetWitnesses: for every chunk that a recorded network of neards made, an engine that follows the chain makes the witness that neard sent, to the
-// byte, with its parts, their signatures and the endorsements, and names the contracts that neard named; one that holds no state judges what neard
-// sent, from the blocks and the code alone, and accepts it. A changed bit is refused.
+// TestNetWitnesses: for every chunk that a recorded network of neards made, an engine that follows
+// the chain makes the witness that neard sent, to the byte, with its parts, their signatures and
+// the endorsements, and names the contracts that neard named; one that holds no state judges what
+// neard sent, from the blocks and the code alone, and accepts it. A changed bit is refused.
 func TestNetWitnesses(t *testing.T) {
 	n := readNetwork(t, netPath())
 	whole, stateless := n.open(t, engine.Options{Par: par, ProofBytes: keptProofs}), n.open(t, engine.Options{Tracks: none, MainResults: -1})
@@ -142,7 +143,8 @@ func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byt
 	return len(n.parts[key])
 }
 
-// tracked has one of a chunk's validators take the recorded parts, as its tracker does, and endorse: by the chain alone.
+// tracked has one of a chunk's validators take the recorded parts, as its tracker does, and
+// endorse: by the chain alone.
 func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKey, w *primitives.ChunkStateWitness, turn int) {
 	t.Helper()
 	v := e.Validation()
@@ -245,7 +247,8 @@ func hashesOf(codes [][]byte) (out []primitives.Hash) {
 	return out
 }
 
-// sameRead tells whether two witnesses differ in nothing that neard reads: neither signature and height included of the header, nor the blocks of transitions.
+// sameRead tells whether two witnesses differ in nothing that neard reads: neither signature and
+// height included of the header, nor the blocks of transitions.
 func sameRead(a, b *primitives.ChunkStateWitness) bool {
 	bare := func(w *primitives.ChunkStateWitness) []byte {
 		x := *w
@@ -259,8 +262,9 @@ func sameRead(a, b *primitives.ChunkStateWitness) bool {
 	return bytes.Equal(bare(a), bare(b))
 }
 
-// testBits changes bits of witnesses that were accepted: all of the smallest, some of every field of others. Each is refused, and the maker is at
-// fault, unless it is of another block now, which may come, or nobody reads what was changed.
+// testBits changes bits of witnesses that were accepted: all of the smallest, some of every field
+// of others. Each is refused, and the maker is at fault, unless it is of another block now, which
+// may come, or nobody reads what was changed.
 func testBits(t *testing.T, e *engine.Engine, list []judged) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b judged) int { return len(a.w.AppendBorsh(nil)) - len(b.w.AppendBorsh(nil)) })

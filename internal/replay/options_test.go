@@ -19,7 +19,8 @@ func par(n int, do func(int)) {
 	wg.Wait()
 }
 
-// atBorders tells of every block a little before and behind a change of the number of shards, and of some others.
+// atBorders tells of every block a little before and behind a change of the number of shards, and
+// of some others.
 func atBorders(rec *Recording) func(primitives.Height) bool {
 	near := map[primitives.Height]bool{}
 	for i := 1; i < len(rec.Blocks); i++ {
@@ -31,7 +32,8 @@ func atBorders(rec *Recording) func(primitives.Height) bool {
 	return func(h primitives.Height) bool { return near[h] || h%97 == 0 }
 }
 
-// chains are the recordings that a test runs, all of them unless the race detector makes that too slow: then those named.
+// chains are the recordings that a test runs, all of them unless the race detector makes that too
+// slow: then those named.
 func chains(few ...string) []string {
 	if testutil.Racing {
 		return few
@@ -39,8 +41,8 @@ func chains(few ...string) []string {
 	return slices.Sorted(maps.Keys(cuts))
 }
 
-// TestModesAgree: the same chain run serially, in parallel, and with restarts in the middle and at every step over a split
-// gives the same roots.
+// TestModesAgree: the same chain run serially, in parallel, and with restarts in the middle and at
+// every step over a split gives the same roots.
 func TestModesAgree(t *testing.T) {
 	for _, name := range chains("four", "storm") {
 		rec := openCut(t, name)

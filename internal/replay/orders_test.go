@@ -32,8 +32,8 @@ type tape struct {
 	last   primitives.Height                          // of the recording
 }
 
-// record replays a recording and makes forks beside it, of up to five blocks with gaps between them, so that none becomes final. At
-// most one is at any height.
+// record replays a recording and makes forks beside it, of up to five blocks with gaps between
+// them, so that none becomes final. At most one is at any height.
 func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape {
 	t.Helper()
 	p := &tape{blocks: map[primitives.Hash]*primitives.Block{}, bodies: map[primitives.Hash]*primitives.Chunk{}, main: map[primitives.Hash]bool{},
@@ -87,7 +87,8 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 	return p
 }
 
-// fork makes a block that the recording does not have: with chunks without transactions, some of them missed.
+// fork makes a block that the recording does not have: with chunks without transactions, some of
+// them missed.
 func (r *runner) fork(parent *engine.BlockNode, height primitives.Height, random *rand.Rand) (*primitives.Block, []*primitives.Chunk, error) {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -222,8 +223,8 @@ func (p *peer) answer(all bool) {
 	}
 }
 
-// messages are some blocks and their bodies in a random order: with their block, alone before or behind it, twice, or not at all, until
-// they are asked for.
+// messages are some blocks and their bodies in a random order: with their block, alone before or
+// behind it, twice, or not at all, until they are asked for.
 func (p *peer) messages(window []*primitives.Block) (out []any) {
 	for _, b := range window {
 		m := messages.BlockReceived{Block: b, Chunks: make([]*primitives.Chunk, len(b.Body.Chunks)), From: fmt.Sprint("peer", p.random.IntN(8))}
@@ -250,13 +251,15 @@ func (p *peer) messages(window []*primitives.Block) (out []any) {
 	return out
 }
 
-// TestOrders: a node that gets the blocks of a recorded chain out of order, their chunks' bodies late and by themselves, and forks between
-// them, comes to the same chain: each block's changes, all outcomes, light client blocks and validators are as recorded.
+// TestOrders: a node that gets the blocks of a recorded chain out of order, their chunks' bodies
+// late and by themselves, and forks between them, comes to the same chain: each block's changes,
+// all outcomes, light client blocks and validators are as recorded.
 func TestOrders(t *testing.T) {
 	seed := rand.Uint64()
 	names := chains("four", "storm")
 	if !modes() {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" }) // the others have more in them
+		// the others have more in them
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" })
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -269,8 +272,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOrdersTracked: so does a node that holds one shard, and gets of the others' chunks the receipts that they send it, late or by
-// themselves; it comes to the same states.
+// TestOrdersTracked: so does a node that holds one shard, and gets of the others' chunks the
+// receipts that they send it, late or by themselves; it comes to the same states.
 func TestOrdersTracked(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"reshard", "storm"}
@@ -296,7 +299,8 @@ func TestOrdersTracked(t *testing.T) {
 	}
 }
 
-// follow has a node follow a chain, and tells whether it was given forks, and had to ask for blocks and for bodies.
+// follow has a node follow a chain, and tells whether it was given forks, and had to ask for blocks
+// and for bodies.
 func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.Rand, track engine.Track) (reached bool) {
 	r := &runner{rec: rec, report: &Report{}, o: Options{Par: par, MaxFindings: 20, tracks: track}}
 	var err error

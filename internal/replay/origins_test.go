@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// origins gathers, while a chain is made, what the origin of each of its receipts is: of those that outcomes name by these, of data by
-// the receipt that was to send it.
+// origins gathers, while a chain is made, what the origin of each of its receipts is: of those that
+// outcomes name by these, of data by the receipt that was to send it.
 type origins struct {
 	tx       map[primitives.Hash]primitives.Hash // transactions, and receipts with the transaction that they come from
 	senders  map[primitives.Hash]primitives.Hash // data ids, with the receipt that sends them
@@ -59,8 +59,9 @@ func (o *origins) note(r *runner) {
 	}
 }
 
-// TestOrigins: of every receipt of the recorded chains the transaction is found that it comes from: receipts of other shards, refunds, data,
-// answers to yields that came too late, distributions of global code, receipts that were held back, over splits.
+// TestOrigins: of every receipt of the recorded chains the transaction is found that it comes from:
+// receipts of other shards, refunds, data, answers to yields that came too late, distributions of
+// global code, receipts that were held back, over splits.
 func TestOrigins(t *testing.T) {
 	kinds := map[string]int{}
 	for name := range cuts {

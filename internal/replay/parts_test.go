@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// arrivals is a replay beside which, at every epoch's sync block, a new node begins with nothing but blocks and state parts, and goes on.
+// arrivals is a replay beside which, at every epoch's sync block, a new node begins with nothing
+// but blocks and state parts, and goes on.
 type arrivals struct {
 	blocks  []*primitives.Block
 	chunks  map[primitives.Hash][]*primitives.Chunk
@@ -147,8 +148,9 @@ func (a *arrivals) begin(r *runner, point *engine.BlockNode) error {
 	return nil
 }
 
-// TestArrivals: at every epoch's sync block the state before its parent's chunks goes out as parts and into a new folder, over restarts, with
-// the blocks before and no state else; the new node goes on from there, and leaves of every chunk what the old one does.
+// TestArrivals: at every epoch's sync block the state before its parent's chunks goes out as parts
+// and into a new folder, over restarts, with the blocks before and no state else; the new node goes
+// on from there, and leaves of every chunk what the old one does.
 func TestArrivals(t *testing.T) {
 	names, every := []string{"four", "reshard"}, 5
 	if modes() {

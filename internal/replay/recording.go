@@ -263,8 +263,8 @@ func (rec *Recording) add(line []byte) error {
 	return nil
 }
 
-// lightsWithin are the light client blocks that the recorded blocks lead to. A chain that went on while its recorder asked
-// answered with later ones, which nothing in the recording tells of.
+// lightsWithin are the light client blocks that the recorded blocks lead to. A chain that went on
+// while its recorder asked answered with later ones, which nothing in the recording tells of.
 func (rec *Recording) lightsWithin() []LightLine {
 	last := primitives.Height(0)
 	if n := len(rec.Blocks); n > 0 {
@@ -277,8 +277,8 @@ func (rec *Recording) lightsWithin() []LightLine {
 	return rec.Lights[:i]
 }
 
-// epochsWithin are the answers about validators that speak of recorded blocks only: of the last epoch none that counts more
-// blocks than there are, as of a chain that went on.
+// epochsWithin are the answers about validators that speak of recorded blocks only: of the last
+// epoch none that counts more blocks than there are, as of a chain that went on.
 func (rec *Recording) epochsWithin() []EpochLine {
 	n := len(rec.Blocks)
 	if n == 0 {

@@ -24,7 +24,8 @@ func openShared(t testing.TB, name string) *Recording {
 	return rec
 }
 
-// openWay opens a recording for a test of one of the ways that a chain may come: the cut-down one, or whole where every way is replayed.
+// openWay opens a recording for a test of one of the ways that a chain may come: the cut-down one,
+// or whole where every way is replayed.
 func openWay(t testing.TB, name string) *Recording {
 	t.Helper()
 	if modes() {
@@ -76,7 +77,8 @@ func TestDiffJSON(t *testing.T) {
 	}
 }
 
-// TestBeyond: answers that count blocks behind the recording's last one are told from those that do not.
+// TestBeyond: answers that count blocks behind the recording's last one are told from those that do
+// not.
 func TestBeyond(t *testing.T) {
 	rec := &Recording{Lights: []LightLine{{Height: 3}, {Height: 0}, {Height: 7}, {Height: 9}, {Height: 12}}}
 	epoch := func(b byte) (e primitives.EpochID) { e[0] = b; return e }

@@ -38,7 +38,8 @@ type Options struct {
 	End         func(*engine.Engine) error   // called before the engine is closed; nil: nobody asks
 	Witnesses   bool                         // apply every chunk again from its own proof
 
-	// behind is called behind each made block, which then need not be the head: it may have made others. Of tests; nil: nobody asks.
+	// behind is called behind each made block, which then need not be the head: it may have made
+	// others. Of tests; nil: nobody asks.
 	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
 	tracks    engine.Track // of tests: the shards that are held; nil: all
 	snapshots bool         // of tests: states at sync blocks stay
@@ -47,14 +48,17 @@ type Options struct {
 // Report is what a replay found.
 type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
-	Beyond                                                int // answers about blocks behind the recording's last: not compared
-	Transitions, Splits                                   int // applied from their proofs; of them splits, of each child
-	Witnesses, Implicit                                   int // of chunks, made and judged; their implicit transitions
-	Roots                                                 []primitives.Hash
-	Evicted                                               uint64 // bytes of tries that have left the memory
-	Findings                                              []Difference
-	// Unkeyed is the first validator whose key the recording does not name. Then no block and no chunk can be signed again: the recorded headers were checked
-	// by the rules of the chain and what they say compared with what execution gives. Empty: all was made again.
+	// answers about blocks behind the recording's last: not compared
+	Beyond int
+	// applied from their proofs; of them splits, of each child
+	Transitions, Splits int
+	Witnesses, Implicit int // of chunks, made and judged; their implicit transitions
+	Roots               []primitives.Hash
+	Evicted             uint64 // bytes of tries that have left the memory
+	Findings            []Difference
+	// Unkeyed is the first validator whose key the recording does not name. Then no block and no
+	// chunk can be signed again: the recorded headers were checked by the rules of the chain and
+	// what they say compared with what execution gives. Empty: all was made again.
 	Unkeyed primitives.AccountID
 }
 
@@ -204,7 +208,8 @@ func (r *runner) blocks() error {
 	return nil
 }
 
-// block makes a recorded block again, accepts it and compares it; ok is false if it came out otherwise.
+// block makes a recorded block again, accepts it and compares it; ok is false if it came out
+// otherwise.
 func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	g := &line.Given.Header
 	if g.PrevHash.IsZero() {
@@ -467,7 +472,8 @@ func (r *runner) afterBlock(entry *engine.BlockNode) error {
 		ids = append(ids, a)
 	}
 	slices.Sort(ids)
-	// A kind that no effect shows was not asked for: neard lists no nonces of gas keys among the effects.
+	// A kind that no effect shows was not asked for: neard lists no nonces of gas keys among the
+	// effects.
 	for name, asked := range map[string]struct {
 		kind   view.ChangesKind
 		effect view.ChangeKind
@@ -511,7 +517,8 @@ func list[T any](items []T, f func([]byte, *T) []byte) []byte {
 	return append(b, ']')
 }
 
-// end compares what is asked when the chain stands: statuses, light client blocks, validators, the protocol config.
+// end compares what is asked when the chain stands: statuses, light client blocks, validators, the
+// protocol config.
 func (r *runner) end() error {
 	for i := range r.rec.Txs {
 		if r.full() {
@@ -552,7 +559,8 @@ func (r *runner) end() error {
 	return nil
 }
 
-// lightClient follows the recorded light client blocks as a client does, from the genesis's producers on.
+// lightClient follows the recorded light client blocks as a client does, from the genesis's
+// producers on.
 func (r *runner) lightClient(lights []LightLine) error {
 	var producers [2][]primitives.ValidatorStake
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// scheduled is a node beside a replay whose shards change from epoch to epoch, as a plan made of the epochs' ids says. What it lacks it
-// gets from the replay's engine, which at times does not answer, or answers with what is wrong.
+// scheduled is a node beside a replay whose shards change from epoch to epoch, as a plan made of
+// the epochs' ids says. What it lacks it gets from the replay's engine, which at times does not
+// answer, or answers with what is wrong.
 type scheduled struct {
 	*partial
 	r        *runner
@@ -28,7 +29,8 @@ type scheduled struct {
 	hosts    map[primitives.EpochID]bool
 
 	came, left, spoiled, refused, silent, restarts, forks, splits int
-	planned, met                                                  int // shards of an epoch's beginning; of those that were held by then
+	// shards of an epoch's beginning; of those that were held by then
+	planned, met int
 }
 
 // plan draws a shard or two of each epoch.
@@ -260,7 +262,8 @@ func (n *scheduled) behind(r *runner, b *primitives.Block, chunks []*primitives.
 	return n.whole(r, at)
 }
 
-// whole reads all of the held shards' states at the tip and at the folded block, and wants nothing of those that are not held.
+// whole reads all of the held shards' states at the tip and at the folded block, and wants nothing
+// of those that are not held.
 func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	if n.random.IntN(10) > 0 {
 		return nil
@@ -305,8 +308,9 @@ func (n *scheduled) whole(r *runner, at *engine.BlockNode) error {
 	return nil
 }
 
-// TestSchedule: a node that is told, epoch by epoch, which shards to hold gets them by itself from another node, while the chain goes on with
-// forks, restarts and splits, lets others go, and is in each shard that it holds what the node is that has held all along.
+// TestSchedule: a node that is told, epoch by epoch, which shards to hold gets them by itself from
+// another node, while the chain goes on with forks, restarts and splits, lets others go, and is in
+// each shard that it holds what the node is that has held all along.
 func TestSchedule(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "reshard"}

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// snapped is a node beside a replay that keeps snapshots, over restarts, folds and garbage collection.
+// snapped is a node beside a replay that keeps snapshots, over restarts, folds and garbage
+// collection.
 type snapped struct {
 	*partial
 	random *rand.Rand
@@ -27,7 +28,8 @@ type snapped struct {
 	asked, restarts, collected, gone, pinned, remade int
 }
 
-// snapshotParts are the parts of the states at one epoch's sync block, as they were made in memory at the time.
+// snapshotParts are the parts of the states at one epoch's sync block, as they were made in memory
+// at the time.
 type snapshotParts struct {
 	point  primitives.Hash
 	height primitives.Height
@@ -121,7 +123,8 @@ func (n *snapped) checkAt(folded primitives.Height) error {
 	if err != nil {
 		return err
 	}
-	oldest := epochs[max(0, len(epochs)-storage.MinKeptEpochs)].Height // an epoch may have no sync block, and what is older than three is kept by nobody
+	// an epoch may have no sync block, and what is older than three is kept by nobody
+	oldest := epochs[max(0, len(epochs)-storage.MinKeptEpochs)].Height
 	for _, x := range n.want[max(0, passed-2):passed] {
 		if x.height < oldest {
 			continue
@@ -201,8 +204,9 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 	return nil
 }
 
-// TestSnapshots: a node that keeps snapshots gives each part of each epoch's sync block as it was made in memory at the time, until two later
-// epochs have theirs, while it folds, collects, restarts and loses them at random. TestKilled has the kills.
+// TestSnapshots: a node that keeps snapshots gives each part of each epoch's sync block as it was
+// made in memory at the time, until two later epochs have theirs, while it folds, collects,
+// restarts and loses them at random. TestKilled has the kills.
 func TestSnapshots(t *testing.T) {
 	seed := rand.Uint64()
 	names := []string{"four", "reshard"}

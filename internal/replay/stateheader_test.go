@@ -34,8 +34,9 @@ func neardsHeaders(t *testing.T, path string) map[primitives.Hash]map[primitives
 	return out
 }
 
-// TestStateSyncHeader: at each epoch's sync block of a recorded network a node has the header of each shard's state that a neard has, byte for byte where one sent
-// it; one who begins finds it right and the changed ones wrong.
+// TestStateSyncHeader: at each epoch's sync block of a recorded network a node has the header of
+// each shard's state that a neard has, byte for byte where one sent it; one who begins finds it
+// right and the changed ones wrong.
 func TestStateSyncHeader(t *testing.T) {
 	n := readNetwork(t, netPath())
 	theirs := neardsHeaders(t, netPath())

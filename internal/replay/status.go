@@ -28,7 +28,8 @@ func Genesis(rec *Recording, epochConfigs map[string][]byte) (*engine.ChainSpec,
 	})
 }
 
-// transaction compares a submission's recorded end: the reply of EXPERIMENTAL_tx_status, or that the chain does not know it.
+// transaction compares a submission's recorded end: the reply of EXPERIMENTAL_tx_status, or that
+// the chain does not know it.
 func (r *runner) transaction(line *TxLine) error {
 	if line.Status == nil || string(line.Status) == "null" {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// partial is an engine beside a replay that holds some of the shards, and gets of the others' chunks nothing but the proofs of the
-// receipts that go to those.
+// partial is an engine beside a replay that holds some of the shards, and gets of the others'
+// chunks nothing but the proofs of the receipts that go to those.
 type partial struct {
 	name    string
 	track   engine.Track
@@ -61,7 +61,8 @@ func cutChunks(chunks []*primitives.Chunk, layout primitives.ShardLayout, track 
 	return out, proofs
 }
 
-// feed gives a block of the replay to the engine, which must come to the same in the shards that it holds, and nowhere else.
+// feed gives a block of the replay to the engine, which must come to the same in the shards that it
+// holds, and nowhere else.
 func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
 	whole := r.e.Imported(b.Hash())
 	some, proofs := cutChunks(chunks, whole.Layout, p.track)
@@ -74,7 +75,8 @@ func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chun
 	return nil
 }
 
-// held compares the shards that an engine holds with what a block leaves where all are, and counts them.
+// held compares the shards that an engine holds with what a block leaves where all are, and counts
+// them.
 func (r *runner) held(entry *engine.BlockNode, whole []engine.ShardState, track engine.Track) (n int) {
 	for i := range whole {
 		got, want := &entry.Shards[i], &whole[i]
@@ -103,8 +105,9 @@ func (r *runner) held(entry *engine.BlockNode, whole []engine.ShardState, track 
 	return n
 }
 
-// partials are engines that hold each shard of the first layout with what comes of it, those that hold the shard of one account of each
-// shard of the last layout, if that is another, and one that holds none.
+// partials are engines that hold each shard of the first layout with what comes of it, those that
+// hold the shard of one account of each shard of the last layout, if that is another, and one that
+// holds none.
 func partials(rec *Recording) (out []*partial) {
 	add := func(name string, track engine.Track) {
 		out = append(out, &partial{name: name, track: track, disk: storage.NewMemDisk()})
@@ -122,13 +125,15 @@ func partials(rec *Recording) (out []*partial) {
 	return out
 }
 
-// TestTrackedAlone: on every recorded chain an engine that holds one shard alone, and knows the others by the receipts that they send
-// it, comes to the same states, outcomes, receipts and changes as the one that holds all, also over restarts, missing chunks and
-// splits, of whose children it may hold both or one.
+// TestTrackedAlone: on every recorded chain an engine that holds one shard alone, and knows the
+// others by the receipts that they send it, comes to the same states, outcomes, receipts and
+// changes as the one that holds all, also over restarts, missing chunks and splits, of whose
+// children it may hold both or one.
 func TestTrackedAlone(t *testing.T) {
 	names := chains("four", "reshard")
 	if !modes() {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" }) // the others have more in them
+		// the others have more in them
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" })
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

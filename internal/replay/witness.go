@@ -17,7 +17,8 @@ import (
 // keptProofs bounds what the engine keeps of proofs; a few blocks' are needed.
 const keptProofs = 1 << 28
 
-// witnesses looks at what the chunks on a block would prove, and applies each step that is new on nothing of the state but its proof.
+// witnesses looks at what the chunks on a block would prove, and applies each step that is new on
+// nothing of the state but its proof.
 func (r *runner) witnesses(entry *engine.BlockNode) error {
 	var layout primitives.ShardLayout
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
@@ -102,7 +103,8 @@ func (r *runner) witness(where string, entry *engine.BlockNode, t *engine.Transi
 	return nil
 }
 
-// unlike names the parts in which two results of one chunk differ, but for how the work was shared out.
+// unlike names the parts in which two results of one chunk differ, but for how the work was shared
+// out.
 func unlike(got, want *apply.Result) (out []string) {
 	a, b := *got, *want
 	for _, r := range []*apply.Result{&a, &b} {

@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestWitnesses applies every chunk of neard's chains, what missing chunks leave to do and what shards keep in a split, once more from
-// its own proof, and wants the same in everything; of a part of the proof it wants an error. So it does over folds and restarts, also of
-// shards that miss their chunks meanwhile (four, from block 486 on).
+// TestWitnesses applies every chunk of neard's chains, what missing chunks leave to do and what
+// shards keep in a split, once more from its own proof, and wants the same in everything; of a part
+// of the proof it wants an error. So it does over folds and restarts, also of shards that miss
+// their chunks meanwhile (four, from block 486 on).
 func TestWitnesses(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
 		t.Run(name, func(t *testing.T) {
@@ -17,7 +18,8 @@ func TestWitnesses(t *testing.T) {
 			border, disk := atBorders(rec), storage.NewMemDisk()
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), Witnesses: true,
 				Restart: func(h primitives.Height) bool { return border(h) || h%5 == 0 },
-				Open: func(o storage.Options) (*storage.Store, error) { // a fold whenever a block is final: of those before, what is needed is kept
+				// a fold whenever a block is final: of those before, what is needed is kept
+				Open: func(o storage.Options) (*storage.Store, error) {
 					o.FlatHeadBlocks = 1
 					return storage.OpenMemory(disk, o)
 				}}

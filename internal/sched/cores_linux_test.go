@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCoresChange: where the process has fewer cores than before, Go has fewer threads, once the spare one is gone and while it stays.
+// TestCoresChange: where the process has fewer cores than before, Go has fewer threads, once the
+// spare one is gone and while it stays.
 func TestCoresChange(t *testing.T) {
 	if os.Getenv("TROUPE_TEST_CORES") == "" {
 		if runtime.NumCPU() < 2 {

@@ -11,15 +11,18 @@ import (
 	"time"
 )
 
-// Linger is how long the spare thread stays when nobody needs it any more: to change their number stops the world, and clients come and go.
+// Linger is how long the spare thread stays when nobody needs it any more: to change their number
+// stops the world, and clients come and go.
 const Linger = 10 * time.Second
 
-// renewal is how often the number of cores is looked at while there is a spare thread: Go does so itself until it is told a number.
+// renewal is how often the number of cores is looked at while there is a spare thread: Go does so
+// itself until it is told a number.
 const renewal = time.Minute
 
-// Spare is a thread more than there are cores, as long as anybody has need of it. While each core's thread computes, a goroutine that is woken to tell
-// somebody waits until one of them rests, 10 ms at the most by Go's scheduler; the kernel gives a thread that has just become ready a core before.
-// Safe for use by many goroutines.
+// Spare is a thread more than there are cores, as long as anybody has need of it. While each core's
+// thread computes, a goroutine that is woken to tell somebody waits until one of them rests, 10 ms
+// at the most by Go's scheduler; the kernel gives a thread that has just become ready a core
+// before. Safe for use by many goroutines.
 type Spare struct {
 	mu    sync.Mutex
 	users int
@@ -40,7 +43,8 @@ func newSpare() *Spare {
 	return &Spare{linger: Linger, renewal: renewal, set: runtime.GOMAXPROCS, free: runtime.SetDefaultGOMAXPROCS}
 }
 
-// Need has the process have a spare thread until done is called, and a moment longer. Who has set GOMAXPROCS in the environment has said how many there are.
+// Need has the process have a spare thread until done is called, and a moment longer. Who has set
+// GOMAXPROCS in the environment has said how many there are.
 func Need() (done func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return func() {}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// threads are those of a process as Go's runtime has them, and how often it stopped the world to change their number.
+// threads are those of a process as Go's runtime has them, and how often it stopped the world to
+// change their number.
 type threads struct {
 	now, cores, changes int
 	fixed               bool
@@ -48,7 +49,8 @@ func (p *threads) is(t *testing.T, s *Spare, now, changes int, fixed bool) {
 	}
 }
 
-// TestSpare: there is one thread more while anybody needs it, and some seconds longer, and their number is changed once however many come and go.
+// TestSpare: there is one thread more while anybody needs it, and some seconds longer, and their
+// number is changed once however many come and go.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}
@@ -80,7 +82,8 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// TestSpareOfOthers: a number that somebody has set comes back, and one that is set meanwhile stays.
+// TestSpareOfOthers: a number that somebody has set comes back, and one that is set meanwhile
+// stays.
 func TestSpareOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &threads{now: 2, cores: 2}

@@ -18,8 +18,9 @@ func spent(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
-// BenchmarkCalm tells how much faster than its clock four validators of four shards go, by the processor's time and not by the clock on the wall,
-// so that what else the machine does counts little.
+// BenchmarkCalm tells how much faster than its clock four validators of four shards go, by the
+// processor's time and not by the clock on the wall, so that what else the machine does counts
+// little.
 func BenchmarkCalm(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	s, err := ScenarioOf("calm", 0)

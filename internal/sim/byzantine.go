@@ -11,7 +11,8 @@ import (
 // lies tells whether a node is the validator that lies, and still does.
 func (n *node) lies() bool { return n.w.s.Liar && n.index == 0 && n.w.faulty() }
 
-// lie says something else than what a node wants to say, now and then: what an enemy with its key could. What honest nodes say is checked as ever.
+// lie says something else than what a node wants to say, now and then: what an enemy with its key
+// could. What honest nodes say is checked as ever.
 func (x *network) lie(from *node, s *consensus.Send) {
 	w, key := x.w, secretOf(from.name)
 	other := *s
@@ -78,7 +79,8 @@ func (x *network) lie(from *node, s *consensus.Send) {
 	x.pass(from, &other)
 }
 
-// twin gives a validator parts of another chunk of the place, beside those of the first or in their stead; false: there is none.
+// twin gives a validator parts of another chunk of the place, beside those of the first or in their
+// stead; false: there is none.
 func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
 	w, h := x.w, &m.Header
 	if x.twinOf != h.ChunkHash() {
@@ -91,7 +93,8 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 		if err != nil {
 			return false
 		}
-		c, coded, err := from.engine.NewCodedChunk(h.PrevBlockHash, index, nil, secretOf(from.name)) // without transactions
+		// without transactions
+		c, coded, err := from.engine.NewCodedChunk(h.PrevBlockHash, index, nil, secretOf(from.name))
 		if err != nil || c.Hash == h.ChunkHash() {
 			return false
 		}
@@ -125,7 +128,8 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 	return false
 }
 
-// boast says two blocks of a height that is far away and its own to make: one on the head, and one on a block that nobody knows.
+// boast says two blocks of a height that is far away and its own to make: one on the head, and one
+// on a block that nobody knows.
 func (x *network) boast(from *node, m *primitives.Block) {
 	w, key := x.w, secretOf(from.name)
 	height := m.Header.Height + 1_000_000

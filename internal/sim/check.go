@@ -184,7 +184,8 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.read()
 }
 
-// endorsements counts who has endorsed the chunks of a final block, as epochs do, but for the first block, which has none.
+// endorsements counts who has endorsed the chunks of a final block, as epochs do, but for the first
+// block, which has none.
 func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	prev, err := n.engine.Header(at.Header().PrevHash)
 	if err != nil {
@@ -219,7 +220,8 @@ type unread struct {
 	at   *engine.BlockNode
 }
 
-// read goes on with the final blocks, as far as somebody has applied all their chunks: what they did was never done before.
+// read goes on with the final blocks, as far as somebody has applied all their chunks: what they
+// did was never done before.
 func (c *checks) read() {
 	for len(c.unread) > 0 && c.violation == nil {
 		n, at := c.unread[0].n, c.unread[0].at
@@ -290,7 +292,8 @@ func (c *checks) supply(n *node, at *engine.BlockNode) {
 	}
 }
 
-// ended tells whether the scenario is over: all blocks are final on all nodes, and what was sent then has had time to run.
+// ended tells whether the scenario is over: all blocks are final on all nodes, and what was sent
+// then has had time to run.
 func (c *checks) ended() bool {
 	w := c.w
 	if w.faulty() {

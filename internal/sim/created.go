@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// strange is a chunk of the liar that says another height than the one behind its block, with who has endorsed it.
+// strange is a chunk of the liar that says another height than the one behind its block, with who
+// has endorsed it.
 type strange struct {
 	chunk  *primitives.Chunk
 	key    primitives.ChunkKey
@@ -32,8 +33,9 @@ func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInde
 	return c, coded, err
 }
 
-// create makes, beside a chunk of the liar, one of its place that says another height: one of those that are its own to make. It is spread as any, and shown by its
-// witness to those who are drawn for that height.
+// create makes, beside a chunk of the liar, one of its place that says another height: one of those
+// that are its own to make. It is spread as any, and shown by its witness to those who are drawn
+// for that height.
 func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w := x.w
 	if x.createdFor == h.ChunkHash() {
@@ -83,7 +85,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w.result.Lies++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
-	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)] // to all, to some, to nobody, who judge by the witness all the same
+	// to all, to some, to nobody, who judge by the witness all the same
+	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)]
 	for _, s := range out.Send {
 		if n := w.byName[s.To]; n != nil && n != from && w.chance(given) {
 			x.carry(from, n, s.Body)
@@ -106,7 +109,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	}
 }
 
-// unread writes what nobody reads of a witness otherwise than it is: of the header what is in no hash, and the blocks of transitions.
+// unread writes what nobody reads of a witness otherwise than it is: of the header what is in no
+// hash, and the blocks of transitions.
 func (w *World) unread(x *primitives.ChunkStateWitness) {
 	if w.chance(300) {
 		x.Header.HeightIncluded = x.Header.HeightCreated
@@ -131,8 +135,9 @@ func (n *node) layoutBehind(hash primitives.Hash) (layout primitives.ShardLayout
 	return layout, err
 }
 
-// otherHeight draws a height at which a node makes the chunks of a shard as well, and for which it hears of endorsements: rather where it also makes the block
-// behind the chunk's own, since no honest node includes such a chunk. Now and then it may be another's.
+// otherHeight draws a height at which a node makes the chunks of a shard as well, and for which it
+// hears of endorsements: rather where it also makes the block behind the chunk's own, since no
+// honest node includes such a chunk. Now and then it may be another's.
 func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives.ShardID) (key primitives.ChunkKey, ok bool) {
 	w, see := x.w, from.engine.Validation()
 	by, err := from.engine.BlockProducer(at.Hash, at.Height()+1)
@@ -180,7 +185,8 @@ func (x *network) heard(m consensus.Message) {
 	}
 }
 
-// include makes a block of the liar anew with strange chunks in the place of its own, where they are endorsed, or seldom where they are not; what says which.
+// include makes a block of the liar anew with strange chunks in the place of its own, where they
+// are endorsed, or seldom where they are not; what says which.
 func (x *network) include(from *node, m *primitives.Block) (b *primitives.Block, what string) {
 	w, h := x.w, m.Header
 	p := &engine.Proposal{Parent: h.PrevHash, Height: h.Height, Timestamp: h.Timestamp, Approvals: h.Approvals, Vote: h.LatestProtocolVersion}

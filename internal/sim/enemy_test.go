@@ -47,7 +47,8 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 	}
 }
 
-// TestFarBlock: one who makes a block of a height far away, for which nobody has voted, is refused and keeps nobody from making chunks.
+// TestFarBlock: one who makes a block of a height far away, for which nobody has voted, is refused
+// and keeps nobody from making chunks.
 func TestFarBlock(t *testing.T) {
 	w := calm(t, 6, nil)
 	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself

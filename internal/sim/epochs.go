@@ -11,14 +11,16 @@ import (
 // splitting is what splits shards, in the scenario where they are.
 var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
-// once splits one shard, where chunks may be withheld for long. A second one may be split while it still has receipts for the first, and there all end: as neard does,
-// whose assertion is that there are none (resharding/manager.rs get_child_congestion_info_not_finalized).
+// once splits one shard, where chunks may be withheld for long. A second one may be split while it
+// still has receipts for the first, and there all end: as neard does, whose assertion is that there
+// are none (resharding/manager.rs get_child_congestion_info_not_finalized).
 var once = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 3, MinEpochs: 1}
 
 // kickouts are what is expected of validators.
 var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
 
-// epochConfigs are the files of the epoch configs: of the genesis's own there is little that counts for a chain of this name.
+// epochConfigs are the files of the epoch configs: of the genesis's own there is little that counts
+// for a chain of this name.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	switch {
 	case s.Splits && s.Liar:

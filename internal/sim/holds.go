@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// holds tells what validators have said that they hold where all hurry: as their nodes say it with each head, which stands while they are down.
+// holds tells what validators have said that they hold where all hurry: as their nodes say it with
+// each head, which stands while they are down.
 func (w *World) holds() func(primitives.AccountID, primitives.ShardID) bool {
 	if !w.s.Eager {
 		return nil

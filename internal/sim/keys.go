@@ -5,7 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// changeKeys has the validators stake with other keys, one after the other, and sign with them from the first block of an epoch on that has them so.
+// changeKeys has the validators stake with other keys, one after the other, and sign with them from
+// the first block of an epoch on that has them so.
 func (w *World) changeKeys() {
 	for i, n := range w.nodes[:w.s.Nodes] {
 		key := secretOf(n.name + ".next")
@@ -13,7 +14,8 @@ func (w *World) changeKeys() {
 	}
 }
 
-// stakeWith has a validator stake what it has with another key, again until that is known, and change its key when that counts.
+// stakeWith has a validator stake what it has with another key, again until that is known, and
+// change its key when that counts.
 func (w *World) stakeWith(n *node, key primitives.SecretKey) {
 	if n.core == nil {
 		w.after(second, func() { w.stakeWith(n, key) })

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLeftOut: a maker of chunks that gives one validator none of their parts, in a network of four that hurries and in which nobody passes any on, costs that one
-// little more than the way to another and back: it keeps up.
+// TestLeftOut: a maker of chunks that gives one validator none of their parts, in a network of four
+// that hurries and in which nobody passes any on, costs that one little more than the way to
+// another and back: it keeps up.
 func TestLeftOut(t *testing.T) {
 	lag := func(leaves bool) (mean, most int64) {
 		s, err := ScenarioOf("hurry", 0)

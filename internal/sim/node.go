@@ -337,7 +337,8 @@ func (n *node) do(out consensus.Out) {
 	}
 }
 
-// diskTime draws how long a write takes; writes of blocks come one after the other, and so do those of what was signed.
+// diskTime draws how long a write takes; writes of blocks come one after the other, and so do those
+// of what was signed.
 func (n *node) diskTime(busy *int64) int64 {
 	w := n.w
 	d := w.between(w.s.Disk/4, w.s.Disk)

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestEndorsedInOwnBlock: a validator makes a block that has its own endorsement of a chunk, and crashes when the block is on disk and what was signed is not. The block
-// is its head when it starts again, and is told: it endorses no other chunk of that place.
+// TestEndorsedInOwnBlock: a validator makes a block that has its own endorsement of a chunk, and
+// crashes when the block is on disk and what was signed is not. The block is its head when it
+// starts again, and is told: it endorses no other chunk of that place.
 func TestEndorsedInOwnBlock(t *testing.T) {
 	w := calm(t, 10, func(s *Scenario) { s.Shards = 1 })
 	var g, m *node // makes the next block, and another one its chunk

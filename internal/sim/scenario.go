@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Scenario says what a world is like. Its numbers are the most there may be: a seed draws below them.
+// Scenario says what a world is like. Its numbers are the most there may be: a seed draws below
+// them.
 type Scenario struct {
 	Name, Doc     string
 	Nodes, Shards int
@@ -28,25 +29,29 @@ type Scenario struct {
 	Cuts     int      // of the network in two
 	Crashes  int      // of nodes
 	Outages  int      // of all nodes at once
-	Mute     [2]int64 // how long nobody answers questions about states of shards that come in, ns; none: always somebody does
-	Keep     int      // epochs that garbage collection leaves; 0: nothing is collected
-	Blind    int      // validators, the last ones, that hold no state
-	Idle     bool     // and make no blocks either
-	Calls    bool     // half of the load calls contracts, which are deployed now and then
+	// how long nobody answers questions about states of shards that come in, ns; none: always
+	// somebody does
+	Mute  [2]int64
+	Keep  int  // epochs that garbage collection leaves; 0: nothing is collected
+	Blind int  // validators, the last ones, that hold no state
+	Idle  bool // and make no blocks either
+	Calls bool // half of the load calls contracts, which are deployed now and then
 
-	Followers int      // nodes beside the validators, which hold all
-	Each      int      // validators that make the chunks of a shard, at least; 0: 1
-	Shuffle   bool     // who makes the chunks of which shard is drawn anew for each epoch
-	Own       bool     // validators hold the shards alone of which they make chunks
-	Splits    bool     // shards are split again and again, once the validators have voted for the version that does so
-	Saves     int      // of writes of what was signed that end in a crash, thousandths: before or behind the write, and before anything is sent
-	Liar      bool     // the first validator lies while there are faults
-	Forms     bool     // and writes blocks and chunks otherwise than nearcore's own code does
-	Away      [2]int64 // how long the last node is away, from some time in the first ten seconds on, ns
-	Joiner    bool     // one more node becomes a validator by its stake
-	Keys      bool     // validators stake with another key, and sign with it once it counts
-	Leaver    bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
-	Eager     bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
+	Followers int  // nodes beside the validators, which hold all
+	Each      int  // validators that make the chunks of a shard, at least; 0: 1
+	Shuffle   bool // who makes the chunks of which shard is drawn anew for each epoch
+	Own       bool // validators hold the shards alone of which they make chunks
+	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
+	// of writes of what was signed that end in a crash, thousandths: before or behind the write,
+	// and before anything is sent
+	Saves  int
+	Liar   bool     // the first validator lies while there are faults
+	Forms  bool     // and writes blocks and chunks otherwise than nearcore's own code does
+	Away   [2]int64 // how long the last node is away, from some time in the first ten seconds on, ns
+	Joiner bool     // one more node becomes a validator by its stake
+	Keys   bool     // validators stake with another key, and sign with it once it counts
+	Leaver bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
+	Eager  bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
 }
 
 // Scenarios are what seeds are run with.

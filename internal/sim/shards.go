@@ -100,8 +100,9 @@ func (q *question) run() {
 	}
 }
 
-// ask is the schedule's Go: others are asked, and have answered, when a message could have gone there and back; then the schedule goes on. What comes is
-// stored, so no block is on its way to the disk then.
+// ask is the schedule's Go: others are asked, and have answered, when a message could have gone
+// there and back; then the schedule goes on. What comes is stored, so no block is on its way to the
+// disk then.
 func (n *node) ask(f func()) {
 	w, life, q := n.w, n.life, &question{ask: f}
 	n.questions = append(slices.DeleteFunc(n.questions, func(q *question) bool { return q.asked }), q)
@@ -153,7 +154,8 @@ func (s source) State(_ context.Context, point primitives.Hash, shard primitives
 	})
 }
 
-// offered finds a sync point among those that a node gives states of, with the place of a shard there.
+// offered finds a sync point among those that a node gives states of, with the place of a shard
+// there.
 func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine.BlockNode, primitives.ShardIndex, error) {
 	list, err := n.offers.List()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A signature is checked by each node of a world, and by worlds that run beside each other: what was found is remembered. Which it was is told by a
-// hash of all that decides about it.
+// A signature is checked by each node of a world, and by worlds that run beside each other: what
+// was found is remembered. Which it was is told by a hash of all that decides about it.
 type memory struct {
 	mu  sync.Mutex
 	was map[[32]byte]bool
@@ -37,8 +37,9 @@ func remembered(key [32]byte, find func() bool) bool {
 	return good
 }
 
-// sign makes the signature that a key has here: a hash of its name and of what is signed. Which curve signs is nothing to what is looked at, who signs what
-// and what becomes of it is; and liars of this world sign with keys of their own.
+// sign makes the signature that a key has here: a hash of its name and of what is signed. Which
+// curve signs is nothing to what is looked at, who signs what and what becomes of it is; and liars
+// of this world sign with keys of their own.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
 	out := signature(k, data)
 	return primitives.Signature(out[:])

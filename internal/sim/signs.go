@@ -26,10 +26,12 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	epoch  primitives.EpochID // of an endorsement: a chunk may say a height that another epoch has; none of who makes one
+	// of an endorsement: a chunk may say a height that another epoch has; none of who makes one
+	epoch primitives.EpochID
 }
 
-// voted are a validator's votes: what it has endorsed by target, and from where it has skipped to where.
+// voted are a validator's votes: what it has endorsed by target, and from where it has skipped to
+// where.
 type voted struct {
 	endorsed map[primitives.Height]primitives.Hash // of height target-1
 	skips    map[[2]primitives.Height]bool
@@ -40,7 +42,8 @@ func (s *signs) init(c *checks) {
 		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}}
 }
 
-// made tells whether what is refused was made by an honest node: a block, a chunk, or a chunk's witness.
+// made tells whether what is refused was made by an honest node: a block, a chunk, or a chunk's
+// witness.
 func (s *signs) made(refused error) bool {
 	var b *consensus.Refusal
 	var c *consensus.ChunkRefusal
@@ -51,7 +54,8 @@ func (s *signs) said(n *node, m consensus.Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
-		if s.c.w.s.Liar && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) { // others pass on what it has made
+		// others pass on what it has made
+		if s.c.w.s.Liar && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) {
 			return
 		}
 		if other, ok := s.blocks[k]; ok && other != hash {
@@ -98,8 +102,8 @@ func (s *signs) once(of map[chunkKey]primitives.Hash, k chunkKey, hash primitive
 	of[k] = hash
 }
 
-// vote: whoever has said that it skips the heights from one to another does not endorse a block between them, nor the other way round; and of a
-// height it endorses one block.
+// vote: whoever has said that it skips the heights from one to another does not endorse a block
+// between them, nor the other way round; and of a height it endorses one block.
 func (s *signs) vote(a *primitives.Approval) {
 	v := s.votes[a.AccountID]
 	if v == nil {

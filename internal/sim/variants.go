@@ -8,20 +8,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// form is how a block may be written otherwise than nearcore's own code writes it. What is right neard takes, whoever judges it, and what is wrong it refuses.
+// form is how a block may be written otherwise than nearcore's own code writes it. What is right
+// neard takes, whoever judges it, and what is wrong it refuses.
 type form struct {
-	name   string
-	right  bool
-	change func(w *World, b *primitives.Block) bool // of a block with a header and body of its own; false: it can't be said of this one
+	name  string
+	right bool
+	// of a block with a header and body of its own; false: it can't be said of this one
+	change func(w *World, b *primitives.Block) bool
 }
 
-// Lengths that are far beyond what honest blocks have: more than a stranger's block may have, and a header of 160 KB.
+// Lengths that are far beyond what honest blocks have: more than a stranger's block may have, and a
+// header of 160 KB.
 const (
 	longChallenge = 1_200_000
 	longStats     = 20_000
 )
 
-// created and unendorsed are no forms of any block, but blocks with a chunk of another height than theirs: with its endorsements, and with too few.
+// created and unendorsed are no forms of any block, but blocks with a chunk of another height than
+// theirs: with its endorsements, and with too few.
 const (
 	created    = "created"
 	unendorsed = "unendorsed"
@@ -98,7 +102,8 @@ func seventh(w *World, b *primitives.Block, stats int) bool {
 	return true
 }
 
-// challenged puts challenges into a body, each of two headers that are none, the first of so many bytes.
+// challenged puts challenges into a body, each of two headers that are none, the first of so many
+// bytes.
 func challenged(b *primitives.Block, count, size int) bool {
 	raw := borsh.AppendUint32(nil, uint32(count))
 	for range count {
@@ -110,7 +115,8 @@ func challenged(b *primitives.Block, count, size int) bool {
 	return true
 }
 
-// write gives a block another form, signed by who has made it, as it is read from a socket; nil: it can't be said of this one.
+// write gives a block another form, signed by who has made it, as it is read from a socket; nil: it
+// can't be said of this one.
 func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Block {
 	header := *b.Header
 	x := &primitives.Block{Header: &header, Body: b.Body}
@@ -133,7 +139,8 @@ func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Bloc
 	return &came
 }
 
-// reform tells others of a block that the liar makes: in another form to some, and to others as it was, or in a third one. false: it says nothing else.
+// reform tells others of a block that the liar makes: in another form to some, and to others as it
+// was, or in a third one. false: it says nothing else.
 func (x *network) reform(from *node, m *primitives.Block) bool {
 	w := x.w
 	base, what := x.include(from, m)

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestForms: of each form that is right some blocks become final, those that are wrong are refused, and chunks of other heights are included. What all nodes alike drop
-// without a word is seen by that alone.
+// TestForms: of each form that is right some blocks become final, those that are wrong are refused,
+// and chunks of other heights are included. What all nodes alike drop without a word is seen by
+// that alone.
 func TestForms(t *testing.T) {
 	seeds := uint64(6)
 	if testing.Short() || testutil.Racing {
@@ -66,7 +67,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestVerdicts: it is found where one node takes what another refuses, and where what the liar says is taken or refused otherwise than it is right.
+// TestVerdicts: it is found where one node takes what another refuses, and where what the liar says
+// is taken or refused otherwise than it is right.
 func TestVerdicts(t *testing.T) {
 	w := calm(t, 8, func(s *Scenario) { s.Liar, s.Faults = true, 30*second })
 	b := w.nodes[2].engine.Head().Block
@@ -126,8 +128,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestThirdOfAHeight: who has refused two blocks of a producer takes the third, which is right and which another has adopted: of four, one of whom lies, nobody else can
-// get them out of that.
+// TestThirdOfAHeight: who has refused two blocks of a producer takes the third, which is right and
+// which another has adopted: of four, one of whom lies, nobody else can get them out of that.
 func TestThirdOfAHeight(t *testing.T) {
 	w := calm(t, 5, nil)
 	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself

@@ -8,14 +8,15 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Tally is how many blocks, or chunks, of a form were said, are final, and were refused by somebody.
+// Tally is how many blocks, or chunks, of a form were said, are final, and were refused by
+// somebody.
 type Tally struct{ Said, Taken, Refused int }
 
 // strangeChunk names chunks of another height than the one behind their block.
 const strangeChunk = "chunk"
 
-// verdicts are what nodes have found of blocks and chunks, which has to be the same: what one has refused no other takes. What the liar says in another form is
-// known to be right or wrong besides.
+// verdicts are what nodes have found of blocks and chunks, which has to be the same: what one has
+// refused no other takes. What the liar says in another form is known to be right or wrong besides.
 type verdicts struct {
 	c       *checks
 	said    map[primitives.Hash]*saying
@@ -45,7 +46,8 @@ func (v *verdicts) count(name string, by Tally) {
 	}
 }
 
-// say notes a block of the liar in a form, none: in that of all, with what is strange about its chunks.
+// say notes a block of the liar in a form, none: in that of all, with what is strange about its
+// chunks.
 func (v *verdicts) say(b *primitives.Block, form string, right bool, chunks string) {
 	hash := b.Hash()
 	if b.Body.Hash() != b.Header.BlockBodyHash { // the hash is that of a right one

@@ -56,7 +56,8 @@ type Result struct {
 	Tail      []string         // of the trace
 }
 
-// Share is how many endorsements of a validator final blocks have, of those that they should have: of chunks that they have not, too.
+// Share is how many endorsements of a validator final blocks have, of those that they should have:
+// of chunks that they have not, too.
 type Share struct{ Made, Due int }
 
 // happening is an entry of the heap.
@@ -109,7 +110,8 @@ var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 60
 // names are of the validators: first letters go around, so that each of few shards has some.
 var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
 
-// seats make a chunk of sixteen parts, of which five are needed: more than four validators own each.
+// seats make a chunk of sixteen parts, of which five are needed: more than four validators own
+// each.
 const seats = 16
 
 // users are the accounts of the load.

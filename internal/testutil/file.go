@@ -1,4 +1,5 @@
-// Package testutil is what tests of several packages share: reading files of testdata, and how slow the process is.
+// Package testutil is what tests of several packages share: reading files of testdata, and how slow
+// the process is.
 //
 //	in      the path of a file; one whose name ends in .gz is unpacked
 //	out     its text, its lines or the JSON values in it
@@ -59,7 +60,8 @@ func Read(t testing.TB, path string) []byte {
 	return text
 }
 
-// Lines are the lines of a file without their ends, numbered from 1. A line is valid until the next.
+// Lines are the lines of a file without their ends, numbered from 1. A line is valid until the
+// next.
 func Lines(t testing.TB, path string) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		t.Helper()
@@ -84,7 +86,8 @@ func Values[T any](t testing.TB, path string) iter.Seq[*T] {
 	}
 }
 
-// Vectors are the Values of a file of internal/oracle, which begins with an object that says how it was made.
+// Vectors are the Values of a file of internal/oracle, which begins with an object that says how it
+// was made.
 func Vectors[T any](t testing.TB, path string) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		t.Helper()

@@ -23,7 +23,8 @@ type NetNode struct {
 	ValidatorKey NetKey `json:"validator_key"`
 }
 
-// Frame is a frame that one neard has sent to another: a PeerMessage in protobuf, without its length.
+// Frame is a frame that one neard has sent to another: a PeerMessage in protobuf, without its
+// length.
 type Frame struct {
 	Line     int
 	Time     float64 `json:"t"`
@@ -35,8 +36,8 @@ type Frame struct {
 	Text     []byte `json:"-"` // the line; valid until the next
 }
 
-// Frames reads a recorded network's frames: its nodes come first, then what they said, in order. want tells whether a kind is wanted; the
-// others are not unpacked.
+// Frames reads a recorded network's frames: its nodes come first, then what they said, in order.
+// want tells whether a kind is wanted; the others are not unpacked.
 func Frames(t testing.TB, path string, want func(kind string) bool) (nodes []NetNode, frames iter.Seq[*Frame]) {
 	t.Helper()
 	var first struct{ Nodes []NetNode }
@@ -69,7 +70,8 @@ func Frames(t testing.TB, path string, want func(kind string) bool) (nodes []Net
 	}
 }
 
-// ProtoField returns the first field of bytes of a number in a protobuf message, nil if there is none.
+// ProtoField returns the first field of bytes of a number in a protobuf message, nil if there is
+// none.
 func ProtoField(b []byte, number uint64) []byte {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
@@ -95,12 +97,14 @@ func ProtoField(b []byte, number uint64) []byte {
 	return nil
 }
 
-// Message returns the first field of the message that is a frame's one field, of this number: of 17 the borsh form of a routed message.
+// Message returns the first field of the message that is a frame's one field, of this number: of 17
+// the borsh form of a routed message.
 func (f *Frame) Message(number uint64) []byte {
 	return ProtoField(ProtoField(f.Bytes, number), 1)
 }
 
-// Routed returns the tag and the payload of a routed message's body; ok is false if the frame has none.
+// Routed returns the tag and the payload of a routed message's body; ok is false if the frame has
+// none.
 func (f *Frame) Routed() (tag byte, payload []byte, ok bool) {
 	raw := f.Message(17)
 	if len(raw) == 0 {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Soon wants something to take no longer than a limit: f does it and tells how long it took. Where others have the machine it may take longer now and then,
-// for what is none of its own doing, but not each time: it is done again until it was fast enough once, at most as often as tries says.
+// Soon wants something to take no longer than a limit: f does it and tells how long it took. Where
+// others have the machine it may take longer now and then, for what is none of its own doing, but
+// not each time: it is done again until it was fast enough once, at most as often as tries says.
 func Soon(t testing.TB, what string, limit time.Duration, tries int, f func() time.Duration) {
 	t.Helper()
 	best := time.Duration(-1)

@@ -1,4 +1,5 @@
-// Package top shows in a terminal what a node does: how far the chain is, what is asked of it, its actors and its shards.
+// Package top shows in a terminal what a node does: how far the chain is, what is asked of it, its
+// actors and its shards.
 //
 //	in      what GET /status and /metrics answered, now and before; keys
 //	out     lines of a screen
@@ -62,7 +63,8 @@ func (v *View) Key(k string) (end bool) {
 	return false
 }
 
-// Lines are the screen; before is the look before, nil: there is none yet, so there are no rates. height 0: as many lines as there are.
+// Lines are the screen; before is the look before, nil: there is none yet, so there are no rates.
+// height 0: as many lines as there are.
 func (v *View) Lines(where string, before, now *Look, width, height int) []string {
 	f := frame{before: before, now: now, span: math.NaN()}
 	if before != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// collector is a vm.Watcher that keeps what the calls of some receipts do. wanted says which; the others go by.
+// collector is a vm.Watcher that keeps what the calls of some receipts do. wanted says which; the
+// others go by.
 type collector struct {
 	wanted   func(receipt primitives.Hash) bool
 	profiled bool

@@ -159,8 +159,9 @@ func before(ctx context.Context, c *pinned, tx *primitives.SignedTransaction) (*
 	return c.Engine.StateUntil(ctx.Err, in.Header().PrevHash)
 }
 
-// TestOldStatesCostTheSame: what is done on an old state reads no more records and keys where a snapshot, a world or stalled finality keeps
-// 2,000 blocks above the folded one than at a tenth of the distance, and next to nothing at both: nothing is applied block after block.
+// TestOldStatesCostTheSame: what is done on an old state reads no more records and keys where a
+// snapshot, a world or stalled finality keeps 2,000 blocks above the folded one than at a tenth of
+// the distance, and next to nothing at both: nothing is applied block after block.
 func TestOldStatesCostTheSame(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { t.Error(err) }})
 	if err != nil {
@@ -211,7 +212,8 @@ func TestOldStatesCostTheSame(t *testing.T) {
 	}
 }
 
-// asking is a context that ends when it was asked so often whether it has. It counts the questions behind that.
+// asking is a context that ends when it was asked so often whether it has. It counts the questions
+// behind that.
 type asking struct {
 	context.Context
 	left, late int
@@ -226,7 +228,8 @@ func (a *asking) Err() error {
 	return context.DeadlineExceeded
 }
 
-// ends wants that work stops when its context ends, whenever that is: with that error, and without going on.
+// ends wants that work stops when its context ends, whenever that is: with that error, and without
+// going on.
 func ends(t *testing.T, name string, do func(context.Context) error) {
 	t.Helper()
 	whole := &asking{Context: t.Context(), left: 1 << 30}

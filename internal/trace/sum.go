@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// MaxFunctions bounds the functions of contracts that a Sum tells of; what is beyond is one entry without a name.
+// MaxFunctions bounds the functions of contracts that a Sum tells of; what is beyond is one entry
+// without a name.
 const MaxFunctions = 20_000
 
 // Loading is what a Sum calls the gas that a call burns before its first function.
@@ -41,7 +42,8 @@ type HostSum struct {
 	Gas   uint64 `json:"gas"`
 }
 
-// FunctionSum is a function of the contract of an account. Gas is its own, Total with what it calls, host functions too.
+// FunctionSum is a function of the contract of an account. Gas is its own, Total with what it
+// calls, host functions too.
 type FunctionSum struct {
 	Account string `json:"account_id"`
 	Name    string `json:"name"`
@@ -50,7 +52,8 @@ type FunctionSum struct {
 	Total   uint64 `json:"gas_total"`
 }
 
-// Sums adds up what transactions burnt gas for. Each chunk with one of their calls is applied again, once.
+// Sums adds up what transactions burnt gas for. Each chunk with one of their calls is applied
+// again, once.
 func Sums(ctx context.Context, e *engine.Engine, v *vm.VM, hashes []primitives.Hash, interrupt func() error) (*Sum, error) {
 	out := &Sum{}
 	want := map[primitives.Hash]*primitives.Outcome{}

@@ -9,8 +9,9 @@ import (
 	"unicode"
 )
 
-// WriteText writes a report for people: the receipts as a tree, under each its calls with the host functions that cost most
-// or touched the storage. lines bounds the host functions shown of one call, 0: all.
+// WriteText writes a report for people: the receipts as a tree, under each its calls with the host
+// functions that cost most or touched the storage. lines bounds the host functions shown of one
+// call, 0: all.
 func (r *Report) WriteText(w io.Writer, lines int) error {
 	p := &printer{w: w}
 	verb := "did"

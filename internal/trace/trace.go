@@ -21,7 +21,8 @@ var ErrDiffers = errors.New("trace: a chunk that is applied again differs from w
 // Options say what a report is to have, and when to give up.
 type Options struct {
 	Profile bool // by function
-	// Interrupt is asked while contracts run; its error ends the trace and is returned. nil: nothing ends it.
+	// Interrupt is asked while contracts run; its error ends the trace and is returned. nil:
+	// nothing ends it.
 	Interrupt func() error
 }
 
@@ -53,8 +54,8 @@ type place struct {
 	shard primitives.ShardIndex
 }
 
-// Transaction traces a transaction that is in a block: every chunk in which one of its receipts called a contract is applied
-// again.
+// Transaction traces a transaction that is in a block: every chunk in which one of its receipts
+// called a contract is applied again.
 func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, o Options) (*Report, error) {
 	status, err := e.TransactionStatus(hash)
 	if err != nil {

@@ -70,7 +70,8 @@ func call(method, args string, deposit, tgas uint64) primitives.Action {
 	return &primitives.FunctionCall{Method: method, Args: []byte(args), Gas: primitives.Gas(tgas * 1e12), Deposit: primitives.Yocto(deposit)}
 }
 
-// outline is the form of a report: who called what, with how many host calls, and which entries were written.
+// outline is the form of a report: who called what, with how many host calls, and which entries
+// were written.
 func outline(r *Report) string {
 	var b strings.Builder
 	for i := range r.Outcomes {
@@ -89,8 +90,8 @@ func outline(r *Report) string {
 	return b.String()
 }
 
-// TestTransaction traces a transfer with a call whose receiver gives some back, before it is sent, after it, and when its
-// states are only values: the same, and gas adds up.
+// TestTransaction traces a transfer with a call whose receiver gives some back, before it is sent,
+// after it, and when its states are only values: the same, and gas adds up.
 func TestTransaction(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { t.Error(err) }})
 	if err != nil {

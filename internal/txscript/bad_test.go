@@ -30,8 +30,8 @@ func badCall(b *contracts.Bad, view bool) *action.Call {
 	}
 }
 
-// TestBadModules runs every bad module, as a call and as a view, and compares what they burn and how they end with a golden
-// file. None may be a fault of the node.
+// TestBadModules runs every bad module, as a call and as a view, and compares what they burn and
+// how they end with a golden file. None may be a fault of the node.
 func TestBadModules(t *testing.T) {
 	v := testVM(t)
 	before := v.Stats().Alarms
@@ -85,8 +85,9 @@ func TestBadModules(t *testing.T) {
 	}
 }
 
-// TestBadModulesOnChain deploys what a transaction has room for and calls it in the same receipt, in blocks whose tokens are
-// added up. Every transaction ends with an outcome; the account holds the last module that did not undo its deployment.
+// TestBadModulesOnChain deploys what a transaction has room for and calls it in the same receipt,
+// in blocks whose tokens are added up. Every transaction ends with an outcome; the account holds
+// the last module that did not undo its deployment.
 func TestBadModulesOnChain(t *testing.T) {
 	const most, perBlock = 1_000_000, 20
 	w, err := New(Options{Accounts: []primitives.AccountID{"alice"}, Shards: 1, VM: testVM(t)})

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// What nearcore's test-loop-tests/src/tests/gas_keys.rs and yield_resume.rs ask for of contracts, here with the probe.
+// What nearcore's test-loop-tests/src/tests/gas_keys.rs and yield_resume.rs ask for of contracts,
+// here with the probe.
 
 const tera = 1_000_000_000_000
 
@@ -203,7 +204,8 @@ func TestGasKeyUse(t *testing.T) {
 	}
 }
 
-// TestGasKeyFees is gas_keys.rs:1026: a receipt burns the same whether a transaction or a contract made it.
+// TestGasKeyFees is gas_keys.rs:1026: a receipt burns the same whether a transaction or a contract
+// made it.
 func TestGasKeyFees(t *testing.T) {
 	for _, kind := range []string{"full access", "function call"} {
 		l := newLab(t)
@@ -238,7 +240,8 @@ func TestGasKeyFees(t *testing.T) {
 	}
 }
 
-// Calls of the probe that wait for an answer and leave its id in the storage, and that answer with what lies there.
+// Calls of the probe that wait for an answer and leave its id in the storage, and that answer with
+// what lies there.
 const fromRegister = ^uint64(0)
 
 func asks(gas primitives.Gas) *primitives.FunctionCall {
@@ -295,7 +298,8 @@ func (l *lab) block(txs ...*primitives.SignedTransaction) {
 	}
 }
 
-// TestYieldThenResume is yield_resume.rs:137: an answer after some blocks; the callback runs in the block after it.
+// TestYieldThenResume is yield_resume.rs:137: an answer after some blocks; the callback runs in the
+// block after it.
 func TestYieldThenResume(t *testing.T) {
 	l := newLab(t)
 	ask := l.Sign("alice", "alice", asks(250*tera))
@@ -334,7 +338,8 @@ func TestYieldAndResumeInOneBlock(t *testing.T) {
 	l.wantNoYield()
 }
 
-// TestYieldAndResumeInOneReceipt is yield_resume.rs:303, and :355, where an action between the two fails.
+// TestYieldAndResumeInOneReceipt is yield_resume.rs:303, and :355, where an action between the two
+// fails.
 func TestYieldAndResumeInOneReceipt(t *testing.T) {
 	l := newLab(t)
 	_, tx := l.do(asks(100*tera), answers(100*tera))

@@ -12,7 +12,8 @@ import (
 
 // ParseAction reads one action of a script:
 //
-//	call METHOD [gas=30T] [deposit=1] [ARGS]     ARGS to the end of the line: JSON, @CONTRACT its code, 0x bytes
+//	call METHOD [gas=30T] [deposit=1] [ARGS] ARGS to the end of the line: JSON, @CONTRACT its
+//	     code, 0x bytes
 //	transfer AMOUNT | create | deploy CONTRACT | delete BENEFICIARY
 //	global CONTRACT | global-by-account CONTRACT | use ACCOUNT | use-hash CONTRACT
 func ParseAction(line string) (primitives.Action, error) {

@@ -1,22 +1,26 @@
 // Package viewpool runs contract calls that change nothing, beside the chain and never in its way.
 //
-//	in      functions, from any goroutine, and whose they are; each is told in which lane it runs, and gets a way to ask whether its
-//	        time is over
+//	in      functions, from any goroutine, and whose they are; each is told in which lane it runs,
+//	        and gets a way to ask whether its time is over
 //	out     nothing, once the function has returned; or why it was not run or not finished
 //	state   Pool: three queues, workers, counts
 //	units   time
-//	bound   Options.Short, Long and Aside at a time, Options.Queue waiting for each, Options.Timeout for all of it together
-//	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; ErrGone; *PanicError, and the worker
-//	        goes on
+//	bound   Options.Short, Long and Aside at a time, Options.Queue waiting for each,
+//	        Options.Timeout for all of it together
+//	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; ErrGone;
+//	        *PanicError, and the worker goes on
 //	source  our own; neard has view_client_threads, and no bound
 //
-// Every call begins in the short lane, in its own goroutine. One that turns out to be long (ErrLong) starts again, which it may
-// since it changed nothing, in the long lane, whose threads have a low priority and leave half of the cores alone: the system
-// lets a thread that runs go on for some milliseconds, however low it is. Only there, since a goroutine that has a thread of its
-// own costs 10 µs more a call, and most calls take less than 50. The short lane has a place for each core: where there is one for two,
-// it goes at each call from one that runs to one that sleeps, and stands empty until that has been woken. Simulations and traces have a lane of their own, and yield
-// (simulate.go of internal/backend). In each lane clients take turns: whose call has the turn is who has had least of the lane's time (package fair), so that one
-// who comes anew waits for the calls that run, and not for those that wait.
+// Every call begins in the short lane, in its own goroutine. One that turns out to be long
+// (ErrLong) starts again, which it may since it changed nothing, in the long lane, whose threads
+// have a low priority and leave half of the cores alone: the system lets a thread that runs go on
+// for some milliseconds, however low it is. Only there, since a goroutine that has a thread of its
+// own costs 10 µs more a call, and most calls take less than 50. The short lane has a place for
+// each core: where there is one for two, it goes at each call from one that runs to one that
+// sleeps, and stands empty until that has been woken. Simulations and traces have a lane of their
+// own, and yield (simulate.go of internal/backend). In each lane clients take turns: whose call has
+// the turn is who has had least of the lane's time (package fair), so that one who comes anew waits
+// for the calls that run, and not for those that wait.
 package viewpool
 
 import (
@@ -60,8 +64,9 @@ type Options struct {
 	Alarm func(*PanicError)
 }
 
-// Func is a call. Not short: it may take its time; else it returns ErrLong rather than that. It asks interrupt now and then and
-// ends with its error, if there is one: view.ErrTimeout or ErrClosed.
+// Func is a call. Not short: it may take its time; else it returns ErrLong rather than that. It
+// asks interrupt now and then and ends with its error, if there is one: view.ErrTimeout or
+// ErrClosed.
 type Func func(short bool, interrupt func() error) error
 
 // Pool is safe for concurrent use.
@@ -139,9 +144,10 @@ func New(o Options) *Pool {
 	for lane, n := range map[int]int{long: o.Long, aside: o.Aside} {
 		for range n {
 			p.all.Go(func() {
-				// The thread is this goroutine's alone, and so is its low priority; it ends with it. Not for simulations:
-				// a trace runs in Go for the most part, and would keep one of Go's processors from the others while the
-				// system keeps its thread waiting. It yields instead.
+				// The thread is this goroutine's alone, and so is its low priority; it ends with
+				// it. Not for simulations: a trace runs in Go for the most part, and would keep one
+				// of Go's processors from the others while the system keeps its thread waiting. It
+				// yields instead.
 				if lane == long {
 					runtime.LockOSThread()
 					compiler.LowPriority()
@@ -153,8 +159,9 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Run runs f and returns its error: in the short lane at once, if there is a place, and in the long one if it says ErrLong. gone
-// tells whether nobody waits for it any more, which is asked before it runs in the long lane; nil: somebody does.
+// Run runs f and returns its error: in the short lane at once, if there is a place, and in the long
+// one if it says ErrLong. gone tells whether nobody waits for it any more, which is asked before it
+// runs in the long lane; nil: somebody does.
 func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
 	err := p.runShort(j)
@@ -366,8 +373,8 @@ func (j *job) end(err error) {
 	j.turn <- struct{}{}
 }
 
-// lookEvery is how many questions have one answer, since looking at the clock takes a quarter of a host call. Gas bounds what
-// lies between.
+// lookEvery is how many questions have one answer, since looking at the clock takes a quarter of a
+// host call. Gas bounds what lies between.
 const lookEvery = 16
 
 // interrupt tells whether the job has to end.

@@ -170,7 +170,8 @@ func TestPanicIsOneCallsOwn(t *testing.T) {
 	}
 }
 
-// TestTurns: beside sixteen connections that do nothing but long calls, a client of another address waits for about one of them.
+// TestTurns: beside sixteen connections that do nothing but long calls, a client of another address
+// waits for about one of them.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Timeout: time.Hour})
@@ -204,7 +205,8 @@ func TestTurns(t *testing.T) {
 				if err := p.Run(honest, call, nil); err != nil {
 					t.Errorf("Run = %v", err)
 				}
-				// its own, and one that runs in each lane; of the same address one or two have a turn in between
+				// its own, and one that runs in each lane; of the same address one or two have a
+				// turn in between
 				if took := time.Since(start); took > most {
 					t.Errorf("%v: a call of %v took %v", honest, length, took)
 				}
@@ -289,8 +291,8 @@ func BenchmarkRun(b *testing.B) {
 	})
 }
 
-// TestWaitingEndsInTime: a call that waits for a worker returns when its time is over, also while another one has the worker; the call after
-// it then has the worker at once.
+// TestWaitingEndsInTime: a call that waits for a worker returns when its time is over, also while
+// another one has the worker; the call after it then has the worker at once.
 func TestWaitingEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Long: 1, Timeout: time.Second})

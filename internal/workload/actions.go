@@ -139,7 +139,8 @@ func (g *Generator) action(at Base, from, to primitives.AccountID) primitives.Ac
 	return &primitives.Transfer{Deposit: g.amount()}
 }
 
-// code draws one of a few contracts; none of them runs. Few, so that the same code is deployed in several places.
+// code draws one of a few contracts; none of them runs. Few, so that the same code is deployed in
+// several places.
 func (g *Generator) code() []byte {
 	code := make([]byte, 1+g.rng.IntN(4)*300)
 	code[0] = byte(len(code) / 300)
@@ -198,7 +199,8 @@ func (g *Generator) fillGasKey(id primitives.AccountID) *primitives.TransferToGa
 	return a
 }
 
-// createAccount drafts a sub-account with a key of its own and some tokens, or one that may not be created so.
+// createAccount drafts a sub-account with a key of its own and some tokens, or one that may not be
+// created so.
 func (g *Generator) createAccount(at Base, from primitives.AccountID) *draft {
 	to := primitives.AccountID(fmt.Sprintf("%c%d.%s", 'a'+g.rng.IntN(26), g.rng.IntN(1000), from))
 	deposit := primitives.NEAR(uint64(1 + g.rng.IntN(9)))
@@ -237,7 +239,8 @@ func (g *Generator) byExtraKey(at Base, from primitives.AccountID) *draft {
 	return g.draftBy(at, g.extra(from, fullKeys), from, to, g.action(at, from, to))
 }
 
-// byCallKey drafts a call by a function call key: of the right contract or not, with a deposit or not.
+// byCallKey drafts a call by a function call key: of the right contract or not, with a deposit or
+// not.
 func (g *Generator) byCallKey(at Base, from primitives.AccountID) *draft {
 	call := &primitives.FunctionCall{Method: [...]string{"m", "m", "n"}[g.rng.IntN(3)], Gas: primitives.Gas(1 + g.rng.Uint64N(10_000_000_000_000))}
 	if g.rng.IntN(8) == 0 {
@@ -260,7 +263,8 @@ func (g *Generator) byGasKey(at Base, from primitives.AccountID) *draft {
 	return d
 }
 
-// byImplicit drafts a transaction of an implicit account, which exists once someone has paid it something.
+// byImplicit drafts a transaction of an implicit account, which exists once someone has paid it
+// something.
 func (g *Generator) byImplicit(at Base) *draft {
 	key := g.implicitKey()
 	from := primitives.NearImplicitID(key.PublicKey())
@@ -283,7 +287,8 @@ func (g *Generator) stateInit(at Base, from primitives.AccountID) *draft {
 	return g.draft(at, from, to, &primitives.DeterministicStateInit{Init: init, Deposit: primitives.NEAR(uint64(g.rng.IntN(2)))})
 }
 
-// delegate draws a delegate action for sender, which may be expired, signed by another or of a wrong nonce.
+// delegate draws a delegate action for sender, which may be expired, signed by another or of a
+// wrong nonce.
 func (g *Generator) delegate(at Base, sender primitives.AccountID) primitives.Action {
 	to := g.receiver()
 	key := g.Key(sender)

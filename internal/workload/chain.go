@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// ChainOptions say how a chain is run. Nothing of them but the workload and the rules may change what comes out.
+// ChainOptions say how a chain is run. Nothing of them but the workload and the rules may change
+// what comes out.
 type ChainOptions struct {
 	Options
 	Rules
@@ -99,7 +100,8 @@ func (c *Chain) Close() error {
 	return errors.Join(err, c.Store.Close())
 }
 
-// Drive returns a driver of another engine of the same chain: of a child. It is not to be closed or opened again.
+// Drive returns a driver of another engine of the same chain: of a child. It is not to be closed or
+// opened again.
 func (c *Chain) Drive(e *engine.Engine) *Chain {
 	return &Chain{o: c.o, id: c.id, chain: c.chain, Store: e.Store(), Engine: e, keys: c.keys}
 }

@@ -18,7 +18,8 @@ func contractOf(i int) []byte {
 	return contracts.Probe()
 }
 
-// Deployments makes the transactions by which all accounts deploy their contracts and set them up. They are for one block.
+// Deployments makes the transactions by which all accounts deploy their contracts and set them up.
+// They are for one block.
 func (g *Generator) Deployments(at Base) (txs []*primitives.SignedTransaction) {
 	for i := range g.o.Accounts {
 		id := Account(i)
@@ -34,7 +35,8 @@ func (g *Generator) Deployments(at Base) (txs []*primitives.SignedTransaction) {
 	return txs
 }
 
-// host draws an account with a contract of some name. There are no more than the accounts have room for.
+// host draws an account with a contract of some name. There are no more than the accounts have room
+// for.
 func (g *Generator) host(name string) primitives.AccountID {
 	for range 100 {
 		if i := g.zipf.Draw(g.rng); hosted[i%len(hosted)] == name {

@@ -16,8 +16,9 @@ var theVM = sync.OnceValues(func() (*vm.VM, error) {
 	return vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 })
 
-// TestContractWorkloads is TestWorkloads with contracts: programs of host calls with promises across shards, tokens, yields,
-// storage. What they hold adds up, and in parallel, with restarts and from the blocks alone the same comes out.
+// TestContractWorkloads is TestWorkloads with contracts: programs of host calls with promises
+// across shards, tokens, yields, storage. What they hold adds up, and in parallel, with restarts
+// and from the blocks alone the same comes out.
 func TestContractWorkloads(t *testing.T) {
 	n, blocks := 8, 30
 	if full() {

@@ -80,8 +80,8 @@ func (p *path) restart() {
 	}
 }
 
-// TestLongMissing: a shard misses chunks for longer than blocks stay in memory, then applies what came for it meanwhile;
-// with restarts in between it does the same.
+// TestLongMissing: a shard misses chunks for longer than blocks stay in memory, then applies what
+// came for it meanwhile; with restarts in between it does the same.
 func TestLongMissing(t *testing.T) {
 	var prints []primitives.Hash
 	for _, every := range []int{0, 1, 13} {
@@ -131,8 +131,9 @@ func firstDifference(a, b []primitives.Hash) int {
 	return -1
 }
 
-// TestNothingFinal: while every other height is skipped no block becomes final, so nothing is folded and all blocks stay in
-// memory; when heights follow each other again, all of them are folded.
+// TestNothingFinal: while every other height is skipped no block becomes final, so nothing is
+// folded and all blocks stay in memory; when heights follow each other again, all of them are
+// folded.
 func TestNothingFinal(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 4, Shards: 4}}
 	o.EpochLength, o.Validity = 30, 60
@@ -183,8 +184,8 @@ func chunkTxs(entries ...*engine.BlockNode) (out []*primitives.SignedTransaction
 	return out
 }
 
-// TestReorganisation: two blocks of one height, then the other branch grows longer; transactions that only the old branch
-// had are given back; the stored chain follows, also over a restart.
+// TestReorganisation: two blocks of one height, then the other branch grows longer; transactions
+// that only the old branch had are given back; the stored chain follows, also over a restart.
 func TestReorganisation(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
@@ -259,8 +260,8 @@ func TestReorganisation(t *testing.T) {
 
 func bytesOf(h primitives.Hash) []byte { return h[:] }
 
-// TestForkBelowFinal: what does not descend from the last final block is refused, whether its parent is still in memory or
-// not.
+// TestForkBelowFinal: what does not descend from the last final block is refused, whether its
+// parent is still in memory or not.
 func TestForkBelowFinal(t *testing.T) {
 	p := newPath(t, ChainOptions{Options: Options{Seed: 6, Shards: 1}})
 	var plans []*Plan

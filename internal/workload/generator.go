@@ -14,14 +14,16 @@ type Options struct {
 	Shards   int     // 1 to 26
 	Skew     float64 // Zipf exponent of who sends and who receives; 0: all alike
 	OneKey   bool    // all accounts have the same key: large states are made in seconds
-	// Contracts: the accounts have contracts, by Deployments, and half of the transactions call them.
+	// Contracts: the accounts have contracts, by Deployments, and half of the transactions call
+	// them.
 	Contracts bool
 	// Names are more accounts, which the generator does not draw.
 	Names []primitives.AccountID
 }
 
-// Generator makes transactions. Equal options and calls give equal transactions. Nonces follow from the height at which a
-// transaction is to be included, so generators need not know the chain, and a later one may go on where another stopped.
+// Generator makes transactions. Equal options and calls give equal transactions. Nonces follow from
+// the height at which a transaction is to be included, so generators need not know the chain, and a
+// later one may go on where another stopped.
 type Generator struct {
 	o      Options
 	rng    *rand.Rand
@@ -84,7 +86,8 @@ func (g *Generator) extra(id primitives.AccountID, class keyClass) primitives.Se
 	return g.keys.get(t, fmt.Sprintf("%s %c%d", id, class, g.rng.IntN(extraKeys)))
 }
 
-// nonce returns the next nonce for a block of the base's height: above all that earlier blocks can have used.
+// nonce returns the next nonce for a block of the base's height: above all that earlier blocks can
+// have used.
 func (g *Generator) nonce(at Base, key string) primitives.Nonce {
 	if at.Height != g.height {
 		g.height, g.count = at.Height, 0
@@ -132,7 +135,8 @@ func (g *Generator) Transfer(at Base) *primitives.SignedTransaction {
 	return g.draft(at, g.account(), g.account(), &primitives.Transfer{Deposit: primitives.Yocto(1 + g.rng.Uint64N(1_000_000))}).sign()
 }
 
-// Transaction makes one of any kind. Most are valid; what a tenth of them do must fail in one way or another.
+// Transaction makes one of any kind. Most are valid; what a tenth of them do must fail in one way
+// or another.
 func (g *Generator) Transaction(at Base) *primitives.SignedTransaction {
 	d := g.any(at)
 	if g.rng.IntN(10) == 0 {

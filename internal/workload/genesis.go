@@ -66,7 +66,8 @@ func (r *Rules) balance() primitives.Balance {
 	return r.Balance
 }
 
-// Records writes the records of the genesis as JSON: the validator, the treasury, and each account with its key.
+// Records writes the records of the genesis as JSON: the validator, the treasury, and each account
+// with its key.
 func Records(w io.Writer, o Options, r Rules) error {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{Validator}, Validators: 1, Shards: 1})
 	if err != nil {

@@ -39,8 +39,8 @@ func given(c *Chain, payload []byte) error {
 	return err
 }
 
-// TestGiven: who is given what blocks did, and executes nothing, has the same chain: the records of its log are the same bytes, on all
-// branches, over missing chunks, splits and restarts.
+// TestGiven: who is given what blocks did, and executes nothing, has the same chain: the records of
+// its log are the same bytes, on all branches, over missing chunks, splits and restarts.
 func TestGiven(t *testing.T) {
 	n, blocks := 8, 60
 	if full() {
@@ -113,8 +113,8 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// equalRecords wants two records of a block to be the same but for where the receipts of a chunk stand: in it, or by the name of the block that made
-// them, if that was at hand.
+// equalRecords wants two records of a block to be the same but for where the receipts of a chunk
+// stand: in it, or by the name of the block that made them, if that was at hand.
 func equalRecords(t *testing.T, writer, replica *Chain, want, got []byte) {
 	t.Helper()
 	var list [2]*storage.Block
@@ -152,8 +152,8 @@ func equalRecords(t *testing.T, writer, replica *Chain, want, got []byte) {
 	}
 }
 
-// TestGivenRefuses: changes, outcomes and receipts other than those of the block are refused before anything of them is stored, or with the chunk
-// that follows.
+// TestGivenRefuses: changes, outcomes and receipts other than those of the block are refused before
+// anything of them is stored, or with the chunk that follows.
 func TestGivenRefuses(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 3, Accounts: 20, Shards: 2}, Rules: Rules{EpochLength: 60}}
 	writer, err := OpenChain(o)

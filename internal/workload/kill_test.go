@@ -51,7 +51,8 @@ func envNumber(name string, otherwise int) int {
 	return otherwise
 }
 
-// killOptions are those of the chain that is killed. Signatures count as checked: more blocks in less time.
+// killOptions are those of the chain that is killed. Signatures count as checked: more blocks in
+// less time.
 func killOptions(dir string, accounts, seed int) ChainOptions {
 	o := ChainOptions{Folder: dir, Signature: verify.Checked, Par: Goroutines, Options: Options{
 		Seed: uint64(seed), Accounts: accounts, Shards: 4, Skew: 1, OneKey: true,
@@ -60,7 +61,8 @@ func killOptions(dir string, accounts, seed int) ChainOptions {
 	return o
 }
 
-// beKilled makes blocks with transactions until it is killed, and tells on stdout what it has stored, once it has.
+// beKilled makes blocks with transactions until it is killed, and tells on stdout what it has
+// stored, once it has.
 func beKilled() error {
 	o := killOptions(os.Getenv(killChild), envNumber(killAccounts, 0), envNumber(killSeed, 0))
 	c, err := OpenChain(o)
@@ -136,9 +138,10 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 	}
 }
 
-// TestKill: a process that makes blocks is killed at random moments, while it begins its chain and opens it too. After each
-// time the folder opens at once, at the last block that was told or a later one, with every transaction that was told to be
-// in a block, and with states that lead to their roots.
+// TestKill: a process that makes blocks is killed at random moments, while it begins its chain and
+// opens it too. After each time the folder opens at once, at the last block that was told or a
+// later one, with every transaction that was told to be in a block, and with states that lead to
+// their roots.
 func TestKill(t *testing.T) {
 	rounds, accounts := 5, 2000
 	if full() && !testutil.Racing {
@@ -150,7 +153,8 @@ func TestKill(t *testing.T) {
 	var opens []time.Duration
 	included, first := 0, true
 	for round := range rounds {
-		// A large genesis takes seconds to be stored: the first process may do so, or the test would never come to blocks.
+		// A large genesis takes seconds to be stored: the first process may do so, or the test
+		// would never come to blocks.
 		wait := time.Duration(rng.IntN(700)) * time.Millisecond
 		got := killOne(t, dir, accounts, round, wait, first && accounts > 100_000 || round%2 == 1)
 		included += len(got.txs)
@@ -211,7 +215,8 @@ func underLoad() bool {
 	return err != nil || v > 2
 }
 
-// killOne starts a process, kills it a while after its start, or after it has opened its chain, and returns what it told.
+// killOne starts a process, kills it a while after its start, or after it has opened its chain, and
+// returns what it told.
 func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, afterOpen bool) told {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

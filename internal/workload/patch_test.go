@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatches: what is written into the state with a block is there at that block and not before, over restarts and folds, in each shard
-// what belongs there; the block's chunks applied again write it too.
+// TestPatches: what is written into the state with a block is there at that block and not before,
+// over restarts and folds, in each shard what belongs there; the block's chunks applied again write
+// it too.
 func TestPatches(t *testing.T) {
 	o := ChainOptions{Options: Options{Seed: 5, Shards: 4}}
 	o.EpochLength, o.Validity, o.Store.FlatHeadBlocks = 40, 80, 3

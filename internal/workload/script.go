@@ -27,8 +27,9 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	}}
 	o.EpochLength = uint64(5 + rng.IntN(30))
 	o.GasLimit = []primitives.Gas{1_000_000_000_000_000, 30_000_000_000_000, 8_000_000_000_000}[rng.IntN(3)]
-	o.Validity = o.EpochLength + uint64(rng.IntN(int(o.EpochLength)+1)) // the most that epoch configs allow is two epochs
-	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)]                // 0: the usual
+	// the most that epoch configs allow is two epochs
+	o.Validity = o.EpochLength + uint64(rng.IntN(int(o.EpochLength)+1))
+	o.Store.FlatHeadBlocks = []int{0, 1, 7}[rng.IntN(3)] // 0: the usual
 	c := Course{Blocks: blocks, PerStep: 1 + rng.IntN(24)}
 	if rng.IntN(6) == 0 { // enough in a chunk to be run in parallel
 		c.PerStep, c.Blocks = 250, (blocks+2)/3
@@ -42,8 +43,8 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	return o, c
 }
 
-// Script runs a chain along a course that follows from a seed and the chain alone: played again on the same chain it gives
-// the same blocks, whatever else happens to the chain in between.
+// Script runs a chain along a course that follows from a seed and the chain alone: played again on
+// the same chain it gives the same blocks, whatever else happens to the chain in between.
 type Script struct {
 	chain   *Chain
 	course  Course

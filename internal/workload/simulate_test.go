@@ -29,8 +29,8 @@ func pointers[T any](list []T) (out []*T) {
 	return out
 }
 
-// TestSimulate tries random transactions of every kind on the head, and then sends them: what was foretold happens, to the
-// last gas and receipt id, and trying changes nothing.
+// TestSimulate tries random transactions of every kind on the head, and then sends them: what was
+// foretold happens, to the last gas and receipt id, and trying changes nothing.
 func TestSimulate(t *testing.T) {
 	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 7, Accounts: 60, Shards: 4, Skew: 0.5}}
 	o.EpochLength, o.Validity = 10_000, 20_000

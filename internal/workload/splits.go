@@ -11,17 +11,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Splitting is the dynamic_resharding_config of a chain that begins a protocol version earlier, votes for the present one,
-// and from then on splits shards.
+// Splitting is the dynamic_resharding_config of a chain that begins a protocol version earlier,
+// votes for the present one, and from then on splits shards.
 type Splitting struct {
 	Threshold, MinChild uint64 // memory usage
 	MaxShards           int
 	MinEpochs           uint64 // between two splits
-	// Static is where the new version's own layout splits a shard, once, in place of all of that; empty: none.
+	// Static is where the new version's own layout splits a shard, once, in place of all of that;
+	// empty: none.
 	Static primitives.AccountID
 }
 
-// splittingSince is the protocol version whose epoch config splits; the chain begins with the one before.
+// splittingSince is the protocol version whose epoch config splits; the chain begins with the one
+// before.
 const splittingSince primitives.ProtocolVersion = 86
 
 // epochConfigs are the files of the chain's epoch configs; nil: its genesis is all there is.
@@ -82,10 +84,11 @@ func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 	return o, c
 }
 
-// Uncounted is what there is after a block beyond its header's supply, by two slips of nearcore: when a shard is split, both
-// children's chunk extras are copies of its own, so that what its last chunk burnt is taken off twice
-// (chain/chain/src/resharding/manager.rs:268); and the treasury's part of an epoch in which all validators are kicked out is
-// paid but not counted as minted (chain/epoch-manager/src/reward_calculator.rs).
+// Uncounted is what there is after a block beyond its header's supply, by two slips of nearcore:
+// when a shard is split, both children's chunk extras are copies of its own, so that what its last
+// chunk burnt is taken off twice (chain/chain/src/resharding/manager.rs:268); and the treasury's
+// part of an epoch in which all validators are kicked out is paid but not counted as minted
+// (chain/epoch-manager/src/reward_calculator.rs).
 func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primitives.Balance, err error) {
 	c := counter{}
 	for at != e.Genesis() {
@@ -118,7 +121,8 @@ func Uncounted(e *engine.Engine, at *engine.BlockNode, find Lookup) (sum primiti
 	return c.sum, c.err
 }
 
-// waiting calls f for the receipts that came to a shard, or to those that it was made of, and that no chunk of it has taken in.
+// waiting calls f for the receipts that came to a shard, or to those that it was made of, and that
+// no chunk of it has taken in.
 func waiting(at *engine.BlockNode, shard int, find Lookup, f func(*primitives.Receipt)) error {
 	id, layout := at.Shards[shard].ID, at.Layout
 	for e := at; e.Height() > at.Block.Body.Chunks[shard].HeightIncluded; e = find(e.Header().PrevHash) {

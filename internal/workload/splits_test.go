@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSplits: what TestWorkloads asks for holds on chains whose shards are split, with forks, skipped heights and missing
-// chunks at the borders, receipts of all kinds on their way over them, and restarts in between.
+// TestSplits: what TestWorkloads asks for holds on chains whose shards are split, with forks,
+// skipped heights and missing chunks at the borders, receipts of all kinds on their way over them,
+// and restarts in between.
 func TestSplits(t *testing.T) {
 	n, blocks := 8, 110
 	if full() {
@@ -52,9 +53,10 @@ func TestStaticSplit(t *testing.T) {
 	}
 }
 
-// TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are on disk only, and loaded from there, from the memory of the
-// shard before, or from history, whichever it is when somebody first comes by. The background check of what a start found goes
-// on meanwhile and finds nothing. All comes out as without restarts.
+// TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are on disk only, and loaded from
+// there, from the memory of the shard before, or from history, whichever it is when somebody first
+// comes by. The background check of what a start found goes on meanwhile and finds nothing. All
+// comes out as without restarts.
 func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 	blocks := 160
 	o := ChainOptions{Options: Options{Seed: 5, Accounts: 3000, Shards: 1, Skew: 0.5, OneKey: true}}
@@ -118,7 +120,8 @@ func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 	}
 }
 
-// countSplits counts the shards that end with a block's parent, and those of them that leave receipts behind.
+// countSplits counts the shards that end with a block's parent, and those of them that leave
+// receipts behind.
 func countSplits(statuses map[string]int, at, parent *engine.BlockNode) {
 	for i := range parent.Shards {
 		s := &parent.Shards[i]

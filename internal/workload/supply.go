@@ -15,7 +15,8 @@ import (
 // counter adds up tokens; the first error sticks.
 type counter struct {
 	cfg *parameters.RuntimeConfig
-	// mine tells whether a receipt goes to the shard that is counted: behind a split both children have the whole delayed queue.
+	// mine tells whether a receipt goes to the shard that is counted: behind a split both children
+	// have the whole delayed queue.
 	mine func(*primitives.Receipt) bool
 	sum  primitives.Balance
 	err  error
@@ -34,7 +35,8 @@ func (c *counter) fail(err error) {
 	}
 }
 
-// receipt adds what a receipt carries: its deposits, and the gas that was paid for it. Refunds have no price.
+// receipt adds what a receipt carries: its deposits, and the gas that was paid for it. Refunds have
+// no price.
 func (c *counter) receipt(r *primitives.Receipt) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
@@ -104,9 +106,10 @@ func (c *counter) value(key, value []byte) {
 // Lookup finds accepted blocks, also those that the engine has folded away.
 type Lookup func(primitives.Hash) *engine.BlockNode
 
-// Held adds up all tokens that exist after a block: what its states hold, the receipts that wait in them (delayed,
-// buffered, postponed), those that its chunks send, and those that wait for a shard whose chunks are missing. It reads the
-// states from the store, so it also judges flat state, deltas and undo.
+// Held adds up all tokens that exist after a block: what its states hold, the receipts that wait in
+// them (delayed, buffered, postponed), those that its chunks send, and those that wait for a shard
+// whose chunks are missing. It reads the states from the store, so it also judges flat state,
+// deltas and undo.
 func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balance, error) {
 	c := &counter{cfg: at.Config}
 	bounds := at.Layout.Boundaries()
@@ -137,8 +140,9 @@ func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balan
 	return c.sum, c.err
 }
 
-// Supply is what Held must be after a block: the header's total supply, less what its chunks burnt, which headers tell one
-// chunk later (chain.md 8.7). What an epoch mints is in the supply of the block in which it is paid.
+// Supply is what Held must be after a block: the header's total supply, less what its chunks burnt,
+// which headers tell one chunk later (chain.md 8.7). What an epoch mints is in the supply of the
+// block in which it is paid.
 func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	sum := at.Header().TotalSupply
 	for i := range at.Shards {

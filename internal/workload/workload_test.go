@@ -39,8 +39,8 @@ func checkSupply(t *testing.T, c *Chain, at *engine.BlockNode, find Lookup) {
 	}
 }
 
-// TestWorkloads: random chains keep every token; run in parallel with restarts and next to no memory, and from their blocks alone, they
-// come to the same blocks and results.
+// TestWorkloads: random chains keep every token; run in parallel with restarts and next to no
+// memory, and from their blocks alone, they come to the same blocks and results.
 func TestWorkloads(t *testing.T) {
 	n, blocks := 12, 50
 	if full() {
@@ -85,8 +85,8 @@ func runWorkload(t *testing.T, o ChainOptions, course Course, statuses map[strin
 	for i := range course.Blocks {
 		m, err := script.Step()
 		if err != nil && o.Splitting != nil && strings.Contains(err.Error(), "all buffers are empty, yet") {
-			// Receipts that wait for a shard which was split before the last split: here an assertion of nearcore fails, too
-			// (runtime/runtime/src/congestion_control.rs:283).
+			// Receipts that wait for a shard which was split before the last split: here an
+			// assertion of nearcore fails, too (runtime/runtime/src/congestion_control.rs:283).
 			course.Blocks = i
 			break
 		}
@@ -110,7 +110,8 @@ func runWorkload(t *testing.T, o ChainOptions, course Course, statuses map[strin
 	}
 	other := o
 	other.Par = Goroutines
-	other.StateBytes, other.Tries = 1, trie.Options{Frontier: 128 << (seed % 6), Poison: true} // what can leave the memory does at each fold
+	// what can leave the memory does at each fold
+	other.StateBytes, other.Tries = 1, trie.Options{Frontier: 128 << (seed % 6), Poison: true}
 	other.Store.FlatHeadBlocks = 1 + int(seed%70)
 	every := 1 + int(seed%9)
 	again, err := OpenChain(other)

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Zipf draws from 0 ... n-1 with probability proportional to 1/rank^skew. Ranks are spread over the numbers at random, so
-// that the popular ones lie in different places of a trie and in different shards.
+// Zipf draws from 0 ... n-1 with probability proportional to 1/rank^skew. Ranks are spread over the
+// numbers at random, so that the popular ones lie in different places of a trie and in different
+// shards.
 type Zipf struct {
 	sums []float64 // of the weights up to each rank
 	at   []int32   // number of a rank

@@ -1,4 +1,5 @@
-// Command build builds the contracts in C and lists what they were built from. `make contracts` runs it.
+// Command build builds the contracts in C and lists what they were built from. `make contracts`
+// runs it.
 //
 //	in      the folder c with the sources; clang and wasm-ld (Debian: clang, lld)
 //	out     c/NAME.wasm, c/BUILT

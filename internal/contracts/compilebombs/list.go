@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Known are the bombs that were found first, each of which took from seconds to minutes to compile, hundreds of megabytes of
-// memory, or an artifact of megabytes, when this list was begun.
+// Known are the bombs that were found first, each of which took from seconds to minutes to compile,
+// hundreds of megabytes of memory, or an artifact of megabytes, when this list was begun.
 func Known() []Shape {
 	return []Shape{
 		{Name: "operands under ifs", Funcs: 1, Bytes: maxBody, Live: 2000, Live4: true, Units: units("if")},
@@ -19,8 +19,8 @@ func Known() []Shape {
 	}
 }
 
-// Listed are the shapes of a systematic list: every unit by itself, over many operands, with many locals, in deep blocks and in
-// many functions; and modules that are large in what is not code.
+// Listed are the shapes of a systematic list: every unit by itself, over many operands, with many
+// locals, in deep blocks and in many functions; and modules that are large in what is not code.
 func Listed() []Shape {
 	var list []Shape
 	add := func(s Shape) { list = append(list, s) }
@@ -50,7 +50,8 @@ func Listed() []Shape {
 		}
 		add(Shape{Name: fmt.Sprintf("ten times 4900 deep in %d", nest), Funcs: 10, Bytes: 100_000, Depth: 4_900, Nest: nest, Locals: 50, Units: units("br_if-far", "local-sum")})
 	}
-	for _, u := range []string{"call", "f32-chain", "load-chain", "table.get", "f64-trunc", "memory.grow", "sqrt-chain"} { // a megabyte, or as much as fits
+	// a megabyte, or as much as fits
+	for _, u := range []string{"call", "f32-chain", "load-chain", "table.get", "f64-trunc", "memory.grow", "sqrt-chain"} {
 		add(Shape{Name: "much " + u, Funcs: 5, Bytes: maxBody, Units: units(u)})
 	}
 	add(Shape{Name: "1.5 MB of floats", Funcs: 8, Bytes: maxBody, Units: units("f32-chain")})

@@ -59,7 +59,8 @@ func units(names ...string) (list []Unit) {
 	return list
 }
 
-// len is how many bytes there are about: every method of wasm.Code appends, so the length is kept there.
+// len is how many bytes there are about: every method of wasm.Code appends, so the length is kept
+// there.
 func (b *body) len() int { return b.f.Len() }
 
 // room tells whether n more blocks may be opened.
@@ -182,7 +183,8 @@ func (b *body) useLocals() {
 	}
 }
 
-// unit writes unit u for the n-th time. A unit that opens blocks is left out where they are used up.
+// unit writes unit u for the n-th time. A unit that opens blocks is left out where they are used
+// up.
 func (b *body) unit(u Unit, n int) {
 	f := b.f
 	switch unitNames[u] {

@@ -6,7 +6,8 @@ import (
 	"math"
 )
 
-// Code is a function's body or a constant expression. Its methods append one instruction each and return it.
+// Code is a function's body or a constant expression. Its methods append one instruction each and
+// return it.
 type Code struct {
 	b      []byte
 	open   []string // labels of open blocks, outermost first; "" where a block has none
@@ -78,7 +79,8 @@ func (c *Code) GlobalSet(global uint32) *Code { return c.u32(0x24, global) }
 // Call calls a function by its number.
 func (c *Code) Call(f uint32) *Code { return c.u32(0x10, f) }
 
-// CallIndirect calls the function that table 0 has at the index on the stack; kind is the number of its type.
+// CallIndirect calls the function that table 0 has at the index on the stack; kind is the number of
+// its type.
 func (c *Code) CallIndirect(kind uint32) *Code { return c.u32(0x11, kind, 0) }
 
 // RefNull pushes a null reference.

@@ -74,7 +74,8 @@ func (f *Func) Names(names ...string) *Func {
 	return f
 }
 
-// appendNames appends the section of names, as far as any were given: functions, locals, labels, globals.
+// appendNames appends the section of names, as far as any were given: functions, locals, labels,
+// globals.
 func (m *Module) appendNames(b []byte) []byte {
 	if len(m.funcNames) == 0 && len(m.globalNames) == 0 {
 		return b

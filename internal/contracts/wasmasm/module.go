@@ -73,7 +73,8 @@ func (m *Module) Import(module, name string, params, results []ValType) uint32 {
 	return m.imported - 1
 }
 
-// ImportOther imports what is no function: kind 1 a table, 2 a memory, 3 a global, with the bytes of its type.
+// ImportOther imports what is no function: kind 1 a table, 2 a memory, 3 a global, with the bytes
+// of its type.
 func (m *Module) ImportOther(module, name string, kind byte, desc ...byte) {
 	b := append(AppendName(AppendName(nil, module), name), kind)
 	m.imports = append(m.imports, append(b, desc...))
