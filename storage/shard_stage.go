@@ -235,7 +235,7 @@ func (s *Store) InstallShard(shard primitives.ShardID, frontierStubs []FrontierN
 	v := s.view.Load()
 	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.flatHead.Height ||
 		cell.At.Height < v.tail {
-		return errors.Join(err, fmt.Errorf("%w: install shard %d at block %v, which is not canonical or above the flat head",
+		return errors.Join(err, fmt.Errorf("%w: install shard %d at block %v, which is no canonical block from the tail to the flat head",
 			ErrOrder, shard, cell.At))
 	}
 	if err := s.writeFrontier(insertFrontier(shard, frontierStubs)); err != nil {
