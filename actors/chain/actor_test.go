@@ -97,7 +97,7 @@ func TestOrphansAreBounded(t *testing.T) {
 	}
 }
 
-// TestVerdicts: what becomes of a received block by the reason why it could not be begun.
+// TestVerdicts: what becomes of a received block, by the reason why its import could not start.
 func TestVerdicts(t *testing.T) {
 	m := received(1)
 	for name, tt := range map[string]struct {
@@ -141,8 +141,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestOwnBlocks: a block of this node that others have overtaken is dropped, and so is one with
-// another's bad chunk; what this node cannot make through its own fault halts it.
+// TestOwnBlocks: an overtaken block of this node is dropped, as is one with another producer's
+// bad chunk. A failure of this node's own halts it.
 func TestOwnBlocks(t *testing.T) {
 	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
 		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk,

@@ -25,13 +25,13 @@ import (
 const validator primitives.AccountID = "test.near"
 
 // stand is an actor on an engine of one validator, with shards that apply at once and a disk
-// that the test lets through.
+// that the test controls.
 type stand struct {
 	*Actor
 	t        *testing.T
 	e        *engine.Engine
 	key      primitives.SecretKey
-	slow     atomic.Bool // each sync says that it is there, and waits for an answer
+	slow     atomic.Bool // each sync announces itself and waits for an answer
 	arrived  chan struct{}
 	gate     chan error
 	stored   chan struct{} // the engine has called
@@ -42,7 +42,7 @@ type stand struct {
 	wanted   []messages.BlockWanted
 }
 
-// faulty is an engine that finds a block's chunk at fault when it has been applied.
+// faulty is an engine that reports a chunk as invalid after applying it.
 type faulty struct {
 	*engine.Engine
 	at  primitives.Height
@@ -111,13 +111,13 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	return s, f
 }
 
-// make asks for a block on the tip; its chunks are missed.
+// make requests a block on the tip with missing chunks.
 func (s *stand) make() {
 	s.t.Helper()
 	s.makeOn(s.e.Tip(), s.e.Tip().Height()+1)
 }
 
-// makeOn asks for a block of a height on another.
+// makeOn requests a block of a height on another block.
 func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
 	s.t.Helper()
 	inner := primitives.NewApprovalInner(parent.Hash, parent.Height(), height)
@@ -126,7 +126,7 @@ func (s *stand) makeOn(parent *engine.BlockNode, height primitives.Height) {
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)})
 }
 
-// told hands the actor what it is told of the disk until so many blocks were accepted.
+// told passes the disk's messages to the actor until that many blocks are accepted.
 func (s *stand) told(blocks int) {
 	s.t.Helper()
 	for len(s.accepted) < blocks {
@@ -135,8 +135,7 @@ func (s *stand) told(blocks int) {
 	}
 }
 
-// begin makes a first block, which opens a segment of the log, and has the disk wait from
-// then on.
+// begin makes a first block, which opens a log segment, and then makes the disk wait.
 func (s *stand) begin() {
 	s.t.Helper()
 	s.make()
@@ -144,8 +143,8 @@ func (s *stand) begin() {
 	s.slow.Store(true)
 }
 
-// TestAheadOfTheDisk: blocks follow each other without waiting for the disk, up to a bound;
-// they are told in their order once they are there, and a drain waits for that.
+// TestAheadOfTheDisk: blocks follow each other without waiting for the disk, up to a bound.
+// They are accepted in their order once they are on disk, and a drain waits for that.
 func TestAheadOfTheDisk(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
@@ -169,7 +168,7 @@ func TestAheadOfTheDisk(t *testing.T) {
 	select {
 	case <-req.Answer():
 		t.Fatal("the chain is drained while blocks are on their way to the disk")
-	case <-time.After(20 * time.Millisecond): // it never may; this long it is looked at
+	case <-time.After(20 * time.Millisecond): // it never may; this is how long the test checks
 	}
 	close(s.gate)
 	s.told(len(s.adopted))
@@ -186,7 +185,7 @@ func TestAheadOfTheDisk(t *testing.T) {
 	}
 }
 
-// TestDiskFails: what has come to the disk is told, then the process ends.
+// TestDiskFails: what has reached the disk is reported, then the process ends.
 func TestDiskFails(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()
@@ -212,8 +211,8 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// TestChunkAtFault: a block from others of which a chunk cannot be applied is refused, and the
-// next one is taken; a failure of this node's own, or in a block of its own, ends the process.
+// TestChunkAtFault: a received block with a chunk that cannot be applied is refused, and the
+// next one is accepted. A failure of this node, or in its own block, ends the process.
 func TestChunkAtFault(t *testing.T) {
 	maker, _ := newStand(t)
 	maker.make()
@@ -340,8 +339,7 @@ func TestForgedOrphans(t *testing.T) {
 	}
 }
 
-// TestRefusedWayBack: blocks that were asked for before a way back that is refused are not made
-// behind it.
+// TestRefusedWayBack: blocks requested before a rollback that is refused are not made after it.
 func TestRefusedWayBack(t *testing.T) {
 	s, _ := newStand(t)
 	s.begin()

@@ -23,7 +23,7 @@ func tx(signer primitives.AccountID, nonce primitives.Nonce) *primitives.SignedT
 		ReceiverID: "r.near", Nonce: primitives.TransactionNonce{Nonce: nonce}}, primitives.ZeroED25519Signature)
 }
 
-// world is the actor without a mailbox, and what it says.
+// world is the actor without a mailbox, and what it sends.
 type world struct {
 	*Actor
 	front     *Status
@@ -43,7 +43,7 @@ type world struct {
 	nonces    map[primitives.AccountID]primitives.Nonce // that keys have come to
 	away      map[primitives.AccountID]primitives.ShardID
 	looked    [][]*primitives.SignedTransaction
-	waiting   []func() // what would run beside the mailbox, if hold says that it waits
+	waiting   []func() // what would run outside the mailbox, if hold is set
 	hold      bool
 }
 
@@ -110,7 +110,7 @@ func newWorld(change func(*Options)) *world {
 	return w
 }
 
-// add submits by a batch, and returns the answers; none if they have not come.
+// add submits a batch and returns the answers, or none if they have not come.
 func (w *world) add(txs ...*primitives.SignedTransaction) []messages.Submitted {
 	r := NewRequest("", txs)
 	w.Handle(r)
@@ -122,7 +122,7 @@ func (w *world) add(txs ...*primitives.SignedTransaction) []messages.Submitted {
 	}
 }
 
-// choose takes what the pool offers, at most limit; the rest is dropped if drop says so.
+// choose takes at most limit of what the pool offers; drop decides what is dropped.
 func (w *world) choose(limit int, drop func(*primitives.SignedTransaction) bool) (out apply.Prepared) {
 	w.Handle(messages.ProduceChunk{})
 	c := NewChoice(&w.offered[len(w.offered)-1], func(p Page) { w.Handle(p) }, time.Second)
@@ -159,7 +159,7 @@ func (w *world) block(hash, prev byte, height primitives.Height, change func(*me
 
 func (w *world) has(x *primitives.SignedTransaction) bool { return w.pool.Find(x.Hash()) != nil }
 
-// TestIdle: an empty pool is idle, and rings again for what comes after it was asked.
+// TestIdle: an empty pool is idle, and signals what comes after it was asked.
 func TestIdle(t *testing.T) {
 	w := newWorld(nil)
 	if !w.front.Idle() {
@@ -170,7 +170,7 @@ func TestIdle(t *testing.T) {
 	if w.front.Idle() || !w.front.offers.Load() {
 		t.Error("a pool with a transaction is idle, or offers none")
 	}
-	w.block(1, 0, 1, nil, a) // another node's block has it
+	w.block(1, 0, 1, nil, a) // another node's block includes it
 	if !w.front.offers.Load() {
 		t.Fatal("the test is about an offer that is left over")
 	}
@@ -179,8 +179,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestRings: the producer is told once until it looks, and of what a choice has left, also if
-// it has looked before the choice has ended.
+// TestRings: the producer is signalled once until it asks, and for what a walk has left, also
+// if it asks before the walk has ended.
 func TestRings(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1)
@@ -203,7 +203,7 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// TestMissed: what was chosen for a chunk that the block did not include is on offer again.
+// TestMissed: transactions chosen for a chunk that the block lacks are offered again.
 func TestMissed(t *testing.T) {
 	w := newWorld(nil)
 	a, b := tx("a.near", 1), tx("b.near", 1)
@@ -232,8 +232,8 @@ func TestDroppedAndExpired(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a branch's transactions stay until it wins; those of the one that loses
-// come back, if they are ours.
+// TestReorganisation: a branch's transactions stay until it wins. Those of the losing one
+// return, if the shard is ours.
 func TestReorganisation(t *testing.T) {
 	w := newWorld(nil)
 	a, b, c, other := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1), tx("elsewhere.near", 1)
@@ -262,8 +262,8 @@ func TestReorganisation(t *testing.T) {
 	}
 }
 
-// TestPages: a chunk takes the same, in the same order, whether the mempool gives it out in
-// pages or at once; and what changes meanwhile does no harm.
+// TestPages: a chunk takes the same transactions in the same order, whether they come in pages
+// or at once. Changes meanwhile do no harm.
 func TestPages(t *testing.T) {
 	w := newWorld(nil)
 	var all []*primitives.SignedTransaction
@@ -350,7 +350,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnswers: every way in which a submission ends, told to a waiter, to a session and to a batch.
+// TestAnswers: every end of a submission is reported to a waiter, a session and a batch.
 func TestAnswers(t *testing.T) {
 	w := newWorld(func(o *Options) {
 		o.Pool = txpool.New(txpool.Limits{Transactions: 3}, 10, primitives.Hash{1})
@@ -392,7 +392,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestPanicIsOnes: a transaction that breaks the check is its client's own trouble.
+// TestPanicIsOnes: a transaction that makes the check panic fails only for its own client.
 func TestPanicIsOnes(t *testing.T) {
 	w := newWorld(nil)
 	got := w.add(tx("a.near", 1), tx("panic.near", 1), tx("b.near", 1))
@@ -415,7 +415,7 @@ func TestTurns(t *testing.T) {
 	}
 	honest := tx("honest.near", 1)
 	send(1, "10.0.0.2", honest)
-	if got := w.tally.Overrun.Load(); got != 3001-1000-1 { // the first is being looked at
+	if got := w.tally.Overrun.Load(); got != 3001-1000-1 { // the first is in check
 		t.Errorf("%d lost, want those of the flood beyond 1000", got)
 	}
 	w.hold = false
@@ -447,14 +447,15 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// names are those of code that nothing else waits for.
+// names numbers codes that no other transaction waits for.
 var names atomic.Uint64
 
 func nextName() primitives.Hash {
 	return primitives.HashBytes(strconv.AppendUint(nil, names.Add(1), 10))
 }
 
-// compiles is the verdict on what waits for code of its own until done is closed; nil: for ever.
+// compiles returns the verdict on a transaction with code of its own that is compiled when done
+// is closed; nil: never.
 func compiles(done chan struct{}) Verdict {
 	return Verdict{CodeName: nextName(), Code: func(end <-chan struct{}) {
 		select {
@@ -464,8 +465,8 @@ func compiles(done chan struct{}) Verdict {
 	}}
 }
 
-// beside lets run what runs beside the mailbox; settle is called in a synctest bubble, and
-// takes what has come.
+// beside runs what runs outside the mailbox; settle, called in a synctest bubble, handles its
+// results.
 func (w *world) beside() (settle func()) {
 	w.runAside = func(f func()) { go f() }
 	mailbox := make(chan any, 1000)
@@ -479,8 +480,8 @@ func (w *world) beside() (settle func()) {
 	}
 }
 
-// TestDeployments: what deploys code waits in the pool until it is compiled, what is behind it
-// of its key with it, and nothing else.
+// TestDeployments: a deploy waits in the pool until its code is compiled, with later
+// transactions of its key and no others.
 func TestDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -535,7 +536,7 @@ func TestDeployments(t *testing.T) {
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v once the code is compiled", got)
 		}
-		// as a chunk does that finds it invalid
+		// As if a chunk found it invalid.
 		w.Handle(messages.ChunkChosen{Dropped: []messages.DroppedTransaction{{Hash: never.Hash(), Err: tooOld}}})
 		if w.held != 0 || len(w.holds) != 0 || w.compiling != 1 {
 			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held,
@@ -621,7 +622,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestFails: an actor that has failed answers batches and sessions; waiters submit again.
+// TestFails: a failed actor answers batches and sessions; waiters submit again.
 func TestFails(t *testing.T) {
 	w := newWorld(nil)
 	w.hold = true
@@ -645,7 +646,7 @@ func TestFails(t *testing.T) {
 	}
 	next := newWorld(nil)
 	w.self = next.Handle
-	for _, f := range w.waiting { // what it had looked at comes to the next one
+	for _, f := range w.waiting { // the results of its checks come to the next actor
 		f()
 	}
 	if w.front.Len() != 0 || next.front.Len() != 0 || len(next.submitted) != 0 {
@@ -653,8 +654,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestFailsInBetween: of those that come or have been looked at together, one breaks the actor:
-// each is answered once all the same.
+// TestFailsInBetween: one of several submissions that come or are checked together breaks the
+// actor: each is answered once all the same.
 func TestFailsInBetween(t *testing.T) {
 	broken := func(w *world, f func()) {
 		defer func() {
@@ -712,7 +713,7 @@ func TestFailsInBetween(t *testing.T) {
 	}
 }
 
-// messageOnly is a context of which the actor asks for the message alone.
+// messageOnly is a context that has only a message.
 type messageOnly struct {
 	actor.Context
 	m any
@@ -720,8 +721,8 @@ type messageOnly struct {
 
 func (c messageOnly) Message() any { return c.m }
 
-// TestChoiceAcrossRestore: what a choice that was begun before the pool was restored finds
-// invalid by the state of then stays; what a later one does leaves.
+// TestChoiceAcrossRestore: what a walk begun before a restore finds invalid stays in the pool;
+// what a later one finds leaves.
 func TestChoiceAcrossRestore(t *testing.T) {
 	w := newWorld(nil)
 	a := tx("a.near", 1)
@@ -742,9 +743,9 @@ func TestChoiceAcrossRestore(t *testing.T) {
 	}
 }
 
-// TestOrderOfJudging: what a client has sent in order comes into the pool in order, whichever
-// batch is looked at first to the end, and the other judges enqueueIncoming more meanwhile, but
-// not without end.
+// TestOrderOfJudging: transactions that a client has sent in order enter the pool in order,
+// whichever batch is checked first. The other checkers take more meanwhile, but not without
+// bound.
 func TestOrderOfJudging(t *testing.T) {
 	var pooled []primitives.Nonce
 	w := newWorld(func(o *Options) {

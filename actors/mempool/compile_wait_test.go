@@ -59,8 +59,8 @@ func TestHeldBounds(t *testing.T) {
 	})
 }
 
-// TestHeldRoom: what is behind one that waits for its code has half of the pool; all else has
-// the rest.
+// TestHeldRoom: transactions after one that waits for compilation may fill half of the pool;
+// others may use the rest.
 func TestHeldRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(o *Options) { o.Pool = txpool.New(txpool.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
@@ -75,7 +75,8 @@ func TestHeldRoom(t *testing.T) {
 			t.Errorf("%d are in the pool, %d were refused; want 10, 21", w.front.Len(), w.tally.HoldsDropped.Load())
 		}
 		again, before := tx("many.near", 11), tx("many.near", 1)
-		for _, x := range []*primitives.SignedTransaction{again, before} { // one that is there, one that can go
+		// one that is there, and one that does not wait
+		for _, x := range []*primitives.SignedTransaction{again, before} {
 			if got := w.add(x); got != nil {
 				t.Fatal("answered before it was looked at")
 			}
@@ -96,8 +97,8 @@ func TestHeldRoom(t *testing.T) {
 	})
 }
 
-// TestHeldRestart: an actor that has failed is told nothing of what the compiler did for it,
-// and the one after it begins with nothing.
+// TestHeldRestart: a failed actor hears nothing of its compilations, and its successor starts
+// with none.
 func TestHeldRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
@@ -126,7 +127,7 @@ func TestHeldRestart(t *testing.T) {
 			t.Error("who has sent a batch is not told that it is lost")
 		}
 		w.o.Pool = txpool.New(txpool.Limits{}, 10, primitives.Hash{1})
-		w.Actor = New(w.o) // what comes of the old one's compilation comes to this one: they have one mailbox
+		w.Actor = New(w.o) // the old one's results come to this one, since they share a mailbox
 		settle2 := w.beside()
 		w.holding(x, 1, make(chan struct{}))
 		settle2()
@@ -142,8 +143,8 @@ func TestHeldRestart(t *testing.T) {
 	})
 }
 
-// TestHeldEarly: one that has to wait for its code and for the nonces before it waits for both,
-// in whatever order they come.
+// TestHeldEarly: a transaction that waits for its code and for earlier nonces waits for both,
+// in any order.
 func TestHeldEarly(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -183,8 +184,8 @@ func TestHeldEarly(t *testing.T) {
 	}
 }
 
-// TestHeldMoves: what waits for its code waits in the pool that it moves to, and its sender is
-// told when it does not any more.
+// TestHeldMoves: a transaction that waits for its code goes on waiting in the pool that it
+// moves to, and its sender is told when it ends.
 func TestHeldMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
@@ -227,7 +228,7 @@ func TestHeldMoves(t *testing.T) {
 	})
 }
 
-// deploying submits one that brings all of its bytes as code, of that name.
+// deploying submits a transaction that consists of code of that name.
 func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.WaiterID, name primitives.Hash,
 	code func(<-chan struct{})) {
 	w.verdicts[x.Hash()] = Verdict{Code: code, CodeName: name, CodeBytes: x.Size() - 1}
@@ -235,10 +236,9 @@ func (w *world) deploying(x *primitives.SignedTransaction, waiter messages.Waite
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestHeldSharesCode: transactions of many signers that bring the same code are held with room
-// for it once, have one turn at the compiler, the first that any of them has, and all go when
-// it is compiled. Where the one that the code is counted with leaves, it is counted with
-// another.
+// TestHeldSharesCode: transactions of many signers with the same code count it once, share one
+// turn at the compiler, the first of any of them, and are all offered when it is compiled. When
+// the payer leaves, another one pays.
 func TestHeldSharesCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := tx("a00.near", 1).Size()
@@ -276,7 +276,7 @@ func TestHeldSharesCode(t *testing.T) {
 			t.Fatalf("%d were told, %d are held with %d bytes; want 32, 32, %d", others, w.front.Held(), w.front.HeldBytes(),
 				want)
 		}
-		w.block(1, 0, 1, nil, shared[0], shared[1]) // which another node has made
+		w.block(1, 0, 1, nil, shared[0], shared[1]) // made by another node
 		settle()
 		if want := 2*size + size + 27; w.front.Held() != 30 || int(w.front.HeldBytes()) != want {
 			t.Errorf("%d are held with %d bytes after two have gone; want 30, %d", w.front.Held(), w.front.HeldBytes(), want)

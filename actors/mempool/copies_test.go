@@ -17,8 +17,8 @@ func (w *world) sends(x *primitives.SignedTransaction, waiter messages.WaiterID)
 		Transactions: []*primitives.SignedTransaction{x}})
 }
 
-// TestBadCopyOfPooled: a copy of a transaction that is in the pool is not refused as invalid,
-// since the pooled one may still run; but for a bad signature, which the pool's does not have.
+// TestBadCopyOfPooled: a copy of a pooled transaction is not refused as invalid, since the
+// pooled one may still run; a bad signature is, since the pooled one does not have it.
 func TestBadCopyOfPooled(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	w.add(x)
@@ -34,8 +34,8 @@ func TestBadCopyOfPooled(t *testing.T) {
 	}
 }
 
-// TestVerdictOfAnotherChain: what was looked at by the state of a branch that has lost, or that
-// the chain has gone back from, is looked at once more.
+// TestVerdictOfAnotherChain: a verdict on the state of a lost branch, or of blocks removed by a
+// rollback, is made again.
 func TestVerdictOfAnotherChain(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -63,8 +63,8 @@ func TestVerdictOfAnotherChain(t *testing.T) {
 	}
 }
 
-// TestDropsAreNumbered: a drop has a higher number than what a pool has answered before, and no
-// higher one than what it answers after.
+// TestDropsAreNumbered: a drop has a higher number than earlier answers of the pool, and no
+// higher one than later answers.
 func TestDropsAreNumbered(t *testing.T) {
 	w, x := newWorld(nil), tx("a.near", 1)
 	var nth []uint64
@@ -85,9 +85,9 @@ func TestDropsAreNumbered(t *testing.T) {
 	}
 }
 
-// TestHeldPlacesOfThoseGone: where one of two that wait for the same code leaves, with the
-// block or with its shard, the other loses nothing by the place that the first had; and of two
-// that leave for another shard together both get there, held.
+// TestHeldPlacesOfThoseGone: if one of two transactions that wait for the same code leaves,
+// with a block or with its shard, the other one loses nothing by the first one's slot. Two that
+// move to another shard together both get there, held.
 func TestHeldPlacesOfThoseGone(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestHeldPlacesOfThoseGone(t *testing.T) {
 	}
 }
 
-// TestReturnedWithoutRoomElsewhere: what a block of a branch that has lost had, and this pool
-// has no room for, is not told of as dropped where other nodes have it: their chunks may.
+// TestReturnedWithoutRoomElsewhere: a transaction of a lost branch without room in this pool is
+// not reported as dropped if other nodes have it, since their chunks may include it.
 func TestReturnedWithoutRoomElsewhere(t *testing.T) {
 	x := tx("a.near", 5)
 	w := newWorld(func(o *Options) {

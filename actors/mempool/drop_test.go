@@ -90,9 +90,8 @@ func TestEveryDropHasAReason(t *testing.T) {
 	}
 }
 
-// TestUnansweredSubmissionsAreDroppedAloud: what a session has submitted without waiting for an
-// answer, and does not come into the pool, is signalled of as dropped; but no bad copy of a
-// transaction that is good.
+// TestUnansweredSubmissionsAreDroppedAloud: a session's submission that does not enter the pool
+// is reported as dropped, except a bad copy of a good transaction.
 func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 	async := func(w *world, txs ...*primitives.SignedTransaction) {
 		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 3}, Transactions: txs})
@@ -114,7 +113,7 @@ func TestUnansweredSubmissionsAreDroppedAloud(t *testing.T) {
 			t.Errorf("dropped for %v, want %s", err, limit)
 		}
 	}
-	w.verdicts[one.Hash()] = Verdict{Invalid: tooOld} // as a copy of it that comes late may be
+	w.verdicts[one.Hash()] = Verdict{Invalid: tooOld} // as for a late copy
 	if async(w, one); len(w.dropped) != 3 || !w.has(one) {
 		t.Errorf("a bad copy of one in the pool: dropped %v", w.dropped[3:])
 	}
@@ -157,8 +156,8 @@ func TestHeldBatchIsToldWhatBecame(t *testing.T) {
 	})
 }
 
-// TestFailureRecordsThePool: a mempool that fails has what it held recorded as lost; waiters,
-// which send theirs again, are told nothing.
+// TestFailureRecordsThePool: a failed mempool records its pool as lost; waiters, which submit
+// again, are not told.
 func TestFailureRecordsThePool(t *testing.T) {
 	w := newWorld(nil)
 	x := tx("a.near", 1)

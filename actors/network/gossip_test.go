@@ -18,8 +18,8 @@ import (
 // blank returns a block with content that is not examined.
 func blank() *primitives.Block { return &primitives.Block{Header: new(primitives.BlockHeader)} }
 
-// TestPassed: a block that was judged and handed on is taken, whatever else its sender has
-// sent; another of the same hash, and the same one again, are not.
+// TestPassed: a gossiped block that was checked is accepted whatever else its sender has sent;
+// another object of the same hash, and the same one again, are not.
 func TestPassed(t *testing.T) {
 	var got []delivered
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, limits: map[wire.PeerID]*blockLimits{},
@@ -96,8 +96,8 @@ func TestHeldGossip(t *testing.T) {
 	}
 }
 
-// TestEarly: a block that others were told of before it was adopted is not told when it is,
-// once; what is told behind that is.
+// TestEarly: a block that was relayed before its import is not announced after it; the next one
+// is.
 func TestEarly(t *testing.T) {
 	var e recentSet[primitives.Hash]
 	at := func(i int) primitives.Hash { return primitives.Hash{byte(i), byte(i >> 8)} }
@@ -112,8 +112,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyTwins: of the blocks of a height two are handed on before they are adopted, however
-// many their maker has signed; of other heights as many.
+// TestEarlyTwins: two blocks of a height are relayed before their import, however many the
+// producer has signed; of other heights as many.
 func TestEarlyTwins(t *testing.T) {
 	f := new(Status)
 	for h := range primitives.Height(5) {
@@ -129,8 +129,8 @@ func TestEarlyTwins(t *testing.T) {
 	}
 }
 
-// TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a
-// while, whatever it was at.
+// TestArrivalPanics: a bootstrap with a panic in the background is abandoned and starts again
+// later, at any step.
 func TestArrivalPanics(t *testing.T) {
 	came := make(chan *bootstrapDone, 1)
 	a := &Actor{begun: time.Now(), o: Options{Status: &Status{}}, self: func(m any) { x := m.(bootstrapDone); came <- &x }}

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestLanes: however many strangers fill the validator's mailbox, by connections of their own
-// and through a bridge, what a validator's node says is heard soon: over its own connection,
-// and through that bridge.
+// TestLanes: however many peers fill the validator's mailbox, by connections of their own and
+// through a bridge, messages of a validator's node arrive soon, over its own connection and
+// through that bridge.
 func TestLanes(t *testing.T) {
 	type said struct {
 		m    consensus.Received

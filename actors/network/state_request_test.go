@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHostsFarOff: neighbours are asked for states on their connections; others, by a routed
-// message, for what too few neighbours give, and only where they could come with it.
+// TestHostsFarOff: neighbours are asked for states on their connections; distant hosts by a
+// routed message, for shards that too few neighbours serve, and only if they can reach this
+// node.
 func TestHostsFarOff(t *testing.T) {
 	host := func(id wire.PeerID, shards ...primitives.ShardID) *wire.SnapshotHost {
 		return &wire.SnapshotHost{PeerID: id, Shards: shards}
@@ -88,8 +89,7 @@ func TestHostsDrawn(t *testing.T) {
 	}
 }
 
-// TestStateRefused: a host that says that it won't give what it was asked for is waited for no
-// longer, and another is asked.
+// TestStateRefused: after a host refuses a request, another one is asked at once.
 func TestStateRefused(t *testing.T) {
 	s, p := newTestShards()
 	item := statesync.Item{Shard: 7, Part: 3}

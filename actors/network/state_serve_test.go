@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStateRequests: 30 requests for states are answered in 30 s, of all peers, and not one
-// more; what is not offered is not answered.
+// TestStateRequests: 30 state requests of all peers are answered in 30 s, and no more. Requests
+// for what is not served are not answered.
 func TestStateRequests(t *testing.T) {
 	p := newStateServer(nil, nil)
 	now := time.Unix(1_700_000_000, 0)
@@ -80,7 +80,7 @@ func TestRoutedStateNotNow(t *testing.T) {
 	}
 }
 
-// TestKeptHeaders: a header of a state is made once, and goes with its sync block.
+// TestKeptHeaders: a state header is made once, and dropped with its sync block.
 func TestKeptHeaders(t *testing.T) {
 	p := newStateServer(nil, nil)
 	x := &engine.ServedSnapshot{Sync: primitives.Hash{1}}

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestOutBytes: transactions on their way take a bounded number of bytes, which are given back
-// when they are in a block, or have been sent often enough.
+// TestOutBytes: forwarded transactions take a bounded number of bytes, which are freed when a
+// block includes them or they have been sent often enough.
 func TestOutBytes(t *testing.T) {
 	of := func(nonce primitives.Nonce, size int) *primitives.SignedTransaction {
 		return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "alice", ReceiverID: "alice",

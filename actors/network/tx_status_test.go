@@ -94,8 +94,8 @@ func TestStatusesOfSigners(t *testing.T) {
 	}
 }
 
-// TestStatusesRate: however many transactions clients ask about, others are asked about so many
-// in a second at the most, and one client leaves room for the next.
+// TestStatusesRate: however many transactions clients ask about, peers are asked at a bounded
+// rate, and one client leaves room for the next.
 func TestStatusesRate(t *testing.T) {
 	s := NewTxStatuses(nil, new(Status), "", 0)
 	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}

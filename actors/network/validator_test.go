@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunkRequestsKeepTheirPlace: what a peer asks of the validator has its place until the
-// validator has taken it, so that no more lie in its mailbox than a peer has places.
+// TestChunkRequestsKeepTheirPlace: a peer's request to the validator keeps its slot until the
+// validator has taken it, so no more of them are in its mailbox than the peer has slots.
 func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 	var taken []func()
 	a := &Actor{host: new(tcp.Server), inbox: newInbox(new(Status)),

@@ -19,8 +19,8 @@ func far(on *sandbox) *primitives.Block {
 	return &primitives.Block{Header: &h, Body: b.Body}
 }
 
-// TestClaimedHeight: a peer that claims to be far ahead keeps no node from telling others of
-// its blocks, be it one that makes blocks alone or a validator.
+// TestClaimedHeight: a peer that claims to be far ahead does not keep a node from announcing
+// its blocks, be it a sole producer or a validator.
 func TestClaimedHeight(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T) (*member, func()){
 		"alone": func(t *testing.T) (*member, func()) {

@@ -103,7 +103,7 @@ func (s *sandbox) other(nonce primitives.Nonce, actions ...primitives.Action) *p
 		Nonce:   primitives.TransactionNonce{Nonce: primitives.InitialNonce(s.e.Head().Height()) + nonce}})
 }
 
-// sends sends a transaction and waits for it.
+// sends submits a transaction and waits for it.
 func (s *sandbox) sends(ctx context.Context, x *primitives.SignedTransaction, level view.ExecutionLevel) <-chan error {
 	out := make(chan error, 1)
 	go func() {

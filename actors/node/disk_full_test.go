@@ -88,7 +88,7 @@ func TestDiskFills(t *testing.T) {
 		}
 		fill()
 		if round%2 == 1 { // room comes while the node runs
-			left.Store(250_000) // of which the look for room takes half
+			left.Store(250_000) // half of it is taken by the check for room
 			<-free
 			if _, _, err := n.Mine(t.Context(), 1); err != nil {
 				t.Errorf("round %d: blocks with room again: %v", round, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestWaitsTakeTurns: however many waits a block wakes, a few goroutines tell them: there are
-// not hundreds that want the processor when the next block is made.
+// TestWaitsTakeTurns: however many waits a block wakes, a few goroutines handle them, so that
+// hundreds do not compete with the next block.
 func TestWaitsTakeTurns(t *testing.T) {
 	var now, peak atomic.Int64
 	s := start(t, 1, func(o *Options) {

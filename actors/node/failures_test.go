@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// promise is what clients see of a rule.
+// promise is what clients see of a failure rule.
 type promise struct {
 	asked  []string // errors that requests of the failed actor may get; "" is success
 	others []string // the same for another client that waits for something else
@@ -32,7 +32,7 @@ var promises = map[failure]promise{
 	restarts:   {asked: []string{"", "INTERNAL_ERROR"}, others: []string{""}, works: true},
 }
 
-// exceptions are kinds of which another client sees more than the rule says.
+// exceptions are kinds with which another client sees more than the rule says.
 var exceptions = map[string][]string{"rpc": {"INTERNAL_ERROR"}} // the parent of all sessions: all waits end
 
 // TestEachFailure: A panic in each kind of actor, at the first message that it gets and before
@@ -54,7 +54,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	if kind == "subscriber" { // only its own client sees it
 		p.asked = []string{""}
 	}
-	if behind { // what it did may be all that was needed
+	if behind { // what it did may suffice
 		p.asked, p.others = append([]string{""}, p.asked...), append([]string{""}, p.others...)
 	}
 	var armed, tripped atomic.Bool
@@ -130,7 +130,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 			t.Errorf("status says nothing: %s", text)
 		}
 	} else {
-		if r := a.send(t, one, view.LevelFinal); r.fault() != "" { // also if a block has it by now
+		if r := a.send(t, one, view.LevelFinal); r.fault() != "" { // even if a block includes it by now
 			t.Errorf("the same again: %+v", r.Error)
 		}
 		if next := a.send(t, two, view.LevelFinal); next.fault() != "" {
@@ -150,7 +150,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	}
 }
 
-// idle waits until no actor has anything to do, for a moment.
+// idle waits until no actor has had anything to do for a moment.
 func (s *sandbox) idle(t *testing.T) {
 	t.Helper()
 	for since := time.Now(); time.Since(since) < 10*time.Millisecond; time.Sleep(time.Millisecond) {
@@ -188,7 +188,7 @@ func TestRestartsAreBounded(t *testing.T) {
 	}
 }
 
-// hears is what a subscriber to blocks is told.
+// hears receives what a block subscriber gets.
 type hears chan string
 
 // follow subscribes, as a client of the node does.
@@ -208,7 +208,7 @@ func (c hears) Offer(n *view.Notice) bool               { c <- string(n.Body); r
 func (c hears) WhenRoom(f func())                       { f() }
 func (c hears) End(why view.EndReason, at *view.Cursor) { c <- string(why) }
 
-// wait waits for something that has a text in it.
+// wait waits for a message with a text in it.
 func (c hears) wait(t *testing.T, text string) {
 	t.Helper()
 	for end := time.After(time.Minute); ; {

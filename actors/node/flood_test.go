@@ -25,13 +25,13 @@ import (
 // flooded is a node under a flood.
 type flooded struct {
 	*member
-	refused atomic.Int64 // blocks, for what is wrong in them
-	asks    atomic.Int64 // requests for parts of chunks that it has sent
+	refused atomic.Int64 // invalid blocks
+	asks    atomic.Int64 // requests for chunk parts that it has sent
 	over    netip.AddrPort
 }
 
-// stand starts a node that is reached by sockets or by libp2p and dials another, none: it makes
-// the blocks.
+// stand starts a node that is reached by sockets or libp2p and dials another one; without one
+// it makes the blocks.
 func stand(t *testing.T, name string, over bool, to *flooded) *flooded {
 	t.Helper()
 	f := &flooded{member: &member{}}
@@ -95,7 +95,7 @@ func (f *flooded) tap(x tcp.Tapped) {
 	}
 }
 
-// against is an enemy's node, connected to f.
+// against is an attacker's node, connected to f.
 func against(t *testing.T, name string, over bool, f *flooded) *enemy {
 	t.Helper()
 	if !over {
@@ -219,7 +219,7 @@ func TestFloodOfOrphans(t *testing.T) {
 		chain.SignBlock(o, a.key)
 		x.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: o}})
 	}
-	time.Sleep(2 * time.Second) // for which each would be asked five times
+	time.Sleep(2 * time.Second) // time in which each would be requested five times
 	asked := b.asks.Load() - before
 	mine(t, a.sandbox, 3)
 	b.at(t, a.sandbox)
@@ -229,8 +229,8 @@ func TestFloodOfOrphans(t *testing.T) {
 	}
 }
 
-// TestFloodOfMailbox: while the chain is busy no more waits in its mailbox of what one peer
-// sends than that has places for.
+// TestFloodOfMailbox: while the chain is busy, its mailbox holds no more messages of one peer
+// than the peer has slots.
 func TestFloodOfMailbox(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }

@@ -67,8 +67,8 @@ func (c *cluster) shard(salt int) primitives.ShardID {
 	return ids[salt%len(ids)]
 }
 
-// pace is how many heights become final at a member in a while, and how many of its blocks
-// there are among them.
+// pace returns how many heights become final at a member in a while, and how many of its blocks
+// are among them.
 func (c *cluster) pace(m *member, during time.Duration, what func(head *primitives.Block)) (heights, own int) {
 	c.t.Helper()
 	from, end := m.e.Final().Height, time.Now().Add(during)
@@ -140,8 +140,8 @@ func TestFloodOfValidators(t *testing.T) {
 	}
 }
 
-// keeps wants a member to keep its pace under a flood, and its heights to be its own. A busy
-// machine may be slow, and not each time.
+// keeps requires a member to keep its pace and its heights under a flood. A busy machine may be
+// slow, but not each time.
 func (c *cluster) keeps(m *member, during time.Duration, calm int, what string, flood func(head *primitives.Block)) {
 	c.t.Helper()
 	for tries := 3; ; tries-- {

@@ -56,7 +56,7 @@ func (r *tape) await(t *testing.T, want primitives.Height) {
 	}
 }
 
-// until looks again and again until f is true.
+// until polls until f is true.
 func until(t *testing.T, f func() bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
@@ -68,7 +68,7 @@ func until(t *testing.T, f func() bool) {
 	}
 }
 
-// maker is a node that makes blocks when asked; later seconds tells its clock from others'.
+// maker starts a node that makes blocks when asked; its clock is later seconds ahead.
 func maker(t *testing.T, shards int, later uint64) (*sandbox, *tape) {
 	r := newTape()
 	return start(t, shards, func(o *Options) {
@@ -89,7 +89,7 @@ func mine(t *testing.T, s *sandbox, n uint64) {
 	}
 }
 
-// TestFollower: blocks in any order, twice, and with forged ones among them, lead a node that
+// TestFollower: blocks in any order, repeated, and with forged ones among them lead a node that
 // makes none to the same head.
 func TestFollower(t *testing.T) {
 	a, tapeA := maker(t, 2, 0)
@@ -125,8 +125,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestReorganisation: a transaction of a branch that loses goes back to the pool, and a wait
-// for it goes on until the other branch has it.
+// TestReorganisation: a transaction of a losing branch returns to the pool, and a wait for it
+// goes on until the other branch includes it.
 func TestReorganisation(t *testing.T) {
 	one, tapeOne := maker(t, 1, 0)
 	two, tapeTwo := maker(t, 1, 7)

@@ -185,7 +185,7 @@ func TestHalt(t *testing.T) {
 				t.Errorf("the stack does not show where it failed:\n%s", f.Stack)
 			}
 
-			// The receipt is not on the chain, as its block is not: the node goes on until the same
+			// The receipt is not on the chain, since its block is not: the node goes on until the same
 			// comes again.
 			s = startOn(t, 2, disk, vm, change)
 			if s.e.Head().Hash != head.Hash {
@@ -212,8 +212,8 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestHaltOnStoredReceipt: a receipt that is on the chain already and can't be executed halts
-// the node at each start, after one try; reads work meanwhile.
+// TestHaltOnStoredReceipt: a stored receipt that cannot be executed halts the node at each
+// start, after one try. Reads work meanwhile.
 func TestHaltOnStoredReceipt(t *testing.T) {
 	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(),
 		"failed"), new(brittle).set(func() error { return nil })
@@ -260,8 +260,8 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 	}
 }
 
-// TestOwnFailureOfTheChain: a failure of this node's own that is no chunk's halts it, one of
-// the disk ends the process.
+// TestOwnFailureOfTheChain: a failure of this node that is no chunk's halts it; one of the disk
+// ends the process.
 func TestOwnFailureOfTheChain(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -280,7 +280,7 @@ func TestOwnFailureOfTheChain(t *testing.T) {
 	}
 }
 
-// talker is a VM of which each call logs one line more than on other nodes.
+// talker is a VM that logs one more line in each call than on other nodes.
 type talker struct{}
 
 func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {

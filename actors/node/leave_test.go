@@ -48,7 +48,7 @@ func TestClientLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// reached waits until so many submissions have come to the mempool.
+// reached waits until that many submissions have come to the mempool.
 func (s *sandbox) reached(t *testing.T, want uint64) {
 	t.Helper()
 	limit := time.Now().Add(time.Minute)
@@ -60,7 +60,7 @@ func (s *sandbox) reached(t *testing.T, want uint64) {
 	}
 }
 
-// alive is how many actors of a kind there are.
+// alive returns the number of actors of a kind.
 func (s *sandbox) alive(kind string) (n int64) {
 	for _, x := range s.Meter() {
 		if x.Name == kind {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestJudgeSideBySide: what one transaction of a batch waits for others do not wait for, each
-// gets its own verdict, and a failure is that of the caller.
+// TestJudgeSideBySide: transactions of a batch do not wait for each other's loads, each gets
+// its own verdict, and a panic reaches the caller.
 func TestJudgeSideBySide(t *testing.T) {
 	s := start(t, 1, nil)
 	const many = 4*checksPerGoroutine - 3

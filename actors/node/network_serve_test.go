@@ -29,7 +29,7 @@ type wire struct {
 // serve opens a node's RPC.
 func serve(t *testing.T, s *sandbox) *wire { return servePolled(t, s, 5*time.Second) }
 
-// servePolled is serve where a request may wait so long.
+// servePolled is serve with a polling timeout.
 func servePolled(t *testing.T, s *sandbox, timeout time.Duration) *wire {
 	t.Helper()
 	back := backend.New(backend.Options{
@@ -66,7 +66,7 @@ type reply struct {
 	}
 }
 
-// fault is the cause's name, empty for a success.
+// fault returns the cause's name, or "" for a success.
 func (r *reply) fault() string {
 	if r.Error == nil {
 		return ""

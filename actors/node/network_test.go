@@ -28,7 +28,7 @@ type member struct {
 	info  peerwire.PeerInfo
 }
 
-// networked has a node listen, and dial others.
+// networked makes a node listen and dial others.
 func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo) (*network.Status, peerwire.PeerInfo) {
 	t.Helper()
 	l, err := tcp.Bind("127.0.0.1:0")
@@ -77,7 +77,7 @@ func join(t *testing.T, name string, change func(*Options), boot ...peerwire.Pee
 	return m
 }
 
-// at waits until a node has come to another's head.
+// at waits until a node has reached another one's head.
 func (m *member) at(t *testing.T, other *sandbox) {
 	t.Helper()
 	limit := time.Now().Add(60 * time.Second)
@@ -89,8 +89,8 @@ func (m *member) at(t *testing.T, other *sandbox) {
 	}
 }
 
-// TestNetwork: a node that dials another comes to its head from nothing, follows what it makes,
-// and has it include what its own clients submit; a third that knows only the second does the
+// TestNetwork: a node that dials another one syncs from nothing, follows its blocks, and gets
+// its own clients' transactions included. A third node that knows only the second does the
 // same.
 func TestNetwork(t *testing.T) {
 	a := join(t, "a", nil)
@@ -124,7 +124,7 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 	for _, m := range []*member{b, c} {
-		m.at(t, a.sandbox) // the transaction rests on its head
+		m.at(t, a.sandbox) // the transaction refers to its head
 		tx := a.tx("near", transfer(7))
 		done := make(chan error, 1)
 		go func() {
@@ -159,7 +159,7 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
-// enemy is a peer that shakes hands as it should.
+// enemy is a peer with a proper handshake.
 type enemy struct {
 	*tcp.Server
 	key  primitives.SecretKey

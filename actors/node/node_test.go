@@ -41,14 +41,14 @@ type sandbox struct {
 
 const validator primitives.AccountID = "test.near"
 
-// open makes a chain by what init writes and opens an engine on it.
+// open initialises a chain as the init command does, and opens an engine on it.
 func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store,
 	primitives.SecretKey, *signature.Checker) {
 	t.Helper()
 	return openVM(t, shards, fast, disk, nil)
 }
 
-// openVM is open with something that runs contracts.
+// openVM is open with a contract runtime.
 func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm action.VM) (*engine.Engine,
 	*storage.Store, primitives.SecretKey, *signature.Checker) {
 	t.Helper()
@@ -76,7 +76,7 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 	checker := signature.New()
 	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm,
 		Tries: trie.Options{Poison: true}})
-	if errors.Is(err, engine.ErrInconsistent) { // what the disk has is evidence
+	if errors.Is(err, engine.ErrInconsistent) { // the disk's content is evidence
 		kept, derr := os.MkdirTemp("", "troupe-inconsistent-")
 		t.Logf("the folder is kept in %s: %v", kept, errors.Join(derr, disk.Save(kept)))
 	}
@@ -91,7 +91,7 @@ func start(t testing.TB, shards int, change func(*Options)) *sandbox {
 	return startOn(t, shards, storage.NewMemDisk(), nil, change)
 }
 
-// startOn is start on what a disk has, with something that runs contracts.
+// startOn is start on a disk's content, with a contract runtime.
 func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, change func(*Options)) *sandbox {
 	t.Helper()
 	e, store, key, checker := openVM(t, shards, false, disk, vm)
@@ -261,7 +261,7 @@ func TestLoad(t *testing.T) {
 				out, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
 				var invalid *primitives.InvalidTxError
 				if errors.As(err, &invalid) && invalid.Tag == primitives.TxInvalidNonce {
-					continue // one key in many hands: a later nonce was faster
+					continue // one key on many connections: a later nonce was faster
 				}
 				if err != nil || out.Level < view.LevelExecutedOptimistic {
 					t.Errorf("%v, %v", out, err)
@@ -292,7 +292,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestRestart stops a node under load and goes on where it was.
+// TestRestart stops a node under load and continues where it was.
 func TestRestart(t *testing.T) {
 	disk := storage.NewMemDisk()
 	var height primitives.Height

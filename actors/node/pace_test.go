@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// pace is the time by which validators wait: the machine's, but that of what goes between two
-// turns that this process has there no more than paceMost counts. So an epoch is not over while
-// nothing could come, and on a machine that does this alone it is as long as ever.
+// pace is the clock of validators in tests: the machine's, except that a gap between two turns
+// of this process counts as at most paceMost. So an epoch does not pass while nothing could
+// happen, and on an idle machine it is as long as ever.
 type pace struct{ gone atomic.Int64 }
 
 // Of a pace: how often it looks, and how much may have gone since it looked last.
@@ -27,7 +27,7 @@ const (
 // Even is what has gone.
 func (p *pace) Even() time.Duration { return time.Duration(p.gone.Load()) }
 
-// run has it go until a test ends.
+// run advances it until a test ends.
 func (p *pace) run(t *testing.T) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
@@ -49,7 +49,7 @@ func (p *pace) run(t *testing.T) {
 	})
 }
 
-// stages holds what shards on their way in ask for, while it is told to.
+// stages holds back requests of shards that are caught up.
 type stages struct {
 	mu    sync.Mutex
 	stage engine.Stage
@@ -69,7 +69,7 @@ func (s *stages) end() {
 	s.goOn = nil
 }
 
-// wait is at a stage of a shard.
+// wait blocks at a stage of a shard.
 func (s *stages) wait(ctx context.Context, at engine.Stage) {
 	s.mu.Lock()
 	goOn := s.goOn
@@ -91,7 +91,7 @@ type heldSource struct {
 	say  func(string)
 }
 
-// said says of a question that it is asked, and how it ended.
+// said records that a request is made, and how it ended.
 func (s *heldSource) said(what string, ask func() error) {
 	begun := time.Now()
 	s.say(what)

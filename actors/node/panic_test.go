@@ -90,7 +90,7 @@ func TestEndsWithItsClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.idle(t)
-		if leave = done; i%2 == 0 { // before it is handed in; else on its way
+		if leave = done; i%2 == 0 { // before it is sent; else on its way
 			done()
 			leave = nil
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// TestPatchesMakeAccounts: an account is one that patches make from when the first of them
-// begins until the last has ended.
+// TestPatchesMakeAccounts: an account is created by patches from the begin of the first one to
+// the end of the last.
 func TestPatchesMakeAccounts(t *testing.T) {
 	var p patches
 	records := []genesis.Record{&genesis.AccountRecord{AccountID: "a.near"}, &genesis.DataRecord{AccountID: "b.near"}}

@@ -41,8 +41,8 @@ func TestOvertaking(t *testing.T) {
 	}
 }
 
-// A nonce that is ahead for good is taken after a moment: neard wants no more than that nonces
-// rise.
+// TestGapIsNoError: a nonce that stays ahead is accepted after a moment, since neard only
+// requires nonces to rise.
 func TestGapIsNoError(t *testing.T) {
 	s := start(t, 1, nil)
 	s.nonce = 40
@@ -52,8 +52,8 @@ func TestGapIsNoError(t *testing.T) {
 	}
 }
 
-// TestOvertookFollowsMode: whether a nonce that is ahead waits for those between is a matter of
-// the mode of now, not of that at the start.
+// TestOvertookFollowsMode: whether a nonce that is ahead waits depends on the current mode, not
+// on the one at the start.
 func TestOvertookFollowsMode(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
 	o := s.mempool(s.shards.set.Load().list[0], false, nil)

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// shuffled is a chain of four shards, in each of which is a payer, and which are dealt anew for
-// each epoch, each to so many validators.
+// shuffled is a chain of four shards with a payer in each, dealt anew to that many validators
+// for each epoch.
 func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 	return func(c *genesis.Config) map[string][]byte {
 		var err error
@@ -50,10 +50,10 @@ func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 type wants struct {
 	mu   sync.Mutex
 	said []string
-	of   map[int][]string // the last that each has said of states, and of shards that come and go
+	of   map[int][]string // last log lines of each node about states and moving shards
 }
 
-// mostSaid is how many lines of each are kept.
+// mostSaid is how many lines of each node are kept.
 const mostSaid = 40
 
 // hearer is a node's log.
@@ -78,7 +78,7 @@ func (h hearer) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// note keeps a line of a node; the caller holds mu.
+// note keeps a log line of a node. The caller holds mu.
 func (w *wants) note(node int, at time.Time, line string) {
 	list := append(w.of[node], at.Format("05.000 ")+line)
 	w.of[node] = list[max(0, len(list)-mostSaid):]
@@ -92,7 +92,7 @@ type moving struct {
 	hold stages
 	at   sync.Mutex
 	late []string // validators that began an epoch without a shard that they produce chunks of
-	told bool     // what nodes know was written, when the first was
+	told bool     // the state of the nodes was logged, when the first one was late
 	of   map[primitives.EpochID]map[int][]primitives.ShardID
 }
 
@@ -182,7 +182,7 @@ func (m *moving) tell() {
 	}
 }
 
-// changes counts how often a node had other shards than in an epoch that was seen before.
+// changes counts how often a node had other shards than in an earlier epoch.
 func (m *moving) changes() (epochs, dealt int) {
 	m.at.Lock()
 	defer m.at.Unlock()
@@ -265,7 +265,7 @@ func (m *moving) same() {
 	}
 }
 
-// until looks at all nodes again and again until a height is final, for so much of their time.
+// until polls all nodes until a height is final, for that much of their time.
 func (m *moving) until(h primitives.Height, within time.Duration) {
 	m.t.Helper()
 	limit := m.pace.Even() + within
@@ -281,7 +281,7 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 		first := len(m.late) > 0 && !m.told
 		m.told = m.told || first
 		m.at.Unlock()
-		if first { // what came before it is forgotten soon
+		if first { // earlier lines are forgotten soon
 			m.tell()
 		}
 		if m.pace.Even() > limit {
@@ -345,8 +345,8 @@ func (m *moving) kept(least int) {
 	}
 }
 
-// TestValidatorsMovingBack: a validator that ends while a shard is on its way in goes on with
-// that when it is back, and has it when its epoch begins.
+// TestValidatorsMovingBack: a validator that stops while a shard is being caught up continues
+// with it after the restart, and holds it when its epoch begins.
 func TestValidatorsMovingBack(t *testing.T) {
 	const length = 80
 	m := newMoving(t, 2, length)

@@ -23,12 +23,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// fate decides at each boundary of a message whether its actor fails there, or dawdles.
+// fate decides before and after each message whether its actor fails or dawdles.
 type fate struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	on    bool
-	left  map[string]int // failures that a kind has yet
+	left  map[string]int // remaining failures of a kind
 	fell  map[string]int
 	where []string
 }
@@ -81,7 +81,7 @@ func (h *history) observe(m *messages.BlockAccepted) {
 	h.list = append(h.list, messages.Position{Head: m.Height(), Final: m.Final})
 }
 
-// first is how far a transaction had come with the first block that satisfies a wait.
+// first returns how far a transaction had come with the first block that satisfies a wait.
 func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash,
 	until view.ExecutionLevel) (view.ExecutionLevel, bool) {
 	t.Helper()
@@ -183,7 +183,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 				r.out, r.err = s.SendTx(ctx, &view.SendTx{Tx: r.tx, WaitUntil: r.level})
 				r.took, r.begin = time.Since(begin), begin
 				results[i] = append(results[i], r)
-				if rng.IntN(8) == 0 { // it hangs up, and comes back
+				if rng.IntN(8) == 0 { // it disconnects and returns
 					done()
 					if ctx, done, err = s.OpenSession(t.Context()); err != nil {
 						t.Error(err)

@@ -158,8 +158,7 @@ func TestSplit(t *testing.T) {
 }
 
 // TestPoolsFollow: transactions move to the pools of their signers' shards with the head, also
-// back to a branch on which the shards are as they were, and to one that split another shard
-// into ones of the same ids.
+// back to a branch with the old shards, and to one that split another shard into the same ids.
 func TestPoolsFollow(t *testing.T) {
 	s, g := splitting(t)
 	head := s.e.Head()
@@ -227,8 +226,8 @@ func TestPoolsFollow(t *testing.T) {
 	}
 }
 
-// TestRetiredShardHandsOver: what lies in the mailbox of the mempool of a shard that is gone is
-// looked at before it ends.
+// TestRetiredShardHandsOver: what is in the mailbox of a removed shard's mempool is handled
+// before it ends.
 func TestRetiredShardHandsOver(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
@@ -241,7 +240,7 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	head := s.e.Head()
 	one := head.Layout
 	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
-	// there and back, so that two shards are gone
+	// There and back, so that two shards are gone.
 	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} {
 		if err := s.shards.setLayout(layout, &m); err != nil {
 			t.Fatal(err)
@@ -329,8 +328,8 @@ func TestShardComesAgain(t *testing.T) {
 	}
 }
 
-// TestBackAcrossSplit: transactions that came to pools of shards which the snapshot's layout
-// lacks are gone with the way back.
+// TestBackAcrossSplit: transactions in pools of shards that the snapshot's layout lacks are
+// gone after the rollback.
 func TestBackAcrossSplit(t *testing.T) {
 	s, g := splitting(t)
 	for block := 0; block < 60 && s.e.Head().Layout.NumShards() < 4; block++ {
@@ -369,8 +368,8 @@ func TestBackAcrossSplit(t *testing.T) {
 	t.Fatal("no split")
 }
 
-// TestNonceOverSplit: a transaction that waited over a split runs before one of the same key
-// with the next nonce that came behind it, however long its old pool takes to send it on.
+// TestNonceOverSplit: a transaction that waited over a split runs before a later one of the
+// same key with the next nonce, however long its old pool takes to forward it.
 func TestNonceOverSplit(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
@@ -380,7 +379,7 @@ func TestNonceOverSplit(t *testing.T) {
 			<-gate
 		}
 	})
-	last := primitives.Height(0) // of one shard: each such chain has it
+	last := primitives.Height(0) // of one shard, as each such chain has
 	for other, _ := splitting(t); ; mine(t, other, 1) {
 		if other.shards.set.Load().layout.NumShards() > 1 {
 			last = other.e.Head().Height() - 1
@@ -407,7 +406,7 @@ func TestNonceOverSplit(t *testing.T) {
 	armed.Store(true)
 	made := make(chan error, 1)
 	go func() {
-		_, _, err := s.Mine(t.Context(), 1) // without chunks; behind it the shards are two
+		_, _, err := s.Mine(t.Context(), 1) // without chunks; after it there are two shards
 		made <- err
 	}()
 	<-reached

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestForkedWhileInTurn: a wait has its answer, and before it is its turn to read what is
-// stored, a branch has won that does not have the transaction: the wait goes on until that has
-// it, and holds no turn meanwhile.
+// TestForkedWhileInTurn: a wait has its answer, and before its turn to read the status a branch
+// without the transaction has won: the wait goes on until that includes it, and holds no turn
+// meanwhile.
 func TestForkedWhileInTurn(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mode, o.Limits.Wait = production.Manual, time.Minute })
 	tx := s.tx("near", transfer(1))

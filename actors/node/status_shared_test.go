@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// wide is a VM of which each call sends a number of empty receipts to "near".
+// wide is a VM that sends a number of empty receipts to "near" in each call.
 type wide int
 
 func (v wide) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
@@ -132,7 +132,7 @@ func TestShared(t *testing.T) {
 		if err == nil && x.Level >= view.LevelExecutedOptimistic && x.Level < view.LevelFinal && !late {
 			late = true
 			s.settled()
-			if after, _ := heap(); after-before > 40 { // 12 with the block; were each to keep it all for himself, 130 more
+			if after, _ := heap(); after-before > 40 { // 12 with the block; 130 more if each kept its own
 				t.Errorf("%d waits, and the block, take %.1f MiB", s.Stats().Parked, after-before)
 			}
 			if k := s.records.Stats(); k.Transactions != 1 || k.Outcomes > 1+2*1300+1 {
@@ -170,7 +170,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// heap is what is alive, in MiB; and what goroutines' stacks take.
+// heap returns live memory and the stacks of goroutines, in MiB.
 func heap() (alive, stacks float64) {
 	runtime.GC()
 	runtime.GC()
@@ -299,8 +299,8 @@ func BenchmarkWaitsShared(b *testing.B) {
 	}
 }
 
-// peakOf looks at the heap, garbage included, until its result is called, which is the most
-// that it was, MiB.
+// peakOf measures the heap, garbage included, until its result is called, which returns the
+// peak in MiB.
 func peakOf() func() float64 {
 	most, end := make(chan float64), make(chan struct{})
 	go func() {
@@ -322,7 +322,7 @@ func peakOf() func() float64 {
 	}
 }
 
-// settled waits until the node does nothing.
+// settled waits until the node is idle.
 func (s *sandbox) settled() {
 	for rest := time.Hour; rest > 5*time.Millisecond; {
 		before := cpuTime()
@@ -331,8 +331,8 @@ func (s *sandbox) settled() {
 	}
 }
 
-// BenchmarkSendTx is how long one client waits for one transfer after another, in turns for
-// each level: p50 and p99.
+// BenchmarkSendTx measures how long one client waits for one transfer after another, for each
+// level in turn: p50 and p99.
 //
 //	go test ./actors/node -run - -bench SendTx -benchtime 2000x
 func BenchmarkSendTx(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/system"
 )
 
-// fragile panics when it is told to, and says what happens to it.
+// fragile panics when it is told to, and records its lifecycle.
 type fragile struct {
 	says  chan string
 	child *actor.Props // spawned at the start
@@ -36,7 +36,7 @@ func (f *fragile) Receive(c actor.Context) {
 	}
 }
 
-// TestFailures: what the table says happens, for an actor at the top and for one below another.
+// TestFailures: what the table says happens, for an actor at the top and for a child.
 func TestFailures(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

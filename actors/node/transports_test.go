@@ -21,14 +21,14 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// spot is where a node is reached by which transport; not valid: it is not.
+// spot is a node's address on a transport; not valid: it has none.
 type spot struct {
 	id         peerwire.PeerID
 	near, over netip.AddrPort
 }
 
-// roads have nodes listen by neard's sockets, by libp2p or both, and dial those that were there
-// before by what they have in common.
+// roads makes nodes listen on neard's sockets, on libp2p or both, and dial earlier ones over a
+// common transport.
 type roads struct {
 	mu    sync.Mutex
 	spots map[peerwire.PeerID]spot
@@ -36,7 +36,7 @@ type roads struct {
 
 func newRoads() *roads { return &roads{spots: map[peerwire.PeerID]spot{}} }
 
-// take has a node of networked go by others. It listens where it did if it begins again.
+// take changes the transports of a networked node. It listens where it did if it restarts.
 func (r *roads) take(name string, o *Options, sockets, over bool) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
 	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
@@ -88,8 +88,8 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 	}
 }
 
-// paid wants what a client gives to any validator to be final there, and the chain to go on
-// behind it with few chunks missed.
+// paid requires payments to every validator to become final there, and the chain to go on with
+// few missing chunks.
 func (c *cluster) paid() {
 	c.t.Helper()
 	c.reach(10, 120*time.Second)
@@ -105,8 +105,8 @@ func (c *cluster) paid() {
 	c.few()
 }
 
-// TestValidatorsOverLibp2p: four validators make blocks together over the other transport, also
-// when one has been away.
+// TestValidatorsOverLibp2p: four validators make blocks together over libp2p, also after one
+// has been away.
 func TestValidatorsOverLibp2p(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
@@ -118,8 +118,8 @@ func TestValidatorsOverLibp2p(t *testing.T) {
 	c.reach(c.members[0].e.Final().Height+5, 120*time.Second)
 }
 
-// TestValidatorsOverBridge: two validators with neard's sockets alone and two with libp2p alone
-// make blocks together by a node with both, which makes none.
+// TestValidatorsOverBridge: two validators with neard's sockets only and two with libp2p only
+// make blocks together through a node with both that makes none.
 func TestValidatorsOverBridge(t *testing.T) {
 	r := newRoads()
 	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })

@@ -12,9 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestDroppedRecordIsShared: one client that has more transactions dropped than are remembered
-// does not have those of others forgotten, nor its own newest; where all have few, the oldest
-// go.
+// TestDroppedRecordIsShared: one client with more drops than are remembered evicts neither
+// other clients' nor its own newest; if all have few, the oldest go.
 func TestDroppedRecordIsShared(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	id := func(i int) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, i)) }
@@ -55,8 +54,8 @@ func TestDroppedRecordIsShared(t *testing.T) {
 	}
 }
 
-// TestDroppedRecordOutlivesBadCopies: a copy that is sent hides why another was dropped until
-// it is looked at, and only one that a pool takes has it forgotten.
+// TestDroppedRecordOutlivesBadCopies: a new copy hides an earlier drop until it is checked, and
+// only a pooled one erases it.
 func TestDroppedRecordOutlivesBadCopies(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	hash, full := primitives.Hash{1}, &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}

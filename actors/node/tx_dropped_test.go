@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// TestFullPoolIsToldAtOnce: a transaction that the pool has no room for is refused with the
-// limit, whether its sender waits or not.
+// TestFullPoolIsToldAtOnce: a transaction without room in the pool is rejected with the limit,
+// with and without a wait.
 func TestFullPoolIsToldAtOnce(t *testing.T) {
 	s := start(t, 1, func(o *Options) { o.Mempool = txpool.Limits{Bytes: 10} })
 	x := s.tx("near", transfer(1))
@@ -133,8 +133,8 @@ func TestGoBackTellsWhatWaited(t *testing.T) {
 	}
 }
 
-// TestHeldLossIsToldAtOnce: a transaction that the queue for the compiler drops for another's
-// ends its wait at once, with the limit.
+// TestHeldLossIsToldAtOnce: a transaction evicted from the compile queue ends its wait at once,
+// with the limit.
 func TestHeldLossIsToldAtOnce(t *testing.T) {
 	s, vm := startSlow(t, func(o *Options) { o.Limits.Held = 1 })
 	var waits []<-chan error

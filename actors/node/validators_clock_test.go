@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestValidatorsClock: a clock that is set forward, and then back, changes what blocks say of
-// their time, and not when they come.
+// TestValidatorsClock: a clock set forward and then back changes the timestamps of blocks, not
+// their pace.
 func TestValidatorsClock(t *testing.T) {
 	var shift atomic.Int64
 	c := validators(t, 1, 1, 1000, func(_ int, o *Options) {

@@ -14,8 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// rekeyed counts what a validator signs, by its keys; others' signatures that it passes on are
-// not among it.
+// rekeyed counts a validator's signatures by key, without those of others that it forwards.
 type rekeyed struct {
 	keys [2]primitives.PublicKey
 	by   [2]atomic.Int64
@@ -45,11 +44,11 @@ func (r *rekeyed) said(me primitives.AccountID, list []consensus.Send) {
 	}
 }
 
-// TestValidatorsRekey: a validator of a running chain stakes with another key, takes that up
-// while it runs, goes on making blocks with it, and its account never signs two that contradict
-// each other: also where its actor fails behind that, where the key is taken away and comes
-// again, and behind a restart. With no key it signs nothing. Others learn by an announcement
-// with the new key where its account is.
+// TestValidatorsRekey: a validator of a running chain stakes with another key, switches to it
+// while running, keeps making blocks, and its account never signs two contradicting messages,
+// also after its actor fails, after the key is removed and set again, and after a restart.
+// Without a key it signs nothing. Other nodes learn its address from an announcement with the
+// new key.
 func TestValidatorsRekey(t *testing.T) {
 	const who, length = 2, 20
 	old, next := keyOf(voter(who)), keyOf("another key")
@@ -101,7 +100,7 @@ func TestValidatorsRekey(t *testing.T) {
 			t.Fatal("the epoch with the other key does not come")
 		}
 	}
-	// makes waits until there is a block of the validator behind the head.
+	// makes waits for a block of the validator after the head.
 	makes := func(what string) {
 		t.Helper()
 		from := e.Head().Height()

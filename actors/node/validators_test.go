@@ -29,7 +29,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// cluster is a chain of several validators, each a node with a host of its own on the loopback.
+// cluster is a chain of several validators, each a node with its own host on the loopback.
 type cluster struct {
 	t       *testing.T
 	chain   *engine.ChainSpec
@@ -39,12 +39,12 @@ type cluster struct {
 	files   []string
 	infos   []peerwire.PeerInfo
 	change  func(i int, o *Options)
-	open    func(i int, o *engine.Options) // nil: nothing is changed of them
+	open    func(i int, o *engine.Options) // changes engine options; may be nil
 	fold    int                            // final blocks that a fold waits for; 0: the default
 
 	mu     sync.Mutex
 	seen   map[primitives.Height]primitives.Hash // final blocks
-	signed map[signature3]any                    // what each has signed, that it may sign once
+	signed map[signature3]any                    // what each validator has signed and may sign only once
 	target map[primitives.AccountID]primitives.Height
 	missed int // chunks
 	blocks int
@@ -154,7 +154,7 @@ func (c *cluster) start(i int) {
 	if c.change != nil {
 		c.change(i, &o)
 	}
-	c.mu.Lock() // what another says is looked at meanwhile
+	c.mu.Lock() // messages of other nodes are checked meanwhile
 	c.members[i], c.infos[i] = m, m.info
 	c.mu.Unlock()
 	if m.Node, err = Start(o); err != nil {
@@ -181,7 +181,7 @@ func (c *cluster) stop(m *member) {
 	}
 }
 
-// observe wants each height to have one final block, on all nodes.
+// observe requires each height to have one final block on all nodes.
 func (c *cluster) observe(i int, m *messages.BlockAccepted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +202,8 @@ func (c *cluster) observe(i int, m *messages.BlockAccepted) {
 	c.seen[m.Final] = m.FinalHash
 }
 
-// signature3 is what a validator signs once: a block, a chunk or the endorsement of one, of a
-// height.
+// signature3 is what a validator may sign once: a block, a chunk or an endorsement of one, for
+// a height.
 type signature3 struct {
 	by     primitives.AccountID
 	kind   string
@@ -211,7 +211,7 @@ type signature3 struct {
 	height primitives.Height
 }
 
-// said wants a validator, over all its lives, to sign one block, chunk and endorsement of a
+// said requires a validator, over all its lives, to sign one block, chunk and endorsement of a
 // height, and to endorse no block for a height that it has voted for or skipped.
 func (c *cluster) said(i int, list []consensus.Send) {
 	c.mu.Lock()
@@ -254,7 +254,7 @@ func (c *cluster) said(i int, list []consensus.Send) {
 	}
 }
 
-// reach waits until all that run have a final block of a height.
+// reach waits until all running nodes have a final block of a height.
 func (c *cluster) reach(h primitives.Height, within time.Duration) {
 	c.t.Helper()
 	limit := time.Now().Add(within)
@@ -281,7 +281,7 @@ func (c *cluster) where() (out string) {
 	return out
 }
 
-// pay has a node take a transfer of its payer, and waits until it is final there.
+// pay submits a transfer of a payer to a node, and waits until it is final there.
 func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 	c.t.Helper()
 	m := c.members[i]
@@ -300,8 +300,7 @@ func (c *cluster) pay(i int, to primitives.AccountID) time.Duration {
 }
 
 // TestValidators: four validators with their hosts make blocks of four shards together, over
-// epochs, with one final block a height, and what a client gives to any of them is final there
-// soon.
+// epochs, with one final block a height, and clients' transactions become final soon.
 func TestValidators(t *testing.T) {
 	c := validators(t, 4, 4, 40, nil)
 	c.reach(10, 120*time.Second)
@@ -326,8 +325,8 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// few wants few chunks to be missed while 30 heights become final. A busy
-// machine may have many of them come late, and not each time.
+// few requires few missing chunks while 30 heights become final. On a busy machine many may be
+// late, but not each time.
 func (c *cluster) few() {
 	c.t.Helper()
 	for tries := 5; ; tries-- {
@@ -348,8 +347,8 @@ func (c *cluster) few() {
 	}
 }
 
-// TestValidatorsBack: what one signs it knows after a restart; with two of four nothing becomes
-// final, and as soon as three are there the chain goes on, at the pace of before when all are.
+// TestValidatorsBack: a validator knows its signatures after a restart. With two of four
+// nothing becomes final; with three the chain goes on, at its old pace with all.
 func TestValidatorsBack(t *testing.T) {
 	c := validators(t, 4, 4, 1000, nil) // in short epochs a validator that was down is kicked out
 	c.reach(10, 120*time.Second)
@@ -412,9 +411,9 @@ func TestValidatorsFail(t *testing.T) {
 	}
 }
 
-// TestValidatorsEager: validators that make blocks at once while there is something to do have
-// a transaction final in less than the time of three blocks, and as all of them hold all shards
-// and say so, their chunks meanwhile are endorsed without witnesses.
+// TestValidatorsEager: validators in eager mode make a transaction final in less than the time
+// of three blocks. All hold all shards and announce that, so their chunks are endorsed without
+// witnesses.
 func TestValidatorsEager(t *testing.T) {
 	const pace = 2 * time.Second
 	var mu sync.Mutex

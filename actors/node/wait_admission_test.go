@@ -54,8 +54,8 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 	}
 }
 
-// TestBehind: while waits take longer than is allowed until they begin, the next ones are
-// refused at once, and nothing else is: when those before have begun all is as it was.
+// TestBehind: while waits take longer than allowed to begin, further ones are refused at once,
+// and nothing else is. When the earlier ones have begun all is as before.
 func TestBehind(t *testing.T) {
 	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
 	send := func() (time.Duration, error) {

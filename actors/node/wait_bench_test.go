@@ -68,7 +68,7 @@ func manualNode(b *testing.B) *sandbox {
 	})
 }
 
-// park makes waits and returns once all have been looked at; end ends them.
+// park makes waits and returns once all have begun; end ends them.
 func park(b *testing.B, s *sandbox, waits, sessions int) (end func()) {
 	var all sync.WaitGroup
 	var ends []func()
@@ -115,8 +115,8 @@ func fiveBlocks(b *testing.B, s *sandbox) {
 			b.Fatal(err)
 		}
 	}
-	// Not by Mine, which looks through all sessions for what is on its way: that is of the method,
-	// not of blocks.
+	// Not by Mine, which looks through all sessions for pending submissions: that is a cost of the
+	// method, not of blocks.
 	if _, err := askProducer[messages.MineBlocks, messages.BlocksMined](b.Context(), s.Node,
 		messages.MineBlocks{Blocks: 5}); err != nil {
 		b.Fatal(err)

@@ -107,7 +107,7 @@ func TestFloodOfAsync(t *testing.T) {
 	var flooded atomic.Int64
 	go func() {
 		defer close(ended)
-		for n := 0; ctx.Err() == nil; n++ { // each with another hash, all refused once looked at
+		for n := 0; ctx.Err() == nil; n++ { // each has another hash and is rejected by the check
 			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash,
 				Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
 			// one that waits for room as its client leaves is not taken

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// safe is a buffer for many goroutines.
+// safe is a buffer that is safe for concurrent use.
 type safe struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -35,8 +35,8 @@ func (s *safe) String() string {
 	return s.b.String()
 }
 
-// TestWatchdog: a call that does not end is noticed while it runs: in the log, with all stacks,
-// and in the metrics, which show no trace of it any more once it has ended, but for counters.
+// TestWatchdog: a call that does not end is reported while it runs: in the log, with all
+// stacks, and in the metrics. When it has ended only counters show it.
 func TestWatchdog(t *testing.T) {
 	dir, vm, said, end := t.TempDir(), new(brittle).set(func() error { return nil }), new(safe), make(chan struct{})
 	log := logrus.New()
@@ -89,7 +89,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// account is the first account of a kind that is as wanted.
+// account waits for the first sample of a kind that satisfies a condition.
 func (s *sandbox) account(t *testing.T, kind string, want func(*system.Sample) bool) system.Sample {
 	t.Helper()
 	for _, x := range s.Meter() {
@@ -101,7 +101,7 @@ func (s *sandbox) account(t *testing.T, kind string, want func(*system.Sample) b
 	return system.Sample{}
 }
 
-// TestDumps: only so many files of stacks are kept, the newest.
+// TestDumps: only the newest dumps are kept, up to the limit.
 func TestDumps(t *testing.T) {
 	dir := t.TempDir()
 	for i := range stackFiles + 2 {

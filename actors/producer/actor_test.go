@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// cluster is n producers, each with a node's view of one chain, and a network of plain calls.
-// There is no mailbox: every message goes through one queue, in virtual time.
+// cluster is n producers, each with its view of one chain, and a network of plain calls. There
+// are no mailboxes: every message goes through one queue, in virtual time.
 type cluster struct {
 	t       *testing.T
 	names   []primitives.AccountID
@@ -27,13 +27,13 @@ type cluster struct {
 	down    map[int]bool
 	entries map[primitives.Hash]*engine.BlockNode
 	head    *engine.BlockNode
-	disk    *engine.BlockNode // the last block that came there
-	lag     time.Duration     // from a block's adoption to the disk
+	disk    *engine.BlockNode // last block on disk
+	lag     time.Duration     // from a block's import to the disk
 	final   primitives.Height
 	queue   chan func()
 	made    []messages.MakeBlock
-	signed  []int    // endorsements in each when it was made
-	late    []func() // the last validator's endorsements: they come when the block is being made
+	signed  []int    // number of endorsements in each block
+	late    []func() // the last validator's endorsements, which come while the block is made
 	waiting bool
 }
 
@@ -143,7 +143,7 @@ func (c *cluster) broadcast(from int, m any) {
 	}
 }
 
-// run works off the queue for some virtual time.
+// run processes the queue for some virtual time.
 func (c *cluster) run(d time.Duration) {
 	end := time.After(d)
 	for {
@@ -156,7 +156,7 @@ func (c *cluster) run(d time.Duration) {
 	}
 }
 
-// produceChunk makes a chunk; the other validators find it good and endorse it.
+// produceChunk makes a chunk, which the other validators endorse.
 func (c *cluster) produceChunk(i int, m messages.ProduceChunk) {
 	if c.down[i] {
 		return
@@ -257,7 +257,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// TestSole: one validator makes a block each interval, whole, without skipping.
+// TestSole: a sole validator makes a complete block each interval, without skipping.
 func TestSole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Interval)
@@ -274,8 +274,8 @@ func TestSole(t *testing.T) {
 	})
 }
 
-// TestAhead: a sole validator goes on while the disk is slow, and answers when it has come
-// after; where others vote it waits.
+// TestAhead: a sole validator goes on while the disk is slow, and answers when it has caught
+// up; with other validators it waits.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -319,7 +319,7 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// TestFour: blocks come in turns from all, with more than two thirds of the votes and endorsements.
+// TestFour: blocks come in turns from all, with more than two thirds of votes and endorsements.
 func TestFour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4, production.Interval)
@@ -345,7 +345,7 @@ func TestFour(t *testing.T) {
 	})
 }
 
-// TestOneDown: with one of four gone its heights are skipped and its chunks missed, and the
+// TestOneDown: with one of four down its heights are skipped, its chunks are missing, and the
 // chain goes on.
 func TestOneDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -375,9 +375,9 @@ func TestOneDown(t *testing.T) {
 	})
 }
 
-// TestInstantIsNeverSlowerThanInterval: a validator alone makes its n-th block in instant mode
-// when it does in interval mode, or before, for any period in which transactions are valid,
-// idle, with transactions without end, and with some now and then.
+// TestInstantIsNeverSlowerThanInterval: a sole validator makes its n-th block in instant mode
+// no later than in interval mode, for any validity period, idle, under full load and under
+// sparse load.
 func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	for _, validity := range []primitives.Height{10, 100} {
 		for load, waits := range map[string]func(at time.Duration) bool{
@@ -420,8 +420,8 @@ func TestInstantIsNeverSlowerThanInterval(t *testing.T) {
 	}
 }
 
-// TestInstantAndManual: a block comes at once when something waits, further ones until it is
-// final; none by itself in manual mode, as many as asked for by Mine.
+// TestInstantAndManual: in instant mode a block comes at once when something waits, and further
+// ones until it is final. In manual mode none comes by itself, and as many as Mine requests.
 func TestInstantAndManual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)
@@ -478,7 +478,7 @@ func TestInstantAndManual(t *testing.T) {
 	})
 }
 
-// TestBadVotes: votes and endorsements that are forged, of strangers or of another chain change
+// TestBadVotes: forged votes and endorsements, and those of strangers or another chain, change
 // nothing.
 func TestBadVotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

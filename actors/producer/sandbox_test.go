@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// ask tells the first node a request and notes when it is answered.
+// ask sends the first node a request and records when it is answered.
 func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
 	r := system.NewRequest[Q, A](q)
 	c.post(func() { c.tell(0, r) })
@@ -24,8 +24,7 @@ func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
 }
 
 // TestPatchState: a patch goes with the next block, which comes at once in every mode, together
-// with others that came meanwhile; it is answered when that block is on disk, and no later
-// block has it again.
+// with other patches. It is answered when that block is on disk, and no later block repeats it.
 func TestPatchState(t *testing.T) {
 	for _, mode := range []production.Mode{production.Instant, production.Interval, production.Manual} {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,9 +109,9 @@ func TestFastForward(t *testing.T) {
 	})
 }
 
-// TestForwardedHeadBecomesFinal: what a fast-forward comes to is final soon, also on a chain
-// that makes no blocks by itself: after the rest, in which a client finds the final block where
-// the jump began.
+// TestForwardedHeadBecomesFinal: the target of a fast-forward is final soon, also on a chain
+// that makes no idle blocks: after the linger time, in which a client finds the final block
+// where the jump began.
 func TestForwardedHeadBecomesFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusterOf(t, 1, production.Rules{Mode: production.Instant, Interval: 6e8, Validity: 86400, Linger: 2e8,
@@ -217,8 +216,8 @@ func TestManyPatches(t *testing.T) {
 	})
 }
 
-// TestSharedLater: what waits when others get a say is refused, and their block has no patch;
-// what contracts were told of signatures is the truth again.
+// TestSharedLater: when other validators take part, pending requests are refused, their block
+// has no patch, and mocked verification ends.
 func TestSharedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -265,8 +264,8 @@ func TestSharedLater(t *testing.T) {
 	})
 }
 
-// TestForwardTime: the chain's clock does not come to the end of time, however often it is put
-// ahead.
+// TestForwardTime: the chain's clock never passes the end of time, however often it is
+// advanced.
 func TestForwardTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
@@ -286,7 +285,7 @@ func TestForwardTime(t *testing.T) {
 	})
 }
 
-// TestStepAtTheEnd: a fixed time between blocks does not lead past the last time that there is.
+// TestStepAtTheEnd: a fixed step between blocks does not pass the last possible time.
 func TestStepAtTheEnd(t *testing.T) {
 	c := clock{wall: func() uint64 { return 1 }, step: maxStep}
 	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime,
@@ -297,8 +296,8 @@ func TestStepAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPatchBehindRefusal: a patch that was to go with a block that the chain was still to make
-// when a way back was refused goes with the nextHeight one.
+// TestPatchBehindRefusal: a patch of a block that was not made yet when a rollback was refused
+// goes with the next one.
 func TestPatchBehindRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Instant)

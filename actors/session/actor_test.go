@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// lazy is a waiter that answers after a time, and counts how many of it there are.
+// lazy is a waiter that answers after a time and counts its instances.
 type lazy struct {
 	m     Request
 	after time.Duration
@@ -25,7 +25,7 @@ type lazy struct {
 
 type due struct{}
 
-// slowWaiter is one that its session makes for a minute.
+// slowWaiter is a waiter that takes its session a minute to start.
 const slowWaiter messages.WaiterID = 777
 
 func (l *lazy) Receive(c actor.Context) {
@@ -104,7 +104,7 @@ func (r *record) add(f func()) {
 	f()
 }
 
-// stopAlone is the strategy under which what fails stops.
+// stopAlone is a strategy that stops a failed actor.
 type stopAlone struct{}
 
 func (stopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,

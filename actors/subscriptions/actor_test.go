@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// guarded is a sink that two goroutines look at.
+// guarded is a sink for two goroutines.
 type guarded struct {
 	mu sync.Mutex
 	s  sink
@@ -40,7 +40,7 @@ func (g *guarded) look(f func(*sink) bool) bool {
 }
 
 // TestRoomWhileThereIsMore: a subscriber that waited for room, and was woken by a block before
-// it had word of any, goes on to the tip when the word comes.
+// the signal for room, goes on to the tip when that comes.
 func TestRoomWhileThereIsMore(t *testing.T) {
 	const blocks = 3 * blocksPerRun
 	tr := newTree()
@@ -75,8 +75,8 @@ func TestRoomWhileThereIsMore(t *testing.T) {
 	eventually("it has fallen silent", func(s *sink) bool { return len(s.got) == blocks })
 }
 
-// TestEndedBeforeItsTurn: a subscription that has ended before its turn comes gets no actor,
-// and each says once that it has none any more.
+// TestEndedBeforeItsTurn: a subscription that ends before its turn gets no actor, and reports
+// once that it has none.
 func TestEndedBeforeItsTurn(t *testing.T) {
 	tr := newTree()
 	log := logrus.New()

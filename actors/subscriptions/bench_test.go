@@ -23,8 +23,8 @@ func (s *straight) Step(after view.At, _ view.RefKind) (out Step, err error) {
 	return out, nil
 }
 
-// BenchmarkSubscribers is what a block costs for each of 1,000 subscribers that follow the
-// head, all topics alike, with what is encoded once for all.
+// BenchmarkSubscribers measures the cost of a block for each of 1,000 subscribers at the head,
+// in all topics, with the shared encoding included.
 func BenchmarkSubscribers(b *testing.B) {
 	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicEvents, view.TopicTransactions} {
 		b.Run(fmt.Sprintf("topic=%s", view.TopicNames[topic]), func(b *testing.B) {

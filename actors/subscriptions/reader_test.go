@@ -23,11 +23,11 @@ import (
 type tree struct {
 	blocks map[primitives.Hash]*stream.Digest
 	head   view.At
-	first  primitives.Height // below it nothing is stored
+	first  primitives.Height // lowest stored height
 	forget map[primitives.Hash]bool
 	made   int
 	busy   bool // no reader of the past is admitted
-	knows  bool // the parents of blocks that it has dropped
+	knows  bool // it knows the parents of dropped blocks
 }
 
 func newTree() *tree {
@@ -60,7 +60,7 @@ func (t *tree) prev(at view.At) view.At {
 	return view.At{Height: h.PrevHeight, Hash: h.PrevHash}
 }
 
-// chain is the one that ends with the tip, the first block first.
+// chain returns the chain up to a tip, the first block first.
 func (t *tree) chain(tip view.At) (out []view.At) {
 	for at := tip; at.Hash != (primitives.Hash{}); at = t.prev(at) {
 		out = append(out, at)
@@ -128,7 +128,7 @@ func (t *tree) Outcome(id primitives.Hash, upto primitives.Height) (messages.Exe
 	return messages.Executed{}, false, nil
 }
 
-// sink takes so many notices and then has no room.
+// sink takes that many notices and then has no room.
 type sink struct {
 	room  int
 	got   []*view.Notice
@@ -149,7 +149,7 @@ func (s *sink) End(view.EndReason, *view.Cursor) {}
 // reader is a client with what it believes the chain to be.
 type reader struct {
 	t     *testing.T
-	holds []string // what was told and not taken back: "block hash/what"
+	holds []string // notices that were not reverted: "block hash/what"
 	last  view.Cursor
 }
 
@@ -199,8 +199,8 @@ func (r *reader) take(n *view.Notice) {
 	r.holds = append(r.holds, what)
 }
 
-// TestExactlyOnce: through forks, lack of room, and reconnections at whatever cursor, a reader
-// holds in the end what an undisturbed one is told of the chain that has won, in its order.
+// TestExactlyOnce: through forks, lack of room and reconnections at any cursor, a reader ends
+// up with what an undisturbed one gets of the winning chain, in its order.
 func TestExactlyOnce(t *testing.T) {
 	queries := map[string]view.Subscription{
 		"blocks":       {Topic: view.TopicBlocks},
@@ -292,7 +292,7 @@ type open struct {
 	after int
 }
 
-// grow adds a block with transactions, and with receipts that its branch has left.
+// grow adds a block with transactions and with pending receipts of its branch.
 func grow(tr *tree, r *rand.Rand, prev view.At, height primitives.Height, left map[primitives.Hash][]open) view.At {
 	var outcomes []primitives.OutcomeWithID
 	var txs []*primitives.SignedTransaction
@@ -330,8 +330,8 @@ func grow(tr *tree, r *rand.Rand, prev view.At, height primitives.Height, left m
 	return at
 }
 
-// TestMilestones: each milestone of a transaction is told once, with the block that reaches it,
-// also where one reaches several; and a subscription by hash ends with the last.
+// TestMilestones: each milestone of a transaction is reported once, with the block that reaches
+// it, also if one block reaches several. A subscription by hash ends with the last.
 func TestMilestones(t *testing.T) {
 	tr := newTree()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -567,8 +567,8 @@ func (g *gated) Digest(at view.At) (*stream.Digest, error) {
 	return g.tree.Digest(at)
 }
 
-// TestForkWaitsForAPlace: where the chain goes another way, what is not final is looked for in
-// the past again, when there is a place for that.
+// TestForkWaitsForAPlace: after a fork, open transactions are searched in the past again, once
+// a reader of the past is admitted.
 func TestForkWaitsForAPlace(t *testing.T) {
 	tr := newTree()
 	for range 2 * resumeReach {
@@ -603,8 +603,8 @@ func TestForkWaitsForAPlace(t *testing.T) {
 	}
 }
 
-// crossed makes two transactions of which the second is in a block before the first, both run
-// to their ends in one block: its height.
+// crossed makes two transactions, the second in an earlier block than the first, that both end
+// in one block, and returns its height.
 func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primitives.Height) {
 	t.Helper()
 	var txs [2]*primitives.SignedTransaction
@@ -638,8 +638,8 @@ func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primit
 	return txs[0].Hash(), txs[1].Hash(), done
 }
 
-// TestResumedOrder: what one block reaches for several transactions that were named is numbered
-// by when blocks took them, also behind a cursor.
+// TestResumedOrder: milestones that one block reaches for several named transactions are
+// numbered in the order of inclusion, also after a cursor.
 func TestResumedOrder(t *testing.T) {
 	tr := newTree()
 	root := tr.head
@@ -672,8 +672,8 @@ func TestResumedOrder(t *testing.T) {
 	}
 }
 
-// TestNotValidAnyMore: a transaction that a chunk holds and that was not valid any more is none
-// that anything is told of, or that is kept.
+// TestNotValidAnyMore: a transaction in a chunk that was no longer valid is not reported and
+// not kept.
 func TestNotValidAnyMore(t *testing.T) {
 	tr := newTree()
 	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}

@@ -21,7 +21,7 @@ type onePlace struct {
 	queue []*placed
 	asked int
 	order []int // of admissions
-	again int   // had it twice in a row while another waited
+	again int   // admitted twice in a row while another waited
 }
 
 // placed is one reader's chain.

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// parent makes a child for each message, and fails when one ends, if it shall.
+// parent spawns a child for each message, and may fail when one ends.
 type parent struct {
 	child  *actor.Props
 	ended  chan struct{}
@@ -82,7 +82,7 @@ func TestNothingBehindAStop(t *testing.T) {
 	}
 }
 
-// TestFailsAtTheEndOfAChild: one that is ending ends all the same; one that is not fails as
+// TestFailsAtTheEndOfAChild: an actor that is ending ends all the same; another one fails as
 // with a message.
 func TestFailsAtTheEndOfAChild(t *testing.T) {
 	sys, m := NewSystem(), NewMeter()
@@ -130,8 +130,8 @@ func TestFailsAtTheEndOfAChild(t *testing.T) {
 	}
 }
 
-// TestBeforeItsStart: what comes between the moment that an actor has its name and its start is
-// handled behind that.
+// TestBeforeItsStart: messages between an actor's naming and its start are handled after the
+// start.
 func TestBeforeItsStart(t *testing.T) {
 	sys, m, r := NewSystem(), NewMeter(), new(recorder)
 	sys.Root.Spawn(Props("x", m, func() actor.Actor { return r }, actor.WithOnInit(func(c actor.Context) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestIdle: a goroutine of the dispatcher that has work now and then stays, and ends a minute
-// or two behind the last.
+// TestIdle: a dispatcher goroutine with occasional work stays, and ends a minute or two after
+// the last.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := func() int { // the runtime begins goroutines of its own when it likes
@@ -31,7 +31,7 @@ func TestIdle(t *testing.T) {
 		}
 		last := time.Now()
 		for range 20 {
-			// not when all look at the same moment whether they have had work: then one more may begin
+			// Not at the moment when all check whether they have had work: then one more may start.
 			time.Sleep(idle/3 + time.Millisecond)
 			d.Schedule(func() { last = time.Now() })
 			if n := count(); n < 1 || n > 3 {

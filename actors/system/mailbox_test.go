@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// recorder is an actor that does what messages say, and a strategy that does what rule says.
+// recorder is an actor that does what messages say, and a strategy that follows rule.
 type recorder struct {
 	mu     sync.Mutex
 	seen   []int
@@ -77,7 +77,8 @@ func only(t *testing.T, m *Meter) Sample {
 	return all[0]
 }
 
-// TestOrder: messages of each sender come in its order, none is lost, and the account is exact.
+// TestOrder: messages of each sender are handled in order, none is lost, and the counters are
+// exact.
 func TestOrder(t *testing.T) {
 	const senders, each = 8, 20_000
 	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
@@ -91,7 +92,7 @@ func TestOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// as long as it goes on, on a busy machine
+	// Waits as long as there is progress, for busy machines.
 	for n, last := 0, time.Now(); n < senders*each; time.Sleep(time.Millisecond) {
 		if now, _ := r.count(); now > n {
 			n, last = now, time.Now()
@@ -114,8 +115,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestStandstill: while a message is being handled, the account says so, and for how long the
-// next waits; the watchdog is told once; afterwards nothing of it stays but in the histograms.
+// TestStandstill: while a message is handled, the meter shows its duration and the age of the
+// next one. The watchdog is told once. Afterwards only the histograms show it.
 func TestStandstill(t *testing.T) {
 	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return r }), "shards/7")
@@ -245,7 +246,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// BenchmarkMessage is what a message costs from its sender to its handler, with all the account.
+// BenchmarkMessage measures the cost of a message from sender to handler, metering included.
 func BenchmarkMessage(b *testing.B) {
 	for name, props := range map[string]func(func() actor.Actor) *actor.Props{
 		"house": func(p func() actor.Actor) *actor.Props { return Props("counter", NewMeter(), p) },

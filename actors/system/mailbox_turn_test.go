@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestTurn: an actor with a deep mailbox gets a time of the processor, however many others want
-// it, and gives way behind that.
+// TestTurn: an actor with a deep mailbox gets a time slice however many others compete, and
+// yields after it.
 func TestTurn(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	sys := NewSystem()

@@ -8,9 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// TestSmallSystem: two small systems know nothing of each other's actors, though these have the
-// same names; questions, failures, ends, and what is sent behind them go as in one that
-// protoactor makes.
+// TestSmallSystem: two small systems do not share actors of the same name. Requests, failures,
+// stops and later messages work as in a regular system.
 func TestSmallSystem(t *testing.T) {
 	whole := NewSystem()
 	systems := []*actor.ActorSystem{NewSmallSystem(), NewSmallSystem(), whole}

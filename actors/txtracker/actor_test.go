@@ -36,7 +36,7 @@ func key(name string) string {
 	return string(primitives.AppendAccessKeyKey(nil, primitives.AccountID(name), primitives.ZeroED25519Key.Handle()))
 }
 
-// nonce is a block that leaves a key with a nonce; -1: without the key.
+// nonce returns a block that sets a key's nonce; -1 deletes the key.
 func nonce(h primitives.Height, name string, value int64) messages.BlockAccepted {
 	b := block(h, 0, nil)
 	change := primitives.StateChange{}
@@ -47,7 +47,7 @@ func nonce(h primitives.Height, name string, value int64) messages.BlockAccepted
 	return b
 }
 
-// world is the actor and what it says.
+// world is the actor and what it sends.
 type world struct {
 	*Actor
 	news map[messages.WaiterID][]messages.Progress
@@ -179,7 +179,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestBeginsAnew: an actor that begins asks for the waiters, and says from which block on it knows.
+// TestBeginsAnew: an actor that starts asks for the waiters, and says from which block on it
+// knows.
 func TestBeginsAnew(t *testing.T) {
 	var got []messages.Progress
 	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address,
@@ -276,7 +277,7 @@ func TestConfirmedToAll(t *testing.T) {
 	}
 }
 
-// TestManyWaitForOne: what many wait for costs as many steps as they are.
+// TestManyWaitForOne: the cost of many waiters of one transaction is linear in their number.
 func TestManyWaitForOne(t *testing.T) {
 	run := func(n int) (took time.Duration) {
 		begin, w := time.Now(), newWorld()
@@ -284,7 +285,7 @@ func TestManyWaitForOne(t *testing.T) {
 			w.watch(messages.WaiterID(i+1), "tx")
 		}
 		w.Handle(block(1, 0, nil, outcome("tx", "receipt")))
-		if _, things := w.Len(); things != 3 { // the two, and that the block becomes final
+		if _, things := w.Len(); things != 3 { // the two, and the finality of the block
 			t.Fatalf("%d things are watched, want 3", things)
 		}
 		for i := range n {
@@ -296,15 +297,15 @@ func TestManyWaitForOne(t *testing.T) {
 	for range 4 {
 		few = max(few, run(1000)) // allows for other processes on the machine
 	}
-	// 64 times as many take about a hundred times as long. With the square of them it would be 4000.
+	// 64 times as many waiters take about a hundred times as long; quadratic growth would give
+	// 4000.
 	if many > 1000*few {
 		t.Errorf("1000 waiters took %v, 64,000 %v", few, many)
 	}
 }
 
-// BenchmarkBlock: a block with 1000 transfers, while others wait for what it does not concern:
-// for transactions of other keys, of the keys that the block uses, and for blocks that are not
-// final yet.
+// BenchmarkBlock measures a block with 1000 transfers while unrelated waits are open: for
+// transactions of other keys, of the same keys, and for blocks that are not final.
 func BenchmarkBlock(b *testing.B) {
 	for _, n := range []int{0, 4_000, 10_000} {
 		b.Run(fmt.Sprintf("waits=%d", n), func(b *testing.B) {
@@ -343,8 +344,8 @@ func BenchmarkBlock(b *testing.B) {
 
 var errDropped = errors.New("dropped")
 
-// TestDroppedIsToldAfterTheTip: what a mempool drops while blocks are on their way to the disk
-// is told after those, since one of them may have another copy of it; a way back forgets it.
+// TestDroppedIsToldAfterTheTip: a drop reported while blocks are on their way to disk is passed
+// on after those, since one of them may include another copy. A rollback forgets it.
 func TestDroppedIsToldAfterTheTip(t *testing.T) {
 	w := newWorld()
 	w.watch(1, "tx1")

@@ -12,8 +12,8 @@ type abandoned struct{ times *int }
 
 func (x abandoned) Abandon() { *x.times++ }
 
-// TestRestThenEnd: what was in work when the node came to rest is given back when the actor
-// ends, once its jobs have ended.
+// TestRestThenEnd: what was in work when the node stopped is released when the actor ends,
+// after its jobs.
 func TestRestThenEnd(t *testing.T) {
 	a := New(Options{Life: new(Life), Workers: 1})
 	a.core, a.timer = new(consensus.Node), time.AfterFunc(time.Hour, func() {})

@@ -11,8 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// fullDisk is a disk of which a test says whether it is full, and whether what was signed finds
-// room.
+// fullDisk is a disk that the test fills, for the chain and for the journal.
 type fullDisk struct {
 	mu         sync.Mutex
 	full, rows bool
@@ -42,8 +41,8 @@ func (d *fullDisk) save(row []byte) error {
 	return nil
 }
 
-// TestNothingIsSentOnFullDisk: while the disk is full no vote leaves the validator, what it has
-// signed is kept, and with room it goes on.
+// TestNothingIsSentOnFullDisk: while the disk is full no vote leaves the validator and its
+// signatures are kept; with room it goes on.
 func TestNothingIsSentOnFullDisk(t *testing.T) {
 	d := &fullDisk{rows: true, saved: make(chan []byte, 1000)}
 	sent := make(chan []consensus.Send, 10)

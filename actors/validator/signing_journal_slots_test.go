@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// readOld reads a slot as it was read before slots had a grain.
+// readOld reads a slot as before slots had a grain.
 func readOld(t *testing.T, name string) (uint64, string) {
 	b, err := os.ReadFile(filepath.Clean(name))
 	if err != nil || len(b) < slotHead || len(b) > slotHead+maxRow {

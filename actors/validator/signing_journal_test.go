@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFile: what was written is there after a restart; where the newest write was torn it is
-// what was there before; two files of rubbish are an error.
+// TestFile: a row is there after a restart. If the newest write was torn, the previous row is.
+// Two corrupt files are an error.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	open := func() *Journal {
@@ -80,8 +80,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFirstWrite: a power cut in the very first write leaves one torn file and an empty one.
-// Nothing was said before: it begins anew.
+// TestFirstWrite: a power failure during the very first write leaves one torn file and an empty
+// one. Nothing was sent before it, so the journal starts empty.
 func TestFirstWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signed")
 	f, err := OpenJournal(path)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestFinalsOneByOne: while a waiter that begins late reads, one of the blocks with its
-// outcomes becomes final and another comes: it asks to be told when that one is final, too.
+// TestFinalsOneByOne: while a late waiter reads, one block with its outcomes becomes final and
+// another one comes: it also asks for the finality of that one.
 func TestFinalsOneByOne(t *testing.T) {
 	tx, receipt := primitives.Hash{1}, primitives.Hash{2}
 	ran := func(id primitives.Hash, height primitives.Height, sends ...primitives.Hash) messages.Executed {
@@ -48,9 +48,9 @@ func TestFinalsOneByOne(t *testing.T) {
 	}
 }
 
-// TestMempoolFirst: what became of a submission is decided by the mempool's answer, also where
-// the transaction is known to be executed before that comes; without a refusal the reply is of
-// the first block that satisfied the wait.
+// TestMempoolFirst: the mempool's answer decides a submission, even if the transaction is known
+// to be executed before it comes. Without a refusal the reply is of the first block that
+// satisfied the wait.
 func TestMempoolFirst(t *testing.T) {
 	tx := primitives.Hash{1}
 	done := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 1}
@@ -88,9 +88,9 @@ func TestMempoolFirst(t *testing.T) {
 	}
 }
 
-// TestNonceOfABlockUnseen: the mempool refuses by the tip's nonce, which a block has come to
-// that readers do not see yet: nothing is told before they do, and then what they see, whether
-// the block has this transaction or another with its nonce.
+// TestNonceOfABlockUnseen: the mempool refuses by the tip's nonce, which a block has set that
+// readers do not see yet. Nothing is reported before they do, then what they see, whether the
+// block has this transaction or another one.
 func TestNonceOfABlockUnseen(t *testing.T) {
 	tx := primitives.Hash{1}
 	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 4}

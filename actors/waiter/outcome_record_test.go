@@ -163,7 +163,7 @@ type world struct {
 	all     map[messages.Address]*member
 	order   []*member // as they came
 	at      messages.Position
-	truth   map[messages.Position]view.ExecutionLevel // of the branch that is the chain
+	truth   map[messages.Position]view.ExecutionLevel // of the canonical branch
 }
 
 // member is a waiter and its mailbox.
@@ -194,7 +194,7 @@ func (w *world) join(until view.ExecutionLevel) {
 	w.send(x)
 }
 
-// send hands on what a waiter has asked for since.
+// send passes on what a waiter has asked for since.
 func (w *world) send(x *member) {
 	for ; x.sent < len(x.watches); x.sent++ {
 		w.inbox = append(w.inbox, x.watches[x.sent])
@@ -205,7 +205,7 @@ func (w *world) send(x *member) {
 	}
 }
 
-// step lets milestones or one of the waiters handle a message; false: there is none.
+// step lets the tracker or a waiter handle a message, and returns false if there is none.
 func (w *world) step() bool {
 	var busy []*member
 	for _, x := range w.order {
@@ -234,7 +234,7 @@ func (w *world) step() bool {
 	return true
 }
 
-// block puts outcomes on the chain, and has milestones told.
+// block adds outcomes to the chain and tells the tracker.
 func (w *world) block(height, final primitives.Height, reorganised bool, ran ...messages.Executed) {
 	w.ledger.put(ran...)
 	header := &primitives.BlockHeader{}
@@ -253,7 +253,7 @@ func (w *world) block(height, final primitives.Height, reorganised bool, ran ...
 	w.note()
 }
 
-// pooled has the mempool answer some.
+// pooled makes the mempool answer some waiters.
 func (w *world) pooled(now func() bool) {
 	for _, x := range w.order {
 		if x.asks && now() {
@@ -299,7 +299,7 @@ func TestTogether(t *testing.T) {
 					w.send(x)
 				}
 			}
-			if turmoil == 1 && chance(8) { // milestones fails, and does not see again what it was at
+			if turmoil == 1 && chance(8) { // the tracker fails and loses the message in work
 				if len(w.inbox) > 0 {
 					w.inbox = w.inbox[1:]
 				}
@@ -317,7 +317,7 @@ func TestTogether(t *testing.T) {
 		w.block(2, 0, false, executed("a", 2, "c", "refund"))
 		some()
 		h := primitives.Height(3)
-		if turmoil == 1 && chance(2) { // from block 1 on another branch, on which the rest is elsewhere
+		if turmoil == 1 && chance(2) { // from block 1 on another branch with different outcomes
 			delete(w.ledger, id("a"))
 			clear(w.truth)
 			w.block(3, 1, true)

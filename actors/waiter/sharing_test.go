@@ -39,14 +39,15 @@ func TestFoundByWhoIsDone(t *testing.T) {
 	}
 }
 
-// sound is a store in which nothing is, and nothing fails.
+// sound is an empty store that never fails.
 type sound struct{}
 
 func (sound) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, ok bool, err error) {
 	return e, false, nil
 }
 
-// TestFoundInVain: what was found before the store failed is sought and asked for by the next one.
+// TestFoundInVain: what was found before the store failed is read and asked for again by the
+// next waiter.
 func TestFoundInVain(t *testing.T) {
 	records := NewRecords(1 << 19)
 	bad := executed("tx", 1, "open")
@@ -106,9 +107,8 @@ func TestLeavesFirst(t *testing.T) {
 	}
 }
 
-// TestLogsAreNotKept: what is known of an outcome is what levels rest on, and not its logs, its
-// result and its profile, which are large, nor the list of a block's outcomes of which it is
-// one.
+// TestLogsAreNotKept: only what levels depend on is kept of an outcome: no logs, result or
+// profile, which are large, and not the block's list of outcomes.
 func TestLogsAreNotKept(t *testing.T) {
 	const transactions, receipts = 50, 20
 	var all []*shell
@@ -151,8 +151,8 @@ func TestLogsAreNotKept(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// TestManyOutcomes: where waits for many transactions with many receipts are under way, those
-// of more are refused, and those of transactions with few are not.
+// TestManyOutcomes: while many outcomes are known, waits that would read many more are refused,
+// and those of small transactions are not.
 func TestManyOutcomes(t *testing.T) {
 	records := NewRecords(500)
 	begin := func(name string, receipts int) *shell {

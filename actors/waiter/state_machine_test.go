@@ -12,8 +12,8 @@ import (
 
 func id(name string) primitives.Hash { return primitives.HashBytes([]byte(name)) }
 
-// executed is the outcome of a transaction or receipt in block h that sends receipts; the last
-// is a refund if its name begins with an r.
+// executed returns the outcome of a transaction or receipt in block h that sends receipts; the
+// last is a refund if its name begins with r.
 func executed(name string, h primitives.Height, sends ...string) messages.Executed {
 	o := &primitives.OutcomeWithID{ID: id(name)}
 	o.Outcome.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}
@@ -78,8 +78,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestStored: a waiter that comes late reads what is stored, watches what is missing, and goes
-// on with facts.
+// TestStored: a late waiter reads what is stored, watches what is missing, and goes on with
+// facts.
 func TestStored(t *testing.T) {
 	c := NewMachine(id("tx"), view.LevelFinal)
 	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
@@ -117,7 +117,7 @@ func TestReorganised(t *testing.T) {
 	}
 }
 
-// shell is an actor without a mailbox, and what it says.
+// shell is an actor without a mailbox, and what it sends.
 type shell struct {
 	*Actor
 	watches   []messages.Watch
@@ -178,8 +178,8 @@ var (
 	tooOld    = &primitives.InvalidTxError{Tag: primitives.TxExpired}
 )
 
-// TestDropped: a transaction that its pool dropped is refused at once: by the state if it can't
-// come any more, else for the pool's reason, unless a block has it.
+// TestDropped: a transaction that its pool dropped is refused at once: by the state if it
+// cannot run any more, else with the pool's reason, unless a block includes it.
 func TestDropped(t *testing.T) {
 	tx := signedTx()
 	s := newShell(submitted(tx, view.LevelFinal), book{})
@@ -202,9 +202,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestDroppedStillValid: a transaction that could still run, and that no pool keeps, ends the
-// wait at once with the pool's reason; one that a block has does not; and one that is sent
-// again is waited for.
+// TestDroppedStillValid: a valid transaction that no pool keeps ends the wait at once with the
+// pool's reason. One that a block includes does not, and one that is sent again is waited for.
 func TestDroppedStillValid(t *testing.T) {
 	full := &view.LookupError{Kind: view.ErrNoRoom, Reason: "a limit"}
 	tx := signedTx()
@@ -276,8 +275,8 @@ func TestDroppedOfHash(t *testing.T) {
 	}
 }
 
-// TestDoubtOfAnUnsentOne: a transaction that this waiter does not send, and that could still
-// run, is watched again when what it rests on changes.
+// TestDoubtOfAnUnsentOne: a valid transaction that this waiter does not submit is watched again
+// when what it depends on changes.
 func TestDoubtOfAnUnsentOne(t *testing.T) {
 	s := newShell(unsent(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
@@ -305,8 +304,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIncludedAfterAll: the nonce is used by a block that has this very transaction. Readers
-// see the block, milestones will tell value it: the wait goes on until then.
+// TestIncludedAfterAll: the nonce is used by a block with this very transaction. Readers see
+// the block and the tracker will report it: the wait goes on until then.
 func TestIncludedAfterAll(t *testing.T) {
 	tx := signedTx()
 	e := executed("x", 1, "a")
@@ -335,8 +334,8 @@ func TestIncludedAfterAll(t *testing.T) {
 	}
 }
 
-// TestNotYet: what is stored of blocks beyond those that milestones knows is not read: the
-// answer is that of the first block that satisfies the wait.
+// TestNotYet: outcomes of blocks beyond the tracker's position are not read: the answer is of
+// the first block that satisfies the wait.
 func TestNotYet(t *testing.T) {
 	b := book{}
 	for i := range story {
@@ -360,7 +359,7 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// TestBeginAgain: milestones has begun anew, or the mempool has.
+// TestBeginAgain: the tracker or the mempool has restarted.
 func TestBeginAgain(t *testing.T) {
 	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.WatchAgain{})
@@ -419,7 +418,7 @@ func TestRaces(t *testing.T) {
 		s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, b)
 		watched, told := map[primitives.Hash]bool{}, 0
 		var at messages.Position // of milestones
-		confirm := func() {      // milestones takes the watches up and confirms them
+		confirm := func() {      // the tracker takes and confirms the watches
 			for ; told < len(s.watches); told++ {
 				for _, x := range s.watches[told].IDs {
 					watched[x] = true
@@ -489,7 +488,7 @@ func TestUnused(t *testing.T) {
 	if s.asked != 1 || len(s.answers) != 0 {
 		t.Errorf("asked %d times of a transaction that is in a block", s.asked)
 	}
-	s.unused = false // a branch has won that has it elsewhere
+	s.unused = false // a branch has won that includes it elsewhere
 	ledger.book[tx.Hash()] = ran
 	s.Handle(messages.Progress{Reorganised: true, At: messages.Position{Head: 5, Final: 4}})
 	if looks == 0 || len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
@@ -515,7 +514,7 @@ func TestUnused(t *testing.T) {
 		t.Errorf("sent again: %d and %d look-ups, %+v", looks, s.sought, s.answers)
 	}
 
-	for _, unused := range []bool{true, false} { // one that can't come any more is sought only where a block may have it
+	for _, unused := range []bool{true, false} { // one that cannot run is searched only if a block may include it
 		s = newShell(submitted(tx, view.LevelFinal), counted{book{}, &looks})
 		s.unused, s.invalid = unused, tooOld
 		s.Handle(messages.Submitted{Pooled: true})

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestTable: it is a map, of few rows and of many.
+// TestTable: it behaves as a map, with few rows and with many.
 func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -42,8 +42,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWaitsAreSmall: what a wait for a transfer takes, from its first look to the last block;
-// thousands wait.
+// TestWaitsAreSmall: the memory of a wait for a transfer, from its first message to the last
+// block; thousands wait.
 func TestWaitsAreSmall(t *testing.T) {
 	allocs := testing.AllocsPerRun(100, func() {
 		c := NewMachine(id("tx"), 5)

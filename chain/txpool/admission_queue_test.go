@@ -31,8 +31,8 @@ func TestQueueTurns(t *testing.T) {
 	}
 }
 
-// TestQueueModel: whatever comes and goes, nothing is lost but what is said to be, each
-// client's items keep their order, and what is lost is the newest of the client with the most.
+// TestQueueModel: under any sequence of operations only reported items are lost, each client's
+// items keep their order, and lost items are the newest of the client with the most.
 func TestQueueModel(t *testing.T) {
 	rng := primitives.NewChaCha8Rng([32]byte{5})
 	type item struct {

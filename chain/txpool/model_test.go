@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// model is the pool as one would first write it: a list, searched and sorted each time.
+// model is the simplest pool: a list, searched and sorted each time.
 type model struct {
 	limits Limits
 	period primitives.Height
@@ -79,7 +79,7 @@ func (m *model) advance(head primitives.Height) (dropped []primitives.Hash) {
 	return dropped
 }
 
-// round returns what a chunk's maker keeps that follows verdict, at most limit transactions.
+// round returns what a chunk producer keeps that follows verdict, at most limit transactions.
 func (m *model) round(limit int, verdict func(*primitives.SignedTransaction) byte) (out []primitives.Hash) {
 	groups := map[primitives.Hash][]*item{}
 	for _, x := range m.all {
@@ -182,7 +182,7 @@ func testTx(i byte, nonce primitives.Nonce, salt byte) *primitives.SignedTransac
 	return primitives.NewSignedTransaction(t, primitives.ZeroED25519Signature)
 }
 
-// run plays a script of four bytes an operation on both pools.
+// run applies a script of four bytes an operation to both pools.
 func run(t *testing.T, script []byte) {
 	limits := Limits{Transactions: 40, Bytes: 6000, KeyTransactions: 7, KeyBytes: 1100}
 	const period = 9

@@ -69,8 +69,8 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// The pool changes while a chunk is made: a block includes what was kept, expiry takes what is
-// next, new ones come.
+// TestRoundWhileThePoolChanges: during a round a block includes what was kept, expiry removes
+// what is next, and new transactions come.
 func TestRoundWhileThePoolChanges(t *testing.T) {
 	p := New(Limits{}, 10, primitives.Hash{3})
 	a, b, c := testTx(0, 1, 0), testTx(0, 2, 0), testTx(0, 3, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestReached: it is the level of all outcomes, of whatever tree of receipts, with whatever is
-// known of it.
+// TestReached: reached equals the level of all outcomes, for any tree of receipts and any known
+// part of it.
 func TestReached(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := map[view.ExecutionLevel]int{}

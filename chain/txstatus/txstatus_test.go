@@ -130,7 +130,7 @@ func TestOutcomesDepthFirst(t *testing.T) {
 }
 
 func TestMeets(t *testing.T) {
-	// columns: the level reached, in the order of the milestones; rows: the level wanted (rpc.md 5.1)
+	// Columns: the level reached, in the order of the levels. Rows: the level wanted.
 	for wanted, row := range []string{"xxxxxx", "-xxxxx", "--x-xx", "---xxx", "----xx", "-----x"} {
 		for level := range row {
 			got := Meets(view.ExecutionLevel(level), view.ExecutionLevel(wanted))
