@@ -250,7 +250,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 	}
 	holds := make([]bool, len(entry.Shards))
 	for i, id := range entry.Layout.ShardIDs() {
-		err := e.loadShard(rec, &entry.Shards[i], id)
+		err := e.loadShard(rec, &entry.Shards[i], id, entry.Block.Body.Chunks[i].HeightIncluded)
 		if errors.Is(err, errNotHeld) {
 			err = loadUntracked(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
 		} else if err == nil && e.store.LacksState(rec.Ref(), id) { // the state was dropped since
@@ -281,7 +281,9 @@ func (e *Engine) loadLocked(rec *storage.Record) (*BlockNode, error) {
 // errNotHeld reports that the store has no state of a shard.
 var errNotHeld = errors.New("engine: no state of the shard is stored")
 
-func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID) error {
+// loadShard reads what a block left of a shard, whose last new chunk is in the block of height
+// included.
+func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID, included primitives.Height) error {
 	s.ID, s.Extra = id, new(chain.ChunkExtra)
 	raw, err := rec.Extra(s.ID)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -299,7 +301,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	if err := s.readOrigin(raw); err != nil {
 		return err
 	}
-	if err := e.loadOutgoing(rec, s); err != nil {
+	if err := e.loadOutgoing(rec, s, included); err != nil {
 		return err
 	}
 	if _, ok := rec.ChunkHash(s.ID); ok {
@@ -314,13 +316,19 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	return nil
 }
 
-// loadOutgoing decodes the receipts of a shard's last new chunk.
-func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState) (err error) {
+// loadOutgoing decodes the receipts of a shard's last new chunk. Garbage collection may have taken
+// the block that has it: then the store finds its record by height and hash alone, as long as it
+// keeps that.
+func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState, included primitives.Height) (err error) {
 	if s.OutgoingAt.IsZero() {
 		return nil
 	}
 	if s.OutgoingAt != rec.Ref().Hash {
-		if rec, err = e.store.BlockByHash(s.OutgoingAt); err != nil {
+		rec, err = e.store.BlockByHash(s.OutgoingAt)
+		if errors.Is(err, storage.ErrNotFound) {
+			rec, err = e.store.Block(storage.BlockRef{Height: included, Hash: s.OutgoingAt})
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,18 @@ func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	return s.importAt(blocks, frontierStubs, nil)
 }
 
+// Begin returns the height of the block whose state the store began with (ImportAt). Of the blocks
+// below there is no state, and none of those up to it has changes or outcomes. 0: the store began
+// with the genesis. Safe for concurrent use.
+func (s *Store) Begin() (primitives.Height, error) {
+	if s.parent != nil {
+		return s.parent.Begin()
+	}
+	var begin Uint64
+	_, err := getCell(s.db, cellBegin, &begin)
+	return primitives.Height(begin), err
+}
+
 func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange],
 	pairs func(put func(Pair) error) error) error {
 	s.indexMu.Lock()
@@ -85,9 +97,13 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	}
 	base := all[len(all)-1]
 	putBlockNames(&batch, all)
-	base.body.Load().eachPointer(base.ref.Height,
-		func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) })
+	toEra0 := func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) }
+	base.body.Load().eachPointer(base.ref.Height, toEra0)
 	for i, p := range all {
+		// Chunks to come bring what its shards have sent. AdvanceFlatHead writes that of the base.
+		if p != base {
+			p.body.Load().eachReceipt(p.ref.Height, isNever, toEra0)
+		}
 		if p.puts != nil {
 			batch.add(p.puts)
 		}
@@ -123,6 +139,8 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	s.view.Store(&view{head: last.Ref, final: final, flatHead: last.Ref, tail: last.Ref.Height, base: base})
 	return nil
 }
+
+func isNever(primitives.Hash) bool { return false }
 
 // settle merges the index after an import, so that it starts at rest. An import that made no table
 // is left alone.

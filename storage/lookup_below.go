@@ -62,9 +62,13 @@ func (s *Store) isBelow(place *Place, id primitives.Hash, p pointer, executed bo
 }
 
 // collectedBlock returns the canonical block at a height below the tail, of which only the record
-// may be left.
+// may be left. One from before the state that the store began with (Begin) has a name by its
+// height, as it was not collected.
 func (s *Store) collectedBlock(height primitives.Height) (*Record, error) {
 	hash, err := s.CollectedAt(height)
+	if isAbsent(err) {
+		hash, err = s.HashAt(height)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -324,6 +324,9 @@ func (c *strictChain) check() {
 		if ref.Height > 1 && (err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical })) {
 			c.t.Fatalf("outcome of height %d: %v, %v", ref.Height, at, err)
 		}
+		if ref.Height > 1 {
+			checkCrashReceipts(c.t, s, ref, shard)
+		}
 	}
 }
 

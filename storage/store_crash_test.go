@@ -65,6 +65,10 @@ func crashBlock(rng *rand.Rand, prev BlockRef, final BlockRef, head bool) *Block
 	written, removed := crashSet(h)
 	for shard := range primitives.ShardID(2) {
 		s := Shard{ID: shard, Outcomes: []Outcome{{hashOf("o", h, shard), []byte("outcome")}}, Extra: []byte("extra")}
+		s.Outgoing = []Receipt{{hashOf("sent", h, shard), []byte("sent")}}
+		s.Local = []Receipt{{hashOf("local", h, shard), []byte("local")}}
+		s.Delayed = []Receipt{{hashOf("queued", h, shard), []byte("queued")}}
+		s.Origins = []Origin{{Receipt: hashOf("made", h, shard), Parent: hashOf("o", h, shard)}}
 		for i := range crashKeys {
 			on, key := crashKey(i)
 			if on != shard {
@@ -85,6 +89,30 @@ func crashBlock(rng *rand.Rand, prev BlockRef, final BlockRef, head bool) *Block
 	info := Raw(fmt.Append(nil, h))
 	EpochInfo.Put(b.Puts, b.Epoch, &info)
 	return b
+}
+
+// checkCrashReceipts compares the lookup of the receipts and origins of a block on the head's
+// branch with crashBlock.
+func checkCrashReceipts(t *testing.T, s *Store, ref BlockRef, shard primitives.ShardID) {
+	t.Helper()
+	for _, kind := range []string{"sent", "local", "queued"} {
+		at, err := s.FindReceipt(hashOf(kind, ref.Height, shard))
+		i := slices.IndexFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical && p.Shard == shard })
+		if err != nil || i < 0 {
+			t.Fatalf("%+v: %s receipt of %v: %v, %v", s.Tip(), kind, ref, at, err)
+		}
+		if x, err := at[i].Receipt(); err != nil || string(x.Value) != kind {
+			t.Fatalf("%+v: %s receipt of %v: %q, %v", s.Tip(), kind, ref, x.Value, err)
+		}
+	}
+	at, err := s.FindOrigin(hashOf("made", ref.Height, shard))
+	i := slices.IndexFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical && p.Shard == shard })
+	if err != nil || i < 0 {
+		t.Fatalf("%+v: origin in %v: %v, %v", s.Tip(), ref, at, err)
+	}
+	if o, err := at[i].Origin(); err != nil || o.Parent != hashOf("o", ref.Height, shard) {
+		t.Fatalf("%+v: origin in %v: %v, %v", s.Tip(), ref, o, err)
+	}
 }
 
 // TestCrashChild is the process that is killed. It is skipped in a normal run.
@@ -276,6 +304,9 @@ func checkCrashed(t *testing.T, dir string, round int, told primitives.Height, r
 		for shard := range primitives.ShardID(2) {
 			if at, err := s.FindOutcome(hashOf("o", h, shard)); h > 1 && (err != nil || len(in(BlockRef{h, hash}, at)) != 1) {
 				t.Errorf("round %d: outcome of height %d: %v, %v", round, h, at, err)
+			}
+			if h > 1 {
+				checkCrashReceipts(t, s, BlockRef{h, hash}, shard)
 			}
 		}
 	}

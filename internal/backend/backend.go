@@ -223,7 +223,8 @@ func (b *Backend) record(k *block) (*storage.Record, error) {
 	return k.rec, nil
 }
 
-// whole returns header and body.
+// whole returns header and body. Of a block before its sync point a node may have the header alone:
+// to it, as to neard (chain/client/src/view_client_actor.rs, GetBlock), that block is unknown.
 func (b *Backend) whole(k *block) (*primitives.Block, error) {
 	if k.entry != nil {
 		return k.entry.Block, nil
@@ -237,7 +238,26 @@ func (b *Backend) whole(k *block) (*primitives.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, borsh.Unmarshal(raw, &out.Body)
+	if err := borsh.Unmarshal(raw, &out.Body); err != nil {
+		return nil, err
+	}
+	if len(out.Body.Chunks) == 0 {
+		return nil, view.UnknownBlock(k.ref.Hash)
+	}
+	return out, nil
+}
+
+// executed returns an error of view.UnknownBlock for a block of which the node does not know what
+// it did: one from the genesis to the block after which the state is that the node began with.
+func (b *Backend) executed(k *block) error {
+	if k.ref.Height == b.Engine.Chain().Height {
+		return nil
+	}
+	begin, err := b.Engine.Store().Begin()
+	if err == nil && k.ref.Height <= begin {
+		err = view.UnknownBlock(k.ref.Hash)
+	}
+	return err
 }
 
 func (b *Backend) header(k *block) (*primitives.BlockHeader, error) {
@@ -369,7 +389,8 @@ func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
 	return v, err
 }
 
-// nextEpoch returns the epoch of the block after another on the head's chain: ErrUnknownEpoch where the other one is not on it, or its head.
+// nextEpoch returns the epoch of the block after another on the head's chain: ErrUnknownEpoch where
+// the other one is not on it, or its head.
 func (b *Backend) nextEpoch(k *block) (of primitives.EpochID, err error) {
 	store := b.Engine.Store()
 	ref, err := store.NextBlock(k.ref.Height + 1)

@@ -31,8 +31,9 @@ type authored struct {
 	author primitives.AccountID
 }
 
-// authorSlots is how many blocks' authors are remembered, by the first byte of their hashes: clients ask for the last few
-// blocks again and again, and an author is drawn by hashing, under the lock of the epochs.
+// authorSlots is how many blocks' authors are remembered, by the first byte of their hashes:
+// clients ask for the last few blocks again and again, and an author is drawn by hashing, under the
+// lock of the epochs.
 const authorSlots = 256
 
 // producer returns who made a block.
@@ -85,15 +86,23 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
 		return b.author(k.entry.Shards[i].Chunk, k)
 	}
-	rec, err := b.record(k)
+	if _, err := b.record(k); err != nil {
+		return "", nil, err
+	}
+	return b.loadChunk(blk.Body.Chunks[i].ChunkHash(), r.ShardID, k)
+}
+
+// loadChunk reads a chunk from the store. A node that began by state sync has only the headers of
+// the chunks before: to it, as to neard, those are unknown.
+func (b *Backend) loadChunk(hash primitives.Hash, shard primitives.ShardID, in *block) (primitives.AccountID, *primitives.Chunk, error) {
+	c, err := engine.LoadChunk(in.rec, shard)
+	if gone(err) {
+		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
+	}
 	if err != nil {
 		return "", nil, err
 	}
-	c, err := engine.LoadChunk(rec, r.ShardID)
-	if err != nil {
-		return "", nil, err
-	}
-	return b.author(c, k)
+	return b.author(c, in)
 }
 
 // hasChunk tells whether a block's new chunk is here with its body.
@@ -125,15 +134,12 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 	if len(places) == 0 {
 		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
 	}
-	c, err := engine.LoadChunk(places[0].Block, places[0].Shard)
-	if err != nil {
-		return "", nil, err
-	}
-	return b.author(c, &block{ref: places[0].Block.Ref(), rec: places[0].Block})
+	return b.loadChunk(hash, places[0].Shard, &block{ref: places[0].Block.Ref(), rec: places[0].Block})
 }
 
-// author returns a chunk with its author and the height of the block that included it, which the chunk as it was made does
-// not know. The author follows from the block's epoch and its parent's height; the parent itself need not be kept any more.
+// author returns a chunk with its author and the height of the block that included it, which the
+// chunk as it was made does not know. The author follows from the block's epoch and its parent's
+// height; the parent itself need not be kept any more.
 func (b *Backend) author(made *primitives.Chunk, in *block) (primitives.AccountID, *primitives.Chunk, error) {
 	chunk := *made // others read it
 	chunk.Header.HeightIncluded = in.ref.Height
@@ -189,6 +195,9 @@ func (b *Backend) written(r view.BlockRef) (primitives.Hash, []primitives.KeyCha
 		if all := k.entry.Changes(); len(all) > 0 {
 			return k.ref.Hash, all, nil
 		}
+	}
+	if err := b.executed(k); err != nil {
+		return k.ref.Hash, nil, err
 	}
 	rec, err := b.record(k)
 	if err != nil {

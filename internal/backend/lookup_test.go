@@ -33,14 +33,17 @@ type lookupRig struct {
 	chain  *workload.Chain
 	script *workload.Script
 	blocks map[primitives.Hash]*recordedBlock
+	made   map[primitives.Hash]*workload.Made
 	back   *Backend
 	counts map[string]int
+	since  primitives.Height // of the block after which a state came by state sync; 0: the node executed all blocks
 }
 
-// TestEveryIDIsFound: every id that a block has is found by every method that takes one, and what is said of it is what the block says: of
-// transactions, receipts (delayed ones, of accounts to themselves, buffered ones, refunds, data, resumes, distributions), outcomes, chunks and
-// blocks, on a chain whose shards are congested and split, with forks and missing chunks; also after a restart, and of what garbage
-// collection has left.
+// TestEveryIDIsFound: every id that a block has is found by every method that takes one, and what
+// is said of it is what the block says: of transactions, receipts (delayed ones, of accounts to
+// themselves, buffered ones, refunds, data, resumes, distributions), outcomes, chunks and blocks,
+// on a chain whose shards are congested and split, with forks and missing chunks; also after a
+// restart, and of what garbage collection has left.
 func TestEveryIDIsFound(t *testing.T) {
 	seeds, blocks := []uint64{1}, 72
 	if os.Getenv("TROUPE_WORKLOADS") == "all" {
@@ -53,13 +56,8 @@ func TestEveryIDIsFound(t *testing.T) {
 	counts := map[string]int{}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			o, course := workload.RandomSplits(seed, blocks)
-			o.Shards, o.Accounts, o.EpochLength, o.Validity = 4, 24, 11, 22
-			o.GasLimit = 5_000_000_000_000 // 1/200 of the usual
-			o.Splitting.Threshold, o.Splitting.MaxShards = 20_000, 6
-			o.Contracts, o.VM = true, v
+			o, course := congestedChain(seed, blocks, v)
 			o.Store.FlatHeadBlocks = 3
-			course.PerStep, course.Fork, course.Skip, course.Miss, course.Resume = 16, 0.08, 0.08, 0.06, 0.3
 			runLookups(t, o, course, counts)
 		})
 	}
@@ -70,13 +68,30 @@ func TestEveryIDIsFound(t *testing.T) {
 	}
 }
 
+// congestedChain is a chain of four shards, of which some are split later, in whose chunks little
+// has room.
+func congestedChain(seed uint64, blocks int, v *vm.VM) (workload.ChainOptions, workload.Course) {
+	o, course := workload.RandomSplits(seed, blocks)
+	o.Shards, o.Accounts, o.EpochLength, o.Validity = 4, 24, 11, 22
+	o.GasLimit = 5_000_000_000_000 // 1/200 of the usual
+	o.Splitting.Threshold, o.Splitting.MaxShards = 20_000, 6
+	o.Contracts, o.VM = true, v
+	course.PerStep, course.Fork, course.Skip, course.Miss, course.Resume = 16, 0.08, 0.08, 0.06, 0.3
+	return o, course
+}
+
+func newLookupRig(t *testing.T, c *workload.Chain, course workload.Course, counts map[string]int) *lookupRig {
+	return &lookupRig{T: t, chain: c, script: workload.NewScript(c, course), counts: counts,
+		blocks: map[primitives.Hash]*recordedBlock{}, made: map[primitives.Hash]*workload.Made{}}
+}
+
 func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course, counts map[string]int) {
 	c, err := workload.OpenChain(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	r := &lookupRig{T: t, chain: c, script: workload.NewScript(c, course), blocks: map[primitives.Hash]*recordedBlock{}, counts: counts}
+	r := newLookupRig(t, c, course, counts)
 	shards := len(c.Engine.Head().Shards)
 	half := course.Blocks / 2
 	r.run(half)
@@ -86,13 +101,7 @@ func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course, c
 	}
 	r.run(course.Blocks - half)
 	r.check()
-	for more := true; more; {
-		done, err := c.Store.CollectGarbage(storage.GCOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
-		more = done.More
-	}
+	r.collectGarbage()
 	r.check()
 	if err := c.Restart(); err != nil {
 		t.Fatal(err)
@@ -102,23 +111,41 @@ func runLookups(t *testing.T, o workload.ChainOptions, course workload.Course, c
 	counts["splits"] += len(c.Engine.Head().Shards) - shards
 }
 
+func (r *lookupRig) collectGarbage() {
+	r.Helper()
+	for more := true; more; {
+		done, err := r.chain.Store.CollectGarbage(storage.GCOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 7})
+		if err != nil {
+			r.Fatal(err)
+		}
+		more = done.More
+	}
+}
+
 // run makes blocks.
 func (r *lookupRig) run(n int) {
 	r.Helper()
 	for range n {
-		m, err := r.script.Step()
-		if err != nil {
-			r.Fatal(err)
-		}
-		if m.Accepted == nil {
-			continue
-		}
-		b := &recordedBlock{entry: m.Accepted.Entry}
-		for i := range b.entry.Shards {
-			b.shards = append(b.shards, b.entry.Shards[i].Result)
-		}
-		r.blocks[b.entry.Hash] = b
+		r.step()
 	}
+}
+
+// step makes a block and returns it; nil: it was there already.
+func (r *lookupRig) step() *workload.Made {
+	r.Helper()
+	m, err := r.script.Step()
+	if err != nil {
+		r.Fatal(err)
+	}
+	if m.Accepted == nil {
+		return nil
+	}
+	b := &recordedBlock{entry: m.Accepted.Entry}
+	for i := range b.entry.Shards {
+		b.shards = append(b.shards, b.entry.Shards[i].Result)
+	}
+	r.blocks[b.entry.Hash], r.made[b.entry.Hash] = b, m
+	return m
 }
 
 // said is what the blocks of the head's chain say.
@@ -135,18 +162,35 @@ type saidOutcome struct {
 	shard primitives.ShardID
 }
 
-// saidReceipt is a receipt with where it was made, sent, brought by a chunk, taken from the queue, and executed.
+// saidReceipt is a receipt with where it was made, sent, brought by a chunk, taken from the queue,
+// and executed.
 type saidReceipt struct {
 	*primitives.Receipt
 	made, sent, brought, queued, executed *recordedBlock
 	parent                                primitives.Hash
 }
 
-// isStored returns whether the node has to know a receipt: nearcore keeps it as long as the chunk that brought it, this node also as long as
-// the block that executed it, if it was sent at most storage.ReceiptsReach heights below the tail.
-func (x *saidReceipt) isStored(tail primitives.Height, kept func(*recordedBlock) bool) bool {
-	near := x.sent != nil && x.sent.entry.Height()+storage.ReceiptsReach >= tail
-	return kept(x.sent) || kept(x.queued) || near && (kept(x.brought) || kept(x.executed))
+// isStored returns whether the node has to know a receipt. nearcore keeps it as long as the chunk
+// that brought it. This node keeps it also as long as the block that executed it, if it was sent at
+// most storage.ReceiptsReach heights below the tail. Of a receipt that a chunk brought before the
+// sync point a node knows nothing, unless it takes it from the queue.
+func (r *lookupRig) isStored(x *saidReceipt) bool {
+	if r.kept(x.sent) || r.kept(x.queued) {
+		return true
+	}
+	if x.sent == nil || x.sent.entry.Height()+storage.ReceiptsReach < r.chain.Store.Tip().Tail {
+		return false
+	}
+	executed := r.kept(x.executed)
+	if r.since > 0 && (x.brought == nil || x.brought.entry.Height() <= r.since) {
+		executed = executed && x.sent.entry.Height() > r.since
+	}
+	return r.kept(x.brought) || executed
+}
+
+// kept returns whether the node has executed a block and not collected it.
+func (r *lookupRig) kept(b *recordedBlock) bool {
+	return b != nil && b.entry.Height() >= r.chain.Store.Tip().Tail && b.entry.Height() > r.since
 }
 
 func (s *said) receipt(id primitives.Hash) *saidReceipt {
@@ -207,7 +251,8 @@ func (r *lookupRig) gather() *said {
 	return s
 }
 
-// parents finds out what made each receipt, by the ids alone: they derive from the parent's, the height, and a number.
+// parents finds out what made each receipt, by the ids alone: they derive from the parent's, the
+// height, and a number.
 func (s *said) parents() {
 	const most = 64
 	for id, o := range s.outcomes {
@@ -256,27 +301,29 @@ func (r *lookupRig) check() {
 	r.Helper()
 	r.back = New(Options{Engine: r.chain.Engine, Genesis: &genesis.Config{}, Now: time.Now})
 	s := r.gather()
-	tail := r.chain.Store.Tip().Tail
-	kept := func(b *recordedBlock) bool { return b != nil && b.entry.Height() >= tail }
 	for _, b := range s.canonical {
-		r.block(b, kept(b))
-		if kept(b) {
-			r.message(s, b, kept)
+		r.block(b, r.kept(b))
+		if r.kept(b) {
+			r.message(s, b)
 		}
 	}
 	for tx, b := range s.txs {
-		if kept(b) {
+		if r.kept(b) {
 			r.status(s, tx)
+		} else if r.since > 0 {
+			r.unknownTransaction(tx, b)
 		}
 	}
 	for id, o := range s.outcomes {
-		if kept(o.block) {
+		if r.kept(o.block) {
 			r.proof(s, id, o)
+		} else if r.since > 0 {
+			r.unknownOutcome(id, o)
 		}
 	}
 	for id, x := range s.receipts {
-		r.receipt(id, x, kept)
-		r.origin(s, id, kept)
+		r.receipt(id, x)
+		r.origin(s, id)
 	}
 	r.lost(s)
 	if r.Failed() {
@@ -289,15 +336,31 @@ func (r *lookupRig) block(b *recordedBlock, kept bool) {
 	e := b.entry
 	for _, ref := range []view.BlockRef{{Kind: view.RefHash, Hash: e.Hash}, {Kind: view.RefHeight, Height: e.Height()}} {
 		_, got, err := r.back.Block(ref)
-		if !kept {
-			if !isLookup(err) {
-				r.Errorf("collected block %d by %v: %v", e.Height(), ref, err)
-			}
+		if !kept && isLookup(err) {
+			continue
+		}
+		if !kept && e.Height() > r.since {
+			r.Errorf("collected block %d by %v: %v", e.Height(), ref, err)
 			continue
 		}
 		if err != nil || got.Hash() != e.Hash || got.Body.Hash() != e.Block.Body.Hash() {
 			r.Errorf("block %d by %v: %v", e.Height(), ref, err)
 			continue
+		}
+		if !kept {
+			r.counts["blocks of before the state"]++
+			if _, _, err := r.back.written(ref); !isLookup(err) {
+				r.Errorf("changes of block %d, which the node has not executed: %v", e.Height(), err)
+			}
+			if text, err := r.back.StreamerMessage(ref); !isLookup(err) {
+				r.Errorf("message of block %d, which the node has not executed: %d bytes, %v", e.Height(), len(text), err)
+			}
+			continue
+		}
+		if at, err := r.chain.Engine.StateUntil(func() error { return nil }, e.Hash); err != nil {
+			r.Errorf("state after block %d: %v", e.Height(), err)
+		} else {
+			at.Release()
 		}
 		hash, changes, err := r.back.written(ref)
 		if err != nil || hash != e.Hash {
@@ -322,7 +385,7 @@ func (r *lookupRig) block(b *recordedBlock, kept bool) {
 			_, got, err := r.back.Chunk(ref)
 			switch {
 			case !kept && isLookup(err):
-			case err != nil || !kept || got.Hash != c.Hash || !sameReceipts(got.PrevOutgoingReceipts, c.PrevOutgoingReceipts) || len(got.Transactions) != len(c.Transactions):
+			case err != nil || !kept && e.Height() > r.since || got.Hash != c.Hash || !sameReceipts(got.PrevOutgoingReceipts, c.PrevOutgoingReceipts) || len(got.Transactions) != len(c.Transactions):
 				r.Errorf("chunk of shard %d in block %d: %v, kept: %v", e.Shards[i].ID, e.Height(), err, kept)
 			}
 		}
@@ -330,17 +393,18 @@ func (r *lookupRig) block(b *recordedBlock, kept bool) {
 	}
 }
 
-// message asks for what indexers are told of a block. Of receipts that have waited for data since long before the tail the node knows no more.
-func (r *lookupRig) message(s *said, b *recordedBlock, kept func(*recordedBlock) bool) {
+// message asks for what indexers are told of a block. Of receipts that have waited for data since
+// long before the tail the node knows no more.
+func (r *lookupRig) message(s *said, b *recordedBlock) {
 	e := b.entry
 	for _, res := range b.shards {
 		for i := range res.Outcomes {
 			x := s.receipts[res.Outcomes[i].ID]
-			if x != nil && !x.isStored(r.chain.Store.Tip().Tail, kept) {
+			if x != nil && !r.isStored(x) {
 				r.counts["waited for data since long before the tail"]++
 				return
 			}
-			if x != nil && !kept(x.sent) && !kept(x.queued) {
+			if x != nil && !r.kept(x.sent) && !r.kept(x.queued) {
 				r.counts["executed above the tail"]++
 			}
 		}
@@ -459,7 +523,8 @@ func (r *lookupRig) proof(s *said, id primitives.Hash, o *saidOutcome) {
 	r.counts["proofs"]++
 }
 
-// confirmed tells whether a final block has the root of an outcome's chunk: the next one with a new chunk of its shard, or of one that was made of it.
+// confirmed tells whether a final block has the root of an outcome's chunk: the next one with a new
+// chunk of its shard, or of one that was made of it.
 func (s *said) confirmed(o *saidOutcome, final primitives.Height) bool {
 	return slices.ContainsFunc(s.canonical, func(b *recordedBlock) bool {
 		e := b.entry
@@ -471,7 +536,7 @@ func (s *said) confirmed(o *saidOutcome, final primitives.Height) bool {
 }
 
 // receipt asks for a receipt.
-func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt, kept func(*recordedBlock) bool) {
+func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt) {
 	got, err := r.back.Receipt(id)
 	switch {
 	case x.Receipt == nil: // it waits, in a queue or a buffer
@@ -481,7 +546,7 @@ func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt, kept func(*recor
 		r.counts["waiting"]++
 		return
 	case err == nil && bytes.Equal(got.AppendBorsh(nil), x.AppendBorsh(nil)):
-	case err == nil || x.isStored(r.chain.Store.Tip().Tail, kept):
+	case err == nil || r.isStored(x) || !isLookup(err):
 		r.Errorf("receipt %v, made %v, sent %v, taken from the queue %v: %v", id, heightOf(x.made), heightOf(x.sent), heightOf(x.queued), err)
 	}
 	r.counts["receipts"]++
@@ -494,8 +559,14 @@ func (r *lookupRig) receipt(id primitives.Hash, x *saidReceipt, kept func(*recor
 	if x.made != nil && x.sent != nil && x.made != x.sent {
 		r.counts["buffered"]++
 	}
-	if kept(x.queued) && !kept(x.sent) && x.sent != nil {
+	if r.kept(x.queued) && !r.kept(x.sent) && x.sent != nil {
 		r.counts["sent before the tail"]++
+	}
+	if r.since > 0 && x.sent != nil && x.sent.entry.Height() <= r.since && r.kept(x.brought) {
+		r.counts["sent before the state"]++
+	}
+	if r.since > 0 && x.brought != nil && x.brought.entry.Height() <= r.since && r.kept(x.queued) {
+		r.counts["queued before the state"]++
 	}
 	switch body := x.Body.(type) {
 	case *primitives.GlobalContractDistribution:
@@ -516,17 +587,26 @@ func heightOf(b *recordedBlock) any {
 	return b.entry.Height()
 }
 
-// origin asks which transaction a receipt comes from, which is known as long as the blocks are there that made it and those between.
-func (r *lookupRig) origin(s *said, id primitives.Hash, kept func(*recordedBlock) bool) {
-	tx, whole := id, true
-	for s.txs[tx] == nil {
+// origin returns the transaction that a receipt comes from, and whether all blocks between are
+// kept.
+func (s *said) origin(id primitives.Hash, kept func(*recordedBlock) bool) (tx primitives.Hash, whole bool) {
+	for tx, whole = id, true; s.txs[tx] == nil; {
 		x := s.receipts[tx]
 		if x == nil || x.made == nil {
-			r.Errorf("receipt %v: what made %v is not known to this test", id, tx)
-			return
+			return tx, whole
 		}
-		whole = whole && kept(x.made)
-		tx = x.parent
+		tx, whole = x.parent, whole && kept(x.made)
+	}
+	return tx, whole
+}
+
+// origin asks which transaction a receipt comes from, which is known as long as the blocks are
+// there that made it and those between.
+func (r *lookupRig) origin(s *said, id primitives.Hash) {
+	tx, whole := s.origin(id, r.kept)
+	if s.txs[tx] == nil {
+		r.Errorf("receipt %v: what made %v is not known to this test", id, tx)
+		return
 	}
 	got, err := r.back.ReceiptToTx(r.Context(), &view.OriginQuery{Receipt: id})
 	switch {
@@ -559,8 +639,8 @@ func (r *lookupRig) lost(s *said) {
 	}
 }
 
-// TestTimedOutYieldHasOrigin: the resume of a yield that nobody has answered leads to its transaction without a search: there may be any number
-// of receipts in the 200 blocks between.
+// TestTimedOutYieldHasOrigin: the resume of a yield that nobody has answered leads to its
+// transaction without a search: there may be any number of receipts in the 200 blocks between.
 func TestTimedOutYieldHasOrigin(t *testing.T) {
 	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
 	if err != nil {

@@ -45,6 +45,9 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	}
 	var rec *storage.Record // only of what is not in memory: who follows the head is told before the store is asked
 	if !remembered(k) {
+		if err := b.executed(k); err != nil {
+			return nil, err
+		}
 		if rec, err = b.record(k); err != nil {
 			return nil, err
 		}

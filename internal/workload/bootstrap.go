@@ -1,0 +1,97 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Bootstrap opens a second chain in memory that begins by state sync at a sync point
+// (engine.Engine.SyncPoint): with the blocks before the point, of which the older ones are headers
+// alone, and the state before the point's chunks. made returns a block's parts as they were made.
+// The state must be in the memory of c. The caller closes the result.
+func (c *Chain) Bootstrap(point *engine.BlockNode, made func(primitives.Hash) *Made, store storage.Options) (*Chain, error) {
+	start, err := c.beginning(point, made)
+	if err != nil {
+		return nil, err
+	}
+	out := &Chain{o: c.o, id: c.id, chain: c.chain, keys: c.keys}
+	out.o.Disk, out.o.Folder, out.o.Store = storage.NewMemDisk(), "", store
+	store.Identity = c.id
+	s, err := storage.OpenMemory(out.o.Disk, store)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(c.sendState(s, start, point), s.Close()); err != nil {
+		return nil, err
+	}
+	return out, out.open()
+}
+
+// beginning gathers what a node knows before it asks for the state.
+func (c *Chain) beginning(point *engine.BlockNode, made func(primitives.Hash) *Made) (*engine.BootstrapInput, error) {
+	start := &engine.BootstrapInput{Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+	for hash := point.Header().PrevHash; ; {
+		m := made(hash)
+		if m == nil {
+			break
+		}
+		start.Blocks = append(start.Blocks, m.Block)
+		hash = m.Block.Header.PrevHash
+	}
+	start.Blocks = append(start.Blocks, c.Engine.Genesis().Block)
+	slices.Reverse(start.Blocks)
+	oldest := point.Height() // in which a shard has its last chunk before the point
+	for _, x := range start.Blocks[len(start.Blocks)-1].Body.Chunks {
+		oldest = min(oldest, x.HeightIncluded)
+	}
+	for i, b := range start.Blocks {
+		switch {
+		case i == 0:
+		case b.Header.Height < oldest:
+			start.Blocks[i] = &primitives.Block{Header: b.Header}
+		case b.Header.Height > oldest:
+			cut := make([]*primitives.Chunk, len(b.Body.Chunks))
+			for k, x := range made(b.Hash()).Chunks {
+				if x != nil {
+					cut[k] = chain.CutChunk(x, point.Layout, point.Layout.ShardIDs())
+				}
+			}
+			start.Proofs[b.Hash()] = cut
+		}
+	}
+	for i, x := range made(point.Hash).Chunks {
+		if x == nil {
+			return nil, fmt.Errorf("sync point %d: shard index %d has no new chunk", point.Height(), i)
+		}
+		start.Next = append(start.Next, x)
+	}
+	return start, nil
+}
+
+// sendState brings the state to the store of a second chain, two parts a shard.
+func (c *Chain) sendState(s *storage.Store, start *engine.BootstrapInput, point *engine.BlockNode) error {
+	sync, err := engine.BeginBootstrap(engine.Options{Chain: c.chain, Store: s, Tries: c.o.Tries}, start)
+	if err != nil {
+		return err
+	}
+	for i := range primitives.ShardIndex(point.Layout.NumShards()) {
+		for k := range uint64(2) {
+			id := trie.PartID{Index: k, Total: 2}
+			part, err := c.Engine.Part(point.Header().PrevHash, i, id)
+			if err == nil {
+				err = sync.Part(i, id, part)
+			}
+			if err != nil {
+				return fmt.Errorf("state of shard index %d before block %d: %w", i, point.Height(), err)
+			}
+		}
+	}
+	return sync.Finish()
+}
