@@ -65,7 +65,7 @@ func (c *stagedCell) AppendBorsh(b []byte) []byte {
 	return appendVarBytes(appendVarBytes(appendRef(b, c.At), []byte(c.Accounts.Lo)), []byte(c.Accounts.Hi))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads a stagedCell.
 func (c *stagedCell) DecodeBorsh(r *borsh.Reader) {
 	*c = stagedCell{At: readRef(r)}
 	c.Accounts.Lo = primitives.AccountID(readVarBytes(r))

@@ -2,8 +2,8 @@
 // not yet.
 //
 //	in      Waiting: whether transactions wait; Wanted: whether a client waits for finality; Voted:
-//	        this node approves its head; Accepted: a new head; Mine: a number of blocks is requested; Due:
-//	        the next block is requested; SetRules: new rules; Tick: time passed
+//	        this node approves its head; Accepted: a new head; Mine: a number of blocks is requested;
+//	        Due: the next block is requested; SetRules: new rules; Tick: time passed
 //	out     Out: the pace, how long it holds without an event, and the interval of Free
 //	state   Scheduler: unfinalized work, requested blocks, credit for blocks ahead of the interval
 //	units   times in ns on any monotonic clock, heights in blocks
