@@ -25,7 +25,7 @@ type follower struct {
 	start     time.Time
 	sent      []int64 // by transfer, ns after start; written before it is submitted
 
-	mu   sync.Mutex // wakes those who wait for room
+	mu   sync.Mutex // signalled when there is room
 	cond *sync.Cond
 
 	data      sync.Mutex                // of all below
@@ -162,7 +162,7 @@ func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {
 	f.cond.Broadcast()
 }
 
-// wake lets those who wait for room look again.
+// wake lets waiting submitters check for room again.
 func (f *follower) wake() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

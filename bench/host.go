@@ -158,7 +158,7 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// plan says who sends to whom: transfer i goes from account from[i] to account to[i] with nonce[i].
+// plan holds the transfers: transfer i goes from account from[i] to account to[i] with nonce[i].
 // A signer's transfers stand in the order of their nonces.
 type plan struct {
 	from, to []int32

@@ -67,7 +67,7 @@ type loaded struct {
 	close   func() error
 	// stats gives how many transactions are in blocks and the head, where that is known.
 	stats func(ctx context.Context) (included int, height primitives.Height, ok bool)
-	// heights looks at what became of a run's heights; nil: nobody wants to know.
+	// heights reports on a run's heights. nil: not wanted.
 	heights func(ctx context.Context, from, to primitives.Height) (*load.Heights, error)
 }
 

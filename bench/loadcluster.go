@@ -104,7 +104,7 @@ func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.L
 				doc.Set("network.transport", config.Both)
 				doc.Set("network.libp2p.addr", second)
 				doc.Set("network.boot_nodes", "")
-				doc.Set("tracked_shards_config", "NoShards") // it hands on, and answers nobody
+				doc.Set("tracked_shards_config", "NoShards") // it relays, and serves no client
 			case i < (len(nodes)-1)/2:
 				doc.Set("network.boot_nodes", key(last)+"@"+last.Network.String())
 			default:

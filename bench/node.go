@@ -22,7 +22,7 @@ import (
 type NodeOptions struct {
 	Accounts int     `json:"accounts"`
 	Signers  int     `json:"signers"` // of them; 0: all
-	Skew     float64 `json:"skew"`    // Zipf exponent of who sends and who receives
+	Skew     float64 `json:"skew"`    // Zipf exponent of senders and receivers
 	Shards   int     `json:"shards"`
 	Senders  int     `json:"senders"` // goroutines that submit
 	Batch    int     `json:"batch"`   // transfers submitted at a time

@@ -19,7 +19,7 @@ import (
 // ShardOptions say what RunShard measures.
 type ShardOptions struct {
 	Accounts  int           `json:"accounts"`
-	Skew      float64       `json:"skew"` // Zipf exponent of who sends and receives
+	Skew      float64       `json:"skew"` // Zipf exponent of senders and receivers
 	Shards    int           `json:"shards"`
 	Cross     float64       `json:"cross_shard"` // part of the transfers that go to another shard
 	Batch     int           `json:"batch"`       // transfers a chunk; 0: as many as leave nothing to wait

@@ -184,8 +184,8 @@ func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error)
 // loopback is this machine as most clients name it.
 const loopback = "127.0.0.1"
 
-// freePort finds an address of this machine that nobody listens on; somebody else may take it
-// before it is used, which then fails.
+// freePort finds an address of this machine without a listener. If another process takes it before
+// it is used, the run fails.
 func freePort(of string) (string, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(of, "0"))
 	if err != nil {

@@ -87,7 +87,7 @@ func roundTrips(fd int) ([]time.Duration, error) {
 			if n == 1 {
 				break
 			}
-			if err == nil { // who answers is gone: that took no time
+			if err == nil { // the answering process is gone: that took no time
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err != unix.EINTR {

@@ -40,7 +40,7 @@ func TestWakeKeepsItsOwn(t *testing.T) {
 	}
 }
 
-// TestWakeAnsweredByNone: where nobody answers there is no figure.
+// TestWakeAnsweredByNone: without an answer there is no figure.
 func TestWakeAnsweredByNone(t *testing.T) {
 	pair, err := sockets()
 	if err != nil {

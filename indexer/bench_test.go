@@ -151,7 +151,7 @@ func follows(ctx context.Context, n *node.Node, nats string, f func(primitives.H
 	}
 }
 
-// freeAddress is one where nobody listens.
+// freeAddress is an address without a listener.
 func freeAddress(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,8 +163,8 @@ func freeAddress(b *testing.B) string {
 
 // BenchmarkDelay is how long after a block's commit (or when another makes it final) its message is
 // at a subscriber's handler, and its text, while 1,000 transfers a second are in blocks of 100 ms,
-// or its record at who follows the node's JetStream; and what the subscribers cost the cadence. One
-// iteration is ten seconds, 100 blocks; percentiles are over all iterations:
+// or its record at a follower of the node's JetStream; and what the subscribers cost the cadence.
+// One iteration is ten seconds, 100 blocks; percentiles are over all iterations:
 //
 //	go test ./indexer -run '^$' -bench Delay -benchtime 3x
 func BenchmarkDelay(b *testing.B) {

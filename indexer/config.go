@@ -39,7 +39,7 @@ type Config struct {
 	StreamingMode StreamingMode
 	Finality      Finality
 	Shards        *Shards // nil: all that the node holds
-	// OnTrouble is told why there is a pause before Run tries again; nil: nobody is.
+	// OnTrouble gets the reason of each pause before Run retries. nil: not reported.
 	OnTrouble func(error)
 }
 
@@ -53,8 +53,8 @@ type SyncMode struct {
 // default.
 var LatestSynced = SyncMode{}
 
-// FromInterruption goes on behind the last message that the consumer has stored; nil: he has stored
-// none, and it is LatestSynced.
+// FromInterruption continues after the last message that the consumer has stored. nil: it has
+// stored none, and the mode is LatestSynced.
 func FromInterruption(after *Cursor) SyncMode { return SyncMode{after: after} }
 
 // Or is where FromInterruption begins while nothing is stored: with the first block at a height or

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// CursorFile keeps a cursor for consumers that have no better place for it. What dies between a
-// message's work and Store sees that message once more: who must not stores the cursor where he
-// stores his work, in one step.
+// CursorFile keeps a cursor for consumers that have no better place for it. A consumer that dies
+// between a message's work and Store gets that message again; to avoid that, store the cursor
+// together with the work, in one step.
 type CursorFile string
 
 // Load gives the cursor; nil: there is none yet.

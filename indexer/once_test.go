@@ -80,8 +80,8 @@ func inOrder(t *testing.T, all []indexer.Cursor, first primitives.Height) {
 	}
 }
 
-// TestStopsReading: a consumer that stops reading is waited for. What he has not read is not kept
-// for him, and he misses nothing; the chain goes on meanwhile, far beyond what a connection may
+// TestStopsReading: a consumer that stops reading is waited for. What it has not read is not
+// buffered, and it misses nothing. The chain goes on meanwhile, far beyond what a connection may
 // lag.
 func TestStopsReading(t *testing.T) {
 	n, url := begin(t, folder(t, 1, manual))
@@ -94,7 +94,7 @@ func TestStopsReading(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := indexer.Run(ctx, indexer.Config{Source: s, OnTrouble: func(error) { trouble++ }}, func(_ context.Context, m *indexer.Message) error {
-			if all = append(all, m.Cursor); len(all) == 1 { // 40 MB come while he does something else
+			if all = append(all, m.Cursor); len(all) == 1 { // 40 MB arrive while the handler is busy
 				for i := range 300 {
 					patch(t, n, "near", 24<<10+i)
 					mine(t, n, 1)

@@ -413,8 +413,8 @@ func TestBehind(t *testing.T) {
 	})
 }
 
-// TestCollected: what garbage collection has taken is refused with the height from which on blocks
-// are there; who has stood there longer than they are kept is told the same.
+// TestCollected: a collected block is refused with the first height that exists, also for a
+// consumer that paused for longer than blocks are kept.
 func TestCollected(t *testing.T) {
 	dir := folder(t, 1, manual+`,"gc_min_age":{"secs":0,"nanos":0}`)
 	edit(t, filepath.Join(dir, "genesis.json"), func(g map[string]any) {

@@ -1,7 +1,7 @@
 // Package sandbox runs a chain of one's own in this process, for tests of contracts: no socket, no
 // other process, and as many worlds as there are tests. A world is a chain that goes on from
-// another one, in its own way: made in about a millisecond, with all that the other had, and seen
-// by nobody else.
+// another one, in its own way: made in about a millisecond, with everything the other had, and
+// invisible to others.
 //
 //	in      code and calls of contracts, transactions, time
 //	out     outcomes, results of views, blocks

@@ -10,8 +10,7 @@ import (
 // Arrival says how arrivals lie in time.
 type Arrival string
 
-// The kinds: at equal distances, or of a Poisson process, as those of many who know nothing of each
-// other.
+// The kinds: at equal distances, or of a Poisson process, like many independent clients.
 const (
 	Fixed   Arrival = "fixed"
 	Poisson Arrival = "poisson"

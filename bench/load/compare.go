@@ -29,7 +29,7 @@ type Row struct {
 	Lower    bool       // less is better
 }
 
-// Differs tells whether the interval leaves no room for equality.
+// Differs returns whether the interval leaves no room for equality.
 func (r *Row) Differs() bool {
 	return r.Interval != [2]float64{} && (r.Interval[0] > 1 || r.Interval[1] < 1)
 }

@@ -95,7 +95,7 @@ func (r *crowd) make(ctx context.Context) error {
 	}
 }
 
-// round makes what is not there, and tells whether all is.
+// round creates what is missing and returns whether everything exists.
 func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	nonce, full, ok, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
 	switch {
@@ -140,7 +140,7 @@ func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	return false, r.await(ctx)
 }
 
-// contracts adds what deploys contracts that are not there, and what gives tokens to who is new.
+// contracts adds the deployments of missing contracts and the tokens of new accounts.
 func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitives.Balance, primitives.AccountID, ...primitives.Action)) error {
 	key := &primitives.AddKey{PublicKey: r.funder.PublicKey()}
 	if r.ft != "" {

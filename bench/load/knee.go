@@ -71,7 +71,7 @@ type Knee struct {
 // Trials is how many count.
 func (k *Knee) Trials() int { return len(k.Phases) - k.Disturbed }
 
-// Holds tells whether a phase is below the knee.
+// Holds returns whether a phase is below the knee.
 func (s *Search) Holds(p *Phase) bool {
 	return !p.Behind && p.Kept() >= s.Kept && p.Latency.P99 <= s.P99.Seconds()
 }

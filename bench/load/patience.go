@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A client whom the node tells that it has no time, or nothing in time, waits and sends the very
-// same transaction again, as near-api-js does: one that a block has is not run twice, and a new one
+// A client that gets a busy or timeout error waits and sends the very same transaction
+// again, as near-api-js does: one that a block has is not run twice, and a new one
 // would only find its nonce taken. Its latency goes on from when it was due.
 const (
 	maxAgain   = 10
@@ -45,8 +45,7 @@ func (t *Chain) status(ctx context.Context, tx *primitives.SignedTransaction) er
 	return t.await(ctx, append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...))
 }
 
-// hasNoTime tells whether an answer, or that there is none, leaves open what becomes of a
-// transaction.
+// hasNoTime returns whether an answer, or its absence, leaves open what becomes of a transaction.
 func hasNoTime(err error) bool {
 	var e *RPCError
 	if !errors.As(err, &e) {
@@ -56,7 +55,7 @@ func hasNoTime(err error) bool {
 		e.Name == "INTERNAL_ERROR" && strings.Contains(e.Data, "reached its limits")
 }
 
-// usedNonce tells whether a transaction is refused as one with its nonce was there before.
+// usedNonce returns whether a transaction is refused as one with its nonce was there before.
 func usedNonce(err error) bool {
 	var e *RPCError
 	return errors.As(err, &e) && e.Cause == "INVALID_TRANSACTION" && strings.Contains(e.Data, "InvalidNonce")

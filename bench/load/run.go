@@ -12,7 +12,7 @@ import (
 // Target is what takes load.
 type Target interface {
 	// Do does one thing and returns when it is done, as far as the target is to be waited for.
-	// Nobody else has this lane meanwhile; number counts the things of a run.
+	// No other call uses this lane meanwhile. number counts the things of a run.
 	Do(ctx context.Context, lane int, number uint64) error
 	// Lanes is how many Do may run at a time.
 	Lanes() int
@@ -35,7 +35,7 @@ type Plan struct {
 	Seed    uint64
 	// Behind ends a run in which what is due has waited so long to be begun; 0: none ends so.
 	Behind   time.Duration
-	Progress func(part float64, what string) // nil: nobody is told
+	Progress func(part float64, what string) // nil: no progress
 }
 
 // The times after which a target that answers no more is one that has stopped.

@@ -23,8 +23,8 @@ type part struct {
 type kind int
 
 const (
-	transfer    kind = iota // to anybody
-	transferFar             // to who is in another shard
+	transfer    kind = iota // to any account
+	transferFar             // to an account of another shard
 	callFT                  // a transfer of a token
 	callHog                 // writing to storage
 	readMix                 // questions
@@ -61,7 +61,7 @@ func (w *Workload) uses(k kind) bool {
 	return slices.ContainsFunc(w.parts, func(p part) bool { return p.kind == k })
 }
 
-// Reads tells whether it only asks.
+// Reads returns whether it only asks.
 func (w *Workload) Reads() bool { return w.uses(readMix) }
 
 // pick says what the thing of a number is.
@@ -83,10 +83,10 @@ func scatter(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Far tells whether it sends from shard to shard.
+// Far returns whether it sends from shard to shard.
 func (w *Workload) Far() bool { return w.uses(transferFar) }
 
-// Actors are whom a transaction is about.
+// Actors are the accounts of a transaction.
 type Actors struct {
 	Sender     int // its number among those that send
 	Token, Hog primitives.AccountID

@@ -8,8 +8,8 @@
 //	state   none but the bucket: Last finds the last whole block in it
 //	units   heights in blocks
 //	bound   one block at a time, its shards beside each other
-//	errors  ErrBucket: what trying again does not mend, like a key that is refused; anything else
-//	        is told to OnTrouble and tried for ever
+//	errors  ErrBucket: what a retry does not fix, like a refused key; anything else is reported
+//	        to OnTrouble and retried without end
 //	source  near-lake-indexer src/main.rs
 package lake
 
@@ -46,7 +46,8 @@ type Options struct {
 	// machine's role
 	AccessKey, SecretKey string
 	Transport            http.RoundTripper
-	OnTrouble            func(error) // is told why there is a pause before an object is written again; nil: nobody is
+	// gets the reason of each pause before an object is written again; nil: not reported
+	OnTrouble func(error)
 }
 
 // Writer writes into one bucket.

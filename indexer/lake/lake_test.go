@@ -301,7 +301,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestRefused: what trying again does not mend ends with what the store says.
+// TestRefused: what a retry does not fix ends with the store's error.
 func TestRefused(t *testing.T) {
 	s := newStore(t)
 	open := func(o Options) error {

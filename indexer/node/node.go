@@ -92,7 +92,7 @@ func (o *Options) Load() (*home.Home, error) {
 // Under begins one as a host's options say.
 func Under(o daemon.Options) (*Node, error) {
 	o.Inside, o.Again = true, true
-	if o.Home.Config.Network.On() { // in a network it makes no blocks, whoever's key lies there
+	if o.Home.Config.Network.On() { // in a network it makes no blocks, even with a validator's key
 		o.Home.ValidatorKey = nil
 	}
 	h, err := daemon.Start(o)
@@ -121,11 +121,11 @@ func (n *Node) settings() indexer.Config {
 	return c
 }
 
-// Config is what config.json says of streams (troupe.stream), with this node as the source. Where
-// that is FromInterruption the consumer sets the SyncMode, since he has the cursor: Resumes.
+// Config returns the stream settings of config.json (troupe.stream), with this node as the source.
+// For FromInterruption the consumer sets the SyncMode itself, since it has the cursor: Resumes.
 func (n *Node) Config() indexer.Config { return n.config }
 
-// Resumes tells whether config.json wants to go on behind what the consumer has stored.
+// Resumes returns whether config.json asks to continue after what the consumer has stored.
 func (n *Node) Resumes() bool { return n.options.Home.Config.Stream.SyncMode == "FromInterruption" }
 
 // stopLimit bounds a stop.
@@ -187,7 +187,7 @@ func (n *Node) Open(ctx context.Context, q *stream.Query) (stream.Feed, error) {
 		case h != nil:
 			with, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
-			go func() { // who waits in a node that is gone would wait for ever
+			go func() { // a wait in a node that is gone would never end
 				select {
 				case <-changed:
 					cancel(errors.New("the node begins again"))

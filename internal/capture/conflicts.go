@@ -21,7 +21,7 @@ var ErrManySigned = fmt.Errorf("more than %d blocks, chunks and votes", maxSigne
 // chunks of a height and shard, votes for two blocks of a height, or a vote for a block beside one
 // to skip its height, from below it to above it. Two skips to one height are none: a neard that
 // sees a higher block, made by votes of others, skips from there to heights to which it has skipped
-// before (chain/chain/src/doomslug.rs, process_timer), and who counts votes keeps the newest.
+// before (chain/chain/src/doomslug.rs, process_timer), and approval counters keep the newest.
 type Conflict struct {
 	Account primitives.AccountID
 	Kind    string // block, chunk, vote
@@ -53,7 +53,7 @@ type skip struct {
 }
 
 // Search looks for conflicts in what validators signed, over any number of recordings of one
-// network. Only what is signed with one of the keys counts: anybody can say what a validator has
+// network. Only what is signed with one of the keys counts: any peer can claim what a validator has
 // not signed.
 type Search struct {
 	keys  map[primitives.AccountID]primitives.PublicKey
@@ -146,7 +146,7 @@ func (s *Search) message(m wire.Message) {
 	}
 }
 
-// header and chunk do not say who signed them: it is one of those whose keys are known.
+// header finds the signer of a header, which does not name it, among the known keys.
 func (s *Search) header(h *primitives.BlockHeader) {
 	hash := h.Hash()
 	if s.known[hash] || h.Height == 0 {

@@ -1,11 +1,11 @@
-// Package capture records what nodes say to each other, and puts it into words.
+// Package capture records traffic between nodes and decodes it to text.
 //
-//	in      frames: of a node that is told to show them (Recorder.Tap), or of connections that go
-//	        through a Proxy; recordings, of neard's, too
+//	in      frames: of a node that taps its own connections (Recorder.Tap), or of connections that
+//	        go through a Proxy; recordings, of neard's, too
 //	out     recordings: a JSON object a line, packed where the file's name ends in .gz; a line of
 //	        words for each message; what validators signed twice (Search)
-//	state   of a Recorder the connections that are open, with who is at their ends as far as
-//	        handshakes told; of a Proxy its connections
+//	state   of a Recorder the open connections, with the peers at their ends as far as handshakes
+//	        named them; of a Proxy its connections
 //	units   seconds since the recording began; bytes of frames without their length
 //	bound   a recording of so many bytes as its Recorder is given; maxSigned things of a Search;
 //	        frames of maxKept bytes, longer ones are noted; MaxConns connections of a Proxy; a

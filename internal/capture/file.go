@@ -21,7 +21,8 @@ const (
 	maxLine = 128 << 20
 )
 
-// Line is a line of a recording: a frame, a note, or (the first of neard's) who takes part.
+// Line is a line of a recording: a frame, a note, or (the first lines of neard's recordings) the
+// participants.
 type Line struct {
 	T     float64 `json:"t"`
 	Conn  int     `json:"conn"`

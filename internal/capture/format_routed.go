@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// routed says of a routed message who made it for whom, and what it carries.
+// routed formats a routed message: its author, its target and its body.
 func (n Names) routed(m *wire.Routed) string {
 	to := "on the way back of " + hash(m.Target.Back)
 	if m.Target.PeerID != "" {

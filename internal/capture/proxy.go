@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// MaxConns bounds the connections of a Proxy; who comes then waits in the system's queue.
+// MaxConns bounds the connections of a Proxy. Further ones wait in the system's accept queue.
 const MaxConns = 256
 
 const (

@@ -238,8 +238,7 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestSpread: what goes beside connections is recorded with who has brought it, and has a number of
-// its own.
+// TestSpread: gossip is recorded with the peer that brought it, and has a number of its own.
 func TestSpread(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRecorder(&out, 1<<20, time.Now)
@@ -271,8 +270,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// TestSlowDisk: who records does not wait for the disk; what found no room is counted, and all else
-// is there in order.
+// TestSlowDisk: recording does not wait for the disk. Dropped lines are counted; all others are
+// there in order.
 func TestSlowDisk(t *testing.T) {
 	out := &slow{open: make(chan struct{})}
 	r := NewRecorder(out, 1<<30, time.Now)
@@ -316,8 +315,8 @@ func TestSlowDisk(t *testing.T) {
 	}
 }
 
-// TestPlain: what others say, and the recording itself, can't draw on the terminal of who reads it,
-// nor make lines.
+// TestPlain: text of peers, and of the recording itself, cannot draw on the reader's terminal or
+// add lines.
 func TestPlain(t *testing.T) {
 	const evil = "x\n   9.9999 #1 A > B forged\x1b]52;c;AAAA\a\u202e"
 	h := handshake("a", "b")

@@ -29,7 +29,7 @@ func newQueue(out io.Writer, most int) *queue {
 	return q
 }
 
-// room tells whether so many bytes more may wait. Anything may where nothing does.
+// room returns whether n more bytes may wait. An empty queue takes any message.
 func (q *queue) room(n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

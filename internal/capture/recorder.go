@@ -21,7 +21,7 @@ type Recorder struct {
 	began  time.Time
 	conns  int
 	full   bool
-	queue  *queue // nil: who records writes
+	queue  *queue // nil: the recording goroutine writes
 	lost   int    // lines for which it had no room, since the last one that it had
 	err    error
 	tap    map[uint64]*Conn
@@ -33,9 +33,9 @@ func NewRecorder(out io.Writer, limit int64, now func() time.Time) *Recorder {
 	return &Recorder{out: out, left: limit, now: now, began: now(), tap: map[uint64]*Conn{}}
 }
 
-// Later has what is recorded written by a goroutine of its own, so that nobody whose frames these
-// are waits for the disk. Where that is too slow for maxQueued bytes, lines are missing, and a note
-// says how many. done writes what waits; nothing is recorded behind it.
+// Later writes the recording from a goroutine of its own, so that no connection waits for the disk.
+// If the disk is too slow for maxQueued bytes, lines are dropped and a note counts them. done
+// writes what is queued; nothing is recorded after it.
 func (r *Recorder) Later() (done func() error) { return r.later(maxQueued) }
 
 func (r *Recorder) later(most int) (done func() error) {
@@ -60,7 +60,7 @@ func (r *Recorder) since() float64 { return float64(r.now().Sub(r.began).Microse
 type Conn struct {
 	r    *Recorder
 	n    int
-	ends [2]string // who dialled, and whom
+	ends [2]string // dialler, listener
 	told bool      // by a handshake
 }
 
@@ -101,9 +101,9 @@ func (c *Conn) Frame(ofDialler bool, frame []byte) {
 	c.write(&Line{From: from, To: to, Kind: kind, Frame: frame})
 }
 
-// Spread records a frame that goes beside connections: of this node to all, or of who has brought
-// it.
-func (r *Recorder) Spread(sent bool, who string, frame []byte) {
+// Spread records a gossip frame: sent by this node to all, or received from a peer (peer: its
+// name).
+func (r *Recorder) Spread(sent bool, peer string, frame []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.spread == nil {
@@ -114,7 +114,7 @@ func (r *Recorder) Spread(sent bool, who string, frame []byte) {
 	c, kind := r.spread, kindOf(frame)
 	l := &Line{From: "this node", To: "all", Kind: kind, Frame: frame}
 	if !sent {
-		l.From, l.To = who, "this node"
+		l.From, l.To = peer, "this node"
 	}
 	if len(frame) > maxKept {
 		l = &Line{Note: fmt.Sprintf("%s of %d bytes from %s, which is not kept", kind, len(frame), l.From)}
@@ -173,15 +173,15 @@ func (r *Recorder) put(l *Line) error {
 	return err
 }
 
-// State tells whether the recording is full, and what has failed in writing it.
+// State returns whether the recording is full, and the first error of writing it.
 func (r *Recorder) State() (full bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.full, r.err
 }
 
-// Tap records a frame of a node's own connection: ours tells who dialled, sent who speaks. nil is
-// the connection's end.
+// Tap records a frame of a node's own connection: ours: this node dialled. sent: this
+// node sent the frame. A nil frame is the connection's end.
 func (r *Recorder) Tap(conn uint64, ours, sent bool, remote string, frame []byte) {
 	r.mu.Lock()
 	c := r.tap[conn]

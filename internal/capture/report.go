@@ -23,7 +23,7 @@ type Filter struct {
 	Until float64  // 0: to the end
 }
 
-// passes tells whether a line is to be shown; body is what a routed message carries.
+// passes returns whether a line is shown. body is the body of a routed message.
 func (f *Filter) passes(l *Line, from, to, body string) bool {
 	switch {
 	case f.Conn >= 0 && l.Conn != f.Conn, l.T < f.From, f.Until > 0 && l.T > f.Until:
@@ -34,8 +34,8 @@ func (f *Filter) passes(l *Line, from, to, body string) bool {
 	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
 }
 
-// plain is text that may be shown to a terminal: what others have said, or who made the recording,
-// is not to draw on it.
+// plain makes text safe for a terminal: what peers sent, or the recording itself, must not control
+// it.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits of protocol 86 (vm.md A3).
+// Limits of protocol 86 (nearcore core/parameters/res/runtime_configs/parameters.snap).
 const (
 	mostTypes         = 1024
 	mostFunctions     = 10_000

@@ -30,7 +30,7 @@ var Sources = []Source{
 }
 
 // Flags are how clang is called, but for the defines, the output and the source. Memory is what the
-// protocol gives to every contract; names are kept for those who read profiles.
+// protocol gives to every contract; names are kept for profiles.
 var Flags = []string{
 	"--target=wasm32", "-O2", "-std=c11", "-ffreestanding", "-fno-builtin", "-nostdlib",
 	"-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-missing-field-initializers",

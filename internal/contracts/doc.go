@@ -9,5 +9,6 @@
 //	bound   a Program's code and data: what fits between its base and the scratch memory, 2.4 MiB
 //	errors  a program that names no host function, or gives it the wrong number of arguments,
 //	        panics: it is a test's mistake
-//	source  reference vm.md A1 (host functions), A3 (limits); NEP-141, NEP-145, NEP-148, NEP-297
+//	source  nearcore runtime/near-vm-runner (host functions, limits); NEP-141, NEP-145, NEP-148,
+//	        NEP-297
 package contracts

@@ -203,7 +203,7 @@ var attacks = []attack{
 						return
 					}
 				}
-			case 3: // pings, whose answers nobody reads
+			case 3: // pings, of which no answer is read
 				for ctx.Err() == nil {
 					if frame(c, 0x89, strings.Repeat("x", 125)) != nil {
 						return

@@ -79,7 +79,7 @@ var wrongHeaders = []blockForm{
 		x.by = primitives.SecretKeyFromSeed(primitives.ED25519, "nobody")
 		return true
 	}},
-	{"of the next height", false, func(x *tale) bool { // which somebody else makes, or nobody has voted for
+	{"of the next height", false, func(x *tale) bool { // of another producer, or without approvals
 		x.Header.Height++
 		for _, c := range x.Body.Chunks {
 			if c.HeightIncluded == x.Header.Height-1 {

@@ -77,7 +77,7 @@ var edgeForms = []blockForm{
 	}},
 }
 
-// first tells whether an epoch begins with the block.
+// first returns whether an epoch begins with the block.
 func (x *tale) first() bool {
 	return x.parent.Header.EpochID != x.Header.EpochID && x.parent.Header.Height > 0
 }

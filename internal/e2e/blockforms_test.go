@@ -15,7 +15,7 @@ type tale struct {
 	*primitives.Block
 	parent *primitives.Block
 	keys   map[primitives.AccountID]primitives.SecretKey // of all validators
-	by     primitives.SecretKey                          // who signs the header
+	by     primitives.SecretKey                          // signs the header
 	hash   primitives.Hash
 	raw    []byte // what is sent
 }

@@ -26,7 +26,7 @@ type bundle struct {
 	begun   time.Time
 }
 
-// whole tells whether all of it is there.
+// whole returns whether all of it is there.
 func (b *bundle) whole() bool {
 	return !slices.Contains(b.parts[:], nil) && !slices.Contains(b.witness[:], nil)
 }
@@ -125,7 +125,7 @@ type chunkTale struct {
 	body   primitives.ChunkBody
 	shown  *primitives.ChunkStateWitness
 	sealed bool                 // the header is as it is to be, signature and all
-	by     primitives.SecretKey // who signs it
+	by     primitives.SecretKey // signs it
 	parts  [jurors][]primitives.ChunkPart
 	c      *court
 }

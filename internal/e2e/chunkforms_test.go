@@ -12,13 +12,12 @@ type chunkForm struct {
 	name   string
 	right  bool
 	change func(x *chunkTale) bool // false: it can't be said of this one
-	// it is the witness alone that is wrong: who holds the shard may endorse the chunk without it,
-	// as a troupe does
+	// only the witness is wrong: a validator that holds the shard may endorse the chunk without it,
+	// as Troupe does
 	proven bool
-	// whether it is right hangs on whose chunk it says to be: all who are alike have to say the
-	// same of it
+	// whether it is valid depends on the producer it names: nodes of one kind must agree
 	either bool
-	// it is right to who holds the shard alone: to others the witness does not show what it has to
+	// it is valid only to a node that holds the shard: the witness does not prove it to others
 	state bool
 }
 
@@ -39,8 +38,8 @@ func stateless(name string, change func(w *primitives.ChunkStateWitness) bool) c
 	return f
 }
 
-// created is a form that says another height than the one behind its block. Who makes the chunks of
-// both may have it endorsed.
+// created is a form with another height than the one after its block. The producer of both heights
+// may get it endorsed.
 func created(name string, more int) chunkForm {
 	f := chunkHeader(name, true, func(h *primitives.ChunkHeader) { h.HeightCreated += primitives.Height(more) })
 	f.either = true
@@ -179,7 +178,7 @@ var rightChunks = []chunkForm{
 	shown("another block of the transition", true, func(w *primitives.ChunkStateWitness) bool { w.Main.Block[3] ^= 1; return true }),
 }
 
-// wrongReceipts nobody endorses.
+// wrongReceipts are endorsed by no validator.
 var wrongReceipts = []chunkForm{
 	sends("receipts twice", false, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, l...) }),
 	sends("receipts twice, and their root", true, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, l...) }),
@@ -187,7 +186,7 @@ var wrongReceipts = []chunkForm{
 	sends("a receipt less, and their root", true, func(l []*primitives.Receipt) []*primitives.Receipt { return l[1:] }),
 }
 
-// wrongChunks nobody endorses.
+// wrongChunks are endorsed by no validator.
 var wrongChunks = []chunkForm{
 	chunkHeader("chunk's state root", false, func(h *primitives.ChunkHeader) { h.PrevStateRoot[3] ^= 1 }),
 	chunkHeader("chunk's outcome root", false, func(h *primitives.ChunkHeader) { h.PrevOutcomeRoot[3] ^= 1 }),

@@ -22,7 +22,7 @@ type opinion struct {
 	within bool           // it is in the block of its height
 }
 
-// heard tells whether all votes of its height came, if there were any.
+// heard returns whether all votes of its height came, if there were any.
 func (o *opinion) heard() bool {
 	for _, v := range o.voted {
 		if v == "unheard" {
@@ -42,8 +42,8 @@ func (o *opinion) add(was *opinion) {
 	o.within = o.within || was.within
 }
 
-// judgeChunk tells all jurors of the next chunk of the liar in another form, and notes who endorses
-// it; nil: it can't be said of that one.
+// judgeChunk sends all jurors the byzantine node's next chunk in another form and records which
+// endorse it. nil: the form does not apply to that chunk.
 func (c *court) judgeChunk(todo []*chunkForm) (o *opinion) {
 	t := c.t
 	t.Helper()
@@ -127,8 +127,8 @@ func (c *court) transfers(stop chan struct{}) *sync.WaitGroup {
 }
 
 // TestChunkFormsJudged: chunks that nearcore's own code never writes, with their witnesses, are
-// told to two neards and a troupe, form by form, by who makes them. They have to say the same of
-// each, and of what comes of those that are included.
+// sent to two neards and a Troupe, form by form, by their producer. All must agree on each, and on
+// the results of those that are included.
 func TestChunkFormsJudged(t *testing.T) { chunkForms(t, false) }
 
 // TestWitnessFormsJudged is TestChunkFormsJudged with a neard and a troupe that hold no shard, so

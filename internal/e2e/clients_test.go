@@ -41,7 +41,7 @@ func install(limit time.Duration, dir, name string, args ...string) (string, err
 	return string(out), err
 }
 
-// upToDate tells whether a stamp is newer than the list of what was installed.
+// upToDate returns whether a stamp is newer than the list of what was installed.
 func upToDate(stamp, list string) bool {
 	a, errA := os.Stat(stamp)
 	b, errB := os.Stat(list)

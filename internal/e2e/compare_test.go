@@ -107,7 +107,7 @@ func (c *comparison) proof(t *testing.T, params map[string]any) {
 	c.untrue++
 }
 
-// begins tells whether a block is the first of a layout.
+// begins returns whether a block is the first of a layout.
 func (c *comparison) begins(block string) bool {
 	var at, before struct {
 		Header struct {

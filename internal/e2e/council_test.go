@@ -150,8 +150,8 @@ func (b *panel) production(p *process, epoch string) string {
 	return strings.Join(lines, "; ")
 }
 
-// missedBy logs who should have made the blocks that are not there: the producer of a height is the
-// same on all branches.
+// missedBy logs the producers of missing blocks: the producer of a height is the same on all
+// branches.
 func (b *panel) missedBy(from, to uint64) {
 	b.t.Helper()
 	missed, made := map[string]int{}, map[string]int{}

@@ -87,8 +87,8 @@ func poor(t *testing.T, dir string, names ...string) {
 	})
 }
 
-// newCourt starts the network. The liar is heard by nobody but through the test. Where some are
-// blind, the first juror and the liar make all chunks, and the other jurors hold no shard.
+// newCourt starts the network. The byzantine node reaches the others only through the test. Where
+// some are blind, the first juror and the liar make all chunks, and the other jurors hold no shard.
 func newCourt(t *testing.T, shards, epoch int, blind bool) *court {
 	t.Helper()
 	program := neardProgram(t)
@@ -192,7 +192,7 @@ func (c *court) pass(to int, m wire.Message, _ []byte) bool {
 	return !own || c.open && !(c.firsts && c.isFirst(b))
 }
 
-// isFirst tells whether an epoch begins with a block whose parent was said. The first two epochs
+// isFirst returns whether an epoch begins with a block whose parent was said. The first two epochs
 // are those of the genesis.
 func (c *court) isFirst(b *primitives.Block) bool {
 	parent := c.blocks[b.Header.PrevHash]
@@ -237,7 +237,7 @@ func (c *court) next(within time.Duration) (b, parent *primitives.Block) {
 	return b, parent
 }
 
-// knows tells whether a node has taken a block.
+// knows returns whether a node has taken a block.
 func (p *process) knows(hash primitives.Hash) bool {
 	r, err := p.call("block", map[string]any{"block_id": hash.String()})
 	return err == nil && r.Error == nil

@@ -9,7 +9,7 @@
 //	bound   every script and every start has a time limit
 //	errors  a client's failure is the test's, with the script's output; what is not installed is
 //	        skipped, and said so
-//	source  reference rpc.md 0, 5, 6.1, 6.5
+//	source  nearcore chain/jsonrpc; the clients' own documentation
 //
 // The clients are as their registries have them, at the versions of js/package-lock.json,
 // py/requirements.txt and rust/Cargo.lock. The crates take minutes to build, once. TROUPE_PROCESSES

@@ -216,7 +216,7 @@ func (c *council) goesOn(what string, from, more uint64, within time.Duration, o
 
 // TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in
 // two halves, kill -9, two of four away, over each transport. What a client was told FINAL is there
-// afterwards on all, nobody has signed what contradicts itself, and the rest go on.
+// afterwards on all, no validator has signed a contradiction, and the rest go on.
 func TestFaults(t *testing.T) {
 	for _, transport := range []string{"near", "libp2p", "quic"} {
 		t.Run(transport, func(t *testing.T) { faults(t, transport) })

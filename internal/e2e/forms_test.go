@@ -156,7 +156,7 @@ func (c *court) round(wrong, right []*blockForm) (list []*judgement, todoWrong, 
 	return list, todoWrong, todoRight
 }
 
-// has tells whether a block is part of a node's chain.
+// has returns whether a block is part of a node's chain.
 func (p *process) has(height primitives.Height, hash primitives.Hash) bool {
 	var h head
 	r, err := p.call("block", map[string]any{"block_id": height})

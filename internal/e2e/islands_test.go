@@ -36,7 +36,7 @@ type islands struct {
 	ways  []chan packet // likewise
 
 	apart atomic.Pointer[[]bool] // the last cut's sides
-	over  atomic.Int64           // when a packet has crossed to the other one since it was mended, ns; 0: none
+	over  atomic.Int64           // when a packet crossed to the other side after the repair, ns; 0: none
 
 	Passed, Lost, Cut, UDP atomic.Int64 // UDP: of those that passed
 }
@@ -232,8 +232,8 @@ func (s *islands) part(group ...int) {
 	}
 }
 
-// across waits until a packet goes to the other side of the last cut, which was mended at a time,
-// and tells how long behind that it was.
+// across waits until a packet crosses the last cut, which was repaired at a given time, and returns
+// how long after the repair that was.
 func (s *islands) across(mended time.Time, within time.Duration) time.Duration {
 	s.t.Helper()
 	for s.over.Load() == 0 {

@@ -16,7 +16,7 @@ import (
 
 // judging leaves the last validator of a home's genesis so little stake that it makes neither
 // blocks nor chunks, and only checks those of the others, as the makers' seats are theirs. Blocks
-// come at neard's pace, whoever makes them, and nobody is put out of the set.
+// come at neard's pace, from any producer, and no validator is kicked out.
 func judging(t *testing.T, s seat, makers, epoch int) {
 	t.Helper()
 	last := fmt.Sprintf("node%d", makers)
@@ -96,8 +96,8 @@ type performed struct {
 
 // judges runs makers of four shards, each of which has two of them, with one troupe that holds
 // nothing and makes nothing, under transfers and calls: of its endorsements 99.9 % are in blocks,
-// and it takes less than 1 GiB. Endorsements of chunks that are in no block are missing of
-// everybody; they do not count.
+// and it takes less than 1 GiB. Endorsements of chunks that are in no block are missing for every
+// validator; they do not count.
 func judges(t *testing.T, neards int) {
 	const makers, shards, epoch, epochs = 4, 4, 100, 5
 	b := newPanel(t, makers+1, neards, shards, epoch, func(s seat) { judging(t, s, makers, epoch) })
@@ -122,8 +122,7 @@ func judges(t *testing.T, neards int) {
 
 	all := map[string]*performed{}
 	chunks := 0
-	// epochs behind the first one, by their last blocks: of the first block nobody has endorsed
-	// anything
+	// epochs after the first one, by their last blocks: the first block has no endorsements
 	for last := uint64(0); ; {
 		end, list := b.ended(last+1, to)
 		if end == 0 {

@@ -87,7 +87,7 @@ func (p *process) other(of *signer, id primitives.AccountID) *signer {
 const tokenInit = `{"owner_id":%q,"total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"n","symbol":"s","decimals":0}}`
 
 // settle makes an account in each shard of a neard's localnet, and a contract in the last. It
-// returns who makes load, one through each node and one through the node that is judged.
+// returns the load's clients, one through each node and one through the node that is judged.
 func (m *mixed) settle(t *testing.T, judged *process) (clients []*submitter, token primitives.AccountID) {
 	t.Helper()
 	first := m.nodes[0]

@@ -37,8 +37,8 @@ func posted(body string) string {
 	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// clingers opens what could hold up the end of a node: requests of which half has come, replies of
-// megabytes that nobody reads, connections without a request, and requests that wait.
+// clingers opens what could hold up the end of a node: requests of which half has come, unread
+// replies of megabytes, connections without a request, and requests that wait.
 func clingers(p *process) {
 	p.t.Helper()
 	s := p.signer()
@@ -86,7 +86,7 @@ func TestStopWithClingers(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: who can't wait for a clean end sends the signal again.
+// TestSecondSignal: a second signal ends the process without a clean stop.
 func TestSecondSignal(t *testing.T) {
 	home := newHome(t)
 	p := start(t, home)

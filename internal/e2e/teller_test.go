@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// teller is a peer of one node that nobody knows yet, and says one thing: whoever tells what is
-// refused is banned by its node key.
+// teller is an unknown peer of one node that sends one thing: a peer that sends invalid data is
+// banned by its node key.
 type teller struct {
 	conn   net.Conn
 	closed atomic.Bool // by the node

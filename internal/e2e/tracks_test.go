@@ -68,7 +68,7 @@ func chunksOf(p *process, account string, from, to uint64) (made, expected uint6
 	return made, expected, epochs
 }
 
-// tracksNone runs four validators, of whom one tracks no shard but those it makes chunks of, dealt
+// tracksNone runs four validators, of which one tracks no shard but those it makes chunks of, dealt
 // anew for each epoch: it is in time with all of them.
 func tracksNone(t *testing.T, neards func(i int) bool) {
 	const epoch, epochs, odd = 60, 5, 3

@@ -1,7 +1,7 @@
 package flame
 
 // Max is how many calls of functions a Profile takes by default; later ones count as their
-// callers'. As JSON they come to some 5 MB, far more than anybody looks at.
+// callers'. As JSON they come to some 5 MB, far more than a person looks at.
 const Max = 1 << 16
 
 // Profile is one line of gas: a call of a contract.

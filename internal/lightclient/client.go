@@ -1,5 +1,5 @@
-// Package lightclient is a light client as anybody could write it, of what the RPC replies: it has
-// nothing of the node's but the values of package primitives.
+// Package lightclient is an independent light client of the RPC's replies: it shares only package
+// primitives with the node.
 //
 //	in      replies of next_light_client_block, of light client proofs, of view_state with its
 //	        proof
@@ -136,7 +136,7 @@ func (c *Client) Advance(reply []byte) error {
 	return nil
 }
 
-// more tells whether x is more than two thirds of all.
+// more returns whether x is more than two thirds of all.
 func more(x, all primitives.Balance) bool {
 	three, fits1 := x.Mul64(3)
 	two, fits2 := all.Mul64(2)

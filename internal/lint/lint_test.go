@@ -1,5 +1,5 @@
-// Package lint holds the house rules that a test can hold: who may import whom, what pure packages leave alone, and that
-// every package says what it is.
+// Package lint checks the repository's rules: allowed imports, purity of pure packages, package
+// comments, file names, prose.
 //
 //	in      the module's packages, as `go list` and go/parser see them
 //	out     a test failure for each breach, naming the file and the rule

@@ -133,7 +133,7 @@ func (m *Metrics) Sum(name string) (sum float64, ok bool) {
 	return sum, len(m.Samples[name]) > 0
 }
 
-// Has tells whether there is a metric of a name: a series, or a histogram's family.
+// Has returns whether a metric of that name exists: a series or a histogram's family.
 func (m *Metrics) Has(name string) bool {
 	return len(m.Samples[name]) > 0 || len(m.Samples[name+"_count"]) > 0
 }

@@ -274,7 +274,7 @@ func (w *terminal) wait(text string, most time.Duration) (string, bool) {
 
 func (w *terminal) interrupt() { _ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGINT) }
 
-// end stops what runs, as a reader does who closes the terminals.
+// end stops what runs, like closing the terminals.
 func (r *run) end() {
 	for name, w := range r.terminals {
 		if w.running != "" {

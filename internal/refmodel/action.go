@@ -39,7 +39,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.actor != id {
 			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.actor}
 		}
-	default: // the others may come from anybody
+	default: // the others may come from any account
 	}
 	switch a := a.(type) {
 	case *primitives.CreateAccount:

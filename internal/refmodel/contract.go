@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// EthWallet is the hash of the wallet of ETH-implicit accounts; nobody has its code here.
+// EthWallet is the hash of the wallet contract of ETH-implicit accounts. Its code is not deployed
+// here.
 var EthWallet = func() primitives.Hash {
 	h, err := primitives.ParseHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
 	if err != nil {

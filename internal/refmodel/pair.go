@@ -10,7 +10,7 @@ type Kind struct {
 	Make func(to primitives.AccountID) primitives.Action
 }
 
-// Place is from whom to whom actions go.
+// Place is the sender and the receiver of actions.
 type Place struct {
 	Name, Text string
 	From, To   primitives.AccountID

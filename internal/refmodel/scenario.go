@@ -250,7 +250,8 @@ func (g *generator) amount() primitives.Balance {
 	return primitives.Yocto(2 + g.Uint64N(1<<62))
 }
 
-// transaction is one that may be wrong in any way; half are of somebody who can pay to himself.
+// transaction makes one that may be wrong in any way. Half are from an account that can pay, to
+// itself.
 func (g *generator) transaction() {
 	id := people[g.IntN(3)]
 	sk, to := key(string(id)), id
@@ -337,7 +338,7 @@ func (g *generator) receipt() {
 		}
 		nonce := g.s.World.Nonces[id] + g.Uint64N(3)
 		g.add(primitives.SystemAccount, people[0], &primitives.GlobalContractDistribution{ID: id, Code: Code(v), V2: true, Nonce: nonce - min(nonce, uint64(g.IntN(2)))})
-		if g.one(2) { // somebody takes it up at once
+		if g.one(2) { // it is used at once
 			to := pick(g, people)
 			g.add(to, to, &primitives.ActionReceipt{SignerID: to, SignerPublicKey: key(string(to)).PublicKey(), Actions: []primitives.Action{
 				&primitives.UseGlobalContract{ID: id}, g.call(to, 0),

@@ -1,7 +1,7 @@
 // Package replay runs chains that neard recorded through our own engine and says where ours
 // differs.
 //
-//	in      a recording (JSON lines, gzip or plain), as ../shared/data/README.md describes them
+//	in      a recording: JSON lines (see the types of recording.go), gzip or plain
 //	out     a Report: what was compared, and the first differences with their path and both values
 //	state   one engine on a database in memory or in a folder
 //	bound   a recording is read into memory, at most MaxRecording bytes of it

@@ -278,8 +278,8 @@ func TestJumpHeaders(t *testing.T) {
 	}
 }
 
-// TestProofBesideBlocks: while the signatures of a proof are checked, which takes its time, who
-// asks for the headers does not wait.
+// TestProofBesideBlocks: a reader of headers does not wait while the signatures of a proof are
+// checked.
 func TestProofBesideBlocks(t *testing.T) {
 	x, p, _ := readEpochSync(t)
 	_, genesis := genesisOf(t, x)

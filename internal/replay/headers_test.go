@@ -160,8 +160,8 @@ func (c *headerChain) follow(r *runner, entry *engine.BlockNode) error {
 	})
 }
 
-// spoil tries a header that is wrong in one place, signed by who was to make it: it is refused, and
-// nothing has changed.
+// spoil tries a header with one wrong field, signed by its producer: it is refused, and nothing has
+// changed.
 func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 	wrong := []struct {
 		want   error

@@ -85,7 +85,7 @@ func TestNetParts(t *testing.T) {
 				if f.from == f.to || len(passed) == 0 {
 					continue
 				}
-				// at its begin who has not seen it yet goes by the one before
+				// at an epoch's begin a node that has not seen it uses the one before
 				if !passed[string(f.from)+" "+string(f.to)+string(f.raw)] && b.Header.EpochID == epoch {
 					t.Errorf("shard %d at %d: neard's %s passes parts on to %s", h.ShardID, h.HeightCreated, f.from, f.to)
 				}

@@ -25,7 +25,7 @@ type network struct {
 	partial      map[primitives.Hash][]*primitives.PartialChunk // by chunk hash, all that were sent
 	parts        map[primitives.ChunkKey]map[uint64]*primitives.PartialWitness
 	endorsements map[primitives.ChunkKey][]*primitives.ChunkEndorsement
-	// by whom and to whom, as far as it was said directly
+	// by sender and receiver, as far as it was sent directly
 	endorsedTo map[primitives.ChunkKey]map[primitives.AccountID][]primitives.AccountID
 	forwards   map[primitives.Hash][]forwarded // by chunk hash
 	accesses   map[primitives.ChunkKey]*primitives.ContractAccesses

@@ -247,7 +247,7 @@ func hashesOf(codes [][]byte) (out []primitives.Hash) {
 	return out
 }
 
-// sameRead tells whether two witnesses differ in nothing that neard reads: neither signature and
+// sameRead returns whether two witnesses differ in nothing that neard reads: neither signature and
 // height included of the header, nor the blocks of transitions.
 func sameRead(a, b *primitives.ChunkStateWitness) bool {
 	bare := func(w *primitives.ChunkStateWitness) []byte {
@@ -264,7 +264,7 @@ func sameRead(a, b *primitives.ChunkStateWitness) bool {
 
 // testBits changes bits of witnesses that were accepted: all of the smallest, some of every field
 // of others. Each is refused, and the maker is at fault, unless it is of another block now, which
-// may come, or nobody reads what was changed.
+// may come, or the changed bits are never read.
 func testBits(t *testing.T, e *engine.Engine, list []judged) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b judged) int { return len(a.w.AppendBorsh(nil)) - len(b.w.AppendBorsh(nil)) })

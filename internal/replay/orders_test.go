@@ -299,8 +299,8 @@ func TestOrdersTracked(t *testing.T) {
 	}
 }
 
-// follow has a node follow a chain, and tells whether it was given forks, and had to ask for blocks
-// and for bodies.
+// follow lets a node follow a chain and returns whether it got forks and had to ask for blocks and
+// for bodies.
 func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.Rand, track engine.Track) (reached bool) {
 	r := &runner{rec: rec, report: &Report{}, o: Options{Par: par, MaxFindings: 20, tracks: track}}
 	var err error

@@ -35,11 +35,11 @@ type Options struct {
 	Progress    func(done, all int)          // after each block
 	MaxFindings int                          // stop after so many differences; 0: 20
 	BlockEnd    func(h primitives.Height)    // for tests that kill the process
-	End         func(*engine.Engine) error   // called before the engine is closed; nil: nobody asks
+	End         func(*engine.Engine) error   // called before the engine is closed; may be nil
 	Witnesses   bool                         // apply every chunk again from its own proof
 
-	// behind is called behind each made block, which then need not be the head: it may have made
-	// others. Of tests; nil: nobody asks.
+	// behind is called after each produced block, which need not be the head by then. For tests;
+	// may be nil.
 	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
 	tracks    engine.Track // of tests: the shards that are held; nil: all
 	snapshots bool         // of tests: states at sync blocks stay
@@ -284,7 +284,7 @@ func (r *runner) genesis(line *BlockLine) (bool, error) {
 	return r.compare("genesis block", view.AppendBlock(nil, primitives.AccountID(line.Given.Author), b), line.Raw), nil
 }
 
-// makeChunks makes the new chunks of a block from its parent, signed by whoever the epoch says.
+// makeChunks makes the new chunks of a block from its parent, signed by the epoch's producers.
 func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) {
 	g := &line.Given
 	if len(g.Header.ChunkMask) != len(g.Chunks) {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// all tells whether the whole recordings are to be replayed too, where they are beside the
+// all returns whether the whole recordings are to be replayed too, where they are beside the
 // checkout.
 func all() bool { return os.Getenv("TROUPE_REPLAY") == "all" || modes() }
 
-// modes tells whether they are to be replayed in every way that there is: in orders of arrival,
+// modes returns whether they are to be replayed in every way that there is: in orders of arrival,
 // shard by shard, from headers, from parts of the state and from witnesses. It takes about an hour.
 func modes() bool { return os.Getenv("TROUPE_REPLAY") == "modes" }
 

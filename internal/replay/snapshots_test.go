@@ -123,7 +123,7 @@ func (n *snapped) checkAt(folded primitives.Height) error {
 	if err != nil {
 		return err
 	}
-	// an epoch may have no sync block, and what is older than three is kept by nobody
+	// an epoch may have no sync block, and no node keeps what is older than three
 	oldest := epochs[max(0, len(epochs)-storage.MinKeptEpochs)].Height
 	for _, x := range n.want[max(0, passed-2):passed] {
 		if x.height < oldest {

@@ -35,8 +35,8 @@ func neardsHeaders(t *testing.T, path string) map[primitives.Hash]map[primitives
 }
 
 // TestStateSyncHeader: at each epoch's sync block of a recorded network a node has the header of
-// each shard's state that a neard has, byte for byte where one sent it; one who begins finds it
-// right and the changed ones wrong.
+// each shard's state that a neard has, byte for byte where one sent it. A node that bootstraps
+// accepts it and refuses changed ones.
 func TestStateSyncHeader(t *testing.T) {
 	n := readNetwork(t, netPath())
 	theirs := neardsHeaders(t, netPath())

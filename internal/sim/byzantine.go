@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lies tells whether a node is the validator that lies, and still does.
+// lies returns whether the node is the byzantine validator and still misbehaves.
 func (n *node) lies() bool { return n.w.s.Liar && n.index == 0 && n.w.faulty() }
 
 // lie says something else than what a node wants to say, now and then: what an enemy with its key
@@ -114,7 +114,7 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 				return false
 			case 1: // nor this one of the first
 				x.carry(from, n, s.Body)
-			default: // who has crashed in between may not know what he has said of the first
+			default: // after a crash in between it may have forgotten its vote for the first
 				x.carry(from, n, m)
 				t := w.between(10*ms, 50*ms)
 				if w.chance(200) {
@@ -128,8 +128,8 @@ func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.Acc
 	return false
 }
 
-// boast says two blocks of a height that is far away and its own to make: one on the head, and one
-// on a block that nobody knows.
+// boast sends two blocks of a distant height of its own: one on the head, and one on an unknown
+// block.
 func (x *network) boast(from *node, m *primitives.Block) {
 	w, key := x.w, secretOf(from.name)
 	height := m.Header.Height + 1_000_000

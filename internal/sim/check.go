@@ -48,7 +48,7 @@ type place struct {
 	shard primitives.ShardID
 }
 
-// deeds are what a chunk did, as whoever has applied it says.
+// deeds are a chunk's effects, as reported by the nodes that applied it.
 type deeds struct {
 	outcomes []primitives.Hash
 	sent     []primitives.Hash
@@ -184,7 +184,7 @@ func (c *checks) final(n *node, at *engine.BlockNode) {
 	c.read()
 }
 
-// endorsements counts who has endorsed the chunks of a final block, as epochs do, but for the first
+// endorsements counts the endorsements of a final block's chunks, as epochs do, except of the first
 // block, which has none.
 func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	prev, err := n.engine.Header(at.Header().PrevHash)
@@ -213,15 +213,15 @@ func (c *checks) endorsements(n *node, at *engine.BlockNode) {
 	}
 }
 
-// unread is a final block, and who had it first.
+// unread is a final block and the node that had it first.
 type unread struct {
 	n    *node
 	life int
 	at   *engine.BlockNode
 }
 
-// read goes on with the final blocks, as far as somebody has applied all their chunks: what they
-// did was never done before.
+// read advances over the final blocks of which some node has applied all chunks, and checks that
+// their effects never happened before.
 func (c *checks) read() {
 	for len(c.unread) > 0 && c.violation == nil {
 		n, at := c.unread[0].n, c.unread[0].at
@@ -292,7 +292,7 @@ func (c *checks) supply(n *node, at *engine.BlockNode) {
 	}
 }
 
-// ended tells whether the scenario is over: all blocks are final on all nodes, and what was sent
+// ended returns whether the scenario is over: all blocks are final on all nodes, and what was sent
 // then has had time to run.
 func (c *checks) ended() bool {
 	w := c.w

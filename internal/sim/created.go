@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// strange is a chunk of the liar that says another height than the one behind its block, with who
-// has endorsed it.
+// strange is a chunk of the byzantine node with another height than the one after its block, and
+// its endorsers.
 type strange struct {
 	chunk  *primitives.Chunk
 	key    primitives.ChunkKey
@@ -33,9 +33,9 @@ func (p prompt) NewCodedChunk(parent primitives.Hash, shard primitives.ShardInde
 	return c, coded, err
 }
 
-// create makes, beside a chunk of the liar, one of its place that says another height: one of those
-// that are its own to make. It is spread as any, and shown by its witness to those who are drawn
-// for that height.
+// create makes, beside a chunk of the byzantine node, a second one of the same place with another
+// height of its own. It is distributed like any other, and its witness goes to the validators of
+// that height.
 func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w := x.w
 	if x.createdFor == h.ChunkHash() {
@@ -85,7 +85,7 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	w.result.Lies++
 	w.check.verdicts.created(s)
 	w.say(from.name, "makes a chunk of shard %d on %d that says %d: %s", h.ShardID, at.Height(), key.HeightCreated, c.Hash.String()[:8])
-	// to all, to some, to nobody, who judge by the witness all the same
+	// to all, to some, to none: they validate by the witness in any case
 	given := []int{1000, 1000, 1000, 600, 0}[w.rng.IntN(5)]
 	for _, s := range out.Send {
 		if n := w.byName[s.To]; n != nil && n != from && w.chance(given) {
@@ -109,8 +109,8 @@ func (x *network) create(from *node, h *primitives.ChunkHeader) {
 	}
 }
 
-// unread writes what nobody reads of a witness otherwise than it is: of the header what is in no
-// hash, and the blocks of transitions.
+// unread changes the parts of a witness that no node reads: header fields outside its hash, and the
+// blocks of transitions.
 func (w *World) unread(x *primitives.ChunkStateWitness) {
 	if w.chance(300) {
 		x.Header.HeightIncluded = x.Header.HeightCreated
@@ -144,7 +144,7 @@ func (x *network) otherHeight(from *node, at *engine.BlockNode, shard primitives
 	if err != nil || by.AccountID != from.name && !w.chance(200) {
 		return key, false
 	}
-	others := w.chance(100) // of which nobody judges the witness
+	others := w.chance(100) // of which no witness is validated
 	id, err := from.epochBehind(at.Hash)
 	if err != nil {
 		return key, false

@@ -47,8 +47,8 @@ func (w *World) reach(t *testing.T, h primitives.Height) {
 	}
 }
 
-// TestFarBlock: one who makes a block of a height far away, for which nobody has voted, is refused
-// and keeps nobody from making chunks.
+// TestFarBlock: a block of a distant height without approvals is refused and stops no node from
+// making chunks.
 func TestFarBlock(t *testing.T) {
 	w := calm(t, 6, nil)
 	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself
@@ -62,7 +62,7 @@ func TestFarBlock(t *testing.T) {
 	}
 }
 
-// TestRefusals: beside a liar what he has made may be refused, and nothing else.
+// TestRefusals: beside a byzantine node only its own messages are refused.
 func TestRefusals(t *testing.T) {
 	w := calm(t, 5, func(s *Scenario) { s.Liar, s.Faults = true, 30*second })
 	n := w.nodes[2]
@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		}
 		for _, err := range bad {
 			w.check.violation = nil
-			w.check.verdicts.init(&w.check) // others have taken it: here it counts who has made it
+			w.check.verdicts.init(&w.check) // others have taken it: here its producer counts
 			n.do(consensus.Out{Refused: []error{err}})
 			if lied := by.AccountID == w.nodes[0].name; (w.check.violation == nil) != lied {
 				t.Errorf("%v, of the liar %v: %v", err, lied, w.check.violation)

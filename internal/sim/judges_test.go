@@ -45,9 +45,9 @@ func (r *Result) shares() (out string, least float64) {
 // TestEndorsements: at neard's pace 99.9 % of all endorsements are in blocks, where each shard has
 // two makers and contracts are called: next to each other, and with links of 5 to 60 ms, jobs of up
 // to 50 ms and writes of up to 10 ms; of validators that make nothing and hold no state, and of
-// four that hold both shards and make one. (While code was asked of any maker it was 83 to 89 % of
-// those that hold nothing, with chunks missed; while who held a shard waited 400 ms for parts that
-// nobody passed on, 97 % of the four.)
+// four that hold both shards and make one. (It was 83 to 89 % for validators without state
+// when code was requested of any producer, with chunks missed; and 97 % for the four when a holder
+// waited 400 ms for parts that were never forwarded.)
 func TestEndorsements(t *testing.T) {
 	far := func(s *Scenario) { s.Latency, s.JobTime, s.Disk = [2]int64{5 * ms, 60 * ms}, 50*ms, 10*ms }
 	for _, c := range []struct {

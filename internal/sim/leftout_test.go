@@ -8,8 +8,7 @@ import (
 )
 
 // TestLeftOut: a maker of chunks that gives one validator none of their parts, in a network of four
-// that hurries and in which nobody passes any on, costs that one little more than the way to
-// another and back: it keeps up.
+// in eager mode without forwarding, costs that one little more than a round trip: it keeps up.
 func TestLeftOut(t *testing.T) {
 	lag := func(leaves bool) (mean, most int64) {
 		s, err := ScenarioOf("hurry", 0)

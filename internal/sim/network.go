@@ -39,7 +39,7 @@ func (x *network) send(from *node, s *consensus.Send) {
 	x.pass(from, s)
 }
 
-// pass chooses who gets a message.
+// pass chooses the receivers of a message.
 func (x *network) pass(from *node, s *consensus.Send) {
 	w, to := x.w, s.To
 	switch {

@@ -200,7 +200,7 @@ func (n *node) stop() {
 	n.life++
 	n.gate.set(false, true)
 	if n.schedule != nil {
-		for _, q := range n.questions { // which nobody answers any more
+		for _, q := range n.questions { // they stay unanswered
 			q.run()
 		}
 		n.schedule.Close()
@@ -216,7 +216,7 @@ func (n *node) stop() {
 func (n *node) crash() {
 	n.w.result.Crashes++
 	n.w.say(n.name, "crashes at %d, final %d, with %d blocks not on disk", n.engine.Head().Height(), n.engine.Final().Height, n.adopts)
-	if n.adopts > 0 && n.w.chance(300) { // the write was done, and nobody has heard of it
+	if n.adopts > 0 && n.w.chance(300) { // the write was done, but not reported
 		n.flush()
 	}
 	n.stop()

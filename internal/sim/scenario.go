@@ -29,8 +29,7 @@ type Scenario struct {
 	Cuts     int      // of the network in two
 	Crashes  int      // of nodes
 	Outages  int      // of all nodes at once
-	// how long nobody answers questions about states of shards that come in, ns; none: always
-	// somebody does
+	// how long no node answers state requests for catchup, ns; none: there is always an answer
 	Mute  [2]int64
 	Keep  int  // epochs that garbage collection leaves; 0: nothing is collected
 	Blind int  // validators, the last ones, that hold no state
@@ -39,7 +38,7 @@ type Scenario struct {
 
 	Followers int  // nodes beside the validators, which hold all
 	Each      int  // validators that make the chunks of a shard, at least; 0: 1
-	Shuffle   bool // who makes the chunks of which shard is drawn anew for each epoch
+	Shuffle   bool // chunk producers are drawn anew for each epoch
 	Own       bool // validators hold the shards alone of which they make chunks
 	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
 	// of writes of what was signed that end in a crash, thousandths: before or behind the write,
@@ -135,7 +134,7 @@ func ScenarioOf(name string, seed uint64) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("sim: there is no scenario %q", name)
 }
 
-// faulty tells whether things go wrong.
+// faulty returns whether faults are injected now.
 func (w *World) faulty() bool { return w.now < w.faultsEnd() }
 
 func (w *World) faultsEnd() int64 { return begin + w.s.Faults }

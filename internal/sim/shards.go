@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// changes tells whether the shards that a node holds are those that it makes chunks of.
+// changes returns whether the shards that a node holds are those that it makes chunks of.
 func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
 
 // deal finds which shards validators hold in the beginning: those of the first two epochs.
@@ -199,7 +199,7 @@ func (s source) Chunks(_ context.Context, block primitives.Hash, shard primitive
 	return each(s, func(n *node) ([]*primitives.Chunk, error) { return n.engine.ChunksFor(block, shard) })
 }
 
-// Refused is engine.PartSource's: nobody here is wrong on purpose.
+// Refused implements engine.PartSource: no node here is wrong on purpose.
 func (s source) Refused(point primitives.Hash, shard primitives.ShardID, err error) {
 	s.n.w.check.fail("%s was given what is wrong of shard %d at %v: %v", s.n.name, shard, point, err)
 }

@@ -37,9 +37,9 @@ func remembered(key [32]byte, find func() bool) bool {
 	return good
 }
 
-// sign makes the signature that a key has here: a hash of its name and of what is signed. Which
-// curve signs is nothing to what is looked at, who signs what and what becomes of it is; and liars
-// of this world sign with keys of their own.
+// sign makes the signature that a key has here: a hash of its name and of what is signed. The curve
+// does not matter to what is checked, only the signer; and byzantine nodes of this world
+// sign with keys of their own.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
 	out := signature(k, data)
 	return primitives.Signature(out[:])

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// signs are all signatures that were ever sent, by who made them.
+// signs are all signatures that were ever sent, by signer.
 type signs struct {
 	c      *checks
 	blocks map[blockKey]primitives.Hash
@@ -26,7 +26,7 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
-	// of an endorsement: a chunk may say a height that another epoch has; none of who makes one
+	// of an endorsement: a chunk may name a height of another epoch; not set for its producer
 	epoch primitives.EpochID
 }
 
@@ -42,7 +42,7 @@ func (s *signs) init(c *checks) {
 		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}}
 }
 
-// made tells whether what is refused was made by an honest node: a block, a chunk, or a chunk's
+// made returns whether what is refused was made by an honest node: a block, a chunk, or a chunk's
 // witness.
 func (s *signs) made(refused error) bool {
 	var b *consensus.Refusal
@@ -63,7 +63,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 		}
 		s.blocks[k], s.honest[hash] = hash, true
 		s.within(n, m)
-	case *primitives.PartialChunk: // sent by who made the chunk alone
+	case *primitives.PartialChunk: // sent by the chunk's producer only
 		hash := m.Header.ChunkHash()
 		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "makes")
 		s.honest[hash] = true
@@ -76,7 +76,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 	}
 }
 
-// within are the endorsements that a block has: who made it may have said its own to nobody else.
+// within are the endorsements in a block: its producer may have sent its own to no other node.
 func (s *signs) within(n *node, b *primitives.Block) {
 	for i, h := range b.Body.Chunks {
 		if h.HeightIncluded != b.Header.Height || i >= len(b.Body.ChunkEndorsements) {
@@ -102,8 +102,8 @@ func (s *signs) once(of map[chunkKey]primitives.Hash, k chunkKey, hash primitive
 	of[k] = hash
 }
 
-// vote: whoever has said that it skips the heights from one to another does not endorse a block
-// between them, nor the other way round; and of a height it endorses one block.
+// vote: a validator that has skipped a range of heights endorses no block between them, nor the
+// other way round; and it endorses one block of a height.
 func (s *signs) vote(a *primitives.Approval) {
 	v := s.votes[a.AccountID]
 	if v == nil {

@@ -133,9 +133,9 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// TestHandoverLate: shards that nobody could get for three epochs come in, and what is shown of
-// them is taken. With this seed one who holds nothing for a block, and reads it back, has a shard
-// come in behind it.
+// TestHandoverLate: shards that no node could get for three epochs are caught up, and their proofs
+// are accepted. With this seed a node that holds nothing for a block, and reads it back, catches up
+// a shard after it.
 func TestHandoverLate(t *testing.T) {
 	s, err := ScenarioOf("handover", 0)
 	if err != nil {
@@ -151,8 +151,8 @@ func TestHandoverLate(t *testing.T) {
 	}
 }
 
-// TestHandoverVeryLate: shards that nobody could get for many epochs, of which garbage collection
-// leaves three, come in when others answer again, and from then on no chunk is missed.
+// TestHandoverVeryLate: shards that no node could get for many epochs, of which garbage collection
+// leaves three, are caught up when others answer again, and from then on no chunk is missed.
 func TestHandoverVeryLate(t *testing.T) {
 	for seed, c := range []struct {
 		mute   int64

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSpared: where all hold all shards and hurry, no witness is shown to those whom the body comes
-// to before the block: four, of whom each is given all of it, and seven that all make chunks of the
-// one shard, so that parts are passed on to them. Of four shards each has two of eight makers: the
-// other six have the body only when its block is there, and judge by the witness. (Without it each
-// block waited for its chunks: 214 blocks took 87 s in place of 7.)
+// TestSpared: in eager mode with all shards everywhere, no witness goes to validators that get the
+// body before the block: four, each of which gets all of it, and seven that all produce chunks of
+// the one shard, so that parts are forwarded to them. Of four shards each has two of eight makers:
+// the other six have the body only when its block is there, and judge by the witness. (Without it
+// each block waited for its chunks: 214 blocks took 87 s in place of 7.)
 func TestSpared(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// form is how a block may be written otherwise than nearcore's own code writes it. What is right
-// neard takes, whoever judges it, and what is wrong it refuses.
+// form is how a block may be written otherwise than nearcore's own code writes it. Valid
+// forms are accepted and invalid ones refused by every node, as by neard.
 type form struct {
 	name  string
 	right bool
@@ -92,7 +92,7 @@ var forms = []form{
 	}},
 }
 
-// seventh writes a header as V7, with so many numbers that nobody reads.
+// seventh writes a header as V7, with that many unread numbers.
 func seventh(w *World, b *primitives.Block, stats int) bool {
 	b.Header.Version, b.Header.CertifiedEpochID = primitives.HeaderV7, primitives.Hash{byte(stats)}
 	b.Header.EndorsementStats = make([]primitives.EndorsementStats, stats)
@@ -115,8 +115,8 @@ func challenged(b *primitives.Block, count, size int) bool {
 	return true
 }
 
-// write gives a block another form, signed by who has made it, as it is read from a socket; nil: it
-// can't be said of this one.
+// write gives a block another form, signed by its producer, as it is read from a socket. nil: the
+// form does not apply to this block.
 func (w *World) write(from *node, b *primitives.Block, f *form) *primitives.Block {
 	header := *b.Header
 	x := &primitives.Block{Header: &header, Body: b.Body}

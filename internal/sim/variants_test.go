@@ -128,8 +128,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestThirdOfAHeight: who has refused two blocks of a producer takes the third, which is right and
-// which another has adopted: of four, one of whom lies, nobody else can get them out of that.
+// TestThirdOfAHeight: a node that refused two blocks of a producer takes the third, which is valid
+// and which another node has imported: with one of four byzantine, nothing else resolves that.
 func TestThirdOfAHeight(t *testing.T) {
 	w := calm(t, 5, nil)
 	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself

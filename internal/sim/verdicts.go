@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Tally is how many blocks, or chunks, of a form were said, are final, and were refused by
-// somebody.
+// Tally counts the blocks or chunks of a form that were sent, are final, and were refused by any
+// node.
 type Tally struct{ Said, Taken, Refused int }
 
 // strangeChunk names chunks of another height than the one behind their block.
@@ -21,7 +21,7 @@ type verdicts struct {
 	c       *checks
 	said    map[primitives.Hash]*saying
 	copies  map[primitives.Hash]string               // of blocks that were said with another body too: of which form
-	bad     map[primitives.Hash]primitives.AccountID // blocks and chunks that were refused, by whom first
+	bad     map[primitives.Hash]primitives.AccountID // blocks and chunks that were refused, by the first node that did
 	good    map[primitives.Hash]primitives.AccountID // and those that were taken
 	strange map[primitives.Hash]*strange
 	tally   map[string]Tally
@@ -98,7 +98,7 @@ func (v *verdicts) refused(n *node, err error) {
 		v.refuse(n, b.Block, err)
 	case errors.As(err, &c):
 		if s := v.strange[c.Chunk]; s != nil {
-			if s.on < n.engine.TipFinal().Height { // nobody asks for it any more
+			if s.on < n.engine.TipFinal().Height { // no longer needed
 				return
 			}
 			v.count(strangeChunk, Tally{Refused: 1})

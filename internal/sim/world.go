@@ -96,7 +96,7 @@ type World struct {
 	nodes   []*node
 	byName  map[primitives.AccountID]*node
 	stalled int64 // until when no block comes to any disk
-	muted   int64 // until when nobody answers about states
+	muted   int64 // until when state requests stay unanswered
 	net     network
 	load    load
 	check   checks
@@ -296,7 +296,7 @@ func (w *World) measure() {
 	w.check.measure(&w.result)
 }
 
-// chance tells whether something of a probability, in thousandths, is so.
+// chance returns true with a probability in thousandths.
 func (w *World) chance(thousandths int) bool { return w.rng.IntN(1000) < thousandths }
 
 // between draws from a range.

@@ -14,10 +14,10 @@ var addrs struct {
 	given map[int]bool
 }
 
-// Addr is an address of loopback where nobody listens, for who has to say it before he listens, or
-// comes back to it after a while. It is none of those that the system gives to who asks for any, or
-// to who dials, since it may give them again before they are listened at; and none that was given
-// before.
+// Addr returns a loopback address without a listener, for tests that must name it before they
+// listen or that listen again later. It is outside the range that the system gives to listeners on
+// port 0 and to dialling sockets, since it could give it away meanwhile. No address is returned
+// twice.
 func Addr(t testing.TB) string {
 	t.Helper()
 	addrs.Lock()

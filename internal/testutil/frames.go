@@ -37,7 +37,7 @@ type Frame struct {
 }
 
 // Frames reads a recorded network's frames: its nodes come first, then what they said, in order.
-// want tells whether a kind is wanted; the others are not unpacked.
+// want returns whether a kind is wanted; the others are not unpacked.
 func Frames(t testing.TB, path string, want func(kind string) bool) (nodes []NetNode, frames iter.Seq[*Frame]) {
 	t.Helper()
 	var first struct{ Nodes []NetNode }

@@ -114,7 +114,7 @@ func milliNEAR(n uint64) primitives.Balance {
 	return b
 }
 
-// gasKey is a key that nobody has yet.
+// gasKey is a key that no account has yet.
 func gasKey(word string) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, word)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Validator makes all blocks of a chain, Treasury gets the protocol's part of its rewards. They are
-// different accounts, so that the header's total supply is exact (chain.md 8.6).
+// different accounts, so that the header's total supply is exact.
 const (
 	Validator primitives.AccountID = "validator.near"
 	Treasury  primitives.AccountID = "near"
@@ -47,8 +47,8 @@ func (k keyring) get(t primitives.KeyType, seed string) primitives.SecretKey {
 // sharedSeed is the seed of the key that all accounts have where Options.OneKey says so.
 const sharedSeed = "workload"
 
-// StakeKey is the key that an account stakes with: whoever drives a chain can sign for every
-// validator.
+// StakeKey is the key that an account stakes with. It follows from the name, so a test can sign for
+// every validator.
 func StakeKey(id primitives.AccountID) primitives.SecretKey {
 	return primitives.SecretKeyFromSeed(primitives.ED25519, "stake "+string(id))
 }

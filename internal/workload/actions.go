@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// receiver draws whom a transfer may go to.
+// receiver draws the receiver of a transfer.
 func (g *Generator) receiver() primitives.AccountID {
 	switch g.rng.IntN(20) {
-	case 0: // nobody
+	case 0: // no account
 		return primitives.AccountID(fmt.Sprintf("missing%d.w", g.rng.IntN(9)))
 	case 1:
 		return primitives.NearImplicitID(g.implicitKey().PublicKey())

@@ -139,7 +139,7 @@ type Plan struct {
 	Delay uint64
 }
 
-// Make makes a block with its chunks, signed by whoever the epoch names.
+// Make makes a block with its chunks, signed by the producers of the epoch.
 func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	parent := c.Engine.BlockNode(p.Parent)
 	if parent == nil {

@@ -16,8 +16,8 @@ import (
 const compilerEnv = "TROUPE_TEST_COMPILER"
 
 // TestKilledCompilers: while chains of contract calls and deployments are made, the processes that
-// compile are killed at random moments; blocks and outcomes are those of a run in which nobody is
-// killed. Next to nothing is kept compiled, so that there is always something to compile.
+// compile are killed at random moments; blocks and outcomes are those of a run without
+// kills. Next to nothing is kept compiled, so that there is always something to compile.
 //
 //	TROUPE_WORKLOADS=all go test ./internal/workload -run TestKilledCompilers -v
 func TestKilledCompilers(t *testing.T) {

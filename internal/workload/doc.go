@@ -10,8 +10,8 @@
 //	bound   a million nonces of a key in one block (the protocol's own range); keys: what the
 //	        accounts' seeds give
 //	errors  what the engine and the store say; a transaction that fails is load, not an error
-//	source  reference runtime.md 6 for what can go wrong with an action, chain.md 8.6 and 8.7 for
-//	        the supply
+//	source  nearcore runtime/runtime/src/actions.rs (what can fail), runtime/runtime/src/
+//	        balance_checker.rs (supply)
 //
 // Equal seeds give equal transactions and, as all keys follow from seeds and ed25519 is
 // deterministic, equal blocks. So a chain can be run again otherwise (serially, in parallel, with

@@ -12,7 +12,7 @@ type Options struct {
 	Seed     uint64
 	Accounts int     // at least 2
 	Shards   int     // 1 to 26
-	Skew     float64 // Zipf exponent of who sends and who receives; 0: all alike
+	Skew     float64 // Zipf exponent of senders and receivers; 0: all alike
 	OneKey   bool    // all accounts have the same key: large states are made in seconds
 	// Contracts: the accounts have contracts, by Deployments, and half of the transactions call
 	// them.
@@ -152,7 +152,7 @@ func (g *Generator) spoil(at Base, d *draft) *primitives.SignedTransaction {
 		d.Nonce.Nonce -= primitives.Nonce(g.rng.IntN(3)) * primitives.NonceRangeMultiplier
 	case 1: // of a block to come
 		d.Nonce.Nonce += primitives.NonceRangeMultiplier
-	case 2: // a block that nobody knows
+	case 2: // an unknown block
 		d.BlockHash = primitives.HashBytes([]byte{byte(g.rng.IntN(256))})
 	case 3: // no such signer
 		d.SignerID = primitives.AccountID(fmt.Sprintf("nobody%d.w", g.rng.IntN(9)))

@@ -39,8 +39,8 @@ func given(c *Chain, payload []byte) error {
 	return err
 }
 
-// TestGiven: who is given what blocks did, and executes nothing, has the same chain: the records of
-// its log are the same bytes, on all branches, over missing chunks, splits and restarts.
+// TestGiven: a node that gets the results of blocks and executes nothing has the same chain: the
+// records of its log are the same bytes, on all branches, over missing chunks, splits and restarts.
 func TestGiven(t *testing.T) {
 	n, blocks := 8, 60
 	if full() {

@@ -54,9 +54,9 @@ func TestStaticSplit(t *testing.T) {
 }
 
 // TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are on disk only, and loaded from
-// there, from the memory of the shard before, or from history, whichever it is when somebody first
-// comes by. The background check of what a start found goes on meanwhile and finds nothing. All
-// comes out as without restarts.
+// there, from the memory of the shard before, or from history, whichever is first. The background
+// check of what a start found goes on meanwhile and finds nothing. All comes out as without
+// restarts.
 func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
 	blocks := 160
 	o := ChainOptions{Options: Options{Seed: 5, Accounts: 3000, Shards: 1, Skew: 0.5, OneKey: true}}

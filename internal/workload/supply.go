@@ -15,7 +15,7 @@ import (
 // counter adds up tokens; the first error sticks.
 type counter struct {
 	cfg *parameters.RuntimeConfig
-	// mine tells whether a receipt goes to the shard that is counted: behind a split both children
+	// mine returns whether a receipt goes to the shard that is counted: after a split both children
 	// have the whole delayed queue.
 	mine func(*primitives.Receipt) bool
 	sum  primitives.Balance
@@ -141,7 +141,7 @@ func Held(s *storage.Store, at *engine.BlockNode, find Lookup) (primitives.Balan
 }
 
 // Supply is what Held must be after a block: the header's total supply, less what its chunks burnt,
-// which headers tell one chunk later (chain.md 8.7). What an epoch mints is in the supply of the
+// which headers report one chunk later. What an epoch mints is in the supply of the
 // block in which it is paid.
 func Supply(at *engine.BlockNode) (primitives.Balance, error) {
 	sum := at.Header().TotalSupply

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// full tells whether all workloads are to be run: `make check` says so.
+// full returns whether all workloads run: `make check` sets it.
 func full() bool { return os.Getenv("TROUPE_WORKLOADS") == "all" }
 
 // checkSupply compares what there is after a block with what its header says there should be.

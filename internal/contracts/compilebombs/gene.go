@@ -35,7 +35,7 @@ type Shape struct {
 	Units  []Unit
 	Shift  int // what units count on begins here
 
-	Types   int // function types nobody uses
+	Types   int // unused function types
 	Globals int
 	Exports int // functions that are exported, each so often
 	Long    int // letters of their names

@@ -2,7 +2,7 @@ package compilebombs
 
 import "github.com/troupe-chain/troupe/internal/contracts/wasmasm"
 
-// sink uses a value: what nobody uses is not computed.
+// sink uses a value: an unused value is not computed.
 func (b *body) sink(t wasmasm.ValType) {
 	switch t {
 	case wasmasm.I32:

@@ -63,7 +63,7 @@ func units(names ...string) (list []Unit) {
 // there.
 func (b *body) len() int { return b.f.Len() }
 
-// room tells whether n more blocks may be opened.
+// room returns whether n more blocks may be opened.
 func (b *body) room(n int) bool {
 	if b.blocks < n {
 		return false
@@ -150,7 +150,7 @@ func (b *body) write() {
 		f.End()
 	}
 	for range live - 1 {
-		f.Op(b.add()) // a value that nobody uses would not be computed
+		f.Op(b.add()) // an unused value would not be computed
 	}
 	if live > 0 {
 		if s.Live4 {
@@ -164,7 +164,7 @@ func (b *body) write() {
 	}
 }
 
-// useLocals adds up locals: what nobody uses is not computed.
+// useLocals adds up locals: an unused value is not computed.
 func (b *body) useLocals() {
 	sum := false
 	for i := range min(b.params+b.locals, 2_000) {
