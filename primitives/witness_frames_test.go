@@ -81,7 +81,7 @@ func hashText(h Hash) string { return string(h[:]) }
 func TestRecordedBodies(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { testBodies(t, "../internal/replay/testdata/net.jsonl.gz") })
 	t.Run("whole", func(t *testing.T) {
-		const whole = "../../shared/data/neard/net/frames.jsonl.gz"
+		whole := testutil.Data("neard/net/frames.jsonl.gz")
 		testutil.Need(t, whole, "the cut was read")
 		if os.Getenv("TROUPE_REPLAY") == "" {
 			t.Skip("TROUPE_REPLAY=all reads the whole recording too")

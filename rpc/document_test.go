@@ -13,6 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/troupe-chain/troupe/rpc/openapi"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // schemas reads an OpenAPI document and brings its schemas into a normal form, in which two that allow the same are the same, whatever they
@@ -284,7 +286,7 @@ func (a *alternative) short() string {
 	return a.kind + " of " + strings.Join(slices.Sorted(maps.Keys(a.members)), " ")
 }
 
-const nearcoreDocument = "../../shared/data/openapi.json"
+var nearcoreDocument = testutil.Data("openapi.json")
 
 // TestDocument compares the document that is made of the table of methods with nearcore's: paths, members, what is required, every enum.
 // The differences are those of testdata/openapi-differences.txt, each with its reason.
@@ -295,7 +297,7 @@ func TestDocument(t *testing.T) {
 	}
 	theirText, err := os.ReadFile(nearcoreDocument)
 	if err != nil {
-		t.Skip("nearcore's document is beside the checkout of who works on this: ", err)
+		t.Skip("nearcore's document is not part of the repository (docs/dev/testing.md): ", err)
 	}
 	ours, theirs := readSchemas(t, text), readSchemas(t, theirText)
 	var found []string

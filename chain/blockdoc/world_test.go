@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-const (
-	shared  = "../../../shared/data/"
+var (
+	shared  = testutil.Data("")
 	streams = shared + "neard/stream.jsonl.gz"
 	real    = shared + "real/"
 )
@@ -20,7 +20,7 @@ const (
 // needShared skips a test where the recordings of public networks are not.
 func needShared(t testing.TB) {
 	t.Helper()
-	testutil.Need(t, shared+"README.md", "recordings are beside the checkout of who works on this")
+	testutil.Need(t, shared+"README.md", "recordings are not part of the repository (docs/dev/testing.md)")
 }
 
 // books are what a follower remembers: code that it was told of, hashes of blocks.

@@ -12,7 +12,7 @@ import (
 )
 
 // data is where the recordings of neard lie, if they do.
-const data = "../../../shared/data"
+var data = testutil.Data("")
 
 // readData returns a file of the recorded data, or skips the test.
 func readData(t testing.TB, name string) []byte {

@@ -27,6 +27,8 @@ import (
 	"github.com/troupe-chain/troupe/indexer"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/stream"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // store is an S3-compatible server with one bucket. meddle may answer in its place.
@@ -125,7 +127,7 @@ func TestLayout(t *testing.T) {
 // TestRealLayout: blocks that NEAR Lake has published, put together to messages as a node streams
 // them, become the same objects, byte for byte.
 func TestRealLayout(t *testing.T) {
-	dirs, err := filepath.Glob("../../../shared/data/real/lake/*")
+	dirs, err := filepath.Glob(testutil.Data("real/lake/*"))
 	if err != nil || len(dirs) == 0 {
 		t.Skip("the published blocks are not here")
 	}

@@ -18,9 +18,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/stream"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
-const recorded = "../../../shared/data/neard/"
+var recorded = testutil.Data("neard/")
 
 // TestStreamerMessages: of every block of a chain that nearcore's indexer framework has streamed, the message is the same, byte for byte:
 // of blocks in memory, and of those that only the store has.

@@ -21,8 +21,8 @@ import (
 // them.
 func recorded(t testing.TB) (list map[primitives.Height][]byte, first, last primitives.Height, before []primitives.Hash) {
 	t.Helper()
-	const path = "../../../shared/data/neard/stream.jsonl.gz"
-	testutil.Need(t, path, "recordings are beside the checkout of who works on this")
+	path := testutil.Data("neard/stream.jsonl.gz")
+	testutil.Need(t, path, "recordings are not part of the repository (docs/dev/testing.md)")
 	list = map[primitives.Height][]byte{}
 	for _, line := range testutil.Lines(t, path) {
 		if !strings.HasPrefix(string(line), `{"block"`) {

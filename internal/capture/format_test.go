@@ -17,7 +17,7 @@ import (
 
 // recordings of neards, whole or what net/wire keeps of them.
 func recordings(t *testing.T) []string {
-	const shared = "../../../shared/data/neard/net/"
+	shared := testutil.Data("neard/net/")
 	if _, err := os.Stat(shared + "frames.jsonl.gz"); err == nil && !testing.Short() {
 		return []string{shared + "frames.jsonl.gz", shared + "late.jsonl.gz"}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 func TestDefaultIsNeards(t *testing.T) {
@@ -13,7 +15,7 @@ func TestDefaultIsNeards(t *testing.T) {
 		t.Errorf("Default(false) does not print as init.json")
 	}
 	for dir, fast := range map[string]bool{"init-plain": false, "init-fast": true} {
-		want, err := os.ReadFile("../../../shared/data/neard/files/" + dir + "/config.json")
+		want, err := os.ReadFile(testutil.Data("neard/files/") + dir + "/config.json")
 		if err != nil {
 			t.Logf("no recorded %s beside this checkout", dir)
 			continue

@@ -15,6 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/lightclient"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // call asks a world for a method and returns the result's JSON.
@@ -286,7 +288,7 @@ func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, 
 	}
 }
 
-const real = "../../../shared/data/real/"
+var real = testutil.Data("real/")
 
 // readJSON reads a file, plain or gzip.
 func readJSON[T any](t *testing.T, path string) *T {
@@ -313,7 +315,7 @@ func readJSON[T any](t *testing.T, path string) *T {
 // forged ones.
 func TestLightClientReal(t *testing.T) {
 	if _, err := os.Stat(real); err != nil {
-		t.Skip("blocks of public networks are beside the checkout of who works on this: ", err)
+		t.Skip("blocks of public networks are not part of the repository (docs/dev/testing.md): ", err)
 	}
 	type step struct {
 		Description string

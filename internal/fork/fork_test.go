@@ -16,6 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/state"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // TestSpec: what stands behind an @, where it may stand.
@@ -477,9 +479,9 @@ func (readCloser) Close() error { return nil }
 // TestRecorded: what public nodes answered is read. Blocks of protocol 86 have the hashes that they
 // say; those of years ago have another form, of which no fork can be made, and are refused.
 func TestRecorded(t *testing.T) {
-	const real = "../../../shared/data/real"
+	real := testutil.Data("real")
 	if !exists(real) {
-		t.Skip("no ../shared/data/real")
+		t.Skip("no recordings of public networks")
 	}
 	load := func(pattern string) (out [][]byte) {
 		t.Helper()

@@ -12,6 +12,8 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // zeros is a source of randomness that is none.
@@ -106,7 +108,7 @@ func TestInitIsNeards(t *testing.T) {
 			if got := mustRead(t, dir, "genesis.json"); got != want {
 				t.Errorf("genesis.json = %s\nwant %s", got, want)
 			}
-			shared := filepath.Join("../../../shared/data/neard/files", c.name)
+			shared := filepath.Join(testutil.Data("neard/files"), c.name)
 			for _, name := range []string{"config.json", "genesis.json", "node_key.json", "validator_key.json"} {
 				in, err := os.ReadFile(filepath.Join(shared, name))
 				if err != nil {
@@ -385,7 +387,7 @@ func TestInitGiven(t *testing.T) {
 
 // TestInitMainnet needs mainnet's genesis.
 func TestInitMainnet(t *testing.T) {
-	given := "../../../shared/data/mainnet-genesis.json"
+	given := testutil.Data("mainnet-genesis.json")
 	if !exists(given) {
 		t.Skip("no genesis of mainnet beside this checkout")
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/config"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // localnetOptions are those of neard's recorded `localnet -v 2 -s 3`, with its time and chain id.
@@ -57,7 +59,7 @@ func TestLocalnetIsNeards(t *testing.T) {
 			if got := mustRead(t, dir, n.Name, name); got != want {
 				t.Errorf("%s of %s = %s\nwant %s", name, n.Name, got, want)
 			}
-			if in, err := os.ReadFile(filepath.Join("../../../shared/data/neard/files/localnet", n.Name, name)); err == nil && string(in) != mustRead(t, theirs, n.Name, name) {
+			if in, err := os.ReadFile(filepath.Join(testutil.Data("neard/files/localnet"), n.Name, name)); err == nil && string(in) != mustRead(t, theirs, n.Name, name) {
 				t.Errorf("testdata's %s is not the recorded one", name)
 			}
 		}

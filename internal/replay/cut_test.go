@@ -16,7 +16,7 @@ import (
 )
 
 // cut makes testdata/*.jsonl.gz again: `go test ./internal/replay -run TestCut -cut`, with the
-// whole recordings in the folder that TROUPE_FIXTURES names (shared/data beside the checkout). A
+// whole recordings in the folder that TROUPE_DATA names (shared/data beside the checkout). A
 // cut holds the first blocks of a recording with all lines that belong to them. What was asked at
 // the end of the whole chain (statuses, validators, light client blocks) stays where a chain that
 // ends earlier gives the same answer, which a replay of the cut checks.

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // shared is where recordings lie beside a checkout that has them.
-const shared = "../../../shared/data/neard"
+var shared = testutil.Data("neard")
 
 func openShared(t testing.TB, name string) *Recording {
 	t.Helper()

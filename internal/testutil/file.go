@@ -114,3 +114,20 @@ func decode[T any](t testing.TB, path string, values *json.Decoder, n int, yield
 		}
 	}
 }
+
+// Data returns the path of a file or folder among the recordings that are too large for the
+// repository: below the folder that TROUPE_DATA names, by default shared/data beside the checkout.
+// The path need not exist; Need skips a test without it.
+func Data(name string) string {
+	if dir := os.Getenv("TROUPE_DATA"); dir != "" {
+		return strings.TrimSuffix(dir, "/") + "/" + name
+	}
+	up := "../"
+	for range 8 {
+		if _, err := os.Stat(up + "go.mod"); err == nil {
+			break
+		}
+		up += "../"
+	}
+	return up + "../shared/data/" + name
+}

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-const sharedNet = "../../../shared/data/neard/net/"
+var sharedNet = testutil.Data("neard/net/")
 
 // frameLine is a line of a recording; msg is its frame.
 type frameLine struct {
@@ -322,7 +322,7 @@ func first[M wire.Message](list []sent) (m M, at time.Time, ok bool) {
 
 const beginning = "testdata/beginning.jsonl.gz"
 
-var cut = flag.Bool("cut", false, "write testdata/beginning.jsonl.gz anew from the recording in ../shared")
+var cut = flag.Bool("cut", false, "write testdata/beginning.jsonl.gz anew from the recording that TROUPE_DATA holds")
 
 // TestCut takes how a network of neards begins: eight seconds without what fills the rest.
 func TestCut(t *testing.T) {

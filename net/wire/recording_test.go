@@ -65,7 +65,7 @@ func (k *keys) add(t testing.TB, line []byte) {
 	}
 }
 
-var cut = flag.Bool("cut", false, "write testdata/*.jsonl.gz anew from the recordings in ../shared")
+var cut = flag.Bool("cut", false, "write testdata/*.jsonl.gz anew from the recordings that TROUPE_DATA holds")
 
 // TestCut takes from the whole recordings what a clone without them tests with: how each connection
 // begins, and some frames of each kind and body.
@@ -109,7 +109,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-const sharedNet = "../../../shared/data/neard/net/"
+var sharedNet = testutil.Data("neard/net/")
 
 // recordings are the whole ones, or what testdata has of them.
 func recordings(t testing.TB) []string {

@@ -17,7 +17,7 @@ import (
 
 // realBlocks are blocks of mainnet and testnet that others have published. They are not ours to
 // hand on, and stay beside the checkout.
-const realBlocks = "../../../shared/data/real/"
+var realBlocks = testutil.Data("real/")
 
 // forms are the layouts of a block's header and of its chunks' that are known here.
 type forms struct {
@@ -79,7 +79,7 @@ type looked map[string]int
 // again: hashes of blocks and chunks, the five roots, ids of receipts, leaves and paths of
 // outcomes, signatures of transactions and of what is delegated.
 func TestRealBlocks(t *testing.T) {
-	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
+	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are not part of the repository (docs/dev/testing.md)")
 	paths, err := filepath.Glob(realBlocks + "blocks/*")
 	if err != nil || len(paths) != len(covered)+len(older) {
 		t.Fatalf("%d blocks, of which %d are known: %v", len(paths), len(covered)+len(older), err)
@@ -400,7 +400,7 @@ func (n looked) delegate(t *testing.T, text json.RawMessage) primitives.Action {
 // and that each names the validators of the next. The headers are V4, which is none of those that
 // are known here, so their own hashes are not looked at.
 func TestRealEpochs(t *testing.T) {
-	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are beside the checkout of who works on this")
+	testutil.Need(t, realBlocks+"README.md", "blocks of public networks are not part of the repository (docs/dev/testing.md)")
 	type header struct {
 		Approvals  []*primitives.Signature
 		EpochID    primitives.Hash   `json:"epoch_id"`

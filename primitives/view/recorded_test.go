@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -18,10 +17,7 @@ import (
 // and always the sample, lines of native, four, storm and reshard chosen so that every action,
 // change, cause and kickout occurs.
 func eachLine(t *testing.T, each func(*testing.T, []byte)) {
-	whole := os.Getenv("TROUPE_DATA")
-	if whole == "" {
-		whole = "../../../shared/data"
-	}
+	whole := testutil.Data("")
 	for _, path := range []string{
 		"testdata/sample.jsonl.gz", filepath.Join(whole, "neard/native.jsonl.gz"), filepath.Join(whole, "neard/four.jsonl.gz"),
 	} {

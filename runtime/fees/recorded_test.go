@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-var cut = flag.Bool("cut", false, "write testdata/recorded.jsonl anew from the recording in ../shared")
+var cut = flag.Bool("cut", false, "write testdata/recorded.jsonl anew from the recording that TROUPE_DATA holds")
 
-const (
+var (
 	recordedFile = "testdata/recorded.jsonl"
-	recordings   = "../../../shared/data/neard/"
+	recordings   = testutil.Data("neard/")
 )
 
 // recordedTx is a transaction of a chain made by nearcore f0c7706f1 (sandbox build, protocol 86)

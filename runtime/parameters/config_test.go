@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+
+	"github.com/troupe-chain/troupe/internal/testutil"
 )
 
 // snapshots are testdata's copy of nearcore's view of 86
@@ -18,7 +20,7 @@ import (
 func snapshots(t *testing.T, protocol string) [][]byte {
 	t.Helper()
 	var all [][]byte
-	for _, path := range []string{"testdata/runtime-config-86.json", "../../../shared/data/runtime-config-" + protocol + ".json"} {
+	for _, path := range []string{"testdata/runtime-config-86.json", testutil.Data("runtime-config-") + protocol + ".json"} {
 		b, err := os.ReadFile(filepath.FromSlash(path))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
