@@ -10,19 +10,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Slot is code of which the JSON has the hash alone.
+// Slot is a place for code of which the JSON contains only the hash.
 type Slot struct {
 	Hash primitives.Hash
 	at   *[]byte
 }
 
-// Code finds code by its hash; nil: it is not known.
+// Code returns the code with a hash; nil: unknown.
 type Code func(primitives.Hash) []byte
 
 // noCode is the hash of empty code, which may be deployed.
 var noCode = primitives.HashBytes(nil)
 
-// fill puts code where it belongs; what is missing is returned.
+// fill stores code in its slots, and returns the hashes of missing code.
 func fill(slots []Slot, code Code) (missing []primitives.Hash) {
 	for _, s := range slots {
 		if *s.at != nil {
@@ -78,7 +78,7 @@ func (k *accessKeyJSON) value() (out primitives.AccessKey, err error) {
 	return out, nil
 }
 
-// actionJSON has the members of all actions' views.
+// actionJSON has the fields of all action views.
 type actionJSON struct {
 	Code        json.RawMessage      `json:"code"`
 	Method      string               `json:"method_name"`
@@ -95,7 +95,7 @@ type actionJSON struct {
 	Data        map[string][]byte    `json:"data"`
 }
 
-// actions reads views of actions; of code it notes where it is to go.
+// actions decodes action views, and returns the slots of their code.
 func actions(list []json.RawMessage) (out []primitives.Action, slots []Slot, err error) {
 	for _, text := range list {
 		a, s, err := action(text)
@@ -129,7 +129,7 @@ func action(text json.RawMessage) (primitives.Action, []Slot, error) {
 		}
 		return j.action(kind)
 	}
-	panic("follow: a map of one has none")
+	panic("blockdoc: a map of one entry has none")
 }
 
 func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err error) {
@@ -139,7 +139,7 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 			return err
 		}
 		if len(hash) != len(primitives.Hash{}) {
-			return formf("code of which %d bytes are told, want its hash", len(hash))
+			return formf("code of %d bytes, want its hash", len(hash))
 		}
 		slots = []Slot{{Hash: primitives.Hash(hash), at: at}}
 		return nil
@@ -167,7 +167,7 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 		for k, v := range j.Data {
 			key, e := base64.StdEncoding.DecodeString(k)
 			if e != nil {
-				return nil, nil, formf("a key of a state: %v", e)
+				return nil, nil, formf("key of a deterministic state: %v", e)
 			}
 			x.Init.Data = append(x.Init.Data, primitives.StateEntry{Key: key, Value: v})
 		}
@@ -199,19 +199,20 @@ func (j *actionJSON) action(kind string) (a primitives.Action, slots []Slot, err
 	return a, slots, nil
 }
 
-// delegate reads what is delegated. Views have it as records of a state do, code and all, so it is read as a part of one.
+// delegate decodes a delegate action. Its view contains code in full, like a state record, so it is
+// decoded as part of one.
 func delegate(text []byte) (primitives.Action, error) {
 	const before = `{"PostponedReceipt":{"predecessor_id":"aa","receiver_id":"bb","receipt_id":"11111111111111111111111111111111",` +
 		`"receipt":{"Action":{"signer_id":"aa","signer_public_key":"ed25519:11111111111111111111111111111111","gas_price":"1",` +
 		`"output_data_receivers":[],"input_data_ids":[],"actions":[`
 	record, err := genesis.ParseRecord(slices.Concat([]byte(before), text, []byte(`]}}}}`)))
 	if err != nil {
-		return nil, formf("what is delegated: %v", err)
+		return nil, formf("delegate action: %v", err)
 	}
 	if r, ok := record.(*genesis.PostponedReceiptRecord); ok {
 		if b, ok := r.Receipt.Body.(*primitives.ActionReceipt); ok && len(b.Actions) == 1 {
 			return b.Actions[0], nil
 		}
 	}
-	return nil, formf("what is delegated is no action")
+	return nil, formf("delegate action: not an action")
 }

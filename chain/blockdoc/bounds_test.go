@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBounds: what is told of too many shards, or in too many bytes altogether, is refused before it is read; and a transaction longer than any is not
-// hashed by each block.
+// TestBounds: what is told of too many shards, or in too many bytes altogether, is refused before
+// it is read; and a transaction longer than any is not hashed by each block.
 func TestBounds(t *testing.T) {
 	many := `{"chunks":[` + strings.Repeat("{},", maxShards) + `{}],"header":{}}`
 	if _, err := ParseBlock([]byte(many)); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), "chunks") {
@@ -41,8 +41,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFits: more bytes of transactions or receipts than the chunk's header says that it has are refused before a block is searched for or a root computed; so
-// what a lying feed costs is bounded by the chunk that it lies about.
+// TestFits: more bytes of transactions or receipts than the chunk's header says that it has are
+// refused before a block is searched for or a root computed; so what a lying feed costs is bounded
+// by the chunk that it lies about.
 func TestFits(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()

@@ -7,25 +7,29 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ErrProducers says that a block is of an epoch whose producers nobody has told yet (Chain.Producers).
-var ErrProducers = errors.New("follow: the block producers of the epoch are not known")
+// ErrProducers: the block producers of the block's epoch are unknown (Chain.Producers).
+var ErrProducers = errors.New("blockdoc: the epoch's block producers are unknown")
 
-// maxEpochs is how many epochs' producers a Chain keeps: that of the last block, the one before, the next.
+// maxEpochs is for how many epochs a Chain keeps the producers: the present one, the one before,
+// the next.
 const maxEpochs = 3
 
-// Chain follows headers by the light client's rule, from a block whose hash is known on: without any state, by the block producers of its epoch alone. Those
-// of the next epoch anybody may tell, since the headers name their hash.
+// Chain verifies a sequence of headers as a light client does, from a trusted block hash on. It
+// needs no state, only the block producers of each epoch. Those of the next epoch may come from any
+// source, since headers contain their hash.
 //
-// It is for who has no state. The engine checks more: that block producers are those that the chain has come to, and what each block does.
+// It is for callers without state. The engine checks more: that the producers are the elected ones,
+// and the effects of each block. Not safe for concurrent use.
 type Chain struct {
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
-	want   primitives.Hash // the checkpoint, until it came
+	want   primitives.Hash // the checkpoint; not used after it was added
 	epochs map[primitives.EpochID][]primitives.ValidatorStake
 	order  []primitives.EpochID
-	last   [2]*Document // and the one before; nil: there is none
+	last   [2]*Document // the last block and the one before; nil: none
 }
 
-// NewChain begins with a checkpoint: the hash of a block, the epoch that it is of, and that epoch's producers in their order.
+// NewChain returns a chain from a checkpoint: the hash of a block, its epoch, and the producers of
+// that epoch in order. verify checks signatures.
 func NewChain(block primitives.Hash, epoch primitives.EpochID, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Chain {
 	c := &Chain{verify: verify, want: block, epochs: map[primitives.EpochID][]primitives.ValidatorStake{}}
 	c.keep(epoch, producers)
@@ -43,7 +47,8 @@ func (c *Chain) keep(id primitives.EpochID, list []primitives.ValidatorStake) {
 	}
 }
 
-// Producers tells those of the epoch after the last block's. It is false if their hash is not the one that its header names.
+// Producers provides the producers of the epoch after the last block's. It returns false if they do
+// not match the hash in its header.
 func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	if c.last[0] == nil {
 		return false
@@ -56,35 +61,36 @@ func (c *Chain) Producers(list []primitives.ValidatorStake) bool {
 	return true
 }
 
-// Needs tells whether the next epoch's producers are not known yet.
+// Needs returns whether the producers of the next epoch are unknown.
 func (c *Chain) Needs() bool {
 	return c.last[0] != nil && c.epochs[c.last[0].Block.Header.NextEpochID] == nil
 }
 
-// Tip is the last block that was taken; nil: the checkpoint has not come.
+// Tip returns the last block; nil: the checkpoint was not added yet.
 func (c *Chain) Tip() *Document { return c.last[0] }
 
-// Add takes the block after the last one; the first is the checkpoint. final is the block that it makes final: the last but one, if the three stand at heights
-// that follow each other, and more than two thirds of the epoch's stake approve of the last in the header of this one. nil: none. A block that it does
-// not take changes nothing.
+// Add verifies and adds the next block; the first one is the checkpoint. It returns the block that
+// becomes final, nil if none does: the last but one, if the three have consecutive heights and the
+// new header contains approvals of the last one by more than two thirds of the stake. On an error
+// nothing has changed. Errors: MismatchError, ErrProducers.
 func (c *Chain) Add(d *Document) (final *Document, err error) {
 	h := d.Block.Header
 	if c.last[0] == nil {
 		if d.Hash != c.want {
-			return nil, lief("block.header.hash", "%v, and the checkpoint is %v", d.Hash, c.want)
+			return nil, mismatchf("block.header.hash", "%v, and the checkpoint is %v", d.Hash, c.want)
 		}
 		c.last[0] = d
 		return nil, nil
 	}
 	parent := c.last[0].Block.Header
 	if h.PrevHash != c.last[0].Hash {
-		return nil, lief("block.header.prev_hash", "%v, and the block before is %v", h.PrevHash, c.last[0].Hash)
+		return nil, mismatchf("block.header.prev_hash", "%v, and the block before is %v", h.PrevHash, c.last[0].Hash)
 	}
 	if h.Height <= parent.Height || h.Timestamp <= parent.Timestamp {
-		return nil, lief("block.header.height", "%d at %d ns, on %d at %d ns", h.Height, h.Timestamp, parent.Height, parent.Timestamp)
+		return nil, mismatchf("block.header.height", "%d at %d ns, on %d at %d ns", h.Height, h.Timestamp, parent.Height, parent.Timestamp)
 	}
 	if h.EpochID != parent.EpochID && h.EpochID != parent.NextEpochID || h.EpochID == parent.EpochID && !parent.IsGenesis() && (h.NextEpochID != parent.NextEpochID || h.NextBPHash != parent.NextBPHash) {
-		return nil, lief("block.header.epoch_id", "%v with %v next, on a block of %v with %v next", h.EpochID, h.NextEpochID, parent.EpochID, parent.NextEpochID)
+		return nil, mismatchf("block.header.epoch_id", "%v with %v next, on a block of %v with %v next", h.EpochID, h.NextEpochID, parent.EpochID, parent.NextEpochID)
 	}
 	producers := c.epochs[h.EpochID]
 	if producers == nil {
@@ -98,7 +104,7 @@ func (c *Chain) Add(d *Document) (final *Document, err error) {
 		return nil, err
 	}
 	if !approved {
-		return nil, lief("block.header.approvals", "of no more than two thirds of the stake")
+		return nil, mismatchf("block.header.approvals", "by no more than two thirds of the stake")
 	}
 	if before := c.last[1]; before != nil && h.Height == parent.Height+1 && parent.Height == before.Block.Header.Height+1 {
 		final = before
@@ -107,21 +113,23 @@ func (c *Chain) Add(d *Document) (final *Document, err error) {
 	return final, nil
 }
 
-// signed checks the signature of the producer that the document names. That it was this one's turn only the epoch's seed tells.
+// signed checks the block signature of the author that the document names. That it was the author's
+// turn is not checked; this needs the epoch's random seed.
 func (c *Chain) signed(d *Document, producers []primitives.ValidatorStake) error {
 	for i := range producers {
 		if producers[i].AccountID == d.Author {
 			if !c.verify(d.Block.Header.Signature, d.Hash[:], producers[i].PublicKey) {
-				return lief("block.header.signature", "is not %s's", d.Author)
+				return mismatchf("block.header.signature", "is not %s's", d.Author)
 			}
 			return nil
 		}
 	}
-	return lief("block.author", "%s makes no blocks in this epoch", d.Author)
+	return mismatchf("block.author", "%s makes no blocks in this epoch", d.Author)
 }
 
-// approved tells whether more than two thirds of an epoch's stake approve of the parent in a header. Behind the epoch's producers stand, near its end, those of
-// the next, which count for nothing here.
+// approved returns whether a header contains approvals of its parent by more than two thirds of an
+// epoch's stake. Near the end of an epoch, approvals of the next producers follow; they do not
+// count here.
 func (c *Chain) approved(d *Document, parent *primitives.BlockHeader, hash primitives.Hash, producers []primitives.ValidatorStake) (bool, error) {
 	h := d.Block.Header
 	inner := primitives.NewApprovalInner(hash, parent.Height, h.Height)
@@ -133,7 +141,7 @@ func (c *Chain) approved(d *Document, parent *primitives.BlockHeader, hash primi
 			continue
 		}
 		if !c.verify(h.Approvals[i], signed, producers[i].PublicKey) {
-			return false, lief("block.header.approvals", "the signature of %s does not hold", producers[i].AccountID)
+			return false, mismatchf("block.header.approvals", "the signature of %s is invalid", producers[i].AccountID)
 		}
 		have = have.SaturatingAdd(producers[i].Stake)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// four is a recorded chain of four validators, of which one is missing for a while, is kicked out and comes back: blocks, and lists of producers by
-// their hash.
+// four is a recorded chain of four validators, of which one is missing for a while, is kicked out
+// and comes back: blocks, and lists of producers by their hash.
 func four(t *testing.T) (blocks []*Document, lists map[primitives.Hash][]primitives.ValidatorStake) {
 	t.Helper()
 	lists = map[primitives.Hash][]primitives.ValidatorStake{}
@@ -50,8 +50,8 @@ func nextOf(c *Chain) (h primitives.Hash) {
 	return h
 }
 
-// TestChainOfFour follows a recorded chain by its headers from blocks of several epochs on: each block becomes final where the chain itself says so, and
-// producers are taken by their hash alone.
+// TestChainOfFour follows a recorded chain by its headers from blocks of several epochs on: each
+// block becomes final where the chain itself says so, and producers are taken by their hash alone.
 func TestChainOfFour(t *testing.T) {
 	blocks, lists := four(t)
 	for _, from := range []int{0, 1, 61, 130, 200} {
@@ -78,7 +78,8 @@ func TestChainOfFour(t *testing.T) {
 				}
 			}
 			final, err := c.Add(d)
-			if errors.Is(err, ErrProducers) && lists[nextOf(c)] == nil && len(blocks)-from-i < 130 { // the recording ends before it tells them
+			// the recording ends before it tells them
+			if errors.Is(err, ErrProducers) && lists[nextOf(c)] == nil && len(blocks)-from-i < 130 {
 				break
 			}
 			if err != nil {
@@ -102,7 +103,8 @@ func TestChainOfFour(t *testing.T) {
 	}
 }
 
-// TestChainRefuses: a Chain takes no block that is not the next, that too few approve of, whose signatures are another's; and is as it was then.
+// TestChainRefuses: a Chain takes no block that is not the next, that too few approve of, whose
+// signatures are another's; and is as it was then.
 func TestChainRefuses(t *testing.T) {
 	blocks, lists := four(t)
 	first := blocks[0].Block.Header

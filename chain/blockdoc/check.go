@@ -16,24 +16,29 @@ import (
 type Known struct {
 	Code      Code
 	Ancestors Ancestors
-	Layout    *primitives.ShardLayout // of the block before; nil: not known, and the roots of receipts are not computed
+	// of the block before; nil: unknown, receipt roots are not checked
+	Layout *primitives.ShardLayout
 }
 
-// Report says what of a document is proven by the block's hash, and what by that of a later block.
+// Report says what of a document is proven by the block's hash, and what a later block has to
+// prove.
 type Report struct {
-	// Outcomes are the roots of what new chunks' shards executed in this block. The next new chunk of the shard must name it
-	// (prev_outcome_root): then they are proven by the hash of the block that has it.
+	// Outcomes are the computed roots of what each shard with a new chunk executed. The shard's
+	// next new chunk must name it (prev_outcome_root): the hash of that block then proves the
+	// outcomes.
 	Outcomes map[primitives.ShardID]primitives.Hash
-	// Whole tells of which shards there are no other outcomes than those that are told.
+	// Whole says for which shards the document contains all outcomes.
 	Whole map[primitives.ShardID]bool
-	// Transactions and Receipts tell of which shards they are proven by the roots in the chunk's header.
+	// Transactions and Receipts say for which shards they are proven by the roots in the chunk
+	// header.
 	Transactions, Receipts map[primitives.ShardID]bool
 	// Lacking says why they are not.
 	Lacking []error
 }
 
-// Check holds a document to the block's hash: the chunk headers, their roots, transactions, receipts and outcomes. What comes out is true of
-// the block that has that hash, as far as the Report says; that the chain has such a block is for others to tell (a Chain, or the engine).
+// Check verifies a document against the block's hash: chunk headers, their roots, transactions,
+// receipts and outcomes. The result holds for the block with that hash, as far as the Report says.
+// That this block is part of the chain is not checked; see Chain. Errors: MismatchError, ErrForm.
 func (d *Document) Check(k Known) (*Report, error) {
 	if err := d.checkBlock(); err != nil {
 		return nil, err
@@ -48,7 +53,7 @@ func (d *Document) Check(k Known) (*Report, error) {
 			at++
 		}
 		if at == len(chunks) {
-			return nil, lief(where, "the block has no shard %d, or has it before those that are told of before it", s.ID)
+			return nil, mismatchf(where, "the block has no shard %d, or the shards are out of order", s.ID)
 		}
 		if err := d.checkShard(where, s, k, r); err != nil {
 			return nil, err
@@ -61,7 +66,8 @@ func (d *Document) Check(k Known) (*Report, error) {
 func (d *Document) checkBlock() error {
 	h := d.Block.Header
 	skip := []string{"hash", "chunk_hash"}
-	if len(d.chunks) == 0 && len(h.ChunkMask) > 0 { // earlier feeds tell of chunk headers beside the block alone
+	// earlier feeds contain chunk headers only in the shards
+	if len(d.chunks) == 0 && len(h.ChunkMask) > 0 {
 		if err := d.gatherChunks(); err != nil {
 			return err
 		}
@@ -70,11 +76,13 @@ func (d *Document) checkBlock() error {
 	if err := same("block", d.raw, view.AppendBlock(nil, d.Author, d.Block), skip...); err != nil {
 		return err
 	}
-	if h.IsGenesis() { // which names no outcomes, and below height 1 no mask; who follows knows it, and nobody approves of it
+	// genesis names no outcome root, and below height 1 there is no mask; the follower knows its
+	// hash, and it has no approvals
+	if h.IsGenesis() {
 		return d.checkGenesis()
 	}
 	if len(h.ChunkMask) != len(d.chunks) {
-		return lief("block.chunks", "%d, and the mask has %d", len(d.chunks), len(h.ChunkMask))
+		return mismatchf("block.chunks", "%d, and the mask has %d", len(d.chunks), len(h.ChunkMask))
 	}
 	chunks := d.Block.Body.Chunks
 	root := func(leaf func(int) []byte) primitives.Hash {
@@ -98,12 +106,12 @@ func (d *Document) checkBlock() error {
 		}},
 	} {
 		if root(x.leaf) != x.want {
-			return lief("block.chunks", "their %s is another than the header's", x.name)
+			return mismatchf("block.chunks", "their %s differs from the header's", x.name)
 		}
 	}
 	for i, c := range chunks {
 		if included := c.HeightIncluded == h.Height; included != h.ChunkMask[i] {
-			return lief("block.chunks", "shard %d: the mask says %v, the height %v", c.ShardID, h.ChunkMask[i], included)
+			return mismatchf("block.chunks", "shard %d: the mask says %v, the height %v", c.ShardID, h.ChunkMask[i], included)
 		}
 	}
 	return nil
@@ -118,11 +126,11 @@ func (d *Document) gatherChunks() error {
 	}
 	slices.SortFunc(byID, func(a, b *Shard) int { return cmp.Compare(a.ID, b.ID) })
 	if len(byID) != len(h.ChunkMask) {
-		return lief("block.chunks", "none, and %d shards, where the mask has %d", len(byID), len(h.ChunkMask))
+		return mismatchf("block.chunks", "none, and %d shards, but the mask has %d", len(byID), len(h.ChunkMask))
 	}
 	for i, s := range byID {
 		if s.Chunk == nil || !h.ChunkMask[i] {
-			return lief("block.chunks", "none, and of shard %d no new one", s.ID)
+			return mismatchf("block.chunks", "none, and no new one of shard %d in its shards", s.ID)
 		}
 		c := *s.Chunk
 		c.HeightIncluded = h.Height
@@ -132,14 +140,14 @@ func (d *Document) gatherChunks() error {
 	return nil
 }
 
-// checkGenesis holds the first block to its roots. Its hash its follower knows.
+// checkGenesis checks the state root of the genesis block. Its hash is known to the follower.
 func (d *Document) checkGenesis() error {
 	states := make([]primitives.Hash, len(d.chunks))
 	for i, c := range d.Block.Body.Chunks {
 		states[i] = primitives.HashBytes(c.PrevStateRoot[:])
 	}
 	if primitives.MerkleRoot(states) != d.Block.Header.PrevStateRoot {
-		return lief("block.chunks", "their prev_state_root is another than the header's")
+		return mismatchf("block.chunks", "their prev_state_root differs from the header's")
 	}
 	return nil
 }
@@ -150,36 +158,36 @@ func (d *Document) checkShard(where string, s *Shard, k Known, r *Report) error 
 		if c.ShardID == s.ID && c.HeightIncluded == d.Block.Header.Height {
 			header = c
 			if s.Chunk != nil && s.hash != d.chunks[i] {
-				return lief(where+".chunk", "%v, and the block has %v", s.hash, d.chunks[i])
+				return mismatchf(where+".chunk", "%v, and the block has %v", s.hash, d.chunks[i])
 			}
 		}
 	}
 	switch {
 	case header == nil && s.Chunk != nil:
-		return lief(where+".chunk", "the block has no new one of shard %d", s.ID)
+		return mismatchf(where+".chunk", "the block has no new one of shard %d", s.ID)
 	case s.Chunk == nil:
 		if len(s.Outcomes) > 0 { // a shard executes nothing without a chunk
-			return lief(where, "outcomes without a chunk")
+			return mismatchf(where, "outcomes without a chunk")
 		}
 		return nil
 	}
 	if s.Chunk.HeightIncluded != 0 && s.Chunk.HeightIncluded != d.Block.Header.Height {
-		return lief(where+".chunk.header.height_included", "%d in block %d", s.Chunk.HeightIncluded, d.Block.Header.Height)
+		return mismatchf(where+".chunk.header.height_included", "%d in block %d", s.Chunk.HeightIncluded, d.Block.Header.Height)
 	}
 	if s.Chunk.Signature != header.Signature {
-		return lief(where+".chunk.header.signature", "another than the block has")
+		return mismatchf(where+".chunk.header.signature", "differs from the block's")
 	}
 	if err := d.checkTexts(where, s); err != nil {
 		return err
 	}
 	d.checkTransactions(s, k, r)
-	if !d.Block.Header.IsGenesis() { // its chunks name no root
+	if !d.Block.Header.IsGenesis() { // chunks of the genesis have no receipt root
 		d.checkReceipts(s, k, r)
 	}
 	return d.checkOutcomes(where, s, r)
 }
 
-// checkTransactions computes the root of a chunk's transactions.
+// checkTransactions checks the root of a chunk's transactions.
 func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
 	txs := make([]*primitives.SignedTransaction, len(s.Transactions))
 	for i, t := range s.Transactions {
@@ -192,12 +200,13 @@ func (d *Document) checkTransactions(s *Shard, k Known, r *Report) {
 		}
 		txs[i] = t.SignedTransaction
 	}
-	if r.Transactions[s.ID] = chain.TxRoot(txs) == s.Chunk.TxRoot; !r.Transactions[s.ID] { // one that was not valid is not in the list
-		r.Lacking = append(r.Lacking, lief("transactions", "of shard %d: not all of the chunk's", s.ID))
+	// feeds omit transactions that were not valid
+	if r.Transactions[s.ID] = chain.TxRoot(txs) == s.Chunk.TxRoot; !r.Transactions[s.ID] {
+		r.Lacking = append(r.Lacking, mismatchf("transactions", "of shard %d: not all of the chunk's", s.ID))
 	}
 }
 
-// checkReceipts computes the root of what the shard's chunk before sent out.
+// checkReceipts checks the root of the receipts that the shard's previous chunk sent.
 func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 	if k.Layout == nil || k.Code == nil {
 		return
@@ -211,16 +220,19 @@ func (d *Document) checkReceipts(s *Shard, k Known, r *Report) {
 		list[i] = x.Receipt
 	}
 	if r.Receipts[s.ID] = sentOut(list, k.Layout, s.Chunk.PrevOutgoingReceiptsRoot); !r.Receipts[s.ID] {
-		r.Lacking = append(r.Lacking, lief("receipts", "of shard %d: they lead to another root", s.ID))
+		r.Lacking = append(r.Lacking, mismatchf("receipts", "of shard %d: their root differs from the chunk's", s.ID))
 	}
 }
 
 // maxUnsure bounds for how many receipts both layouts are tried.
 const maxUnsure = 12
 
-// sentOut tells whether receipts lead to a root. Those that contracts make have the second layout, those of transactions, of what is delegated and
-// of refunds the first; a view shows which only where somebody else is refunded. So the likely one is tried first, and then the others:
-// one that is not as it was leaves another root in any case.
+// sentOut returns whether receipts have a given outgoing root.
+//
+// Receipts that contracts create have the second layout, those of transactions, delegate actions
+// and refunds the first. A view shows the layout only if refund_to is set. So the likely layouts
+// are tried first, then all combinations for up to maxUnsure receipts. A wrong layout always gives
+// another root.
 func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want primitives.Hash) bool {
 	var unsure []*primitives.ActionReceipt
 	for _, r := range list {
@@ -234,7 +246,7 @@ func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want pr
 		size += int64(len(r.AppendBorsh(nil)))
 	}
 	for flip := range 1 << n {
-		if flip > 0 { // in Gray's order one changes each time
+		if flip > 0 { // Gray code: each step changes one receipt
 			a := unsure[bits.TrailingZeros(uint(flip))]
 			a.V2 = !a.V2
 		}
@@ -248,10 +260,10 @@ func sentOut(list []*primitives.Receipt, layout *primitives.ShardLayout, want pr
 	return false
 }
 
-// checkTexts writes again what was read of a shard.
+// checkTexts encodes again what was decoded of a shard, and compares it with the JSON.
 func (d *Document) checkTexts(where string, s *Shard) error {
 	c := s.raw.Chunk
-	if c == nil { // of a chunk's view the values alone were kept, all of which a hash covers
+	if c == nil { // a chunk view: only values that a hash covers were kept
 		return nil
 	}
 	header := *s.Chunk
@@ -276,10 +288,10 @@ func (d *Document) checkTexts(where string, s *Shard) error {
 			return err
 		}
 		if !t.Signature.Verify(t.Named[:], t.PublicKey) {
-			return lief(at+".transaction.signature", "does not hold")
+			return mismatchf(at+".transaction.signature", "is invalid")
 		}
 		if s.Outcomes[i].ID != t.Named {
-			return lief(at+".outcome.execution_outcome.id", "%v, and the transaction is %v", s.Outcomes[i].ID, t.Named)
+			return mismatchf(at+".outcome.execution_outcome.id", "%v, and the transaction is %v", s.Outcomes[i].ID, t.Named)
 		}
 	}
 	for i, x := range s.Receipts {
@@ -297,7 +309,7 @@ func (d *Document) checkTexts(where string, s *Shard) error {
 			return err
 		}
 		if x.ID != o.ID {
-			return lief(at+".receipt.receipt_id", "%v, and the outcome is of %v", x.ID, o.ID)
+			return mismatchf(at+".receipt.receipt_id", "%v, and the outcome is of %v", x.ID, o.ID)
 		}
 	}
 	return nil
@@ -305,18 +317,18 @@ func (d *Document) checkTexts(where string, s *Shard) error {
 
 type rawText []byte
 
-// UnmarshalJSON keeps the text.
+// UnmarshalJSON stores a copy of the text.
 func (r *rawText) UnmarshalJSON(in []byte) error {
 	*r = append([]byte(nil), in...)
 	return nil
 }
 
-// sameOutcome compares what a hash covers of an outcome, which has been read, with its text.
+// sameOutcome compares the parts of an outcome that a hash covers with the JSON.
 func sameOutcome(where string, text []byte, o *view.OutcomeProof) error {
 	return same(where, text, view.AppendOutcomeProof(nil, o), "metadata", "Failure")
 }
 
-// checkOutcomes computes the root of what a shard executed.
+// checkOutcomes checks the proofs of a shard's outcomes and computes their root.
 func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 	if s.raw.Chunk == nil {
 		return nil
@@ -325,7 +337,7 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 	for i := range s.Outcomes {
 		o := &s.Outcomes[i]
 		if o.BlockHash != d.Hash {
-			return lief(where, "the outcome of %v names another block", o.ID)
+			return mismatchf(where, "the outcome of %v is of another block", o.ID)
 		}
 		leaves[i] = o.LeafHash()
 	}
@@ -334,21 +346,22 @@ func (d *Document) checkOutcomes(where string, s *Shard, r *Report) error {
 		if samePath(paths[i], s.Outcomes[i].Proof) {
 			continue
 		}
-		// Some feeds tell of outcomes in another order, or not of all: each is proven by its path, and that there are no more is not.
+		// Some feeds list outcomes in another order, or not all of them. Each is proven by its
+		// path, but not that there are no more.
 		return d.checkPaths(where, s, r)
 	}
 	r.Outcomes[s.ID], r.Whole[s.ID] = root, true
 	return nil
 }
 
-// checkPaths holds outcomes to one root, which their paths lead to.
+// checkPaths checks that the paths of all outcomes lead to the same root.
 func (d *Document) checkPaths(where string, s *Shard, r *Report) error {
 	root := s.Outcomes[0].Proof.Root(s.Outcomes[0].LeafHash())
 	seen := map[primitives.Hash]bool{}
 	for i := range s.Outcomes {
 		o := &s.Outcomes[i]
 		if seen[o.ID] || o.Proof.Root(o.LeafHash()) != root {
-			return lief(where, "the proof of %v leads to another root than the first one's, or it is told twice", o.ID)
+			return mismatchf(where, "the proof of %v leads to another root than the first one's, or it is listed twice", o.ID)
 		}
 		seen[o.ID] = true
 	}
@@ -368,8 +381,10 @@ func samePath(a, b primitives.MerklePath) bool {
 	return true
 }
 
-// CheckNext holds the outcomes of a document to the block after it: a new chunk names what its shard executed last. roots are those of the
-// shards' last new chunks (Report.Outcomes, carried on); what comes back is which of them this block proves.
+// CheckNext checks the outcomes of earlier blocks against this one: a new chunk names the outcome
+// root of what its shard executed last. roots are those of each shard's last new chunk
+// (Report.Outcomes, carried over). It returns the shards with a root that this block proves.
+// Errors: MismatchError.
 func (d *Document) CheckNext(roots map[primitives.ShardID]primitives.Hash) (proven []primitives.ShardID, err error) {
 	for _, c := range d.Block.Body.Chunks {
 		want, ok := roots[c.ShardID]
@@ -377,7 +392,7 @@ func (d *Document) CheckNext(roots map[primitives.ShardID]primitives.Hash) (prov
 			continue
 		}
 		if c.PrevOutcomeRoot != want {
-			return nil, lief("outcomes", "of shard %d before block %d: they lead to %v, and its chunk names %v", c.ShardID, d.Block.Header.Height, want, c.PrevOutcomeRoot)
+			return nil, mismatchf("outcomes", "of shard %d before block %d: their root is %v, but its chunk names %v", c.ShardID, d.Block.Header.Height, want, c.PrevOutcomeRoot)
 		}
 		proven = append(proven, c.ShardID)
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStream: every line of neard's stream is what it says: hashes, roots of transactions and receipts, outcomes; and each block proves the outcomes of
-// the one before. What is lacking is code alone: that of global contracts no document tells. Four shards tell of outcomes in another order than that of
-// their root, and so do not show that there are no more.
+// TestStream: every line of neard's stream is what it says: hashes, roots of transactions and
+// receipts, outcomes; and each block proves the outcomes of the one before. What is lacking is code
+// alone: that of global contracts no document tells. Four shards tell of outcomes in another order
+// than that of their root, and so do not show that there are no more.
 func TestStream(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()
@@ -67,8 +68,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestReal: so are blocks of mainnet and testnet, of protocol 29 to 86, in the layouts that their headers had then. Of the two pairs of neighbours
-// the second proves the first one's outcomes.
+// TestReal: so are blocks of mainnet and testnet, of protocol 29 to 86, in the layouts that their
+// headers had then. Of the two pairs of neighbours the second proves the first one's outcomes.
 func TestReal(t *testing.T) {
 	list := realDocuments(t)
 	headers, chunks := map[headerForm]int{}, map[chunkForm]int{}

@@ -7,20 +7,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// chunkForm is the layout by which a chunk header's hash comes out: the inner part's version, or one of those before it had any.
+// chunkForm is the layout that gives a chunk header its hash: the version of the inner part, or a
+// version before that existed.
 type chunkForm int
 
 const (
 	chunkBare     chunkForm = iota // ShardChunkHeaderV1: the hash of the inner part alone
-	chunkCombined                  // V2: with the root of the encoded parts
+	chunkCombined                  // V2: combined with the root of the encoded parts
 	chunkInner1                    // V3 from here on, by the tag of the inner part plus one
 	chunkInner2                    // tagged validators
-	chunkInner3                    // congestion
-	chunkInner4                    // bandwidth
-	chunkInner5                    // proposed splits
+	chunkInner3                    // congestion info
+	chunkInner4                    // bandwidth requests
+	chunkInner5                    // proposed split
 )
 
-// chunkHeaderJSON is ChunkHeaderView.
+// chunkHeaderJSON is nearcore's ChunkHeaderView.
 type chunkHeaderJSON struct {
 	BalanceBurnt      primitives.Balance `json:"balance_burnt"`
 	BandwidthRequests struct {
@@ -61,7 +62,7 @@ type chunkHeaderJSON struct {
 	Proposals []stakeJSON          `json:"validator_proposals"`
 }
 
-// header reads the view, and finds the layout in which it has the hash that it names.
+// header decodes the view, and finds the layout that gives the hash that it names.
 func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	h := &primitives.ChunkHeader{HeightIncluded: c.HeightIncluded, Signature: c.Signature}
 	h.ChunkHeaderInner = primitives.ChunkHeaderInner{
@@ -84,7 +85,8 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 	}
 	for form := chunkInner5; form >= chunkBare; form-- {
 		if hashChunk(h, form) == c.ChunkHash {
-			if form < chunkInner5 { // what the layout does not have, its hash does not cover
+			// a field that the layout does not have is not covered by its hash
+			if form < chunkInner5 {
 				h.ProposedSplit = nil
 			}
 			if form < chunkInner4 {
@@ -96,10 +98,11 @@ func (c *chunkHeaderJSON) header() (*primitives.ChunkHeader, chunkForm, error) {
 			return h, form, nil
 		}
 	}
-	return nil, 0, lief("chunk_hash", "the chunk of shard %d has another hash than %v", c.ShardID, c.ChunkHash)
+	return nil, 0, mismatchf("chunk_hash", "no known layout gives the chunk of shard %d the hash %v", c.ShardID, c.ChunkHash)
 }
 
-// hashChunk is a chunk's hash in a layout; h is left in it, or in V4 for those that package primitives does not know.
+// hashChunk returns the chunk hash in a layout. It sets h.Version to the layout, or to V4 for those
+// that package primitives does not have.
 func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	switch form {
 	case chunkInner5:
@@ -117,7 +120,8 @@ func hashChunk(h *primitives.ChunkHeader, form chunkForm) primitives.Hash {
 	return primitives.CombineHash(inner, h.EncodedMerkleRoot)
 }
 
-// appendOldInner appends the inner part before there was bandwidth (nearcore core/primitives/src/sharding/shard_chunk_header_inner.rs).
+// appendOldInner appends the inner part as it was before bandwidth requests (nearcore
+// core/primitives/src/sharding/shard_chunk_header_inner.rs).
 func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []byte {
 	if form >= chunkInner1 {
 		b = append(b, byte(form-chunkInner1))
@@ -140,7 +144,7 @@ func appendOldInner(b []byte, h *primitives.ChunkHeaderInner, form chunkForm) []
 	return b
 }
 
-// parse reads JSON into a value.
+// parse decodes JSON. Errors: ErrForm.
 func parse(in []byte, into any) error {
 	if err := json.Unmarshal(in, into); err != nil {
 		return formf("%v", err)

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunks: of each block of the stream, for who holds one shard: the transactions of its chunk, by tx_root, and of the other chunks the receipts to it, by
-// their roots. Only what deploys code that no document tells by then is lacking.
+// TestChunks: of each block of the stream, for who holds one shard: the transactions of its chunk,
+// by tx_root, and of the other chunks the receipts to it, by their roots. Only what deploys code
+// that no document tells by then is lacking.
 func TestChunks(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()

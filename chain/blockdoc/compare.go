@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// same tells what of a text is not what the values that were read of it say: ours is the text that package view writes of them. Members
-// that ours does not have are later releases', and nobody reads them. Those that the text lacks, or has null, are earlier releases', if
-// ours says nothing there. skip are members that stand for something else.
+// same compares JSON with ours, which package view wrote from the decoded values. Fields that ours
+// does not have come from later releases of nearcore, and are ignored. Fields that text lacks, or
+// has as null, come from earlier releases if ours has an empty value. skip lists fields that differ
+// by design. Errors: MismatchError.
 func same(where string, text, ours []byte, skip ...string) error {
 	got, err := generic(text)
 	if err != nil {
@@ -33,14 +34,15 @@ func generic(text []byte) (v any, err error) {
 }
 
 func differs(where string, got, want any, skip []string) error {
-	if got == nil && empty(want) || got == json.Number("0") && want == "0" { // so earlier releases wrote nothing
+	// earlier releases omitted the field
+	if got == nil && empty(want) || got == json.Number("0") && want == "0" {
 		return nil
 	}
 	switch w := want.(type) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			return lief(where, "is %s, and the rest of it makes it %s", brief(got), brief(want))
+			return mismatchf(where, "is %s, want %s by the rest of the document", brief(got), brief(want))
 		}
 	members:
 		for k, x := range w {
@@ -57,7 +59,7 @@ func differs(where string, got, want any, skip []string) error {
 	case []any:
 		g, ok := got.([]any)
 		if !ok || len(g) != len(w) {
-			return lief(where, "is %s, and the rest of it makes it %s", brief(got), brief(want))
+			return mismatchf(where, "is %s, want %s by the rest of the document", brief(got), brief(want))
 		}
 		for i := range w {
 			if err := differs(fmt.Sprintf("%s[%d]", where, i), g[i], w[i], skip); err != nil {
@@ -67,14 +69,14 @@ func differs(where string, got, want any, skip []string) error {
 		return nil
 	}
 	if got != want {
-		return lief(where, "is %s, and the rest of it makes it %s", brief(got), brief(want))
+		return mismatchf(where, "is %s, want %s by the rest of the document", brief(got), brief(want))
 	}
 	return nil
 }
 
 var zeroHash = primitives.Hash{}.String()
 
-// empty tells whether a value says nothing.
+// empty returns whether a value is the default of its field.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -23,8 +23,8 @@ type alteration struct {
 	what string
 }
 
-// alter changes one value in a tree of JSON, wherever it is. Each member and element on the way is as likely as the others, so that small
-// parts come as often as large ones.
+// alter changes one value in a tree of JSON, wherever it is. Each member and element on the way is
+// as likely as the others, so that small parts come as often as large ones.
 func alter(r *rand.Rand, v any, path string) (any, alteration) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -90,7 +90,8 @@ func alter(r *rand.Rand, v any, path string) (any, alteration) {
 	panic(fmt.Sprintf("no case for %T", v))
 }
 
-// alterText changes, adds or takes away a letter; digits stay digits, so that what comes out can be read more often.
+// alterText changes, adds or takes away a letter; digits stay digits, so that what comes out can be
+// read more often.
 func alterText(r *rand.Rand, s string) string {
 	const letters, digits = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ123456789", "0123456789"
 	from := letters
@@ -145,8 +146,9 @@ func (o *original) take(t testing.TB, name string, text []byte, known func() Kno
 	o.name, o.known, o.next = name, known, o.shows.Outcomes
 }
 
-// accepts tells whether an altered document is believed: it reads, it is what its hash says, it has the hash that the chain has at that place, it
-// proves as much as the right one, and what it says was executed is what the next block names.
+// accepts tells whether an altered document is believed: it reads, it is what its hash says, it has
+// the hash that the chain has at that place, it proves as much as the right one, and what it says
+// was executed is what the next block names.
 func (o *original) accepts(text []byte, hash primitives.Hash) error {
 	d, err := Parse(text)
 	if err != nil {
@@ -174,8 +176,8 @@ func (o *original) accepts(text []byte, hash primitives.Hash) error {
 	return nil
 }
 
-// unprovenHere tells whether a part is not proven in this document even if nothing is altered, since the code or the blocks that its
-// transactions refer to are not known.
+// unprovenHere tells whether a part is not proven in this document even if nothing is altered,
+// since the code or the blocks that its transactions refer to are not known.
 func (o *original) unprovenHere(path string) bool {
 	all := func(of map[primitives.ShardID]bool) bool {
 		for id := range o.shows.Outcomes {
@@ -196,9 +198,10 @@ func (o *original) unprovenHere(path string) bool {
 	return false
 }
 
-// sameMeaning tells whether an altered document, when it has been checked, says what the right one does: what was left out is what is meant where nothing is
-// said (a list that is empty), or was taken from where the document has it once more and held to the roots (the headers of chunks, which earlier feeds have
-// beside the block alone).
+// sameMeaning tells whether an altered document, when it has been checked, says what the right one
+// does: what was left out is what is meant where nothing is said (a list that is empty), or was
+// taken from where the document has it once more and held to the roots (the headers of chunks,
+// which earlier feeds have beside the block alone).
 func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 	read := func(text []byte) *Document {
 		d, err := Parse(text)
@@ -242,7 +245,8 @@ func withoutEmpty(v reflect.Value) {
 	}
 }
 
-// TestSameMeaning: the three ways in which what is left out says the same, and a change that says something else though nobody can refuse it.
+// TestSameMeaning: the three ways in which what is left out says the same, and a change that says
+// something else though nobody can refuse it.
 func TestSameMeaning(t *testing.T) {
 	said := map[string]bool{}
 	look := func(name string, text []byte, known func() Known) {
@@ -355,11 +359,12 @@ func (o *original) sameLists(t testing.TB, text []byte) bool {
 // maxAltered leaves out documents of which one costs as much as hundreds of others, in bytes.
 const maxAltered = 200_000
 
-// TestAltered changes one value anywhere in blocks of the recorded stream and of public networks: none of it is accepted, but what no hash covers
-// (Uncovered), and what that document can't prove even as it is. TROUPE_ALTERED is how many; the ordinary run makes some thousands.
+// TestAltered changes one value anywhere in blocks of the recorded stream and of public networks:
+// none of it is accepted, but what no hash covers (Uncovered), and what that document can't prove
+// even as it is. TROUPE_ALTERED is how many; the ordinary run makes some thousands.
 //
-// Beside a block's own hash an attacker may know the hash of the one after: what was executed is held to the root that this names, which for
-// single blocks is the one that they show themselves.
+// Beside a block's own hash an attacker may know the hash of the one after: what was executed is
+// held to the root that this names, which for single blocks is the one that they show themselves.
 func TestAltered(t *testing.T) {
 	n := 1000
 	if text := os.Getenv("TROUPE_ALTERED"); text != "" {

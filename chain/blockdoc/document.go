@@ -12,33 +12,35 @@ import (
 // MaxDocument bounds the JSON of a block, in bytes.
 const MaxDocument = 256 << 20
 
-// maxShards bounds of how many shards is told.
+// maxShards bounds the shards of a document.
 const maxShards = 1024
 
-// Document is what a feed tells of a block.
+// Document is a block as a feed publishes it. Not safe for concurrent use.
 type Document struct {
 	Author primitives.AccountID
 	Hash   primitives.Hash
-	Block  *primitives.Block // of its body the chunk headers alone
-	Shards []Shard           // as they came
+	Block  *primitives.Block // its body has only the chunk headers
+	Shards []Shard           // in the feed's order
 
 	form   headerForm
-	chunks []primitives.Hash // of the block's chunk headers
+	chunks []primitives.Hash // hashes of the block's chunk headers
 	forms  []chunkForm
 	raw    json.RawMessage
-	size   int // bytes of what was read
+	size   int // bytes of JSON
 }
 
-// Shard is what a feed tells of a shard in a block.
+// Shard is a shard of a block as a feed publishes it.
 type Shard struct {
 	ID           primitives.ShardID
 	Author       primitives.AccountID
-	Chunk        *primitives.ChunkHeader // nil: the block has no new one, or the feed has not told of it
+	Chunk        *primitives.ChunkHeader // nil: no new chunk in this block, or the feed lacks it
 	Transactions []*Transaction
-	Receipts     []*Receipt          // that the shard's chunk before sent out, or else of the feed's kind
-	Outcomes     []view.OutcomeProof // of the transactions, then of receipts, in the order of execution
-	Executed     []*Receipt          // those of the outcomes behind the transactions'; nil: not told
-	Codes        [][]byte            // that came to accounts in this block
+	Receipts     []*Receipt // that the shard's previous chunk sent, unless the feed lists others
+	// of the transactions, then of the receipts, in order of execution
+	Outcomes []view.OutcomeProof
+	// receipts of the outcomes after those of the transactions; nil: the feed lacks them
+	Executed []*Receipt
+	Codes    [][]byte // code that accounts got in this block
 
 	hash primitives.Hash
 	form chunkForm
@@ -68,7 +70,7 @@ type shardJSON struct {
 	Changes  []changeJSON   `json:"state_changes"`
 }
 
-// changeJSON has of a change what deployed code is found by.
+// changeJSON is a state change, as far as deployed code is concerned.
 type changeJSON struct {
 	Type   string `json:"type"`
 	Change struct {
@@ -76,8 +78,8 @@ type changeJSON struct {
 	} `json:"change"`
 }
 
-// ParseBlock reads BlockView, as JSON-RPC and block.json of a Lake have it, and holds the header and those of its chunks to the hashes that
-// they name.
+// ParseBlock decodes a BlockView, as in JSON-RPC and block.json of a Lake bucket. It checks the
+// hashes of the block header and of the chunk headers. Errors: ErrForm, MismatchError.
 func ParseBlock(text json.RawMessage) (*Document, error) {
 	if len(text) > MaxDocument {
 		return nil, formf("%d bytes", len(text))
@@ -114,7 +116,7 @@ func ParseBlock(text json.RawMessage) (*Document, error) {
 	return d, nil
 }
 
-// Parse reads a StreamerMessage.
+// Parse decodes a StreamerMessage. Errors: ErrForm, MismatchError.
 func Parse(text []byte) (*Document, error) {
 	if len(text) > MaxDocument {
 		return nil, formf("%d bytes", len(text))
@@ -141,7 +143,7 @@ func Parse(text []byte) (*Document, error) {
 	return d, nil
 }
 
-// more counts what is told of one more shard.
+// more counts a further shard against the bounds.
 func (d *Document) more(text json.RawMessage) error {
 	if d.size += len(text); d.size > MaxDocument || len(d.Shards) >= maxShards {
 		return formf("%d bytes of %d shards", d.size, len(d.Shards)+1)
@@ -149,7 +151,8 @@ func (d *Document) more(text json.RawMessage) error {
 	return nil
 }
 
-// AddShard reads IndexerShard, as a StreamerMessage and shard_N.json of a Lake have it.
+// AddShard adds an IndexerShard, as in a StreamerMessage and shard_N.json of a Lake bucket. On an
+// error the document must be discarded.
 func (d *Document) AddShard(text json.RawMessage) error {
 	if err := d.more(text); err != nil {
 		return err
@@ -203,7 +206,7 @@ func (d *Document) AddShard(text json.RawMessage) error {
 	return nil
 }
 
-// AddChunk reads ChunkView, as JSON-RPC has it: without outcomes.
+// AddChunk adds a ChunkView, as in JSON-RPC. It has no outcomes.
 func (d *Document) AddChunk(text json.RawMessage) error {
 	if err := d.more(text); err != nil {
 		return err
@@ -263,7 +266,7 @@ func (s *Shard) outcome(text json.RawMessage) error {
 	return nil
 }
 
-// Shard returns what is told of a shard; nil: nothing.
+// Shard returns a shard by id; nil: the document lacks it.
 func (d *Document) Shard(id primitives.ShardID) *Shard {
 	for i := range d.Shards {
 		if d.Shards[i].ID == id {
@@ -273,7 +276,7 @@ func (d *Document) Shard(id primitives.ShardID) *Shard {
 	return nil
 }
 
-// Codes yields the code that is told of in a document, for those that lack it.
+// Codes yields the code that the document contains, for documents that lack it.
 func (d *Document) Codes(yield func([]byte)) {
 	for i := range d.Shards {
 		for _, c := range d.Shards[i].Codes {
@@ -282,14 +285,17 @@ func (d *Document) Codes(yield func([]byte)) {
 	}
 }
 
-// Wanted is what is wanted of a block's chunks.
+// Wanted says what is needed of a block's chunks.
 type Wanted struct {
 	Layout primitives.ShardLayout // of the block's epoch
-	Held   []primitives.ShardID   // of which the transactions are wanted; of the others the receipts to these. nil: all shards
+	// Held are the shards of which transactions are needed; of the others, the receipts to these.
+	// nil: all.
+	Held []primitives.ShardID
 }
 
-// Chunks makes the new chunks of a block, by their place in it: of shards that are held with their transactions and without receipts, since who holds
-// the shard knows what it has sent out; of the others as chain.CutChunk.
+// Chunks returns the new chunks of a block, by shard index; nil entries are not new. A chunk of a
+// held shard has its transactions and no receipts: a node that holds the shard knows what it sent.
+// The others are cut as chain.CutChunk does. Errors: MismatchError, ErrLacks.
 func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primitives.Chunk, error) {
 	out := make([]*primitives.Chunk, len(d.Block.Body.Chunks))
 	for i, h := range d.Block.Body.Chunks {
@@ -301,9 +307,9 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 		told := s != nil && s.Chunk != nil && s.hash == d.chunks[i]
 		held := w.Held == nil || slices.Contains(w.Held, h.ShardID)
 		switch {
-		case held && h.TxRoot.IsZero(): // it has no transactions
+		case held && h.TxRoot.IsZero(): // no transactions
 		case !told:
-			return nil, lief("shards", "nothing is told of the chunk of shard %d", h.ShardID)
+			return nil, mismatchf("shards", "the chunk of shard %d is missing", h.ShardID)
 		case held:
 			if err := s.fits(h, code); err != nil {
 				return nil, err
@@ -322,12 +328,12 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 				}
 				text = r.AppendBorsh(text[:0])
 				if size += uint64(len(text)); size > h.EncodedLength {
-					return nil, lief("shards.chunk.receipts", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
+					return nil, mismatchf("shards.chunk.receipts", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
 				}
 				c.PrevOutgoingReceipts = append(c.PrevOutgoingReceipts, r.Receipt)
 			}
 			if !sentOut(c.PrevOutgoingReceipts, &w.Layout, h.PrevOutgoingReceiptsRoot) {
-				return nil, lief("shards.chunk.receipts", "those of shard %d lead to another root", h.ShardID)
+				return nil, mismatchf("shards.chunk.receipts", "the root of those of shard %d differs from the chunk's", h.ShardID)
 			}
 			c = chain.CutChunk(c, w.Layout, w.Held)
 		}
@@ -336,8 +342,9 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 	return out, nil
 }
 
-// fits holds the transactions of a shard, before any is searched for, to what its chunk's header says: their bytes are a part of the chunk's. So who tells of
-// others costs no more hashing than the chunk itself could.
+// fits checks the size of a shard's transactions against the chunk header before Complete hashes
+// them. They are part of the chunk, so a false document costs no more hashing than the chunk itself
+// could.
 func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
 	size, text := uint64(0), []byte(nil)
 	for _, t := range s.Transactions {
@@ -346,7 +353,7 @@ func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
 		}
 		text = t.SignedTransaction.AppendBorsh(text[:0])
 		if size += uint64(len(text)); size > h.EncodedLength {
-			return lief("shards.chunk.transactions", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
+			return mismatchf("shards.chunk.transactions", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
 		}
 	}
 	return nil

@@ -5,25 +5,25 @@ import (
 	"fmt"
 )
 
-// ErrForm says that a text is not the JSON of a block or chunk.
-var ErrForm = errors.New("follow: not what a feed tells of a block")
+// ErrForm: the text is not the JSON of a block or chunk.
+var ErrForm = errors.New("blockdoc: not a block document")
 
-// ErrLacks says that a document's JSON lacks something that is in its hashes, and nobody has given it: code, or the block that a
-// transaction refers to. Another document may have it.
-var ErrLacks = errors.New("follow: what a hash covers is not told")
+// ErrLacks: the document lacks something that its hashes cover, and the caller did not provide it:
+// code, or the block that a transaction refers to. Another feed may have it.
+var ErrLacks = errors.New("blockdoc: something that a hash covers is missing")
 
-// MismatchError is something in a document that its hashes refute, or those of the chain.
+// MismatchError is a value in a document that its own hashes, or those of the chain, refute.
 type MismatchError struct {
-	Where string // a path in the document
+	Where string // path in the document
 	Err   error
 }
 
-func (l *MismatchError) Error() string { return "follow: " + l.Where + ": " + l.Err.Error() }
+func (l *MismatchError) Error() string { return "blockdoc: " + l.Where + ": " + l.Err.Error() }
 
-// Unwrap gives what is wrong.
+// Unwrap returns Err.
 func (l *MismatchError) Unwrap() error { return l.Err }
 
-func lief(where, format string, args ...any) error {
+func mismatchf(where, format string, args ...any) error {
 	return &MismatchError{Where: where, Err: fmt.Errorf(format, args...)}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerForm is the layout by which a header's hash comes out: nearcore's versions 1 to 7.
+// headerForm is the layout that gives a block header its hash: nearcore's versions 1 to 7.
 type headerForm int
 
 const (
@@ -17,11 +17,11 @@ const (
 	headerV3            // with ordinal, previous height, and tagged validators
 	headerV4            // with the hash of the body
 	headerV5            // with endorsement bits
-	headerV6            // without challenges, with splits
-	headerV7            // with endorsements of an epoch
+	headerV6            // without challenges, with a shard split
+	headerV7            // with endorsement statistics of an epoch
 )
 
-// headerJSON is BlockHeaderView.
+// headerJSON is nearcore's BlockHeaderView.
 type headerJSON struct {
 	Approvals             []*primitives.Signature    `json:"approvals"`
 	BlockBodyHash         primitives.Hash            `json:"block_body_hash"`
@@ -58,10 +58,10 @@ type headerJSON struct {
 	Proposals             []stakeJSON                `json:"validator_proposals"`
 }
 
-// byteNumbers are bytes written as a list of numbers.
+// byteNumbers are bytes written as a JSON list of numbers.
 type byteNumbers []byte
 
-// UnmarshalJSON reads the list.
+// UnmarshalJSON decodes the list.
 func (b *byteNumbers) UnmarshalJSON(in []byte) error {
 	var list []uint8Number
 	if err := json.Unmarshal(in, &list); err != nil {
@@ -74,10 +74,10 @@ func (b *byteNumbers) UnmarshalJSON(in []byte) error {
 	return nil
 }
 
-// uint8Number is a byte that encoding/json does not take for base64.
+// uint8Number is a byte that encoding/json does not decode as base64.
 type uint8Number byte
 
-// UnmarshalJSON reads a number.
+// UnmarshalJSON decodes a number.
 func (n *uint8Number) UnmarshalJSON(in []byte) error {
 	v, err := strconv.ParseUint(string(in), 10, 8)
 	*n = uint8Number(v)
@@ -102,10 +102,10 @@ func stakesOf(in []stakeJSON) (out []primitives.ValidatorStake) {
 	return out
 }
 
-// header reads the view, and finds the layout in which it has the hash that it names.
+// header decodes the view, and finds the layout that gives the hash that it names.
 func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	text := j.TimestampNanosec
-	if text == "" { // older nodes do not show it
+	if text == "" { // older nodes do not have it
 		text = j.Timestamp.String()
 	}
 	at, err := strconv.ParseUint(text, 10, 64)
@@ -149,10 +149,10 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 			return h.Init(), form, nil
 		}
 	}
-	return nil, 0, lief("block.header", "block %d has another hash than %v", j.Height, j.Hash)
+	return nil, 0, mismatchf("block.header", "no known layout gives block %d the hash %v", j.Height, j.Hash)
 }
 
-// trimHeader takes away what the layout does not have, and its hash not cover.
+// trimHeader clears the fields that a layout does not have, and so its hash does not cover.
 func trimHeader(h *primitives.BlockHeader, form headerForm) {
 	if form < headerV7 {
 		h.CertifiedEpochID, h.EndorsementStats = primitives.Hash{}, nil
@@ -171,7 +171,8 @@ func trimHeader(h *primitives.BlockHeader, form headerForm) {
 	}
 }
 
-// hashHeader is a block's hash in a layout; h is left in it, or in V5 for those between V1 and V5.
+// hashHeader returns the block hash in a layout. It sets h.Version to the layout, or to V5 for
+// those between V1 and V5.
 func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	switch form {
 	case headerV7:
@@ -190,7 +191,8 @@ func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	return h.Init().Hash()
 }
 
-// appendOldRest appends the inner rest of versions 2 to 4 (nearcore core/primitives/src/block_header.rs).
+// appendOldRest appends the inner rest of versions 2 to 4 (nearcore
+// core/primitives/src/block_header.rs).
 func appendOldRest(b []byte, x *primitives.BlockHeaderInnerRest, form headerForm) []byte {
 	var zero primitives.Hash
 	if form >= headerV4 {

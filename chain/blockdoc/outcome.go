@@ -21,7 +21,8 @@ type outcomeJSON struct {
 	} `json:"outcome"`
 }
 
-// outcome reads ExecutionOutcomeWithIdView. Metadata (gas profile, contracts) and what a failure says are in no hash and are not read.
+// outcome decodes an ExecutionOutcomeWithIdView. Metadata (gas profile, contracts) and the contents
+// of a failure are covered by no hash, and are ignored.
 func outcome(text json.RawMessage) (*view.OutcomeProof, error) {
 	var j outcomeJSON
 	if err := parse(text, &j); err != nil {

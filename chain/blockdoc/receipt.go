@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Receipt is a receipt as a view shows it. Whether an action receipt without refund_to has the second layout the view does not say.
+// Receipt is a receipt view. The view does not say whether an action receipt without refund_to has
+// the second layout.
 type Receipt struct {
 	*primitives.Receipt
 	Slots []Slot
@@ -45,7 +46,7 @@ type receiptJSON struct {
 	} `json:"receipt"`
 }
 
-// receipt reads a view.
+// receipt decodes a view.
 func receipt(text json.RawMessage) (*Receipt, error) {
 	var j receiptJSON
 	if err := parse(text, &j); err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Transaction is a transaction as a view shows it: without the block that it refers to, and without code.
+// Transaction is a transaction view: without the block hash that it refers to, and without code.
 type Transaction struct {
 	*primitives.SignedTransaction
-	Named primitives.Hash // the hash that the view says it has, which its signer has signed
+	Named primitives.Hash // the hash that the view names, which its signer has signed
 	Slots []Slot
-	whole bool // it has that hash
+	whole bool // complete: the transaction has that hash
 }
 
 type transactionJSON struct {
@@ -27,7 +27,7 @@ type transactionJSON struct {
 	SignerID   primitives.AccountID `json:"signer_id"`
 }
 
-// transaction reads a view.
+// transaction decodes a view.
 func transaction(text json.RawMessage) (*Transaction, error) {
 	var j transactionJSON
 	if err := parse(text, &j); err != nil {
@@ -53,22 +53,25 @@ func transaction(text json.RawMessage) (*Transaction, error) {
 	return out, nil
 }
 
-// Ancestors yields hashes of blocks that a transaction may refer to, the likely ones first, until it is told to stop.
+// Ancestors yields the hashes of blocks that a transaction may refer to, likely ones first, until
+// yield returns false.
 type Ancestors func(yield func(primitives.Hash) bool)
 
-// maxTransaction is more bytes than a transaction has had on any public network: 4 MiB, then 1.5 MiB.
+// maxTransaction is more bytes than any transaction on a public network had: 4 MiB, later 1.5 MiB.
 const maxTransaction = 4<<20 + 64<<10
 
-// Bounds of the bytes that are hashed to find which block a transaction refers to, and which layouts receipts had: beyond what a chain that keeps the
-// protocol's limits can need, so that nobody stops a follower by a true block, and minutes at most.
+// Bounds on the bytes that are hashed to find which block a transaction refers to, and which
+// layouts receipts have. They are more than a chain within the protocol's limits needs, so that no
+// true block stops a follower, and take minutes at most.
 const (
-	maxSearched = 256 << 30 // 1.5 MiB by each of 86,400 blocks, in both versions
-	maxFlipped  = 64 << 30  // 16 MiB of receipts in each of the ways
+	maxSearched = 256 << 30 // 1.5 MiB for each of 86,400 blocks, in both versions
+	maxFlipped  = 64 << 30  // 16 MiB of receipts in each combination of layouts
 )
 
-// Complete finds what the view lacks: code by its hash, and among ancestors the block with which the transaction has the hash that its
-// signer has signed. ErrLacks: it is not found, or what the view says of the transaction is another than was signed; which of the two
-// nobody can tell by the view alone.
+// Complete finds what the view lacks: code by its hash, and the block hash, by trying ancestors
+// until the transaction has the hash that its signer signed. A completed transaction is not
+// searched again. Errors: ErrLacks if something is not found, or if the view differs from what was
+// signed; the two can't be told apart.
 func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 	if t.whole {
 		return nil
@@ -108,21 +111,21 @@ func (t *Transaction) Complete(code Code, ancestors Ancestors) error {
 		}
 	}
 	own.Version, own.BlockHash = versions[0], primitives.Hash{}
-	return fmt.Errorf("%w: transaction %v refers to no block that is known, or is another than was signed", ErrLacks, t.Named)
+	return fmt.Errorf("%w: transaction %v refers to no known block, or differs from what was signed", ErrLacks, t.Named)
 }
 
-// blockHashAt is where the block's hash stands in a transaction's bytes.
+// blockHashAt returns the offset of the block hash in a transaction's encoding.
 func blockHashAt(t *primitives.Transaction) int {
 	head := *t
 	head.Actions, head.NonceMode = nil, 0
-	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{}) // behind it stand no actions
+	n := len(head.AppendBorsh(nil)) - 4 - len(primitives.Hash{}) // no actions follow it
 	if t.Version == primitives.TransactionV1 {
 		n--
 	}
 	return n
 }
 
-// CodeError is ErrLacks: code that a transaction or receipt deploys, and of which the hash alone is told.
+// CodeError wraps ErrLacks: code that a transaction or receipt deploys is missing.
 type CodeError struct {
 	Of     primitives.Hash
 	Hashes []primitives.Hash
@@ -132,5 +135,5 @@ func (e *CodeError) Error() string {
 	return fmt.Sprintf("%v: the code that %v deploys: %v", ErrLacks, e.Of, e.Hashes)
 }
 
-// Unwrap gives ErrLacks.
+// Unwrap returns ErrLacks.
 func (e *CodeError) Unwrap() error { return ErrLacks }

@@ -100,7 +100,8 @@ func readStream(t testing.TB) *stream {
 	return s
 }
 
-// realDocuments are the blocks of public networks, by name; those that a client's names were given to are left out.
+// realDocuments are the blocks of public networks, by name; those that a client's names were given
+// to are left out.
 func realDocuments(t testing.TB) map[string][]byte {
 	t.Helper()
 	needShared(t)

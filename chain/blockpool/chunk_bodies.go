@@ -8,23 +8,27 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// bodies are the transactions of chunks, for blocks that wait for them or are still to come.
+// bodies caches chunk bodies (transactions, or receipt proofs) for blocks that wait for them and
+// for blocks that may still come. Bodies that no waiting block names are evicted first.
 type bodies struct {
 	all   map[primitives.Hash]*body
-	wants map[primitives.Hash][]*item // by chunk hash
+	wants map[primitives.Hash][]*item // by chunk hash: the pooled blocks that need the body
 	bytes int
 	seq   uint64
 }
 
-// Need is what a node wants of a chunk besides the header that its block has. The zero Need: nothing.
+// Need says what this node needs of a new chunk besides the header, which the block carries. The
+// zero Need: nothing.
 type Need struct {
-	Body bool                 // it holds the shard
-	To   []primitives.ShardID // else: proofs of the receipts to these shards, which it holds
+	Body bool                 // the shard is tracked: all transactions
+	To   []primitives.ShardID // otherwise: proofs of the receipts to these tracked shards
 }
 
-// take returns of what came with a chunk's header what is needed, and no more: the rest nobody has checked. ErrUnwanted: it is not all
-// of what is needed. An error of package chain: it is not what the header says.
-func (n *Need) take(c *primitives.Chunk) (*primitives.Chunk, error) {
+// extract returns a copy of c that holds only what n needs; the rest is unverified and is dropped.
+//
+// Errors: ErrUnwanted if c lacks a part of what is needed; an error of package chain if the
+// contents do not match the header.
+func (n *Need) extract(c *primitives.Chunk) (*primitives.Chunk, error) {
 	out := &primitives.Chunk{Hash: c.Hash, Header: c.Header}
 	if n.Body {
 		if c.Proofs != nil {
@@ -42,22 +46,25 @@ func (n *Need) take(c *primitives.Chunk) (*primitives.Chunk, error) {
 	return out, chain.ValidateProofs(out)
 }
 
-// met tells whether what take has returned, perhaps for another need, is what is needed.
-func (n *Need) met(c *primitives.Chunk) bool {
+// satisfiedBy returns whether c, which extract has returned for this or another need, holds what n
+// needs.
+func (n *Need) satisfiedBy(c *primitives.Chunk) bool {
 	if n.Body {
 		return c.Proofs == nil
 	}
 	return c.Proofs != nil && chain.Proves(c, n.To)
 }
 
-// none tells whether nothing is needed.
-func (n *Need) none() bool { return !n.Body && len(n.To) == 0 }
+// empty returns whether nothing is needed.
+func (n *Need) empty() bool { return !n.Body && len(n.To) == 0 }
 
-// body is a chunk of which what is needed is there and right: the transactions, or the receipts to some shards.
+// body is a verified chunk body: the transactions, or receipt proofs to some shards.
 type body struct {
-	chunk  *primitives.Chunk
-	hash   primitives.Hash
-	signed bool // by the producer of its shard and height; else it is kept as long as a block wants it
+	chunk *primitives.Chunk
+	hash  primitives.Hash
+	// the chunk producer's signature was checked; otherwise the body is kept only while a block
+	// needs it
+	signed bool
 	size   int
 	seq    uint64
 }
@@ -66,14 +73,19 @@ func newBodies() bodies {
 	return bodies{all: map[primitives.Hash]*body{}, wants: map[primitives.Hash][]*item{}}
 }
 
-// Wants tells whether a block waits for a chunk's body.
+// Wants returns whether a pooled block waits for the body of a chunk.
 func (p *Pool) Wants(chunk primitives.Hash) bool {
 	return len(p.bodies.wants[chunk]) > 0 && p.bodies.all[chunk] == nil
 }
 
-// AddBody takes a chunk that came by itself. signed tells that the producer of its shard and height has signed it, and need what is
-// needed of it then; if not, or if that is not known, it is kept only for a block that waits for it. An error of package chain: the
-// body is not what its header says.
+// AddBody stores a chunk that arrived without its block.
+//
+// signed says that the signature of the producer of the chunk's shard and height was verified; then
+// need says what this node needs of the chunk. An unsigned chunk is stored only if a pooled block
+// waits for it, and need is taken from that block.
+//
+// Errors: ErrUnwanted, ErrStale, ErrTwin and ErrFull if the body is dropped; an error of package
+// chain if the body does not match its header. A body that is already stored is no error.
 func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	b := &p.bodies
 	if b.all[c.Hash] != nil {
@@ -84,20 +96,20 @@ func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 		need = b.wants[c.Hash][0].need(c.Hash)
 	}
 	switch {
-	case !wanted && !signed, need.none():
+	case !wanted && !signed, need.empty():
 		return ErrUnwanted
 	case !wanted && c.Header.HeightCreated <= p.final:
 		return ErrStale
-	case !wanted && p.bodyTwins(&c.Header) >= MaxBodyTwins:
+	case !wanted && p.countUnwantedBodies(&c.Header) >= MaxBodyTwins:
 		return ErrTwin
 	}
-	c, err := need.take(c)
+	c, err := need.extract(c)
 	if err != nil {
 		return err
 	}
 	b.seq++
 	x := &body{chunk: c, hash: c.Hash, signed: signed, size: bodySize(c), seq: b.seq}
-	if x.size > MaxBodySize && p.place(x).rank < judgedRank {
+	if x.size > MaxBodySize && p.evictionRankOf(x).rank < validatedRank {
 		return ErrFull
 	}
 	b.all[c.Hash] = x
@@ -107,7 +119,7 @@ func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	}
 	for len(b.all) > MaxBodies || b.bytes > MaxBodyBytes {
 		far := p.farthestBody()
-		if p.place(far).rank == judgedRank {
+		if p.evictionRankOf(far).rank == validatedRank {
 			break
 		}
 		p.removeBody(far)
@@ -118,7 +130,7 @@ func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	return nil
 }
 
-func (p *Pool) bodyTwins(h *primitives.ChunkHeader) (n int) {
+func (p *Pool) countUnwantedBodies(h *primitives.ChunkHeader) (n int) {
 	for hash, x := range p.bodies.all {
 		if x.chunk.Header.HeightCreated == h.HeightCreated && x.chunk.Header.ShardID == h.ShardID && len(p.bodies.wants[hash]) == 0 {
 			n++
@@ -127,41 +139,42 @@ func (p *Pool) bodyTwins(h *primitives.ChunkHeader) (n int) {
 	return n
 }
 
-// farthestBody returns what goes first when there is no room: what no block wants, then what no block wants that was judged, as whoever
-// is a validator may name chunks that nobody made; of these the farthest from the tip, and the last to come. A block in work has
-// its bodies in any case.
+// farthestBody returns the body to evict: one that no block needs, then one that only blocks
+// without validated headers need, since any validator may name chunks that were never produced.
+// Among equals it is the farthest from the tip, then the last to arrive. A block that Next handed
+// out has its own references to its bodies, so eviction does not affect it.
 func (p *Pool) farthestBody() (far *body) {
-	var most place
+	var most evictionRank
 	for _, x := range p.bodies.all {
-		if at := p.place(x); far == nil || at.behind(&most) {
+		if at := p.evictionRankOf(x); far == nil || at.evictsBefore(&most) {
 			far, most = x, at
 		}
 	}
 	return far
 }
 
-// place says how near a body is to being of use.
-type place struct {
-	rank     int // judgedRank: wanted by a judged block, 1: by another, 0: by none
+// evictionRank orders bodies by how useful they are.
+type evictionRank struct {
+	rank     int // validatedRank: needed by a validated block; 1: by another block; 0: by none
 	distance primitives.Height
 	seq      uint64
 }
 
-const judgedRank = 2
+const validatedRank = 2
 
-func (a *place) behind(b *place) bool {
+func (a *evictionRank) evictsBefore(b *evictionRank) bool {
 	if a.rank != b.rank {
 		return a.rank < b.rank
 	}
 	return a.distance > b.distance || a.distance == b.distance && a.seq > b.seq
 }
 
-func (p *Pool) place(x *body) place {
-	at := place{distance: p.distance(x.chunk.Header.HeightCreated), seq: x.seq}
+func (p *Pool) evictionRankOf(x *body) evictionRank {
+	at := evictionRank{distance: p.distance(x.chunk.Header.HeightCreated), seq: x.seq}
 	for _, i := range p.bodies.wants[x.hash] {
 		rank, d := 1, p.distance(i.Header.Height)
-		if i.judged {
-			rank = judgedRank
+		if i.validated {
+			rank = validatedRank
 		}
 		if rank > at.rank || rank == at.rank && d < at.distance {
 			at.rank, at.distance = rank, d
@@ -178,19 +191,19 @@ func (p *Pool) removeBody(x *body) {
 	}
 }
 
-// want notes which bodies a block needs.
-func (p *Pool) want(x *item) {
+// addWants registers the bodies that a block needs.
+func (p *Pool) addWants(x *item) {
 	x.needs = make([]primitives.Hash, len(x.Body.Chunks))
 	for i, c := range x.Body.Chunks {
 		if c.HeightIncluded != x.Header.Height {
 			continue
 		}
-		if x.Needs != nil && x.Needs[i].none() {
+		if x.Needs != nil && x.Needs[i].empty() {
 			continue
 		}
 		hash := c.ChunkHash()
 		if slices.Contains(x.needs, hash) {
-			continue // a bad block: it lacks nothing, and will be judged
+			continue // an invalid block, which validation will reject: it waits for nothing
 		}
 		x.needs[i] = hash
 		p.bodies.wants[hash] = append(p.bodies.wants[hash], x)
@@ -200,7 +213,7 @@ func (p *Pool) want(x *item) {
 	}
 }
 
-// need returns what a block needs of a chunk that it wants.
+// need returns what the block needs of a chunk that it names.
 func (x *item) need(hash primitives.Hash) Need {
 	if i := slices.Index(x.needs, hash); x.Needs != nil {
 		return x.Needs[i]
@@ -208,17 +221,17 @@ func (x *item) need(hash primitives.Hash) Need {
 	return Need{Body: true}
 }
 
-// unwant ends that. Bodies that only this block vouched for go.
-func (p *Pool) unwant(x *item) {
-	for _, hash := range p.unlist(x) {
+// removeWants unregisters a block, and drops unsigned bodies that no other block needs.
+func (p *Pool) removeWants(x *item) {
+	for _, hash := range p.unlinkWants(x) {
 		if b := p.bodies.all[hash]; b != nil && !b.signed {
 			p.removeBody(b)
 		}
 	}
 }
 
-// unlist ends that, and returns the chunks that no block wants any more.
-func (p *Pool) unlist(x *item) (none []primitives.Hash) {
+// unlinkWants unregisters a block, and returns the chunks that no block needs any more.
+func (p *Pool) unlinkWants(x *item) (none []primitives.Hash) {
 	for _, hash := range x.needs {
 		if hash.IsZero() {
 			continue
@@ -234,8 +247,8 @@ func (p *Pool) unlist(x *item) (none []primitives.Hash) {
 	return none
 }
 
-// lacks lists the bodies that a block waits for.
-func (p *Pool) lacks(x *item) (out []primitives.Hash) {
+// missingBodies lists the bodies that a block waits for.
+func (p *Pool) missingBodies(x *item) (out []primitives.Hash) {
 	for _, hash := range x.needs {
 		if !hash.IsZero() && p.bodies.all[hash] == nil {
 			out = append(out, hash)
@@ -244,8 +257,9 @@ func (p *Pool) lacks(x *item) (out []primitives.Hash) {
 	return out
 }
 
-// bring takes the bodies that came with a block. The error is that of the first that is not what its header says.
-func (p *Pool) bring(x *item, chunks []*primitives.Chunk) (bad error) {
+// addBundled stores the bodies that arrived with a block. It returns the first error that makes a
+// body invalid; bodies that are merely not needed are no error.
+func (p *Pool) addBundled(x *item, chunks []*primitives.Chunk) (bad error) {
 	for i, c := range chunks {
 		if c == nil || i >= len(x.needs) || c.Hash != x.needs[i] {
 			continue
@@ -258,8 +272,8 @@ func (p *Pool) bring(x *item, chunks []*primitives.Chunk) (bad error) {
 	return bad
 }
 
-// drop forgets the bodies of an adopted block that no other one wants.
-func (p *Pool) drop(b *primitives.Block) {
+// dropBodies drops the bodies of an imported block that no other block needs.
+func (p *Pool) dropBodies(b *primitives.Block) {
 	for _, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
 			continue
@@ -271,7 +285,7 @@ func (p *Pool) drop(b *primitives.Block) {
 	}
 }
 
-// prune forgets the bodies that no block above the final one can have.
+// prune drops the bodies that no block above the final one can include.
 func (b *bodies) prune(final primitives.Height) {
 	for hash, x := range b.all {
 		if x.chunk.Header.HeightCreated <= final && len(b.wants[hash]) == 0 {
@@ -281,7 +295,7 @@ func (b *bodies) prune(final primitives.Height) {
 	}
 }
 
-// bodySize estimates what a body takes in memory.
+// bodySize estimates the memory of a body, in bytes.
 func bodySize(c *primitives.Chunk) int {
 	n := 1024
 	for _, tx := range c.Transactions {

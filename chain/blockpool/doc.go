@@ -1,17 +1,21 @@
-// Package blockpool keeps received blocks until they can be judged, and says which is next: what waits for its parent, what for the
-// bodies of its chunks, what was refused before.
+// Package blockpool holds received blocks until they can be validated: blocks that wait for their
+// parent, blocks that wait for chunk bodies, and blocks of epochs that this node does not know yet.
+// It also remembers which blocks were invalid.
 //
-//	in      Block: received, with what could be judged of it at once; a chunk's body by itself; what became of a block
-//	out     Next: the block to be judged; Out: parents and bodies to be asked for; blocks to be looked at again
-//	state   Pool: blocks by hash and by parent, bodies by chunk hash, which blocks a producer has made of one height, refusals
+//	in      Add: a received block with what could be checked of it at once; AddBody: a chunk body
+//	        without its block; what validation or import made of a block
+//	out     Next: the block to validate; Out: parents and chunk bodies to request; blocks to add
+//	        again
+//	state   Pool: blocks by hash and by parent, bodies by chunk hash, the blocks of each producer
+//	        and height, hashes of invalid blocks
 //	units   heights in blocks, sizes in bytes, times in ns
-//	bound   MaxBlocks and MaxBlockBytes, of these MaxTwins of one height and producer that may lead somewhere; MaxStrangers of unknown epochs, MaxEach of
-//	        one sender; MaxBodies and MaxBodyBytes; MaxRefused
-//	errors  ErrRefused: the block is bad, and so is who sends it; ErrFar, ErrTwin, ErrFull, ErrStale, ErrUnwanted: it is dropped
-//	source  our own; nearcore keeps orphans in chain/chain/src/orphan.rs, missing chunks in chain/chain/src/missing_chunks.rs
+//	bound   MaxBlocks and MaxBlockBytes, of these MaxTwins for one height and producer;
+//	        MaxStrangers of unknown epochs, of these MaxEach from one sender; MaxBodies and
+//	        MaxBodyBytes; MaxRefused
+//	errors  ErrRefused: the block is invalid, and the sender may be penalised; ErrFar, ErrTwin,
+//	        ErrFull, ErrStale, ErrUnwanted: the block or body is dropped, without blame
+//	source  our own; nearcore keeps orphans in chain/chain/src/orphan.rs, missing chunks in
+//	        chain/chain/src/missing_chunks.rs
 //
-// What is kept was signed by the producer of its height, as far as its epoch is known, so that who fills the pool has to be a
-// validator, and gets MaxTwins places of each height that is his. When there is no room what is farthest from the tip goes. So
-// the blocks that come next always find room, whatever others send. What is dropped is no harm: whoever builds on it has it asked
-// for again.
+// See Pool for the design.
 package blockpool

@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// refusals remembers the last MaxRefused blocks that were bad.
-type refusals struct {
+// invalidCache remembers the last MaxRefused invalid blocks and why each is invalid.
+type invalidCache struct {
 	why   map[primitives.Hash]error
 	order []primitives.Hash
 }
 
-func (r *refusals) add(hash primitives.Hash, why error) {
+func (r *invalidCache) add(hash primitives.Hash, why error) {
 	if _, ok := r.why[hash]; ok {
 		return
 	}
@@ -24,14 +24,14 @@ func (r *refusals) add(hash primitives.Hash, why error) {
 	r.order = append(r.order, hash)
 }
 
-// descendant is why a block is bad that builds, over any number of others, on a bad one.
+// descendant is the reason why a block is invalid that descends from an invalid block.
 type descendant struct{ why error }
 
-func (d *descendant) Error() string { return "it builds on a bad block: " + d.why.Error() }
+func (d *descendant) Error() string { return "it descends from an invalid block: " + d.why.Error() }
 func (d *descendant) Unwrap() error { return d.why }
 
-// inherited is why the child of a bad block is bad.
-func inherited(why error) error {
+// asDescendant returns the reason for a child of a block that is invalid because of why.
+func asDescendant(why error) error {
 	if errors.As(why, new(*descendant)) {
 		return why
 	}

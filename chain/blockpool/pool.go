@@ -9,141 +9,185 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The bounds.
+// Bounds of the pool.
 const (
-	// Window is how far above the tip a block may be that waits for its parent.
+	// Window is how far above the tip an orphan may be, in blocks.
 	Window primitives.Height = 1024
-	// MaxBlocks and MaxBlockBytes bound all blocks, MaxBlockSize one, and MaxStrangerSize one of which nobody knows who made it. A block of NEAR takes some ten
-	// KiB, but what its producer writes into it that nobody reads (BlockBody.Challenges) neard bounds by the frame alone.
+	// MaxBlocks and MaxBlockBytes bound all pooled blocks, MaxBlockSize one block, MaxStrangerSize
+	// one block of an unknown epoch: its producer can't be checked. A block of NEAR takes some 10
+	// KiB. Its producer can add BlockBody.Challenges, which no node reads and which neard bounds by
+	// the network frame alone.
 	MaxBlocks       = 1024
 	MaxBlockBytes   = 256 << 20
 	MaxBlockSize    = 128 << 20
 	MaxStrangerSize = 1 << 20
-	// MaxTwins is how many blocks of one height and producer are kept and adopted. An honest producer makes one, or two if it was
-	// restarted in between. Beyond that a block is judged only if another that is signed builds on it, or in the place of one that leads nowhere: others may have
-	// adopted it and vote on it, which nobody who has none of that height can join (nearcore client.rs:1381 judges all that are on the head).
+	// MaxTwins is how many blocks of one height and producer are pooled and imported. An honest
+	// producer makes one, or two if it restarted in between. A further block is accepted only if a
+	// signed block builds on it, or if it can replace one that waits for a parent or bodies: other
+	// validators may have imported it and vote on it, and a node without any block of that height
+	// can't join them. nearcore validates every such block that builds on the head
+	// (client.rs:1381).
 	MaxTwins = 2
-	// MaxStrangers bounds the blocks of unknown epochs, MaxEach those that one sender brings.
+	// MaxStrangers bounds the blocks of unknown epochs, MaxEach those from one sender.
 	MaxStrangers = 32
 	MaxEach      = 4
-	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one, MaxBodyTwins those of one shard and height that no block
-	// asks for. An honest chunk of NEAR has some 4 MiB of transactions at most, but its validators ask for no more than that their witness is no longer than
-	// theirs may be: those that a judged block asks for are not counted, since it can't do without, and more than two thirds of them have endorsed it.
+	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one body, MaxBodyTwins the
+	// bodies of one shard and height that no block needs. An honest chunk has at most some 4 MiB of
+	// transactions, but chunk validators only bound the witness. So the bodies that a validated
+	// block needs are exempt: the block can't be imported without them, and validators with more
+	// than two thirds of the stake have endorsed them.
 	MaxBodies    = 1024
 	MaxBodyBytes = 256 << 20
 	MaxBodySize  = 32 << 20
 	MaxBodyTwins = 2
-	// MaxRefused is how many refused blocks are remembered.
+	// MaxRefused is how many invalid blocks are remembered.
 	MaxRefused = 1024
-	// AskAgain is the least time between two questions for the same, ns.
+	// AskAgain is the least time between two requests for the same block or body, ns.
 	AskAgain = 1_000_000_000
 
 	maxSlots = 4 * MaxBlocks
 )
 
-// Why a block or body is not kept.
+// Reasons why a block or body is not stored. After all of them but ErrRefused it may be offered
+// again.
 var (
-	ErrRefused  = errors.New("intake: refused before")
-	ErrFar      = errors.New("intake: too far above the tip")
-	ErrTwin     = errors.New("intake: its producer has made others of that height")
-	ErrFull     = errors.New("intake: no room")
-	ErrStale    = errors.New("intake: below the final block")
-	ErrUnwanted = errors.New("intake: no block asks for that chunk")
+	ErrRefused  = errors.New("block pool: invalid block")
+	ErrFar      = errors.New("block pool: too far above the tip")
+	ErrTwin     = errors.New("block pool: the producer has other blocks of that height")
+	ErrFull     = errors.New("block pool: full")
+	ErrStale    = errors.New("block pool: at or below the final block")
+	ErrUnwanted = errors.New("block pool: no block needs that chunk")
 )
 
-// Status is what could be told of a block when it came.
+// Status is what is known about the origin of a block when it arrives.
 type Status byte
 
-// The standings.
+// Values of Status.
 const (
-	Follows  Status = iota // its parent is part of the chain; signed by Producer
-	Orphan                 // its parent is not known; its epoch is, and it is signed by Producer
-	Stranger               // its epoch is not known, so nobody can say who had to sign it
+	Follows  Status = iota // the parent is imported; the block is signed by Producer
+	Orphan                 // the parent is unknown; the epoch is known and the block is signed by Producer
+	Stranger               // the epoch is unknown, so the producer and its signature can't be checked
 )
 
 // Block is a received block.
 type Block struct {
 	*primitives.Block
-	Chunks   []*primitives.Chunk // what came with it of its new chunks, by shard index
+	// bodies that arrived with it, by shard index; nil entries are allowed
+	Chunks   []*primitives.Chunk
 	From     string
-	Producer primitives.AccountID // of its height; none for a Stranger
+	Producer primitives.AccountID // producer of the height; empty for a Stranger
 	Needs    []Need               // of its new chunks, by shard index; nil: all bodies
 	Standing Status
 }
 
-// Out is what the pool wants of the network because of a block.
+// Out is what to request from the network because of a block.
 type Out struct {
-	Parent primitives.Hash   // zero: nothing
-	Chunks []primitives.Hash // whose bodies are missing
-	Bad    error             // why a body that came with the block was none of its; nil: all were right
+	Parent primitives.Hash   // parent to request; zero: none
+	Chunks []primitives.Hash // chunks with missing bodies
+	Bad    error             // why a body that arrived with the block is invalid; nil: none is
 }
 
-// slot is a height with its producer.
+// slot is a height with its block producer.
 type slot struct {
 	height   primitives.Height
 	producer primitives.AccountID
 }
 
-// item is a block of a known epoch.
+// item is a pooled block of a known epoch.
 type item struct {
 	Block
-	hash    primitives.Hash
-	slot    slot
-	needs   []primitives.Hash // of its new chunks, by shard index; zero: it has none there
-	missing int               // of needs
-	parent  bool              // is part of the chain
-	judged  bool              // good, but for the bodies that are missing
-	working bool              // handed out by Next
-	size    int
-	seq     uint64 // order of arrival
-	asked   uint64
+	hash      primitives.Hash
+	slot      slot
+	needs     []primitives.Hash // by shard index: the new chunk with a needed body; zero: none
+	missing   int               // how many of needs are not stored
+	parent    bool              // the parent is imported
+	validated bool              // valid, except that bodies were missing
+	working   bool              // handed out by Next, not settled yet
+	size      int
+	seq       uint64 // order of arrival
+	asked     uint64
 }
 
-// Pool is the state. It is used by one goroutine.
+// Pool holds blocks that can't be imported yet. Not safe for concurrent use.
+//
+// # Block pool
+//
+// Problem. Blocks arrive in any order, from any peer. A block may precede its parent, its chunk
+// bodies, or even this node's knowledge of the epoch that says which validator had to sign it.
+// Memory is bounded, and an attacker chooses what is sent. The blocks that continue the chain must
+// find room in any case.
+//
+// Invariants.
+//
+//   - An item (block of a known epoch) carries a verified signature of the producer of its height.
+//     Only validators can fill the pool, and each gets MaxTwins blocks of the heights that it owns.
+//   - Blocks and bodies are evicted farthest from the tip first. So the next blocks stay, no matter
+//     what else arrives.
+//   - Dropping is harmless: a block that builds on a dropped one has it requested again.
+//   - A block that Next handed out is never evicted. It leaves by Imported, Refused, Dropped or
+//     returns by Lacking.
+//   - Descendants of an invalid block are invalid, without validation.
+//
+// Outline. Add files a block by its Status. Follows: ready at once. Orphan: filed under its parent
+// (children) until Imported names the parent. Stranger: kept apart, bounded by sender, since its
+// signature can't be checked; Imported returns it when an epoch becomes known. Next returns the
+// lowest ready block. It is validated first without missing bodies; if only bodies are missing,
+// Lacking puts it back and returns what to request. This order matters: bodies are requested, and
+// room is guaranteed, only for headers that are valid. A producer's slot (height, producer) stays
+// taken after import, so that a third block of the slot is refused; invalid blocks free it.
+//
+// Rejected: separate pools for orphans and missing chunks, as nearcore has them (orphan.rs,
+// missing_chunks.rs). A block that lacks both would move from one to the other, and each pool would
+// need its own bounds and eviction. Rejected: evicting the oldest; a flood of far blocks would then
+// evict the next ones.
 type Pool struct {
-	tip, final primitives.Height
-	items      map[primitives.Hash]*item
-	children   map[primitives.Hash][]*item // that wait, by parent
-	slots      map[slot][]primitives.Hash  // what was taken of each
-	bytes      int
-	seq        uint64
-	bodies     bodies
-	refused    refusals
-	strangers  []*stranger
+	tip, final   primitives.Height
+	items        map[primitives.Hash]*item
+	children     map[primitives.Hash][]*item // orphans, by parent
+	slots        map[slot][]primitives.Hash  // blocks accepted of each height and producer
+	bytes        int
+	seq          uint64
+	bodies       bodies
+	invalid      invalidCache
+	unknownEpoch []*unknownEpochBlock
 }
 
-// New returns a pool for a chain with this tip and final block.
+// New returns an empty pool for a chain with this tip and final height.
 func New(tip, final primitives.Height) *Pool {
 	return &Pool{
 		tip: tip, final: final, items: map[primitives.Hash]*item{}, children: map[primitives.Hash][]*item{}, slots: map[slot][]primitives.Hash{},
-		bodies: newBodies(), refused: refusals{why: map[primitives.Hash]error{}},
+		bodies: newBodies(), invalid: invalidCache{why: map[primitives.Hash]error{}},
 	}
 }
 
-// Len returns how many blocks are kept, and how many of them are of unknown epochs.
+// Len returns the number of pooled blocks, and how many of these are of unknown epochs.
 func (p *Pool) Len() (blocks, strangers int) {
-	return len(p.items) + len(p.strangers), len(p.strangers)
+	return len(p.items) + len(p.unknownEpoch), len(p.unknownEpoch)
 }
 
-// Refusal says why a block was refused before, nil if it was not.
+// Refusal returns an error that wraps ErrRefused if the block is known to be invalid, else nil.
 func (p *Pool) Refusal(hash primitives.Hash) error {
-	if why, ok := p.refused.why[hash]; ok {
+	if why, ok := p.invalid.why[hash]; ok {
 		return fmt.Errorf("%w: %w", ErrRefused, why)
 	}
 	return nil
 }
 
-// Has tells whether a block of a known epoch is kept.
+// Has returns whether a block of a known epoch is pooled.
 func (p *Pool) Has(hash primitives.Hash) bool { return p.items[hash] != nil }
 
-// Add takes a block. A block that is kept already changes nothing, but may bring bodies, and has what it lacks asked for again.
+// Add stores a block and returns what to request for it. now is in ns.
+//
+// Adding a pooled block again stores the bodies that came with it and repeats requests that are at
+// least AskAgain old. On an error the block is not stored. If pooling this block evicts another,
+// that is not reported.
 func (p *Pool) Add(b Block, now uint64) (Out, error) {
 	hash, h := b.Hash(), b.Header
 	if err := p.Refusal(hash); err != nil {
 		return Out{}, err
 	}
-	if why, ok := p.refused.why[h.PrevHash]; ok && b.Standing != Stranger {
-		p.refused.add(hash, inherited(why))
+	if why, ok := p.invalid.why[h.PrevHash]; ok && b.Standing != Stranger {
+		p.invalid.add(hash, asDescendant(why))
 		return Out{}, p.Refusal(hash)
 	}
 	x := p.items[hash]
@@ -152,27 +196,28 @@ func (p *Pool) Add(b Block, now uint64) (Out, error) {
 			return Out{}, ErrStale
 		}
 		if b.Standing == Stranger {
-			return Out{}, p.addStranger(&b)
+			return Out{}, p.addUnknownEpoch(&b)
 		}
 		var err error
 		if x, err = p.insert(b, hash); err != nil {
 			return Out{}, err
 		}
 	}
-	out := Out{Bad: p.bring(x, b.Chunks)}
+	out := Out{Bad: p.addBundled(x, b.Chunks)}
 	if !x.working && (x.asked == 0 || now-min(now, x.asked) >= AskAgain) {
 		x.asked = max(now, 1)
 		if !x.parent && p.items[h.PrevHash] == nil {
 			out.Parent = h.PrevHash
 		}
-		if !x.parent || x.judged { // else it is judged first
-			out.Chunks = p.lacks(x)
+		// otherwise the header is validated before its bodies are requested
+		if !x.parent || x.validated {
+			out.Chunks = p.missingBodies(x)
 		}
 	}
 	return out, nil
 }
 
-// insert makes an item of a block, if there is room.
+// insert stores a new item and evicts the farthest ones. Errors: ErrFar, ErrTwin, ErrFull.
 func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	h := b.Header
 	if b.Standing == Orphan && h.Height-min(h.Height, p.tip) > Window {
@@ -181,7 +226,7 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	at := slot{h.Height, b.Producer}
 	taken := p.slots[at]
 	if !slices.Contains(taken, hash) && len(taken) >= MaxTwins && len(p.children[hash]) == 0 {
-		if b.Standing != Follows || !p.yield(taken) {
+		if b.Standing != Follows || !p.evictStalled(taken) {
 			return nil, ErrTwin
 		}
 		taken = p.slots[at]
@@ -201,7 +246,7 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	if !x.parent {
 		p.children[h.PrevHash] = append(p.children[h.PrevHash], x)
 	}
-	p.want(x)
+	p.addWants(x)
 	p.boundSlots()
 	for len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes {
 		far := p.farthest()
@@ -214,10 +259,11 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	return x, nil
 }
 
-// yield removes one of some blocks that lacks its parent or bodies, which may never come, if there is one that nobody builds on.
-func (p *Pool) yield(taken []primitives.Hash) bool {
+// evictStalled evicts one block of a slot that waits for a parent or bodies, which may never
+// arrive, and that has no pooled child. It returns whether it found one.
+func (p *Pool) evictStalled(taken []primitives.Hash) bool {
 	for _, hash := range taken {
-		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.judged && x.missing > 0) && len(p.children[hash]) == 0 {
+		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.validated && x.missing > 0) && len(p.children[hash]) == 0 {
 			p.remove(x)
 			p.release(x)
 			return true
@@ -226,7 +272,7 @@ func (p *Pool) yield(taken []primitives.Hash) bool {
 	return false
 }
 
-// distance is how far a height is from that of the next block, to either side.
+// distance returns how far a height is from that of the next block, in either direction.
 func (p *Pool) distance(h primitives.Height) primitives.Height {
 	if h > p.tip {
 		return h - p.tip - 1
@@ -234,7 +280,8 @@ func (p *Pool) distance(h primitives.Height) primitives.Height {
 	return p.tip - h + 1
 }
 
-// farthest returns what goes first when there is no room: the farthest from the tip, of these the last to come.
+// farthest returns the block to evict: the farthest from the tip, then the last to arrive; nil: all
+// are being validated.
 func (p *Pool) farthest() (far *item) {
 	for _, x := range p.items {
 		if x.working {
@@ -251,7 +298,7 @@ func (p *Pool) farthest() (far *item) {
 	return far
 }
 
-// release gives back the place of a block that was not judged.
+// release frees the slot entry of a block that was not validated.
 func (p *Pool) release(x *item) {
 	left := slices.DeleteFunc(slices.Clone(p.slots[x.slot]), func(h primitives.Hash) bool { return h == x.hash })
 	if len(left) == 0 {
@@ -261,7 +308,8 @@ func (p *Pool) release(x *item) {
 	}
 }
 
-// boundSlots forgets the farthest places while there are too many: of blocks that were judged far above the tip.
+// boundSlots forgets the farthest slots while there are more than maxSlots. These are slots of
+// blocks that were validated far above the tip.
 func (p *Pool) boundSlots() {
 	for len(p.slots) > maxSlots {
 		var far slot
@@ -274,11 +322,11 @@ func (p *Pool) boundSlots() {
 	}
 }
 
-// remove forgets an item; its place stays taken.
+// remove removes an item. Its slot entry stays taken.
 func (p *Pool) remove(x *item) {
 	delete(p.items, x.hash)
 	p.bytes -= x.size
-	p.unwant(x)
+	p.removeWants(x)
 	if x.parent {
 		return
 	}
@@ -291,13 +339,16 @@ func (p *Pool) remove(x *item) {
 	}
 }
 
-// Next hands out a block to be judged, the lowest first, with those of its new chunks that are there, by shard index: one whose parent
-// is part of the chain, and once it was found to be good but for bodies, one whose bodies are there. It stays in the pool until it
-// is told what became of it. nil: there is none.
+// Next returns the lowest block that is ready to be validated, with the stored bodies of its new
+// chunks by shard index; nil: none is ready.
+//
+// A block is ready if its parent is imported and if it has either not been validated yet, or has
+// all bodies. The block stays in the pool, exempt from eviction, until Imported, Lacking, Refused
+// or Dropped is called for it.
 func (p *Pool) Next() *Block {
 	var best *item
 	for _, x := range p.items {
-		if !x.parent || x.judged && x.missing > 0 || x.working {
+		if !x.parent || x.validated && x.missing > 0 || x.working {
 			continue
 		}
 		if best == nil || x.Header.Height < best.Header.Height || x.Header.Height == best.Header.Height && x.seq < best.seq {
@@ -318,40 +369,43 @@ func (p *Pool) Next() *Block {
 	return &b
 }
 
-// Lacking says that a block that Next handed out is good as far as that can be told without the bodies that it lacks. It waits for
-// them, and they are asked for. False: it lacks none that it names.
+// Lacking records that a block from Next is valid as far as that can be checked without its missing
+// bodies. The block waits for them, and Out requests them. It returns false, and changes nothing,
+// if the block misses no body or is not pooled.
 func (p *Pool) Lacking(hash primitives.Hash, now uint64) (Out, bool) {
 	x := p.items[hash]
 	if x == nil || x.missing == 0 {
 		return Out{}, false
 	}
-	x.working, x.judged, x.asked = false, true, max(now, 1)
-	return Out{Chunks: p.lacks(x)}, true
+	x.working, x.validated, x.asked = false, true, max(now, 1)
+	return Out{Chunks: p.missingBodies(x)}, true
 }
 
-// Renew says what is needed of a kept block's new chunks now: the shards that are held have changed since it came, or its parent was not known then. Bodies that
-// are not what is needed go. What it lacks then is asked for; nothing of one that is to be judged first.
+// Renew replaces what is needed of a pooled block's new chunks, by shard index: the tracked shards
+// have changed, or the parent was unknown when the block arrived. Stored bodies that do not satisfy
+// the new needs are dropped. Out requests the missing bodies, if the block was validated. Unknown
+// hashes and a wrong number of needs are ignored.
 func (p *Pool) Renew(hash primitives.Hash, needs []Need, now uint64) (out Out) {
 	x := p.items[hash]
 	if x == nil || len(needs) != len(x.Body.Chunks) {
 		return out
 	}
 	for i, c := range x.Body.Chunks {
-		if b := p.bodies.all[c.ChunkHash()]; b != nil && c.HeightIncluded == x.Header.Height && !needs[i].met(b.chunk) {
+		if b := p.bodies.all[c.ChunkHash()]; b != nil && c.HeightIncluded == x.Header.Height && !needs[i].satisfiedBy(b.chunk) {
 			p.removeBody(b)
 		}
 	}
-	p.unlist(x)
+	p.unlinkWants(x)
 	x.Needs, x.missing = needs, 0
-	p.want(x)
-	if x.judged && !x.working {
+	p.addWants(x)
+	if x.validated && !x.working {
 		x.asked = max(now, 1)
-		out.Chunks = p.lacks(x)
+		out.Chunks = p.missingBodies(x)
 	}
 	return out
 }
 
-// Blocks are those of known epochs that are kept and not handed out, the lowest first.
+// Blocks returns the pooled blocks of known epochs that are not being validated, lowest first.
 func (p *Pool) Blocks() (out []Block) {
 	var list []*item
 	for _, x := range p.items {
@@ -368,8 +422,9 @@ func (p *Pool) Blocks() (out []Block) {
 	return out
 }
 
-// Adopted says that a block, received or not, is part of the chain, and where tip and final block are now; epoch tells that
-// blocks of other epochs than before can be told. It returns those that are to be looked at again from the start.
+// Imported records that a block, pooled or not, is part of the chain, and the present tip and final
+// height. epoch says that the producers of another epoch became known. It returns blocks of unknown
+// epochs that were removed and may be added again.
 func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch bool) (again []Block) {
 	hash := b.Hash()
 	if x := p.items[hash]; x != nil {
@@ -379,13 +434,13 @@ func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch
 		c.parent = true
 	}
 	delete(p.children, hash)
-	p.drop(b)
+	p.dropBodies(b)
 	risen := final > p.final
 	p.tip, p.final = tip, final
 	if risen {
 		p.prune()
 	}
-	p.strangers = slices.DeleteFunc(p.strangers, func(s *stranger) bool {
+	p.unknownEpoch = slices.DeleteFunc(p.unknownEpoch, func(s *unknownEpochBlock) bool {
 		if s.Header.Height <= final {
 			return true
 		}
@@ -398,7 +453,7 @@ func (p *Pool) Imported(b *primitives.Block, tip, final primitives.Height, epoch
 	return again
 }
 
-// prune forgets what the final block has overtaken.
+// prune drops everything at or below the final height.
 func (p *Pool) prune() {
 	for _, x := range p.items {
 		if x.Header.Height <= p.final && !x.working {
@@ -413,30 +468,32 @@ func (p *Pool) prune() {
 	p.bodies.prune(p.final)
 }
 
-// Refused says that a block is bad, whoever judges it. What waits for it is bad too, and is returned.
-// Their places are free: who sends such blocks is known by that, and others of the height may be right.
+// Refused records that a block is invalid for every node. Its descendants are removed as well and
+// returned. Their slots are freed: the sender is known to be at fault, and other blocks of these
+// heights may be valid.
 func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
-	p.refused.add(hash, why)
+	p.invalid.add(hash, why)
 	if x := p.items[hash]; x != nil {
 		p.release(x)
 	}
-	return p.fall(hash, func(x *item) {
-		p.refused.add(x.hash, inherited(why))
+	return p.removeSubtree(hash, func(x *item) {
+		p.invalid.add(x.hash, asDescendant(why))
 		p.release(x)
 	})
 }
 
-// Dropped says that a block was not judged to the end, through no fault of its own: it was overtaken, or it is too early for it. If
-// again, its producer's place of that height is free for it, so that it may come again.
+// Dropped removes a block and its descendants without blame: it was overtaken, or is too early to
+// validate. again frees its slot, so that it may be added again.
 func (p *Pool) Dropped(hash primitives.Hash, again bool) {
 	if x := p.items[hash]; x != nil && again {
 		p.release(x)
 	}
-	p.fall(hash, p.release)
+	p.removeSubtree(hash, p.release)
 }
 
-// fall removes a block and what waits for it, and returns the latter; each is called for those.
-func (p *Pool) fall(hash primitives.Hash, each func(*item)) (fell []Block) {
+// removeSubtree removes a block and its pooled descendants, calls each for the descendants, and
+// returns them.
+func (p *Pool) removeSubtree(hash primitives.Hash, each func(*item)) (fell []Block) {
 	if x := p.items[hash]; x != nil {
 		p.remove(x)
 	}
@@ -451,10 +508,10 @@ func (p *Pool) fall(hash primitives.Hash, each func(*item)) (fell []Block) {
 	return fell
 }
 
-// Clear forgets everything: no block is judged any more.
+// Clear empties the pool, and forgets invalid blocks too.
 func (p *Pool) Clear() { *p = *New(p.tip, p.final) }
 
-// SizeOf estimates what a block takes in memory.
+// SizeOf estimates the memory of a block, in bytes.
 func SizeOf(b *primitives.Block) int {
 	const header, chunk, signature, request = 1024, 1024, 96, 96
 	n := header + signature*len(b.Header.Approvals) + len(b.Body.Challenges) + 8*len(b.Header.EndorsementStats)

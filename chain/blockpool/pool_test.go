@@ -35,7 +35,8 @@ func (w *world) lost(height primitives.Height) *primitives.Block {
 	return b
 }
 
-// noise adds what else goes round: forks that lose, blocks of one height by one producer, bad blocks.
+// noise adds what else goes round: forks that lose, blocks of one height by one producer, bad
+// blocks.
 func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	last := list[len(list)-1].Header.Height
 	for i, b := range list {
@@ -70,10 +71,11 @@ func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	return out
 }
 
-// TestAnyOrder: whatever the order in which blocks and their chunks come, more than once, with bad signatures, wrong producers, forks,
-// several blocks of one height, heights far away and unknown epochs between them, the head in the end is that of the chain in order.
-// Each block is executed once at most, a bad one judged once, and of one height and producer no more than MaxTwins unless others
-// build on them.
+// TestAnyOrder: whatever the order in which blocks and their chunks come, more than once, with bad
+// signatures, wrong producers, forks, several blocks of one height, heights far away and unknown
+// epochs between them, the head in the end is that of the chain in order. Each block is executed
+// once at most, a bad one judged once, and of one height and producer no more than MaxTwins unless
+// others build on them.
 func TestAnyOrder(t *testing.T) {
 	asked, beyond := 0, 0
 	for seed := range uint64(150) {
@@ -176,8 +178,9 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTwinsThatLeadNowhere: blocks of a producer that are refused, that lack a body which nobody has, or whose parent nobody has, keep no other block of their
-// height out that is on the tip: others may have adopted it, and vote on it.
+// TestTwinsThatLeadNowhere: blocks of a producer that are refused, that lack a body which nobody
+// has, or whose parent nobody has, keep no other block of their height out that is on the tip:
+// others may have adopted it, and vote on it.
 func TestTwinsThatLeadNowhere(t *testing.T) {
 	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
 		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {
@@ -220,7 +223,8 @@ func TestTwinsThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestEpochs: blocks that come in order within windows of some epochs' length, strangers to the tip for a while, find their place.
+// TestEpochs: blocks that come in order within windows of some epochs' length, strangers to the tip
+// for a while, find their place.
 func TestEpochs(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed, 10)
@@ -242,8 +246,9 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestFlood: who has four of ten validators and any number of connections, and has filled every bound with blocks as large as may be
-// and bodies of chunks that nobody made, and goes on, does not keep blocks out that come in the worst order.
+// TestFlood: who has four of ten validators and any number of connections, and has filled every
+// bound with blocks as large as may be and bodies of chunks that nobody made, and goes on, does not
+// keep blocks out that come in the worst order.
 func TestFlood(t *testing.T) {
 	w := newWorld(t, 1, 10_000)
 	var list []*primitives.Block
@@ -292,8 +297,8 @@ func TestFlood(t *testing.T) {
 			}
 		}
 	}
-	if p.bytes < MaxBlockBytes-2500 || p.bodies.bytes < MaxBodyBytes-MaxBodySize || len(p.strangers) != MaxStrangers {
-		t.Fatalf("the bounds are not filled: blocks of %d bytes, bodies of %d, %d strangers", p.bytes, p.bodies.bytes, len(p.strangers))
+	if p.bytes < MaxBlockBytes-2500 || p.bodies.bytes < MaxBodyBytes-MaxBodySize || len(p.unknownEpoch) != MaxStrangers {
+		t.Fatalf("the bounds are not filled: blocks of %d bytes, bodies of %d, %d strangers", p.bytes, p.bodies.bytes, len(p.unknownEpoch))
 	}
 	for i, b := range slices.Backward(list) {
 		if err := f.take(b, nil, "friend"); err != nil {
@@ -335,8 +340,9 @@ func heavyBody() []*primitives.SignedTransaction {
 	}, primitives.ZeroED25519Signature)}
 }
 
-// TestLongOnes: what a judged block asks for is kept however long it is, and however much it is in all: its validators have endorsed it, so the chain goes on with
-// it. Nor is a block too long for what its producer has written into it.
+// TestLongOnes: what a judged block asks for is kept however long it is, and however much it is in
+// all: its validators have endorsed it, so the chain goes on with it. Nor is a block too long for
+// what its producer has written into it.
 func TestLongOnes(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
@@ -389,8 +395,8 @@ func TestJudgedGoFirst(t *testing.T) {
 	}
 }
 
-// TestShares: of the few places for blocks of unknown epochs one sender has MaxEach, the nearest of his, and one who comes late finds
-// one.
+// TestShares: of the few places for blocks of unknown epochs one sender has MaxEach, the nearest of
+// his, and one who comes late finds one.
 func TestShares(t *testing.T) {
 	w := newWorld(t, 3, 10)
 	f := newFollower(w)
@@ -398,23 +404,23 @@ func TestShares(t *testing.T) {
 	for i := range 3 * MaxEach {
 		_ = f.take(far(3*MaxEach-i), nil, "one")
 	}
-	if len(f.pool.strangers) != MaxEach || f.pool.strangers[MaxEach-1].Header.Height != 1001 {
-		t.Errorf("one sender has %d, the last at height %d", len(f.pool.strangers), f.pool.strangers[len(f.pool.strangers)-1].Header.Height)
+	if len(f.pool.unknownEpoch) != MaxEach || f.pool.unknownEpoch[MaxEach-1].Header.Height != 1001 {
+		t.Errorf("one sender has %d, the last at height %d", len(f.pool.unknownEpoch), f.pool.unknownEpoch[len(f.pool.unknownEpoch)-1].Header.Height)
 	}
 	for i := range 4 * MaxStrangers {
 		_ = f.take(far(500+i), nil, fmt.Sprint(i%16))
 	}
 	late := far(100_000)
-	if err := f.take(late, nil, "late"); err != nil || f.pool.strangers[MaxStrangers-1].Block.Block != late {
+	if err := f.take(late, nil, "late"); err != nil || f.pool.unknownEpoch[MaxStrangers-1].Block.Block != late {
 		t.Errorf("who comes late finds no place: %v", err)
 	}
-	if err := f.take(late, nil, "late"); err != nil || len(f.pool.strangers) != MaxStrangers {
-		t.Errorf("a second time: %v, %d", err, len(f.pool.strangers))
+	if err := f.take(late, nil, "late"); err != nil || len(f.pool.unknownEpoch) != MaxStrangers {
+		t.Errorf("a second time: %v, %d", err, len(f.pool.unknownEpoch))
 	}
 }
 
-// TestRefused: a bad block and all that build on it, now and later, are refused without being judged again; a bounded number is
-// remembered.
+// TestRefused: a bad block and all that build on it, now and later, are refused without being
+// validated again; a bounded number is remembered.
 func TestRefused(t *testing.T) {
 	w := newWorld(t, 4, 100_000)
 	f := newFollower(w)
@@ -445,13 +451,13 @@ func TestRefused(t *testing.T) {
 		f.pool.Refused(primitives.HashBytes([]byte{byte(i), byte(i >> 8)}), chain.InvalidApprovals)
 		f.check()
 	}
-	if f.pool.Refusal(list[1].Hash()) != nil || len(f.pool.refused.why) != MaxRefused {
-		t.Errorf("%d refusals are remembered", len(f.pool.refused.why))
+	if f.pool.Refusal(list[1].Hash()) != nil || len(f.pool.invalid.why) != MaxRefused {
+		t.Errorf("%d refusals are remembered", len(f.pool.invalid.why))
 	}
 }
 
-// TestBodies: a body is taken for a block that waits for it, or with the right signature; one that is none of its chunk's is refused, and
-// waited for on.
+// TestBodies: a body is taken for a block that waits for it, or with the right signature; one that
+// is none of its chunk's is refused, and waited for on.
 func TestBodies(t *testing.T) {
 	w := newWorld(t, 5, 1000)
 	f := newFollower(w)
@@ -510,8 +516,9 @@ func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, who
 	return b, whole
 }
 
-// TestProofs: of a chunk whose shard is not held a block waits for the receipts to the shards that are, all of them, and for nothing of
-// the rest; what nobody needs and nobody has checked is not kept.
+// TestProofs: of a chunk whose shard is not held a block waits for the receipts to the shards that
+// are, all of them, and for nothing of the rest; what nobody needs and nobody has checked is not
+// kept.
 func TestProofs(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
@@ -581,7 +588,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestRenew: where other shards are held than when a block came, it waits for what is needed now: what fits that stays, and the rest is asked for.
+// TestRenew: where other shards are held than when a block came, it waits for what is needed now:
+// what fits that stays, and the rest is asked for.
 func TestRenew(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)

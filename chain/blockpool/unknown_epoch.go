@@ -6,17 +6,19 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stranger is a block of an unknown epoch. Anybody can have made it, so each sender has his own copy of it and few places.
-type stranger struct {
+// unknownEpochBlock is a block of an unknown epoch. Any peer can have made it. So each sender has
+// its own copy and its own small bound: a peer can't evict the copies of another.
+type unknownEpochBlock struct {
 	Block
 	hash primitives.Hash
 }
 
-// addStranger keeps a block of an unknown epoch; its bodies are asked for once it is known who made it.
-func (p *Pool) addStranger(b *Block) error {
+// addUnknownEpoch stores a block of an unknown epoch, without bodies: they are requested once its
+// producer is known. Errors: ErrFull.
+func (p *Pool) addUnknownEpoch(b *Block) error {
 	hash := b.Hash()
 	count := map[string]int{}
-	for _, s := range p.strangers {
+	for _, s := range p.unknownEpoch {
 		if s.From == b.From && s.hash == hash {
 			return nil
 		}
@@ -25,35 +27,36 @@ func (p *Pool) addStranger(b *Block) error {
 	if SizeOf(b.Block) > MaxStrangerSize {
 		return ErrFull
 	}
-	s := &stranger{*b, hash}
+	s := &unknownEpochBlock{*b, hash}
 	s.Chunks = nil
-	p.strangers = append(p.strangers, s)
+	p.unknownEpoch = append(p.unknownEpoch, s)
 	count[b.From]++
 	switch {
 	case count[b.From] > MaxEach:
-		p.evict(func(x *stranger) bool { return x.From == b.From })
-	case len(p.strangers) > MaxStrangers:
+		p.evictUnknownEpoch(func(x *unknownEpochBlock) bool { return x.From == b.From })
+	case len(p.unknownEpoch) > MaxStrangers:
 		most := 0
 		for _, n := range count {
 			most = max(most, n)
 		}
-		p.evict(func(x *stranger) bool { return count[x.From] == most })
+		p.evictUnknownEpoch(func(x *unknownEpochBlock) bool { return count[x.From] == most })
 	default:
 		return nil
 	}
-	if p.strangers[len(p.strangers)-1] != s {
+	if p.unknownEpoch[len(p.unknownEpoch)-1] != s {
 		return ErrFull
 	}
 	return nil
 }
 
-// evict drops the stranger that is farthest from the tip of those that may go, of these the last to come.
-func (p *Pool) evict(may func(*stranger) bool) {
+// evictUnknownEpoch drops, of the blocks that may return true for, the one farthest from the tip;
+// among equals the last to arrive.
+func (p *Pool) evictUnknownEpoch(may func(*unknownEpochBlock) bool) {
 	far := -1
-	for i, s := range p.strangers {
-		if may(s) && (far < 0 || p.distance(s.Header.Height) >= p.distance(p.strangers[far].Header.Height)) {
+	for i, s := range p.unknownEpoch {
+		if may(s) && (far < 0 || p.distance(s.Header.Height) >= p.distance(p.unknownEpoch[far].Header.Height)) {
 			far = i
 		}
 	}
-	p.strangers = slices.Delete(p.strangers, far, far+1)
+	p.unknownEpoch = slices.Delete(p.unknownEpoch, far, far+1)
 }

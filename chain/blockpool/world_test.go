@@ -16,14 +16,15 @@ type world struct {
 	r          *rand.Rand
 	validators int
 	hostile    int
-	epoch      primitives.Height                                 // length
-	signer     map[*primitives.Block]string                      // of each copy
-	bad        map[primitives.Hash]bool                          // blocks that break a rule which is seen when they are judged
-	bodies     map[primitives.Hash]*primitives.Chunk             // by chunk hash
-	blocks     map[primitives.Hash]*primitives.Block             // that peers have
-	roots      map[*primitives.SignedTransaction]primitives.Hash // of chunks that begin with it
-	genesis    *primitives.Block
-	salt       uint64
+	epoch      primitives.Height            // length
+	signer     map[*primitives.Block]string // of each copy
+	// blocks that break a rule which is seen when they are judged
+	bad     map[primitives.Hash]bool
+	bodies  map[primitives.Hash]*primitives.Chunk             // by chunk hash
+	blocks  map[primitives.Hash]*primitives.Block             // that peers have
+	roots   map[*primitives.SignedTransaction]primitives.Hash // of chunks that begin with it
+	genesis *primitives.Block
+	salt    uint64
 }
 
 func newWorld(t *testing.T, seed uint64, epoch primitives.Height) *world {
@@ -174,7 +175,7 @@ func (f *follower) admit(b *primitives.Block) (Status, error) {
 	return standing, nil
 }
 
-// take is a block that comes, with or without its chunks.
+// extract is a block that comes, with or without its chunks.
 func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from string) error {
 	f.now += AskAgain / 10
 	in := Block{Block: b, Chunks: chunks, From: from, Standing: Orphan}
@@ -265,10 +266,10 @@ func (f *follower) adopt(b *primitives.Block) {
 // check holds the bounds and the books.
 func (f *follower) check() {
 	p := f.pool
-	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.strangers) > MaxStrangers || len(p.slots) > maxSlots ||
-		(len(p.bodies.all) > MaxBodies || p.bodies.bytes > MaxBodyBytes) && p.place(p.farthestBody()).rank < judgedRank || len(p.refused.why) > MaxRefused || len(p.refused.order) != len(p.refused.why) {
+	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.unknownEpoch) > MaxStrangers || len(p.slots) > maxSlots ||
+		(len(p.bodies.all) > MaxBodies || p.bodies.bytes > MaxBodyBytes) && p.evictionRankOf(p.farthestBody()).rank < validatedRank || len(p.invalid.why) > MaxRefused || len(p.invalid.order) != len(p.invalid.why) {
 		f.t.Fatalf("a bound is passed: %d blocks of %d bytes, %d strangers, %d places, %d bodies of %d bytes, %d refusals", len(p.items), p.bytes,
-			len(p.strangers), len(p.slots), len(p.bodies.all), p.bodies.bytes, len(p.refused.why))
+			len(p.unknownEpoch), len(p.slots), len(p.bodies.all), p.bodies.bytes, len(p.invalid.why))
 	}
 }
 
@@ -278,8 +279,8 @@ func (f *follower) audit() {
 	bytes, waiting := 0, 0
 	for hash, x := range p.items {
 		bytes += x.size
-		if hash != x.hash || x.missing != len(p.lacks(x)) {
-			f.t.Fatalf("block %d lacks %d bodies, counted %d", x.Header.Height, len(p.lacks(x)), x.missing)
+		if hash != x.hash || x.missing != len(p.missingBodies(x)) {
+			f.t.Fatalf("block %d lacks %d bodies, counted %d", x.Header.Height, len(p.missingBodies(x)), x.missing)
 		}
 		if !x.parent {
 			waiting++

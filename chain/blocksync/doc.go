@@ -1,15 +1,19 @@
-// Package blocksync decides how a node that is behind the network catches up, by headers and blocks: whether it is behind, whom it asks for what,
-// when it asks another, and whom it believes no longer.
+// Package blocksync decides how a node that is behind catches up by headers and blocks: whether it
+// is behind, which peer is asked for what, when another peer is asked, and which peers lose credit.
 //
-//	in      Events: who is connected and how high it says to be, what came, what became part of the chain, time
-//	out     Out: requests for headers and blocks, peers to be banned
-//	state   Machine: peers with what is held against them, one request for headers, the blocks that are asked for
-//	units   ms of a clock that only goes on; heights in blocks
-//	bound   Window blocks above the chain and MaxWanted others asked for, MaxRequests of them of one peer; one request for headers;
-//	        headers lead the blocks by MaxLead at the most
-//	errors  of Chain, which end the step; peers cause none
+//	in      Events: connected peers with the heights that they claim, results of what arrived,
+//	        imported blocks, time
+//	out     Out: requests for headers, blocks and an epoch sync proof; peers to ban
+//	state   Machine: peers with their strikes, one header request, the requested blocks
+//	units   ms of a monotonic clock; heights in blocks
+//	bound   Window blocks above the chain and MaxWanted parents requested, of these
+//	        Options.MaxRequests from one peer; one header request; headers are at most MaxLead
+//	        ahead of blocks
+//	errors  those of Chain, which end the step; peers cause none
 //	source  nearcore chain/client/src/sync/{header,block}.rs
 //
-// What a peer says of its height is all that is known of it, and costs nothing to say. Who can't show the headers is believed less and less, and
-// banned in the end; until then who can is asked first, and a lie delays nobody by more than one HeadersWait.
+// A claimed height is all that is known of a peer's chain, and a claim costs nothing. A peer that
+// does not deliver the headers that it claims gets a strike: it is neither asked nor believed for a
+// pause that doubles, and banned after MaxStrikes. Each false claim thus delays the node by at most
+// Options.HeadersWait.
 package blocksync

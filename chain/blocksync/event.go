@@ -2,61 +2,76 @@ package blocksync
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// The bounds and times; ms.
+// Bounds and times; times are in ms.
 const (
-	Window                        = 64     // blocks above the chain that are asked for
-	MaxWanted                     = 256    // blocks that others build on, and that are asked for
-	MaxLead     primitives.Height = 16_384 // how far headers go ahead of the blocks
-	Horizon     primitives.Height = 5      // a peer that is so little behind the best is asked as well
-	Eager       primitives.Height = 8      // who is so far behind does not wait whether gossip brings the rest
-	Patience                      = 1_000  // for which the tip stands still before a smaller gap is one
-	BlockWait                     = 2_000  // for a block (nearcore sync/block.rs:14)
-	AdoptWait                     = 30_000 // for one that came to become part of the chain; then it is asked for again
-	FirstPause                    = 2_000  // of a peer that did not keep its word; each time twice as long
-	MaxStrikes                    = 7      // after which a peer is banned: some two minutes (header_sync_stall_ban_timeout is 120 s)
-	MaxMisses                     = 8      // blocks that a peer did not send, one after the other, after which it has a pause
-	maxTries                      = 8      // for a wanted block
-	WholeAnswer                   = 512    // headers of an answer, where there are so many (nearcore's MAX_BLOCK_HEADERS)
-	proofFirst                    = 5_000  // for which nothing else is asked for when a proof is
-	proofAgain                    = 10_000 // after one that was of no use
+	Window = 64 // blocks above the chain that are requested at a time
+	// unknown parents of received blocks that are requested at a time
+	MaxWanted                   = 256
+	MaxLead   primitives.Height = 16_384 // headers ahead of the blocks
+	// a peer at most so far below the highest claim is asked as well
+	Horizon primitives.Height = 5
+	Eager   primitives.Height = 8 // a larger gap starts sync at once, without waiting for gossip
+	// how long the tip must stand still before a smaller gap starts sync
+	Patience  = 1_000
+	BlockWait = 2_000 // for a block (nearcore sync/block.rs:14)
+	// for the import of a block that arrived; then it is requested again
+	AdoptWait  = 30_000
+	FirstPause = 2_000 // of a peer after its first strike; it doubles with each
+	// MaxStrikes is after how many strikes a peer is banned: some two minutes, as
+	// header_sync_stall_ban_timeout (120 s).
+	MaxStrikes = 7
+	// MaxMisses is after how many missed blocks in a row a peer is paused.
+	MaxMisses = 8
+	maxTries  = 8 // requests for an unknown parent
+	// WholeAnswer is the number of headers in a full response (nearcore MAX_BLOCK_HEADERS).
+	WholeAnswer = 512
+	proofFirst  = 5_000  // how long blocks and headers wait for a requested proof
+	proofAgain  = 10_000 // after a proof that was of no use
 )
 
-// PeerID names a peer.
+// PeerID identifies a peer.
 type PeerID = primitives.PublicKey
 
-// Ref names a block.
+// Ref identifies a block.
 type Ref struct {
 	Hash   primitives.Hash
 	Height primitives.Height
 }
 
-// Options are what a Machine works with. Zero is what neard has.
+// Options configures a Machine. Zero values mean neard's defaults. Random is required.
 type Options struct {
-	Threshold   primitives.Height // a peer has to be so many heights above the tip for a sync to begin (sync_height_threshold)
-	MaxRequests int               // blocks that one peer is asked for at a time (sync_max_block_requests)
-	HeadersWait int64             // for an answer (header_sync_initial_timeout)
-	Horizon     primitives.Height // beyond so many heights it begins with a proof of epochs (epoch_sync_horizon_num_epochs); 0: never
-	ProofWait   int64             // for that (timeout_for_epoch_sync)
-	Random      func(n int) int   // a number below n
+	// Threshold is how many blocks the highest peer must be above the tip for sync to start
+	// (sync_height_threshold).
+	Threshold   primitives.Height
+	MaxRequests int   // block requests in flight to one peer (sync_max_block_requests)
+	HeadersWait int64 // for a header response (header_sync_initial_timeout)
+	// Horizon is the gap, in blocks, above which sync starts with an epoch sync proof
+	// (epoch_sync_horizon_num_epochs); 0: never.
+	Horizon   primitives.Height
+	ProofWait int64           // for a proof (timeout_for_epoch_sync)
+	Random    func(n int) int // returns a number below n
 }
 
-// Chain is what must be known of the chain. Its answers are of the moment.
+// Chain is what a Machine needs to know of the chain. Each answer is the present one and may
+// change.
 type Chain interface {
-	// Tip is the highest block of the chain, Headers the highest header that is known.
+	// Tip returns the highest imported block. Headers returns the highest known header.
 	Tip() Ref
 	Headers() (Ref, error)
-	// Path lists the blocks above the chain by their headers, the lowest first, at most n: the first is a child of a block of the chain.
+	// Path lists the next blocks on the way to the highest header, lowest first, at most n. The
+	// parent of the first is imported.
 	Path(n int) ([]Ref, error)
-	// Apart tells that headers begin far above the chain, with a proof: what is between comes as a state, and not by blocks.
+	// Apart returns whether the headers start far above the blocks, after an epoch sync proof. The
+	// gap is closed by state sync, not by blocks.
 	Apart() bool
-	// Has tells whether a block is part of the chain.
+	// Has returns whether a block is imported.
 	Has(primitives.Hash) bool
 }
 
-// Event is one of the types below.
+// Event is an input of Machine.Step: one of the types below.
 type Event interface{ event() }
 
-// Peer is who is connected, with the height of the highest block that it has sent.
+// Peer is a connected peer with the height of the highest block that it sent.
 type Peer struct {
 	ID     PeerID
 	Height primitives.Height
@@ -64,41 +79,44 @@ type Peer struct {
 
 // The events.
 type (
-	// Peers are all that have sent a block; who is not among them is gone.
+	// Peers lists all connected peers that have sent a block. A peer that is missing has
+	// disconnected.
 	Peers struct{ List []Peer }
-	// Came says that headers have come from a peer that was asked, and are being judged.
+	// Came reports that headers arrived from the peer that was asked, and are being validated.
 	Came struct{ From PeerID }
-	// Judged says what became of them.
+	// Judged is the result of their validation.
 	Judged struct {
 		From  PeerID
-		Sent  int  // headers of the answer
-		Taken int  // of them
-		Bad   bool // one of them is no header
-		Own   bool // they were not taken for a reason of this node's
+		Sent  int  // headers in the response
+		Taken int  // how many of these are new and valid
+		Bad   bool // one of them is invalid
+		Own   bool // not stored, for a reason that is this node's own
 	}
-	// ProofCame says that a proof has come from a peer that was asked, and is being judged; Proved what became of it.
+	// ProofCame reports that a proof arrived from the peer that was asked, and is being validated.
+	// Proved is the result.
 	ProofCame struct{ From PeerID }
 	Proved    struct {
 		From PeerID
-		Bad  bool // it is none
-		Used bool // headers go on from it
+		Bad  bool // it is invalid
+		Used bool // the header chain continues from it
 	}
-	// Block says that a block has come, whoever sent it.
+	// Block reports that a block arrived, from any peer.
 	Block struct{ Hash primitives.Hash }
-	// Refused says that a block is none: this copy of it, or all.
+	// Refused reports that a block was not accepted: only this copy if Copy is set, otherwise the
+	// block itself.
 	Refused struct {
 		Hash primitives.Hash
 		From PeerID
 		Copy bool
 	}
-	// Adopted says that a block is part of the chain.
+	// Adopted reports that a block is imported.
 	Adopted struct{ Hash primitives.Hash }
-	// Wanted says that a block of From builds on this one, which is not known.
+	// Wanted reports that a block from From has this unknown parent.
 	Wanted struct {
 		Hash primitives.Hash
 		From PeerID
 	}
-	// Tick comes every now and then, at least ten times a second while something is asked for.
+	// Tick is sent at least ten times a second while a request is in flight.
 	Tick struct{}
 )
 
@@ -119,16 +137,17 @@ type Ask struct {
 	Hash primitives.Hash
 }
 
-// Ban is a peer that is to be banned.
+// Ban is a peer to ban.
 type Ban struct {
 	Peer PeerID
-	Bad  bool // it has sent what is no header; else it has not sent what it says to have
+	// it sent an invalid header or proof; otherwise it did not send the headers that it claims
+	Bad bool
 }
 
-// Out is what the shell is to do.
+// Out is what the caller has to do after a Step.
 type Out struct {
-	Headers PeerID // to be asked for the headers behind those that are known; "": nobody
-	Proof   PeerID // to be asked for a proof of epochs; "": nobody
+	Headers PeerID // peer to ask for headers after the known ones; empty: none
+	Proof   PeerID // peer to ask for an epoch sync proof; empty: none
 	Blocks  []Ask
 	Ban     []Ban
 }

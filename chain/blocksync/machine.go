@@ -8,38 +8,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Machine is the state. It is used by one goroutine.
+// Machine is the state of header and block sync. Not safe for concurrent use.
 type Machine struct {
 	o       Options
 	chain   Chain
 	peers   map[PeerID]*peer
 	headers *request
 	proof   *request
-	proofAt int64 // before which none is asked for
-	waited  bool  // for a proof, since it is behind: blocks do not wait for the next
-	full    int64 // when it last had as many headers as an answer has, or found out that it is behind
-	blocks  map[primitives.Hash]*wanted
-	active  bool
-	stuck   bool              // it was behind when it last knew, and nobody is believed
-	asking  primitives.Height // the tip when headers were asked for, or when it found out that it is behind
-	tip     primitives.Height
-	moved   int64 // when the tip did
-	best    primitives.Height
+	proofAt int64 // no proof is requested before
+	// a proof was requested in vain since sync started: blocks do not wait for the next one
+	proofTried    bool
+	lastFullBatch int64 // time of the last full header response, or of the start of sync
+	blocks        map[primitives.Hash]*blockRequest
+	active        bool
+	stuck         bool              // sync stopped only because no peer is believed any more
+	asking        primitives.Height // tip at the last header request, or at the start of sync
+	tip           primitives.Height
+	tipMovedAt    int64 // when tip last changed
+	best          primitives.Height
 }
 
-// peer is who may be asked.
+// peer is the state of one connected peer.
 type peer struct {
-	id      PeerID
-	height  primitives.Height
-	pause   int64 // until when it is not asked
-	doubted int64 // until when its height is not believed
-	noProof int64 // until when it is not asked for a proof
-	strikes int
-	misses  int
-	asked   int // blocks
+	id              PeerID
+	height          primitives.Height
+	pausedUntil     int64 // no request before
+	distrustedUntil int64 // its height is not believed before
+	noProof         int64 // no proof request before
+	strikes         int
+	misses          int
+	inFlight        int // block requests in flight
 }
 
-// request is that for headers which is under way.
+// request is a header or proof request in flight.
 type request struct {
 	peer    PeerID
 	at      int64
@@ -47,18 +48,19 @@ type request struct {
 	judging bool
 }
 
-// wanted is a block that is asked for, or has come and is no part of the chain yet.
-type wanted struct {
-	hash   primitives.Hash
-	height primitives.Height // 0: not known
-	peer   PeerID            // "": nobody
-	at     int64
-	came   bool
-	parent bool // of a block that has come; else one of the way to the highest header
+// blockRequest is a block that is requested, or arrived and is not imported yet.
+type blockRequest struct {
+	hash     primitives.Hash
+	height   primitives.Height // 0: unknown
+	peer     PeerID            // the peer that was asked; empty: none
+	at       int64
+	received bool
+	// the parent of a received block; otherwise a block on the way to the highest header
+	parent bool
 	tries  int
 }
 
-// New returns a machine that knows nobody.
+// New returns a machine without peers.
 func New(c Chain, o Options) *Machine {
 	if o.Threshold == 0 {
 		o.Threshold = 1
@@ -72,33 +74,35 @@ func New(c Chain, o Options) *Machine {
 	if o.ProofWait == 0 {
 		o.ProofWait = 60_000
 	}
-	return &Machine{o: o, chain: c, peers: map[PeerID]*peer{}, blocks: map[primitives.Hash]*wanted{}}
+	return &Machine{o: o, chain: c, peers: map[PeerID]*peer{}, blocks: map[primitives.Hash]*blockRequest{}}
 }
 
-// Syncing tells whether the node is behind as far as it knows, Best the height of the highest peer that is believed.
+// Syncing returns whether the node knows that it is behind. Best returns the height of the highest
+// peer that is believed.
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
 
-// Stuck tells whether the node was behind when it last knew, has nobody left whom it believes, and has not come further, or not as far as the headers that were judged: it is
-// behind still, or can't know whether it is in step.
+// Stuck returns whether sync stopped because no peer is believed any more, while the tip has not
+// advanced to the known headers. The node may still be behind.
 func (m *Machine) Stuck() bool { return m.stuck }
 
-// Still tells whether nobody has given a whole answer of headers for as long as one is waited for: what is known is what there is, whatever somebody
-// claims.
-func (m *Machine) Still(now int64) bool { return now-m.full >= m.o.HeadersWait }
+// Still returns whether no full header response arrived for HeadersWait: then the known headers are
+// all there are, regardless of what peers claim.
+func (m *Machine) Still(now int64) bool { return now-m.lastFullBatch >= m.o.HeadersWait }
 
-// Asked tells whether a block was asked for and has not come.
+// Asked returns whether a block is requested and has not arrived.
 func (m *Machine) Asked(hash primitives.Hash) bool {
 	w := m.blocks[hash]
-	return w != nil && !w.came
+	return w != nil && !w.received
 }
 
-// Expects tells whether headers are to come from a peer.
+// Expects returns whether a header response from a peer is expected.
 func (m *Machine) Expects(from PeerID) bool {
 	return m.headers != nil && m.headers.peer == from && !m.headers.judging
 }
 
-// ExpectsProof tells whether a proof is to come from a peer; claimed is how high that was when it was asked.
+// ExpectsProof returns whether a proof from a peer is expected, and the height that the peer
+// claimed when it was asked.
 func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected bool) {
 	if m.proof == nil || m.proof.peer != from || m.proof.judging {
 		return 0, false
@@ -106,17 +110,19 @@ func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected
 	return m.proof.claimed, true
 }
 
-// Waits returns the lowest height that is asked for, and for how long that has been: why it does not go on; 0: for nothing.
+// Waits returns the lowest block that is requested and missing, and how many ms the tip has stood
+// still; 0 if no block is missing.
 func (m *Machine) Waits(now int64) (height primitives.Height, since int64) {
 	for _, w := range m.blocks {
-		if !w.parent && !w.came && w.height > 0 && (height == 0 || w.height < height) {
-			height, since = w.height, now-m.moved
+		if !w.parent && !w.received && w.height > 0 && (height == 0 || w.height < height) {
+			height, since = w.height, now-m.tipMovedAt
 		}
 	}
 	return height, since
 }
 
-// Step takes an event at a time in ms.
+// Step handles an event at now, in ms. Errors are those of Chain. It panics on an event of another
+// package.
 func (m *Machine) Step(now int64, ev Event) (out Out, err error) {
 	switch ev := ev.(type) {
 	case Peers:
@@ -134,16 +140,16 @@ func (m *Machine) Step(now int64, ev Event) (out Out, err error) {
 	case Proved:
 		m.proved(&out, now, &ev)
 	case Block:
-		m.came(now, ev.Hash)
+		m.blockReceived(now, ev.Hash)
 	case Refused:
 		m.refused(now, &ev)
 	case Adopted:
 		m.drop(ev.Hash)
 	case Wanted:
-		m.want(&out, now, &ev)
+		m.requestParent(&out, now, &ev)
 	case Tick:
 	default:
-		panic(fmt.Sprintf("sync: no case for %T", ev))
+		panic(fmt.Sprintf("blocksync: no case for %T", ev))
 	}
 	return out, m.advance(&out, now)
 }
@@ -160,13 +166,13 @@ func (m *Machine) setPeers(list []Peer) {
 	}
 	for id := range m.peers {
 		if !here[id] {
-			m.gone(id)
+			m.removePeer(id)
 		}
 	}
 }
 
-// gone has what a peer was asked for asked of others.
-func (m *Machine) gone(id PeerID) {
+// removePeer forgets a peer. What it was asked for is requested from others.
+func (m *Machine) removePeer(id PeerID) {
 	delete(m.peers, id)
 	if m.headers != nil && m.headers.peer == id && !m.headers.judging {
 		m.headers = nil
@@ -181,7 +187,7 @@ func (m *Machine) gone(id PeerID) {
 	}
 }
 
-// strike holds against a peer that it has not shown what it says to have.
+// strike records that a peer did not deliver what it claims. It pauses the peer, or bans it.
 func (m *Machine) strike(out *Out, now int64, id PeerID) {
 	p := m.peers[id]
 	if p == nil {
@@ -189,22 +195,22 @@ func (m *Machine) strike(out *Out, now int64, id PeerID) {
 	}
 	if p.strikes++; p.strikes >= MaxStrikes {
 		out.Ban = append(out.Ban, Ban{Peer: id})
-		m.gone(id)
+		m.removePeer(id)
 		return
 	}
-	p.pause = now + FirstPause<<(p.strikes-1)
-	p.doubted = p.pause
+	p.pausedUntil = now + FirstPause<<(p.strikes-1)
+	p.distrustedUntil = p.pausedUntil
 }
 
-// miss holds against a peer that a block has not come.
+// miss records that a requested block did not arrive.
 func (m *Machine) miss(now int64, id PeerID) {
 	p := m.peers[id]
 	if p == nil {
 		return
 	}
-	p.asked--
+	p.inFlight--
 	if p.misses++; p.misses >= MaxMisses {
-		p.misses, p.pause = 0, max(p.pause, now+FirstPause)
+		p.misses, p.pausedUntil = 0, max(p.pausedUntil, now+FirstPause)
 	}
 }
 
@@ -218,13 +224,14 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	switch {
 	case ev.Bad:
 		out.Ban = append(out.Ban, Ban{Peer: ev.From, Bad: true})
-		m.gone(ev.From)
+		m.removePeer(ev.From)
 	case p == nil:
 	case ev.Own:
-		p.pause = now + FirstPause
+		p.pausedUntil = now + FirstPause
 	case ev.Taken > 0 && ev.Sent >= WholeAnswer:
-		p.strikes, m.full = 0, now
-	default: // all that it says to have; else others were faster
+		p.strikes, m.lastFullBatch = 0, now
+	// a short response: it must contain all that the peer claimed, unless other peers were faster
+	default:
 		at, err := m.chain.Headers()
 		switch {
 		case err != nil || at.Height+Horizon < r.claimed || ev.Taken == 0 && at.Height < r.claimed:
@@ -235,10 +242,10 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	}
 }
 
-// release gives back the place that a request has at its peer.
-func (m *Machine) release(w *wanted) {
-	if p := m.peers[w.peer]; p != nil && !w.came {
-		p.asked--
+// release ends the in-flight count of a request at its peer.
+func (m *Machine) release(w *blockRequest) {
+	if p := m.peers[w.peer]; p != nil && !w.received {
+		p.inFlight--
 	}
 	w.peer = ""
 }
@@ -250,40 +257,41 @@ func (m *Machine) drop(hash primitives.Hash) {
 	}
 }
 
-func (m *Machine) came(now int64, hash primitives.Hash) {
+func (m *Machine) blockReceived(now int64, hash primitives.Hash) {
 	w := m.blocks[hash]
-	if w == nil || w.came {
+	if w == nil || w.received {
 		return
 	}
 	if p := m.peers[w.peer]; p != nil {
 		p.misses = 0
 	}
 	m.release(w)
-	w.came, w.at = true, now
+	w.received, w.at = true, now
 	if w.parent {
 		delete(m.blocks, hash)
 	}
 }
 
-// refused has a block asked of another, if only this copy of it was bad; if it is bad itself nothing will come of it soon.
+// refused requests a block again if only this copy was bad. A block that is itself bad is not
+// requested for AdoptWait.
 func (m *Machine) refused(now int64, ev *Refused) {
 	if p := m.peers[ev.From]; p != nil && ev.Copy {
-		p.pause = max(p.pause, now+FirstPause)
+		p.pausedUntil = max(p.pausedUntil, now+FirstPause)
 	}
 	w := m.blocks[ev.Hash]
 	switch {
 	case w == nil:
 	case ev.Copy:
 		m.release(w)
-		w.came, w.at = false, now-BlockWait
-	case !w.came:
+		w.received, w.at = false, now-BlockWait
+	case !w.received:
 		m.release(w)
-		w.came, w.at = true, now
+		w.received, w.at = true, now
 	}
 }
 
-// want asks for the parent of a block that came by itself, first of who sent that.
-func (m *Machine) want(out *Out, now int64, ev *Wanted) {
+// requestParent requests the unknown parent of a block, preferably from the sender of that block.
+func (m *Machine) requestParent(out *Out, now int64, ev *Wanted) {
 	if m.blocks[ev.Hash] != nil || m.chain.Has(ev.Hash) {
 		return
 	}
@@ -296,39 +304,39 @@ func (m *Machine) want(out *Out, now int64, ev *Wanted) {
 	if n >= MaxWanted {
 		return
 	}
-	w := &wanted{hash: ev.Hash, parent: true}
+	w := &blockRequest{hash: ev.Hash, parent: true}
 	m.blocks[ev.Hash] = w
-	if p := m.peers[ev.From]; p != nil && now >= p.pause && p.asked < m.o.MaxRequests {
+	if p := m.peers[ev.From]; p != nil && now >= p.pausedUntil && p.inFlight < m.o.MaxRequests {
 		m.ask(out, now, w, p)
 	}
 }
 
-func (m *Machine) ask(out *Out, now int64, w *wanted, p *peer) {
+func (m *Machine) ask(out *Out, now int64, w *blockRequest, p *peer) {
 	w.peer, w.at = p.id, now
 	w.tries++
-	p.asked++
+	p.inFlight++
 	out.Blocks = append(out.Blocks, Ask{p.id, w.hash})
 }
 
-// advance does what can be done now.
+// advance updates the sync state and sends what is due.
 func (m *Machine) advance(out *Out, now int64) error {
 	tip := m.chain.Tip()
 	if tip.Height != m.tip {
-		m.tip, m.moved = tip.Height, now
+		m.tip, m.tipMovedAt = tip.Height, now
 	}
 	m.expire(out, now)
-	m.decide(now)
+	m.updateSyncing(now)
 	if m.active {
 		if err := m.askProof(out, now); err != nil {
 			return err
 		}
-		if m.proof != nil && !m.waited && now-m.proof.at < proofFirst {
+		if m.proof != nil && !m.proofTried && now-m.proof.at < proofFirst {
 			return nil
 		}
 		if err := m.askHeaders(out, now); err != nil {
 			return err
 		}
-		if err := m.walk(); err != nil {
+		if err := m.requestPath(); err != nil {
 			return err
 		}
 	}
@@ -336,21 +344,22 @@ func (m *Machine) advance(out *Out, now int64) error {
 	return nil
 }
 
-// expire ends what was asked for too long ago.
+// expire ends requests that timed out.
 func (m *Machine) expire(out *Out, now int64) {
 	if r := m.headers; r != nil && !r.judging && now-r.at >= m.o.HeadersWait {
 		m.headers = nil
 		m.strike(out, now, r.peer)
 	}
-	if r := m.proof; r != nil && !r.judging && now-r.at >= m.o.ProofWait { // many have none
-		m.proof, m.waited = nil, true
+	// many peers have no proof: no strike
+	if r := m.proof; r != nil && !r.judging && now-r.at >= m.o.ProofWait {
+		m.proof, m.proofTried = nil, true
 		if p := m.peers[r.peer]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}
 	}
 	for _, w := range m.sorted() {
 		switch {
-		case w.came:
+		case w.received:
 			if now-w.at >= AdoptWait {
 				delete(m.blocks, w.hash)
 			}
@@ -366,9 +375,9 @@ func (m *Machine) expire(out *Out, now int64) {
 	}
 }
 
-// sorted are the blocks that are asked for, the lowest first.
-func (m *Machine) sorted() []*wanted {
-	return slices.SortedFunc(maps.Values(m.blocks), func(a, b *wanted) int {
+// sorted returns the requested blocks, lowest first.
+func (m *Machine) sorted() []*blockRequest {
+	return slices.SortedFunc(maps.Values(m.blocks), func(a, b *blockRequest) int {
 		if a.height != b.height {
 			if a.height < b.height {
 				return -1
@@ -379,12 +388,12 @@ func (m *Machine) sorted() []*wanted {
 	})
 }
 
-// decide tells whether the node is behind: a small gap is left to gossip for a while.
-func (m *Machine) decide(now int64) {
+// updateSyncing updates whether the node is behind. A small gap is left to gossip for Patience.
+func (m *Machine) updateSyncing(now int64) {
 	m.best = 0
 	was, believed := m.active || m.stuck, false
 	for _, p := range m.peers {
-		if now >= p.doubted {
+		if now >= p.distrustedUntil {
 			m.best, believed = max(m.best, p.height), true
 		}
 	}
@@ -392,14 +401,14 @@ func (m *Machine) decide(now int64) {
 	case m.best <= m.tip:
 		m.active = false
 	case m.active:
-	case m.best > m.tip+Eager, m.best > m.tip+m.o.Threshold && now-m.moved >= Patience:
-		m.active, m.full, m.waited, m.asking = true, now, false, m.tip
+	case m.best > m.tip+Eager, m.best > m.tip+m.o.Threshold && now-m.tipMovedAt >= Patience:
+		m.active, m.lastFullBatch, m.proofTried, m.asking = true, now, false, m.tip
 	}
 	if m.stuck = was && !m.active && !believed; m.stuck && m.tip != m.asking {
 		at, err := m.chain.Headers()
 		m.stuck = err != nil || at.Height > m.tip+Eager
 	}
-	if !m.active { // what was asked for on the way is not needed any more
+	if !m.active { // what was requested on the way to the highest header is not needed any more
 		for hash, w := range m.blocks {
 			if !w.parent {
 				m.release(w)
@@ -409,10 +418,10 @@ func (m *Machine) decide(now int64) {
 	}
 }
 
-// able lists who may be asked, in the order of ids.
-func (m *Machine) able(now int64, least primitives.Height) (out []*peer) {
+// eligible lists the peers that may be asked and claim at least the given height, by id.
+func (m *Machine) eligible(now int64, least primitives.Height) (out []*peer) {
 	for _, id := range slices.Sorted(maps.Keys(m.peers)) {
-		if p := m.peers[id]; now >= p.pause && now >= p.doubted && p.height >= least {
+		if p := m.peers[id]; now >= p.pausedUntil && now >= p.distrustedUntil && p.height >= least {
 			out = append(out, p)
 		}
 	}
@@ -427,9 +436,9 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 	if err != nil || at.Height >= m.best || at.Height >= m.tip+MaxLead && !m.chain.Apart() {
 		return err
 	}
-	list := m.able(now, max(at.Height+1, m.best-min(m.best, Horizon)))
+	list := m.eligible(now, max(at.Height+1, m.best-min(m.best, Horizon)))
 	if len(list) == 0 {
-		list = m.able(now, at.Height+1)
+		list = m.eligible(now, at.Height+1)
 	}
 	if len(list) == 0 {
 		return nil
@@ -440,8 +449,9 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 	return nil
 }
 
-// askProof asks for a proof of epochs, if the best peer is far above blocks and headers: anybody who is, first of those who have not been asked in vain.
-// While it does not come the rest goes on: the network may be too young to have one.
+// askProof requests an epoch sync proof if the highest peer is more than Horizon above blocks and
+// headers. It prefers peers that were not asked in vain. Sync continues meanwhile (proofFirst): a
+// young network has no proof.
 func (m *Machine) askProof(out *Out, now int64) error {
 	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
 		return nil
@@ -450,7 +460,7 @@ func (m *Machine) askProof(out *Out, now int64) error {
 	if err != nil || m.best <= max(at.Height, m.tip)+m.o.Horizon {
 		return err
 	}
-	list := m.able(now, max(at.Height, m.tip)+m.o.Horizon+1)
+	list := m.eligible(now, max(at.Height, m.tip)+m.o.Horizon+1)
 	if others := slices.DeleteFunc(slices.Clone(list), func(p *peer) bool { return now < p.noProof }); len(others) > 0 {
 		list = others
 	}
@@ -471,19 +481,20 @@ func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 	switch {
 	case ev.Bad:
 		out.Ban = append(out.Ban, Ban{Peer: ev.From, Bad: true})
-		m.gone(ev.From)
+		m.removePeer(ev.From)
 	case !ev.Used:
-		m.proofAt, m.waited = now+proofAgain, true
+		m.proofAt, m.proofTried = now+proofAgain, true
 		if p := m.peers[ev.From]; p != nil {
 			p.noProof = now + 10*m.o.ProofWait
 		}
-	case m.headers != nil && !m.headers.judging: // that was asked from where the headers were before
+	case m.headers != nil && !m.headers.judging: // it continued from the headers before the proof
 		m.headers = nil
 	}
 }
 
-// walk wants the next blocks on the way to the highest header.
-func (m *Machine) walk() error {
+// requestPath registers the next blocks on the way to the highest header, and drops requests that
+// are not on it.
+func (m *Machine) requestPath() error {
 	if m.chain.Apart() {
 		for hash, w := range m.blocks {
 			if !w.parent {
@@ -501,12 +512,12 @@ func (m *Machine) walk() error {
 	for _, r := range path {
 		on[r.Hash] = true
 		if w := m.blocks[r.Hash]; w == nil {
-			m.blocks[r.Hash] = &wanted{hash: r.Hash, height: r.Height}
+			m.blocks[r.Hash] = &blockRequest{hash: r.Hash, height: r.Height}
 		} else {
 			w.height, w.parent = r.Height, false
 		}
 	}
-	for hash, w := range m.blocks { // of another branch, or part of the chain
+	for hash, w := range m.blocks { // on another branch, or imported
 		if !w.parent && !on[hash] {
 			m.release(w)
 			delete(m.blocks, hash)
@@ -515,17 +526,18 @@ func (m *Machine) walk() error {
 	return nil
 }
 
-// askBlocks asks for what nobody is asked for, each of who is asked for least.
+// askBlocks requests each block that is due from the eligible peer with the fewest requests in
+// flight.
 func (m *Machine) askBlocks(out *Out, now int64) {
 	for _, w := range m.sorted() {
-		if w.came || w.peer != "" || w.parent && w.tries > 0 && now-w.at < BlockWait {
+		if w.received || w.peer != "" || w.parent && w.tries > 0 && now-w.at < BlockWait {
 			continue
 		}
 		var free []*peer
-		for _, p := range m.able(now, w.height) {
+		for _, p := range m.eligible(now, w.height) {
 			switch {
-			case p.asked >= m.o.MaxRequests || len(free) > 0 && p.asked > free[0].asked:
-			case len(free) > 0 && p.asked == free[0].asked:
+			case p.inFlight >= m.o.MaxRequests || len(free) > 0 && p.inFlight > free[0].inFlight:
+			case len(free) > 0 && p.inFlight == free[0].inFlight:
 				free = append(free, p)
 			default:
 				free = []*peer{p}

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// world is a node that follows a chain of which peers tell, in virtual time. Headers are a list; a block can be adopted when its parent is.
+// world is a node that follows a chain of which peers tell, in virtual time. Headers are a list; a
+// block can be adopted when its parent is.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -106,8 +107,8 @@ func (w *world) step(ev Event) {
 		w.askBlock(w.peers[a.Peer], a.Hash)
 	}
 	for _, p := range w.m.peers {
-		if w.most = max(w.most, p.asked); p.asked < 0 || p.asked > w.m.o.MaxRequests {
-			w.t.Fatalf("%d blocks asked of a peer", p.asked)
+		if w.most = max(w.most, p.inFlight); p.inFlight < 0 || p.inFlight > w.m.o.MaxRequests {
+			w.t.Fatalf("%d blocks asked of a peer", p.inFlight)
 		}
 	}
 	if len(w.m.blocks) > Window+MaxWanted {
@@ -216,7 +217,8 @@ func (w *world) run(limit int64) bool {
 
 func honest() *fake { return &fake{delay: 30, headers: 512, blocks: true} }
 
-// TestFollows: with honest peers a node comes to the end of the chain, asking for each block once, from all of them.
+// TestFollows: with honest peers a node comes to the end of the chain, asking for each block once,
+// from all of them.
 func TestFollows(t *testing.T) {
 	a, b := honest(), honest()
 	w := newWorld(t, 1, 3000, a, b)
@@ -252,8 +254,8 @@ func TestSmallGap(t *testing.T) {
 	}
 }
 
-// TestEnemies: among peers that lie, are silent, send bad headers or blocks, or have old blocks no more, one honest one is enough, and what the
-// others do costs so much time at the most.
+// TestEnemies: among peers that lie, are silent, send bad headers or blocks, or have old blocks no
+// more, one honest one is enough, and what the others do costs so much time at the most.
 func TestEnemies(t *testing.T) {
 	far := primitives.Height(1 << 40)
 	for name, tt := range map[string]struct {
@@ -289,8 +291,8 @@ func TestEnemies(t *testing.T) {
 	}
 }
 
-// TestLiarIsBanned: who says to be high and shows nothing is asked less and less, and banned after some minutes; the node says that it is in
-// step meanwhile.
+// TestLiarIsBanned: who says to be high and shows nothing is asked less and less, and banned after
+// some minutes; the node says that it is in step meanwhile.
 func TestLiarIsBanned(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		liar := &fake{height: 1 << 40, headers: -1, delay: 5}
@@ -314,8 +316,9 @@ func TestLiarIsBanned(t *testing.T) {
 	}
 }
 
-// TestStuck: a node whose peers give it neither headers nor blocks does not take itself to be in step because it believes nobody any more: until one who is believed says so,
-// or it comes further, also when all have gone.
+// TestStuck: a node whose peers give it neither headers nor blocks does not take itself to be in
+// step because it believes nobody any more: until one who is believed says so, or it comes further,
+// also when all have gone.
 func TestStuck(t *testing.T) {
 	for _, headers := range []int{0, -1} {
 		a, b := &fake{height: 100, headers: headers, delay: 5}, &fake{height: 90, headers: headers, delay: 5}
@@ -360,7 +363,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestStuckOnTheWay: a node that has come further, not yet as far as the headers that it knows, is behind whoever leaves it: all who are there, or whom it believes.
+// TestStuckOnTheWay: a node that has come further, not yet as far as the headers that it knows, is
+// behind whoever leaves it: all who are there, or whom it believes.
 func TestStuckOnTheWay(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		a := &fake{height: 100, headers: 512, delay: 5, blocks: true}
@@ -394,8 +398,8 @@ func TestStuckOnTheWay(t *testing.T) {
 	}
 }
 
-// TestOneHeader: who says to be high and gives one header with each answer is banned like who gives none, and what there is is known for what it is
-// meanwhile.
+// TestOneHeader: who says to be high and gives one header with each answer is banned like who gives
+// none, and what there is is known for what it is meanwhile.
 func TestOneHeader(t *testing.T) {
 	liar := &fake{height: 1 << 40, headers: 1, delay: 9_000}
 	p := honest()
@@ -416,7 +420,8 @@ func TestOneHeader(t *testing.T) {
 	}
 }
 
-// TestProofElsewhere: who says the greatest height and never gives a proof is not asked for ever, and blocks wait for the first proof alone.
+// TestProofElsewhere: who says the greatest height and never gives a proof is not asked for ever,
+// and blocks wait for the first proof alone.
 func TestProofElsewhere(t *testing.T) {
 	for seed := range int64(2) {
 		p, all := honest(), []*fake{honest(), honest(), honest(), honest()}
@@ -457,7 +462,8 @@ func TestProofElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeersGo: what was asked of a peer that goes is asked of another at once; without any peer nothing is asked, and nothing is lost.
+// TestPeersGo: what was asked of a peer that goes is asked of another at once; without any peer
+// nothing is asked, and nothing is lost.
 func TestPeersGo(t *testing.T) {
 	a, b := honest(), honest()
 	w := newWorld(t, 5, 400, a, b)
@@ -485,7 +491,8 @@ func TestPeersGo(t *testing.T) {
 	}
 }
 
-// TestWanted: the parent of a block that came alone is asked of its sender, then of others, so many times and no more, and so many parents.
+// TestWanted: the parent of a block that came alone is asked of its sender, then of others, so many
+// times and no more, and so many parents.
 func TestWanted(t *testing.T) {
 	a, b := honest(), honest()
 	a.height, b.height = 3, 3
@@ -525,8 +532,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestProof: who is beyond the horizon asks for a proof first, and goes on without one that does not come; with one no block is asked for, and headers go on from
-// there. Who sends what is none is banned; within the horizon nobody is asked.
+// TestProof: who is beyond the horizon asks for a proof first, and goes on without one that does
+// not come; with one no block is asked for, and headers go on from there. Who sends what is none is
+// banned; within the horizon nobody is asked.
 func TestProof(t *testing.T) {
 	w := newWorld(t, 3, 1000, &fake{headers: 100, delay: 20, blocks: true})
 	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})

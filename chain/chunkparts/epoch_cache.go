@@ -2,24 +2,25 @@ package chunkparts
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// epochFacts is what is asked about an epoch with each part that comes. It stays the same.
-type epochFacts struct {
+// epochData caches what each arriving part asks about an epoch. It never changes.
+type epochData struct {
 	layout    primitives.ShardLayout
-	owners    []primitives.AccountID       // of parts, by number
-	own       []uint64                     // numbers of this validator's parts
-	parts     map[primitives.AccountID]int // how many each owner has
-	producers []primitives.AccountID       // of blocks
+	owners    []primitives.AccountID       // by part number
+	own       []uint64                     // part numbers of this validator
+	parts     map[primitives.AccountID]int // number of parts of each owner
+	producers []primitives.AccountID       // block producers
 }
 
-// maxFacts is of how many epochs they are kept: of the last, this and the next there are chunks, and of what others ask for.
-const maxFacts = 8
+// maxEpochs is how many epochs are cached: chunks are of the last, the present and the next one,
+// and peers may request older ones.
+const maxEpochs = 8
 
-// factsOf are those of an epoch. They are only read.
-func (p *Pool) factsOf(id primitives.EpochID) (*epochFacts, error) {
-	if f := p.facts[id]; f != nil {
+// epochDataOf returns the cached data of an epoch. The caller must not change it.
+func (p *Pool) epochDataOf(id primitives.EpochID) (*epochData, error) {
+	if f := p.epochs[id]; f != nil {
 		return f, nil
 	}
-	f := &epochFacts{parts: map[primitives.AccountID]int{}}
+	f := &epochData{parts: map[primitives.AccountID]int{}}
 	var err error
 	if f.layout, err = p.chain.Layout(id); err != nil {
 		return nil, err
@@ -38,14 +39,14 @@ func (p *Pool) factsOf(id primitives.EpochID) (*epochFacts, error) {
 			f.own = append(f.own, ord)
 		}
 	}
-	if len(p.facts) >= maxFacts {
-		clear(p.facts)
+	if len(p.epochs) >= maxEpochs {
+		clear(p.epochs)
 	}
-	p.facts[id] = f
+	p.epochs[id] = f
 	return f, nil
 }
 
-// want has a chunk asked for from now on.
+// want starts to request a chunk.
 func (p *Pool) want(e *entry, ancestor primitives.Hash, now int64) {
 	e.want = &want{ancestor: ancestor, added: now, last: now}
 	p.wants[e.hash] = e

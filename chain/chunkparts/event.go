@@ -13,93 +13,107 @@ const (
 	HeightHorizon   primitives.Height = 128
 	MaxAhead        primitives.Height = 5
 	MaxForwards                       = 1000
-	MaxForwardBytes                   = 64 << 20  // of their parts
-	MaxCoded                          = 80 << 20  // bytes of a chunk's body, from the length of one part: no body is that long, since its transactions are in a witness of 64 MiB
-	Retry                             = 100       // ms: a chunk is asked for at most so often
-	soon                              = 10        // ms after its block, at which parts that nobody passes on are asked for, and one more for each
-	soonBytes                         = 64 << 10  // of the body: they may be on their way
-	ToOthers                          = 400       // ms after which own parts are asked of others than the producer
-	FullFetch                         = 3_000     // ms after which all parts are asked for
-	GiveUp                            = 1_000_000 // ms
-	maxCoded                          = 8         // stored chunks that were coded again
-	maxCodedBytes                     = 32 << 20  // of parts of them, but for the last one's
-	peerHorizon     primitives.Height = 5         // a peer that is asked instead is at most so far behind the chunk
+	MaxForwardBytes                   = 64 << 20 // bytes of parts, proofs included
+	// MaxCoded bounds the encoded body, in bytes, as derived from the length of one part. No body
+	// is that long: its transactions are in a witness of at most 64 MiB.
+	MaxCoded = 80 << 20
+	Retry    = 100 // ms, the least time between two requests for a chunk
+	// forwardWait is how long after its block, in ms, parts are requested that no peer forwards,
+	// plus 1 ms for each forwardWaitBytes of the body: they may still be in transit.
+	forwardWait      = 10
+	forwardWaitBytes = 64 << 10
+	// ms after which own parts are requested from other validators than the producer
+	ToOthers  = 400
+	FullFetch = 3_000 // ms after which all parts are requested
+	// ms after which a chunk is not requested any more
+	GiveUp           = 1_000_000
+	maxEncodedChunks = 8 // re-encoded stored chunks
+	// of their parts; the most recent one may exceed it
+	maxEncodedBytes = 32 << 20
+	// how far, in blocks, the head of a peer may be below the chunk to be asked for it
+	peerHorizon primitives.Height = 5
 )
 
-// Refusals. The message is dropped.
+// Reasons why a message is dropped.
 var (
-	ErrHorizon   = errors.New("parts: the chunk is too old or too far ahead")
-	ErrOther     = errors.New("parts: there is another chunk of that shard and height")
-	ErrPart      = errors.New("parts: bad part")
-	ErrReceipts  = errors.New("parts: receipts that are not proven")
-	ErrHeader    = errors.New("parts: bad header")
-	ErrSignature = errors.New("parts: not signed by the chunk's producer")
-	ErrUnknown   = errors.New("parts: unknown chunk")
+	ErrHorizon   = errors.New("chunk parts: the chunk is too old or too far ahead")
+	ErrOther     = errors.New("chunk parts: there is another chunk of that shard and height")
+	ErrPart      = errors.New("chunk parts: invalid part")
+	ErrReceipts  = errors.New("chunk parts: receipts without a valid proof")
+	ErrHeader    = errors.New("chunk parts: invalid header")
+	ErrSignature = errors.New("chunk parts: not signed by the chunk's producer")
+	ErrUnknown   = errors.New("chunk parts: unknown chunk")
 )
 
-// Chain is what must be known of the chain. Its answers are of the moment.
+// Chain is what the pool needs to know of the chain. Each answer is the present one and may change.
 type Chain interface {
-	Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) // of the block behind prev
+	Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) // of a block on prev
 	NextEpoch(prev primitives.Hash) (primitives.EpochID, error)     // the one after that
 	Height(prev primitives.Hash) (h primitives.Height, known bool)  // of prev itself
 	Layout(primitives.EpochID) (primitives.ShardLayout, error)
 	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
-	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error) // of a chunk
-	// Maker is who was to make a shard's chunk on a known block, whichever height that says to be of (nearcore verify_chunk_header_signature_by_hash).
+	// of a chunk
+	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error)
+	// Maker returns the producer of a shard's chunk on a known block, regardless of the height that
+	// the chunk names (nearcore verify_chunk_header_signature_by_hash).
 	Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
-	// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or the next; Holds whether this node holds it, or will then: what
-	// can't be told is an error, and not that it doesn't.
+	// Cares returns whether an account produces chunks of a shard in the epoch of a block on prev,
+	// or in the next epoch. Holds returns whether this node tracks the shard then; an error means
+	// that this is unknown.
 	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
 	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
-	// StoredPartial returns what was kept of a chunk for others (Complete), nil if there is nothing; Stored a chunk with its body, of which parts are made
-	// again where nothing was kept.
+	// StoredPartial returns what was stored from Complete.Partial, nil if nothing was. Stored
+	// returns a stored chunk with its body, nil if there is none; its parts are computed again.
 	StoredPartial(primitives.Hash) *primitives.PartialChunk
 	Stored(primitives.Hash) *primitives.Chunk
 }
 
-// Event is one of the types below.
+// Event is an input of Pool.Step: one of the types below.
 type Event interface{ event() }
 
-// Made is a chunk of this validator, with its coded body: what chain.BuildChunk has made. Without Receipts these are proven here.
+// Made is a chunk that this validator produced, with its encoded body, as chain.BuildChunk returns
+// them. If Body.Receipts is nil, the receipt proofs are computed here.
 type Made struct {
 	Chunk *primitives.Chunk
 	Body  *chain.EncodedBody
 }
 
-// Partial, Forward and Response are what others have sent.
+// Partial, Forward and Response are messages from the network.
 type (
 	Partial  struct{ *primitives.PartialChunk }
 	Forward  struct{ *primitives.ChunkForward }
 	Response struct{ *primitives.ChunkResponse }
 )
 
-// Request is another's; the answer goes back to From, whatever that is.
+// Request is a request of a peer. The answer names From, which is opaque here.
 type Request struct {
 	*primitives.ChunkRequest
 	From any
 }
 
-// Wanted are the new chunks of a block on Prev. If Prev is not known, Ancestor is a block of the same epoch that is; else it is Prev. One that was complete
-// may be forgotten, or was for a node that held other shards: who has it does not want it.
+// Wanted lists the new chunks of a block on Prev. Ancestor is Prev if that is known, otherwise a
+// known block of the same epoch. A chunk that was complete is requested again: it may have been
+// evicted, or completed for other tracked shards. So the caller must not list chunks that it has.
 type Wanted struct {
 	Headers  []*primitives.ChunkHeader
 	Ancestor primitives.Hash
-	By       primitives.AccountID // who has made the block; none: that is not known
+	By       primitives.AccountID // producer of the block; empty: unknown
 }
 
-// BlockCame is a block that is known now.
+// BlockCame reports that a block is now known.
 type BlockCame struct{ Hash primitives.Hash }
 
-// Head is the head of the chain, by which the horizon goes, and the epoch of what is on an unknown block. By the highest header that is known goes what is
-// old; zero: it is the head's.
+// Head is the head of the chain. It moves the horizon, and chunks on unknown blocks are taken to be
+// of its epoch. Header and HeaderPrev are the highest known header and its parent, which decide
+// whether a chunk is old; zero: those of Hash.
 type Head struct {
 	Hash, Prev         primitives.Hash
 	Height             primitives.Height
 	Header, HeaderPrev primitives.Hash
 }
 
-// Tick comes every chunk_request_retry_period, 400 ms, and when Due says.
+// Tick is sent every chunk_request_retry_period, 400 ms by default, and at Due.
 type Tick struct{}
 
 func (Made) event()      {}
@@ -115,10 +129,11 @@ func (Tick) event()      {}
 // Send is a message to a validator.
 type Send struct {
 	To   primitives.AccountID
-	Body borsh.Appender // of primitives
+	Body borsh.Appender // a message type of package primitives
 }
 
-// Ask is a request: to Account, or, if PreferPeer or there is none, to a peer that tracks the shard and is at least at MinHeight.
+// Ask is a request to Account. If PreferPeer is set or Account is empty, it goes to a peer that
+// tracks Shard and has at least MinHeight.
 type Ask struct {
 	Account    primitives.AccountID
 	PreferPeer bool
@@ -127,25 +142,26 @@ type Ask struct {
 	Request    *primitives.ChunkRequest
 }
 
-// Answer goes back to who has asked.
+// Answer is the response to a Request.
 type Answer struct {
 	To   any
 	Body *primitives.ChunkResponse
 }
 
-// Complete is a chunk of which all is here that this node needs: the body if it holds the shard, else proofs of the receipts to those that it holds.
-// Partial is what it is to keep for others.
+// Complete is a chunk with all that this node needs: the body if it tracks the shard, otherwise
+// proofs of the receipts to the shards that it tracks. Partial is what to store to answer requests.
 type Complete struct {
 	Chunk   *primitives.Chunk
 	Partial *primitives.PartialChunk
 }
 
-// Out is what the shell is to do.
+// Out is what the caller has to do after a Step.
 type Out struct {
-	Send     []Send
-	Ask      []Ask
-	Answer   []Answer
-	Ready    []*primitives.ChunkHeader // this validator has its own parts of them: they may go into a block
+	Send   []Send
+	Ask    []Ask
+	Answer []Answer
+	// this validator's own parts are present: a block may include these chunks
+	Ready    []*primitives.ChunkHeader
 	Complete []Complete
-	Bad      []*primitives.ChunkHeader // signed by their producers, and no chunks
+	Bad      []*primitives.ChunkHeader // signed by their producers, but not decodable
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkWrong is what it costs to drop a chunk's part that nobody has signed, another chunk of a height by its maker, and to keep what he has had passed on of a chunk that nobody has.
+// BenchmarkWrong is what it costs to drop a chunk's part that nobody has signed, another chunk of a
+// height by its maker, and to keep what he has had passed on of a chunk that nobody has.
 func BenchmarkWrong(b *testing.B) {
 	n := newNetwork(b, 1, 10, 0)
 	prev := primitives.Hash{4}
@@ -58,7 +59,7 @@ func BenchmarkWrong(b *testing.B) {
 			}
 			b.ReportMetric(float64(sent), "messages")
 			b.ReportMetric(float64(len(p.entries)), "chunks")
-			b.ReportMetric(float64(p.waiting)/(1<<20), "MiB-waiting")
+			b.ReportMetric(float64(p.forwardBytes)/(1<<20), "MiB-waiting")
 		})
 	}
 }

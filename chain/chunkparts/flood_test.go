@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfForwards: whoever makes one shard's chunks signs any number of them, and has their parts passed on: what was passed on of another's chunk is there when its header comes.
+// TestFloodOfForwards: whoever makes one shard's chunks signs any number of them, and has their
+// parts passed on: what was passed on of another's chunk is there when its header comes.
 func TestFloodOfForwards(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -28,7 +29,7 @@ func TestFloodOfForwards(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(p.forwards) != MaxForwards || len(p.makers) != MaxForwards || len(p.forwards[c.Hash]) != 3 {
+	if len(p.forwards) != MaxForwards || len(p.forwardSigners) != MaxForwards || len(p.forwards[c.Hash]) != 3 {
 		t.Errorf("%d chunks have waiting parts, that of another maker %d", len(p.forwards), len(p.forwards[c.Hash]))
 	}
 }

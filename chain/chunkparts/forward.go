@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// forward takes parts that their owner passes on; where the header is not known yet they wait for it.
+// forward handles parts that their owner forwards. Without the chunk header they are kept until it
+// arrives.
 func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
 		return fmt.Errorf("%w: of a forward", ErrHeader)
@@ -21,7 +22,7 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if err != nil {
 		return fmt.Errorf("%w of a forward", err)
 	}
-	if p.outside(f.HeightCreated) && e == nil {
+	if p.outsideHorizon(f.HeightCreated) && e == nil {
 		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, f.ShardID, f.HeightCreated)
 	}
 	var maker primitives.AccountID
@@ -34,7 +35,7 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen && !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
 			return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
 		}
-	} else if maker, err = p.likelySigned(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated); err != nil {
+	} else if maker, err = p.verifyLikelySigner(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated); err != nil {
 		return err
 	}
 	if e != nil {
@@ -42,47 +43,50 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	}
 	list, ok := p.forwards[f.ChunkHash]
 	if !ok {
-		p.order = append(p.order, f.ChunkHash)
-		p.makers[f.ChunkHash] = maker
+		p.forwardOrder = append(p.forwardOrder, f.ChunkHash)
+		p.forwardSigners[f.ChunkHash] = maker
 	}
 	for i := range f.Parts {
 		x := &f.Parts[i]
-		if !slices.ContainsFunc(list, func(y checked) bool { return y.Ord == x.Ord }) {
-			list = append(list, checked{primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}, leaves[i]})
-			p.waiting += sizeOf(x)
+		if !slices.ContainsFunc(list, func(y verifiedPart) bool { return y.Ord == x.Ord }) {
+			list = append(list, verifiedPart{primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}, leaves[i]})
+			p.forwardBytes += sizeOf(x)
 		}
 	}
 	p.forwards[f.ChunkHash] = list
-	for len(p.order) > MaxForwards || p.waiting > MaxForwardBytes {
-		p.forget(p.oldest())
+	for len(p.forwardOrder) > MaxForwards || p.forwardBytes > MaxForwardBytes {
+		p.dropForwards(p.forwardToEvict())
 	}
 	return nil
 }
 
-// oldest is the chunk whose forwards go first: the first to come of the maker that has most. He may sign any number of chunks for a height, and takes no place of others'.
-func (p *Pool) oldest() (hash primitives.Hash) {
-	const each = MaxForwardBytes / MaxForwards // as how many bytes a chunk counts beside its parts
+// forwardToEvict returns the chunk that loses its forwards next: the oldest one of the producer
+// with the most bytes. A producer can sign any number of chunks for a height, and this keeps it
+// from evicting the forwards of others.
+func (p *Pool) forwardToEvict() (hash primitives.Hash) {
+	// overhead that a chunk counts besides its parts, in bytes
+	const each = MaxForwardBytes / MaxForwards
 	taken, most := map[primitives.AccountID]int{}, 0
-	for _, h := range p.order {
+	for _, h := range p.forwardOrder {
 		n := each
 		for i := range p.forwards[h] {
 			n += sizeOf(&p.forwards[h][i].ChunkPart)
 		}
-		taken[p.makers[h]] += n
+		taken[p.forwardSigners[h]] += n
 	}
 	for _, n := range taken {
 		most = max(most, n)
 	}
-	return p.order[slices.IndexFunc(p.order, func(h primitives.Hash) bool { return taken[p.makers[h]] == most })]
+	return p.forwardOrder[slices.IndexFunc(p.forwardOrder, func(h primitives.Hash) bool { return taken[p.forwardSigners[h]] == most })]
 }
 
-// forget drops the forwards of a chunk.
-func (p *Pool) forget(hash primitives.Hash) {
+// dropForwards drops the kept forwards of a chunk.
+func (p *Pool) dropForwards(hash primitives.Hash) {
 	for i := range p.forwards[hash] {
-		p.waiting -= sizeOf(&p.forwards[hash][i].ChunkPart)
+		p.forwardBytes -= sizeOf(&p.forwards[hash][i].ChunkPart)
 	}
 	delete(p.forwards, hash)
-	delete(p.makers, hash)
-	i := slices.Index(p.order, hash)
-	p.order = slices.Delete(p.order, i, i+1)
+	delete(p.forwardSigners, hash)
+	i := slices.Index(p.forwardOrder, hash)
+	p.forwardOrder = slices.Delete(p.forwardOrder, i, i+1)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHorizonAny: whatever comes from whatever height, and however the head moves, what stays is what is within the horizon or asked for, and nothing of the rest
-// is left in any of the pool's lists.
+// TestHorizonAny: whatever comes from whatever height, and however the head moves, what stays is
+// what is within the horizon or asked for, and nothing of the rest is left in any of the pool's
+// lists.
 func TestHorizonAny(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	for seed := range uint64(50) {
@@ -27,7 +28,7 @@ func TestHorizonAny(t *testing.T) {
 				}
 				x.PrevBlockHash = primitives.Hash{byte(rng.IntN(4))}
 				hash := x.ChunkHash()
-				if p.know(hash, x); rng.IntN(4) == 0 {
+				if p.entryFor(hash, x); rng.IntN(4) == 0 {
 					p.want(p.entries[hash], x.PrevBlockHash, int64(step))
 				}
 				want[hash] = x.HeightCreated
@@ -54,12 +55,12 @@ func TestHorizonAny(t *testing.T) {
 				}
 			}
 			of, on := 0, 0
-			for h, list := range p.heights {
+			for h, list := range p.byHeight {
 				if of += len(list); len(list) == 0 || h < p.low {
 					t.Fatalf("seed %d, step %d: %d chunks of height %d, the lowest is %d", seed, step, len(list), h, p.low)
 				}
 			}
-			for _, list := range p.on {
+			for _, list := range p.byPrev {
 				on += len(list)
 			}
 			if len(p.entries) != len(want) || of != len(want) || on != len(want) {

@@ -10,81 +10,122 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Pool holds the chunks around the head. Not safe for concurrent use.
+// Pool distributes and collects chunk parts around the head. Not safe for concurrent use.
+//
+// # Chunk parts
+//
+// Problem. A chunk reaches the network as TotalParts erasure-coded parts, of which DataParts
+// restore the body. The producer sends each part to its owner, a block producer, and a block may
+// include the chunk once the parts of this validator are here. Nodes that track the shard need the
+// whole body, others only receipts to their shards. Parts arrive before the header, before the
+// previous block, twice, or never.
+//
+// Invariants.
+//
+//   - A part is stored only if its Merkle proof leads to the root in the header. So stored parts
+//     never need another check, and reassembly fails only if the producer encoded garbage.
+//   - A header on a known block is checked against the key of the chunk's producer.
+//     The chunk hash does not cover the signature; until the check an entry keeps up to two headers
+//     with different signatures (header, altHeader).
+//   - For an unknown previous block, the signature must be of the producer of that height in the
+//     head's epoch or the next (verifyLikelySigner). Otherwise anyone could occupy a slot.
+//   - Each slot (shard and height) has one chunk. Only a chunk that a block names may share it.
+//   - Own parts are forwarded once for each epoch that the chunk is assigned to (forwardedFor).
+//
+// Outline. Partial, Forward and Response lead to partial: it checks, stores, forwards own parts,
+// then calls tryComplete. That reports Ready when own parts are present, and Complete when either
+// all needed receipts and own parts are present, or DataParts parts are, which reassemble turns
+// into the body. Wanted starts requests: at once if no peer forwards parts to this node, otherwise
+// after the first Tick. Tick repeats them, from the producer, then (ToOthers) from other validators
+// of the shard, then (FullFetch) all parts. BlockCame completes entries that waited for their
+// previous block. Head moves the horizon.
+//
+// Differences from nearcore (shards_manager_actor.rs): Sparing, and the two signature rules for
+// unknown blocks; nearcore accepts headers there unsigned and no forwards. Rejected: a pool for
+// each shard; requests and the horizon are common, and most nodes see parts of all shards.
 type Pool struct {
-	// Sparing pools do not pass parts on to who has enough of them from their maker, as neard's do: whose own have not come a little behind their block asks for
-	// others' (Due).
+	// Sparing turns off forwards to validators that own at least DataParts parts, unlike
+	// neard: they restore the body from their own parts. If these do not arrive shortly after the
+	// block, such a validator requests parts of others (Due).
 	Sparing bool
 
-	me     primitives.AccountID // none: not a validator
+	me     primitives.AccountID // own account; empty: not a validator
 	chain  Chain
 	rs     *primitives.ReedSolomon
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	random func(n int) int
 
-	head     Head
-	highest  primitives.Height
-	entries  map[primitives.Hash]*entry
-	at       map[place]primitives.Hash
-	on       map[primitives.Hash][]*entry             // by the block that they are on
-	heights  map[primitives.Height][]*entry           // by the height at which they were made
-	low      primitives.Height                        // none was made below
-	wants    map[primitives.Hash]*entry               // which are asked for, or were until lately
-	facts    map[primitives.EpochID]*epochFacts       // of the last epochs that were asked about
-	forwards map[primitives.Hash][]checked            // of unknown chunks
-	order    []primitives.Hash                        // of forwards, oldest first
-	waiting  int                                      // bytes of forwards
-	makers   map[primitives.Hash]primitives.AccountID // of their chunks: who has signed them
-	due      int64                                    // ms; when something is to be asked for before the next Tick, 0: nothing is
-	coded    []*coded                                 // stored chunks that others have asked for, least recently last
+	head         Head
+	highest      primitives.Height
+	entries      map[primitives.Hash]*entry
+	bySlot       map[slot]primitives.Hash
+	byPrev       map[primitives.Hash][]*entry       // by previous block
+	byHeight     map[primitives.Height][]*entry     // by HeightCreated
+	low          primitives.Height                  // no entry has a lower HeightCreated
+	wants        map[primitives.Hash]*entry         // chunks that are requested; removed lazily
+	epochs       map[primitives.EpochID]*epochData  // epochs asked about lately
+	forwards     map[primitives.Hash][]verifiedPart // of chunks without header
+	forwardOrder []primitives.Hash                  // of forwards, oldest first
+	forwardBytes int                                // bytes of forwards
+	// producers that have signed the chunks of forwards
+	forwardSigners map[primitives.Hash]primitives.AccountID
+	// ms, time of the first request before the next Tick; 0: none
+	due     int64
+	encoded []*encodedChunk // re-encoded stored chunks that peers requested, most recent first
 }
 
-// checked is a part that was held to its chunk's root, with its leaf.
-type checked struct {
+// verifiedPart is a part with a verified proof, with its Merkle leaf.
+type verifiedPart struct {
 	primitives.ChunkPart
 	leaf primitives.Hash
 }
 
-// entry is a chunk whose header is known. Its hash says nothing of the signature: while that can't be checked there may be another header of it.
+// entry is a chunk with a known header. The chunk hash does not cover the signature, so until
+// signed is set another header of the same hash may have the right one.
 type entry struct {
-	hash     primitives.Hash
-	place    place
-	header   *primitives.ChunkHeader
-	other    *primitives.ChunkHeader // with another signature, nil: none
-	parts    []*primitives.ChunkPart // by number
-	leaves   []primitives.Hash       // of those that are here
-	have     int
-	receipts map[primitives.ShardID]primitives.ReceiptProof
-	signed   bool // the header's signature was checked
-	ready    bool
-	complete bool
-	to       []primitives.ShardID // complete are proofs to these shards; nil: the body
+	hash      primitives.Hash
+	slot      slot
+	header    *primitives.ChunkHeader
+	altHeader *primitives.ChunkHeader // the same header with another signature; nil: none
+	parts     []*primitives.ChunkPart // by number; nil: missing
+	leaves    []primitives.Hash       // of present parts
+	have      int
+	receipts  map[primitives.ShardID]primitives.ReceiptProof
+	signed    bool // the signature of header was checked
+	ready     bool
+	complete  bool
+	// a complete chunk consists of proofs to these shards; nil: of the body
+	proofsTo []primitives.ShardID
 	failed   bool
-	told     primitives.EpochID // by whose owners own parts were passed on; zero: they were not
-	want     *want
+	// the epoch of the validators that own parts were forwarded to; zero: not forwarded
+	forwardedFor primitives.EpochID
+	want         *want
 }
 
-// want is that a chunk is asked for.
+// want is the request state of a chunk.
 type want struct {
 	ancestor    primitives.Hash
 	added, last int64 // ms
 	asked       bool
-	spared      bool                 // nobody passes on what is missing
-	by          primitives.AccountID // who has made a block with it, and has its own parts; none: that is not known
-	whom        primitives.AccountID // who holds the shard, or should, and was asked last
+	noForwards  bool // no peer forwards the missing parts (Sparing)
+	// producer of a block that includes the chunk, which has its own parts; empty: unknown
+	blockProducer primitives.AccountID
+	lastAsked     primitives.AccountID // the producer or validator of the shard that was asked last
 }
 
-// New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.
+// New returns an empty pool. me is the own account, empty for a node that does not validate. rs
+// codes the chunks of this chain, verify checks signatures, random returns a number below n.
 func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
-	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, at: map[place]primitives.Hash{},
-		on: map[primitives.Hash][]*entry{}, heights: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{}, facts: map[primitives.EpochID]*epochFacts{}, forwards: map[primitives.Hash][]checked{}, makers: map[primitives.Hash]primitives.AccountID{}}
+	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, bySlot: map[slot]primitives.Hash{},
+		byPrev: map[primitives.Hash][]*entry{}, byHeight: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{}, epochs: map[primitives.EpochID]*epochData{}, forwards: map[primitives.Hash][]verifiedPart{}, forwardSigners: map[primitives.Hash]primitives.AccountID{}}
 }
 
-// Step takes an event at a time in ms. On an error the message is to be dropped; what is in Out is to be done nevertheless.
+// Step handles an event at now, in ms. On an error the message must be dropped; Out is valid in any
+// case. It panics on an event of another package.
 func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	switch ev := ev.(type) {
 	case Made:
-		err = p.made(&out, &ev)
+		err = p.distribute(&out, &ev)
 	case Partial:
 		err = p.partial(&out, now, ev.PartialChunk, nil, false)
 	case Forward:
@@ -96,13 +137,13 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 		}
 		err = p.partial(&out, now, &primitives.PartialChunk{Header: *e.header, Parts: ev.Parts, Receipts: ev.Receipts}, nil, true)
 	case Request:
-		out.Answer = []Answer{{ev.From, p.answer(ev.ChunkRequest)}}
+		out.Answer = []Answer{{ev.From, p.respond(ev.ChunkRequest)}}
 	case Wanted:
 		err = p.wanted(&out, now, &ev)
 	case BlockCame:
 		var errs []error
 		for _, e := range p.incomplete(ev.Hash) {
-			errs = append(errs, p.settle(&out, e))
+			errs = append(errs, p.tryComplete(&out, e))
 		}
 		err = errors.Join(errs...)
 	case Head:
@@ -110,14 +151,14 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	case Tick:
 		err = p.tick(&out, now)
 	default:
-		panic(fmt.Sprintf("parts: no case for %T", ev))
+		panic(fmt.Sprintf("chunkparts: no case for %T", ev))
 	}
 	return out, err
 }
 
-// incomplete are the chunks on a block that are not whole, by hash.
+// incomplete returns the incomplete chunks on a block, sorted by hash.
 func (p *Pool) incomplete(prev primitives.Hash) (list []*entry) {
-	for _, e := range p.on[prev] {
+	for _, e := range p.byPrev[prev] {
 		if !e.complete && !e.failed {
 			list = append(list, e)
 		}
@@ -126,7 +167,7 @@ func (p *Pool) incomplete(prev primitives.Hash) (list []*entry) {
 	return list
 }
 
-// setHead moves the horizon.
+// setHead moves the horizon and drops chunks below it, except those that are requested.
 func (p *Pool) setHead(h Head) {
 	if h.Header.IsZero() {
 		h.Header, h.HeaderPrev = h.Hash, h.Prev
@@ -140,7 +181,7 @@ func (p *Pool) setHead(h Head) {
 	bound := p.highest - HeightHorizon
 	low := bound
 	drop := func(height primitives.Height) {
-		for _, e := range slices.Clone(p.heights[height]) {
+		for _, e := range slices.Clone(p.byHeight[height]) {
 			if e.want == nil {
 				p.remove(e.hash, e)
 			} else {
@@ -148,8 +189,8 @@ func (p *Pool) setHead(h Head) {
 			}
 		}
 	}
-	if bound > p.low && uint64(bound-p.low) > uint64(len(p.heights)) {
-		for height := range p.heights {
+	if bound > p.low && uint64(bound-p.low) > uint64(len(p.byHeight)) {
+		for height := range p.byHeight {
 			if height < bound {
 				drop(height)
 			}
@@ -162,8 +203,8 @@ func (p *Pool) setHead(h Head) {
 	p.low = low
 }
 
-// outside tells whether a height is not around the head.
-func (p *Pool) outside(h primitives.Height) bool {
+// outsideHorizon returns whether a height is too far from the head.
+func (p *Pool) outsideHorizon(h primitives.Height) bool {
 	return h+HeightHorizon < p.highest || h > p.highest+MaxAhead
 }
 
@@ -173,34 +214,35 @@ func (p *Pool) remove(hash primitives.Hash, e *entry) {
 	}
 	delete(p.entries, hash)
 	delete(p.wants, hash)
-	leave(p.on, e.header.PrevBlockHash, e)
-	leave(p.heights, e.header.HeightCreated, e)
-	if p.at[e.place] == hash {
-		delete(p.at, e.place)
+	removeFrom(p.byPrev, e.header.PrevBlockHash, e)
+	removeFrom(p.byHeight, e.header.HeightCreated, e)
+	if p.bySlot[e.slot] == hash {
+		delete(p.bySlot, e.slot)
 	}
 }
 
-// leave takes an entry out of a list.
-func leave[K comparable](of map[K][]*entry, k K, e *entry) {
+// removeFrom removes an entry from a list.
+func removeFrom[K comparable](of map[K][]*entry, k K, e *entry) {
 	if of[k] = slices.DeleteFunc(of[k], func(x *entry) bool { return x == e }); len(of[k]) == 0 {
 		delete(of, k)
 	}
 }
 
-// know returns the entry of a header, with the forwards that have come before it.
-func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
+// entryFor returns the entry of a header. It creates it if needed, with the forwards that arrived
+// earlier.
+func (p *Pool) entryFor(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
 	}
-	at, _ := p.placeOf(h)
-	e := &entry{hash: hash, place: at, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
+	at, _ := p.slotOf(h)
+	e := &entry{hash: hash, slot: at, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
-	p.on[h.PrevBlockHash] = append(p.on[h.PrevBlockHash], e)
-	p.heights[h.HeightCreated] = append(p.heights[h.HeightCreated], e)
+	p.byPrev[h.PrevBlockHash] = append(p.byPrev[h.PrevBlockHash], e)
+	p.byHeight[h.HeightCreated] = append(p.byHeight[h.HeightCreated], e)
 	p.low = min(p.low, h.HeightCreated)
-	p.at[e.place] = hash
-	if list, ok := p.forwards[hash]; ok { // checked against the root that makes the hash
-		p.forget(hash)
+	p.bySlot[e.slot] = hash
+	if list, ok := p.forwards[hash]; ok { // verified against the root, which the hash covers
+		p.dropForwards(hash)
 		for i := range list {
 			e.put(&list[i].ChunkPart, list[i].leaf)
 		}
@@ -208,18 +250,19 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 	return e
 }
 
-// offer shows a header of the chunk that another has given. Who is asked for its block's chunks has it from the block: that one is believed first.
-func (e *entry) offer(h *primitives.ChunkHeader, block bool) {
+// offerHeader offers another header with the entry's hash. A header from a block takes precedence:
+// the peers that are asked for the block's chunks know it from the block.
+func (e *entry) offerHeader(h *primitives.ChunkHeader, block bool) {
 	switch {
 	case e.signed || e.header.Signature == h.Signature:
 	case block:
-		e.header, e.other = h, e.header
-	case e.other == nil:
-		e.other = h
+		e.header, e.altHeader = h, e.header
+	case e.altHeader == nil:
+		e.altHeader = h
 	}
 }
 
-// add takes a copy of a part that was checked, and tells whether it is new.
+// add stores a copy of a verified part, and returns whether it is new.
 func (e *entry) add(x *primitives.ChunkPart, leaf primitives.Hash) bool {
 	if e.parts[x.Ord] != nil {
 		return false
@@ -228,7 +271,8 @@ func (e *entry) add(x *primitives.ChunkPart, leaf primitives.Hash) bool {
 	return true
 }
 
-// put takes a part that was checked, and that nobody else changes, unless it is here.
+// put stores a verified part, which the caller must not change later. It keeps a part that is
+// present.
 func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
 	if e.parts[x.Ord] == nil {
 		e.parts[x.Ord], e.leaves[x.Ord] = x, leaf
@@ -238,7 +282,8 @@ func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
 
 func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) }
 
-// verifyParts checks parts against the root that their producer has signed, as far as he can be held to it: he may have signed any. It gives their leaves.
+// verifyParts checks parts against the Merkle root of a header and returns their leaves. The
+// producer may have signed any root, so this does not prove that the parts decode.
 func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([]primitives.Hash, error) {
 	leaves := make([]primitives.Hash, len(list))
 	for i := range list {
@@ -253,11 +298,12 @@ func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([
 	return leaves, nil
 }
 
-// likelySigned wants what is about a block that is not known to be within the horizon and signed by who makes that chunk in the head's epoch or the next:
-// it is kept, and takes the place of others, before more can be looked at. Upstream takes no forwards there, and headers unsigned
-// (shards_manager_actor.rs:1303, :1633).
-func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) (by primitives.AccountID, err error) {
-	if p.outside(height) {
+// verifyLikelySigner checks a chunk on an unknown block: its height must be within the horizon, and
+// its signature of the producer of that height in the head's epoch or the next. Such a chunk
+// occupies a slot before more can be checked. nearcore takes no forwards there, and headers without
+// this check (shards_manager_actor.rs:1303, :1633).
+func (p *Pool) verifyLikelySigner(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) (by primitives.AccountID, err error) {
+	if p.outsideHorizon(height) {
 		return "", fmt.Errorf("%w: shard %d at %d", ErrHorizon, shard, height)
 	}
 	var ids []primitives.EpochID
@@ -275,7 +321,8 @@ func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature
 	return "", fmt.Errorf("%w: on a block that is not known", ErrSignature)
 }
 
-// partial takes parts and receipts of a chunk; known says that the header is one that is known, leaves are those of the parts if these were checked.
+// partial handles parts and receipts of a chunk. known says that the header comes from an entry.
+// leaves are those of the parts, if they are verified already; nil: verify them here.
 func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves []primitives.Hash, known bool) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	e := p.entries[hash]
@@ -283,29 +330,29 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return nil
 	}
 	if e == nil || e.want == nil {
-		far := p.outside(h.HeightCreated) // before the store is asked for its block
-		var at place
+		far := p.outsideHorizon(h.HeightCreated) // before the store is asked for the block
+		var at slot
 		if !far {
-			at, far = p.placeOf(h)
+			at, far = p.slotOf(h)
 		}
 		if far {
 			return fmt.Errorf("%w: shard %d at %d", ErrHorizon, h.ShardID, h.HeightCreated)
 		}
 		if e != nil {
-			at = e.place
+			at = e.slot
 		}
-		if other, ok := p.at[at]; ok && other != hash {
+		if other, ok := p.bySlot[at]; ok && other != hash {
 			return fmt.Errorf("%w: shard %d at %d", ErrOther, h.ShardID, h.HeightCreated)
 		}
 	}
 	id, placed := p.chain.Epoch(h.PrevBlockHash)
 	if !placed && !known {
 		var err error
-		if id, placed, err = p.likely(h); err != nil {
+		if id, placed, err = p.likelyEpoch(h); err != nil {
 			return err
 		}
 		if e == nil {
-			if _, err := p.likelySigned(hash, h.Signature, h.ShardID, h.HeightCreated); err != nil {
+			if _, err := p.verifyLikelySigner(hash, h.Signature, h.ShardID, h.HeightCreated); err != nil {
 				return err
 			}
 		}
@@ -322,11 +369,11 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		}
 	}
 	own := *h
-	own.HeightIncluded = 0 // which nobody has signed
+	own.HeightIncluded = 0 // HeightIncluded is not covered by the signature
 	if e == nil {
-		e = p.know(hash, &own)
+		e = p.entryFor(hash, &own)
 	} else if !known {
-		e.offer(&own, false)
+		e.offerHeader(&own, false)
 	}
 	var fresh []primitives.ChunkPart
 	for i := range c.Parts {
@@ -343,12 +390,12 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return err
 	}
 	if placed {
-		if err := p.passOn(out, e, id, fresh); err != nil {
+		if err := p.forwardOwn(out, e, id, fresh); err != nil {
 			return err
 		}
-		e.told = id
+		e.forwardedFor = id
 	}
-	if err := p.settle(out, e); err != nil {
+	if err := p.tryComplete(out, e); err != nil {
 		return err
 	}
 	if !e.complete && !e.failed && e.want == nil {
@@ -359,12 +406,14 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 	return nil
 }
 
-// likely is the epoch of a header on an unknown block: that behind the head. What is wrong about the header is seen when its block comes. A shard that only the
-// epoch after that has may be of its first block, and the head is not yet the block before: its parts are kept, and passed on when that is here.
-func (p *Pool) likely(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
+// likelyEpoch returns the epoch of a header on an unknown block: that of the head's child. If only
+// the epoch after that has the shard, the chunk may be of its first block; then placed is false,
+// and parts are stored but forwarded only after the block arrives. The header is checked in full
+// when its block arrives.
+func (p *Pool) likelyEpoch(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
 	id, known := p.chain.Epoch(p.head.Hash)
 	if !known {
-		return id, false, fmt.Errorf("%w: on an unknown block, in no epoch", ErrHeader)
+		return id, false, fmt.Errorf("%w: on an unknown block, in an unknown epoch", ErrHeader)
 	}
 	layout, err := p.chain.Layout(id)
 	if err != nil {
@@ -386,7 +435,8 @@ func (p *Pool) likely(h *primitives.ChunkHeader) (id primitives.EpochID, placed 
 	return id, false, nil
 }
 
-// check has the header's signature checked once its block is known; an entry without a good one goes.
+// check verifies the header's signature if the previous block is known. An entry without a valid
+// signature is removed.
 func (p *Pool) check(e *entry) error {
 	if e.signed {
 		return nil
@@ -399,9 +449,9 @@ func (p *Pool) check(e *entry) error {
 		p.remove(e.hash, e)
 		return fmt.Errorf("%w: %w", ErrHeader, err)
 	}
-	for _, h := range []*primitives.ChunkHeader{e.header, e.other} {
+	for _, h := range []*primitives.ChunkHeader{e.header, e.altHeader} {
 		if h != nil && p.verify(h.Signature, e.hash[:], producer.PublicKey) {
-			e.header, e.other, e.signed = h, nil, true
+			e.header, e.altHeader, e.signed = h, nil, true
 			return nil
 		}
 	}
@@ -409,8 +459,9 @@ func (p *Pool) check(e *entry) error {
 	return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
 }
 
-// settle does what can be done with a chunk whose block is known: says that own parts are here, puts it together, or is content with what it needs.
-func (p *Pool) settle(out *Out, e *entry) error {
+// tryComplete does what is possible for a chunk on a known block: it reports that own
+// parts are present, reassembles the body, or completes the chunk with proofs alone.
+func (p *Pool) tryComplete(out *Out, e *entry) error {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known || e.complete || e.failed {
 		return nil
@@ -418,19 +469,19 @@ func (p *Pool) settle(out *Out, e *entry) error {
 	if err := p.check(e); err != nil {
 		return err
 	}
-	if e.told != id { // the epoch was not known, or another one was likely
+	if e.forwardedFor != id { // the epoch was unknown, or another one was assumed
 		var all []primitives.ChunkPart
 		for _, x := range e.parts {
 			if x != nil {
 				all = append(all, *x)
 			}
 		}
-		e.told = id
-		if err := p.passOn(out, e, id, all); err != nil {
+		e.forwardedFor = id
+		if err := p.forwardOwn(out, e, id, all); err != nil {
 			return err
 		}
 	}
-	facts, err := p.factsOf(id)
+	facts, err := p.epochDataOf(id)
 	if err != nil {
 		return err
 	}
@@ -440,7 +491,7 @@ func (p *Pool) settle(out *Out, e *entry) error {
 		e.ready = true
 		out.Ready = append(out.Ready, e.header)
 	}
-	held, err := p.held(layout, e.header.PrevBlockHash)
+	held, err := p.heldShards(layout, e.header.PrevBlockHash)
 	if err != nil {
 		return err
 	}
@@ -452,32 +503,32 @@ func (p *Pool) settle(out *Out, e *entry) error {
 		for _, s := range held {
 			c.Proofs = append(c.Proofs, e.receipts[s])
 		}
-		p.done(out, e, c, own)
+		p.finish(out, e, c, own)
 	case e.have >= p.rs.DataParts():
-		c := p.join(e, layout)
+		c := p.reassemble(e, layout)
 		if c == nil {
 			e.failed, e.want = true, nil
 			out.Bad = append(out.Bad, e.header)
 			return nil
 		}
-		if !e.ready { // own parts are among those that were made; nearcore does not say so then
+		if !e.ready { // own parts are among the restored ones; nearcore does not report Ready then
 			e.ready = true
 			out.Ready = append(out.Ready, e.header)
 		}
 		if !holds {
 			c = chain.CutChunk(c, layout, held)
 		}
-		p.done(out, e, c, own)
+		p.finish(out, e, c, own)
 	}
 	return nil
 }
 
-func (p *Pool) done(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
-	e.complete, e.want, e.to = true, nil, nil
+func (p *Pool) finish(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
+	e.complete, e.want, e.proofsTo = true, nil, nil
 	if c.Proofs != nil {
-		e.to = []primitives.ShardID{}
+		e.proofsTo = []primitives.ShardID{}
 		for i := range c.Proofs {
-			e.to = append(e.to, c.Proofs[i].To)
+			e.proofsTo = append(e.proofsTo, c.Proofs[i].To)
 		}
 	}
 	kept := &primitives.PartialChunk{Header: *e.header}
@@ -493,13 +544,15 @@ func (p *Pool) done(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	}
 	slices.SortFunc(kept.Receipts, func(a, b primitives.ReceiptProof) int { return int(a.To) - int(b.To) })
 	out.Complete = append(out.Complete, Complete{c, kept})
-	if p.outside(e.header.HeightCreated) { // a block far from the head has wanted it: nothing would remove it
+	// a block far from the head needed it, and the horizon would never remove it
+	if p.outsideHorizon(e.header.HeightCreated) {
 		p.remove(e.hash, e)
 	}
 }
 
-// enough tells whether what is complete of a chunk is what this node needs, which may hold other shards by now. What can't be told is.
-func (p *Pool) enough(e *entry) bool {
+// suffices returns whether a complete chunk contains what this node needs now; the tracked shards
+// may have changed. It returns true if that is unknown.
+func (p *Pool) suffices(e *entry) bool {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if !known {
 		return true
@@ -508,18 +561,18 @@ func (p *Pool) enough(e *entry) bool {
 	if err != nil {
 		return true
 	}
-	held, err := p.held(layout, e.header.PrevBlockHash)
+	held, err := p.heldShards(layout, e.header.PrevBlockHash)
 	if err != nil {
 		return true
 	}
-	if slices.Contains(held, e.header.ShardID) || e.to == nil {
-		return e.to == nil && slices.Contains(held, e.header.ShardID)
+	if slices.Contains(held, e.header.ShardID) || e.proofsTo == nil {
+		return e.proofsTo == nil && slices.Contains(held, e.header.ShardID)
 	}
-	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !slices.Contains(e.to, s) })
+	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !slices.Contains(e.proofsTo, s) })
 }
 
-// held are the shards that this node holds, or will.
-func (p *Pool) held(layout primitives.ShardLayout, prev primitives.Hash) (out []primitives.ShardID, err error) {
+// heldShards returns the shards that this node tracks, or will track in the next epoch.
+func (p *Pool) heldShards(layout primitives.ShardLayout, prev primitives.Hash) (out []primitives.ShardID, err error) {
 	for _, s := range layout.ShardIDs() {
 		holds, err := p.chain.Holds(prev, s)
 		if err != nil {
@@ -530,4 +583,22 @@ func (p *Pool) held(layout primitives.ShardLayout, prev primitives.Hash) (out []
 		}
 	}
 	return out, nil
+}
+
+// slot is a place for one chunk: a shard and height. A chunk with a height that is not that of its
+// previous block plus one has a slot by that block instead. Its producer need not be the producer
+// of the height, and would otherwise keep out the right chunk (nearcore allows that,
+// shards_manager_actor.rs:1628).
+type slot struct {
+	height primitives.Height
+	shard  primitives.ShardID
+	on     primitives.Hash // previous block, height is 0 then; zero: the slot is of the height
+}
+
+// slotOf returns the slot of a header, and whether its previous block is outside the horizon.
+func (p *Pool) slotOf(h *primitives.ChunkHeader) (at slot, outside bool) {
+	if on, known := p.chain.Height(h.PrevBlockHash); known && h.HeightCreated != on+1 {
+		return slot{shard: h.ShardID, on: h.PrevBlockHash}, p.outsideHorizon(on + 1)
+	}
+	return slot{height: h.HeightCreated, shard: h.ShardID}, false
 }

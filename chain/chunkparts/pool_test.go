@@ -75,7 +75,7 @@ func TestRefusals(t *testing.T) {
 		if out, err := p.Step(0, x.ev); !errors.Is(err, x.want) || len(out.Send)+len(out.Ready)+len(out.Complete) > 0 {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
-		if len(p.entries)+len(p.at)+len(p.forwards) > 0 {
+		if len(p.entries)+len(p.bySlot)+len(p.forwards) > 0 {
 			t.Fatalf("%s: %d chunks are kept", name, len(p.entries))
 		}
 	}
@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := p.Step(GiveUp, Tick{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.Step(GiveUp, Head{Height: 7 + HeightHorizon}); err != nil || len(p.entries)+len(p.at) != 0 {
+	if _, err := p.Step(GiveUp, Head{Height: 7 + HeightHorizon}); err != nil || len(p.entries)+len(p.bySlot) != 0 {
 		t.Errorf("%v, %d chunks are kept behind the horizon", err, len(p.entries))
 	}
 	p = newNetwork(t, 1, 10, 0).nodes[producers[0]]
@@ -110,12 +110,13 @@ func TestRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(p.forwards) != MaxForwards || len(p.order) != MaxForwards {
+	if len(p.forwards) != MaxForwards || len(p.forwardOrder) != MaxForwards {
 		t.Errorf("%d forwards of unknown chunks are kept", len(p.forwards))
 	}
 }
 
-// TestForwardBytes: a producer can sign any root. What of its parts waits for a header is bounded in bytes, and no part is longer than a chunk has any.
+// TestForwardBytes: a producer can sign any root. What of its parts waits for a header is bounded
+// in bytes, and no part is longer than a chunk has any.
 func TestForwardBytes(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, _ := one(t, n, 4, nil)
@@ -150,8 +151,8 @@ func TestForwardBytes(t *testing.T) {
 			bytes += sizeOf(&list[i].ChunkPart)
 		}
 	}
-	if bytes > MaxForwardBytes || bytes < MaxForwardBytes-7<<20 || bytes != p.waiting || len(p.forwards) != len(p.order) {
-		t.Errorf("%d bytes of %d chunks wait, counted as %d", bytes, len(p.forwards), p.waiting)
+	if bytes > MaxForwardBytes || bytes < MaxForwardBytes-7<<20 || bytes != p.forwardBytes || len(p.forwards) != len(p.forwardOrder) {
+		t.Errorf("%d bytes of %d chunks wait, counted as %d", bytes, len(p.forwards), p.forwardBytes)
 	}
 	if err := send(30, MaxCoded/n.rs.DataParts()+1, 4); !errors.Is(err, ErrPart) {
 		t.Errorf("a part that is too long: %v", err)
@@ -159,16 +160,16 @@ func TestForwardBytes(t *testing.T) {
 	if err := send(31, 1, 5000); !errors.Is(err, ErrHorizon) {
 		t.Errorf("far ahead, on a block that is known: %v", err)
 	}
-	for len(p.order) > 0 {
-		p.forget(p.order[0])
+	for len(p.forwardOrder) > 0 {
+		p.dropForwards(p.forwardOrder[0])
 	}
-	if p.waiting != 0 {
-		t.Errorf("%d bytes are counted without any", p.waiting)
+	if p.forwardBytes != 0 {
+		t.Errorf("%d bytes are counted without any", p.forwardBytes)
 	}
 }
 
-// TestForwardsFirst: forwards that come before anything else count when the header comes, and own parts are passed on once, to who holds the shard and to
-// who makes the next chunk.
+// TestForwardsFirst: forwards that come before anything else count when the header comes, and own
+// parts are passed on once, to who holds the shard and to who makes the next chunk.
 func TestForwardsFirst(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -178,7 +179,8 @@ func TestForwardsFirst(t *testing.T) {
 	}
 	first := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}}
 	out, err := p.Step(0, first)
-	if err != nil || len(out.Complete) != 1 || len(out.Ready) != 1 { // all that it owns has come, and three parts would be enough
+	// all that it owns has come, and three parts would be enough
+	if err != nil || len(out.Complete) != 1 || len(out.Ready) != 1 {
 		t.Fatalf("%v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
 	}
 	var to []primitives.AccountID
@@ -196,7 +198,8 @@ func TestForwardsFirst(t *testing.T) {
 	}
 }
 
-// TestForwardsEnough: who has as many parts from the maker as make the body is not given others' parts besides, where they are spared.
+// TestForwardsEnough: who has as many parts from the maker as make the body is not given others'
+// parts besides, where they are spared.
 func TestForwardsEnough(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0) // three parts make it; two of the four have three
 	c, list := one(t, n, 4, nil)
@@ -212,20 +215,22 @@ func TestForwardsEnough(t *testing.T) {
 	}
 }
 
-// TestSpared: who is given nothing but his own parts, and not these by a maker that leaves him out, asks one other for what makes the body a little behind the block,
-// and then everybody. What comes meanwhile is not asked for, and a long body is given more time.
+// TestSpared: who is given nothing but his own parts, and not these by a maker that leaves him out,
+// asks one other for what makes the body a little behind the block, and then everybody. What comes
+// meanwhile is not asked for, and a long body is given more time.
 func TestSpared(t *testing.T) {
 	for _, c := range []struct {
-		name       string
-		seats      int
-		sparing    bool
-		by, want   primitives.AccountID // who has made the block, and is asked; none: anybody but the maker and this node
-		soon, than int64                // ms at which one is asked, and then everybody; 0: as neard asks
+		name    string
+		seats   int
+		sparing bool
+		// who has made the block, and is asked; none: anybody but the maker and this node
+		by, want   primitives.AccountID
+		soon, than int64 // ms at which one is asked, and then everybody; 0: as neard asks
 	}{
-		{"by the block's maker", 4, true, producers[3], producers[3], soon, soon + Retry},
-		{"by the chunk's own maker", 4, true, producers[0], "", soon, soon + Retry},
-		{"by nobody known", 4, true, "", "", soon, soon + Retry},
-		{"own block", 4, true, producers[1], "", soon, soon + Retry},
+		{"by the block's maker", 4, true, producers[3], producers[3], forwardWait, forwardWait + Retry},
+		{"by the chunk's own maker", 4, true, producers[0], "", forwardWait, forwardWait + Retry},
+		{"by nobody known", 4, true, "", "", forwardWait, forwardWait + Retry},
+		{"own block", 4, true, producers[1], "", forwardWait, forwardWait + Retry},
 		{"others pass on", 4, false, producers[3], "", 0, 0},
 		{"own parts are too few", 10, true, producers[3], "", 0, 0},
 	} {
@@ -251,7 +256,7 @@ func TestSpared(t *testing.T) {
 			t.Errorf("%s: %d questions at once", c.name, len(out.Ask))
 		}
 		if c.soon == 0 {
-			if p.Due() != 0 || len(step(1000+soon, Tick{}).Ask) > 0 || len(step(1000+Retry, Tick{}).Ask) == 0 {
+			if p.Due() != 0 || len(step(1000+forwardWait, Tick{}).Ask) > 0 || len(step(1000+Retry, Tick{}).Ask) == 0 {
 				t.Errorf("%s: due at %d, and not as neard asks", c.name, p.Due())
 			}
 			continue
@@ -264,7 +269,7 @@ func TestSpared(t *testing.T) {
 		if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
 			t.Fatalf("%s: %+v, then due at %d", c.name, out.Ask, p.Due())
 		}
-		who, facts := out.Ask[0].Account, p.facts[primitives.EpochID{1}]
+		who, facts := out.Ask[0].Account, p.epochs[primitives.EpochID{1}]
 		if c.want != "" && who != c.want || who == me || who == producers[0] || facts.owners[out.Ask[0].Request.Ords[0]] != who {
 			t.Errorf("%s: %s is asked for part %d", c.name, who, out.Ask[0].Request.Ords[0])
 		}
@@ -284,7 +289,8 @@ func TestSpared(t *testing.T) {
 	p := n.nodes[producers[1]]
 	p.Sparing = true
 	for _, ev := range []Event{Head{Hash: c.Header.PrevBlockHash, Height: 3}, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash},
-		Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:2]}}, Tick{}} { // its own part is a little late
+		// its own part is a little late
+		Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:2]}}, Tick{}} {
 		if out, err := p.Step(1, ev); err != nil || len(out.Ask) > 0 {
 			t.Errorf("%T: %v, %d questions", ev, err, len(out.Ask))
 		}
@@ -292,16 +298,17 @@ func TestSpared(t *testing.T) {
 	if p.Due() != 0 {
 		t.Errorf("due at %d, with all there", p.Due())
 	}
-	for length, ms := range map[uint64]int64{0: soon, soonBytes: soon + 1, 1 << 20: soon + 16, 1 << 62: Retry} {
-		e := &entry{header: new(primitives.ChunkHeader), want: &want{spared: true}}
+	for length, ms := range map[uint64]int64{0: forwardWait, forwardWaitBytes: forwardWait + 1, 1 << 20: forwardWait + 16, 1 << 62: Retry} {
+		e := &entry{header: new(primitives.ChunkHeader), want: &want{noForwards: true}}
 		e.header.EncodedLength = length
-		if got := e.patience(); got != ms {
+		if got := e.retryAfter(); got != ms {
 			t.Errorf("a body of %d bytes is waited for %d ms, not %d", length, got, ms)
 		}
 	}
 }
 
-// TestBadChunk: what the producer has signed and is no chunk is told once, and never asked for again.
+// TestBadChunk: what the producer has signed and is no chunk is told once, and never asked for
+// again.
 func TestBadChunk(t *testing.T) {
 	for name, change := range map[string]func(*primitives.Chunk){
 		"transactions": func(c *primitives.Chunk) { c.Header.TxRoot = primitives.Hash{1} },
@@ -322,7 +329,9 @@ func TestBadChunk(t *testing.T) {
 	}
 }
 
-// TestTimers: who gets forwards waits for them, and who holds a shard of which nobody passes any on to him does not; then own parts and receipts are asked of the producer, after 400 ms of others, and all parts after 3 s.
+// TestTimers: who gets forwards waits for them, and who holds a shard of which nobody passes any on
+// proofsTo him does not; then own parts and receipts are asked of the producer, after 400 ms of
+// others, and all parts after 3 s.
 func TestTimers(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, coded := one(t, n, 4, nil)
@@ -422,8 +431,9 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestOfAnotherHeight: a chunk that says another height than the one behind its block is of who was to make it on that block: its parts are taken, passed on and
-// asked for as others', and who was to make it at that height has no say.
+// TestOfAnotherHeight: a chunk that says another height than the one behind its block is of who was
+// proofsTo make it on that block: its parts are taken, passed on and asked for as others', and who
+// was to make it at that height has no say.
 func TestOfAnotherHeight(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
@@ -466,8 +476,9 @@ func TestOfAnotherHeight(t *testing.T) {
 	}
 }
 
-// TestOthersPlace: a chunk that says the height of another, which somebody else makes, does not keep that one out, whichever comes first; of those that say another height
-// than the one behind their block there is one a block.
+// TestOthersPlace: a chunk that says the height of another, which somebody else makes, does not
+// cacheEncoded that one out, whichever comes first; of those that say another height than the one
+// behind their block there is one a block.
 func TestOthersPlace(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		n := newNetwork(t, 1, 10, 0)
@@ -508,7 +519,8 @@ func TestOthersPlace(t *testing.T) {
 	}
 }
 
-// TestBlind: while it can't be told what this node holds, no chunk is complete: not even one of which it has all that others' shards need.
+// TestBlind: while it can't be told what this node holds, no chunk is complete: not even one of
+// which it has all that others' shards need.
 func TestBlind(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -530,7 +542,8 @@ func signBy(h *primitives.ChunkHeader, shard primitives.ShardID) {
 	h.Signature = secret(producers[shard]).Sign(hash[:])
 }
 
-// TestNowhere: a header on an unknown block is refused where its producer has not signed it, there is no epoch to go by, or where that has no such shard.
+// TestNowhere: a header on an unknown block is refused where its producer has not signed it, there
+// is no epoch to go by, or where that has no such shard.
 func TestNowhere(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -563,7 +576,8 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestTwoHeads: horizon and epoch go by the chain's head, though headers are far ahead of it; what is old goes by the headers.
+// TestTwoHeads: horizon and epoch go by the chain's head, though headers are far ahead of it; what
+// is old goes by the headers.
 func TestTwoHeads(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -576,7 +590,8 @@ func TestTwoHeads(t *testing.T) {
 	h := c.Header
 	h.PrevBlockHash = primitives.Hash{99}
 	signBy(&h, 0)
-	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}}); err != nil || len(p.entries) != 1 { // known by the epoch of the chain's head
+	// known by the epoch of the chain's head
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}}); err != nil || len(p.entries) != 1 {
 		t.Errorf("on an unknown block: %v, %d are kept", err, len(p.entries))
 	}
 	waits := func(h *primitives.ChunkHeader) bool {
@@ -601,7 +616,8 @@ func TestTwoHeads(t *testing.T) {
 	}
 }
 
-// TestDoneAndGone: a chunk that a block far from the head has wanted is let go of when it is complete.
+// TestDoneAndGone: a chunk that a block far from the head has wanted is let go of when it is
+// complete.
 func TestDoneAndGone(t *testing.T) {
 	for _, h := range []primitives.Height{4, 200} {
 		n := newNetwork(t, 1, 10, 0)
@@ -614,7 +630,7 @@ func TestDoneAndGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := p.Step(0, Response{&primitives.ChunkResponse{ChunkHash: c.Hash, Parts: list[3:7]}})
-		if err != nil || len(out.Complete) != 1 || len(p.entries)+len(p.at) > 0 {
+		if err != nil || len(out.Complete) != 1 || len(p.entries)+len(p.bySlot) > 0 {
 			t.Errorf("at %d: %v, %d complete, %d are kept", h, err, len(out.Complete), len(p.entries))
 		}
 	}
@@ -702,8 +718,9 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	}
 }
 
-// TestTwoSignatures: the hash of a chunk says nothing of the signature beside it. Who sends a header with a wrong one before the block is known keeps neither
-// the producer's out nor that of the block.
+// TestTwoSignatures: the hash of a chunk says nothing of the signature beside it. Who sends a
+// header with a wrong one before the block is known keeps neither the producer's out nor that of
+// the block.
 func TestTwoSignatures(t *testing.T) {
 	wrong := func(h primitives.ChunkHeader, first byte) *primitives.ChunkHeader {
 		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(rune(first)))
@@ -769,14 +786,16 @@ func TestTwoSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.known[c.Header.PrevBlockHash] = true
-	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}) // the right one is there: it is asked for and not thrown away
+	// the right one is there: it is asked for and not thrown away
+	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
 	if err != nil || len(p.entries) != 1 || p.entries[c.Hash].want == nil {
 		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
 	}
 }
 
-// TestNextEpoch: parts of the first chunk of an epoch may come before the block before it. Those of a shard that the head's epoch has not are kept, and passed on
-// when the block is there; those of another shard are passed on by the owners of the head's epoch, and then by those of their own.
+// TestNextEpoch: parts of the first chunk of an epoch may come before the block before it. Those of
+// a shard that the head's epoch has not are kept, and passed on when the block is there; those of
+// another shard are passed on by the owners of the head's epoch, and then by those of their own.
 func TestNextEpoch(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	me, head, prev := producers[2], primitives.Hash{200}, primitives.Hash{99}
@@ -832,7 +851,8 @@ func TestNextEpoch(t *testing.T) {
 	}
 }
 
-// TestOtherShards: what is complete for a node is not when it holds another shard: the chunk's body is asked for, or proofs are made of it.
+// TestOtherShards: what is complete for a node is not when it holds another shard: the chunk's body
+// is asked for, or proofs are made of it.
 func TestOtherShards(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -860,7 +880,8 @@ func TestOtherShards(t *testing.T) {
 	}
 }
 
-// TestIncludedByNobody: the height at which a chunk is included is in no hash: what a message says of it is not believed.
+// TestIncludedByNobody: the height at which a chunk is included is in no hash: what a message says
+// of it is not believed.
 func TestIncludedByNobody(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)

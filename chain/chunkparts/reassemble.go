@@ -9,10 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// join puts a body together, with all parts and all proofs of receipts; nil if its producer has signed what is no chunk. Its hash goes with it (Whole) if it is
-// seen to code to its header, to the last bit: else who validates the chunk codes it again, and tells what is wrong.
-func (p *Pool) join(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
-	parts, whole := p.restore(e)
+// reassemble decodes the body and stores all parts and receipt proofs in the entry. It returns nil
+// if the producer signed parts that are no chunk. Chunk.Whole is set to the hash if the body
+// encodes to exactly the signed parts; otherwise validation has to encode it again to find the
+// difference.
+func (p *Pool) reassemble(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
+	parts, whole := p.decodeParts(e)
 	if parts == nil {
 		return nil
 	}
@@ -47,8 +49,9 @@ func (p *Pool) join(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
 	return c
 }
 
-// restore returns all parts, nil if those that have come do not fit each other; whole: what has come beside those that are needed is what these give.
-func (p *Pool) restore(e *entry) (parts [][]byte, whole bool) {
+// decodeParts restores all parts. It returns nil if the present parts do not decode. whole says
+// that all present parts equal the restored ones.
+func (p *Pool) decodeParts(e *entry) (parts [][]byte, whole bool) {
 	parts, needed := make([][]byte, len(e.parts)), p.rs.DataParts()
 	for i, x := range e.parts {
 		if x != nil && needed > 0 {
@@ -61,7 +64,8 @@ func (p *Pool) restore(e *entry) (parts [][]byte, whole bool) {
 	}) {
 		return parts, true
 	}
-	parts = make([][]byte, len(e.parts)) // its producer has signed what is no code: as nearcore takes it
+	// the signed parts are not a codeword: decode as nearcore does
+	parts = make([][]byte, len(e.parts))
 	for i, x := range e.parts {
 		if x != nil {
 			parts[i] = x.Part

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWhole: the body that is put together is said to be whole if its header is that of its code to the last bit; else whoever validates it codes it again.
+// TestWhole: the body that is put together is said to be whole if its header is that of its code to
+// the last bit; else whoever validates it codes it again.
 func TestWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(c *primitives.Chunk, parts [][]byte) [][]byte // nil: another code
@@ -73,7 +74,8 @@ func padded(c *primitives.Chunk, parts [][]byte) [][]byte {
 	return parts
 }
 
-// TestHorizon: what is below the horizon goes, from wherever the head has come, and what is asked for stays until it is not.
+// TestHorizon: what is below the horizon goes, from wherever the head has come, and what is asked
+// for stays until it is not.
 func TestHorizon(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	p := n.nodes[producers[2]]
@@ -81,7 +83,7 @@ func TestHorizon(t *testing.T) {
 		for _, h := range heights {
 			x := &primitives.ChunkHeader{}
 			x.HeightCreated, x.PrevBlockHash = h, primitives.Hash{byte(h)}
-			p.know(x.ChunkHash(), x)
+			p.entryFor(x.ChunkHash(), x)
 		}
 	}
 	head := func(h primitives.Height, want int) {
@@ -90,11 +92,11 @@ func TestHorizon(t *testing.T) {
 			t.Fatal(err)
 		}
 		of := 0
-		for _, list := range p.heights {
+		for _, list := range p.byHeight {
 			of += len(list)
 		}
-		if len(p.entries) != want || of != want || len(p.at) != want || len(p.on) != want {
-			t.Errorf("at %d: %d chunks, %d by height, %d by place, %d by block, want %d", h, len(p.entries), of, len(p.at), len(p.on), want)
+		if len(p.entries) != want || of != want || len(p.bySlot) != want || len(p.byPrev) != want {
+			t.Errorf("at %d: %d chunks, %d by height, %d by place, %d by block, want %d", h, len(p.entries), of, len(p.bySlot), len(p.byPrev), want)
 		}
 		for _, e := range p.entries {
 			if e.header.HeightCreated < p.low {
@@ -103,13 +105,13 @@ func TestHorizon(t *testing.T) {
 		}
 	}
 	know(5, 6, 7, 200)
-	p.want(p.on[primitives.Hash{6}][0], primitives.Hash{6}, 0)
+	p.want(p.byPrev[primitives.Hash{6}][0], primitives.Hash{6}, 0)
 	head(5+HeightHorizon, 4)
 	head(6+HeightHorizon, 3)
 	head(8+HeightHorizon, 2)
 	know(9, 2)
 	head(9+HeightHorizon, 3)
-	p.on[primitives.Hash{6}][0].want = nil
+	p.byPrev[primitives.Hash{6}][0].want = nil
 	head(10+HeightHorizon, 1)
 	head(1<<40, 0)
 	know(1 << 40)

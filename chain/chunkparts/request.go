@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// wanted notes chunks that a block needs. Who gets forwards waits for them first, unless the block is an old one (nearcore shards_manager_actor.rs:724).
+// wanted starts requests for the chunks that a block needs. A node that receives forwards waits for
+// them first, unless the block is old (nearcore shards_manager_actor.rs:724).
 func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	id, known := p.chain.Epoch(w.Ancestor)
 	if !known {
@@ -20,42 +21,47 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	return errors.Join(errs...)
 }
 
-// wantOne notes one of them. What can't be settled of it now, but for its header, may be when its parts have come.
+// wantOne does so for one chunk. Errors other than of its header do not end the request: they may
+// resolve when its parts arrive.
 func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
 	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
-	e := p.know(h.ChunkHash(), &own)
-	e.offer(&own, true)
-	e.complete = e.complete && p.enough(e)
-	err := p.settle(out, e)
+	e := p.entryFor(h.ChunkHash(), &own)
+	e.offerHeader(&own, true)
+	e.complete = e.complete && p.suffices(e)
+	err := p.tryComplete(out, e)
 	if e.complete || e.failed || p.entries[e.hash] != e || e.want != nil && e.want.asked {
 		return err
 	}
-	if e.want == nil { // else its own parts came before its block, and nothing was asked for
+	if e.want == nil { // otherwise own parts came before the block, and nothing was requested
 		p.want(e, ancestor, now)
 	}
-	waits, werr := p.getsForwards(id, ancestor, h)
+	waits, werr := p.expectsForwards(id, ancestor, h)
 	if err = errors.Join(err, werr); waits && !p.old(h) {
-		facts, ferr := p.factsOf(id)
-		if e.want.by = w.By; ferr == nil && !e.want.spared && p.isSpared(facts, p.me) {
-			e.want.spared, e.want.last = true, now
-			p.soonest(e)
+		facts, ferr := p.epochDataOf(id)
+		if e.want.blockProducer = w.By; ferr == nil && !e.want.noForwards && p.hasDataParts(facts, p.me) {
+			e.want.noForwards, e.want.last = true, now
+			p.scheduleTick(e)
 		}
 		return errors.Join(err, ferr)
 	}
 	e.want.last = now
-	return errors.Join(err, p.ask(out, e, id, false, p.old(h)))
+	return errors.Join(err, p.request(out, e, id, false, p.old(h)))
 }
 
-// old tells whether a chunk is on neither of the last two headers.
+// old returns whether a chunk is on neither of the two highest headers.
 func (p *Pool) old(h *primitives.ChunkHeader) bool {
 	return h.PrevBlockHash != p.head.Header && h.PrevBlockHash != p.head.HeaderPrev
 }
 
-// getsForwards tells whether others pass parts of a chunk on to this node. A neard that makes blocks waits for them in any case; of a shard that is held and
-// in which a validator makes no chunks, in this epoch or the next, nobody passes any on to it, and a block would wait Retry for what was not asked for. Nor does anybody
-// send it what chunks of other shards bring to one that it has given over to another validator and still holds.
-func (p *Pool) getsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
+// expectsForwards returns whether other validators forward parts of a chunk to this node, so that a
+// request can wait for them.
+//
+// neard always waits as a block producer. But validators forward only to accounts that produce
+// chunks of the shard in this epoch or the next. For a shard that is tracked for another reason
+// nothing arrives, and the block would wait Retry. The same holds for receipts, if this node still
+// tracks shards that it does not produce chunks of any more.
+func (p *Pool) expectsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
 	if p.me == "" {
 		return false, nil
 	}
@@ -70,38 +76,40 @@ func (p *Pool) getsForwards(id primitives.EpochID, ancestor primitives.Hash, h *
 	if holds, herr := p.chain.Holds(ancestor, h.ShardID); herr != nil || holds {
 		return p.chain.Cares(p.me, ancestor, h.ShardID), errors.Join(err, herr)
 	}
-	facts, ferr := p.factsOf(id)
+	facts, ferr := p.epochDataOf(id)
 	if ferr != nil {
 		return true, errors.Join(err, ferr)
 	}
-	held, herr := p.held(facts.layout, ancestor)
+	held, herr := p.heldShards(facts.layout, ancestor)
 	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !p.chain.Cares(p.me, ancestor, s) }), errors.Join(err, herr)
 }
 
-// isSpared tells whether an account's own parts are as many as make the body, and are therefore all that it is given where parts are spared.
-func (p *Pool) isSpared(f *epochFacts, a primitives.AccountID) bool {
+// hasDataParts returns whether an account owns enough parts to restore the body, so that a Sparing
+// pool forwards none to it.
+func (p *Pool) hasDataParts(f *epochData, a primitives.AccountID) bool {
 	return p.Sparing && f.parts[a] >= p.rs.DataParts()
 }
 
-// patience is how long it is waited, ms, before something is asked for again. What nobody passes on is on its way from its maker, or never comes.
-func (e *entry) patience() int64 {
-	if e.want.spared && !e.want.asked {
-		return min(soon+int64(min(e.header.EncodedLength, MaxCoded)/soonBytes), Retry)
+// retryAfter returns how long to wait, in ms, before the chunk is requested (again). Parts that no
+// peer forwards are in transit from the producer, or never arrive.
+func (e *entry) retryAfter() int64 {
+	if e.want.noForwards && !e.want.asked {
+		return min(forwardWait+int64(min(e.header.EncodedLength, MaxCoded)/forwardWaitBytes), Retry)
 	}
 	return Retry
 }
 
-// soonest notes when a chunk is to be asked for that nobody passes on.
-func (p *Pool) soonest(e *entry) {
-	if at := e.want.last + e.patience(); e.want.spared && (p.due == 0 || at < p.due) {
+// scheduleTick moves Due to the time at which a chunk without forwards has to be requested.
+func (p *Pool) scheduleTick(e *entry) {
+	if at := e.want.last + e.retryAfter(); e.want.noForwards && (p.due == 0 || at < p.due) {
 		p.due = at
 	}
 }
 
-// Due is the time, ms, at which a Tick is to come besides; 0: at none.
+// Due returns the time, in ms, of an additional Tick; 0: none.
 func (p *Pool) Due() int64 { return p.due }
 
-// tick asks again for what has not come, and gives up what never does.
+// tick repeats requests and gives up old ones.
 func (p *Pool) tick(out *Out, now int64) error {
 	var due []*entry
 	p.due = 0
@@ -111,10 +119,10 @@ func (p *Pool) tick(out *Out, now int64) error {
 			delete(p.wants, hash)
 		case now-e.want.added >= GiveUp:
 			e.want = nil
-		case now-e.want.last >= e.patience():
+		case now-e.want.last >= e.retryAfter():
 			due = append(due, e)
 		default:
-			p.soonest(e)
+			p.scheduleTick(e)
 		}
 	}
 	slices.SortFunc(due, func(a, b *entry) int { return a.hash.Compare(b.hash) })
@@ -125,26 +133,28 @@ func (p *Pool) tick(out *Out, now int64) error {
 		if !known {
 			continue
 		}
-		first := e.want.spared && !e.want.asked
+		first := e.want.noForwards && !e.want.asked
 		e.want.asked = true
-		p.soonest(e)
+		p.scheduleTick(e)
 		if first {
-			if asked, err := p.askOne(out, e, id); asked || err != nil {
+			if asked, err := p.requestFromOne(out, e, id); asked || err != nil {
 				errs = append(errs, err)
 				continue
 			}
 		}
 		since := now - e.want.added
-		errs = append(errs, p.ask(out, e, id, since >= FullFetch, p.old(e.header) || since >= ToOthers))
+		errs = append(errs, p.request(out, e, id, since >= FullFetch, p.old(e.header) || since >= ToOthers))
 	}
 	return errors.Join(errs...)
 }
 
-// askOne asks one who has as many parts of a chunk as make its body for these: who has made a block with it, which he does with his own parts alone, or anybody
-// else but its maker, who has left this node out. false: there is nobody.
-func (p *Pool) askOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
+// requestFromOne requests the missing parts from one validator that owns enough to restore the
+// body: the producer of a block that includes the chunk, which has its own parts, otherwise a
+// random one other than the chunk's producer, which did not send this node its parts. It returns
+// false if there is none.
+func (p *Pool) requestFromOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
 	h := e.header
-	facts, err := p.factsOf(id)
+	facts, err := p.epochDataOf(id)
 	if err != nil {
 		return false, err
 	}
@@ -158,7 +168,7 @@ func (p *Pool) askOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
 	if len(list) == 0 {
 		return false, nil
 	}
-	who := e.want.by
+	who := e.want.blockProducer
 	if !slices.Contains(list, who) {
 		who = list[p.random(len(list))]
 	}
@@ -168,18 +178,20 @@ func (p *Pool) askOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
 			q.Ords = append(q.Ords, uint64(ord))
 		}
 	}
-	out.Ask = append(out.Ask, Ask{Account: who, Shard: h.ShardID, MinHeight: leastOf(h), Request: q})
+	out.Ask = append(out.Ask, Ask{Account: who, Shard: h.ShardID, MinHeight: minPeerHeight(h), Request: q})
 	return true, nil
 }
 
-// leastOf is how far a peer must be that may be asked for a chunk.
-func leastOf(h *primitives.ChunkHeader) primitives.Height {
+// minPeerHeight returns the head height that a peer needs to be asked for a chunk.
+func minPeerHeight(h *primitives.ChunkHeader) primitives.Height {
 	return max(h.HeightCreated, peerHorizon) - peerHorizon
 }
 
-// ask asks for what is missing of a chunk: each part of its owner, own ones and receipts of the producer, or, if others is set, of anybody who holds the
-// shard. All parts are needed by who holds the shard, and if full is set.
-func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
+// request requests the missing parts of a chunk: each from its owner, except that own parts and
+// receipts come from the producer or, if others is set, from a random validator of the shard. All
+// parts are requested if this node tracks the shard or if full is set; otherwise own parts and
+// receipts.
+func (p *Pool) request(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
 	e.want.asked = true
 	holds, err := p.chain.Holds(ancestor, h.ShardID)
@@ -203,15 +215,17 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 			return err
 		}
 		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
-		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.whom }); len(others) > 0 {
-			list = others // who was asked just now has it not, or not yet: of those who make the next epoch's chunks that may be so for long
+		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.lastAsked }); len(others) > 0 {
+			// the one asked last does not have it (yet); a producer of only the next epoch may take
+			// long
+			list = others
 		}
 		if len(list) > 0 {
 			main = list[p.random(len(list))]
 		}
 	}
-	e.want.whom = main
-	facts, err := p.factsOf(id)
+	e.want.lastAsked = main
+	facts, err := p.epochDataOf(id)
 	if err != nil {
 		return err
 	}
@@ -239,7 +253,7 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 		of(owner).Ords = append(of(owner).Ords, ord)
 	}
 	if !full {
-		held, err := p.held(facts.layout, ancestor)
+		held, err := p.heldShards(facts.layout, ancestor)
 		if err != nil {
 			return err
 		}
@@ -249,7 +263,7 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 		}
 	}
 	for _, a := range order {
-		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: leastOf(h), Request: requests[a]})
+		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: minPeerHeight(h), Request: requests[a]})
 	}
 	return nil
 }

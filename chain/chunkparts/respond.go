@@ -7,17 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// coded is what was made of a stored chunk for others, of whom each asks for a part or two.
-type coded struct {
+// encodedChunk is a stored chunk encoded again for requests. Each peer requests a part or two.
+type encodedChunk struct {
 	hash     primitives.Hash
-	parts    []*primitives.ChunkPart // nil: nobody has asked for any
+	parts    []*primitives.ChunkPart // nil: not requested so far
 	receipts map[primitives.ShardID]primitives.ReceiptProof
 	bytes    uint64
 }
 
-// answer gives what is here, else what was kept of the chunk, else, where nothing was kept, what the stored chunk codes to. A request is short and nobody has
-// signed it: what no chunk has is not looked for, and nothing is made that is not asked for.
-func (p *Pool) answer(q *primitives.ChunkRequest) *primitives.ChunkResponse {
+// respond answers a request from the entry, otherwise from the stored partial chunk, otherwise by
+// encoding the stored chunk again. Requests are short and unsigned, so duplicates and numbers and
+// shards that no chunk has are removed first, and only what is requested is computed.
+func (p *Pool) respond(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	a := &primitives.ChunkResponse{ChunkHash: q.ChunkHash}
 	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)
 	slices.Sort(ords)
@@ -42,13 +43,14 @@ func (p *Pool) answer(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	if e := p.entries[q.ChunkHash]; e != nil && len(ords)+len(shards) > 0 {
 		take(e.parts, e.receipts)
 		if id, known := p.chain.Epoch(e.header.PrevBlockHash); known {
-			shards = p.exist(id, shards)
+			shards = p.existingShards(id, shards)
 		}
 	}
 	if len(ords)+len(shards) > 0 {
-		if kept := p.chain.StoredPartial(q.ChunkHash); kept != nil { // who holds the shard has kept all of it
-			take(p.byPlace(kept))
-		} else if x := p.recode(q.ChunkHash, ords, shards); x != nil {
+		// a node that tracks the shard has stored all of it
+		if kept := p.chain.StoredPartial(q.ChunkHash); kept != nil {
+			take(p.indexByNumber(kept))
+		} else if x := p.encodeStored(q.ChunkHash, ords, shards); x != nil {
 			take(x.parts, x.receipts)
 		}
 	}
@@ -57,13 +59,13 @@ func (p *Pool) answer(q *primitives.ChunkRequest) *primitives.ChunkResponse {
 	return a
 }
 
-// exist are those shards that an epoch has.
-func (p *Pool) exist(id primitives.EpochID, shards []primitives.ShardID) []primitives.ShardID {
+// existingShards removes from shards those that an epoch does not have.
+func (p *Pool) existingShards(id primitives.EpochID, shards []primitives.ShardID) []primitives.ShardID {
 	layout, err := p.chain.Layout(id)
 	return slices.DeleteFunc(shards, func(s primitives.ShardID) bool { return err != nil || !layout.Has(s) })
 }
 
-func (p *Pool) byPlace(c *primitives.PartialChunk) ([]*primitives.ChunkPart, map[primitives.ShardID]primitives.ReceiptProof) {
+func (p *Pool) indexByNumber(c *primitives.PartialChunk) ([]*primitives.ChunkPart, map[primitives.ShardID]primitives.ReceiptProof) {
 	parts, receipts := make([]*primitives.ChunkPart, p.rs.TotalParts()), map[primitives.ShardID]primitives.ReceiptProof{}
 	for i := range c.Parts {
 		if x := &c.Parts[i]; x.Ord < uint64(len(parts)) {
@@ -76,13 +78,14 @@ func (p *Pool) byPlace(c *primitives.PartialChunk) ([]*primitives.ChunkPart, map
 	return parts, receipts
 }
 
-// recode makes parts and proofs of a stored chunk again, those that are asked for, unless they were made lately; nil: there is none.
-func (p *Pool) recode(hash primitives.Hash, ords []uint64, shards []primitives.ShardID) *coded {
-	x := &coded{hash: hash}
-	if i := slices.IndexFunc(p.coded, func(c *coded) bool { return c.hash == hash }); i >= 0 {
-		x = p.coded[i]
-		copy(p.coded[1:i+1], p.coded[:i])
-		p.coded[0] = x
+// encodeStored computes the requested parts and proofs of a stored chunk, or returns them from the
+// cache. nil: the chunk is not stored.
+func (p *Pool) encodeStored(hash primitives.Hash, ords []uint64, shards []primitives.ShardID) *encodedChunk {
+	x := &encodedChunk{hash: hash}
+	if i := slices.IndexFunc(p.encoded, func(c *encodedChunk) bool { return c.hash == hash }); i >= 0 {
+		x = p.encoded[i]
+		copy(p.encoded[1:i+1], p.encoded[:i])
+		p.encoded[0] = x
 		if (x.parts != nil || len(ords) == 0) && (x.receipts != nil || len(shards) == 0) {
 			return x
 		}
@@ -91,7 +94,7 @@ func (p *Pool) recode(hash primitives.Hash, ords []uint64, shards []primitives.S
 	if c == nil {
 		return nil
 	}
-	if c.Proofs != nil { // without its body
+	if c.Proofs != nil { // stored without its body
 		x.receipts = map[primitives.ShardID]primitives.ReceiptProof{}
 		for _, r := range c.Proofs {
 			x.receipts[r.To] = r
@@ -99,7 +102,7 @@ func (p *Pool) recode(hash primitives.Hash, ords []uint64, shards []primitives.S
 		return x
 	}
 	id, known := p.chain.Epoch(c.Header.PrevBlockHash)
-	if !known || len(ords)+len(p.exist(id, slices.Clone(shards))) == 0 {
+	if !known || len(ords)+len(p.existingShards(id, slices.Clone(shards))) == 0 {
 		return nil
 	}
 	layout, err := p.chain.Layout(id)
@@ -125,19 +128,19 @@ func (p *Pool) recode(hash primitives.Hash, ords []uint64, shards []primitives.S
 			x.bytes += uint64(len(part))
 		}
 	}
-	p.keep(x)
+	p.cacheEncoded(x)
 	return x
 }
 
-// keep remembers what was made, and forgets what was asked for longest ago.
-func (p *Pool) keep(x *coded) {
-	if len(p.coded) == 0 || p.coded[0] != x {
-		p.coded = slices.Insert(p.coded, 0, x)
+// cacheEncoded puts an encoded chunk first in the cache and evicts the least recently used ones.
+func (p *Pool) cacheEncoded(x *encodedChunk) {
+	if len(p.encoded) == 0 || p.encoded[0] != x {
+		p.encoded = slices.Insert(p.encoded, 0, x)
 	}
 	bytes := uint64(0)
-	for i, c := range p.coded {
-		if bytes += c.bytes; i == maxCoded || i > 0 && bytes > maxCodedBytes {
-			p.coded = slices.Delete(p.coded, i, len(p.coded))
+	for i, c := range p.encoded {
+		if bytes += c.bytes; i == maxEncodedChunks || i > 0 && bytes > maxEncodedBytes {
+			p.encoded = slices.Delete(p.encoded, i, len(p.encoded))
 			return
 		}
 	}

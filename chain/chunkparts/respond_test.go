@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ask has a request answered.
+// request has a request answered.
 func (n *network) ask(p *Pool, hash primitives.Hash, ords []uint64, shards ...primitives.ShardID) *primitives.ChunkResponse {
 	n.t.Helper()
 	out, err := p.Step(0, Request{&primitives.ChunkRequest{ChunkHash: hash, Ords: ords, Shards: shards}, "x"})
@@ -19,8 +19,8 @@ func (n *network) ask(p *Pool, hash primitives.Hash, ords []uint64, shards ...pr
 	return out.Answer[0].Body
 }
 
-// TestShortRequests: a request that no chunk can fulfil has nothing looked for, one for receipts has no parts made, and a stored chunk is coded once for those
-// who ask for a part each.
+// TestShortRequests: a request that no chunk can fulfil has nothing looked for, one for receipts
+// has no parts made, and a stored chunk is coded once for those who ask for a part each.
 func TestShortRequests(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -34,11 +34,11 @@ func TestShortRequests(t *testing.T) {
 	if a := n.ask(p, c.Hash, nil); len(a.Parts) > 0 || e.reads > 0 {
 		t.Errorf("of nothing: %d parts, read %d times", len(a.Parts), e.reads)
 	}
-	if a := n.ask(p, c.Hash, nil, 77); len(a.Receipts) > 0 || len(p.coded) > 0 {
-		t.Errorf("of no shard: %d receipts, %d coded", len(a.Receipts), len(p.coded))
+	if a := n.ask(p, c.Hash, nil, 77); len(a.Receipts) > 0 || len(p.encoded) > 0 {
+		t.Errorf("of no shard: %d receipts, %d coded", len(a.Receipts), len(p.encoded))
 	}
-	if a := n.ask(p, c.Hash, nil, 3, 2, 3); len(a.Receipts) != 2 || len(p.coded) != 1 || p.coded[0].parts != nil {
-		t.Errorf("of shards alone: %d receipts, %d coded", len(a.Receipts), len(p.coded))
+	if a := n.ask(p, c.Hash, nil, 3, 2, 3); len(a.Receipts) != 2 || len(p.encoded) != 1 || p.encoded[0].parts != nil {
+		t.Errorf("of shards alone: %d receipts, %d coded", len(a.Receipts), len(p.encoded))
 	}
 	before := e.reads
 	for _, ord := range []uint64{7, 1, 7, 9} {
@@ -64,14 +64,14 @@ func TestShortRequests(t *testing.T) {
 			t.Errorf("at %d: %d parts", h, len(a.Parts))
 		}
 	}
-	if len(p.coded) != maxCoded {
-		t.Errorf("%d coded chunks are kept", len(p.coded))
+	if len(p.encoded) != maxEncodedChunks {
+		t.Errorf("%d coded chunks are kept", len(p.encoded))
 	}
-	for _, x := range p.coded {
-		x.bytes = maxCodedBytes
+	for _, x := range p.encoded {
+		x.bytes = maxEncodedBytes
 	}
-	if n.ask(p, c.Hash, []uint64{0}); len(p.coded) != 1 || p.coded[0].hash != c.Hash {
-		t.Errorf("%d large ones are kept", len(p.coded))
+	if n.ask(p, c.Hash, []uint64{0}); len(p.encoded) != 1 || p.encoded[0].hash != c.Hash {
+		t.Errorf("%d large ones are kept", len(p.encoded))
 	}
 }
 

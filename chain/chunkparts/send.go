@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// producers are the block producers of the epoch behind prev, and of the next, each once; next are the latter.
+// producers returns the block producers of the epoch of a block on prev and of the next epoch,
+// without duplicates; next are those of the next epoch.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
-	this, err := p.factsOf(id)
+	this, err := p.epochDataOf(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -17,7 +18,7 @@ func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next
 	if err != nil {
 		return nil, nil, err
 	}
-	then, err := p.factsOf(following)
+	then, err := p.epochDataOf(following)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,15 +30,16 @@ func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next
 	return all, then.producers, nil
 }
 
-// made gives the parts of an own chunk to their owners, and the receipts that it brings to who makes chunks of the shards that they go to: also the block
-// producers of the next epoch, who hold those already (nearcore shards_manager_actor.rs:2150).
-func (p *Pool) made(out *Out, m *Made) error {
+// distribute sends the parts of an own chunk to their owners. Each block producer also gets the
+// receipts to shards that it produces chunks of; those of the next epoch are included, since they
+// track these shards already (nearcore shards_manager_actor.rs:2150).
+func (p *Pool) distribute(out *Out, m *Made) error {
 	h := &m.Chunk.Header
 	id, known := p.chain.Epoch(h.PrevBlockHash)
 	if !known {
 		return ErrUnknown
 	}
-	facts, err := p.factsOf(id)
+	facts, err := p.epochDataOf(id)
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (p *Pool) made(out *Out, m *Made) error {
 	}
 	of := map[primitives.AccountID][]primitives.ChunkPart{}
 	own := *h
-	e := p.know(m.Chunk.Hash, &own)
+	e := p.entryFor(m.Chunk.Hash, &own)
 	for i, path := range m.Body.Tree.Paths() {
 		x := &primitives.ChunkPart{Ord: uint64(i), Part: m.Body.Parts[i], Proof: path}
 		of[facts.owners[i]] = append(of[facts.owners[i]], *x)
@@ -76,18 +78,19 @@ func (p *Pool) made(out *Out, m *Made) error {
 	}
 	e.signed, e.ready = true, true
 	out.Ready = append(out.Ready, e.header)
-	p.done(out, e, m.Chunk, facts.own)
+	p.finish(out, e, m.Chunk, facts.own)
 	return nil
 }
 
-// Brings tells whether accounts are all given as many parts of a chunk as make its body before it is in a block: by its maker, or by others who pass theirs on, as
-// passOn does. Nobody else has the body before he asks for it, behind the block.
+// Brings returns whether each of the accounts receives enough parts of a chunk to restore its body
+// before a block includes it: from its producer, or by forwards (forwardOwn). Any other account has
+// to request the body after the block. Errors: ErrUnknown if the chunk's previous block is unknown.
 func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID) (bool, error) {
 	id, known := p.chain.Epoch(h.PrevBlockHash)
 	if !known {
 		return false, ErrUnknown
 	}
-	facts, err := p.factsOf(id)
+	facts, err := p.epochDataOf(id)
 	if err != nil {
 		return false, err
 	}
@@ -108,13 +111,14 @@ func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID
 	return true, nil
 }
 
-// passOn gives own parts, when they come first, to the block producers of this epoch and the next that hold the shard, and to who makes its next chunk. A
-// Sparing one gives nothing to those whose own parts, which they have from its maker, are as many as make the body, as in a network of three or four.
-func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
+// forwardOwn forwards own parts that are new to the block producers of this epoch and the next that
+// track the shard, and to the producer of the shard's next chunk. A Sparing pool omits validators
+// that own enough parts to restore the body; in a network of three or four these are all.
+func (p *Pool) forwardOwn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
 	if p.me == "" || len(fresh) == 0 {
 		return nil
 	}
-	facts, err := p.factsOf(id)
+	facts, err := p.epochDataOf(id)
 	if err != nil {
 		return err
 	}
@@ -136,13 +140,13 @@ func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primiti
 		return err
 	}
 	to := slices.DeleteFunc(all, func(a primitives.AccountID) bool {
-		return a == p.me || p.isSpared(facts, a) || !p.chain.Cares(a, prev, h.ShardID)
+		return a == p.me || p.hasDataParts(facts, a) || !p.chain.Cares(a, prev, h.ShardID)
 	})
 	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
 	if err != nil {
 		return err
 	}
-	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) && !p.isSpared(facts, next.AccountID) {
+	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) && !p.hasDataParts(facts, next.AccountID) {
 		to = append(to, next.AccountID)
 	}
 	if len(to) == 0 {

@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// world is a chain of four validators and four shards: validator i makes the chunks of shard i, and of the next one every fifth height. A block is known to
-// a node when it has been told of it. node is "" for one that validates nothing and holds everything.
+// world is a chain of four validators and four shards: validator i makes the chunks of shard i, and
+// of the next one every fifth height. A block is known to a node when it has been told of it. node
+// is "" for one that validates nothing and holds everything.
 type world struct {
 	layout  primitives.ShardLayout
 	rs      *primitives.ReedSolomon
@@ -256,8 +257,9 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 	return chunks
 }
 
-// TestSpread: four validators and a node beside them get, over a network that loses, doubles and mixes up messages, what each needs of every chunk: the body of
-// shards that it holds, the receipts to those of others, its own parts.
+// TestSpread: four validators and a node beside them get, over a network that loses, doubles and
+// mixes up messages, what each needs of every chunk: the body of shards that it holds, the receipts
+// proofsTo those of others, its own parts.
 func TestSpread(t *testing.T) {
 	for _, c := range []struct {
 		seats int

@@ -9,64 +9,66 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The bounds.
+// Bounds of a Chain.
 const (
-	// MaxTwins is how many headers of one height are taken. Beyond that one is taken if another that names it as its parent is at
-	// hand, up to MaxNamed.
+	// MaxTwins is how many headers of one height are stored. A further one is stored only if a
+	// header is at hand that names it as its parent, up to MaxNamed.
 	MaxTwins = 2
 	MaxNamed = 8
-	// MaxUnfinal is how many headers there may be above the final one.
+	// MaxUnfinal is how many headers above the final one are stored.
 	MaxUnfinal = 1 << 16
 )
 
-// Why a header is not taken, through nobody's fault.
+// Reasons why a header is not stored. The sender is not at fault.
 var (
-	ErrKnown  = errors.New("headers: known")
-	ErrOrphan = errors.New("headers: parent is not known")
-	ErrOld    = errors.New("headers: does not descend from the final one")
-	ErrTwin   = errors.New("headers: there are others of that height")
-	ErrFull   = errors.New("headers: too many above the final one")
+	ErrKnown  = errors.New("header chain: known header")
+	ErrOrphan = errors.New("header chain: unknown parent")
+	ErrOld    = errors.New("header chain: not a descendant of the final header")
+	ErrTwin   = errors.New("header chain: too many headers of that height")
+	ErrFull   = errors.New("header chain: too many headers above the final one")
 )
 
-// Options are what a Chain works with.
+// Options configures a Chain.
 type Options struct {
 	Genesis *primitives.BlockHeader
 	Params  *epoch.GenesisParams
 	Configs *epoch.Configs
 	Store   Store
-	Head    primitives.Hash // of a store that has rows; zero: a new chain
-	Floor   Ref             // of a store that began with a proof: its first header, which is final; zero: with the genesis
-	// MaxHeightJump bounds how far a height may lie above the head; 0: no bound.
+	Head    primitives.Hash // head of a store that has rows; zero: a new chain from Genesis
+	// Floor is the first header of a store that started from an epoch sync proof; it is final.
+	// Zero: the store started from genesis.
+	Floor Ref
+	// MaxHeightJump bounds how far above the head a header may be, in blocks; 0: no bound.
 	MaxHeightJump primitives.Height
 	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
 }
 
-// Ref names a header.
+// Ref identifies a header.
 type Ref struct {
 	Hash   primitives.Hash
 	Height primitives.Height
 }
 
-// Added says what a header did.
+// Added is the result of adding a header.
 type Added struct {
 	Row     *Row
 	Changes epoch.Changes
 	IsHead  bool
-	Final   Ref // now
+	Final   Ref // the final header after it
 }
 
-// Chain is the state. It is used by one goroutine.
+// Chain is a chain of headers. Not safe for concurrent use.
 type Chain struct {
 	o       Options
 	epochs  *epoch.Manager
 	head    *Row
 	final   Ref
-	heights map[primitives.Height][]primitives.Hash // above the final one
+	heights map[primitives.Height][]primitives.Hash // headers above the final one
 	unfinal int
 }
 
-// New begins a chain with its genesis, or goes on where a store left off. What lies above the final header on other branches than the
-// head's is not counted then.
+// New creates a chain from genesis, or resumes one from the rows of its store (Options.Head).
+// Resuming counts only headers on the head's branch against the bounds.
 func New(o Options) (*Chain, error) {
 	m, err := epoch.NewManager(o.Params, o.Configs, rows{o.Store})
 	if err != nil {
@@ -98,7 +100,7 @@ func (c *Chain) resume() (err error) {
 		}
 	}
 	for at := c.head; at.Header.Height > c.final.Height; {
-		c.note(at.Header)
+		c.index(at.Header)
 		if at, err = c.row(at.Header.PrevHash); err != nil {
 			return err
 		}
@@ -106,7 +108,7 @@ func (c *Chain) resume() (err error) {
 	return nil
 }
 
-// row returns a row that must be there.
+// row returns a row that must exist. Errors: ErrOrphan.
 func (c *Chain) row(hash primitives.Hash) (*Row, error) {
 	r, err := c.o.Store.Row(hash)
 	if err == nil && r == nil {
@@ -115,16 +117,17 @@ func (c *Chain) row(hash primitives.Hash) (*Row, error) {
 	return r, err
 }
 
-// Head returns the highest header, Final the last final one of its chain.
+// Head returns the highest header. Final returns the last final header of its branch.
 func (c *Chain) Head() *Row { return c.head }
 func (c *Chain) Final() Ref { return c.final }
 
-// Epochs is the manager of what the headers say. Nobody else may use it meanwhile.
+// Epochs returns the epoch manager of the header chain. It must not be used concurrently with the
+// Chain.
 func (c *Chain) Epochs() *epoch.Manager { return c.epochs }
 
-// Add judges a header and keeps it. named tells that a header which has it as its parent is at hand, as in a batch of them. now is the clock, in
-// ns since 1970, which a header may be ahead of by chain.AcceptableTimeDifference (nearcore chain/chain/src/chain.rs:876); 0: any header may. After
-// an error nothing has changed.
+// Add validates and stores a header. named says that a child of it is at hand, as in a batch. now
+// is the clock, in ns since 1970; a header may be ahead of it by chain.AcceptableTimeDifference
+// (nearcore chain/chain/src/chain.rs:876). 0 skips that check. On an error nothing has changed.
 func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added, err error) {
 	hash := h.Hash()
 	known, err := c.o.Store.Row(hash)
@@ -141,10 +144,10 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	if err != nil {
 		return a, err
 	}
-	if h.Height <= parent.Header.Height { // before it is looked up who was to make it
+	if h.Height <= parent.Header.Height { // before the producer of its height is looked up
 		return a, chain.InvalidBlockHeight
 	}
-	if err := c.descends(parent); err != nil {
+	if err := c.checkDescends(parent); err != nil {
 		return a, err
 	}
 	most := MaxTwins
@@ -157,7 +160,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	case c.unfinal >= MaxUnfinal:
 		return a, ErrFull
 	}
-	j, tree, err := c.judgement(h, parent)
+	j, tree, err := c.validationContext(h, parent)
 	if err != nil {
 		return a, err
 	}
@@ -168,7 +171,7 @@ func (c *Chain) Add(h *primitives.BlockHeader, named bool, now uint64) (a Added,
 	return c.keep(h, parent, tree)
 }
 
-// keep records a valid header.
+// keep stores a valid header.
 func (c *Chain) keep(h *primitives.BlockHeader, parent *Row, tree *primitives.PartialMerkleTree) (a Added, err error) {
 	final, err := c.finalHeight(h, parent)
 	if err != nil {
@@ -183,7 +186,7 @@ func (c *Chain) keep(h *primitives.BlockHeader, parent *Row, tree *primitives.Pa
 		c.epochs.Forget(&a.Changes)
 		return Added{}, err
 	}
-	c.note(h)
+	c.index(h)
 	if a.IsHead {
 		c.head = a.Row
 		if f := c.finalOf(a.Row); f.Height > c.final.Height {
@@ -195,12 +198,12 @@ func (c *Chain) keep(h *primitives.BlockHeader, parent *Row, tree *primitives.Pa
 	return a, nil
 }
 
-func (c *Chain) note(h *primitives.BlockHeader) {
+func (c *Chain) index(h *primitives.BlockHeader) {
 	c.heights[h.Height] = append(c.heights[h.Height], h.Hash())
 	c.unfinal++
 }
 
-// prune forgets what the final header has overtaken.
+// prune forgets the heights at or below the final header.
 func (c *Chain) prune() {
 	for height, list := range c.heights {
 		if height <= c.final.Height {
@@ -210,8 +213,8 @@ func (c *Chain) prune() {
 	}
 }
 
-// descends tells whether a header is the final one or comes of it: ErrOld, if not.
-func (c *Chain) descends(at *Row) (err error) {
+// checkDescends returns ErrOld unless a header is the final one or descends from it.
+func (c *Chain) checkDescends(at *Row) (err error) {
 	if at == c.head {
 		return nil
 	}
@@ -226,7 +229,7 @@ func (c *Chain) descends(at *Row) (err error) {
 	return nil
 }
 
-// finalOf names the last final header as another tells.
+// finalOf returns the last final header that a header names.
 func (c *Chain) finalOf(r *Row) Ref {
 	if r.Header.LastFinalBlock.IsZero() {
 		return Ref{c.o.Genesis.Hash(), c.o.Genesis.Height}
@@ -248,8 +251,8 @@ func (c *Chain) finalHeight(h *primitives.BlockHeader, parent *Row) (primitives.
 	return r.Header.Height, nil
 }
 
-// judgement gathers what a header is judged by.
-func (c *Chain) judgement(h *primitives.BlockHeader, parent *Row) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
+// validationContext gathers what ValidateHeader needs, and the block Merkle tree after the parent.
+func (c *Chain) validationContext(h *primitives.BlockHeader, parent *Row) (*chain.ValidationContext, *primitives.PartialMerkleTree, error) {
 	m, p := c.epochs, h.PrevHash
 	j := &chain.ValidationContext{Parent: parent.Header, Verify: c.o.Verify}
 	steps := []func() error{
@@ -288,7 +291,7 @@ func (c *Chain) judgement(h *primitives.BlockHeader, parent *Row) (*chain.Valida
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, nil, fmt.Errorf("headers: %d on %v: %w", h.Height, p, err)
+			return nil, nil, fmt.Errorf("header chain: header %d on %v: %w", h.Height, p, err)
 		}
 	}
 	if c.o.MaxHeightJump > 0 {

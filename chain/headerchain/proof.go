@@ -11,39 +11,43 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ErrProof says that an epoch sync proof does not prove what it should: its sender's fault.
-var ErrProof = errors.New("headers: invalid epoch sync proof")
+// ErrProof: an epoch sync proof is invalid. Its sender is at fault.
+var ErrProof = errors.New("header chain: invalid epoch sync proof")
 
-// EpochProof shows that a chain came from its genesis to the first block of an epoch, by what each epoch's block producers have signed of
-// the last final block (nearcore core/primitives/src/epoch_sync.rs EpochSyncProofV1). Its headers are those of today's version.
+// EpochProof proves that a chain extends from its genesis to the first block of an epoch: in each
+// epoch, the block producers have endorsed its last final block, which names the next producers
+// (nearcore core/primitives/src/epoch_sync.rs EpochSyncProofV1). Headers are of the present
+// version.
 type EpochProof struct {
-	Epochs  []ProvenEpoch // from the second behind the genesis's on, to that which is begun with
-	Last    LastEpoch     // the one before that
+	Epochs  []ProvenEpoch // from the second epoch after genesis to the one that the node starts in
+	Last    LastEpoch     // the epoch before the one that the node starts in
 	Current CurrentEpoch
 }
 
-// ProvenEpoch is one epoch of a proof: the one before it tells its producers, and they its last final block.
+// ProvenEpoch is one epoch of a proof. The epoch before determines its producers, and these endorse
+// its last final block.
 type ProvenEpoch struct {
 	Producers    []primitives.ValidatorStake
-	Versioned    bool // how they are hashed
+	Versioned    bool // whether the producers are hashed with a version tag
 	Final        *primitives.BlockHeader
-	Endorsements []primitives.Signature // of Final, one a producer; empty: none
+	Endorsements []primitives.Signature // of Final, by producer; empty: none
 }
 
-// LastEpoch is what the epoch sync data hash in the first header of the epoch behind is made of.
+// LastEpoch is the preimage of the epoch sync data hash in the first header of the next epoch.
 type LastEpoch struct {
 	Info, Next, NextNext      *epoch.EpochInfo
 	First, End, BeforeTheLast *epoch.BlockInfo
 }
 
-// CurrentEpoch is where a node begins.
+// CurrentEpoch is the epoch that the node starts in.
 type CurrentEpoch struct {
 	First, Prev, PrevPrev *primitives.BlockHeader
-	Path                  primitives.MerklePath // of First, below the Merkle root of its epoch's last final block
-	Tree                  *primitives.PartialMerkleTree
+	// of First, to the block Merkle root of the last final block of its epoch
+	Path primitives.MerklePath
+	Tree *primitives.PartialMerkleTree
 }
 
-// AppendBorsh appends what is said of one epoch.
+// AppendBorsh appends the encoding of nearcore.
 func (e *ProvenEpoch) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendBool(primitives.AppendValidatorStakes(b, e.Producers), e.Versioned)
 	return borsh.AppendSlice(e.Final.AppendBorsh(b), e.Endorsements, func(b []byte, s *primitives.Signature) []byte {
@@ -54,7 +58,7 @@ func (e *ProvenEpoch) AppendBorsh(b []byte) []byte {
 	})
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads the encoding of nearcore.
 func (e *ProvenEpoch) DecodeBorsh(r *borsh.Reader) {
 	e.Producers, e.Versioned, e.Final = primitives.ReadValidatorStakes(r), r.Bool(), new(primitives.BlockHeader)
 	e.Final.DecodeBorsh(r)
@@ -66,7 +70,7 @@ func (e *ProvenEpoch) DecodeBorsh(r *borsh.Reader) {
 	})
 }
 
-// AppendBorsh appends the proof as nearcore has it before compression.
+// AppendBorsh appends the encoding of nearcore, uncompressed.
 func (p *EpochProof) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendSlice(append(b, 0), p.Epochs, func(b []byte, e *ProvenEpoch) []byte { return e.AppendBorsh(b) })
 	l, c := &p.Last, &p.Current
@@ -76,7 +80,7 @@ func (p *EpochProof) AppendBorsh(b []byte) []byte {
 	return c.Tree.AppendBorsh(c.Path.AppendBorsh(b))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads the encoding of nearcore, uncompressed.
 func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 	header := func() *primitives.BlockHeader {
 		h := new(primitives.BlockHeader)
@@ -109,14 +113,15 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 	p.Current.Tree.DecodeBorsh(r)
 }
 
-// Verify judges a proof for the chain of a genesis, of whose second epoch these are the block producers, without repeats (nearcore
-// chain/client/src/sync/epoch.rs:315). Whether it is recent enough is its user's question.
+// Verify checks a proof for the chain with this genesis. producers are the distinct block producers
+// of the second epoch, in order (nearcore chain/client/src/sync/epoch.rs:315). It does not check
+// that the proof is recent. Errors: ErrProof.
 func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.ValidatorStake, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(p.Epochs) < 2 {
 		return fmt.Errorf("%w: %d epochs", ErrProof, len(p.Epochs))
 	}
 	if !slices.Equal(p.Epochs[0].Producers, producers) {
-		return fmt.Errorf("%w: other producers behind the genesis", ErrProof)
+		return fmt.Errorf("%w: other producers of the second epoch", ErrProof)
 	}
 	id := primitives.EpochID(genesis)
 	for i := range p.Epochs {
@@ -140,12 +145,13 @@ func (p *EpochProof) Verify(genesis primitives.Hash, producers []primitives.Vali
 		}
 	}
 	if h := p.Current.First.EpochSyncDataHash; h == nil || *h != p.Last.hash() {
-		return fmt.Errorf("%w: other data of the epoch before", ErrProof)
+		return fmt.Errorf("%w: other epoch sync data of the epoch before", ErrProof)
 	}
 	return p.Current.verify(p.Epochs[len(p.Epochs)-1].Final)
 }
 
-// endorsed says why the last final block of an epoch is not known to be one.
+// endorsed returns an error unless producers with more than two thirds of the stake have endorsed
+// the last final block.
 func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	if len(e.Endorsements) != len(e.Producers) || e.Final.Height+1 == 0 {
 		return fmt.Errorf("%d endorsements of %d producers at height %d", len(e.Endorsements), len(e.Producers), e.Final.Height)
@@ -170,7 +176,7 @@ func (e *ProvenEpoch) endorsed(verify func(primitives.Signature, []byte, primiti
 	return nil
 }
 
-// hash is the epoch sync data hash.
+// hash returns the epoch sync data hash.
 func (l *LastEpoch) hash() primitives.Hash {
 	b := l.End.AppendBorsh(l.BeforeTheLast.AppendBorsh(l.First.AppendBorsh(nil)))
 	return primitives.HashBytes(l.NextNext.AppendBorsh(l.Next.AppendBorsh(l.Info.AppendBorsh(b))))
@@ -179,28 +185,30 @@ func (l *LastEpoch) hash() primitives.Hash {
 func (c *CurrentEpoch) verify(final *primitives.BlockHeader) error {
 	switch h := c.First; {
 	case h.EpochID != final.EpochID:
-		return fmt.Errorf("%w: its first block is of another epoch", ErrProof)
+		return fmt.Errorf("%w: the first block is of another epoch", ErrProof)
 	case !c.Path.Verify(final.BlockMerkleRoot, h.Hash()):
-		return fmt.Errorf("%w: its first block is not below the final one", ErrProof)
+		return fmt.Errorf("%w: the first block is not an ancestor of the final one", ErrProof)
 	case c.Tree.Size()+1 == 0, c.Tree.Size()+1 != h.BlockOrdinal, c.Tree.Root() != h.BlockMerkleRoot:
-		return fmt.Errorf("%w: the tree is not that before its first block", ErrProof)
+		return fmt.Errorf("%w: the block Merkle tree does not match the first block", ErrProof)
 	case h.PrevHash != c.Prev.Hash(), c.Prev.PrevHash != c.PrevPrev.Hash():
-		return fmt.Errorf("%w: the headers before its first block do not lead to it", ErrProof)
+		return fmt.Errorf("%w: the headers before the first block are not its ancestors", ErrProof)
 	}
 	return nil
 }
 
-// Start is what a chain of headers begins with that a proof has shown.
+// Start is the initial state of a header chain that starts from a proof.
 type Start struct {
-	Rows   [3]*Row // the last two headers of an epoch and the first of the next, which is the head
+	// the last two headers of an epoch and the first of the next, which becomes the head
+	Rows   [3]*Row
 	Epochs [3]struct {
 		ID   primitives.EpochID
 		Info *epoch.EpochInfo
-	} // the epoch before, that of the head, and the next one
-	Before *epoch.BlockInfo // of the first block of the epoch before, of which there is no header
+	} // the epoch before the head's, the head's, and the next
+	Before *epoch.BlockInfo // of the first block of the epoch before; its header is unknown
 }
 
-// Jump verifies a proof and takes it. After an error nothing has changed. ErrOld: the chain is beyond that.
+// Jump verifies a proof and restarts the chain from it. On an error nothing has changed. Errors:
+// ErrOld if the chain is beyond the proof, ErrProof.
 func (c *Chain) Jump(p *EpochProof) error {
 	verify, err := c.Proving(p)
 	if err == nil {
@@ -212,7 +220,8 @@ func (c *Chain) Jump(p *EpochProof) error {
 	return c.Take(p)
 }
 
-// Proving returns what verifies a proof. That has thousands of signatures to check and needs nothing of the chain any more: it may run beside it.
+// Proving returns a function that verifies a proof. It checks thousands of signatures, does not use
+// the Chain, and may run concurrently with it. Errors: ErrOld.
 func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	if err := c.isOld(p); err != nil {
 		return nil, err
@@ -222,8 +231,8 @@ func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
 	return func() error { return p.Verify(genesis, producers, check) }, err
 }
 
-// isOld says why a proof is of no use, without any fault of its sender: a neard early in its chain's fourth epoch sends one of a single epoch, which no
-// neard takes either.
+// isOld returns ErrOld if a proof is of no use, without blame. A neard early in its chain's fourth
+// epoch sends a proof of a single epoch, which neard does not accept either.
 func (c *Chain) isOld(p *EpochProof) error {
 	if len(p.Epochs) < 2 || p.Current.First.Height <= c.head.Header.Height {
 		return fmt.Errorf("%w: a proof of %d epochs", ErrOld, len(p.Epochs))
@@ -231,7 +240,8 @@ func (c *Chain) isOld(p *EpochProof) error {
 	return nil
 }
 
-// Take takes a proof that was verified: the head is the first block of its epoch then, and final.
+// Take restarts the chain from a verified proof: the first block of its current epoch becomes head
+// and final. Errors: ErrOld, ErrProof.
 func (c *Chain) Take(p *EpochProof) error {
 	if err := c.isOld(p); err != nil {
 		return err
@@ -250,7 +260,7 @@ func (c *Chain) Take(p *EpochProof) error {
 	return nil
 }
 
-// Start gathers what a proof that was found right begins with.
+// Start returns the initial state that a verified proof determines.
 func (p *EpochProof) Start() (*Start, error) {
 	cur, last := &p.Current, &p.Last
 	known := map[primitives.Hash]primitives.Height{cur.Prev.Hash(): cur.Prev.Height, cur.PrevPrev.Hash(): cur.PrevPrev.Height}
@@ -259,12 +269,12 @@ func (p *EpochProof) Start() (*Start, error) {
 	}
 	final, ok := known[cur.First.LastFinalBlock]
 	if !ok {
-		return nil, fmt.Errorf("%w: the final block before its first one is not there", ErrProof)
+		return nil, fmt.Errorf("%w: the last final block before the first one is missing", ErrProof)
 	}
 	s := &Start{Before: last.First}
 	info := epoch.BlockInfoFromHeader(cur.First, final)
 	info.EpochID, info.EpochFirstBlock = cur.First.EpochID, info.Hash
-	none := new(primitives.PartialMerkleTree) // nothing is added to these two any more
+	none := new(primitives.PartialMerkleTree) // these two trees are not extended any more
 	s.Rows[0] = &Row{Header: cur.PrevPrev, Info: last.BeforeTheLast, Tree: none, Final: last.BeforeTheLast.LastFinalizedHeight}
 	s.Rows[1] = &Row{Header: cur.Prev, Info: last.End, Tree: none, Final: last.End.LastFinalizedHeight}
 	s.Rows[2] = &Row{Header: cur.First, Info: info, Tree: cur.Tree, Final: final}

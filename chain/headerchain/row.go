@@ -6,21 +6,22 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Row is what is kept of a header.
+// Row is what is stored of a header.
 type Row struct {
 	Header *primitives.BlockHeader
 	Info   *epoch.BlockInfo
-	Tree   *primitives.PartialMerkleTree // of the blocks before
-	Final  primitives.Height             // of Header.LastFinalBlock; the genesis's while there is none
+	Tree   *primitives.PartialMerkleTree // of the blocks before it
+	// height of Header.LastFinalBlock; the genesis height while there is none
+	Final primitives.Height
 }
 
-// AppendBorsh appends the parts in order.
+// AppendBorsh appends the fields in order.
 func (r *Row) AppendBorsh(b []byte) []byte {
 	b = r.Tree.AppendBorsh(r.Info.AppendBorsh(r.Header.AppendBorsh(b)))
 	return borsh.AppendUint64(b, uint64(r.Final))
 }
 
-// DecodeBorsh reads them. The parts must be of one header.
+// DecodeBorsh reads the fields. It fails if they are not of the same header.
 func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	*r = Row{Header: new(primitives.BlockHeader), Info: new(epoch.BlockInfo), Tree: new(primitives.PartialMerkleTree)}
 	r.Header.DecodeBorsh(in)
@@ -32,21 +33,23 @@ func (r *Row) DecodeBorsh(in *borsh.Reader) {
 	}
 }
 
-// Store keeps the rows. An absent one is nil (or false) without an error. The values are shared and do not change.
+// Store stores the rows. A missing value is nil (or false) without an error. Values are shared and
+// must not be changed.
 type Store interface {
 	Row(primitives.Hash) (*Row, error)
 	EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)
 	EpochStart(primitives.EpochID) (primitives.Height, bool, error)
 	EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error)
-	// Put keeps a header with what it adds to the epochs; head tells that it is the head from now on. All of it or nothing.
+	// Put stores a header with its epoch changes, atomically. head: it is the new head.
 	Put(row *Row, changes *epoch.Changes, head bool) error
-	// Begin keeps what a chain begins with that a proof has shown: the last row is the head, and Options.Floor. All of it or nothing.
+	// Begin stores the initial state from a proof, atomically. The last row is the new head and the
+	// next Options.Floor.
 	Begin(*Start) error
-	// Before is Start.Before of what the chain began with, if it began so.
+	// Before returns Start.Before of the store's initial state; nil: it started from genesis.
 	Before() (*epoch.BlockInfo, error)
 }
 
-// rows shows a Store to the epoch manager.
+// rows is a Store as the epoch manager uses it.
 type rows struct{ Store }
 
 func (s rows) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {

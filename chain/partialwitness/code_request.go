@@ -9,10 +9,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// made spreads the witness of a chunk of this validator: first which contracts it calls, to those validators that hold no code of the shard, so that
-// they ask for it while parts are on their way; a part to each validator, itself included; what was deployed to all others. If it is assigned itself,
-// it endorses without looking: it has done all that (nearcore partial_witness_actor.rs:205).
-func (t *Tracker) made(m *Made) (out Out, err error) {
+// distribute sends the witness of an own chunk. First the contract accesses, to validators that do
+// not track the shard, so that they request missing code while the parts are in transit; then one
+// part to each validator, this node included; then deployed code to all other validators. If this
+// validator is assigned to the chunk, it endorses without validation, since it produced the chunk
+// (nearcore partial_witness_actor.rs:205).
+func (t *Tracker) distribute(m *Made) (out Out, err error) {
 	key := m.Witness.Key()
 	list, err := t.chain.Validators(key)
 	if err != nil {
@@ -54,7 +56,7 @@ func (t *Tracker) made(m *Made) (out Out, err error) {
 	if len(m.Deploys) == 0 {
 		return out, nil
 	}
-	all, owners, err := t.deployTo(key, producers)
+	all, owners, err := t.deployReceivers(key, producers)
 	if err != nil || len(all) == 0 {
 		return out, err
 	}
@@ -68,9 +70,9 @@ func (t *Tracker) made(m *Made) (out Out, err error) {
 	return out, nil
 }
 
-// deployTo are who gets deployed code: all validators of the epoch that do not make chunks of the shard, in the order of their ids; the first owners of
-// them have a part each.
-func (t *Tracker) deployTo(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
+// deployReceivers returns the validators that receive deployed code: all of the epoch that do not
+// produce chunks of the shard, sorted by id. The first owners of them own a part each.
+func (t *Tracker) deployReceivers(key primitives.ChunkKey, producers []primitives.AccountID) (all []primitives.AccountID, owners int, err error) {
 	validators, err := t.chain.AllValidators(key.EpochID)
 	if err != nil {
 		return nil, 0, err
@@ -84,9 +86,10 @@ func (t *Tracker) deployTo(key primitives.ChunkKey, producers []primitives.Accou
 	return all, min(len(all), primitives.MaxReedSolomonParts), nil
 }
 
-// accesses asks for the code that a witness calls and that is not here, once for each witness: its maker, who has it. (A neard asks any of those who make the
-// shard's chunks; one who has not got the block before yet answers nobody, and is not asked again.) Who holds the shard asks for none; it is kept what the
-// witness calls, for the case that it was judged without all of its code.
+// accesses requests the contracts that a witness calls and this node lacks, once per witness, from
+// the chunk's producer, which has them. neard asks a random producer of the shard; one that has not
+// seen the previous block does not answer, and neard does not retry. A node that tracks the shard
+// requests nothing, but keeps the list in case the witness turns out to lack code.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
@@ -100,30 +103,31 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 		return out, nil
 	case len(a.Contracts) > MaxRequested:
 		return out, fmt.Errorf("%w: %d of shard %d at %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
-	case t.calls.has(a.Key):
+	case t.accessLists.has(a.Key):
 		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	if w, _, err := t.awaits(a.Key); err == nil && w.asked != nil { // it was told of long ago
+	// the contracts were announced before
+	if w, _, err := t.codeWaiter(a.Key); err == nil && w.asked != nil {
 		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	t.calls.put(a.Key, a)
-	if l, ok := t.lacking.get(a.Key); ok {
-		return t.feed(out, a, l)
+	t.accessLists.put(a.Key, a)
+	if l, ok := t.codeWaits.get(a.Key); ok {
+		return t.requestMissing(out, a, l)
 	}
 	if ev.Held || t.shard(a.Key).processed.has(a.Key) {
 		return out, nil
 	}
-	w, err := t.coming(a.Key, true)
+	w, err := t.pending(a.Key, true)
 	if err != nil {
 		return out, err
 	}
-	return t.ask(out, a, w)
+	return t.requestCode(out, a, w)
 }
 
-// ask asks for what is not here of the code that a witness calls; the rest is given to it.
-func (t *Tracker) ask(out Out, a *primitives.ContractAccesses, w *coming) (Out, error) {
-	t.asks = true
-	w.codes, w.asked = t.library.split(a.Contracts)
+// requestCode requests the missing contracts of a witness and adds the cached ones to w.
+func (t *Tracker) requestCode(out Out, a *primitives.ContractAccesses, w *pendingWitness) (Out, error) {
+	t.needsCode = true
+	w.codes, w.asked = t.contracts.split(a.Contracts)
 	if len(w.asked) == 0 {
 		return out, nil
 	}
@@ -131,62 +135,66 @@ func (t *Tracker) ask(out Out, a *primitives.ContractAccesses, w *coming) (Out, 
 	if err != nil {
 		return out, err
 	}
-	w.waits, w.of = true, p.AccountID
+	w.waiting, w.askedFrom = true, p.AccountID
 	q := &primitives.ContractCodeRequest{Requester: t.me.Account, Key: a.Key, Contracts: w.asked, Transition: a.Transition}
 	q.Signature = t.me.Key.Sign(q.SignedBytes())
-	out.Send = append(out.Send, Send{To: []primitives.AccountID{w.of}, Body: q})
+	out.Send = append(out.Send, Send{To: []primitives.AccountID{w.askedFrom}, Body: q})
 	return out, nil
 }
 
-// lack is a witness that was judged without all of its code, and what is asked for since.
-type lack struct {
+// codeWait is a witness that was validated without all of its code and waits for the rest.
+type codeWait struct {
 	Judgement
-	coming
+	pendingWitness
 }
 
-// lacks keeps a witness until its code comes. It was judged before what it calls was told of, or this validator holds the shard no more.
-func (t *Tracker) lacks(out Out, j Judgement) (Out, error) {
+// waitForCode keeps a witness until its code arrives. It was validated before the list of its
+// contracts arrived, or this validator has stopped tracking the shard.
+func (t *Tracker) waitForCode(out Out, j Judgement) (Out, error) {
 	if j.again || j.Size > maxOrphan {
 		return out, nil
 	}
 	j.again = true
-	l := &lack{Judgement: j}
-	t.lacking.put(j.Key, l)
+	l := &codeWait{Judgement: j}
+	t.codeWaits.put(j.Key, l)
 	t.boundWaiting()
-	if a, ok := t.calls.get(j.Key); ok {
-		return t.feed(out, a, l)
+	if a, ok := t.accessLists.get(j.Key); ok {
+		return t.requestMissing(out, a, l)
 	}
 	return out, nil
 }
 
-// feed asks for what it lacks. If all is here, it is judged again.
-func (t *Tracker) feed(out Out, a *primitives.ContractAccesses, l *lack) (Out, error) {
-	out, err := t.ask(out, a, &l.coming)
-	if err == nil && !l.waits {
-		out = t.fed(out, l)
+// requestMissing requests the code that a witness lacks. If all of it is cached, the witness is
+// judged again.
+func (t *Tracker) requestMissing(out Out, a *primitives.ContractAccesses, l *codeWait) (Out, error) {
+	out, err := t.requestCode(out, a, &l.pendingWitness)
+	if err == nil && !l.waiting {
+		out = t.judgeAgain(out, l)
 	}
 	return out, err
 }
 
-// fed has it judged again.
-func (t *Tracker) fed(out Out, l *lack) Out {
-	t.lacking.drop(l.Key)
+// judgeAgain emits the witness again, with its code.
+func (t *Tracker) judgeAgain(out Out, l *codeWait) Out {
+	t.codeWaits.drop(l.Key)
 	l.Codes = l.codes
 	out.Judge = append(out.Judge, l.Judgement)
 	return out
 }
 
-// awaits is what waits for the code of a witness.
-func (t *Tracker) awaits(key primitives.ChunkKey) (*coming, *lack, error) {
-	if l, ok := t.lacking.get(key); ok {
-		return &l.coming, l, nil
+// codeWaiter returns what waits for the code of a witness; the second result is nil if the witness
+// itself is still being collected.
+func (t *Tracker) codeWaiter(key primitives.ChunkKey) (*pendingWitness, *codeWait, error) {
+	if l, ok := t.codeWaits.get(key); ok {
+		return &l.pendingWitness, l, nil
 	}
-	w, err := t.coming(key, false)
+	w, err := t.pending(key, false)
 	return w, nil, err
 }
 
-// codeAsked answers a validator of a chunk, once, if it asks for what the transition has called.
-func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
+// receiveCodeRequest answers a validator of a chunk once, if it requests contracts that the
+// transition called.
+func (t *Tracker) receiveCodeRequest(ev *CodeAsked) (out Out, err error) {
 	q := ev.Request
 	if _, err := t.assigned(q.Key, q.Requester); err != nil {
 		return out, err
@@ -198,7 +206,7 @@ func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
 	if !t.verify(q.Signature, q.SignedBytes(), key) {
 		return out, fmt.Errorf("%w: %s", ErrSigner, q.Requester)
 	}
-	who := asker{q.Key, q.Requester}
+	who := requestKey{q.Key, q.Requester}
 	if t.answered.has(who) {
 		return out, fmt.Errorf("%w: the request of %s", ErrKnown, q.Requester)
 	}
@@ -206,33 +214,34 @@ func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
 	if len(q.Contracts) > MaxRequested {
 		return out, fmt.Errorf("%w: %d of block %v", ErrContracts, len(q.Contracts), q.Transition.Block)
 	}
-	return t.answer(out, who, ev)
+	return t.respond(out, who, ev)
 }
 
-// question is what is asked for, whoever asks: most of a chunk's validators ask for the same.
-type question struct {
+// requestContent identifies equal requests: most validators of a chunk request the same contracts.
+type requestContent struct {
 	key       primitives.ChunkKey
 	at        primitives.TransitionKey
-	contracts primitives.Hash // of their hashes, as they are asked for
+	contracts primitives.Hash // hash of the contract hashes in request order
 }
 
-func questionOf(q *primitives.ContractCodeRequest) question {
+func contentOf(q *primitives.ContractCodeRequest) requestContent {
 	b := make([]byte, 0, len(q.Contracts)*len(primitives.Hash{}))
 	for i := range q.Contracts {
 		b = append(b, q.Contracts[i][:]...)
 	}
-	return question{q.Key, q.Transition, primitives.HashBytes(b)}
+	return requestContent{q.Key, q.Transition, primitives.HashBytes(b)}
 }
 
-// answer gives the code that is asked for. Who asks before the block is here on which the chunk is waits for that.
-func (t *Tracker) answer(out Out, who asker, ev *CodeAsked) (Out, error) {
+// respond sends the requested code. A request that arrives before the chunk's previous block is
+// deferred until that arrives.
+func (t *Tracker) respond(out Out, who requestKey, ev *CodeAsked) (Out, error) {
 	q := ev.Request
-	same := questionOf(q)
-	packed, ok := t.given.get(same)
+	same := contentOf(q)
+	packed, ok := t.responses.get(same)
 	if !ok {
 		all, err := ev.Codes(q.Key, q.Transition)
 		if errors.Is(err, ErrEarly) {
-			return out, t.keepEarly(who, ev)
+			return out, t.deferRequest(who, ev)
 		}
 		if err != nil {
 			return out, err
@@ -245,8 +254,8 @@ func (t *Tracker) answer(out Out, who asker, ev *CodeAsked) (Out, error) {
 			}
 			codes[i] = code
 		}
-		if packed = EncodeContracts(codes); len(packed) <= keptAnswer {
-			t.given.put(same, packed)
+		if packed = EncodeContracts(codes); len(packed) <= maxResponseSize {
+			t.responses.put(same, packed)
 		}
 	}
 	a := &primitives.ContractCodeResponse{Key: q.Key, Responder: t.me.Account, Compressed: packed}
@@ -255,28 +264,31 @@ func (t *Tracker) answer(out Out, who asker, ev *CodeAsked) (Out, error) {
 	return out, nil
 }
 
-// keepEarly keeps a question until its block comes. Of one validator there are few, so that it takes no place of another's.
-func (t *Tracker) keepEarly(who asker, ev *CodeAsked) error {
+// deferRequest keeps an early request. The number for each validator is bounded, so that none can
+// evict the requests of others.
+func (t *Tracker) deferRequest(who requestKey, ev *CodeAsked) error {
 	n := 0
-	for _, other := range t.early.order {
+	for _, other := range t.earlyRequests.order {
 		if other.by == who.by {
 			n++
 		}
 	}
 	if n >= maxEarlyOfOne {
-		return fmt.Errorf("%w: %d questions of %s wait already", ErrEarly, n, who.by)
+		return fmt.Errorf("%w: %d requests of %s wait already", ErrEarly, n, who.by)
 	}
-	t.early.put(who, ev)
+	t.earlyRequests.put(who, ev)
 	return nil
 }
 
-// code takes the code that was asked for, all of it and nothing else, of whom it was asked: while what another has sent were read, that would be lost.
-func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) {
+// receiveCode handles a ContractCodeResponse. It accepts only the producer that was asked and
+// exactly the requested contracts. While one response is decoded, others for the same witness are
+// ignored; so an unsolicited response must not get that far, or it would displace the real one.
+func (t *Tracker) receiveCode(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
 		return out, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	if !a.Signed() {
-		return out, fmt.Errorf("%w: by nobody", ErrSigner)
+		return out, fmt.Errorf("%w: no signature", ErrSigner)
 	}
 	producers, err := t.chain.Producers(a.Key.EpochID, a.Key.ShardID)
 	if err != nil {
@@ -289,14 +301,14 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 	if !slices.Contains(producers, a.Responder) || !t.verify(a.Signature, a.SignedBytes(), key) {
 		return out, fmt.Errorf("%w: %s", ErrSigner, a.Responder)
 	}
-	w, _, err := t.awaits(a.Key)
+	w, _, err := t.codeWaiter(a.Key)
 	if err != nil {
 		return out, err
 	}
-	if !w.waits || w.reading || a.Responder != w.of {
+	if !w.waiting || w.decoding || a.Responder != w.askedFrom {
 		return out, fmt.Errorf("%w: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	w.reading = true
+	w.decoding = true
 	var list []contract
 	out.Work = append(out.Work, &Work{size: len(a.Compressed), run: func(most int) error {
 		codes, err := decodeContracts(within(most, unpackContracts), a.Compressed, MaxRequested)
@@ -313,26 +325,26 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 		}
 		return nil
 	}, then: func(err error) (Out, error) {
-		if w.reading = false; err != nil {
+		if w.decoding = false; err != nil {
 			return Out{}, err
 		}
-		t.library.keep(list)
-		still, l, _ := t.awaits(a.Key)
+		t.contracts.add(list)
+		still, l, _ := t.codeWaiter(a.Key)
 		if still != w {
 			return Out{}, fmt.Errorf("%w any more: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
 		for i := range list {
 			w.codes = append(w.codes, list[i].code)
 		}
-		if w.waits = false; l != nil {
-			return t.fed(Out{}, l), nil
+		if w.waiting = false; l != nil {
+			return t.judgeAgain(Out{}, l), nil
 		}
-		return t.together(Out{}, a.Key, w), nil
+		return t.tryDecode(Out{}, a.Key, w), nil
 	}})
 	return out, nil
 }
 
-// boundDeploys has the longest code go that comes together while there is too much.
+// boundDeploys drops the largest sets of deploy parts until the rest is at most maxDeployBytes.
 func (t *Tracker) boundDeploys() {
 	for {
 		all, most, longest := 0, -1, primitives.ChunkKey{}
@@ -349,7 +361,8 @@ func (t *Tracker) boundDeploys() {
 	}
 }
 
-// deploysPart takes a part of deployed code, passes its own on, and has the code compiled when it has come together.
+// deploysPart stores a part of deployed code, forwards the own part, and emits the code to compile
+// once it is complete.
 func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, err error) {
 	if !t.chain.Relevant(p.Key) {
 		return out, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, p.Key.ShardID, p.Key.HeightCreated)
@@ -360,14 +373,14 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if p.EncodedLength > MaxEncoded {
 		return out, fmt.Errorf("%w: of %d bytes of code", ErrPart, p.EncodedLength)
 	}
-	if t.spread.has(p.Key) {
+	if t.deploysDone.has(p.Key) {
 		return out, fmt.Errorf("%w: code of shard %d at %d", ErrKnown, p.Key.ShardID, p.Key.HeightCreated)
 	}
 	producers, err := t.chain.Producers(p.Key.EpochID, p.Key.ShardID)
 	if err != nil {
 		return out, err
 	}
-	all, owners, err := t.deployTo(p.Key, producers)
+	all, owners, err := t.deployReceivers(p.Key, producers)
 	if err != nil {
 		return out, err
 	}
@@ -381,7 +394,7 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		if err != nil {
 			return out, err
 		}
-		g = newGathering(c, p.EncodedLength)
+		g = newPartSet(c, p.EncodedLength)
 		t.deploys.put(p.Key, g)
 	}
 	if len(p.Part) > g.coder.MaxPart() {
@@ -401,12 +414,12 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		return out, nil
 	}
 	t.deploys.drop(p.Key)
-	t.spread.put(p.Key, struct{}{})
-	asks := t.asks
+	t.deploysDone.put(p.Key, struct{}{})
+	asks := t.needsCode
 	var codes [][]byte
 	var list []contract
 	out.Work = append(out.Work, &Work{size: g.size(), run: func(most int) error {
-		payload, err := g.join()
+		payload, err := g.payload()
 		if err != nil {
 			return err
 		}
@@ -416,14 +429,14 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		return err
 	}, then: func(err error) (Out, error) {
 		if err == nil {
-			t.library.keep(list) // it will be called
+			t.contracts.add(list) // it is about to be called
 		}
 		return Out{Compile: codes}, err
 	}})
 	return out, nil
 }
 
-// sorted returns hashes in their order, each once.
+// sorted returns the distinct hashes in order.
 func sorted(hashes []primitives.Hash) []primitives.Hash {
 	out := slices.Clone(hashes)
 	slices.SortFunc(out, primitives.Hash.Compare)

@@ -76,7 +76,8 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestSameQuestion: what all of a chunk's validators ask for is derived and compressed once, until the next block.
+// TestSameQuestion: what all of a chunk's validators ask for is derived and compressed once, until
+// the next block.
 func TestSameQuestion(t *testing.T) {
 	x := newAsking(t)
 	for by := 1; by < 5; by++ {
@@ -107,7 +108,7 @@ func TestToldAgain(t *testing.T) {
 	if asked, _ := x.tell(false, one); len(asked) != 1 {
 		t.Fatalf("asks for %v", asked)
 	}
-	for h := range primitives.Height(maxCalls) {
+	for h := range primitives.Height(maxAccessLists) {
 		x.at(5 + h)
 		x.tell(true, one)
 	}
@@ -119,7 +120,8 @@ func TestToldAgain(t *testing.T) {
 	}
 }
 
-// TestWrongCode: a maker that gives other code than was asked for is refused, and what it gives then is taken.
+// TestWrongCode: a maker that gives other code than was asked for is refused, and what it gives
+// then is taken.
 func TestWrongCode(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What is kept of contracts that witnesses call.
+// Bounds of the contract cache.
 const (
-	keptCode  = 64 << 20 // bytes
-	keptCodes = 4096
+	maxCodeBytes = 64 << 20 // bytes
+	maxCodes     = 4096
 )
 
 // contract is code with its hash.
@@ -19,7 +19,8 @@ type contract struct {
 	code []byte
 }
 
-// contractsOf names codes. They are copied: what was unpacked together is not kept for one of them.
+// contractsOf hashes contracts. It copies them, so that one contract does not keep the whole
+// decompressed message in memory.
 func contractsOf(codes [][]byte) (out []contract) {
 	for _, c := range codes {
 		out = append(out, contract{primitives.HashBytes(c), bytes.Clone(c)})
@@ -27,25 +28,25 @@ func contractsOf(codes [][]byte) (out []contract) {
 	return out
 }
 
-// library keeps contracts, those that were used last: each is asked for once, and not with every witness that calls it (a neard keeps what it has
-// compiled of them).
-type library struct {
+// contractCache keeps the most recently used contracts, so that each is requested once and not with
+// every witness that calls it. neard keeps them compiled instead.
+type contractCache struct {
 	most, bytes int
 	kept        recent[primitives.Hash, []byte]
 }
 
-func newLibrary(most int) library {
-	return library{most: most, kept: newRecent[primitives.Hash, []byte](math.MaxInt)}
+func newContractCache(most int) contractCache {
+	return contractCache{most: most, kept: newRecent[primitives.Hash, []byte](math.MaxInt)}
 }
 
-func (l *library) keep(list []contract) {
+func (l *contractCache) add(list []contract) {
 	for _, c := range list {
 		if _, ok := l.kept.get(c.hash); ok || len(c.code) > l.most {
 			continue
 		}
 		l.kept.put(c.hash, c.code)
 		l.bytes += len(c.code)
-		for l.bytes > l.most || len(l.kept.order) > keptCodes {
+		for l.bytes > l.most || len(l.kept.order) > maxCodes {
 			oldest := l.kept.order[0]
 			l.bytes -= len(l.kept.by[oldest])
 			l.kept.drop(oldest)
@@ -53,8 +54,8 @@ func (l *library) keep(list []contract) {
 	}
 }
 
-// split returns the code of those that are here, and the hashes of the others in their order, each once.
-func (l *library) split(hashes []primitives.Hash) (codes [][]byte, missing []primitives.Hash) {
+// split returns the cached code, and the distinct hashes of the missing contracts in order.
+func (l *contractCache) split(hashes []primitives.Hash) (codes [][]byte, missing []primitives.Hash) {
 	for _, h := range sorted(hashes) {
 		if code, ok := l.kept.get(h); ok {
 			codes = append(codes, code)

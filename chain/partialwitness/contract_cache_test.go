@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// called is a chunk at a height whose maker tells of what it calls, and a validator that makes none of the shard.
+// called is a chunk at a height whose maker tells of what it calls, and a validator that makes none
+// askedFrom the shard.
 type called struct {
 	*network
 	witness *primitives.ChunkStateWitness
@@ -114,7 +115,8 @@ func (x *called) judge(out Out) []Judgement {
 	return judge
 }
 
-// TestCodeIsKept: what was asked for once is not asked for again, and is given with each witness that calls it.
+// TestCodeIsKept: what was asked for once is not asked for again, and is given with each witness
+// that calls it.
 func TestCodeIsKept(t *testing.T) {
 	x := newCalled(t)
 	one, two := []byte("one"), []byte("code two")
@@ -144,7 +146,8 @@ func TestCodeIsKept(t *testing.T) {
 	}
 }
 
-// TestCodeOfHeld: who holds the shard asks for no code, and waits for none; if it turns out that it does not, it asks then.
+// TestCodeOfHeld: who holds the shard asks for no code, and waits for none; if it turns out that it
+// does not, it asks then.
 func TestCodeOfHeld(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -162,12 +165,13 @@ func TestCodeOfHeld(t *testing.T) {
 	if judge = x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
 		t.Fatalf("to be judged: %+v", judge)
 	}
-	if out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil || len(out.Send)+len(out.Judge)+len(x.node.lacking.order) > 0 {
+	if out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil || len(out.Send)+len(out.Judge)+len(x.node.codeWaits.order) > 0 {
 		t.Errorf("a second time: %v, %+v", err, out)
 	}
 }
 
-// TestCodeToldLate: what a witness calls is told of when it has come together, and was judged without; and while it is being judged.
+// TestCodeToldLate: what a witness calls is told of when it has come together, and was judged
+// without; and while it is being judged.
 func TestCodeToldLate(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -187,7 +191,8 @@ func TestCodeToldLate(t *testing.T) {
 				t.Errorf("asks for %v while it is judged", asked)
 			}
 			out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
-			if err != nil || len(out.Judge) != 1 || !sameCode(out.Judge[0].Codes, [][]byte{one}) { // it was asked for before
+			// it was asked for before
+			if err != nil || len(out.Judge) != 1 || !sameCode(out.Judge[0].Codes, [][]byte{one}) {
 				t.Errorf("%v, %+v", err, out)
 			}
 			return
@@ -202,24 +207,25 @@ func TestCodeToldLate(t *testing.T) {
 	}
 }
 
-// TestLackingForgotten: what lacks code that never comes is forgotten below the final block, and there are few of them.
+// TestLackingForgotten: what lacks code that never comes is forgotten below the final block, and
+// there are few of them.
 func TestLackingForgotten(t *testing.T) {
 	x := newCalled(t)
-	for h := range primitives.Height(maxLacking + 2) {
+	for h := range primitives.Height(maxCodeWaits + 2) {
 		x.at(4 + h)
 		judge := x.parts()
 		if _, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(x.node.lacking.order); n != maxLacking {
+	if n := len(x.node.codeWaits.order); n != maxCodeWaits {
 		t.Errorf("%d are kept", n)
 	}
-	if _, err := x.node.Step(BlockCame{Final: 4 + maxLacking + 1}); err != nil || len(x.node.lacking.order) > 0 {
-		t.Errorf("%v, %d are kept", err, len(x.node.lacking.order))
+	if _, err := x.node.Step(BlockCame{Final: 4 + maxCodeWaits + 1}); err != nil || len(x.node.codeWaits.order) > 0 {
+		t.Errorf("%v, %d are kept", err, len(x.node.codeWaits.order))
 	}
 	long := Judgement{Key: x.witness.Key(), Witness: x.witness, Size: maxOrphan + 1}
-	if _, err := x.node.Step(Judged{Judgement: long, Lacks: true}); err != nil || len(x.node.lacking.order) > 0 {
+	if _, err := x.node.Step(Judged{Judgement: long, Lacks: true}); err != nil || len(x.node.codeWaits.order) > 0 {
 		t.Errorf("%v, a long one is kept", err)
 	}
 }
@@ -270,10 +276,10 @@ func TestCodeAskedEarly(t *testing.T) {
 
 // TestLibrary: what was used last is kept, up to so many bytes and so many contracts.
 func TestLibrary(t *testing.T) {
-	l := newLibrary(100)
+	l := newContractCache(100)
 	code := func(i, n int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, n/2) }
 	for i := range 10 {
-		l.keep(contractsOf([][]byte{code(i, 20), code(0, 20)}))
+		l.add(contractsOf([][]byte{code(i, 20), code(0, 20)}))
 	}
 	has := func(i, n int) bool {
 		codes, missing := l.split([]primitives.Hash{primitives.HashBytes(code(i, n))})
@@ -282,14 +288,14 @@ func TestLibrary(t *testing.T) {
 	if l.bytes != 100 || !has(0, 20) || !has(9, 20) || has(1, 20) {
 		t.Errorf("%d bytes, %v", l.bytes, l.kept.order)
 	}
-	if l.keep(contractsOf([][]byte{code(1, 200)})); l.bytes != 100 || has(1, 200) {
+	if l.add(contractsOf([][]byte{code(1, 200)})); l.bytes != 100 || has(1, 200) {
 		t.Errorf("one that is too long: %d bytes", l.bytes)
 	}
-	l = newLibrary(1 << 20)
-	for i := range keptCodes + 5 {
-		l.keep(contractsOf([][]byte{code(i, 2)}))
+	l = newContractCache(1 << 20)
+	for i := range maxCodes + 5 {
+		l.add(contractsOf([][]byte{code(i, 2)}))
 	}
-	if n := len(l.kept.order); n != keptCodes || l.bytes != 2*keptCodes || len(l.kept.by) != n {
+	if n := len(l.kept.order); n != maxCodes || l.bytes != 2*maxCodes || len(l.kept.by) != n {
 		t.Errorf("%d contracts, %d bytes", n, l.bytes)
 	}
 }

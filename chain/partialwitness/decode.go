@@ -15,21 +15,22 @@ import (
 
 // Bounds of nearcore: state_witness.rs:16, partial_witness.rs:16, contract_distribution.rs:372.
 const (
-	MaxRaw       = 64 << 20 // of a witness, not compressed
-	MaxEncoded   = 48 << 20 // of a witness, compressed, with its length
-	MaxContracts = 64 << 20 // of the code in one answer, not compressed
+	MaxRaw       = 64 << 20 // of a decompressed witness
+	MaxEncoded   = 48 << 20 // of a compressed witness with its length prefix
+	MaxContracts = 64 << 20 // of the decompressed code in one response
 )
 
-// MaxDeployed is how many contracts a chunk deploys at the most. Receipts begin while less than the chunk's gas limit is used, 10^15 on each network that
-// there is, and a deployment uses 184,765,750,000: 5,412 of them come before the last receipt, and up to 100 with it. (From version 84 on one counts as
-// 2*10^13 and a receipt has 10: 60.)
+// MaxDeployed bounds the contracts that one chunk deploys. Receipts start while the gas used is
+// below the chunk's limit, 10^15 on every public network, and a deployment uses 184,765,750,000: at
+// most 5,412 before the last receipt, and 100 in it. From protocol version 84 on a deployment
+// counts as 2*10^13 and a receipt has at most 10: 60.
 const MaxDeployed = 5512
 
-// ErrCoding says that something does not unpack, or is too large.
-var ErrCoding = errors.New("witness: bad coding")
+// ErrCoding: the data can't be decoded or exceeds a bound.
+var ErrCoding = errors.New("witness: invalid encoding")
 
-// packer compresses, with the levels of nearcore as near as this compressor has them: 1 for witnesses, 3 for code. The bytes are not those of
-// nearcore's, and need not be: nobody compresses again.
+// packer compresses with levels close to those of nearcore: 1 for witnesses, 3 for code. The bytes
+// differ from nearcore's; no node compresses them again to compare.
 var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	for _, x := range []struct {
 		at    **zstd.Encoder
@@ -37,20 +38,21 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 	}{{&p.fast, zstd.SpeedFastest}, {&p.better, zstd.SpeedDefault}} {
 		var err error
 		if *x.at, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(x.level), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1)); err != nil {
-			panic(fmt.Sprintf("witness: zstd: %v", err)) // options that it does not know
+			panic(fmt.Sprintf("witness: zstd: %v", err)) // invalid options: a bug
 		}
 	}
 	return p
 })
 
-// unpackers decompress up to their bound.
+// Decoders by the bound of their output.
 var (
 	unpackWitness   = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxRaw) })
 	unpackContracts = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxContracts) })
 	unpackQuick     = sync.OnceValue(func() *zstd.Decoder { return unpacker(quickRaw) })
 )
 
-// within is the decoder of what has less bytes; 0: all that there may be.
+// within returns the decoder for at most quickRaw bytes if most is positive, otherwise the one that
+// all returns.
 func within(most int, all func() *zstd.Decoder) *zstd.Decoder {
 	if most > 0 {
 		return unpackQuick()
@@ -66,7 +68,7 @@ func unpacker(limit uint64) *zstd.Decoder {
 	return d
 }
 
-// Encode compresses a witness.
+// Encode compresses a witness. Errors: ErrCoding if it exceeds MaxRaw or MaxEncoded.
 func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 	raw := w.AppendBorsh(nil)
 	if len(raw) > MaxRaw {
@@ -79,15 +81,17 @@ func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 	return payload, nil
 }
 
-// Decode is the inverse of Encode. size is the length of the raw witness, which is all that nearcore bounds: a chunk may have any number of
-// transactions of any number of actions, each of which may be one byte of the encoding and sixteen of memory. The signer of the parts is at fault
-// for an error.
+// Decode reverses Encode. size is the length of the decompressed witness, which is all that
+// nearcore bounds. The lists of the decoded value may take more memory than size, within
+// borsh.RoomFor: an action of one byte takes sixteen in memory. On an error the signer of the parts
+// is at fault.
 func Decode(payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
 	w, size, _, err = decode(unpackWitness(), payload)
 	return w, size, err
 }
 
-// decode is Decode. memory is what the witness takes in memory, about.
+// decode is Decode with a given decoder; memory is the approximate size of the witness in memory,
+// in bytes.
 func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, size, memory int, err error) {
 	raw, err := by.DecodeAll(payload, nil)
 	if err != nil {
@@ -102,13 +106,13 @@ func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, 
 	return w, len(raw), len(raw) + r.Lists(), nil
 }
 
-// EncodeContracts compresses code, for ContractCodeResponse and for deploys.
+// EncodeContracts compresses code for ContractCodeResponse and deploys.
 func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts is the inverse, of at most so many contracts. A contract that is there several times counts as one and is returned once: nearcore
-// compares the set of what came with what was asked for (partial_witness_tracker.rs:237).
+// DecodeContracts reverses EncodeContracts for at most most distinct contracts. Repeated contracts
+// are returned once: nearcore compares sets (partial_witness_tracker.rs:237).
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	return decodeContracts(unpackContracts(), payload, most)
 }
@@ -120,7 +124,7 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	}
 	r := borsh.NewReader(raw)
 	var codes [][]byte
-	known := map[string]bool{} // of what is in raw: a contract may be there twice
+	known := map[string]bool{} // keys alias raw; a contract may be repeated
 	for n := r.Len(4); n > 0 && r.Err() == nil; n-- {
 		code := r.Bytes()
 		if r.Err() != nil || known[unsafe.String(unsafe.SliceData(code), len(code))] {
@@ -139,19 +143,21 @@ func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, erro
 	return codes, nil
 }
 
-// Coder cuts payloads into as many parts as there are receivers, of which DataParts restore it. A single receiver gets all of it.
+// Coder splits payloads into one part for each receiver. Any DataParts of them restore the payload.
+// A single receiver gets all of it.
 type Coder struct {
 	rs    *primitives.ReedSolomon // nil: one part
 	total int
-	// bare: a single part is the payload alone. Else, and always in several parts, the payload has its length before it.
+	// bare: a single part is the payload alone. Otherwise, and always with several parts, the
+	// payload is preceded by its length.
 	bare bool
 }
 
-// WitnessCoder is that of a witness for n chunk validators; DeploysCoder that of deployed code for n owners of parts. They differ where there is one
-// (nearcore reed_solomon.rs:132).
+// WitnessCoder returns the coder of a witness for n chunk validators. It differs from DeploysCoder
+// for n = 1 (nearcore reed_solomon.rs:132).
 func WitnessCoder(n int) (*Coder, error) { return newCoder(n, true) }
 
-// DeploysCoder is that of deployed code for n owners of parts.
+// DeploysCoder returns the coder of deployed code for n owners of parts.
 func DeploysCoder(n int) (*Coder, error) { return newCoder(n, false) }
 
 func newCoder(n int, bare bool) (*Coder, error) {
@@ -167,7 +173,8 @@ func newCoder(n int, bare bool) (*Coder, error) {
 	return c, err
 }
 
-// codes are those of 2 and more receivers, made when first asked for: a part that comes asks for one, and to make it takes longer than to use it.
+// codes are the coders of two and more receivers, created on first use: each arriving part needs
+// one, and creating one takes longer than using it.
 var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives.ReedSolomon, error)) {
 	for i := range list {
 		list[i] = sync.OnceValues(func() (*primitives.ReedSolomon, error) {
@@ -177,7 +184,7 @@ var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives
 	return list
 }()
 
-// DataParts returns how many parts suffice.
+// DataParts returns how many parts restore a payload.
 func (c *Coder) DataParts() int {
 	if c.rs == nil {
 		return 1
@@ -188,10 +195,10 @@ func (c *Coder) DataParts() int {
 // TotalParts returns how many parts there are.
 func (c *Coder) TotalParts() int { return c.total }
 
-// MaxPart is the longest part of a payload of MaxEncoded bytes.
+// MaxPart returns the longest part of a payload of MaxEncoded bytes, in bytes.
 func (c *Coder) MaxPart() int { return (MaxEncoded + c.DataParts() - 1) / c.DataParts() }
 
-// Cut returns the parts of a payload, and the encoded length that goes with each.
+// Cut splits a payload, and returns the encoded length that each part carries.
 func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	in := payload
 	if c.rs != nil || !c.bare {
@@ -204,10 +211,11 @@ func (c *Coder) Cut(payload []byte) (parts [][]byte, length uint64, err error) {
 	return parts, uint64(len(in)), err
 }
 
-// Join returns the payload of parts, in their places, enough of which are there.
+// Join restores the payload. parts are indexed by number, nil where missing; at least DataParts
+// must be present. Errors: ErrCoding.
 func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	var in []byte
-	if c.rs == nil { // as neard, which does not look at the length then
+	if c.rs == nil { // like neard, which ignores length for a single part
 		if len(parts) != 1 || parts[0] == nil {
 			return nil, fmt.Errorf("%w: no part", ErrCoding)
 		}
@@ -228,7 +236,8 @@ func (c *Coder) Join(parts [][]byte, length uint64) ([]byte, error) {
 	return payload, nil
 }
 
-// Parts cuts a compressed witness for its validators, in the order of their assignment, and signs the parts.
+// Parts splits a compressed witness for its validators, in order of assignment, and signs the
+// parts.
 func Parts(key primitives.ChunkKey, payload []byte, validators int, signer primitives.SecretKey) ([]*primitives.PartialWitness, error) {
 	c, err := WitnessCoder(validators)
 	if err != nil {
@@ -247,7 +256,8 @@ func Parts(key primitives.ChunkKey, payload []byte, validators int, signer primi
 	return out, nil
 }
 
-// DeployParts cuts the code that a chunk has deployed for the owners of its parts, and signs the parts.
+// DeployParts splits the code that a chunk deploys for the owners of its parts, and signs the
+// parts.
 func DeployParts(key primitives.ChunkKey, codes [][]byte, owners int, signer primitives.SecretKey) ([]*primitives.PartialContractDeploys, error) {
 	c, err := DeploysCoder(owners)
 	if err != nil {
@@ -266,7 +276,7 @@ func DeployParts(key primitives.ChunkKey, codes [][]byte, owners int, signer pri
 	return out, nil
 }
 
-// Endorse is a validator's endorsement of a chunk.
+// Endorse returns a signed endorsement of a chunk.
 func Endorse(key primitives.ChunkKey, chunk primitives.Hash, account primitives.AccountID, signer primitives.SecretKey) *primitives.ChunkEndorsement {
 	e := &primitives.ChunkEndorsement{ChunkHash: chunk, Metadata: primitives.ChunkEndorsementMetadata{
 		AccountID: account, ShardID: key.ShardID, EpochID: key.EpochID, HeightCreated: key.HeightCreated}}

@@ -16,8 +16,8 @@ func sample() *primitives.ChunkStateWitness {
 	return w
 }
 
-// TestCoding: a payload comes back from any parts that are enough, and from no fewer; one part alone has its length before it only where nearcore
-// writes it.
+// TestCoding: a payload comes back from any parts that are enough, and from no fewer; one part
+// alone has its length before it only where nearcore writes it.
 func TestCoding(t *testing.T) {
 	payload, err := Encode(sample())
 	if err != nil {
@@ -68,7 +68,8 @@ func TestCoding(t *testing.T) {
 	}
 }
 
-// TestLimits: what unpacks to as much as neard takes is taken, and a byte more is not, whatever the frame says of itself.
+// TestLimits: what unpacks to as much as neard takes is taken, and a byte more is not, whatever the
+// frame says of itself.
 func TestLimits(t *testing.T) {
 	w := sample()
 	fill := MaxRaw - len(w.AppendBorsh(nil)) - 4
@@ -144,7 +145,8 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-// TestManyContracts: a short message of very many contracts is refused before there is room for them.
+// TestManyContracts: a short message of very many contracts is refused before there is room for
+// them.
 func TestManyContracts(t *testing.T) {
 	for _, n := range []int{MaxRequested, MaxRequested + 1, 1 << 20} {
 		list := make([][]byte, n)

@@ -1,10 +1,18 @@
-// Package partialwitness spreads what chunks are judged by: witnesses in parts, the code that they call, endorsements.
+// Package partialwitness distributes what stateless validation needs: state witnesses in parts, the
+// contract code that they call, and endorsements.
 //
-//	in      messages of other validators, blocks that became known, verdicts on witnesses; time and chance as arguments
-//	out     messages to validators, witnesses to be judged, code to be compiled ahead, endorsements for a block
-//	state   Tracker: MaxWitnesses witnesses a shard that come together, orphans; Endorsements: MaxChunks chunks
+//	in      messages of other validators, blocks that became known, results of witness
+//	        validation; time and randomness as arguments
+//	out     messages to validators, witnesses to validate, code to precompile, endorsements for a
+//	        block
+//	state   Tracker: MaxWitnesses incomplete witnesses for each shard, orphans; Endorsements:
+//	        MaxChunks chunks
 //	units   bytes; heights in blocks; stake in yoctoNEAR
-//	bound   MaxRaw and MaxEncoded bytes a witness; each list by a constant
-//	errors  ErrCoding, ErrIrrelevant, ErrSigner and others: the message is dropped; nothing here bans a peer, as in neard
-//	source  nearcore chain/client/src/stateless_validation, core/primitives/src/{reed_solomon,utils/compression}.rs
+//	bound   MaxRaw and MaxEncoded bytes for each witness; a constant for each list
+//	errors  ErrCoding, ErrIrrelevant, ErrSigner and others: the message is dropped; as in neard no
+//	        peer is banned for it
+//	source  nearcore chain/client/src/stateless_validation,
+//	        core/primitives/src/{reed_solomon,utils/compression}.rs
+//
+// See Tracker for the design.
 package partialwitness

@@ -9,29 +9,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxChunks is of how many chunks endorsements are kept (nearcore chunk_endorsement.rs:19).
+// MaxChunks is for how many chunks endorsements are kept (nearcore chunk_endorsement.rs:19).
 const MaxChunks = 100
 
-// Endorsements collects what validators say of chunks, for who makes blocks. Not safe for concurrent use.
+// Endorsements collects chunk endorsements for a block producer. Not safe for concurrent use.
 type Endorsements struct {
 	chain  Chain
 	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
 	chunks recent[primitives.ChunkKey, map[primitives.AccountID]endorsed]
 }
 
-// endorsed is what a validator has said. Its signatures are looked at when it is made use of, or when it has said something else: who makes no block looks at
-// none.
+// endorsed is an endorsement that may not be verified yet. Signatures are verified on use, or when
+// a second endorsement of the same validator arrives: a node that produces no block verifies none.
 type endorsed struct {
 	*primitives.ChunkEndorsement
-	good bool // the signature of the chunk's hash is its
+	good bool // the signature of the chunk hash is valid
 }
 
-// NewEndorsements returns an empty one.
+// NewEndorsements returns an empty collection. verify checks signatures.
 func NewEndorsements(c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Endorsements {
 	return &Endorsements{c, verify, newRecent[primitives.ChunkKey, map[primitives.AccountID]endorsed](MaxChunks)}
 }
 
-// Add takes an endorsement: the first one of each validator of a chunk. Whether it is that validator's own may show later; then it makes room.
+// Add stores the first endorsement of each assigned validator of a chunk. If a different one
+// arrives, both are verified, and an invalid first one is replaced. Errors: ErrKnown,
+// ErrIrrelevant, ErrAssigned, ErrSigner.
 func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
@@ -52,11 +54,11 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	}
 	fresh := endorsed{e, false}
 	if known {
-		if s.signed(was.ChunkEndorsement, list[i].PublicKey) {
+		if s.isSigned(was.ChunkEndorsement, list[i].PublicKey) {
 			s.chunks.by[key][m.AccountID] = endorsed{was.ChunkEndorsement, true}
 			return fmt.Errorf("%w: the endorsement of %s", ErrKnown, m.AccountID)
 		}
-		if !s.signed(e, list[i].PublicKey) {
+		if !s.isSigned(e, list[i].PublicKey) {
 			delete(s.chunks.by[key], m.AccountID)
 			return fmt.Errorf("%w: %s", ErrSigner, m.AccountID)
 		}
@@ -64,8 +66,8 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	}
 	of, ok := s.chunks.get(key)
 	if !ok {
-		if !s.room() {
-			if fresh.good = s.signed(e, list[i].PublicKey); !fresh.good {
+		if !s.hasRoom() {
+			if fresh.good = s.isSigned(e, list[i].PublicKey); !fresh.good {
 				return fmt.Errorf("%w: %s", ErrSigner, m.AccountID)
 			}
 			s.makeRoom()
@@ -77,8 +79,9 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	return nil
 }
 
-// room tells whether one more chunk may be kept, when those that are of no use any more have gone: none is, if the lowest is of use.
-func (s *Endorsements) room() bool {
+// hasRoom returns whether one more chunk can be stored. It first drops irrelevant chunks, unless
+// the lowest one is still relevant, in which case none is irrelevant.
+func (s *Endorsements) hasRoom() bool {
 	if len(s.chunks.order) < MaxChunks {
 		return true
 	}
@@ -94,7 +97,8 @@ func (s *Endorsements) room() bool {
 	return len(s.chunks.order) < MaxChunks
 }
 
-// makeRoom has a chunk go of which nobody has said anything, if there is one: else its least recent one goes. Each signature is looked at once.
+// makeRoom drops a chunk without any valid endorsement if there is one; otherwise put evicts the
+// least recent chunk. Each signature is verified once.
 func (s *Endorsements) makeRoom() {
 	for _, k := range s.chunks.order {
 		list, err := s.chain.Validators(k)
@@ -106,7 +110,7 @@ func (s *Endorsements) makeRoom() {
 		for _, a := range list {
 			if e, ok := of[a.AccountID]; !ok || e.good {
 				continue
-			} else if s.signed(e.ChunkEndorsement, a.PublicKey) {
+			} else if s.isSigned(e.ChunkEndorsement, a.PublicKey) {
 				of[a.AccountID] = endorsed{e.ChunkEndorsement, true}
 			} else {
 				delete(of, a.AccountID)
@@ -119,12 +123,13 @@ func (s *Endorsements) makeRoom() {
 	}
 }
 
-// signed tells whether an endorsement is of who has a key.
-func (s *Endorsements) signed(e *primitives.ChunkEndorsement, key primitives.PublicKey) bool {
+// isSigned returns whether both signatures of an endorsement are valid for a key.
+func (s *Endorsements) isSigned(e *primitives.ChunkEndorsement, key primitives.PublicKey) bool {
 	return s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), key) && s.verify(e.MetadataSignature, e.Metadata.AppendBorsh(nil), key)
 }
 
-// Of returns the endorsements of a chunk in the order of assignment, empty strings where there is none, and whether they are enough for a block.
+// Of returns the endorsements of a chunk in order of assignment, empty strings where there is none,
+// and whether they suffice for a block. Invalid ones are dropped.
 func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signatures []primitives.Signature, enough bool, err error) {
 	list, err := s.chain.Validators(key)
 	if err != nil {
@@ -137,8 +142,9 @@ func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signa
 		if !ok || e.ChunkHash != chunk {
 			continue
 		}
-		if !e.good && !s.verify(e.Signature, message, a.PublicKey) { // what it says of the chunk besides nobody makes use of
-			delete(of, a.AccountID) // the right one may be on its way
+		// the metadata signature is not part of the block
+		if !e.good && !s.verify(e.Signature, message, a.PublicKey) {
+			delete(of, a.AccountID) // the valid one may still arrive
 			continue
 		}
 		of[a.AccountID] = endorsed{e.ChunkEndorsement, true}

@@ -8,38 +8,41 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Refusals of messages. They are dropped; nothing is remembered of them.
+// Reasons why a message is dropped.
 var (
 	ErrIrrelevant = errors.New("witness: the chunk is too old, too far ahead or of another epoch")
-	ErrPart       = errors.New("witness: bad part")
-	ErrSigner     = errors.New("witness: not signed by who should have")
+	ErrPart       = errors.New("witness: invalid part")
+	ErrSigner     = errors.New("witness: wrong signer")
 	ErrAssigned   = errors.New("witness: not assigned to the chunk")
-	ErrKnown      = errors.New("witness: known already")
-	ErrUnasked    = errors.New("witness: nobody has asked for that")
-	ErrContracts  = errors.New("witness: not the contracts that were asked for")
-	ErrEarly      = errors.New("witness: the block on which the chunk is is not here yet")
+	ErrKnown      = errors.New("witness: already known")
+	ErrUnasked    = errors.New("witness: not requested")
+	ErrContracts  = errors.New("witness: not the requested contracts")
+	ErrEarly      = errors.New("witness: the chunk's previous block is unknown")
 )
 
-// Chain is what must be known of the chain. Its answers are of the moment.
+// Chain is what a Tracker needs to know of the chain. Each answer is the present one and may
+// change.
 type Chain interface {
-	// Relevant tells whether a chunk may still come to be: its shard exists in the epoch, the epoch is possible for the height, which is above the final
-	// block and at most MaxAhead above the head.
+	// Relevant returns whether a chunk can still be included: the epoch is possible for the height
+	// and has the shard, and the height is above the final block and at most MaxAhead above the
+	// head.
 	Relevant(primitives.ChunkKey) bool
 	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
-	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, in the order of assignment
+	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, in order of assignment
 	Producers(primitives.EpochID, primitives.ShardID) ([]primitives.AccountID, error)
 	AllValidators(primitives.EpochID) ([]primitives.AccountID, error)
 	Key(primitives.EpochID, primitives.AccountID) (primitives.PublicKey, error) // of a validator
 	BlockProducer(primitives.EpochID, primitives.Height) (primitives.AccountID, error)
 }
 
-// MaxAhead is how far a chunk may lie above the head (nearcore validate.rs:22).
+// MaxAhead is how far above the head a chunk may be, in blocks (nearcore validate.rs:22).
 const MaxAhead = 5
 
-// Event is one of the types below.
+// Event is an input of Tracker.Step: one of the types below.
 type Event interface{ event() }
 
-// Made is a chunk of this validator with its witness.
+// Made is a chunk that this validator produced, with its witness, the contracts that it called, and
+// the code that it deployed.
 type Made struct {
 	Witness    *primitives.ChunkStateWitness
 	Transition primitives.TransitionKey
@@ -47,51 +50,56 @@ type Made struct {
 	Deploys    [][]byte
 }
 
-// Part came from the chunk's producer, or from another validator.
+// Part is a part of a witness. Forward: it was forwarded by another validator; otherwise it comes
+// from the chunk's producer.
 type Part struct {
 	Part    *primitives.PartialWitness
 	Forward bool
 }
 
-// Held is a chunk of another that this validator has found good without a witness, by the state that it holds.
+// Held reports that this validator, which tracks the shard, found a chunk of another producer valid
+// without its witness.
 type Held struct {
 	Key   primitives.ChunkKey
 	Chunk primitives.Hash
 }
 
-// Accesses came from the chunk's producer. Held: this validator has the shard's state, and with it the code that stands there.
+// Accesses is the list of contracts that a witness calls. Held: this validator tracks the shard,
+// and so has their code.
 type Accesses struct {
 	Accesses *primitives.ContractAccesses
 	Held     bool
 }
 
-// CodeAsked came from a validator of a chunk, as it says. Codes gives the code of what the main transition of the chunk has called, ErrContracts if that is
-// not at, ErrEarly if the block on which the chunk is is not here yet: it may cost an application of the chunk before, and is asked of this node only for
-// who may have it, once, and again with each block while that is early.
+// CodeAsked is a request for contracts. Codes returns the code that the main transition of the
+// chunk called. It returns ErrContracts if that transition is not at, ErrEarly if the chunk's
+// previous block is unknown. It may apply the previous chunk again, so it is called only for
+// assigned validators, once for each, and again with each block while it returns ErrEarly.
 type CodeAsked struct {
 	Request *primitives.ContractCodeRequest
 	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
 }
 
-// Code came from who was asked.
+// Code is a response to a code request.
 type Code struct {
 	Response *primitives.ContractCodeResponse
 }
 
-// Deploys came from a chunk's producer, or from the owner of the part.
+// Deploys is a part of deployed code, from the chunk's producer or forwarded by the owner of the
+// part.
 type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// Judged is what became of a Judgement. Early: the block on which the chunk is was not known, and the head was at Head. Lacks: code that it calls was not
-// given with it.
+// Judged is the result of a Judgement. Early: the chunk's previous block was unknown, and the head
+// was at Head. Lacks: code that the witness calls was missing.
 type Judged struct {
 	Judgement
 	Good, Early, Lacks bool
 	Head               primitives.Height
 }
 
-// BlockCame is a block that is known now, with the last final height.
+// BlockCame reports that a block is known now, and the last final height.
 type BlockCame struct {
 	Hash  primitives.Hash
 	Final primitives.Height
@@ -107,25 +115,27 @@ func (Deploys) event()   {}
 func (Judged) event()    {}
 func (BlockCame) event() {}
 
-// Send is a message to validators. One to this validator itself is handled here, without the network.
+// Send is a message to validators. A message to this validator is delivered by the caller without
+// the network.
 type Send struct {
 	To      []primitives.AccountID
-	Body    borsh.Appender // of primitives
-	Forward bool           // a PartialWitness that is passed on
-	Soon    int            // of an endorsement: so many of To, the first ones, make the next two heights
+	Body    borsh.Appender // a message type of package primitives
+	Forward bool           // a PartialWitness that is forwarded
+	Soon    int            // of an endorsement: the first Soon accounts of To produce the next two heights
 }
 
-// Judgement is a witness to be judged, with code that came for it.
+// Judgement is a witness to validate, with the code that arrived for it.
 type Judgement struct {
 	Key     primitives.ChunkKey
 	Witness *primitives.ChunkStateWitness
-	Size    int // bytes, not compressed
-	Memory  int // bytes that it takes in memory, about; 0: not known
+	Size    int // decompressed bytes
+	Memory  int // approximate bytes in memory; 0: unknown
 	Codes   [][]byte
-	again   bool // it has lacked code before
+	again   bool // it was validated before and lacked code
 }
 
-// Out is what the shell is to do: send in this order, work, judge, compile ahead.
+// Out is what the caller has to do after a Step: send in this order, run the work, validate,
+// precompile.
 type Out struct {
 	Send    []Send
 	Work    []*Work

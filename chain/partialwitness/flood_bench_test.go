@@ -20,7 +20,8 @@ func (d *drawn) Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
 	return d.maker, nil
 }
 
-// BenchmarkWrong is what it costs a validator to drop what somebody says with a key or without one, of a chunk with a hundred validators.
+// BenchmarkWrong is what it costs a validator to drop what somebody says with a key or without one,
+// askedFrom a chunk with a hundred validators.
 func BenchmarkWrong(b *testing.B) {
 	const validators = 100
 	w := &drawn{world: &world{n: validators, makers: 1, head: 4}}

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfParts: whatever the maker of a chunk signs for a place of its witness, and however often, a validator passes on one part of that chunk, its own: each costs as
-// many messages as the chunk has validators.
+// TestFloodOfParts: whatever the maker of a chunk signs for a place of its witness, and however
+// often, a validator passes on one part of that chunk, its own: each costs as many messages as the
+// chunk has validators.
 func TestFloodOfParts(t *testing.T) {
 	const validators, me = 10, 7
 	x := newNetwork(t, 1, validators, 1, 0)
@@ -56,7 +57,7 @@ func TestFloodOfParts(t *testing.T) {
 	if sent != validators-2 {
 		t.Errorf("of 301 parts it has passed on %d, %d messages", sent/(validators-2), sent)
 	}
-	for h := range primitives.Height(3 * maxPassedOn) { // it is final far behind the head
+	for h := range primitives.Height(3 * maxForwarded) { // it is final far behind the head
 		x.head = h
 		p := other(3, 0)
 		p.HeightCreated = h
@@ -65,12 +66,13 @@ func TestFloodOfParts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(x.nodes[account(3)].passed.order); n != maxPassedOn {
+	if n := len(x.nodes[account(3)].forwarded.order); n != maxForwarded {
 		t.Errorf("%d chunks are remembered", n)
 	}
 }
 
-// TestFloodOfDeploys: whatever the maker of chunks signs for deployed code, what waits of it is bounded in bytes, no part is longer than any is, and what is short stays.
+// TestFloodOfDeploys: whatever the maker of chunks signs for deployed code, what waits of it is
+// bounded in bytes, no part is longer than any is, and what is short stays.
 func TestFloodOfDeploys(t *testing.T) {
 	x := newNetwork(t, 1, 10, 2, 0)
 	x.head = 4

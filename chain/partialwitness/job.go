@@ -1,29 +1,32 @@
 package partialwitness
 
-// What is short is put together at once, unless it unpacks to more than quickRaw.
+// A payload of at most quickSize bytes is decoded at once, unless it decompresses to more than
+// quickRaw.
 const (
-	quick    = 64 << 10 // bytes, packed
-	quickRaw = 1 << 20
+	quickSize = 64 << 10 // compressed bytes
+	quickRaw  = 1 << 20
 )
 
-// Work is what takes long with what others have sent: to put it together and to unpack it. A producer's witness may be as long as MaxEncoded. Quick, or else
-// Run on any goroutine, once; then Worked is to be said.
+// Work is decoding that may take long: a witness has up to MaxEncoded bytes. Call Quick; if that
+// returns false, call Run once on any goroutine, and then Step with Worked.
 type Work struct {
-	size int                  // packed
-	run  func(most int) error // of bytes, not packed; it may be tried with less than there may be
+	size int // compressed bytes
+	// most bounds the decompressed bytes; 0: the regular bound. It may be called again after it
+	// failed with a small bound.
+	run  func(most int) error
 	then func(error) (Out, error)
 	err  error
 }
 
-// Quick does what takes no time, and tells whether that is all.
+// Quick tries to do the work at once, and returns whether it is done.
 func (w *Work) Quick() bool {
-	return w.size <= quick && w.run(quickRaw) == nil
+	return w.size <= quickSize && w.run(quickRaw) == nil
 }
 
-// Run does it.
+// Run does the work. Not safe for concurrent use with Quick.
 func (w *Work) Run() { w.err = w.run(0) }
 
-// Worked says that a Work is done.
+// Worked is the event that a Work is done.
 type Worked struct{ *Work }
 
 func (Worked) event() {}

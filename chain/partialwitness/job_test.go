@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWork: what is long, or unpacks to something long, or to nothing, is not put together where messages are taken.
+// TestWork: what is long, or unpacks to something long, or to nothing, is not put together where
+// messages are taken.
 func TestWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *primitives.ChunkStateWitness)
@@ -16,7 +17,7 @@ func TestWork(t *testing.T) {
 		want   error
 	}{
 		"short":            {func(*primitives.ChunkStateWitness) {}, nil, true, nil},
-		"long":             {func(w *primitives.ChunkStateWitness) { w.Main.Base = append(w.Main.Base, noise(quick+1)) }, nil, false, nil},
+		"long":             {func(w *primitives.ChunkStateWitness) { w.Main.Base = append(w.Main.Base, noise(quickSize+1)) }, nil, false, nil},
 		"unpacks long":     {func(w *primitives.ChunkStateWitness) { w.Main.Base = append(w.Main.Base, make([]byte, quickRaw)) }, nil, false, nil},
 		"rubbish":          {func(*primitives.ChunkStateWitness) {}, func(b []byte) []byte { return b[:len(b)-1] }, false, ErrCoding},
 		"of another chunk": {func(w *primitives.ChunkStateWitness) { w.Header.HeightCreated = 5 }, nil, true, ErrPart},

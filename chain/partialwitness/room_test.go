@@ -22,8 +22,9 @@ func create(n int) *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(t, primitives.ZeroED25519Signature)
 }
 
-// TestWitnessOfAnyItemsDecodes: what nearcore decodes of a witness is bounded by its bytes alone: transactions of the greatest size with nothing but actions of one byte, entries of
-// state inits, strings of no bytes, receipts of such actions. Memory is bounded by the bytes too.
+// TestWitnessOfAnyItemsDecodes: what nearcore decodes of a witness is bounded by its bytes alone:
+// transactions of the greatest size with nothing but actions of one byte, entries of state inits,
+// strings of no bytes, receipts of such actions. Memory is bounded by the bytes too.
 func TestWitnessOfAnyItemsDecodes(t *testing.T) {
 	long := create(maxTransaction - len(create(0).AppendBorsh(nil)))
 	if long.Size() != maxTransaction {
@@ -98,7 +99,8 @@ func TestWitnessOfMostBytesDecodes(t *testing.T) {
 	}
 }
 
-// TestRepeatedContractsCountOnce: nearcore compares sets of contracts, so an answer may have one of them any number of times.
+// TestRepeatedContractsCountOnce: nearcore compares sets of contracts, so an answer may have one of
+// them any number of times.
 func TestRepeatedContractsCountOnce(t *testing.T) {
 	list := [][]byte{[]byte("a"), []byte("b")}
 	for range MaxRequested {
@@ -113,7 +115,8 @@ func TestRepeatedContractsCountOnce(t *testing.T) {
 	}
 }
 
-// TestWaitingWitnessesAreBoundedByMemory: witnesses that wait take at most maxWaiting bytes of memory; the oldest go first.
+// TestWaitingWitnessesAreBoundedByMemory: witnesses that wait take at most maxWaiting bytes of
+// memory; the oldest go first.
 func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
 	x := newCalled(t)
 	wait := func(h primitives.Height, j Judged) {
@@ -128,13 +131,13 @@ func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
 	for h := range primitives.Height(4) {
 		wait(5+h, Judged{Early: true})
 	}
-	if o, l := x.node.orphans.order, x.node.lacking.order; len(o) != 2 || o[0].HeightCreated != 7 || len(l) != 1 {
+	if o, l := x.node.orphans.order, x.node.codeWaits.order; len(o) != 2 || o[0].HeightCreated != 7 || len(l) != 1 {
 		t.Errorf("%v and %v are kept", o, l)
 	}
 	for h := range primitives.Height(4) {
 		wait(9+h, Judged{Lacks: true})
 	}
-	if o, l := x.node.orphans.order, x.node.lacking.order; len(o) != 0 || len(l) != 3 || l[2].HeightCreated != 12 {
+	if o, l := x.node.orphans.order, x.node.codeWaits.order; len(o) != 0 || len(l) != 3 || l[2].HeightCreated != 12 {
 		t.Errorf("%v and %v are kept", o, l)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// world is a chain of n validators with one shard, whose chunks they make in turns: validator height mod makers. All check all.
+// world is a chain of n validators with one shard, whose chunks they make in turns: validator
+// height mod makers. All check all.
 type world struct {
 	n, makers int
 	head      primitives.Height
@@ -94,7 +95,7 @@ type network struct {
 	raw          map[primitives.ChunkKey][]byte
 }
 
-// of gives code as who derives the network's transition.
+// askedFrom gives code as who derives the network's transition.
 func (x *network) of(codes map[primitives.Hash][]byte) func(primitives.ChunkKey, primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
 	return func(_ primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
 		if at != x.transition {
@@ -265,9 +266,10 @@ func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, pr
 	return w.Key(), w.Header.ChunkHash()
 }
 
-// TestSpread: where nothing is lost, in whatever order it comes, every validator judges every witness of others once, with its code, which it asks
-// for at most once, the producers of the next
-// five blocks have all endorsements, and all have compiled what was deployed but the shard's producers, who have it.
+// TestSpread: where nothing is lost, in whatever order it comes, every validator judges every
+// witness of others once, with its code, which it asks for at most once, the producers of the next
+// five blocks have all endorsements, and all have compiled what was deployed but the shard's
+// producers, who have it.
 func TestSpread(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		x := newNetwork(t, uint64(n), n, (n+1)/2, 0)
@@ -285,7 +287,8 @@ func TestSpread(t *testing.T) {
 		}
 		for i := range n {
 			want := 12
-			if data, _ := primitives.WitnessPartCounts(n); data > 1 && i < x.makers { // of its own it has one part, and needs none
+			// askedFrom its own it has one part, and needs none
+			if data, _ := primitives.WitnessPartCounts(n); data > 1 && i < x.makers {
 				for h := 1; h <= 12; h++ {
 					if h%x.makers == i {
 						want--
@@ -305,8 +308,9 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestSpreadLossy: with a tenth of all messages lost and as many doubled, four validators endorse enough for nearly every chunk, and nobody judges one
-// twice, or without the code that he has asked for.
+// TestSpreadLossy: with a tenth of all messages lost and as many doubled, four validators endorse
+// enough for nearly every chunk, and nobody judges one twice, or without the code that he has asked
+// for.
 func TestSpreadLossy(t *testing.T) {
 	chunks, enough := 0, 0
 	for seed := range uint64(16) {
@@ -330,7 +334,8 @@ func TestSpreadLossy(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is not right about a message is said, and it changes nothing: what comes behind it goes on as if it had not been.
+// TestRefusals: what is not right about a message is said, and it changes nothing: what comes
+// behind it goes on as if it had not been.
 func TestRefusals(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	x.head = 4
@@ -415,7 +420,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestCodeRequests: code is given once to each validator of the chunk, and only what the transition has called.
+// TestCodeRequests: code is given once to each validator of the chunk, and only what the transition
+// has called.
 func TestCodeRequests(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	key := primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -448,7 +454,8 @@ func TestCodeRequests(t *testing.T) {
 	}
 }
 
-// TestCodeRequestsCost: code is derived, which costs, only for who may have it and has signed, and once.
+// TestCodeRequestsCost: code is derived, which costs, only for who may have it and has signed, and
+// once.
 func TestCodeRequestsCost(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	derived := 0
@@ -482,7 +489,8 @@ func TestCodeRequestsCost(t *testing.T) {
 	}
 }
 
-// TestEndorsements: the first word of each validator counts, of those assigned, and more than two thirds of the stake are enough.
+// TestEndorsements: the first word of each validator counts, of those assigned, and more than two
+// thirds of the stake are enough.
 func TestEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	votes, key := NewEndorsements(x, verify), primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -523,8 +531,8 @@ func TestEndorsements(t *testing.T) {
 	}
 }
 
-// TestForgedChunks: endorsements that nobody has signed, of more chunks than are kept, drive out none that are signed, and cost two looks each; while those kept are
-// too old, nobody looks.
+// TestForgedChunks: endorsements that nobody has signed, of more chunks than are kept, drive out
+// none that are signed, and cost two looks each; while those kept are too old, nobody looks.
 func TestForgedChunks(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	x.head = 1000
@@ -576,7 +584,8 @@ func (o old) Relevant(k primitives.ChunkKey) bool {
 	return o.world.Relevant(k) && k.HeightCreated+4 > o.head
 }
 
-// TestForgedEndorsements: what is not a validator's own never counts, and keeps out nothing of what is, whichever comes first; a signature is looked at once.
+// TestForgedEndorsements: what is not a validator's own never counts, and keeps out nothing of what
+// is, whichever comes first; a signature is looked at once.
 func TestForgedEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	right, wrong := primitives.Hash{5}, primitives.Hash{6}
@@ -606,7 +615,8 @@ func TestForgedEndorsements(t *testing.T) {
 			list := [][]*primitives.ChunkEndorsement{{forged, own}, {own, forged}, {forged, forged, own}, {forged, nil, own, forged, forged}}[order]
 			for _, e := range list {
 				if e == nil {
-					if got := of(); got != "" && !c.spoil || c.spoil && got != own.Signature { // it is its own of the chunk there, whatever it says besides
+					// it is its own of the chunk there, whatever it says besides
+					if got := of(); got != "" && !c.spoil || c.spoil && got != own.Signature {
 						t.Errorf("case %d, order %d: what is forged counts", i, order)
 					}
 					continue
@@ -642,7 +652,8 @@ func TestForgedEndorsements(t *testing.T) {
 	}
 }
 
-// TestCodeOfAnother: code is taken of whom it was asked alone, though others make chunks of the shard, too.
+// TestCodeOfAnother: code is taken of whom it was asked alone, though others make chunks of the
+// shard, too.
 func TestCodeOfAnother(t *testing.T) {
 	x := newNetwork(t, 1, 4, 2, 0)
 	x.head = 3

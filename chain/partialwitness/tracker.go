@@ -8,104 +8,141 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds, as in nearcore: partial_witness_tracker.rs:34, partial_deploys_tracker.rs:16, partial_witness_actor.rs:63, orphan_witness_pool.rs,
-// chunk_validation_actor.rs:45.
+// Bounds, as in nearcore: partial_witness_tracker.rs:34, partial_deploys_tracker.rs:16,
+// partial_witness_actor.rs:63, orphan_witness_pool.rs, chunk_validation_actor.rs:45.
 const (
-	MaxWitnesses  = 5  // a shard, that come together
-	maxProcessed  = 50 // a shard, that have
-	maxDeploys    = 20
-	maxPassedOn   = 1024 // chunks of whose witness this validator's part was passed on
-	maxAnswered   = 1024 // of all chunks; a neard keeps 30, behind which one is answered again
-	maxEarly      = 400  // questions, each of MaxRequested hashes at the most
-	maxEarlyOfOne = 8    // of a validator
-	keptAnswers   = 4
-	keptAnswer    = 16 << 20 // bytes of one
-	maxLacking    = 5
-	maxCalls      = 100
-	maxOrphans    = 25
-	maxOrphan     = 40 << 20 // bytes, not compressed
-	// maxWaiting is how many bytes of memory the witnesses take that wait for their block or their code. maxOrphans and maxLacking of the longest take half of
-	// that, but for lists of actions of one byte each.
+	MaxWitnesses    = 5  // incomplete witnesses for each shard
+	maxProcessed    = 50 // completed witnesses for each shard
+	maxDeploys      = 20
+	maxForwarded    = 1024 // chunks of which the own witness part was forwarded
+	maxAnswered     = 1024 // answered code requests; neard keeps 30, and answers again after that
+	maxEarly        = 400  // deferred code requests, each of at most MaxRequested hashes
+	maxEarlyOfOne   = 8    // for each validator
+	maxResponses    = 4
+	maxResponseSize = 16 << 20 // compressed bytes of one response
+	maxCodeWaits    = 5
+	maxAccessLists  = 100
+	maxOrphans      = 25
+	maxOrphan       = 40 << 20 // decompressed bytes
+	// maxWaiting bounds the memory of witnesses that wait for their block or their code, in bytes.
+	// maxOrphans and maxCodeWaits of the longest witnesses take half of that, unless they consist
+	// of lists of one-byte actions.
 	maxWaiting   = 2 << 30
-	orphanFrom   = 2 // above the head
+	orphanFrom   = 2 // blocks above the head
 	orphanTo     = 5
-	MaxRequested = 1282 // contracts
-	// maxDeployBytes is of code that comes together. Who makes chunks may sign parts of any: what takes most of it goes first.
+	MaxRequested = 1282 // contracts in one request
+	// maxDeployBytes bounds incomplete deployed code, in bytes. A chunk producer may sign parts for
+	// any chunk, so the largest set is dropped first.
 	maxDeployBytes = 64 << 20
-	endorsedUntil  = 5 // producers of so many heights get an endorsement
-	endorsedSoon   = 2 // of those, the ones that need it first
+	endorsedUntil  = 5 // block producers of so many heights receive an endorsement
+	endorsedSoon   = 2 // of these, the heights that need it first
 )
 
-// Validator is who a Tracker is for.
+// Validator is the identity of a Tracker.
 type Validator struct {
 	Account primitives.AccountID
 	Key     primitives.SecretKey
 }
 
-// Tracker is a validator's part in spreading witnesses: of its own chunks, and of those that it is to judge. Not safe for concurrent use.
+// Tracker distributes the witnesses of own chunks and collects those that this validator is
+// assigned to. Not safe for concurrent use.
+//
+// # Witness tracking
+//
+// Problem. A chunk is endorsed by validators without its state. The producer sends them a witness
+// of up to MaxRaw bytes. It is split into one erasure-coded part for each validator, and each
+// forwards its part to the others. The witness contains no contract code: the producer announces
+// the contracts that it calls, and a validator requests those that it lacks. Parts, announcement,
+// code and the chunk's previous block arrive in any order, and any of them may be missing or
+// hostile.
+//
+// Invariants.
+//
+//   - Only messages for relevant chunks that this validator is assigned to are stored. Parts,
+//     accesses and deploys carry the signature of the chunk's producer, code requests that of an
+//     assigned validator. So a peer without such a key can fill nothing.
+//   - All maps are bounded by count, large values also by bytes. Bounds are per shard or per
+//     validator where one of them could otherwise evict the entries of others.
+//   - The own part is forwarded once for each chunk (forwarded), even if the producer signs
+//     several.
+//   - One code response is decoded at a time for each witness, and only from the producer that was
+//     asked.
+//   - A witness leaves pending exactly once. After that its key is in processed, and further parts
+//     are refused before their signature is verified.
+//
+// Outline. part stores parts in a partSet; accesses requests code (requestCode). When enough parts
+// and all code are present, tryDecode emits a Work: decoding may take long and runs outside the
+// Tracker. decoded then emits a Judgement. The caller validates it and reports Judged: a good
+// witness is endorsed (endorse); one that was early becomes an orphan until BlockCame; one that
+// lacked code waits in codeWaits and is judged once more. A validator that tracks the shard
+// validates the chunk itself and reports Held, which ends the collection.
+//
+// Rejected: waiting with parts until the previous block is known, which would make every witness
+// wait for the slowest path; requesting code after decoding, which would add a round trip.
 type Tracker struct {
-	me       Validator
-	chain    Chain
-	verify   func(primitives.Signature, []byte, primitives.PublicKey) bool
-	shards   map[primitives.ShardID]*shard
-	passed   recent[primitives.ChunkKey, struct{}] // of which this validator's part was passed on
-	orphans  recent[primitives.ChunkKey, Judgement]
-	deploys  recent[primitives.ChunkKey, *gathering]
-	spread   recent[primitives.ChunkKey, struct{}] // deploys that have come together
-	answered recent[asker, struct{}]
-	early    recent[asker, *CodeAsked]                                 // of those, what waits for its block
-	given    recent[question, []byte]                                  // answers since the last block, compressed
-	calls    recent[primitives.ChunkKey, *primitives.ContractAccesses] // what witnesses call
-	lacking  recent[primitives.ChunkKey, *lack]
-	library  library
-	asks     bool // for code: it has not got all
+	me            Validator
+	chain         Chain
+	verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
+	shards        map[primitives.ShardID]*shard
+	forwarded     recent[primitives.ChunkKey, struct{}] // chunks of which the own part was forwarded
+	orphans       recent[primitives.ChunkKey, Judgement]
+	deploys       recent[primitives.ChunkKey, *partSet]
+	deploysDone   recent[primitives.ChunkKey, struct{}] // chunks with complete deploys
+	answered      recent[requestKey, struct{}]
+	earlyRequests recent[requestKey, *CodeAsked]                            // requests that wait for a block
+	responses     recent[requestContent, []byte]                            // compressed responses since the last block
+	accessLists   recent[primitives.ChunkKey, *primitives.ContractAccesses] // announced contracts
+	codeWaits     recent[primitives.ChunkKey, *codeWait]
+	contracts     contractCache
+	needsCode     bool // this validator has requested code: it does not track all shards
 }
 
-type asker struct {
+type requestKey struct {
 	key primitives.ChunkKey
 	by  primitives.AccountID
 }
 
 type shard struct {
-	coming    recent[primitives.ChunkKey, *coming]
+	pending   recent[primitives.ChunkKey, *pendingWitness]
 	processed recent[primitives.ChunkKey, struct{}]
 }
 
-// coming is a witness of which something has come.
-type coming struct {
-	parts   *gathering
-	asked   []primitives.Hash
-	of      primitives.AccountID // who was asked for those
-	codes   [][]byte             // what it calls of contracts, as far as it is here
-	waits   bool                 // for codes
-	reading bool                 // codes that have come
+// pendingWitness is a witness of which some messages have arrived.
+type pendingWitness struct {
+	parts     *partSet
+	asked     []primitives.Hash
+	askedFrom primitives.AccountID // the producer that was asked for code
+	codes     [][]byte             // cached or received code that the witness calls
+	waiting   bool                 // for code
+	decoding  bool                 // a code response is being decoded
 }
 
-// gathering are parts of a payload.
-type gathering struct {
+// partSet collects the parts of a payload.
+type partSet struct {
 	coder  *Coder
 	parts  [][]byte
 	have   int
 	length uint64
 }
 
-// NewTracker returns an empty one. verify checks signatures.
+// NewTracker returns an empty tracker. verify checks signatures.
 func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Tracker {
-	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{}, passed: newRecent[primitives.ChunkKey, struct{}](maxPassedOn),
-		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *gathering](maxDeploys),
-		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered),
-		early: newRecent[asker, *CodeAsked](maxEarly), given: newRecent[question, []byte](keptAnswers), calls: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxCalls),
-		lacking: newRecent[primitives.ChunkKey, *lack](maxLacking), library: newLibrary(keptCode)}
+	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{}, forwarded: newRecent[primitives.ChunkKey, struct{}](maxForwarded),
+		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *partSet](maxDeploys),
+		deploysDone: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[requestKey, struct{}](maxAnswered),
+		earlyRequests: newRecent[requestKey, *CodeAsked](maxEarly), responses: newRecent[requestContent, []byte](maxResponses), accessLists: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxAccessLists),
+		codeWaits: newRecent[primitives.ChunkKey, *codeWait](maxCodeWaits), contracts: newContractCache(maxCodeBytes)}
 }
 
-// Step takes an event. Whose account has no key hears nothing. On an error the message is to be dropped; what is in Out is to be done nevertheless.
+// Step handles an event. Without a key (Validator.Key is zero) it does nothing. On an error the
+// message must be dropped; Out is valid in any case. It panics on an event of another package.
 func (t *Tracker) Step(ev Event) (Out, error) {
 	if t.me.Key.IsZero() {
 		return Out{}, nil
 	}
 	switch ev := ev.(type) {
 	case Made:
-		return t.made(&ev)
+		return t.distribute(&ev)
 	case Part:
 		return t.part(ev.Part, ev.Forward)
 	case Held:
@@ -113,9 +150,9 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 	case Accesses:
 		return t.accesses(&ev)
 	case CodeAsked:
-		return t.codeAsked(&ev)
+		return t.receiveCodeRequest(&ev)
 	case Code:
-		return t.code(ev.Response)
+		return t.receiveCode(ev.Response)
 	case Deploys:
 		return t.deploysPart(ev.Part)
 	case Worked:
@@ -128,8 +165,8 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 	panic(fmt.Sprintf("witness: no case for %T", ev))
 }
 
-// add puts a part into its place.
-func (g *gathering) add(ord uint64, part []byte, length uint64) error {
+// add stores a copy of a part.
+func (g *partSet) add(ord uint64, part []byte, length uint64) error {
 	switch {
 	case ord >= uint64(len(g.parts)):
 		return fmt.Errorf("%w: number %d of %d", ErrPart, ord, len(g.parts))
@@ -143,25 +180,26 @@ func (g *gathering) add(ord uint64, part []byte, length uint64) error {
 	return nil
 }
 
-// enough tells whether the last needed part has come.
-func (g *gathering) enough() bool { return g != nil && g.have >= g.coder.DataParts() }
+// enough returns whether the payload can be restored.
+func (g *partSet) enough() bool { return g != nil && g.have >= g.coder.DataParts() }
 
-// size is how long what has come is. What its sender says of that is not looked at where there is one part.
-func (g *gathering) size() (n int) {
+// size returns the length of the parts that have arrived, in bytes. A single part may be longer
+// than its sender declares.
+func (g *partSet) size() (n int) {
 	for _, p := range g.parts {
 		n += len(p)
 	}
 	return n
 }
 
-// join returns the payload.
-func (g *gathering) join() ([]byte, error) { return g.coder.Join(slices.Clone(g.parts), g.length) }
+// payload restores the payload.
+func (g *partSet) payload() ([]byte, error) { return g.coder.Join(slices.Clone(g.parts), g.length) }
 
-func newGathering(c *Coder, length uint64) *gathering {
-	return &gathering{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
+func newPartSet(c *Coder, length uint64) *partSet {
+	return &partSet{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
 }
 
-// signedBy tells whether the chunk's producer has signed.
+// signedBy returns ErrSigner unless the chunk's producer has signed data.
 func (t *Tracker) signedBy(key primitives.ChunkKey, data []byte, sig primitives.Signature) error {
 	p, err := t.chain.Producer(key)
 	if err != nil {
@@ -173,7 +211,8 @@ func (t *Tracker) signedBy(key primitives.ChunkKey, data []byte, sig primitives.
 	return nil
 }
 
-// assigned returns the chunk's validators, among whom account must be.
+// assigned returns the chunk's validators. ErrAssigned: account is not one of them. ErrIrrelevant:
+// the chunk can't be included any more.
 func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID) ([]chain.Assigned, error) {
 	if !t.chain.Relevant(key) {
 		return nil, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
@@ -188,8 +227,9 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 	return list, nil
 }
 
-// part takes a part of a witness, and passes on its own that came from the producer: to all other validators of the chunk but him, once, whatever else he signs (a neard
-// passes on each).
+// part stores a part of a witness. If it is the own part and comes from the producer, it is
+// forwarded to all validators of the chunk except the producer. It is forwarded once, even if the
+// producer signs several; neard forwards each.
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key := p.Key()
 	if p.EncodedLength > MaxEncoded {
@@ -206,16 +246,16 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
 		return out, fmt.Errorf("%w: number %d of %d, %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
-	if forward { // what is not needed is not looked at
-		if err := t.lacksPart(key, p.Ord); err != nil {
+	if forward { // skip the signature of a part that is not needed
+		if err := t.checkPartNeeded(key, p.Ord); err != nil {
 			return out, err
 		}
 	}
 	if p.Signed(func(b []byte) { err = t.signedBy(key, b, p.Signature) }); err != nil {
 		return out, err
 	}
-	if own := list[p.Ord].AccountID == t.me.Account; !forward && own && !t.passed.has(key) {
-		t.passed.put(key, struct{}{})
+	if own := list[p.Ord].AccountID == t.me.Account; !forward && own && !t.forwarded.has(key) {
+		t.forwarded.put(key, struct{}{})
 		producer, err := t.chain.Producer(key)
 		if err != nil {
 			return out, err
@@ -230,7 +270,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 			out.Send = append(out.Send, Send{To: to, Body: p, Forward: true})
 		}
 	}
-	w, err := t.coming(key, true)
+	w, err := t.pending(key, true)
 	if err != nil {
 		return out, err
 	}
@@ -238,28 +278,28 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, fmt.Errorf("%w: enough parts", ErrKnown)
 	}
 	if w.parts == nil {
-		w.parts = newGathering(c, p.EncodedLength)
+		w.parts = newPartSet(c, p.EncodedLength)
 	}
 	if err := w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
-	return t.together(out, key, w), nil
+	return t.tryDecode(out, key, w), nil
 }
 
-// lacksPart is ErrKnown where a part of a witness is of no use any more, whoever has signed it.
-func (t *Tracker) lacksPart(key primitives.ChunkKey, ord uint64) error {
+// checkPartNeeded returns ErrKnown if a part is of no use any more, regardless of its signer.
+func (t *Tracker) checkPartNeeded(key primitives.ChunkKey, ord uint64) error {
 	s := t.shards[key.ShardID]
 	if s == nil {
 		return nil
 	}
-	w, _ := s.coming.get(key)
+	w, _ := s.pending.get(key)
 	if s.processed.has(key) || w != nil && w.parts != nil && (w.parts.enough() || w.parts.parts[ord] != nil) {
 		return fmt.Errorf("%w: part %d of shard %d at %d", ErrKnown, ord, key.ShardID, key.HeightCreated)
 	}
 	return nil
 }
 
-// held endorses a chunk, and wants nothing of its witness any more: parts of this validator are passed on, and no more.
+// held endorses a chunk and stops the collection of its witness. Own parts are still forwarded.
 func (t *Tracker) held(h *Held) (out Out, err error) {
 	if _, err := t.assigned(h.Key, t.me.Account); err != nil {
 		return out, err
@@ -271,28 +311,29 @@ func (t *Tracker) held(h *Held) (out Out, err error) {
 	return t.endorse(out, h.Key, h.Chunk)
 }
 
-// coming returns what there is of a witness, and begins with nothing if it may.
-func (t *Tracker) coming(key primitives.ChunkKey, begin bool) (*coming, error) {
+// pending returns what has arrived of a witness. If nothing has, it creates an entry if begin is
+// set, otherwise it returns ErrUnasked. ErrKnown: the witness was complete before.
+func (t *Tracker) pending(key primitives.ChunkKey, begin bool) (*pendingWitness, error) {
 	s := t.shard(key)
 	if s.processed.has(key) {
 		return nil, fmt.Errorf("%w: shard %d at %d", ErrKnown, key.ShardID, key.HeightCreated)
 	}
-	w, ok := s.coming.get(key)
+	w, ok := s.pending.get(key)
 	if !ok && !begin {
 		return nil, fmt.Errorf("%w: shard %d at %d", ErrUnasked, key.ShardID, key.HeightCreated)
 	}
 	if !ok {
-		w = new(coming)
-		s.coming.put(key, w)
+		w = new(pendingWitness)
+		s.pending.put(key, w)
 	}
 	return w, nil
 }
 
-// shard is what there is of a chunk's shard.
+// shard returns the state of a chunk's shard.
 func (t *Tracker) shard(key primitives.ChunkKey) *shard {
 	s := t.shards[key.ShardID]
 	if s == nil {
-		s = &shard{newRecent[primitives.ChunkKey, *coming](MaxWitnesses), newRecent[primitives.ChunkKey, struct{}](maxProcessed)}
+		s = &shard{newRecent[primitives.ChunkKey, *pendingWitness](MaxWitnesses), newRecent[primitives.ChunkKey, struct{}](maxProcessed)}
 		t.shards[key.ShardID] = s
 	}
 	return s
@@ -300,35 +341,35 @@ func (t *Tracker) shard(key primitives.ChunkKey) *shard {
 
 func (t *Tracker) done(key primitives.ChunkKey) {
 	s := t.shards[key.ShardID]
-	s.coming.drop(key)
+	s.pending.drop(key)
 	s.processed.put(key, struct{}{})
 }
 
-// together goes on with a witness if nothing is awaited any more.
-func (t *Tracker) together(out Out, key primitives.ChunkKey, w *coming) Out {
-	if !w.parts.enough() || w.waits {
+// tryDecode emits the work of decoding once all parts and code are present.
+func (t *Tracker) tryDecode(out Out, key primitives.ChunkKey, w *pendingWitness) Out {
+	if !w.parts.enough() || w.waiting {
 		return out
 	}
 	t.done(key)
 	var witness *primitives.ChunkStateWitness
 	var size, memory int
 	out.Work = append(out.Work, &Work{size: w.parts.size(), run: func(most int) error {
-		payload, err := w.parts.join()
+		payload, err := w.parts.payload()
 		if err == nil {
 			witness, size, memory, err = decode(within(most, unpackWitness), payload)
 		}
 		return err
 	}, then: func(err error) (Out, error) {
-		if err != nil { // whoever has signed the parts is at fault
+		if err != nil { // the signer of the parts is at fault
 			return Out{}, err
 		}
-		return t.joined(Judgement{Key: key, Witness: witness, Size: size, Memory: memory, Codes: w.codes})
+		return t.decoded(Judgement{Key: key, Witness: witness, Size: size, Memory: memory, Codes: w.codes})
 	}})
 	return out
 }
 
-// joined has a witness judged that is whole.
-func (t *Tracker) joined(j Judgement) (out Out, err error) {
+// decoded acknowledges a decoded witness and emits it for validation.
+func (t *Tracker) decoded(j Judgement) (out Out, err error) {
 	key, witness := j.Key, j.Witness
 	if witness.Key() != key {
 		return out, fmt.Errorf("%w: a witness of shard %d at %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
@@ -344,13 +385,13 @@ func (t *Tracker) joined(j Judgement) (out Out, err error) {
 	return out, nil
 }
 
-// judged endorses what was good, and keeps what came before its block.
+// judged endorses a valid witness, and keeps one that was early or lacked code.
 func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	switch {
 	case j.Good:
 		return t.endorse(out, j.Key, j.Witness.Header.ChunkHash())
 	case j.Lacks:
-		return t.lacks(out, j.Judgement)
+		return t.waitForCode(out, j.Judgement)
 	case !j.Early:
 		return out, nil
 	}
@@ -363,13 +404,14 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	return out, nil
 }
 
-// boundWaiting drops witnesses that wait for their block or their code, the oldest first, until the rest takes at most maxWaiting bytes of memory.
+// boundWaiting drops witnesses that wait for their block or their code, oldest first, until the
+// rest takes at most maxWaiting bytes of memory.
 func (t *Tracker) boundWaiting() {
 	total := 0
 	for _, j := range t.orphans.by {
 		total += j.Memory
 	}
-	for _, l := range t.lacking.by {
+	for _, l := range t.codeWaits.by {
 		total += l.Memory
 	}
 	for total > maxWaiting {
@@ -379,13 +421,14 @@ func (t *Tracker) boundWaiting() {
 			t.orphans.drop(key)
 			continue
 		}
-		key := t.lacking.order[0]
-		total -= t.lacking.by[key].Memory
-		t.lacking.drop(key)
+		key := t.codeWaits.order[0]
+		total -= t.codeWaits.by[key].Memory
+		t.codeWaits.drop(key)
 	}
 }
 
-// blockCame has those judged that have waited for the block, answers who has asked before it was here, and forgets what is below the final one.
+// blockCame emits the witnesses that waited for the block, answers deferred code requests, and
+// drops what is at or below the final height.
 func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 	for _, key := range slices.Clone(t.orphans.order) {
 		j := t.orphans.by[key]
@@ -397,23 +440,23 @@ func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 		}
 		t.orphans.drop(key)
 	}
-	for _, key := range slices.Clone(t.lacking.order) {
+	for _, key := range slices.Clone(t.codeWaits.order) {
 		if key.HeightCreated <= b.Final {
-			t.lacking.drop(key)
+			t.codeWaits.drop(key)
 		}
 	}
-	t.given = newRecent[question, []byte](keptAnswers)
-	for _, who := range slices.Clone(t.early.order) {
-		ev := t.early.by[who]
-		t.early.drop(who)
-		if o, err := t.answer(Out{}, who, ev); err == nil {
+	t.responses = newRecent[requestContent, []byte](maxResponses)
+	for _, who := range slices.Clone(t.earlyRequests.order) {
+		ev := t.earlyRequests.by[who]
+		t.earlyRequests.drop(who)
+		if o, err := t.respond(Out{}, who, ev); err == nil {
 			out.Send = append(out.Send, o.Send...)
 		}
 	}
 	return out
 }
 
-// endorse sends an endorsement to the producers of the next heights, each once.
+// endorse sends an endorsement to the producers of the next heights, once to each.
 func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Hash) (Out, error) {
 	var to []primitives.AccountID
 	soon := 0
@@ -433,5 +476,5 @@ func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Has
 	return out, nil
 }
 
-// Rekey has the account sign with another key, or with none.
+// Rekey replaces the signing key. A zero key stops the tracker.
 func (t *Tracker) Rekey(key primitives.SecretKey) { t.me.Key = key }

@@ -12,35 +12,37 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// The bounds of what is unpacked, in bytes (nearcore core/primitives/src/state_part.rs:9, epoch_sync.rs:31).
+// Bounds of decompressed data, in bytes (nearcore core/primitives/src/state_part.rs:9,
+// epoch_sync.rs:31).
 const (
 	MaxPart  = 512 << 20
 	MaxProof = 500 << 20
 )
 
-// The lists of an unpacked message may take more bytes in memory than they had. Those of a part may take partRoom: its 30 MiB of memory usage
-// are at most 1.3 million strings. Those of a proof may take proofRoom and twice its length: a validator without approval has 57 bytes and takes 64.
+// Memory bounds of decoded lists, in bytes. Lists may take more than their encoding. A part of 30
+// MiB memory usage has at most 1.3 million strings: partRoom. A proof may take proofRoom plus twice
+// its length: a validator without an approval is 57 bytes encoded and 64 decoded.
 const (
 	partRoom  = 64 << 20
 	proofRoom = 16 << 20
 )
 
-// ErrPacked says that what came can't be unpacked: its sender's fault.
-var ErrPacked = errors.New("state: it can't be unpacked")
+// ErrPacked: the data does not decompress or decode. Its sender is at fault.
+var ErrPacked = errors.New("state sync: invalid encoding")
 
 var packer = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		panic(fmt.Sprintf("state: zstd: %v", err)) // options that it does not know
+		panic(fmt.Sprintf("statesync: zstd: %v", err)) // invalid options: a bug
 	}
 	return e
 })
 
-// unpack decompresses up to a bound.
+// unpack decompresses at most limit bytes. Errors: ErrPacked.
 func unpack(in []byte, limit uint64) ([]byte, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(limit))
 	if err != nil {
-		panic(fmt.Sprintf("state: zstd: %v", err))
+		panic(fmt.Sprintf("statesync: zstd: %v", err))
 	}
 	defer d.Close()
 	out, err := d.DecodeAll(in, nil)
@@ -50,13 +52,13 @@ func unpack(in []byte, limit uint64) ([]byte, error) {
 	return out, nil
 }
 
-// PackPart is a part as neards send it: zstd of a PartialState.
+// PackPart encodes a part as neard sends it: a PartialState, compressed with zstd.
 func PackPart(number uint64, strings [][]byte) *primitives.StatePart {
 	raw := borsh.AppendSlice([]byte{0}, strings, func(b []byte, s *[]byte) []byte { return borsh.AppendBytes(b, *s) })
 	return &primitives.StatePart{Number: number, Compressed: true, Body: packer().EncodeAll(raw, nil)}
 }
 
-// UnpackPart reads one.
+// UnpackPart decodes a part. Errors: ErrPacked.
 func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 	body := p.Body
 	if p.Compressed {
@@ -76,10 +78,10 @@ func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 	return out, nil
 }
 
-// PackProof is an epoch sync proof as neards send it.
+// PackProof encodes an epoch sync proof as neard sends it.
 func PackProof(p *headerchain.EpochProof) []byte { return packer().EncodeAll(p.AppendBorsh(nil), nil) }
 
-// UnpackProof reads one.
+// UnpackProof decodes an epoch sync proof. It does not verify it. Errors: ErrPacked.
 func UnpackProof(in []byte) (*headerchain.EpochProof, error) {
 	raw, err := unpack(in, MaxProof)
 	if err != nil {

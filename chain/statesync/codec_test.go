@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestBombs: a part that is many empty strings, small when packed and large in memory, is refused before there are any.
+// TestBombs: a part that is many empty strings, small when packed and large in memory, is refused
+// before there are any.
 func TestBombs(t *testing.T) {
 	const strings = 8 << 20 // 192 MiB of slices
 	raw := append(binary.LittleEndian.AppendUint32([]byte{0}, strings), make([]byte, strings*4)...)
@@ -23,12 +24,14 @@ func TestBombs(t *testing.T) {
 		t.Errorf("a part of %d bytes: %v", len(part.Body), err)
 	}
 	runtime.ReadMemStats(&after)
-	if made := int(after.TotalAlloc-before.TotalAlloc) >> 20; made > 2*len(raw)>>20+16 { // what is unpacked, and little more
+	// what is unpacked, and little more
+	if made := int(after.TotalAlloc-before.TotalAlloc) >> 20; made > 2*len(raw)>>20+16 {
 		t.Errorf("%d MiB were allocated for a part of %d KiB", made, len(part.Body)>>10)
 	}
 }
 
-// TestProofOfAbsentEndorsementsUnpacks: an endorsement that is absent has one byte in a proof and sixteen in memory. A proof in which nearly all are is decoded.
+// TestProofOfAbsentEndorsementsUnpacks: an endorsement that is absent has one byte in a proof and
+// sixteen in memory. A proof in which nearly all are is decoded.
 func TestProofOfAbsentEndorsementsUnpacks(t *testing.T) {
 	const epochs, producers = 600, 2000
 	stake := primitives.ValidatorStake{AccountID: "aa", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()}

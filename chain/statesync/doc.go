@@ -1,14 +1,18 @@
-// Package statesync decides of whom the states at a sync block are asked: a header of each shard, then its parts, of several hosts at once.
+// Package statesync decides which host is asked for the state at a sync block: for each shard a
+// header, then its parts, from several hosts at once. It also encodes parts and proofs.
 //
-//	in      Events: who gives states of which shards, what came and what became of it, time
-//	out     Out: requests, hosts to be banned
-//	state   Machine: of each shard what is here, of each host what it was asked for and when, tries of each part that is asked for
-//	units   ms of a clock that only goes on
-//	bound   MaxAsked requests under way and Rate in Period of one host, MaxAsked times the hosts in all; MaxParts of a shard
-//	errors  none: what came is judged by its user
+//	in      Events: hosts and the shards that they serve, what arrived and whether it is valid,
+//	        time
+//	out     Out: requests, hosts to ban
+//	state   Machine: of each shard what is present, of each host its requests and pauses, and the
+//	        number of tries for each requested item
+//	units   ms of a monotonic clock
+//	bound   MaxAsked requests in flight and Rate in Period for each host; MaxParts for each shard
+//	errors  ErrPacked: the sender is at fault; the Machine returns none
 //	source  nearcore chain/client/src/sync/state, chain/network/src/snapshot_hosts
 //
-// A host that does not answer is asked later, for longer each time; who sends what is wrong is asked no more. neard's hosts answer 30 requests in 30 s, of
-// all who ask: beyond that they are silent, so they are not asked as much. Over a slow line fewer are asked for at once, and waited for longer if there
-// is nobody else; what comes late is taken. Beside it stand the forms in which parts and proofs are sent.
+// A host that does not answer is paused, for longer each time; one that sends invalid data is
+// banned. neard's hosts answer 30 requests in 30 s, of all peers together, and are silent beyond
+// that; so the request rate stays below. Over a slow link, fewer items are requested at once, and
+// timeouts grow if no other host is available; late responses are still accepted.
 package statesync

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The bounds and times; ms.
+// Bounds and times; times are in ms. MaxAsked: requests in flight to a host. Rate: requests to a
+// host in Period. MaxParts: parts of a shard.
 const (
 	MaxAsked = 4
 	Rate     = 24
@@ -18,16 +19,16 @@ const (
 	maxPause = 60_000
 )
 
-// PeerID names a host.
+// PeerID identifies a host.
 type PeerID = primitives.PublicKey
 
-// Options are what a Machine works with. Zero is what neard has.
+// Options configures a Machine. Zero values mean neard's defaults.
 type Options struct {
-	Wait  int64 // for an answer (state_sync_p2p_timeout)
-	Pause int64 // of a host that did not answer, the first time (state_sync_retry_backoff)
+	Wait  int64 // for a response, ms (state_sync_p2p_timeout)
+	Pause int64 // of a host that did not answer, the first time, ms (state_sync_retry_backoff)
 }
 
-// Item is what is asked for: a shard's header, or a part of its state.
+// Item is what is requested: the header of a shard, or a part of its state.
 type Item struct {
 	Shard  primitives.ShardID
 	Header bool
@@ -44,42 +45,43 @@ func (i Item) compare(o Item) int {
 	return cmp.Or(cmp.Compare(i.Shard, o.Shard), cmp.Compare(i.Part, o.Part))
 }
 
-// Host gives states of shards.
+// Host is a peer that serves the state of shards.
 type Host struct {
 	ID     PeerID
 	Shards []primitives.ShardID
 }
 
-// Event is one of the types below.
+// Event is an input of Machine.Step: one of the types below.
 type Event interface{ event() }
 
 // The events.
 type (
-	// Hosts are all that are connected; who is not among them is gone.
+	// Hosts lists all connected hosts. A host that is missing has disconnected.
 	Hosts struct{ List []Host }
-	// Came says that something came of who was asked for it, and is being judged.
+	// Came reports that an item arrived from a host, and is being validated.
 	Came struct {
 		From PeerID
 		Item Item
 	}
-	// None says that a host can't give it now.
+	// None reports that a host does not have an item now.
 	None struct {
 		From PeerID
 		Item Item
 	}
-	// Judged says what became of what came. Bad: it is wrong. Own: it was not taken for a reason of this node's.
+	// Judged is the result of validation. Bad: the item is invalid. Own: it was not stored, for a
+	// reason that is this node's own.
 	Judged struct {
 		From     PeerID
 		Item     Item
 		Bad, Own bool
 	}
-	// Known says of a shard, whose header is here, how many parts it has and which are here.
+	// Known reports the header of a shard: how many parts it has, and which are present.
 	Known struct {
 		Shard primitives.ShardID
 		Total uint64
 		Has   []uint64
 	}
-	// Tick comes every now and then.
+	// Tick reports that time has passed.
 	Tick struct{}
 )
 
@@ -96,49 +98,49 @@ type Ask struct {
 	Item Item
 }
 
-// Out is what the shell is to do.
+// Out is what the caller has to do after a Step.
 type Out struct {
 	Ask []Ask
-	Ban []PeerID // they have sent what is wrong
+	Ban []PeerID // they sent invalid data
 }
 
-// Machine is the state. It is used by one goroutine.
+// Machine is the state of state sync. Not safe for concurrent use.
 type Machine struct {
 	o      Options
 	shards []*shard
 	hosts  map[PeerID]*host
 	asked  map[Item]*request
 	banned map[PeerID]bool
-	wanted []Item // one by one (Want)
+	wanted []Item // requested by Want
 }
 
 type shard struct {
 	id     primitives.ShardID
-	known  bool // its header is here, and how many parts there are
-	header bool // it has come
+	known  bool // the header is stored, and the number of parts is known
+	header bool // the header has arrived
 	has    []bool
 	left   uint64
 }
 
 type host struct {
-	id     PeerID
-	shards map[primitives.ShardID]bool
-	pause  int64 // until when it is not asked
-	misses int
-	missed int64 // the last time
-	asked  int
-	spent  []int64 // when it was asked, within the period
-	tries  map[Item]int
+	id          PeerID
+	shards      map[primitives.ShardID]bool
+	pausedUntil int64 // no request before
+	misses      int
+	missed      int64 // the last time
+	asked       int
+	recent      []int64 // times of requests within Period
+	tries       map[Item]int
 }
 
 type request struct {
 	peer    PeerID
 	at      int64
 	judging bool
-	took    int64 // until it came
+	took    int64 // time from request to arrival
 }
 
-// New begins with shards of which nothing is here.
+// New returns a machine for shards of which nothing is present.
 func New(shards []primitives.ShardID, o Options) *Machine {
 	if o.Wait == 0 {
 		o.Wait = 10_000
@@ -153,17 +155,18 @@ func New(shards []primitives.ShardID, o Options) *Machine {
 	return m
 }
 
-// Headers tells whether all headers are here, Done whether everything is.
+// Headers returns whether the headers of all shards have arrived.
 func (m *Machine) Headers() bool {
 	return !slices.ContainsFunc(m.shards, func(s *shard) bool { return !s.header })
 }
 
-// Done tells whether all parts of all shards are here.
+// Done returns whether all parts of all shards are present.
 func (m *Machine) Done() bool {
 	return !slices.ContainsFunc(m.shards, func(s *shard) bool { return !s.known || s.left > 0 })
 }
 
-// Parts tells how many parts are here, and of how many that are known of.
+// Parts returns how many parts are present, and how many there are in the shards with a known
+// header.
 func (m *Machine) Parts() (have, total uint64) {
 	for _, s := range m.shards {
 		total += uint64(len(s.has))
@@ -172,7 +175,8 @@ func (m *Machine) Parts() (have, total uint64) {
 	return have, total
 }
 
-// Expects tells whether something is to come from a host, or may come late: it was asked for it, and nobody else has brought it.
+// Expects returns whether an item from a host would be of use: the host was asked for it, even if
+// that timed out, and it has not arrived from another host.
 func (m *Machine) Expects(from PeerID, i Item) bool {
 	r := m.asked[i]
 	if r != nil && (r.judging || r.peer == from) {
@@ -188,11 +192,11 @@ func (m *Machine) Expects(from PeerID, i Item) bool {
 	return s.known && i.Part < uint64(len(s.has)) && !s.has[i.Part]
 }
 
-// take has what came judged; what came late is not asked of another any more.
+// take marks an item as being validated. If it is late, the request to another host ends.
 func (m *Machine) take(now int64, from PeerID, i Item) {
 	if r := m.asked[i]; r == nil || r.peer != from {
 		if r != nil {
-			m.end(i)
+			m.endRequest(i)
 		}
 		m.asked[i] = &request{peer: from, at: now - m.o.Wait}
 		m.hosts[from].asked++
@@ -201,7 +205,8 @@ func (m *Machine) take(now int64, from PeerID, i Item) {
 	r.judging, r.took = true, now-r.at
 }
 
-// Asked returns something that a host is asked for of a shard: it may say that it has nothing, without saying of what.
+// Asked returns the oldest item of a shard that a host was asked for. A host may answer that it has
+// nothing, without naming the item.
 func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
 	for x, r := range m.asked {
 		if r.peer == from && x.Shard == id && !r.judging && (!asked || r.at < m.asked[i].at) {
@@ -211,7 +216,7 @@ func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool)
 	return i, asked
 }
 
-// Step takes an event at a time in ms.
+// Step handles an event at now, in ms. It panics on an event of another package.
 func (m *Machine) Step(now int64, ev Event) (out Out) {
 	switch ev := ev.(type) {
 	case Hosts:
@@ -222,7 +227,7 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 		}
 	case None:
 		if r := m.asked[ev.Item]; r != nil && r.peer == ev.From && !r.judging {
-			m.end(ev.Item)
+			m.endRequest(ev.Item)
 			m.pause(now, ev.From, false)
 		}
 	case Judged:
@@ -235,7 +240,7 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 		m.unwant(ev.Item)
 	case Tick:
 	default:
-		panic(fmt.Sprintf("state: no case for %T", ev))
+		panic(fmt.Sprintf("statesync: no case for %T", ev))
 	}
 	m.expire(now)
 	m.ask(&out, now)
@@ -261,13 +266,13 @@ func (m *Machine) setHosts(list []Host) {
 	}
 	for id := range m.hosts {
 		if !here[id] {
-			m.gone(id)
+			m.removeHost(id)
 		}
 	}
 }
 
-// gone has what a host was asked for asked of others.
-func (m *Machine) gone(id PeerID) {
+// removeHost forgets a host. What it was asked for is requested from others.
+func (m *Machine) removeHost(id PeerID) {
 	delete(m.hosts, id)
 	for i, r := range m.asked {
 		if r.peer == id && !r.judging {
@@ -276,15 +281,17 @@ func (m *Machine) gone(id PeerID) {
 	}
 }
 
-// end ends a request.
-func (m *Machine) end(i Item) {
-	if h := m.hosts[m.asked[i].peer]; h != nil && h.asked > 0 { // 0: it has gone in between, and come back
+// endRequest ends a request.
+func (m *Machine) endRequest(i Item) {
+	// 0: the host disconnected and reconnected meanwhile
+	if h := m.hosts[m.asked[i].peer]; h != nil && h.asked > 0 {
 		h.asked--
 	}
 	delete(m.asked, i)
 }
 
-// pause has a host asked no more for a while, silent: for longer each time.
+// pause stops requests to a host for a while. silent: it did not answer; the pause doubles each
+// time.
 func (m *Machine) pause(now int64, id PeerID, silent bool) {
 	h := m.hosts[id]
 	if h == nil {
@@ -295,7 +302,7 @@ func (m *Machine) pause(now int64, id PeerID, silent bool) {
 		wait = min(maxPause, m.o.Pause<<min(h.misses, 16))
 		h.misses++
 	}
-	h.pause = max(h.pause, now+wait)
+	h.pausedUntil = max(h.pausedUntil, now+wait)
 }
 
 func (m *Machine) judged(out *Out, now int64, ev *Judged) {
@@ -303,13 +310,13 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	if r == nil || r.peer != ev.From || !r.judging {
 		return
 	}
-	m.end(ev.Item)
+	m.endRequest(ev.Item)
 	s := m.shard(ev.Item.Shard)
 	switch {
 	case ev.Bad:
 		m.banned[ev.From] = true
 		out.Ban = append(out.Ban, ev.From)
-		m.gone(ev.From)
+		m.removeHost(ev.From)
 		return
 	case ev.Own:
 		m.pause(now, ev.From, false)
@@ -325,7 +332,8 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	for _, h := range m.hosts {
 		delete(h.tries, ev.Item)
 	}
-	if h := m.hosts[ev.From]; h != nil && r.took <= m.o.Wait/2 { // so fast that it may be asked for twice as much
+	// fast enough for twice as many requests at once
+	if h := m.hosts[ev.From]; h != nil && r.took <= m.o.Wait/2 {
 		h.misses /= 2
 	}
 }
@@ -353,23 +361,24 @@ func (m *Machine) known(ev *Known) {
 	}
 }
 
-// patience is how long a host has for an answer: twice as long with each time that none came in time, as over a slow line.
-func (m *Machine) patience(h *host) int64 {
+// timeout returns how long a host has to answer: it doubles with each miss, as for a slow link.
+func (m *Machine) timeout(h *host) int64 {
 	if h == nil {
 		return m.o.Wait
 	}
 	return m.o.Wait << min(h.misses, 5)
 }
 
-// expire ends what was asked for too long ago, at once if another can be asked. What a host was asked for at the same time is one miss.
+// expire ends requests that timed out. A request to a slow host ends early if another host is
+// available. Requests that a host was sent at the same time count as one miss.
 func (m *Machine) expire(now int64) {
 	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
 		r := m.asked[i]
 		h := m.hosts[r.peer]
-		if r.judging || now-r.at < m.o.Wait || now-r.at < m.patience(h) && !slices.ContainsFunc(m.free(now, i), func(o *host) bool { return o != h }) {
+		if r.judging || now-r.at < m.o.Wait || now-r.at < m.timeout(h) && !slices.ContainsFunc(m.eligible(now, i), func(o *host) bool { return o != h }) {
 			continue
 		}
-		m.end(i)
+		m.endRequest(i)
 		if h != nil && (h.misses == 0 || r.at > h.missed) {
 			h.missed = now
 			m.pause(now, r.peer, true)
@@ -377,7 +386,7 @@ func (m *Machine) expire(now int64) {
 	}
 }
 
-// ask asks for what nobody is asked for, as far as there is somebody to ask.
+// ask requests what is missing and not requested, as far as hosts are available.
 func (m *Machine) ask(out *Out, now int64) {
 	for _, i := range m.wanted {
 		m.askFor(out, now, i)
@@ -396,36 +405,59 @@ func (m *Machine) ask(out *Out, now int64) {
 	}
 }
 
-// free lists who may be asked for something now, in the order of ids.
-func (m *Machine) free(now int64, i Item) (fit []*host) {
+// eligible lists the hosts that may be asked for an item now, by id.
+func (m *Machine) eligible(now int64, i Item) (fit []*host) {
 	for _, id := range slices.Sorted(maps.Keys(m.hosts)) {
 		h := m.hosts[id]
-		for len(h.spent) > 0 && now-h.spent[0] >= Period {
-			h.spent = h.spent[1:]
+		for len(h.recent) > 0 && now-h.recent[0] >= Period {
+			h.recent = h.recent[1:]
 		}
-		if h.shards[i.Shard] && now >= h.pause && h.asked < max(1, MaxAsked>>min(h.misses, 8)) && len(h.spent) < Rate {
+		if h.shards[i.Shard] && now >= h.pausedUntil && h.asked < max(1, MaxAsked>>min(h.misses, 8)) && len(h.recent) < Rate {
 			fit = append(fit, h)
 		}
 	}
 	return fit
 }
 
-// askFor asks the host that was asked for it least often, and has least to do; false: there is nobody now.
+// askFor requests an item from the host with the fewest tries for it, then the fewest requests. It
+// returns false if no host is available.
 func (m *Machine) askFor(out *Out, now int64, i Item) bool {
 	if m.asked[i] != nil {
 		return true
 	}
-	fit := m.free(now, i)
+	fit := m.eligible(now, i)
 	if len(fit) == 0 {
 		return false
 	}
 	h := slices.MinFunc(fit, func(a, b *host) int {
-		return cmp.Or(cmp.Compare(a.tries[i], b.tries[i]), cmp.Compare(a.asked, b.asked), cmp.Compare(len(a.spent), len(b.spent)))
+		return cmp.Or(cmp.Compare(a.tries[i], b.tries[i]), cmp.Compare(a.asked, b.asked), cmp.Compare(len(a.recent), len(b.recent)))
 	})
 	h.asked++
 	h.tries[i]++
-	h.spent = append(h.spent, now)
+	h.recent = append(h.recent, now)
 	m.asked[i] = &request{peer: h.id, at: now}
 	out.Ask = append(out.Ask, Ask{h.id, i})
 	return true
+}
+
+// Want requests an item of a shard that is synced beside the chain (catchup), in the caller's
+// order, until it arrives or Dropped cancels it. The shard need not be one that New was called
+// with.
+type (
+	Want    struct{ Item Item }
+	Dropped struct{ Item Item }
+)
+
+func (Want) event()    {}
+func (Dropped) event() {}
+
+func (m *Machine) want(i Item) {
+	if !slices.Contains(m.wanted, i) {
+		m.wanted = append(m.wanted, i)
+	}
+}
+
+// unwant cancels the request of an item. A response in flight may still arrive.
+func (m *Machine) unwant(i Item) {
+	m.wanted = slices.DeleteFunc(m.wanted, func(x Item) bool { return x == i })
 }

@@ -57,7 +57,7 @@ func (w *world) step(ev Event) {
 			w.t.Fatalf("%v is banned, and asked", a.Peer)
 		}
 		h.asked++
-		if w.m.hosts[a.Peer].asked > MaxAsked || len(w.m.hosts[a.Peer].spent) > Rate {
+		if w.m.hosts[a.Peer].asked > MaxAsked || len(w.m.hosts[a.Peer].recent) > Rate {
 			w.t.Fatalf("%v is asked too much", a.Peer)
 		}
 		if h.silent {
@@ -121,7 +121,8 @@ func (w *world) run(limit int64) int64 {
 	return w.now
 }
 
-// TestHosts: parts come from several hosts at once, whoever is silent, has nothing, leaves or lies; who lies is banned and asked no more.
+// TestHosts: parts come from several hosts at once, whoever is silent, has nothing, leaves or lies;
+// who lies is banned and asked no more.
 func TestHosts(t *testing.T) {
 	one := newWorld(t, 40, &fake{delay: 1000}).run(1 << 20)
 	w := newWorld(t, 40, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000})
@@ -147,8 +148,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestSlowLine: over a line on which a part takes longer than is waited for everything comes all the same, and little of it twice; a host with a faster one
-// is asked for most of it.
+// TestSlowLine: over a line on which a part takes longer than is waited for everything comes all
+// the same, and little of it twice; a host with a faster one is asked for most of it.
 func TestSlowLine(t *testing.T) {
 	for _, line := range []int64{5_000, 15_000, 45_000, 90_000} {
 		slow := &fake{line: line, delay: 50}
@@ -168,8 +169,8 @@ func TestSlowLine(t *testing.T) {
 	}
 }
 
-// TestLate: what comes when it is not waited for any more is taken if it was asked for and is not here, once; what another was asked for meanwhile is not
-// expected of that one any more.
+// TestLate: what comes when it is not waited for any more is taken if it was asked for and is not
+// here, once; what another was asked for meanwhile is not expected of that one any more.
 func TestLate(t *testing.T) {
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWant: items that somebody waits for are asked for one by one, of shards that the machine does not know too, until a good one has come or nobody waits
-// any more; a host that sends what is wrong is asked no more, and the item of another.
+// TestWant: items that somebody waits for are asked for one by one, of shards that the machine does
+// not know too, until a good one has come or nobody waits any more; a host that sends what is wrong
+// is asked no more, and the item of another.
 func TestWant(t *testing.T) {
 	m := New(nil, Options{Wait: 1000})
 	hosts := []Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7, 8}}}
@@ -50,7 +51,8 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// TestBack: a host that goes while what it has sent is judged, and comes back, is asked for as much at once as others are.
+// TestBack: a host that goes while what it has sent is judged, and comes back, is asked for as much
+// at once as others are.
 func TestBack(t *testing.T) {
 	m := New(nil, Options{})
 	hosts := Hosts{[]Host{{ID: "a", Shards: []primitives.ShardID{7}}}}
