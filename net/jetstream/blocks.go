@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BlockPlace is a block's place in the chain; the zero value stands before the first one of a
+// BlockPlace is a block's position in the chain. The zero value precedes the first block of a
 // stream.
 type BlockPlace struct {
 	Height primitives.Height
 	Hash   primitives.Hash
 }
 
-// String is HEIGHT:HASH, a cursor as indexers have it.
+// String returns HEIGHT:HASH, the cursor of indexers.
 func (p BlockPlace) String() string {
 	return strconv.FormatUint(uint64(p.Height), 10) + ":" + p.Hash.String()
 }
@@ -38,27 +38,28 @@ func parseBlockPlace(text string) (p BlockPlace, err error) {
 	return p, err
 }
 
-// BlockMessage is what indexers are told at once: a final block, or that the chain goes on from an
-// earlier one.
+// BlockMessage is a message for indexers: a final block, or a rollback.
 type BlockMessage struct {
 	BlockPlace
-	Back bool   // Text says which blocks are none of the chain any more; the place is where it goes on
+	// a rollback: Text lists the removed blocks, and the place is the block that the chain
+	// continues from
+	Back bool
 	Text []byte // JSON
-	Seq  uint64 // of one that came: of its last message in the stream
+	Seq  uint64 // of a received message: of its last part in the stream
 }
 
-// BlockSource tells of blocks.
+// BlockSource provides blocks.
 type BlockSource interface {
-	// Blocks calls f for each final block behind a place, as they come, until f fails or the
-	// context ends. nil: from where a stream begins that has nothing. ErrSource: the chain has no
-	// such place, or what is behind it is not kept any more.
+	// Blocks calls f for each final block after a place, as they become final, until f fails or ctx
+	// ends. after nil: from where an empty stream starts. ErrSource: the chain does not have that
+	// place, or does not keep what follows it any more.
 	Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error
 }
 
-// headAfter names the block before a message's in the stream.
+// headAfter names the block before that of the message in the stream.
 const headAfter = "Troupe-After"
 
-// BlocksOptions are what a BlockPublisher works with.
+// BlocksOptions configures a BlockPublisher.
 type BlocksOptions struct {
 	Link
 	Names
@@ -66,19 +67,19 @@ type BlocksOptions struct {
 	MaxBytes int64
 	MaxAge   time.Duration
 	Replicas int
-	Said     func(err error) // as of a Publisher
+	Said     func(err error) // as in PublisherOptions
 	Now      func() time.Time
 }
 
-// BlockPublisher brings what indexers are told into a stream: each final block once, in the order
-// of the chain.
+// BlockPublisher publishes messages for indexers to a stream: each final block once, in chain
+// order.
 type BlockPublisher struct {
-	sessions
+	reconnectLoop
 	o                     BlocksOptions
 	blocks, height, begun atomic.Uint64
 }
 
-// NewBlockPublisher begins to publish, on a goroutine of its own.
+// NewBlockPublisher starts to publish in a goroutine. Close ends it.
 func NewBlockPublisher(o BlocksOptions) *BlockPublisher {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -88,12 +89,12 @@ func NewBlockPublisher(o BlocksOptions) *BlockPublisher {
 	return p
 }
 
-// Published says how far it is; records are blocks.
+// Published returns the progress. Records are blocks.
 func (p *BlockPublisher) Published() Published {
 	return Published{Records: p.blocks.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
 }
 
-// session publishes until something fails.
+// session publishes until an error occurs.
 func (p *BlockPublisher) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -117,9 +118,10 @@ func (p *BlockPublisher) session(ctx context.Context) error {
 	if at.after != nil {
 		p.height.Store(uint64(at.after.Height))
 	}
-	p.say(nil)
+	p.report(nil)
 	err = p.o.Source.Blocks(ctx, at.after, func(m BlockMessage) error { return p.publish(ctx, j, at, &m) })
-	if errors.Is(err, ErrSource) && at.seq > 0 { // what the stream ends with is no part of the chain, or too long ago
+	// the end of the stream is not part of the chain, or too old
+	if errors.Is(err, ErrSource) && at.seq > 0 {
 		if e := s.Purge(ctx); e != nil {
 			return e
 		}
@@ -142,16 +144,17 @@ func (p *BlockPublisher) stream(ctx context.Context, j js.JetStream) (js.Stream,
 	return j.CreateOrUpdateStream(ctx, c)
 }
 
-// blockEnd is where publishing goes on.
+// blockEnd is where publishing continues.
 type blockEnd struct {
-	after *BlockPlace // nil: the stream has nothing
-	part  int         // of the block behind it that are published already,
-	of    int         // of so many
+	after *BlockPlace // nil: the stream is empty
+	part  int         // number of parts of the next block that are published
+	of    int         // of how many
 	hash  primitives.Hash
 	seq   uint64 // of the stream's last message
 }
 
-// end reads it from the stream's last message. What is no block's, or is gone, empties the stream.
+// end determines where publishing continues from the stream's last message. If that is missing or
+// is not of a block, the stream is emptied.
 func (p *BlockPublisher) end(ctx context.Context, s js.Stream) (*blockEnd, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -203,10 +206,10 @@ func (e *blockEnd) read(h nats.Header) error {
 	return nil
 }
 
-// errParts says that a block whose first parts are in the stream is another one now.
-var errParts = fmt.Errorf("%w: of the block of which the stream has the first parts", ErrSource)
+// errParts: a block that is in the stream in part has changed.
+var errParts = fmt.Errorf("%w: the block of which the stream has the first parts", ErrSource)
 
-// publish publishes a block, or what is left of it, and waits until the stream has it.
+// publish publishes the remaining parts of a block, and waits until the stream has stored them.
 func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockEnd, m *BlockMessage) error {
 	n := max(1, (len(m.Text)+PartSize-1)/PartSize)
 	if at.part > 0 && (at.hash != m.Hash || at.of != n) {
@@ -240,7 +243,7 @@ func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockE
 		select {
 		case got := <-ack.Ok():
 			if want := first + uint64(i) + 1; got.Sequence != want {
-				return fmt.Errorf("jetstream: block %d came to be message %d, not %d", m.Height, got.Sequence, want)
+				return fmt.Errorf("jetstream: block %d was stored as message %d, not %d", m.Height, got.Sequence, want)
 			}
 		case err := <-ack.Err():
 			return fmt.Errorf("publish: %w", err)

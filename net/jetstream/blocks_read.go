@@ -8,10 +8,10 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// ReadBlocks calls f for each whole block of the stream for indexers whose last message stands
-// behind a number, in their order and as they come, until f fails or the context ends. Who stores
-// Seq beside what he makes of a block goes on with it. ErrGap: what comes next is not in the stream
-// any more, or the stream has begun anew. ErrChanged: a message is not as it was published.
+// ReadBlocks calls f for each complete block of the indexers' stream after message number behind,
+// in order and as they arrive, until f fails or ctx ends. To continue after a restart, a caller
+// stores Seq with its results. ErrGap: the next messages were dropped from the stream, or the
+// stream was reset. ErrChanged: a message is not as it was published.
 func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(BlockMessage) error) error {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -55,19 +55,19 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			return err
 		}
 		if seq > 0 && after == "" && meta.Sequence.Stream != seq+1 {
-			return fmt.Errorf("%w: message %d behind %d", ErrGap, meta.Sequence.Stream, seq)
+			return fmt.Errorf("%w: message %d after %d", ErrGap, meta.Sequence.Stream, seq)
 		}
 		var e blockEnd
 		if err := e.read(h); err != nil {
 			return fmt.Errorf("%w: %w", ErrChanged, err)
 		}
 		var n, of int
-		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // read has looked at it
+		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // read has validated it
 		if of > maxParts || len(m.Data()) > PartSize {
-			return fmt.Errorf("%w: message %d has %d bytes, and is of a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
+			return fmt.Errorf("%w: message %d has %d bytes, of a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
 		}
 		if seq > 0 && after == "" && n == 1 && h.Get(headAfter) == "" {
-			return fmt.Errorf("%w: with message %d the stream begins anew", ErrGap, meta.Sequence.Stream)
+			return fmt.Errorf("%w: the stream starts again with message %d", ErrGap, meta.Sequence.Stream)
 		}
 		if seq > 0 && after == "" {
 			seq = meta.Sequence.Stream
@@ -91,8 +91,8 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 	}
 }
 
-// hasUpTo refuses a number that the stream has not come to: it is another than that of which the
-// number is.
+// hasUpTo returns ErrGap if the stream does not have message seq yet: then seq is of another
+// stream.
 func hasUpTo(ctx context.Context, j js.JetStream, name string, seq uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -101,7 +101,7 @@ func hasUpTo(ctx context.Context, j js.JetStream, name string, seq uint64) error
 		return fmt.Errorf("stream %s: %w", name, err)
 	}
 	if last := s.CachedInfo().State.LastSeq; last < seq {
-		return fmt.Errorf("%w: the stream ends with message %d, and %d came of it", ErrGap, last, seq)
+		return fmt.Errorf("%w: the stream ends with message %d, but message %d was received", ErrGap, last, seq)
 	}
 	return nil
 }

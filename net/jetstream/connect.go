@@ -9,49 +9,50 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Link is how a server is reached.
+// Link says how to connect to a server.
 type Link struct {
-	Server *Server // inside of the process; nil: by URL
+	Server *Server // in this process; nil: by URL
 	URL    string  // nats://[token@]host:port, several separated by commas
-	Token  string  // of the server; empty: as URL says
-	Name   string  // what the connection calls itself
+	Token  string  // of the server; empty: as in URL
+	Name   string  // name of the connection
 }
 
-// Times of connections.
+// Intervals and timeouts of connections.
 const (
 	reconnectWait = 250 * time.Millisecond
 	pingInterval  = 5 * time.Second
 	askTimeout    = 5 * time.Second
 )
 
-// connect makes a connection that comes again by itself for ever. What can't be sent meanwhile
-// fails at once.
+// connect connects, and reconnects forever. Requests without a connection fail at once.
 func (l *Link) connect(more ...nats.Option) (*nats.Conn, error) {
 	o := append([]nats.Option{
 		nats.Name(l.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait/2, reconnectWait),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.ReconnectBufSize(-1), nats.Timeout(2 * time.Second),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // each is also where it matters
+		// errors are handled where they occur
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, more...)
 	switch {
 	case l.Server != nil:
-		o = append(o, l.Server.inside()...)
+		o = append(o, l.Server.inProcess()...)
 	case l.Token != "":
 		o = append(o, nats.Token(l.Token))
 	}
 	return nats.Connect(l.URL, o...)
 }
 
-// Names are those of a chain on a server.
+// Names are the stream names and subjects of a chain on a server.
 type Names struct {
 	Stream       string
-	Records      string // the subject of the stream
-	Transactions string // requests: a transaction
-	Snapshots    string // requests: a piece of a snapshot
-	Indexer      string // the stream of blocks in JSON
-	Blocks       string // and its subject
+	Records      string // subject of Stream
+	Transactions string // subject of requests: a transaction
+	Snapshots    string // subject of requests: a piece of a snapshot
+	Indexer      string // stream of blocks in JSON
+	Blocks       string // subject of Indexer
 }
 
-// NamesOf makes them. Chains of one name and another genesis have other ones.
+// NamesOf returns the names of a chain. Chains with the same id and different genesis hashes have
+// different names.
 func NamesOf(chainID string, genesis primitives.Hash) Names {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -1,29 +1,28 @@
-// Package jetstream carries a chain's records to other machines by NATS JetStream, on a server of
-// its own inside of the node or on one elsewhere.
+// Package jetstream carries a chain's records to other machines by NATS JetStream, over a server in
+// this process or an external one.
 //
-//	in      Source: the records of a node's log, from any place on; a server's address;
-//	        transactions that replicas pass on; snapshots that they ask for
-//	out     messages of one subject of a durable stream, each record once and in the order of the
-//	        log; records to a Follower, whole and checked; answers to requests
-//	state   what the stream's last message says: where in the log the next one begins. Nothing of
-//	        it is kept here
-//	units   bytes; ns since 1970 for when a message was published
-//	bound   the stream's bytes and age, behind which the oldest go; MaxPending messages on their
-//	        way to the server; MaxAhead records that a Follower has and nobody has taken;
-//	        MaxTransactions that wait for the pools; MaxSnapshots under way
-//	errors  a server that is dead or full: the Publisher tries again for ever, from where the
-//	        stream ends, and nobody waits for it; ErrGap, ErrChanged, ErrLog to who follows
+//	in      Source: the records of a node's log, from any position; a server's address;
+//	        transactions that replicas forward; snapshot requests of replicas
+//	out     messages on one subject of a durable stream, each record once and in log order; to a
+//	        Follower, complete and verified records; responses to requests
+//	state   none here: the stream's last message says which record is next
+//	units   bytes; ns since 1970 for the time of publication
+//	bound   the stream's bytes and age, beyond which the oldest messages are dropped; MaxPending
+//	        messages in flight to the server; MaxAhead records waiting in a Follower;
+//	        MaxTransactions waiting for the pools; MaxSnapshots snapshots at a time
+//	errors  a server that is down or full: the Publisher retries forever, from the end of the
+//	        stream, and blocks nothing; ErrGap, ErrChanged, ErrLog to a follower
 //	source  our own; nats-server 2.10, nats.go 1.43
 //
 // # Exactly once
 //
-// Each message names the place in the log behind its record. Whoever publishes reads the stream's
-// last message and goes on from there, and each message says which one it expects to be the last,
-// so that a message whose answer was lost is not published twice, nor by two nodes at the same
-// time. A record that is longer than PartSize comes in parts, of which that holds too.
+// Each message names the log position after its record. A publisher reads the stream's last message
+// and continues from there. Each message states which message it expects to be the last. So a
+// message that was stored but not acknowledged is not published twice, nor by two nodes at the same
+// time. A record longer than PartSize is published in parts, to which the same applies.
 //
-// A stream belongs to one log, which has a name that the stream's metadata and each message say.
-// Where the log on disk is not the one of which the stream tells (a folder was put back), or has
-// lost to garbage collection what comes next, the stream is emptied and begins anew under another
-// name; who followed the old one begins anew too.
+// A stream belongs to one log. The log has a name, which is in the stream's metadata and in each
+// message. If the log on disk is not that of the stream (a data folder was restored), or garbage
+// collection has removed what comes next, the stream is emptied and starts again under another
+// name; its followers start again too.
 package jetstream

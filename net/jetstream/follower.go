@@ -14,45 +14,47 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// FollowerOptions are what a Follower works with.
+// FollowerOptions configures a Follower.
 type FollowerOptions struct {
 	Link
 	Names
-	Log string // of which the follower has records; empty: any
-	// After is the stream's message behind which it goes on; 0: the first that there is. If the
-	// next one is not in the stream any more it goes on with the first that is: whether that
-	// follows on what its user has, Record.From says.
+	Log string // only records of this log; empty: any
+	// After is the last message of the stream that the caller has; 0: none. If the next one was
+	// dropped from the stream, the first available one follows: Record.From says whether it
+	// continues what the caller has.
 	After uint64
 	By    *primitives.PublicKey
-	Said  func(err error) // when it is cut off, and with nil when it is not any more; never twice the same
+	// called when the connection is lost, and with nil when it is back; never twice with the same
+	// text
+	Said func(err error)
 }
 
 // Bounds of a Follower.
 const (
-	MaxAhead      = 64       // records that nobody has taken
-	maxAheadBytes = 16 << 20 // asked for at once
-	maxParts      = 2048     // of a record, which is as long as one of the store's log may be
+	MaxAhead      = 64       // records that wait for Next
+	maxAheadBytes = 16 << 20 // requested at a time
+	maxParts      = 2048     // of a record, which is as long as the store's log allows
 )
 
-// Follower gets the records of a stream, each once and in their order.
+// Follower receives the records of a stream, each once and in order.
 type Follower struct {
 	o    FollowerOptions
 	conn *nats.Conn
 
 	list   chan Record
-	err    error // why no more come; behind the end of list
+	err    error // why no more records follow; set before list is closed
 	cancel context.CancelFunc
 	done   chan struct{}
 	cut    atomic.Bool
-	last   atomic.Uint64 // of the stream's messages, as far as it is known
+	last   atomic.Uint64 // of the stream's messages, as far as known
 	taken  atomic.Uint64
 
 	mu    sync.Mutex
-	heard bool // anything was said
+	heard bool // Said was called, or would have been
 	said  string
 }
 
-// Follow begins.
+// Follow starts to follow a stream in a goroutine. Close ends it.
 func Follow(o FollowerOptions) (*Follower, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &Follower{o: o, list: make(chan Record, MaxAhead), cancel: cancel, done: make(chan struct{})}
@@ -66,9 +68,9 @@ func Follow(o FollowerOptions) (*Follower, error) {
 	return f, nil
 }
 
-// Next returns the next record. ErrGap, ErrLog, ErrChanged: none follows, and another Follower is
-// needed. The first one may follow on another record than the one that was asked for (After):
-// Record.From says.
+// Next returns the next record. After ErrGap, ErrLog or ErrChanged no more follow, and another
+// Follower is needed. The first record may not continue the requested one (After); Record.From says
+// so. Must not be called concurrently.
 func (f *Follower) Next(ctx context.Context) (Record, error) {
 	select {
 	case r, ok := <-f.list:
@@ -82,24 +84,23 @@ func (f *Follower) Next(ctx context.Context) (Record, error) {
 	}
 }
 
-// Cut tells whether the server can't be reached, and Behind how many messages there are that nobody
-// has taken, as far as is known.
+// Cut returns whether the server can't be reached.
 func (f *Follower) Cut() bool { return f.cut.Load() }
 
-// Behind is how many messages of the stream nobody has taken.
+// Behind returns how many messages of the stream wait for Next, as far as known.
 func (f *Follower) Behind() uint64 {
 	last, taken := f.last.Load(), max(f.taken.Load(), f.o.After)
 	return last - min(last, taken)
 }
 
-// Close ends it.
+// Close ends the Follower.
 func (f *Follower) Close() {
 	f.cancel()
 	<-f.done
 	f.conn.Close()
 }
 
-func (f *Follower) say(err error) {
+func (f *Follower) report(err error) {
 	f.cut.Store(err != nil)
 	text := ""
 	if err != nil {
@@ -114,7 +115,7 @@ func (f *Follower) say(err error) {
 	}
 }
 
-// run follows until something is wrong that another try does not mend.
+// run follows the stream until an error that a retry can't fix.
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
 	defer close(f.list)
@@ -130,19 +131,19 @@ func (f *Follower) run(ctx context.Context) {
 			f.err = err
 			return
 		}
-		f.say(err)
-		if time.Since(begin) > longest {
+		f.report(err)
+		if time.Since(begin) > maxPause {
 			pause = firstPause
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longest)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// session follows behind a message until the server is gone.
+// session follows the stream after a message until the connection is lost.
 func (f *Follower) session(ctx context.Context, after *uint64) error {
 	if !f.conn.IsConnected() {
 		return errors.New("jetstream: no server")
@@ -163,7 +164,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	case f.o.Log != "" && log != f.o.Log:
 		return fmt.Errorf("%w: %q, not %q", ErrLog, log, f.o.Log)
 	case *after > info.State.LastSeq:
-		return fmt.Errorf("%w: it ends with message %d, and %d came of it", ErrLog, info.State.LastSeq, *after)
+		return fmt.Errorf("%w: it ends with message %d, but message %d was received", ErrLog, info.State.LastSeq, *after)
 	case *after > 0 && info.State.FirstSeq > *after+1:
 		*after = 0
 	}
@@ -179,7 +180,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	defer func() {
 		ask, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name) // else it goes by itself
+		_ = s.DeleteConsumer(ask, consumer.CachedInfo().Name) // otherwise it expires by itself
 	}()
 	m, err := consumer.Messages(js.PullMaxBytes(maxAheadBytes), js.PullHeartbeat(2*time.Second), js.PullExpiry(10*time.Second), js.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
@@ -194,11 +195,11 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 		}
 		m.Stop()
 	}()
-	f.say(nil)
+	f.report(nil)
 	return f.take(ctx, m, log, after)
 }
 
-// take puts the parts of records together.
+// take joins the parts of records.
 func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, after *uint64) error {
 	var parts []part
 	size, seq := 0, *after
@@ -211,11 +212,11 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		if err != nil {
 			return err
 		}
-		if first && meta.Sequence.Stream > seq+1 { // those between went meanwhile
+		if first && meta.Sequence.Stream > seq+1 { // the messages between were dropped meanwhile
 			seq, *after = 0, 0
 		}
 		if seq > 0 && meta.Sequence.Stream != seq+1 {
-			return fmt.Errorf("%w: message %d behind %d", ErrGap, meta.Sequence.Stream, seq)
+			return fmt.Errorf("%w: message %d after %d", ErrGap, meta.Sequence.Stream, seq)
 		}
 		seq = meta.Sequence.Stream
 		f.last.Store(max(f.last.Load(), seq+meta.NumPending))
@@ -224,7 +225,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 			return fmt.Errorf("message %d: %w", seq, err)
 		}
 		if p.of > maxParts || len(p.Payload) > PartSize {
-			return fmt.Errorf("%w: message %d has %d bytes, and is of a record of %d parts", ErrChanged, seq, len(p.Payload), p.of)
+			return fmt.Errorf("%w: message %d has %d bytes, of a record of %d parts", ErrChanged, seq, len(p.Payload), p.of)
 		}
 		if p.Log != log {
 			return fmt.Errorf("%w: message %d is of %q, not of %q", ErrLog, seq, p.Log, log)
@@ -232,7 +233,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		switch {
 		case p.n == 1:
 			parts, size = parts[:0], 0
-		case len(parts) == 0 && *after == 0: // the stream begins in the middle of a record
+		case len(parts) == 0 && *after == 0: // the stream starts in the middle of a record
 			continue
 		case len(parts) != p.n-1 || parts[0].At != p.At || parts[0].of != p.of:
 			return fmt.Errorf("%w: message %d is part %d of %s", ErrChanged, seq, p.n, p.At)
@@ -254,7 +255,7 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		whole.Seq, whole.Pending = seq, meta.NumPending
 		select {
 		case f.list <- whole.Record:
-			*after, f.o.Log = seq, log // behind it no other log goes on
+			*after, f.o.Log = seq, log // from now on another log is an error
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -18,63 +18,66 @@ import (
 
 // Source is the log that is published.
 type Source interface {
-	// Records calls f for what is there from a place on, until f returns false or there is no more,
-	// and says where to go on. ErrSource: there is no such place in the log, or not any more.
+	// Records calls f for the records from a position on, until f returns false or there are no
+	// more. It returns the position to continue from. ErrSource: the log does not have that
+	// position (any more).
 	Records(from string, f func(Record) bool) (next string, err error)
-	// Beginning is where a stream begins that has nothing.
+	// Beginning returns the position at which an empty stream starts.
 	Beginning() (string, error)
 }
 
-// ErrSource says that the log has no such place, or not any more.
-var ErrSource = errors.New("jetstream: the log has no such place")
+// ErrSource: the log does not have the position, or not any more.
+var ErrSource = errors.New("jetstream: the log does not have that position")
 
-// PublisherOptions are what a Publisher works with.
+// PublisherOptions configures a Publisher.
 type PublisherOptions struct {
 	Link
 	Names
 	Source   Source
 	MaxBytes int64         // of the stream
-	MaxAge   time.Duration // of its messages; 0: any
+	MaxAge   time.Duration // of its messages; 0: unlimited
 	Replicas int           // of the stream, on a cluster of servers; 0: one
 	Sign     func([]byte) primitives.Signature
-	Said     func(err error) // when it can't publish, and with nil when it can again; never twice the same
-	Now      func() time.Time
+	// called when publishing fails, and with nil when it works again; never twice with the same
+	// text
+	Said func(err error)
+	Now  func() time.Time
 }
 
 // Bounds of a Publisher.
 const (
-	MaxPending  = 64 // messages on their way to the server
+	MaxPending  = 64 // messages in flight to the server
 	poll        = 100 * time.Millisecond
 	firstPause  = 100 * time.Millisecond
-	longest     = 5 * time.Second
-	duplicates  = 2 * time.Minute // in which the server itself knows an id again
+	maxPause    = 5 * time.Second
+	duplicates  = 2 * time.Minute // period in which the server itself suppresses duplicate ids
 	metadataLog = "troupe-log"
 )
 
-// Published is how far a Publisher is.
+// Published is the progress of a Publisher.
 type Published struct {
-	Records uint64 // since it began
+	Records uint64 // since the start
 	Bytes   uint64
-	Height  primitives.Height // of the last one
-	Begun   uint64            // how often the stream was begun anew
-	Seq     uint64            // the stream's last message that is known
-	Log     string            // of which the stream is; empty: it is not known yet
+	Height  primitives.Height // of the last record
+	Begun   uint64            // how often the stream was reset
+	Seq     uint64            // last known message of the stream
+	Log     string            // name of the stream's log; empty: not known yet
 	Failing bool
 }
 
-// Publisher brings a log into a stream.
+// Publisher publishes a log to a stream.
 type Publisher struct {
-	sessions
+	reconnectLoop
 	o                             PublisherOptions
 	wake                          chan struct{}
 	records, bytes, height, begun atomic.Uint64
 
-	noted sync.Mutex // guards what follows
+	posMu sync.Mutex // guards log and seq
 	log   string
 	seq   uint64
 }
 
-// NewPublisher begins to publish, on a goroutine of its own.
+// NewPublisher starts to publish in a goroutine. Close ends it.
 func NewPublisher(o PublisherOptions) *Publisher {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -84,7 +87,7 @@ func NewPublisher(o PublisherOptions) *Publisher {
 	return p
 }
 
-// Wake says that the log has more. It never waits.
+// Wake reports that the log has more records. It never blocks. Safe for concurrent use.
 func (p *Publisher) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -92,14 +95,14 @@ func (p *Publisher) Wake() {
 	}
 }
 
-// Published says how far it is.
+// Published returns the progress. Safe for concurrent use.
 func (p *Publisher) Published() Published {
-	p.noted.Lock()
-	defer p.noted.Unlock()
+	p.posMu.Lock()
+	defer p.posMu.Unlock()
 	return Published{Seq: p.seq, Log: p.log, Records: p.records.Load(), Bytes: p.bytes.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
 }
 
-// session publishes until something fails.
+// session publishes until an error occurs.
 func (p *Publisher) session(ctx context.Context) error {
 	gone := make(chan struct{})
 	var once sync.Once
@@ -120,14 +123,14 @@ func (p *Publisher) session(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", p.o.Stream, err)
 	}
-	p.note(at.log, at.seq)
+	p.setPosition(at.log, at.seq)
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
 		if err := p.publish(ctx, j, at); err != nil {
 			return err
 		}
-		p.say(nil)
+		p.report(nil)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -139,13 +142,13 @@ func (p *Publisher) session(ctx context.Context) error {
 	}
 }
 
-func (p *Publisher) note(log string, seq uint64) {
-	p.noted.Lock()
+func (p *Publisher) setPosition(log string, seq uint64) {
+	p.posMu.Lock()
 	p.log, p.seq = log, seq
-	p.noted.Unlock()
+	p.posMu.Unlock()
 }
 
-// stream makes the stream, or sets its bounds.
+// stream creates the stream, or updates its bounds.
 func (p *Publisher) stream(ctx context.Context, j js.JetStream) (js.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -163,54 +166,54 @@ func (p *Publisher) stream(ctx context.Context, j js.JetStream) (js.Stream, erro
 	default:
 		c.Metadata = map[string]string{metadataLog: s.CachedInfo().Config.Metadata[metadataLog]}
 		if c.Metadata[metadataLog] == "" {
-			return nil, errors.New("it is not of a Troupe node")
+			return nil, errors.New("the stream was not created by a Troupe node")
 		}
 	}
 	return j.CreateOrUpdateStream(ctx, c)
 }
 
-// logName draws a name for a log.
+// logName returns a random name for a log.
 func logName() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// place is where publishing goes on.
-type place struct {
+// position is where publishing continues.
+type position struct {
 	log  string
 	next string // in the log
-	from string // of the record there whose first parts are published
-	part int    // of the record there that are published already
+	from string // From of the record there, if some of its parts are published
+	part int    // number of parts of the record there that are published
 	seq  uint64 // of the stream's last message
 }
 
-// end finds where the stream ends. Where that is no place of the log, the stream begins anew.
-func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*place, error) {
+// end determines where the stream ends. If that is not a position of the log, the stream is reset.
+func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*position, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	info, err := s.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at := &place{log: info.Config.Metadata[metadataLog], seq: info.State.LastSeq}
+	at := &position{log: info.Config.Metadata[metadataLog], seq: info.State.LastSeq}
 	if info.State.Msgs == 0 {
-		if info.State.LastSeq > 0 { // they were too old: nobody knows where it ended
-			return p.anew(ctx, j, s)
+		if info.State.LastSeq > 0 { // its messages have expired, and with them its position
+			return p.reset(ctx, j, s)
 		}
 		at.next, err = p.o.Source.Beginning()
 		return at, err
 	}
 	m, err := s.GetMsg(ctx, info.State.LastSeq)
-	if errors.Is(err, js.ErrMsgNotFound) { // somebody has removed it
-		return p.anew(ctx, j, s)
+	if errors.Is(err, js.ErrMsgNotFound) { // it was deleted
+		return p.reset(ctx, j, s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	last, err := parsePart(m.Header, m.Data)
-	if err != nil { // it is another's
-		return p.anew(ctx, j, s)
+	if err != nil { // it is not of a Publisher
+		return p.reset(ctx, j, s)
 	}
 	fits := false
 	_, err = p.o.Source.Records(last.At, func(r Record) bool {
@@ -221,7 +224,7 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*plac
 		return nil, err
 	}
 	if !fits || last.Log != at.log {
-		return p.anew(ctx, j, s)
+		return p.reset(ctx, j, s)
 	}
 	at.next = last.Next
 	if last.n < last.of {
@@ -231,9 +234,9 @@ func (p *Publisher) end(ctx context.Context, j js.JetStream, s js.Stream) (*plac
 	return at, nil
 }
 
-// anew empties the stream and names another log. The name comes first, so that a crash between
-// leaves a stream whose last message does not fit.
-func (p *Publisher) anew(ctx context.Context, j js.JetStream, s js.Stream) (*place, error) {
+// reset empties the stream and renames its log. The name is changed first, so that a crash in
+// between leaves a stream with a last message that does not match.
+func (p *Publisher) reset(ctx context.Context, j js.JetStream, s js.Stream) (*position, error) {
 	info, err := s.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -247,35 +250,35 @@ func (p *Publisher) anew(ctx context.Context, j js.JetStream, s js.Stream) (*pla
 		return nil, err
 	}
 	p.begun.Add(1)
-	at := &place{log: c.Metadata[metadataLog], seq: info.State.LastSeq}
+	at := &position{log: c.Metadata[metadataLog], seq: info.State.LastSeq}
 	at.next, err = p.o.Source.Beginning()
 	return at, err
 }
 
-// publish publishes what there is from a place on.
-func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *place) error {
+// publish publishes the records from a position on.
+func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *position) error {
 	type sent struct {
 		ack  js.PubAckFuture
 		r    *Record
-		last bool // of its record
+		last bool // last part of its record
 		seq  uint64
 	}
 	var list []sent
 	var failed error
-	settle := func(most int) bool { // waits until no more than so many are on their way
+	settle := func(most int) bool { // waits until at most most messages are in flight
 		for failed == nil && len(list) > most {
 			x := list[0]
 			select {
 			case ack := <-x.ack.Ok():
 				if ack.Sequence != x.seq {
-					failed = fmt.Errorf("jetstream: block %d came to be message %d, not %d", x.r.Height, ack.Sequence, x.seq)
+					failed = fmt.Errorf("jetstream: block %d was stored as message %d, not %d", x.r.Height, ack.Sequence, x.seq)
 				}
 			case failed = <-x.ack.Err():
 			case <-ctx.Done():
 				failed = ctx.Err()
 			}
 			if list = list[1:]; failed == nil && x.last {
-				p.note(at.log, x.seq)
+				p.setPosition(at.log, x.seq)
 				p.records.Add(1)
 				p.bytes.Add(uint64(len(x.r.Payload)))
 				p.height.Store(uint64(x.r.Height))
@@ -304,7 +307,7 @@ func (p *Publisher) publish(ctx context.Context, j js.JetStream, at *place) erro
 	switch {
 	case failed != nil:
 		return fmt.Errorf("publish: %w", failed)
-	case errors.Is(err, ErrSource): // garbage collection has gone by
+	case errors.Is(err, ErrSource): // garbage collection has removed the records
 		return err
 	case err != nil:
 		return err

@@ -79,7 +79,9 @@ func testServer(t *testing.T, dir, listen string) *Server {
 }
 
 // writing is the link of who publishes at a server that may end and begin again.
-func writing(s *Server) Link { return Link{URL: "nats://" + insider + ":own@" + s.Addr().String()} }
+func writing(s *Server) Link {
+	return Link{URL: "nats://" + inProcessUser + ":own@" + s.Addr().String()}
+}
 
 // streamsOf is who may do all at a server, until the test ends.
 func streamsOf(t *testing.T, s *Server) js.JetStream {

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// sessions are one after the other, each until something fails, with a pause in between that
-// doubles while they are short.
-type sessions struct {
-	said    func(err error) // never twice the same
+// reconnectLoop runs sessions, one after the other, each until it fails. The pause in between
+// doubles while sessions are short.
+type reconnectLoop struct {
+	said    func(err error) // never called twice with the same text
 	cancel  context.CancelFunc
 	done    chan struct{}
 	failing atomic.Bool
 
 	mu   sync.Mutex
-	last string // what was said
+	last string // last reported text
 }
 
-// begin has them go on a goroutine of their own.
-func (s *sessions) begin(said func(error), session func(context.Context) error) {
+// begin starts the loop in a goroutine.
+func (s *reconnectLoop) begin(said func(error), session func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.said, s.cancel, s.done = said, cancel, make(chan struct{})
 	go s.run(ctx, session)
 }
 
-// Close ends it; what is not published is when the next one begins.
-func (s *sessions) Close() {
+// Close ends the loop. What is not published is published by the next one.
+func (s *reconnectLoop) Close() {
 	s.cancel()
 	<-s.done
 }
 
-func (s *sessions) say(err error) {
+func (s *reconnectLoop) report(err error) {
 	s.failing.Store(err != nil)
 	text := ""
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *sessions) say(err error) {
 	}
 }
 
-func (s *sessions) run(ctx context.Context, session func(context.Context) error) {
+func (s *reconnectLoop) run(ctx context.Context, session func(context.Context) error) {
 	defer close(s.done)
 	pause := firstPause
 	for ctx.Err() == nil {
@@ -56,14 +56,14 @@ func (s *sessions) run(ctx context.Context, session func(context.Context) error)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(begin) > longest {
+		if time.Since(begin) > maxPause {
 			pause = firstPause
 		}
-		s.say(err)
+		s.report(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longest)
+		pause = min(2*pause, maxPause)
 	}
 }

@@ -13,39 +13,39 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What a Follower may meet.
+// Errors of a Follower.
 var (
-	// ErrGap: messages that were to come next are gone, by age or size, or never were.
-	ErrGap = errors.New("jetstream: records that come next are not in the stream any more")
-	// ErrLog: the stream tells of another log than before.
-	ErrLog = errors.New("jetstream: the stream tells of another log")
-	// ErrChanged: a record is not the one that was published, or not of who should have.
-	ErrChanged = errors.New("jetstream: a record was changed on its way")
+	// ErrGap: the messages that come next were dropped by age or size, or never existed.
+	ErrGap = errors.New("jetstream: the next records are not in the stream any more")
+	// ErrLog: the stream has the records of another log than before.
+	ErrLog = errors.New("jetstream: the stream is of another log")
+	// ErrChanged: a record differs from what was published, or has the wrong signer.
+	ErrChanged = errors.New("jetstream: a record differs from what was published")
 )
 
 // Record is a record of a log.
 type Record struct {
-	// where in the log the record before it ended that was published, or where the stream began:
-	// nothing between is left out
+	// From is the log position after the record that was published before this one, or where the
+	// stream starts. Nothing in between is omitted.
 	From     string
-	At, Next string // where it begins in the log, and where the next one does
+	At, Next string // log positions of this record and of the next
 	Height   primitives.Height
-	Hash     primitives.Hash // of the block; of a way back the one that is the head again
+	Hash     primitives.Hash // of the block; of a rollback, the block that becomes the head again
 	Prev     primitives.Hash
-	Back     bool // it is a way back
+	Back     bool // a rollback
 	Payload  []byte
-	// Of one that came:
-	Log       string // of which it is
+	// Of a received record:
+	Log       string // name of its log
 	Seq       uint64 // of its last message in the stream
 	Published int64  // ns since 1970, by the publisher's clock
-	Pending   uint64 // messages behind it when it was sent
+	Pending   uint64 // messages after it when it was sent
 }
 
-// PartSize is how much of a record one message has at most: NATS servers take 1 MiB unless they are
-// told otherwise.
+// PartSize is the largest part of a record in one message, in bytes. NATS servers accept 1 MiB by
+// default.
 const PartSize = 512 << 10
 
-// Names of headers.
+// Header names.
 const (
 	headLog       = "Troupe-Log"
 	headFrom      = "Troupe-From"
@@ -57,13 +57,13 @@ const (
 	headKind      = "Troupe-Kind" // block or back
 	headPart      = "Troupe-Part" // 1/3
 	headTime      = "Troupe-Time"
-	headDigest    = "Troupe-Digest"    // sha256 of the record with what the headers say of it
-	headSignature = "Troupe-Signature" // of that, by the publisher's node key
+	headDigest    = "Troupe-Digest"    // sha256 of the record and its headers
+	headSignature = "Troupe-Signature" // of the digest, by the publisher's node key
 
 	kindBlock, kindBack = "block", "back"
 )
 
-// digest covers everything of a record that whoever follows acts upon.
+// digest covers all fields of a record that a follower relies on.
 func (r *Record) digest() [32]byte {
 	h := sha256.New()
 	sum := sha256.Sum256(r.Payload)
@@ -73,9 +73,8 @@ func (r *Record) digest() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// parts makes the messages of a record. The id of each is the block's height and hash, with the
-// place and the part where those are not enough: a height comes again behind a way back, and the
-// same block may.
+// parts returns the messages of a record. The id of each contains the block's height and hash, and
+// the log position and part number: a height can recur after a rollback, and so can a block.
 func (r *Record) parts(subject string, now int64, sign func([]byte) primitives.Signature) []*nats.Msg {
 	digest := r.digest()
 	n := max(1, (len(r.Payload)+PartSize-1)/PartSize)
@@ -102,7 +101,7 @@ func (r *Record) parts(subject string, now int64, sign func([]byte) primitives.S
 	return list
 }
 
-// part is a message that came.
+// part is a received message.
 type part struct {
 	Record
 	n, of     int
@@ -155,7 +154,7 @@ func parsePart(h nats.Header, data []byte) (p part, err error) {
 	return p, nil
 }
 
-// check compares a whole record with its digest, and with the signature, if there is to be one.
+// check verifies the digest of a complete record, and its signature if by is not nil.
 func (p *part) check(by *primitives.PublicKey) error {
 	digest := p.Record.digest()
 	if hex.EncodeToString(digest[:]) != p.digest {

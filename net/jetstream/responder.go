@@ -16,57 +16,59 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of what a writer answers.
+// Bounds of a Responder.
 const (
-	MaxTransactions = 1024 // that wait for the pools
-	maxPieces       = 64   // of snapshots that are asked for at once; who gets no answer asks again
-	pieceSize       = 512 << 10
-	snapshotIdle    = 30 * time.Second // after which a snapshot that nobody fetches is given up
-	snapshotFirst   = 10 * time.Second // the same of one of which nobody has asked for a piece
-	snapshotLast    = 5 * time.Second  // the same of one that was given to its end
-	requestTimeout  = 5 * time.Second
+	MaxTransactions = 1024 // waiting for the pools
+	// requests for snapshots at a time; a request without an answer is repeated by the client
+	maxPieces      = 64
+	pieceSize      = 512 << 10
+	snapshotIdle   = 30 * time.Second // lifetime of a snapshot without requests
+	snapshotFirst  = 10 * time.Second // lifetime before the first piece is requested
+	snapshotLast   = 5 * time.Second  // lifetime after the last piece was sent
+	requestTimeout = 5 * time.Second
 )
 
-// ErrRefused is what a writer has against a transaction.
-var ErrRefused = errors.New("jetstream: the writer refuses it")
+// ErrRefused: the writer rejects the transaction.
+var ErrRefused = errors.New("jetstream: the writer rejects the transaction")
 
-// errBusy is told to who asks for more than there is room for.
+// errBusy is returned to a client when a bound is reached.
 var errBusy = errors.New("busy: ask again later")
 
-// Opened is a snapshot of a writer's folder.
+// Opened is a snapshot of the writer's data folder.
 type Opened struct {
-	End     string // where the log ends in it
+	End     string // log position at its end
 	WriteTo func(io.Writer) error
 	Close   func()
 }
 
-// ResponderOptions are what a writer answers with.
+// ResponderOptions configures a Responder.
 type ResponderOptions struct {
 	Link
 	Names
-	Submit       func(ctx context.Context, raw []byte) error // a transaction; ErrRefused
+	// a transaction; ErrRefused if it is rejected
+	Submit       func(ctx context.Context, raw []byte) error
 	Snapshot     func() (*Opened, error)
 	MaxSnapshots int
-	Published    func() Published                  // where the stream is
-	Sign         func([]byte) primitives.Signature // snapshots; nil: they are not signed
+	Published    func() Published                  // progress of the stream
+	Sign         func([]byte) primitives.Signature // signs snapshots; nil: they are not signed
 }
 
-// Responder is a writer's end of what replicas ask.
+// Responder answers the requests of replicas.
 type Responder struct {
 	o     ResponderOptions
 	conn  *nats.Conn
 	slots chan struct{}
-	asked chan struct{} // has whoever answers of snapshots
+	asked chan struct{} // semaphore of snapshot requests
 
-	mu    sync.Mutex
-	given map[string]*giving
-	last  int
-	done  bool
+	mu        sync.Mutex
+	transfers map[string]*snapshotTransfer
+	last      int
+	done      bool
 }
 
-// Answer begins. Where the server is not there it begins when it comes.
+// Answer starts a Responder. If the server can't be reached, it starts when it can.
 func Answer(o ResponderOptions) (*Responder, error) {
-	a := &Responder{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), given: map[string]*giving{}}
+	a := &Responder{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), transfers: map[string]*snapshotTransfer{}}
 	conn, err := o.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return nil, err
@@ -82,47 +84,47 @@ func Answer(o ResponderOptions) (*Responder, error) {
 	return a, nil
 }
 
-// Close ends it.
+// Close ends the Responder and open snapshots.
 func (a *Responder) Close() {
 	a.conn.Close()
 	a.mu.Lock()
 	a.done = true
-	list := a.given
-	a.given = map[string]*giving{}
+	list := a.transfers
+	a.transfers = map[string]*snapshotTransfer{}
 	a.mu.Unlock()
 	for _, g := range list {
 		g.end()
 	}
 }
 
-// reply is what a request is answered with.
+// reply is the response to a request.
 type reply struct {
 	Error   string `json:"error,omitempty"`
 	Refused bool   `json:"refused,omitempty"`
-	// Of a snapshot that was opened:
+	// Of an opened snapshot:
 	ID  string `json:"id,omitempty"`
 	End string `json:"end,omitempty"`
 	Log string `json:"log,omitempty"`
 	Seq uint64 `json:"seq,omitempty"`
-	// Signature of all of these, for whoever has asked (see vouch).
+	// Signature covers ID, End, Log and Seq (see snapshotSig).
 	Signature string `json:"signature,omitempty"`
 }
 
 func respond(m *nats.Msg, r reply) {
 	b, _ := json.Marshal(r) // never fails
-	_ = m.Respond(b)        // who asks asks again
+	_ = m.Respond(b)        // the client repeats the request
 }
 
 func failure(err error) reply {
 	return reply{Error: err.Error(), Refused: errors.Is(err, ErrRefused)}
 }
 
-// asked tells whether somebody waits for an answer. What a consumer of a stream delivers to this
-// subject, which whoever may read streams can make, is no request.
-func asked(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
+// isRequest returns whether a message expects a response. A client that may read streams can have a
+// consumer deliver messages to this subject; these are no requests.
+func isRequest(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
 
 func (a *Responder) transaction(m *nats.Msg) {
-	if !asked(m) {
+	if !isRequest(m) {
 		return
 	}
 	select {
@@ -143,35 +145,35 @@ func (a *Responder) transaction(m *nats.Msg) {
 	}()
 }
 
-// giving is a snapshot that a replica fetches, piece by piece.
-type giving struct {
+// snapshotTransfer is a snapshot that a replica fetches piece by piece.
+type snapshotTransfer struct {
 	mu     sync.Mutex
 	opened *Opened
 	pipe   *io.PipeReader
-	vouch  *vouch
+	sig    *snapshotSig
 	piece  []byte // the last one
-	signed string // that
-	n      uint64 // its number; 0: none was asked for
+	signed string // its signature
+	n      uint64 // its number; 0: none was requested
 	ended  bool
 	idle   *time.Timer
 }
 
-func (g *giving) end() {
+func (g *snapshotTransfer) end() {
 	g.idle.Stop()
 	_ = g.pipe.CloseWithError(io.ErrClosedPipe)
 }
 
-// ask is what a replica asks of a snapshot.
+// ask is a snapshot request.
 type ask struct {
-	ID string `json:"id"` // empty: a new one
-	N  uint64 `json:"n"`  // of the piece, from 1; the same as before, or the next
-	// Nonce is drawn by who asks for a new one, so that nobody answers with what was signed for
-	// another.
+	ID string `json:"id"` // empty: open a new snapshot
+	N  uint64 `json:"n"`  // piece number from 1: the last one again, or the next
+	// Nonce is chosen by the client for a new snapshot, so that a signature for another request
+	// can't be replayed.
 	Nonce string `json:"nonce,omitempty"`
 }
 
 func (a *Responder) snapshots(m *nats.Msg) {
-	if !asked(m) {
+	if !isRequest(m) {
 		return
 	}
 	select {
@@ -203,10 +205,10 @@ func (a *Responder) snapshot(m *nats.Msg) {
 		return
 	}
 	a.mu.Lock()
-	g := a.given[q.ID]
+	g := a.transfers[q.ID]
 	a.mu.Unlock()
 	if g == nil {
-		respond(m, failure(fmt.Errorf("there is no snapshot %q any more", q.ID)))
+		respond(m, failure(fmt.Errorf("snapshot %q does not exist any more", q.ID)))
 		return
 	}
 	piece, signed, err := g.next(q.N)
@@ -229,8 +231,8 @@ func (a *Responder) snapshot(m *nats.Msg) {
 
 func (a *Responder) drop(id string) {
 	a.mu.Lock()
-	g := a.given[id]
-	delete(a.given, id)
+	g := a.transfers[id]
+	delete(a.transfers, id)
 	a.mu.Unlock()
 	if g != nil {
 		g.end()
@@ -238,19 +240,20 @@ func (a *Responder) drop(id string) {
 }
 
 func (a *Responder) open(nonce string) (reply, error) {
-	p := a.o.Published() // first: what the stream has up to here the snapshot has, too
+	// before the snapshot is taken, so that it includes all that the stream has up to here
+	p := a.o.Published()
 	if p.Log == "" {
 		return reply{}, errors.New("the writer has no stream yet")
 	}
 	a.mu.Lock()
-	if a.done || len(a.given) >= a.o.MaxSnapshots {
+	if a.done || len(a.transfers) >= a.o.MaxSnapshots {
 		a.mu.Unlock()
 		return reply{}, errBusy
 	}
 	a.last++
 	id := fmt.Sprintf("%d-%s", a.last, logName())
-	g := &giving{vouch: &vouch{nonce: nonce, id: id, sign: a.o.Sign}}
-	a.given[id] = g // its place
+	g := &snapshotTransfer{sig: &snapshotSig{nonce: nonce, id: id, sign: a.o.Sign}}
+	a.transfers[id] = g // occupies its slot
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r, w := io.Pipe()
@@ -269,12 +272,12 @@ func (a *Responder) open(nonce string) (reply, error) {
 		_ = w.CloseWithError(opened.WriteTo(w)) // nil: the end
 	}()
 	out := reply{ID: id, End: opened.End, Log: p.Log, Seq: p.Seq}
-	out.Signature = g.vouch.opened(&out)
+	out.Signature = g.sig.opened(&out)
 	return out, nil
 }
 
-// next reads piece n: the next one, or the one before again.
-func (g *giving) next(n uint64) (piece []byte, signed string, err error) {
+// next returns piece n: the next one, or the last one again.
+func (g *snapshotTransfer) next(n uint64) (piece []byte, signed string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.idle.Reset(snapshotIdle)
@@ -282,7 +285,7 @@ func (g *giving) next(n uint64) (piece []byte, signed string, err error) {
 	case n == g.n && n > 0:
 		return g.piece, g.signed, nil
 	case n != g.n+1 || g.ended:
-		return nil, "", fmt.Errorf("piece %d behind %d", n, g.n)
+		return nil, "", fmt.Errorf("piece %d requested after %d", n, g.n)
 	}
 	piece = make([]byte, pieceSize)
 	k, err := io.ReadFull(g.pipe, piece)
@@ -292,22 +295,23 @@ func (g *giving) next(n uint64) (piece []byte, signed string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if g.ended { // its place is another's soon
+	if g.ended { // free its slot soon
 		g.idle.Reset(snapshotLast)
 	}
 	g.piece, g.n = piece[:k], n
-	g.signed = g.vouch.piece(n, g.ended, g.piece)
+	g.signed = g.sig.piece(n, g.ended, g.piece)
 	return g.piece, g.signed, nil
 }
 
-// Asker asks a writer.
+// Asker sends requests to a writer. Safe for concurrent use.
 type Asker struct {
 	names Names
 	conn  *nats.Conn
 	by    *primitives.PublicKey
 }
 
-// NewAsker connects. by: whose snapshots are taken, and no others; nil: anybody's.
+// NewAsker connects. by is the node key that must have signed snapshots; nil: they are not
+// verified.
 func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -316,11 +320,11 @@ func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 	return &Asker{n, conn, by}, nil
 }
 
-// Close ends it.
+// Close closes the connection.
 func (a *Asker) Close() { a.conn.Close() }
 
-// Submit passes a transaction on. ErrRefused: the writer does not take it, and would not if it was
-// asked again; other errors say nothing of that.
+// Submit forwards a transaction. ErrRefused: the writer rejects it, and would do so again. Other
+// errors do not say whether the writer has accepted it.
 func (a *Asker) Submit(ctx context.Context, tx *primitives.SignedTransaction) error {
 	m, err := a.conn.RequestWithContext(ctx, a.names.Transactions, tx.AppendBorsh(nil))
 	if err != nil {
@@ -343,17 +347,17 @@ func (r *reply) err() error {
 	return errors.New(r.Error)
 }
 
-// Fetched is a snapshot that comes.
+// Fetched is a snapshot being fetched.
 type Fetched struct {
-	End string // where the log ends in it
-	Log string // of which the stream is
-	Seq uint64 // a message of the stream, behind which comes all that the snapshot does not have
+	End string // log position at its end
+	Log string // name of the stream's log
+	Seq uint64 // a message of the stream: everything that the snapshot lacks follows it
 	io.Reader
 }
 
-// Fetch opens a snapshot of the writer's folder, which is read until it ends.
+// Fetch opens a snapshot of the writer's data folder. Read it until io.EOF.
 func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
-	v := &vouch{nonce: logName(), by: a.by}
+	v := &snapshotSig{nonce: logName(), by: a.by}
 	q, _ := json.Marshal(ask{Nonce: v.nonce}) // never fails
 	opening, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
@@ -371,21 +375,21 @@ func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: a snapshot: %w", err)
 	}
-	return &Fetched{End: r.End, Log: r.Log, Seq: r.Seq, Reader: &fetching{ctx: ctx, a: a, vouch: v}}, nil
+	return &Fetched{End: r.End, Log: r.Log, Seq: r.Seq, Reader: &snapshotReader{ctx: ctx, a: a, sig: v}}, nil
 }
 
-// fetching reads pieces.
-type fetching struct {
-	ctx   context.Context
-	a     *Asker
-	vouch *vouch
-	n     uint64
-	rest  bytes.Reader
-	last  bool
+// snapshotReader reads pieces.
+type snapshotReader struct {
+	ctx  context.Context
+	a    *Asker
+	sig  *snapshotSig
+	n    uint64
+	rest bytes.Reader
+	last bool
 }
 
-// Read is part of io.Reader.
-func (f *fetching) Read(b []byte) (int, error) {
+// Read implements io.Reader.
+func (f *snapshotReader) Read(b []byte) (int, error) {
 	for f.rest.Len() == 0 {
 		if f.last {
 			return 0, io.EOF
@@ -397,17 +401,17 @@ func (f *fetching) Read(b []byte) (int, error) {
 	return f.rest.Read(b)
 }
 
-// pieceTries is how often a piece is asked for.
-const pieceTries = 4
+// maxPieceTries is how often a piece is requested.
+const maxPieceTries = 4
 
-func (f *fetching) piece() error {
-	q, _ := json.Marshal(ask{ID: f.vouch.id, N: f.n + 1}) // never fails
+func (f *snapshotReader) piece() error {
+	q, _ := json.Marshal(ask{ID: f.sig.id, N: f.n + 1}) // never fails
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(f.ctx, requestTimeout)
 		m, err := f.a.conn.RequestWithContext(ctx, f.a.names.Snapshots, q)
 		cancel()
 		switch {
-		case err != nil && (try >= pieceTries || f.ctx.Err() != nil):
+		case err != nil && (try >= maxPieceTries || f.ctx.Err() != nil):
 			return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
 		case err != nil:
 			select {
@@ -424,7 +428,7 @@ func (f *fetching) piece() error {
 			return fmt.Errorf("jetstream: piece %d of a snapshot: %s", f.n+1, r.Error)
 		}
 		last := m.Header.Get(headKind) == "last"
-		if err := f.vouch.checkPiece(f.n+1, last, m.Data, m.Header.Get(headSignature)); err != nil {
+		if err := f.sig.checkPiece(f.n+1, last, m.Data, m.Header.Get(headSignature)); err != nil {
 			return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
 		}
 		f.n++

@@ -82,7 +82,7 @@ func TestAnswers(t *testing.T) {
 	}
 	<-closed
 	a.mu.Lock()
-	for id := range a.given { // as idle ones are
+	for id := range a.transfers { // as idle ones are
 		go a.drop(id)
 	}
 	a.mu.Unlock()

@@ -14,36 +14,36 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ServerOptions are what a server inside of the process works with.
+// ServerOptions configures a server in this process.
 type ServerOptions struct {
-	Dir      string // where its streams lie
-	Listen   string // host:port for others; empty: nobody connects but this process
-	Token    string // that others must have; empty: none, which goes on this machine alone
+	Dir      string // folder of its streams
+	Listen   string // host:port; empty: only this process can connect
+	Token    string // that other processes need; empty: none, allowed on loopback only
 	MaxBytes int64  // of all streams
 
-	secret string // of who may do anything; empty: drawn
+	secret string // password of this process; empty: random
 }
 
-// Server is a NATS server inside of the process. This process may do anything at it; others may
-// follow streams, and ask what replicas ask.
+// Server is a NATS server in this process. This process has all permissions; others may follow
+// streams and send the requests of replicas.
 type Server struct {
 	s      *server.Server
 	secret string
 }
 
-// ErrOpen says that anybody could connect to a server.
-var ErrOpen = errors.New("anybody who reaches it could connect; set troupe.jetstream.token, here and at the replicas, or listen on this machine alone, like 127.0.0.1:4222")
+// ErrOpen: any host could connect to the server.
+var ErrOpen = errors.New("any host that reaches the address could connect: set troupe.jetstream.token, here and at the replicas, or listen on a loopback address like 127.0.0.1:4222")
 
-// insider is this process, among users of the server.
-const insider = "inside"
+// inProcessUser is the user name of this process.
+const inProcessUser = "inside"
 
-// gate says who may do what.
-type gate struct{ secret, token string }
+// authenticator decides what a connection may do.
+type authenticator struct{ secret, token string }
 
-// Check is part of server.Authentication.
-func (g *gate) Check(c server.ClientAuthentication) bool {
+// Check implements server.Authentication.
+func (g *authenticator) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
-	if o.Username == insider {
+	if o.Username == inProcessUser {
 		return equal(o.Password, g.secret)
 	}
 	if g.token != "" && !equal(o.Token, g.token) {
@@ -57,19 +57,19 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
-// equal compares in a time that tells nothing.
+// equal compares in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// What a server gets to begin, and to end.
+// Bounds of a server, and the time that it may take to start.
 const (
 	serverStart = 10 * time.Second
 	maxPayload  = 4 << 20
-	// maxConsumers bounds those of a stream, which take memory of the node's process: who has the
-	// token may make them.
+	// maxConsumers bounds the consumers of a stream, which take memory of this process: every
+	// client with the token can create some.
 	maxConsumers = 1024
 )
 
-// StartServer starts one.
+// StartServer starts a server. Close ends it.
 func StartServer(o ServerOptions) (*Server, error) {
 	if o.secret == "" {
 		o.secret = rand.Text()
@@ -77,7 +77,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 	so := &server.Options{
 		ServerName: "troupe", JetStream: true, StoreDir: o.Dir, JetStreamMaxStore: o.MaxBytes, JetStreamMaxMemory: 16 << 20, MaxPayload: maxPayload,
 		NoSigs: true, NoLog: true, DontListen: o.Listen == "", WriteDeadline: 10 * time.Second,
-		CustomClientAuthentication: &gate{o.secret, o.Token},
+		CustomClientAuthentication: &authenticator{o.secret, o.Token},
 	}
 	if o.Listen != "" {
 		host, port, err := net.SplitHostPort(o.Listen)
@@ -90,7 +90,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 		if so.Host = host; so.Port == 0 {
 			so.Port = server.RANDOM_PORT
 		}
-		l, err := net.Listen("tcp", o.Listen) // the server itself would end the process
+		l, err := net.Listen("tcp", o.Listen) // the server would exit the process on an error
 		if err != nil {
 			return nil, fmt.Errorf("jetstream: %w", err)
 		}
@@ -111,12 +111,12 @@ func StartServer(o ServerOptions) (*Server, error) {
 	if !s.ReadyForConnections(serverStart) {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, errors.New("jetstream: the server does not begin to work")
+		return nil, errors.New("jetstream: the server does not start")
 	}
 	if !s.JetStreamEnabled() {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("jetstream: the server does not keep streams in %s", o.Dir)
+		return nil, fmt.Errorf("jetstream: the server can't store streams in %s", o.Dir)
 	}
 	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
 		MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: maxConsumers, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
@@ -128,10 +128,10 @@ func StartServer(o ServerOptions) (*Server, error) {
 	return &Server{s, o.secret}, nil
 }
 
-// Addr is where it listens; nil: it does not.
+// Addr returns the listening address; nil: it does not listen.
 func (s *Server) Addr() net.Addr { return s.s.Addr() }
 
-// URL is how others reach it; empty: they can't.
+// URL returns the URL for other processes; empty: it does not listen.
 func (s *Server) URL() string {
 	if a := s.Addr(); a != nil {
 		return "nats://" + a.String()
@@ -139,12 +139,12 @@ func (s *Server) URL() string {
 	return ""
 }
 
-// inside has a connection stay in the process.
-func (s *Server) inside() []nats.Option {
-	return []nats.Option{nats.InProcessServer(s.s), nats.UserInfo(insider, s.secret)}
+// inProcess returns the options of a connection within the process.
+func (s *Server) inProcess() []nats.Option {
+	return []nats.Option{nats.InProcessServer(s.s), nats.UserInfo(inProcessUser, s.secret)}
 }
 
-// Close ends it.
+// Close shuts the server down and waits for it.
 func (s *Server) Close() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()

@@ -80,7 +80,7 @@ func TestGate(t *testing.T) {
 	}
 	defer f.Close()
 	same(t, next(t, f), &log.list[0])
-	for name, o := range map[string]nats.Option{"none": nats.Name("x"), "another": nats.Token("Secret"), "another's": nats.UserInfo(insider, "secret"), "empty": nats.UserInfo(insider, "")} {
+	for name, o := range map[string]nats.Option{"none": nats.Name("x"), "another": nats.Token("Secret"), "another's": nats.UserInfo(inProcessUser, "secret"), "empty": nats.UserInfo(inProcessUser, "")} {
 		if c, err := nats.Connect(server.URL(), o); err == nil {
 			c.Close()
 			t.Errorf("with a token that is %s: let in", name)
@@ -133,9 +133,9 @@ func TestGate(t *testing.T) {
 func TestSaid(t *testing.T) {
 	said := make(chan error, 10)
 	f := &Follower{o: FollowerOptions{Said: func(err error) { said <- err }}}
-	f.say(nil)
-	f.say(nil)
-	f.say(errors.New("gone"))
+	f.report(nil)
+	f.report(nil)
+	f.report(errors.New("gone"))
 	if first, second := <-said, <-said; first != nil || second == nil || len(said) != 0 {
 		t.Errorf("%v, %v and %d more", first, second, len(said))
 	}

@@ -7,19 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// vouch signs a snapshot for who fetches it, or holds what comes to that. Who holds the server's
-// token may answer in the writer's place; what it says is not signed by the writer's node key, or
-// was for another nonce.
-type vouch struct {
+// snapshotSig signs the messages of a snapshot, or verifies them. Any client with the server's
+// token could answer in place of the writer; its answers lack a signature by the writer's node key
+// for this nonce.
+type snapshotSig struct {
 	nonce string
 	id    string                            // of the snapshot
-	sign  func([]byte) primitives.Signature // of who gives; nil: it does not sign
-	by    *primitives.PublicKey             // of who fetches: whose it must be; nil: anybody's
+	sign  func([]byte) primitives.Signature // of the writer; nil: no signatures
+	by    *primitives.PublicKey             // of the reader: required signer; nil: not verified
 }
 
-// words are what is signed: strings are written with their lengths, so that none runs into the
-// next.
-func (v *vouch) words(kind string, rest ...any) []byte {
+// digest returns what is signed. Strings are quoted, so that their boundaries are unambiguous.
+func (v *snapshotSig) digest(kind string, rest ...any) []byte {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "troupe snapshot %q %q %q", kind, v.nonce, v.id) // never fails
 	for _, x := range rest {
@@ -28,26 +27,26 @@ func (v *vouch) words(kind string, rest ...any) []byte {
 	return h.Sum(nil)
 }
 
-func (v *vouch) openedWords(r *reply) []byte { return v.words("opened", r.End, r.Log, r.Seq) }
+func (v *snapshotSig) openedDigest(r *reply) []byte { return v.digest("opened", r.End, r.Log, r.Seq) }
 
-func (v *vouch) pieceWords(n uint64, last bool, piece []byte) []byte {
-	return v.words("piece", n, last, fmt.Sprintf("%x", sha256.Sum256(piece)))
+func (v *snapshotSig) pieceDigest(n uint64, last bool, piece []byte) []byte {
+	return v.digest("piece", n, last, fmt.Sprintf("%x", sha256.Sum256(piece)))
 }
 
-func (v *vouch) signed(words []byte) string {
+func (v *snapshotSig) signed(words []byte) string {
 	if v.sign == nil {
 		return ""
 	}
 	return v.sign(words).String()
 }
 
-func (v *vouch) opened(r *reply) string { return v.signed(v.openedWords(r)) }
+func (v *snapshotSig) opened(r *reply) string { return v.signed(v.openedDigest(r)) }
 
-func (v *vouch) piece(n uint64, last bool, piece []byte) string {
-	return v.signed(v.pieceWords(n, last, piece))
+func (v *snapshotSig) piece(n uint64, last bool, piece []byte) string {
+	return v.signed(v.pieceDigest(n, last, piece))
 }
 
-func (v *vouch) check(words []byte, signature string) error {
+func (v *snapshotSig) check(words []byte, signature string) error {
 	if v.by == nil {
 		return nil
 	}
@@ -58,8 +57,8 @@ func (v *vouch) check(words []byte, signature string) error {
 	return nil
 }
 
-func (v *vouch) checkOpened(r *reply) error { return v.check(v.openedWords(r), r.Signature) }
+func (v *snapshotSig) checkOpened(r *reply) error { return v.check(v.openedDigest(r), r.Signature) }
 
-func (v *vouch) checkPiece(n uint64, last bool, piece []byte, signature string) error {
-	return v.check(v.pieceWords(n, last, piece), signature)
+func (v *snapshotSig) checkPiece(n uint64, last bool, piece []byte, signature string) error {
+	return v.check(v.pieceDigest(n, last, piece), signature)
 }

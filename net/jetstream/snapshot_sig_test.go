@@ -75,12 +75,12 @@ func TestVouched(t *testing.T) {
 		a.Close()
 	}
 
-	give := vouch{nonce: "n", id: "1-a", sign: writer.Sign}
+	give := snapshotSig{nonce: "n", id: "1-a", sign: writer.Sign}
 	r := reply{ID: "1-a", End: "3.14", Log: "log", Seq: 17}
 	r.Signature = give.opened(&r)
 	piece := []byte("piece")
 	signature := give.piece(2, false, piece)
-	take := func() *vouch { return &vouch{nonce: "n", id: "1-a", by: &key} }
+	take := func() *snapshotSig { return &snapshotSig{nonce: "n", id: "1-a", by: &key} }
 	if err := errors.Join(take().checkOpened(&r), take().checkPiece(2, false, piece, signature)); err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestVouched(t *testing.T) {
 		"another end":      take().checkOpened(&reply{ID: r.ID, End: "3.15", Log: r.Log, Seq: r.Seq, Signature: r.Signature}),
 		"another log":      take().checkOpened(&reply{ID: r.ID, End: r.End, Log: "lag", Seq: r.Seq, Signature: r.Signature}),
 		"another message":  take().checkOpened(&reply{ID: r.ID, End: r.End, Log: r.Log, Seq: 18, Signature: r.Signature}),
-		"a request before": (&vouch{nonce: "m", id: "1-a", by: &key}).checkOpened(&r),
-		"its piece":        (&vouch{nonce: "m", id: "1-a", by: &key}).checkPiece(2, false, piece, signature),
-		"another snapshot": (&vouch{nonce: "n", id: "2-a", by: &key}).checkPiece(2, false, piece, signature),
+		"a request before": (&snapshotSig{nonce: "m", id: "1-a", by: &key}).checkOpened(&r),
+		"its piece":        (&snapshotSig{nonce: "m", id: "1-a", by: &key}).checkPiece(2, false, piece, signature),
+		"another snapshot": (&snapshotSig{nonce: "n", id: "2-a", by: &key}).checkPiece(2, false, piece, signature),
 		"another place":    take().checkPiece(3, false, piece, signature),
 		"an earlier end":   take().checkPiece(2, true, piece, signature),
 		"a changed byte":   take().checkPiece(2, false, []byte("peace"), signature),
 		"no signature":     take().checkPiece(2, false, piece, ""),
-		"a piece as begin": take().check(take().openedWords(&r), signature),
+		"a piece as begin": take().check(take().openedDigest(&r), signature),
 	} {
 		if !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: %v", name, err)

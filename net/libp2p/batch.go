@@ -11,15 +11,16 @@ import (
 
 const (
 	maxBatch      = 256      // transactions
-	maxBatchBytes = 64 << 10 // after which a batch takes no more
-	maxTx         = 4 << 20  // bytes of a transaction, above max_transaction_size of any version
-	// bytes of memory that its lists may take when it is read, beside eight times its length: an
-	// entry of a state init takes six
+	maxBatchBytes = 64 << 10 // bytes above which no transaction is added
+	// bytes of a transaction, above max_transaction_size of any protocol version
+	maxTx = 4 << 20
+	// txRoom is the memory that the lists of a decoded transaction may take, in bytes, beside eight
+	// times its length. An entry of a state init takes six times its length.
 	txRoom = 1 << 20
 )
 
-// appendBatch begins a batch with its time, so that what is spread again is another message, and
-// appends a transaction.
+// appendBatch appends a transaction to a batch. A batch starts with its time, so that publishing
+// the same transactions again gives another message.
 func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byte {
 	if len(b) == 0 {
 		b = borsh.AppendUint64(b, uint64(at.UnixMilli()))
@@ -30,11 +31,10 @@ func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byt
 	return b
 }
 
-var errBatch = errors.New("libp2p: no batch of transactions")
+var errBatch = errors.New("libp2p: invalid batch of transactions")
 
-// readBatch reads a batch, all of which must be transactions in their one encoding, none of them
-// twice. What a stranger sent takes no more memory than so many times its length: an action of one
-// byte is one of sixteen when it is read.
+// readBatch decodes a batch of distinct, canonically encoded transactions. The result takes at most
+// a multiple of the length in memory: an action of one byte takes sixteen.
 func readBatch(b []byte) (out []*primitives.SignedTransaction, err error) {
 	if len(b) <= 8 || len(b) > 8+maxBatchBytes+4+maxTx {
 		return nil, errBatch

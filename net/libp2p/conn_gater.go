@@ -14,37 +14,36 @@ import (
 
 type security = sec.SecureTransport
 
-// gate refuses who is banned, whose key is none of a node, and addresses that the node is to have
-// nothing to do with.
-type gate struct{ *Transport }
+// connGater refuses banned peers, peers without a node key, and blacklisted addresses.
+type connGater struct{ *Transport }
 
-func (g gate) allowed(id peer.ID) bool {
+func (g connGater) allowed(id peer.ID) bool {
 	_, err := PeerOf(id)
 	return err == nil && !g.isBanned(id)
 }
 
-func (g gate) at(m ma.Multiaddr) bool {
+func (g connGater) allowedAddr(m ma.Multiaddr) bool {
 	return g.o.Blacklisted == nil || !g.o.Blacklisted(addrOf(m))
 }
 
-func (g gate) InterceptPeerDial(id peer.ID) bool                { return g.allowed(id) }
-func (g gate) InterceptAddrDial(_ peer.ID, m ma.Multiaddr) bool { return g.at(m) }
+func (g connGater) InterceptPeerDial(id peer.ID) bool                { return g.allowed(id) }
+func (g connGater) InterceptAddrDial(_ peer.ID, m ma.Multiaddr) bool { return g.allowedAddr(m) }
 
-// InterceptAccept has the socket of a connection over TCP wait as those wait that are dialled:
-// libp2p's listeners take no options.
-func (g gate) InterceptAccept(c network.ConnMultiaddrs) bool {
+// InterceptAccept sets the same socket options on inbound TCP connections as on outbound ones;
+// libp2p's listeners have no option for that.
+func (g connGater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	if s, ok := c.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
 			_ = tcp.Patience("", "", raw)
 		}
 	}
-	return g.at(c.RemoteMultiaddr())
+	return g.allowedAddr(c.RemoteMultiaddr())
 }
 
-func (gate) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) {
+func (connGater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) {
 	return true, 0
 }
 
-func (g gate) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnMultiaddrs) bool {
+func (g connGater) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnMultiaddrs) bool {
 	return g.allowed(id)
 }

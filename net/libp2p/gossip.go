@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// topic is what is spread together.
+// topic is a gossip topic.
 type topic int
 
 const (
@@ -26,40 +26,42 @@ const (
 )
 
 const (
-	maxGossip       = 8 + maxBatchBytes + 4 + maxTx // bytes of a batch; a longer block goes to each peer beside it
-	batchGap        = 10 * time.Millisecond         // from one batch to the next
+	// bytes of a batch; a longer block is sent over connections
+	maxGossip       = 8 + maxBatchBytes + 4 + maxTx
+	batchGap        = 10 * time.Millisecond // between two batches
 	maxSpread       = 1024
-	maxDropped      = 64          // blocks to peers, of those that gossip had no room for
-	maxDroppedBytes = 256 << 10   // of one
-	newFor          = time.Second // a handshake is through at both ends
+	maxDropped      = 64          // blocks that gossip dropped and that wait to be sent over a connection
+	maxDroppedBytes = 256 << 10   // of one block
+	newFor          = time.Second // after so long a handshake is complete at both ends
 	judgeLimit      = 10 * time.Second
-	// of both topics: what all neighbours may bring at once, and of each topic how much of that is
-	// looked at. What is beyond that is lost for all
+	// queueValidation is how many messages of both topics may wait, and how many of each topic are
+	// validated at a time. Messages beyond that are lost for all peers.
 	queueValidation = 65_536
-	maxChecks       = 64  // batches of a neighbour that wait to be looked at
-	trustedPX       = 1e6 // a score that nobody has: whom a peer would have this node dial is not dialled
+	maxChecks       = 64  // batches of a peer that wait for validation
+	trustedPX       = 1e6 // an unreachable score: peers proposed by peer exchange are not dialled
 	queuePeer       = 256
-	renewBeats      = 5 // seconds after which a mesh that brings little is joined by who brings more
-	// of who brings a block before all others each 50 s: less, and honest ones of a large mesh
-	// would be joined without need
+	// seconds between checks for a mesh with low scores, which then grafts peers with high ones
+	renewBeats = 5
+	// enoughScore is below the score of a peer that delivers a block first once in 50 s. A higher
+	// value would graft needlessly in a large mesh of honest peers.
 	enoughScore = 12
 	mostFirst   = 20 // such blocks that count
 )
 
-// spread is what waits to be spread.
+// spread is a message that waits to be published.
 type spread struct {
-	block []byte // a frame
+	block []byte // its frame; nil: tx
 	tx    *primitives.SignedTransaction
 }
 
-// dropped is a block that gossip has no room for on the way to a peer.
+// dropped is a block that gossipsub dropped for a peer.
 type dropped struct {
 	to   peer.ID
 	data []byte
 }
 
-// tell sends such blocks by their connections.
-func (w *Transport) tell(ctx context.Context, s tcp.Station) {
+// sendDropped sends dropped blocks over connections.
+func (w *Transport) sendDropped(ctx context.Context, s tcp.Station) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,8 +83,8 @@ func (w *Transport) name(t topic) string {
 	return "/troupe/" + w.o.Genesis.ChainID + "/" + w.o.Genesis.Hash.String() + "/" + [...]string{"blocks", "transactions"}[t]
 }
 
-// gossip joins what is spread. Messages bear no signature of their sender: what they hold is
-// signed. Of equal bytes there is one.
+// gossip joins the topics. Messages have no libp2p signature, since their contents are signed, and
+// are identified by their hash.
 func (w *Transport) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
 	params := pubsub.DefaultGossipSubParams()
@@ -98,7 +100,7 @@ func (w *Transport) gossip(ctx context.Context) error {
 	}
 	for t := range w.topics {
 		check := func(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
-			return w.take(topic(t), from, m.Data)
+			return w.validate(topic(t), from, m.Data)
 		}
 		if err := g.RegisterTopicValidator(w.name(topic(t)), pubsub.ValidatorEx(check), pubsub.WithValidatorTimeout(judgeLimit), pubsub.WithValidatorConcurrency(queueValidation)); err != nil {
 			return err
@@ -106,7 +108,8 @@ func (w *Transport) gossip(ctx context.Context) error {
 		if w.topics[t], err = g.Join(w.name(topic(t))); err != nil {
 			return err
 		}
-		sub, err := w.topics[t].Subscribe(pubsub.WithBufferSize(1)) // what comes is taken when it is judged
+		// messages are processed in the validator
+		sub, err := w.topics[t].Subscribe(pubsub.WithBufferSize(1))
 		if err != nil {
 			return err
 		}
@@ -121,9 +124,9 @@ func (w *Transport) gossip(ctx context.Context) error {
 	return nil
 }
 
-// scores say whom gossipsub keeps in its mesh: those whose handshake is done, and nobody who brings
-// rubbish; before others who is the first to bring blocks, so that strangers who were there first
-// and hand nothing on have to give way.
+// scores configures which peers gossipsub keeps in its mesh: those with a complete handshake, none
+// that sends invalid messages, and first of all those that deliver blocks first. So peers that
+// joined early and relay nothing are replaced.
 func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true, Topics: map[string]*pubsub.TopicScoreParams{},
@@ -143,14 +146,14 @@ func (w *Transport) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThreshol
 		p.Topics[w.name(t)] = &pubsub.TopicScoreParams{SkipAtomicValidation: true, TopicWeight: 1, TimeInMeshQuantum: time.Second,
 			InvalidMessageDeliveriesWeight: -20, InvalidMessageDeliveriesDecay: 0.999}
 	}
-	b := p.Topics[w.name(blocks)] // anybody can sign transactions
+	b := p.Topics[w.name(blocks)] // blocks only: any node can create transactions
 	b.FirstMessageDeliveriesWeight, b.FirstMessageDeliveriesDecay, b.FirstMessageDeliveriesCap = 1, 0.99, mostFirst
 	return p, &pubsub.PeerScoreThresholds{SkipAtomicValidation: true, GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100,
 		AcceptPXThreshold: trustedPX, OpportunisticGraftThreshold: enoughScore}
 }
 
-// follow keeps who has joined a topic: whom what is spread reaches.
-func (w *Transport) follow(ctx context.Context, t topic) {
+// trackSubscribers tracks which peers subscribe to a topic.
+func (w *Transport) trackSubscribers(ctx context.Context, t topic) {
 	events, err := w.topics[t].EventHandler()
 	if err != nil {
 		return
@@ -171,11 +174,11 @@ func (w *Transport) follow(ctx context.Context, t topic) {
 	}
 }
 
-// reaches tells whether a peer gets what is spread: it has said that it wants it, and there is a
-// stream to it. w.mu is held.
+// reaches returns whether gossip on a topic reaches a peer: it has subscribed, and there is a
+// stream to it. w.mu must be held.
 func (w *Transport) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
 
-// reachedSince is since when; zero: it doesn't.
+// reachedSince returns since when; zero: it does not.
 func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	joined, is := w.joined[t][id]
 	stream, has := w.outbound[id]
@@ -188,11 +191,13 @@ func (w *Transport) reachedSince(t topic, id peer.ID) time.Time {
 	return joined
 }
 
-// Spread is of tcp.Transport: a block, or a transaction of this node for the peer's. What a peer is
-// sent for the second time goes by its connection: the first did not help. So does what gossip has
-// brought and does not carry on, what it would not bear, and what was spread before the peer was
-// reached. So does a block, beside gossip, while the peer may not be through with the handshake: it
-// would drop it.
+// Spread implements tcp.Transport. It publishes a block, or a transaction that this node forwards
+// to the peer.
+//
+// It returns false, so that the caller uses the connection, if gossip does not or may not reach the
+// peer: the message is sent for the second time, so the first had no effect; this node does not
+// relay it; it is too large or exceeds the rate; it was published before the peer was reachable;
+// or, for a block, the handshake may not be complete at the other end, which would drop it.
 func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -218,7 +223,7 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, since := time.Now(), w.reachedSince(t, id)
-	if since.IsZero() || w.beside.state(key, now) != never {
+	if since.IsZero() || w.notGossiped.state(key, now) != never {
 		return false
 	}
 	isNew := t == blocks && now.Sub(w.metAt[id]) < newFor
@@ -229,15 +234,15 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	case age == fresh:
 		return !isNew
 	default:
-		return t == blocks && !isNew // it may be there, or be asked for
+		return t == blocks && !isNew // the peer may have it, or can request a block
 	}
 	if m, ok := m.(*wire.Block); ok {
 		x.block = wire.Append(nil, m)
-		if len(x.block) > maxGossip || !w.goesOn(blocks, len(x.block)) {
+		if len(x.block) > maxGossip || !w.mayRelayLocked(blocks, len(x.block)) {
 			return false
 		}
-	} else if n := len(x.tx.AppendBorsh(nil)); n > maxTx || !w.onward.bytes[t].AllowN(now, 2*n) {
-		return false // how many messages they are is for who gathers them
+	} else if n := len(x.tx.AppendBorsh(nil)); n > maxTx || !w.outRates.bytes[t].AllowN(now, 2*n) {
+		return false // the number of messages is limited where batches are formed
 	}
 	select {
 	case w.spread <- x:
@@ -249,9 +254,9 @@ func (w *Transport) Spread(p wire.PeerID, m wire.Message) bool {
 	}
 }
 
-// spreading publishes what waits. Transactions go together: the first at once, behind it as many as
-// come within batchGap.
-func (w *Transport) spreading(ctx context.Context) {
+// publishLoop publishes what waits. Transactions are batched: the first at once, then those that
+// arrive within batchGap.
+func (w *Transport) publishLoop(ctx context.Context) {
 	var (
 		batch []byte
 		n     int
@@ -287,7 +292,7 @@ func (w *Transport) spreading(ctx context.Context) {
 	}
 }
 
-// overheard shows what is spread to who listens.
+// overheard reports a gossip frame to the station.
 func (w *Transport) overheard(sent bool, who wire.PeerID, frame func() []byte) {
 	if station := w.station.Load(); station != nil {
 		(*station).Overheard(sent, who, frame)

@@ -276,7 +276,7 @@ func TestForwarded(t *testing.T) {
 	var kept, sent, tooMuch int
 	same := transfer(a.key, 7)
 	for i := range 2000 {
-		if a.way.takeTransactions(a, a.key.PublicKey(), appendBatch(nil, time.UnixMilli(int64(i)), same)) == near.Pass {
+		if a.way.validateTransactions(a, a.key.PublicKey(), appendBatch(nil, time.UnixMilli(int64(i)), same)) == near.Pass {
 			sent++
 		}
 	}
@@ -284,17 +284,17 @@ func TestForwarded(t *testing.T) {
 		t.Errorf("one transaction in 2000 batches is handed on %d times, its signature looked at %d times", sent, len(judged))
 	}
 	forged := primitives.NewSignedTransaction(same.Transaction, primitives.ZeroED25519Signature)
-	if a.way.takeTransactions(a, a.key.PublicKey(), appendBatch(nil, time.Now(), forged)) != near.Refuse {
+	if a.way.validateTransactions(a, a.key.PublicKey(), appendBatch(nil, time.Now(), forged)) != near.Refuse {
 		t.Error("a known transaction with another signature is taken")
 	}
 	neighbour, begun := newRates(), time.Now()
 	for h := range 5 * blockRate * burst {
 		b := block(primitives.Height(h + 1))
 		frame := wire.Append(nil, &wire.Block{Block: b})
-		if a.way.takeBlock(a, a.key.PublicKey(), frame) != near.Pass {
+		if a.way.validateBlock(a, a.key.PublicKey(), frame) != near.Pass {
 			kept++
 			a.way.mu.Lock()
-			if a.way.beside.state(b.Hash(), time.Now()) == never {
+			if a.way.notGossiped.state(b.Hash(), time.Now()) == never {
 				t.Error("a block that is not handed on will not go to anybody")
 			}
 			a.way.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// inspect drops what comes of who has not shaken hands, and what comes too fast from one neighbour,
-// before it counts as seen or takes a place in the queues that all share. What else an RPC says
-// goes on.
+// inspect drops messages of peers without a complete handshake, and messages above a peer's rate,
+// before they count as seen or occupy the shared queues. The control part of an RPC is kept.
 func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	list := rpc.GetPublish()
 	if len(list) == 0 {
@@ -41,7 +40,7 @@ func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 		case flooding:
 			if who, err := PeerOf(from); err == nil && !w.isBanned(from) {
 				w.Ban(who)
-				go w.refuse(*station, who) // which may wait for the node
+				go w.refuse(*station, who) // Ban may wait for the node
 			}
 		}
 		w.o.Counters.flooded.Add(1)
@@ -50,18 +49,46 @@ func (w *Transport) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	return nil
 }
 
-// refuse bans.
+// refuse bans a peer.
 func (w *Transport) refuse(s tcp.Station, who wire.PeerID) {
 	w.o.Counters.refused.Add(1)
 	w.Ban(who)
 	s.Post(near.Ban{Peer: who, Reason: near.Abusive})
 }
 
-// take judges a message of gossip, and gives it to the node unless it is rubbish. Its sender is a
-// neighbour, or was when inspect let it in; who has made it nobody knows. A block counts whatever
-// has become of its sender meanwhile: its bytes have been seen, and nobody else's copy comes
-// through. A panic over it is this node's own fault, and ends nothing.
-func (w *Transport) take(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
+// validate validates a gossip message and passes it to the node.
+//
+// # Gossip validation
+//
+// Problem. gossipsub relays a message only after a validator accepts it, shows each message to the
+// validator once, and blames the peer that sent it. Relaying must be fast, since blocks are on the
+// critical path, but an invalid message that is relayed gets this node banned by its peers. A
+// message that is neither accepted nor delivered is lost: other copies are suppressed as
+// duplicates.
+//
+// Invariants.
+//
+//   - Nothing is relayed that Station.Judge has not passed. That runs the checks that nearcore runs
+//     before it relays: signatures and headers, without execution.
+//   - A peer is banned only for a message that no honest node relays (near.Refuse). A message that
+//     can't be validated here (near.Hold) is ignored, without blame.
+//   - A block is delivered to the node in either case, even if its sender was banned meanwhile: no
+//     other copy will arrive. A block that is not relayed (notGossiped) is sent over connections by
+//     the node once it is imported.
+//   - This node relays at most half of the rate that it accepts (outRates). So a flooded node does
+//     not look like a flooding one.
+//   - Transactions, which anyone can sign, use at most half of the cores (checking), and of these
+//     at most maxChecks batches of one peer wait.
+//
+// Outline. inspect filters by handshake and rate before gossipsub sees an RPC. validate runs on a
+// goroutine of gossipsub: validateBlock requires the canonical frame; validateTransactions verifies
+// each signature once (verified) and relays a batch if any transaction in it is new (recent). A
+// panic is reported and the message ignored.
+//
+// Rejected: validating after delivery to the node, which would relay only after a round trip
+// through its queue; libp2p message signatures, which would cost a verification and prove nothing
+// that the contents do not.
+func (w *Transport) validate(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
 	if from == w.me {
 		return pubsub.ValidationAccept
 	}
@@ -83,14 +110,14 @@ func (w *Transport) take(t topic, from peer.ID, data []byte) (result pubsub.Vali
 	var verdict near.Verdict
 	switch t {
 	case blocks:
-		verdict = w.takeBlock(*station, who, data)
+		verdict = w.validateBlock(*station, who, data)
 	case transactions:
-		if !w.mayCheck(from) {
+		if !w.acquireCheck(from) {
 			c.lost.Add(1)
 			return pubsub.ValidationIgnore
 		}
-		defer w.checked(from)
-		verdict = w.takeTransactions(*station, who, data)
+		defer w.releaseCheck(from)
+		verdict = w.validateTransactions(*station, who, data)
 	}
 	switch verdict {
 	case near.Pass:
@@ -103,10 +130,9 @@ func (w *Transport) take(t topic, from peer.ID, data []byte) (result pubsub.Vali
 	return pubsub.ValidationIgnore
 }
 
-// mayCheck waits for a core to look at a neighbour's transactions with, of which they have half, so
-// that strangers who sign some take none from blocks and votes. False: too many of that neighbour
-// wait. They are sent again, by a connection.
-func (w *Transport) mayCheck(from peer.ID) bool {
+// acquireCheck waits for a core to validate a batch; batches use at most half of them. It returns
+// false if too many batches of the peer wait; its transactions are sent again over a connection.
+func (w *Transport) acquireCheck(from peer.ID) bool {
 	w.mu.Lock()
 	crowd := w.checks[from] >= maxChecks
 	if !crowd {
@@ -119,7 +145,7 @@ func (w *Transport) mayCheck(from peer.ID) bool {
 	return !crowd
 }
 
-func (w *Transport) checked(from peer.ID) {
+func (w *Transport) releaseCheck(from peer.ID) {
 	<-w.checking
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,10 +154,10 @@ func (w *Transport) checked(from peer.ID) {
 	}
 }
 
-// takeBlock takes a block, in the one form that a node of this code sends. What is not handed on
-// now would not be later, since its bytes have been seen: the node sends it to each peer itself
-// once it has adopted it.
-func (w *Transport) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
+// validateBlock validates a block in its canonical frame. A block that is not relayed now is never
+// relayed by gossip, since its bytes count as seen: the node sends it to its peers once it is
+// imported.
+func (w *Transport) validateBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	if len(data) > maxGossip {
 		return near.Refuse
 	}
@@ -150,25 +176,26 @@ func (w *Transport) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.
 	return v
 }
 
-// noteBlock remembers by which way a block goes on.
+// noteBlock records whether gossip relays a block. It returns near.Hold if the rate does not allow
+// it.
 func (w *Transport) noteBlock(hash primitives.Hash, size int, v near.Verdict) near.Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if v == near.Pass && !w.goesOn(blocks, size) {
+	if v == near.Pass && !w.mayRelayLocked(blocks, size) {
 		v = near.Hold
 	}
 	if v == near.Pass {
 		w.recent.put(hash, now)
 	} else {
-		w.beside.put(hash, now)
+		w.notGossiped.put(hash, now)
 	}
 	return v
 }
 
-// takeTransactions takes them as forwarded ones, so that nobody sends them on beside. A batch is
-// handed on for what of it has not been seen.
-func (w *Transport) takeTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
+// validateTransactions delivers transactions as forwarded ones, so that the node does not forward
+// them again. A batch is relayed if one of its transactions is new.
+func (w *Transport) validateTransactions(s tcp.Station, who wire.PeerID, data []byte) near.Verdict {
 	txs, err := readBatch(data)
 	if err != nil {
 		return near.Refuse
@@ -177,13 +204,13 @@ func (w *Transport) takeTransactions(s tcp.Station, who wire.PeerID, data []byte
 		s.Overheard(false, who, func() []byte { return wire.Append(nil, &wire.Transaction{Transaction: tx}) })
 	}
 	for _, tx := range txs {
-		if v := w.judge(s, tx); v != near.Pass {
+		if v := w.verifyTx(s, tx); v != near.Pass {
 			return v
 		}
 	}
 	verdict := near.Hold
 	for _, tx := range txs {
-		switch w.note(tx.Hash()) {
+		switch w.markSeen(tx.Hash()) {
 		case fresh:
 			continue
 		case never:
@@ -191,14 +218,14 @@ func (w *Transport) takeTransactions(s tcp.Station, who wire.PeerID, data []byte
 		}
 		s.Post(near.Gossiped{Peer: who, Msg: &wire.Routed{Body: &wire.ForwardTx{SignedTransaction: *tx}}})
 	}
-	if verdict == near.Pass && !w.handsOn(transactions, len(data)) {
+	if verdict == near.Pass && !w.mayRelay(transactions, len(data)) {
 		verdict = near.Hold
 	}
 	return verdict
 }
 
-// judge has a transaction's signature looked at once.
-func (w *Transport) judge(s tcp.Station, tx *primitives.SignedTransaction) near.Verdict {
+// verifyTx verifies the signature of a transaction, unless it was verified lately.
+func (w *Transport) verifyTx(s tcp.Station, tx *primitives.SignedTransaction) near.Verdict {
 	key := primitives.HashBytes(tx.AppendBorsh(nil))
 	w.mu.Lock()
 	known := w.verified.state(key, time.Now()) != never
@@ -215,9 +242,9 @@ func (w *Transport) judge(s tcp.Station, tx *primitives.SignedTransaction) near.
 	return v
 }
 
-// note remembers that a transaction has come, so that it is not spread again, and tells how long
-// ago it has before.
-func (w *Transport) note(key primitives.Hash) age {
+// markSeen records that a transaction has arrived, so that it is not published again, and returns
+// when it did before.
+func (w *Transport) markSeen(key primitives.Hash) age {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -228,8 +255,8 @@ func (w *Transport) note(key primitives.Hash) age {
 	return was
 }
 
-func (w *Transport) handsOn(t topic, size int) bool {
+func (w *Transport) mayRelay(t topic, size int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.goesOn(t, size)
+	return w.mayRelayLocked(t, size)
 }

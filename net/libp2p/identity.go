@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-var errKeyType = errors.New("libp2p: a node's key must be of ed25519")
+var errKeyType = errors.New("libp2p: a node's key must be an ed25519 key")
 
-// privateOf returns a node's key as libp2p has it.
+// privateOf converts a node key to libp2p's form. Only Ed25519 keys are supported.
 func privateOf(k primitives.SecretKey) (crypto.PrivKey, error) {
 	if k.IsZero() || k.Type() != primitives.ED25519 {
 		return nil, errKeyType
@@ -25,7 +25,7 @@ func privateOf(k primitives.SecretKey) (crypto.PrivKey, error) {
 	return crypto.UnmarshalEd25519PrivateKey([]byte(k.Raw()))
 }
 
-// idOf returns a node's name at libp2p.
+// idOf returns the libp2p id of a node.
 func idOf(id wire.PeerID) (peer.ID, error) {
 	if id.IsZero() || id.Type() != primitives.ED25519 {
 		return "", errKeyType
@@ -37,7 +37,7 @@ func idOf(id wire.PeerID) (peer.ID, error) {
 	return peer.IDFromPublicKey(k)
 }
 
-// PeerOf returns the node that libp2p names so.
+// PeerOf returns the node with a libp2p id.
 func PeerOf(id peer.ID) (wire.PeerID, error) {
 	k, err := id.ExtractPublicKey()
 	if err != nil {
@@ -50,7 +50,7 @@ func PeerOf(id peer.ID) (wire.PeerID, error) {
 	return primitives.NewPublicKey(primitives.ED25519, raw)
 }
 
-// addrOf returns address and port of a multiaddr over TCP or UDP; not valid: it has none.
+// addrOf returns the address and port of a TCP or UDP multiaddr; not valid if it has none.
 func addrOf(m ma.Multiaddr) netip.AddrPort {
 	ip, err := manet.ToIP(m)
 	if err != nil {
@@ -67,7 +67,7 @@ func addrOf(m ma.Multiaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// multiaddr returns an address over TCP, or over QUIC.
+// multiaddr returns the TCP or QUIC multiaddr of an address.
 func multiaddr(at netip.AddrPort, quic bool) (ma.Multiaddr, error) {
 	family := "ip4"
 	if !at.Addr().Unmap().Is4() {

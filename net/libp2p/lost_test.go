@@ -85,7 +85,7 @@ func TestGossipOfTheLeaving(t *testing.T) {
 		t.Fatalf("it is not let in: %v", err)
 	}
 	w.Met(who, wire.T2, false)
-	w.take(blocks, id, data)
+	w.validate(blocks, id, data)
 	select {
 	case ev := <-posted:
 		if g, is := ev.(near.Gossiped); !is || g.Peer != who {

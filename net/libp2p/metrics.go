@@ -10,41 +10,42 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// Metrics are what there is to count, from any goroutine and over the restarts of a Way.
+// Metrics are the counters of a Transport. They are safe for concurrent use, and outlive a
+// Transport.
 type Metrics struct {
 	connections, met                      atomic.Int64
-	streams, lonely, bans                 atomic.Uint64
+	streams, idleClosed, bans             atomic.Uint64
 	spread, heard, refused, held, flooded atomic.Uint64
 	spreadBytes, heardBytes, lost, beside atomic.Uint64
 }
 
-// Metrics appends them in Prometheus' text form.
+// Metrics appends the counters in Prometheus text format.
 func (c *Metrics) Metrics(b []byte) []byte {
 	for _, g := range []struct {
 		name, kind, help string
 		value            uint64
 	}{
-		{"connections", "gauge", "Connections of libp2p", uint64(max(c.connections.Load(), 0))},
-		{"peers", "gauge", "Peers over libp2p whose handshake is done", uint64(max(c.met.Load(), 0))},
-		{"streams_total", "counter", "Streams that carried a connection of frames", c.streams.Load()},
-		{"idle_closed_total", "counter", "Connections closed because nobody shook hands over them", c.lonely.Load()},
+		{"connections", "gauge", "Open libp2p connections", uint64(max(c.connections.Load(), 0))},
+		{"peers", "gauge", "libp2p peers with a complete T2 handshake", uint64(max(c.met.Load(), 0))},
+		{"streams_total", "counter", "Streams of frames opened", c.streams.Load()},
+		{"idle_closed_total", "counter", "Connections closed because no handshake completed in time", c.idleClosed.Load()},
 		{"bans_total", "counter", "Peers banned", c.bans.Load()},
-		{"gossip_sent_total", "counter", "Messages of this node that were spread", c.spread.Load()},
-		{"gossip_sent_bytes_total", "counter", "Their bytes, once each", c.spreadBytes.Load()},
-		{"gossip_received_total", "counter", "Messages of others that came by gossip for the first time", c.heard.Load()},
-		{"gossip_received_bytes_total", "counter", "Their bytes", c.heardBytes.Load()},
-		{"gossip_refused_total", "counter", "Those that were rubbish", c.refused.Load()},
-		{"gossip_held_total", "counter", "Those that were not handed on, since nothing could be said of them", c.held.Load()},
-		{"gossip_flooded_total", "counter", "Those that came too fast", c.flooded.Load()},
-		{"gossip_lost_total", "counter", "Messages dropped because a queue of gossip was full", c.lost.Load()},
-		{"gossip_beside_total", "counter", "Blocks of those that went to a peer by its connection", c.beside.Load()},
+		{"gossip_sent_total", "counter", "Gossip messages published by this node", c.spread.Load()},
+		{"gossip_sent_bytes_total", "counter", "Bytes of gossip messages published by this node, counted once for each message", c.spreadBytes.Load()},
+		{"gossip_received_total", "counter", "Gossip messages received from peers, without duplicates", c.heard.Load()},
+		{"gossip_received_bytes_total", "counter", "Bytes of gossip messages received from peers, without duplicates", c.heardBytes.Load()},
+		{"gossip_refused_total", "counter", "Received gossip messages that were invalid", c.refused.Load()},
+		{"gossip_held_total", "counter", "Received gossip messages that were not relayed, without blame: not verifiable here, not new, or above the relay rate", c.held.Load()},
+		{"gossip_flooded_total", "counter", "Received gossip messages dropped because the peer exceeded its rate", c.flooded.Load()},
+		{"gossip_lost_total", "counter", "Gossip messages dropped because a queue was full", c.lost.Load()},
+		{"gossip_beside_total", "counter", "Blocks that gossip dropped and that were sent over a connection", c.beside.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP troupe_libp2p_%s %s\n# TYPE troupe_libp2p_%s %s\ntroupe_libp2p_%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
 	return b
 }
 
-// tracer counts what gossipsub drops without a word, and notes to whom it can send.
+// tracer counts what gossipsub drops silently, and tracks to which peers it has a stream.
 type tracer struct{ *Transport }
 
 func (t tracer) RejectMessage(_ *pubsub.Message, reason string) {
@@ -68,12 +69,13 @@ func (t tracer) OnClosedOutboundStream(id peer.ID) {
 	delete(t.outbound, id)
 }
 
-// DropRPC has a block go by the connection to who takes gossip too slowly: who is told of it here
-// is told by nobody a second time.
+// DropRPC schedules blocks that gossipsub drops for a slow peer to be sent over its connection:
+// Spread has reported them as delivered, so the node does not send them again.
 func (t tracer) DropRPC(rpc *pubsub.RPC, id peer.ID) {
 	t.o.Counters.lost.Add(1)
 	for _, m := range rpc.GetPublish() {
-		if m.GetTopic() != t.name(blocks) || len(m.GetData()) > maxDroppedBytes { // each of its mesh may find no room
+		// large blocks may be dropped for all peers of the mesh
+		if m.GetTopic() != t.name(blocks) || len(m.GetData()) > maxDroppedBytes {
 			continue
 		}
 		select {

@@ -88,7 +88,9 @@ func TestWrongChain(t *testing.T) {
 	x := run(t, "x", how{libp2p: true, chain: "another", boot: []wire.PeerInfo{a.info()}, change: quick})
 	conns := func() int { return len(a.way.host.Network().ConnsToPeer(x.way.me)) }
 	eventually(t, "there", time.Minute, func() bool { return a.way.o.Counters.streams.Load() > 0 })
-	eventually(t, "closed", time.Minute, func() bool { return a.way.o.Counters.lonely.Load()+x.way.o.Counters.lonely.Load() > 0 && conns() == 0 })
+	eventually(t, "closed", time.Minute, func() bool {
+		return a.way.o.Counters.idleClosed.Load()+x.way.o.Counters.idleClosed.Load() > 0 && conns() == 0
+	})
 	if a.peers() != 0 || x.peers() != 0 {
 		t.Error("they are peers")
 	}
@@ -309,7 +311,7 @@ func TestNeverMet(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		return false
 	})
-	if a.way.o.Counters.lonely.Load() == 0 {
+	if a.way.o.Counters.idleClosed.Load() == 0 {
 		t.Error("it was not closed for that")
 	}
 }
@@ -366,11 +368,11 @@ func TestTiers(t *testing.T) {
 		a.Met(who, tier, true)
 		a.Met(who, tier, true)
 		a.Met(who, tier, false)
-		if a.isMet(b.me) != gossips || a.shaken[b.me] != 1 || !a.host.ConnManager().IsProtected(b.me, "near") {
-			t.Errorf("tier %d: gossips %v, shaken %d times", tier, a.isMet(b.me), a.shaken[b.me])
+		if a.isMet(b.me) != gossips || a.handshakes[b.me] != 1 || !a.host.ConnManager().IsProtected(b.me, "near") {
+			t.Errorf("tier %d: gossips %v, shaken %d times", tier, a.isMet(b.me), a.handshakes[b.me])
 		}
 		a.Met(who, tier, false)
-		if a.isMet(b.me) || a.shaken[b.me] != 0 || a.host.ConnManager().IsProtected(b.me, "near") {
+		if a.isMet(b.me) || a.handshakes[b.me] != 0 || a.host.ConnManager().IsProtected(b.me, "near") {
 			t.Errorf("tier %d: it stays", tier)
 		}
 	}

@@ -9,17 +9,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What a neighbour may bring by gossip, duplicates too. A hundred nodes at full load bring less. A
-// node brings each of its own neighbours no more than half of it, of what others have made and of
-// its own, so that nobody is taken for who floods because of what he was flooded with: the other
-// half is for what is asked for by its name.
+// Gossip rates of a peer, duplicates included. A network of a hundred nodes at full load stays
+// below. A node sends each peer at most half of that, relayed and own messages together, so that a
+// node that is flooded does not appear to flood. The other half is for messages that peers request
+// by id.
 const (
 	blockRate        = 100      // messages a second
 	transactionRate  = 2000     // batches a second
 	blockBytes       = 32 << 20 // a second
-	transactionBytes = 2 << 20  // a second; what they cost are their signatures
-	burst            = 4        // seconds of each that may come at once
-	maxExcess        = 5000     // messages above that, after which it is a flood; forgiven by a minute without
+	transactionBytes = 2 << 20  // a second; their main cost is signature checks
+	burst            = 4        // seconds of each rate that may arrive at once
+	// messages above the rate until the peer is banned; reset after a minute within it
+	maxExcess = 5000
 )
 
 var (
@@ -27,21 +28,21 @@ var (
 	byteRates    = [numTopics]rate.Limit{blockBytes, transactionBytes}
 )
 
-// allowance is what came of asking for room.
+// allowance is the result of a rate check.
 type allowance byte
 
 const (
 	allowed  allowance = iota
-	flooded            // too much: dropped
-	flooding           // too much for too long: its sender is banned
+	flooded            // above the rate: dropped
+	flooding           // above the rate for too long: the sender is banned
 )
 
-// rates are what one neighbour has left.
+// rates is the remaining allowance of a peer.
 type rates struct {
 	messages, bytes [numTopics]*rate.Limiter
 	excess          int
 	last            time.Time
-	exceeded        time.Time // the last time
+	exceeded        time.Time // last time above the rate
 }
 
 func newRates() *rates {
@@ -55,7 +56,7 @@ func newRates() *rates {
 
 func (r *rates) idle(now time.Time) bool { return now.Sub(r.last) > time.Minute }
 
-// take tells whether a message may come that counts so many times.
+// take returns whether a message is allowed that counts times times.
 func (r *rates) take(now time.Time, t topic, size, times int) bool {
 	return r.messages[t].AllowN(now, times) && r.bytes[t].AllowN(now, times*size)
 }
@@ -86,26 +87,28 @@ func (w *Transport) allow(t topic, from peer.ID, size int) allowance {
 	return r.allow(time.Now(), t, size)
 }
 
-// goesOn tells whether neighbours will bear a message of this node's, or one that it hands on. w.mu
-// is held.
-func (w *Transport) goesOn(t topic, size int) bool { return w.onward.take(time.Now(), t, size, 2) }
+// mayRelayLocked returns whether the rate allows this node to publish or relay a message. w.mu must
+// be held.
+func (w *Transport) mayRelayLocked(t topic, size int) bool {
+	return w.outRates.take(time.Now(), t, size, 2)
+}
 
 const (
 	freshFor  = 2 * time.Second
 	staleFor  = time.Minute
-	maxRecent = 50_000 // of each of two halves
+	maxRecent = 50_000 // of each half
 )
 
-// age is how long ago something was spread.
+// age is how long ago something was published.
 type age byte
 
 const (
 	never age = iota
-	fresh     // it is on its way
+	fresh     // it is in transit
 	stale
 )
 
-// recent remembers what was spread lately, by two halves of which the older is dropped.
+// recent remembers published hashes in two maps, the older of which is dropped.
 type recent struct {
 	now, before map[primitives.Hash]time.Time
 	since       time.Time
@@ -118,7 +121,7 @@ func (r *recent) state(key primitives.Hash, now time.Time) age {
 	return age
 }
 
-// when is state, with the time.
+// when is state, and returns the time as well.
 func (r *recent) when(key primitives.Hash, now time.Time) (at time.Time, _ age) {
 	at, is := r.now[key]
 	if !is {

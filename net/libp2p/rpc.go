@@ -18,52 +18,53 @@ import (
 
 const (
 	maxRPC = maxGossip + 64<<10
-	// of who has not shaken hands: what he may say of topics is shorter, and the rest is dropped
+	// maxUnmetRPC bounds an RPC before the handshake, in bytes. Subscriptions are shorter; a longer
+	// RPC is skipped.
 	maxUnmetRPC = 64 << 10
-	// bytes of an RPC for each message, subscription or word of control in it, each of which is one
-	// of three times that in memory
-	leastOfOne   = 64
-	leastOfName  = 16      // and for each name in a word of control
-	spareEntries = 64      // beside that
-	rpcFirst     = 4 << 10 // the memory that an RPC has before any of it has come
+	// minEntrySize is how many bytes an RPC must have for each message, subscription or control
+	// entry, each of which takes three times as much memory.
+	minEntrySize = 64
+	minNameSize  = 16      // likewise for each name in a control entry
+	spareEntries = 64      // entries that are allowed in any case
+	rpcFirst     = 4 << 10 // initial buffer of an RPC, in bytes
 )
 
-var errRPC = errors.New("libp2p: an RPC of gossip that is too long, or has too much in it")
+var errRPC = errors.New("libp2p: a gossip RPC is too long, or has too many entries")
 
-// gossipHost is the host as gossipsub sees it: what comes over its streams is looked at before
-// gossipsub takes memory for it, which is as much as the sender says, and a hundred times as much
-// as he sends where he sends nothing but empty messages.
+// gossipHost is the host as gossipsub uses it. It checks RPCs before gossipsub allocates memory for
+// them: gossipsub allocates the announced length, and a hundred times the received bytes if these
+// are empty messages.
 type gossipHost struct {
 	host.Host
-	way *Transport
+	transport *Transport
 }
 
-// SetStreamHandler is of host.Host.
+// SetStreamHandler implements host.Host.
 func (h gossipHost) SetStreamHandler(id protocol.ID, f network.StreamHandler) {
 	h.Host.SetStreamHandler(id, h.guarded(f))
 }
 
-// SetStreamHandlerMatch is of host.Host.
+// SetStreamHandlerMatch implements host.Host.
 func (h gossipHost) SetStreamHandlerMatch(id protocol.ID, fits func(protocol.ID) bool, f network.StreamHandler) {
 	h.Host.SetStreamHandlerMatch(id, fits, h.guarded(f))
 }
 
 func (h gossipHost) guarded(f network.StreamHandler) network.StreamHandler {
 	return func(s network.Stream) {
-		f(&rpcStream{Stream: s, way: h.way, from: s.Conn().RemotePeer(), in: bufio.NewReaderSize(s, 4<<10)})
+		f(&rpcStream{Stream: s, transport: h.transport, from: s.Conn().RemotePeer(), in: bufio.NewReaderSize(s, 4<<10)})
 	}
 }
 
-// rpcStream gives one RPC after the other, each when it is here as a whole.
+// rpcStream delivers complete RPCs.
 type rpcStream struct {
 	network.Stream
-	way  *Transport
-	from peer.ID
-	in   *bufio.Reader
-	out  []byte // of an RPC with its length, what has not been taken
+	transport *Transport
+	from      peer.ID
+	in        *bufio.Reader
+	out       []byte // the rest of an RPC with its length
 }
 
-// Read is of network.Stream.
+// Read implements network.Stream.
 func (s *rpcStream) Read(b []byte) (int, error) {
 	for len(s.out) == 0 {
 		s.out = nil
@@ -76,8 +77,8 @@ func (s *rpcStream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an RPC, which has to come as fast as a frame does. One that is longer than its sender
-// may send is skipped.
+// next reads an RPC, which must arrive at paceBytes. An RPC that is too long before the handshake
+// is skipped.
 func (s *rpcStream) next() error {
 	n, err := binary.ReadUvarint(s.in)
 	switch {
@@ -87,11 +88,11 @@ func (s *rpcStream) next() error {
 		return errRPC
 	}
 	if int64(s.in.Buffered()) < int64(n) {
-		_ = s.SetReadDeadline(time.Now().Add(s.way.o.Stall + time.Duration(n/paceBytes)*time.Second))
+		_ = s.SetReadDeadline(time.Now().Add(s.transport.o.Stall + time.Duration(n/paceBytes)*time.Second))
 		defer func() { _ = s.SetReadDeadline(time.Time{}) }()
 	}
-	if n > maxUnmetRPC && !s.way.isMet(s.from) {
-		s.way.o.Counters.held.Add(1)
+	if n > maxUnmetRPC && !s.transport.isMet(s.from) {
+		s.transport.o.Counters.held.Add(1)
 		_, err := io.CopyN(io.Discard, s.in, int64(n))
 		return err
 	}
@@ -106,11 +107,11 @@ func (s *rpcStream) next() error {
 	return nil
 }
 
-// controlField is the field of an RPC under which words of control stand.
+// controlField is the protobuf field of an RPC with control entries.
 const controlField = 3
 
-// isSparse tells whether an RPC has no more in it than its length bears. What is no protobuf is for
-// who decodes it.
+// isSparse returns whether an RPC has few enough entries for its length. Invalid protobuf is left
+// to the decoder.
 func isSparse(rpc []byte) bool {
 	ones, names := 0, 0
 	eachField(rpc, func(id uint64, inner []byte) {
@@ -122,11 +123,11 @@ func isSparse(rpc []byte) bool {
 			eachField(word, func(uint64, []byte) { names++ })
 		})
 	})
-	return ones <= spareEntries+len(rpc)/leastOfOne && names <= spareEntries+len(rpc)/leastOfName
+	return ones <= spareEntries+len(rpc)/minEntrySize && names <= spareEntries+len(rpc)/minNameSize
 }
 
-// eachField calls do for each field of a protobuf message, with the content of one that has a
-// length, up to what is none.
+// eachField calls do for each field of a protobuf message, with the contents if they have a length.
+// It stops at the first invalid field.
 func eachField(b []byte, do func(id uint64, inner []byte)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
@@ -154,7 +155,7 @@ func eachField(b []byte, do func(id uint64, inner []byte)) {
 			inner = b[:min(l, uint64(len(b)))]
 		case 5:
 			size = 4
-		default: // groups, which nobody uses: the tags alone
+		default: // groups, which are not used: only their tags are skipped
 		}
 		do(tag>>3, inner)
 		if size > uint64(len(b)) {

@@ -14,39 +14,39 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// What a stream of frames is: bare ones bear no signature of a routed message that its author sends
-// to who it is for. Which chain it is for is told in the handshake, so that a node of another is
-// answered so.
+// Protocols of a stream of frames. With bareID, a routed message from the peer itself to this node
+// itself has no signature. The handshake names the chain, so that a node of another
+// chain gets an answer.
 const (
 	signedID = "/troupe/near/1"
 	bareID   = "/troupe/near/2"
 )
 
 const (
-	paceBytes = 16 << 10 // a second, at which a frame has to come once it has begun
-	// streams of a peer that wait for their handshakes; those who shake hands have no use for more
-	// than one a tier
-	maxUnmet  = 4
-	pieceSize = 65507 // of what is written with one deadline: with the head of yamux it fills a message of noise
+	paceBytes = 16 << 10 // a second, the minimum speed of a frame that has begun
+	// maxUnmet is how many streams of a peer may wait for a handshake. One for each tier is enough.
+	maxUnmet = 4
+	// bytes written with one deadline: with the yamux header they fill a noise message
+	pieceSize = 65507
 )
 
-// stream is a stream of frames, as a connection.
+// stream is a stream of frames as a tcp.Conn.
 type stream struct {
 	network.Stream
-	way  *Transport
-	id   peer.ID
-	peer wire.PeerID
-	once sync.Once
+	transport *Transport
+	id        peer.ID
+	peer      wire.PeerID
+	once      sync.Once
 
 	mu    sync.Mutex
-	end   time.Time // after which nothing is read or written; zero: no such time
-	taken time.Time // by when the piece that is written has to be taken; zero: it was not told yet
+	end   time.Time // nothing is read or written after it; zero: no limit
+	taken time.Time // deadline of the piece being written; zero: not set
 }
 
 var _ tcp.Conn = (*stream)(nil)
 
-// wrap makes a connection of a stream; nil: of a peer whose key is of no use, or who has opened too
-// many that wait for their handshakes, for which there are places of all.
+// wrap makes a connection of a stream. It resets the stream and returns nil if the peer's key is
+// not a node key, or too many of its streams wait for a handshake.
 func (w *Transport) wrap(s network.Stream) *stream {
 	id := s.Conn().RemotePeer()
 	who, err := PeerOf(id)
@@ -55,9 +55,9 @@ func (w *Transport) wrap(s network.Stream) *stream {
 		return nil
 	}
 	w.mu.Lock()
-	crowd := s.Stat().Direction == network.DirInbound && w.open[id]-w.shaken[id] >= maxUnmet
+	crowd := s.Stat().Direction == network.DirInbound && w.streams[id]-w.handshakes[id] >= maxUnmet
 	if !crowd {
-		w.open[id]++
+		w.streams[id]++
 	}
 	w.mu.Unlock()
 	if crowd {
@@ -65,10 +65,10 @@ func (w *Transport) wrap(s network.Stream) *stream {
 		return nil
 	}
 	w.o.Counters.streams.Add(1)
-	return &stream{Stream: s, way: w, id: id, peer: who}
+	return &stream{Stream: s, transport: w, id: id, peer: who}
 }
 
-// Dial is of tcp.Transport: a stream over the connection there is, or over a new one.
+// Dial implements tcp.Transport: it opens a stream over an existing connection or a new one.
 func (w *Transport) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
 	id, err := idOf(p.ID)
 	if err != nil {
@@ -94,39 +94,39 @@ func (w *Transport) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error)
 	return w.wrap(s), nil
 }
 
-// Peer is of tcp.Conn.
+// Peer implements tcp.Conn.
 func (s *stream) Peer() wire.PeerID { return s.peer }
 
-// Bare is of tcp.Conn.
+// Bare implements tcp.Conn.
 func (s *stream) Bare() bool { return s.Protocol() == bareID }
 
-// until is when something has to be done that has until t, zero for ever. s.mu is held.
-func (s *stream) until(t time.Time) time.Time {
+// capped returns the earlier of t and s.end; zero means no limit. s.mu must be held.
+func (s *stream) capped(t time.Time) time.Time {
 	if !s.end.IsZero() && (t.IsZero() || t.After(s.end)) {
 		return s.end
 	}
 	return t
 }
 
-// Within is of tcp.Conn.
+// Within implements tcp.Conn.
 func (s *stream) Within(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var t time.Time
 	if n >= 0 {
-		t = time.Now().Add(s.way.o.Stall + time.Duration(n/paceBytes)*time.Second)
+		t = time.Now().Add(s.transport.o.Stall + time.Duration(n/paceBytes)*time.Second)
 	}
-	_ = s.SetReadDeadline(s.until(t))
+	_ = s.SetReadDeadline(s.capped(t))
 }
 
-// Write writes in pieces, each of which the other side has to take in time: within Stall, less the
-// eighth of it for which a deadline is left as it is.
+// Write writes in pieces, each of which the peer must accept within Stall. The deadline is renewed
+// when an eighth of Stall has passed.
 func (s *stream) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		s.mu.Lock()
-		if now, stall := time.Now(), s.way.o.Stall; s.taken.Sub(now) < stall-stall/8 {
+		if now, stall := time.Now(), s.transport.o.Stall; s.taken.Sub(now) < stall-stall/8 {
 			s.taken = now.Add(stall)
-			_ = s.Stream.SetWriteDeadline(s.until(s.taken))
+			_ = s.Stream.SetWriteDeadline(s.capped(s.taken))
 		}
 		s.mu.Unlock()
 		k, err := s.Stream.Write(b[:min(len(b), pieceSize)])
@@ -138,10 +138,10 @@ func (s *stream) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// SetWriteDeadline does nothing: Write has its own.
+// SetWriteDeadline does nothing: Write sets deadlines itself.
 func (s *stream) SetWriteDeadline(time.Time) error { return nil }
 
-// SetDeadline bounds all that is read and written from now on.
+// SetDeadline limits all reads and writes from now on.
 func (s *stream) SetDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,26 +149,26 @@ func (s *stream) SetDeadline(t time.Time) error {
 	return errors.Join(s.Stream.SetWriteDeadline(t), s.SetReadDeadline(t))
 }
 
-// Close ends both directions. What was written is sent.
+// Close closes both directions. Written data is still sent.
 func (s *stream) Close() error {
 	s.once.Do(func() {
-		s.way.mu.Lock()
-		if s.way.open[s.id]--; s.way.open[s.id] <= 0 {
-			delete(s.way.open, s.id)
+		s.transport.mu.Lock()
+		if s.transport.streams[s.id]--; s.transport.streams[s.id] <= 0 {
+			delete(s.transport.streams, s.id)
 		}
-		s.way.mu.Unlock()
+		s.transport.mu.Unlock()
 	})
-	_ = s.SetReadDeadline(time.Unix(1, 0)) // who reads or writes notices
+	_ = s.SetReadDeadline(time.Unix(1, 0)) // wakes blocked readers and writers
 	_ = s.Stream.SetWriteDeadline(time.Unix(1, 0))
 	return s.Stream.Close()
 }
 
-// LocalAddr is of net.Conn.
+// LocalAddr implements net.Conn.
 func (s *stream) LocalAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(addrOf(s.Conn().LocalMultiaddr()))
 }
 
-// RemoteAddr is where the other side is, with the port of TCP or UDP.
+// RemoteAddr returns the address of the peer, with its TCP or UDP port.
 func (s *stream) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(addrOf(s.Conn().RemoteMultiaddr()))
 }

@@ -48,26 +48,27 @@ const (
 	bindWait  = 50 * time.Millisecond
 )
 
-// Options say how a Way is reached. Zero limits are the defaults.
+// Options configures a Transport. Zero limits mean the defaults.
 type Options struct {
-	Key      primitives.SecretKey // of the node; of ed25519
+	Key      primitives.SecretKey // of the node; must be Ed25519
 	Genesis  wire.GenesisID
-	Listen   netip.AddrPort // TCP, and QUIC at the same port of UDP
-	Six      bool           // also at all addresses of IPv6, where there are any; Listen is 0.0.0.0
+	Listen   netip.AddrPort // TCP, and QUIC at the UDP port of the same number
+	Six      bool           // listen on all IPv6 addresses as well, if there are any; Listen is 0.0.0.0
 	NoQuic   bool
-	Here     map[wire.PeerID]bool // who is known to be reached so
-	Quic     map[wire.PeerID]bool // who is dialled over QUIC
-	MDNS     bool                 // look for others of this chain on the local network
-	NAT      bool                 // ask the router for a port
-	MaxPeers int                  // 40
-	Grace    time.Duration        // for a handshake; 30 s
-	Stall    time.Duration        // that a piece of a frame may take; 20 s
+	Here     map[wire.PeerID]bool // peers known to use this transport
+	Quic     map[wire.PeerID]bool // peers to dial over QUIC
+	MDNS     bool                 // discover peers of this chain on the local network
+	NAT      bool                 // ask the router for a port mapping
+	MaxPeers int                  // default 40
+	Grace    time.Duration        // for a handshake; default 30 s
+	Stall    time.Duration        // for a piece of a frame; default 20 s
 	Counters *Metrics
 
-	Blacklisted func(netip.AddrPort) bool // what is neither dialled nor let in; nil: nothing
+	// addresses that are neither dialled nor accepted; nil: none
+	Blacklisted func(netip.AddrPort) bool
 }
 
-// Transport is the libp2p host of a node. It is served once.
+// Transport is the libp2p host of a node. Serve may be called once. Safe for concurrent use.
 type Transport struct {
 	o      Options
 	me     peer.ID
@@ -82,27 +83,28 @@ type Transport struct {
 
 	station atomic.Pointer[tcp.Station] // set by Serve
 
-	mu       sync.Mutex
-	open     map[peer.ID]int       // streams of frames
-	met      map[peer.ID]int       // of T2, whose gossip is heard
-	metAt    map[peer.ID]time.Time // when it was
-	shaken   map[peer.ID]int       // of any tier
-	parted   map[peer.ID]time.Time // when the last of them went, while it is connected
-	banned   map[peer.ID]time.Time
-	rates    map[peer.ID]*rates
-	outbound map[peer.ID]time.Time // since when gossip can send to whom
-	joined   [numTopics]map[peer.ID]time.Time
-	recent   recent // what was spread
-	beside   recent // blocks that gossip does not carry on from here
-	verified recent // transactions whose signatures are right, by all of their bytes
-	onward   *rates // of what neighbours are brought
-	checks   map[peer.ID]int
-	checking chan struct{} // has who looks at a batch of transactions
+	mu         sync.Mutex
+	streams    map[peer.ID]int       // streams of frames
+	met        map[peer.ID]int       // complete T2 handshakes: their gossip is accepted
+	metAt      map[peer.ID]time.Time // since when
+	handshakes map[peer.ID]int       // complete handshakes of any tier
+	// when the last of them ended, while the peer is connected
+	lastHandshakeEnd map[peer.ID]time.Time
+	banned           map[peer.ID]time.Time
+	rates            map[peer.ID]*rates
+	outbound         map[peer.ID]time.Time // since when gossipsub has a stream to the peer
+	joined           [numTopics]map[peer.ID]time.Time
+	recent           recent // published or relayed
+	notGossiped      recent // blocks that gossip does not relay from here
+	verified         recent // transactions with a valid signature, by the hash of their encoding
+	outRates         *rates // to peers
+	checks           map[peer.ID]int
+	checking         chan struct{} // semaphore of batches in validation
 }
 
 var _ tcp.Transport = (*Transport)(nil)
 
-// New listens.
+// New creates the host and listens. Close it by ending Serve.
 func New(o Options) (*Transport, error) {
 	for _, d := range []struct {
 		to   *time.Duration
@@ -118,9 +120,9 @@ func New(o Options) (*Transport, error) {
 	if o.Counters == nil {
 		o.Counters = new(Metrics)
 	}
-	w := &Transport{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{}, onward: newRates(),
+	w := &Transport{o: o, streams: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, handshakes: map[peer.ID]int{}, lastHandshakeEnd: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{}, outRates: newRates(),
 		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), beside: newRecent(), verified: newRecent()}
+		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), notGossiped: newRecent(), verified: newRecent()}
 	for i := range w.joined {
 		w.joined[i] = map[peer.ID]time.Time{}
 	}
@@ -133,8 +135,7 @@ func New(o Options) (*Transport, error) {
 	return w, nil
 }
 
-// listen makes the host: what libp2p.New would make, without the transports that are not used here
-// and what they bring along.
+// listen creates the host as libp2p.New does, but without unused transports and their dependencies.
 func (w *Transport) listen(ctx context.Context) error {
 	key, err := privateOf(w.o.Key)
 	if err != nil {
@@ -150,7 +151,7 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err := errors.Join(book.AddPrivKey(w.me, key), book.AddPubKey(w.me, key.GetPublic())); err != nil {
 		return err
 	}
-	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)), resources.WithMetricsDisabled(), ofAddress(w.o.MaxPeers))
+	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)), resources.WithMetricsDisabled(), perAddressLimit(w.o.MaxPeers))
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	guard := gate{w}
+	guard := connGater{w}
 	bus := eventbus.NewBus()
 	sw, err := swarm.NewSwarm(w.me, book, bus, swarm.WithConnectionGater(guard), swarm.WithResourceManager(room), swarm.WithDialTimeout(dialLimit),
 		swarm.WithDialRanker(swarm.NoDelayDialRanker))
@@ -174,8 +175,7 @@ func (w *Transport) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Without the reuse of ports two nodes would share one in peace, each with half of its
-	// connections.
+	// With port reuse, two nodes could listen on the same port, each with half of the connections.
 	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport(),
 		libp2ptcp.WithDialerForAddr(func(ma.Multiaddr) (libp2ptcp.ContextDialer, error) { return &net.Dialer{Control: tcp.Patience}, nil }))
 	if err != nil {
@@ -216,7 +216,7 @@ func (w *Transport) listen(ctx context.Context) error {
 	return w.gossip(ctx)
 }
 
-// bind takes the address, for QUIC at the port that TCP got.
+// bind listens on the address, and for QUIC on the same port number.
 func (w *Transport) bind(sw *swarm.Swarm, quic bool) error {
 	first, err := multiaddr(w.o.Listen, false)
 	if err != nil {
@@ -237,7 +237,7 @@ func (w *Transport) bind(sw *swarm.Swarm, quic bool) error {
 		if err == nil {
 			err = sw.Listen(m)
 		}
-		if err == nil { // else there is none
+		if err == nil { // otherwise there is no IPv6
 			at = append(at, six)
 		}
 	}
@@ -257,7 +257,7 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	for tries := 0; ; tries++ { // the socket of a way before this one may be on its way to its end
+	for tries := 0; ; tries++ { // an earlier transport may not have released the socket yet
 		switch err := sw.Listen(m); {
 		case err == nil:
 			return nil
@@ -268,8 +268,8 @@ func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
 	}
 }
 
-// limits are those of libp2p's resource manager: so many connections and streams as a node of so
-// many peers can have a use for.
+// limits returns the connection and stream limits of libp2p's resource manager for a number of
+// peers.
 func limits(peers int) resources.ConcreteLimitConfig {
 	scaled := resources.DefaultLimits.AutoScale()
 	change := resources.PartialLimitConfig{
@@ -281,19 +281,19 @@ func limits(peers int) resources.ConcreteLimitConfig {
 	return change.Build(scaled)
 }
 
-// ofAddress is how many connections there may be with one address, and with a network of IPv6 that
-// one may have: half of the peers, for nodes behind one router. libp2p's own limit is eight,
-// whatever a node takes; without one a single address could have all places.
-func ofAddress(peers int) resources.Option {
+// perAddressLimit limits the connections of one address, and of an IPv6 network that one owner may
+// have, to half of the peers; nodes may share a router. libp2p's own limit is eight. Without a
+// limit one address could occupy all places.
+func perAddressLimit(peers int) resources.Option {
 	n := max(8, peers/2)
 	return resources.WithLimitPerSubnet([]resources.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: n}},
 		[]resources.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: n}, {PrefixLength: 48, ConnCount: 2 * n}})
 }
 
-// Addr is of tcp.Transport.
+// Addr implements tcp.Transport.
 func (w *Transport) Addr() netip.AddrPort { return w.addr }
 
-// Addrs are all addresses, as others dial them.
+// Addrs returns all addresses in the form that peers dial.
 func (w *Transport) Addrs() (out []string) {
 	for _, a := range w.host.Network().ListenAddresses() {
 		out = append(out, fmt.Sprintf("%s/p2p/%s", a, w.me))
@@ -301,7 +301,7 @@ func (w *Transport) Addrs() (out []string) {
 	return out
 }
 
-// Serve is of tcp.Transport.
+// Serve implements tcp.Transport.
 func (w *Transport) Serve(ctx context.Context, s tcp.Station) {
 	w.station.Store(&s)
 	defer w.close()
@@ -326,10 +326,10 @@ func (w *Transport) Serve(ctx context.Context, s tcp.Station) {
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	group.Go(func() { w.spreading(ctx) })
-	group.Go(func() { w.tell(ctx, s) })
+	group.Go(func() { w.publishLoop(ctx) })
+	group.Go(func() { w.sendDropped(ctx, s) })
 	for i := range w.topics {
-		group.Go(func() { w.follow(ctx, topic(i)) })
+		group.Go(func() { w.trackSubscribers(ctx, topic(i)) })
 	}
 	tick := time.NewTicker(max(w.o.Grace/6, 10*time.Millisecond))
 	defer tick.Stop()
@@ -355,8 +355,8 @@ func (w *Transport) close() {
 	w.o.Counters.connections.Store(0)
 }
 
-// sweep closes connections over which nobody has shaken hands in time, also if it is tried for
-// ever, and forgets bans.
+// sweep closes connections without a complete handshake after Grace, or twice that if one is in
+// progress, and drops expired bans.
 func (w *Transport) sweep(now time.Time) {
 	var lonely []network.Conn
 	w.mu.Lock()
@@ -364,20 +364,20 @@ func (w *Transport) sweep(now time.Time) {
 	for _, c := range w.host.Network().Conns() {
 		id, since := c.RemotePeer(), c.Stat().Opened
 		here[id] = true
-		if at := w.parted[id]; at.After(since) {
+		if at := w.lastHandshakeEnd[id]; at.After(since) {
 			since = at
 		}
 		grace := w.o.Grace
-		if w.open[id] > 0 {
+		if w.streams[id] > 0 {
 			grace *= 2
 		}
-		if w.shaken[id] == 0 && now.Sub(since) > grace {
+		if w.handshakes[id] == 0 && now.Sub(since) > grace {
 			lonely = append(lonely, c)
 		}
 	}
-	for id := range w.parted {
+	for id := range w.lastHandshakeEnd {
 		if !here[id] {
-			delete(w.parted, id)
+			delete(w.lastHandshakeEnd, id)
 		}
 	}
 	for id, at := range w.banned {
@@ -392,12 +392,12 @@ func (w *Transport) sweep(now time.Time) {
 	}
 	w.mu.Unlock()
 	for _, c := range lonely {
-		w.o.Counters.lonely.Add(1)
+		w.o.Counters.idleClosed.Add(1)
 		_ = c.Close()
 	}
 }
 
-// Knows is of tcp.Transport.
+// Knows implements tcp.Transport.
 func (w *Transport) Knows(p wire.PeerID) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -406,7 +406,7 @@ func (w *Transport) Knows(p wire.PeerID) bool {
 	return w.o.Here[p] || w.o.Quic[p] || len(w.host.Peerstore().Addrs(id)) > 0 || w.host.Network().Connectedness(id) == network.Connected
 }
 
-// Met is of tcp.Transport.
+// Met implements tcp.Transport.
 func (w *Transport) Met(p wire.PeerID, tier wire.Tier, is bool) {
 	id, err := idOf(p)
 	if err != nil {
@@ -432,11 +432,11 @@ func (w *Transport) Met(p wire.PeerID, tier wire.Tier, is bool) {
 		}
 		w.o.Counters.met.Store(int64(len(w.met)))
 	}
-	if count(w.shaken) {
+	if count(w.handshakes) {
 		w.host.ConnManager().Protect(id, "near")
 		return
 	}
-	w.parted[id] = time.Now()
+	w.lastHandshakeEnd[id] = time.Now()
 	w.host.ConnManager().Unprotect(id, "near")
 }
 
@@ -446,7 +446,8 @@ func (w *Transport) isMet(id peer.ID) bool {
 	return w.met[id] > 0
 }
 
-// Ban is of tcp.Transport. What is said last is given time to go.
+// Ban implements tcp.Transport. It closes connections after a delay, so that last messages are
+// sent.
 func (w *Transport) Ban(p wire.PeerID) {
 	id, err := idOf(p)
 	if err != nil {
@@ -473,7 +474,7 @@ func (w *Transport) isBanned(id peer.ID) bool {
 	return is && time.Since(at) < banLife
 }
 
-// finder takes who is found on the local network.
+// finder receives peers found on the local network.
 type finder struct{ *Transport }
 
 func (f finder) HandlePeerFound(found peer.AddrInfo) {

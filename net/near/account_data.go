@@ -12,7 +12,7 @@ import (
 // Reason is why a peer is banned.
 type Reason byte
 
-// The reasons that neard has, and one uses.
+// neard's reasons, as far as they are used here.
 const (
 	NotBanned Reason = iota
 	BadBlockHeader
@@ -27,24 +27,25 @@ var reasonNames = [...]string{"", "BadBlockHeader", "InvalidSignature", "Invalid
 // String returns neard's name.
 func (r Reason) String() string { return reasonNames[r] }
 
-// accounts is the data of the validators whose keys count now.
+// accounts stores the account data of validators with keys in use.
 type accounts struct {
 	byID map[primitives.AccountID][]primitives.PublicKey
 	keys map[primitives.PublicKey]bool
 	data map[primitives.PublicKey]*wire.AccountData
 
-	me      wire.PeerID
-	key     primitives.SecretKey // of this node's validator; zero: none
-	proxies []wire.PeerAddr
-	holds   []primitives.ShardID // of this node, if it says so
-	told    bool                 // data of our own was made
+	me            wire.PeerID
+	key           primitives.SecretKey // of this node's validator; zero: none
+	proxies       []wire.PeerAddr
+	trackedShards []primitives.ShardID // of this node, if it publishes them
+	advertised    bool                 // own data was created
 }
 
 func newAccounts(me wire.PeerID) *accounts {
 	return &accounts{me: me, keys: map[primitives.PublicKey]bool{}, data: map[primitives.PublicKey]*wire.AccountData{}}
 }
 
-// setKeys tells whose data counts from now on, and whether that is a change.
+// setKeys replaces the validator keys with accepted data, and returns whether they have
+// changed.
 func (a *accounts) setKeys(byID map[primitives.AccountID][]primitives.PublicKey) bool {
 	if maps.EqualFunc(a.byID, byID, slices.Equal[[]primitives.PublicKey]) {
 		return false
@@ -64,8 +65,9 @@ func (a *accounts) isNew(d *wire.AccountData) bool {
 	return a.keys[d.AccountKey] && (old == nil || d.IsNewer(old))
 }
 
-// add takes data that a peer has sent, and returns what is new. Newer data of our own key, of a
-// node that ran before us, is replaced by ours with the next version.
+// add verifies and stores account data of a peer, and returns what is new. If a peer has newer data
+// of the own key, from an earlier run of this node, it is replaced by own data with the next
+// version.
 func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.AccountData, ban Reason) {
 	seen := map[primitives.PublicKey]bool{}
 	var interesting []*wire.AccountData
@@ -82,7 +84,7 @@ func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.A
 		if !d.Verify(d.AccountKey) {
 			return fresh, InvalidSignature
 		}
-		if a.told && d.AccountKey == a.key.PublicKey() {
+		if a.advertised && d.AccountKey == a.key.PublicKey() {
 			d = a.signed(now, d.Version+1)
 		}
 		a.data[d.AccountKey] = d
@@ -92,18 +94,18 @@ func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.A
 }
 
 func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
-	d := &wire.AccountData{PeerID: a.me, Proxies: a.proxies, Version: version, Timestamp: timestamp(now), Holds: a.holds}
+	d := &wire.AccountData{PeerID: a.me, Proxies: a.proxies, Version: version, Timestamp: timestamp(now), Holds: a.trackedShards}
 	if d.Sign(a.key) == nil {
 		return d
 	}
-	if d.Holds = nil; d.Sign(a.key) != nil { // too many to be told: then none
+	if d.Holds = nil; d.Sign(a.key) != nil { // too many shards for the payload limit: omit them
 		d.Proxies = nil
 		_ = d.Sign(a.key)
 	}
 	return d
 }
 
-// advertise makes data of our own anew, or returns nil if our key does not count.
+// advertise creates new own data. It returns nil if the own key is not in use.
 func (a *accounts) advertise(now time.Time) *wire.AccountData {
 	if a.key.IsZero() || !a.keys[a.key.PublicKey()] {
 		return nil
@@ -113,11 +115,11 @@ func (a *accounts) advertise(now time.Time) *wire.AccountData {
 		version = old.Version + 1
 	}
 	d := a.signed(now, version)
-	a.data[d.AccountKey], a.told = d, true
+	a.data[d.AccountKey], a.advertised = d, true
 	return d
 }
 
-// all returns the data in the order of keys.
+// all returns the data, sorted by key.
 func (a *accounts) all() []*wire.AccountData {
 	out := make([]*wire.AccountData, 0, len(a.data))
 	for _, k := range slices.Sorted(maps.Keys(a.data)) {
@@ -141,17 +143,16 @@ func timestamp(t time.Time) wire.Timestamp {
 	return wire.Timestamp{Seconds: t.Unix(), Nanos: int32(t.Nanosecond())}
 }
 
-// announcements are which node an account has, by its word of an epoch.
+// announcements maps accounts to nodes, as their validators announced for an epoch.
 type announcements struct {
 	of    map[primitives.AccountID]*wire.Announcement
-	order []primitives.AccountID // the oldest first
+	order []primitives.AccountID // oldest first
 }
 
-// maxAnnouncements is how many accounts are remembered (announce_accounts/mod.rs).
+// maxAnnouncements is for how many accounts they are kept (announce_accounts/mod.rs).
 const maxAnnouncements = 10_000
 
-// add takes announcements that were judged, and returns those of another epoch than the one that is
-// known.
+// add stores verified announcements, and returns those of another epoch than the stored one.
 func (a *announcements) add(list []*wire.Announcement) (fresh []*wire.Announcement) {
 	if a.of == nil {
 		a.of = map[primitives.AccountID]*wire.Announcement{}

@@ -8,30 +8,32 @@ import (
 )
 
 const (
-	maxBrought = 64 // blocks of which it is remembered who has brought them
-	toldAgain  = 8  // of so many heights one is told to everybody, so that peers know of each other how far they are
-	maxSilent  = 64 // neighbours of a peer who are known not to have told it
+	maxBlockSources = 64 // blocks with a remembered first sender
+	// at every so many heights a block is sent to all peers, so that they know each other's height
+	resendEvery         = 8
+	maxSilentNeighbours = 64 // neighbours of a peer that did not send it a block
 )
 
-// silentFor is how long a peer is told of what a neighbour of it brings that has not told it of a
-// block: longer than it takes to see that a connection is none any more and to take its edge away,
-// and who is silent by choice costs one block in that time.
-const silentFor = 2 * time.Minute
+// silentLife is how long a peer is sent the blocks of a neighbour that did not send it one. It is
+// longer than it takes to detect a dead connection and remove its edge. A neighbour that is silent
+// on purpose costs the peer one delayed block in that time.
+const silentLife = 2 * time.Minute
 
-// brought is who has brought the last blocks first.
-type brought struct {
-	by    map[primitives.Hash]wire.PeerID // "": one that is not known to have told its neighbours
+// blockSources remembers the peer that first sent each of the last blocks.
+type blockSources struct {
+	// empty: the sender may not have sent it to its other neighbours
+	by    map[primitives.Hash]wire.PeerID
 	order []primitives.Hash
 }
 
-func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
+func (b *blockSources) put(hash primitives.Hash, by wire.PeerID) {
 	if _, there := b.by[hash]; there {
 		return
 	}
 	if b.by == nil {
 		b.by = map[primitives.Hash]wire.PeerID{}
 	}
-	if len(b.order) >= maxBrought {
+	if len(b.order) >= maxBlockSources {
 		delete(b.by, b.order[0])
 		b.order = b.order[1:]
 	}
@@ -39,27 +41,29 @@ func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
 	b.order = append(b.order, hash)
 }
 
-// asks notes that a peer asks for a block. Was it spared that since a neighbour had brought it,
-// then that one has not told it: their edge is of before, or it lies, or what it told was lost.
-// What it brings from now on is told to this peer.
-func (n *PeerManager) asks(now time.Time, c *conn, hash primitives.Hash) {
-	by := n.brought.by[hash]
+// noteBlockRequest notes that a peer requests a block. If it was not sent to the peer because a
+// neighbour of it had sent it here, that neighbour did not send it to the peer: the edge is
+// outdated, the neighbour withholds blocks, or the message was lost. For silentLife, the
+// neighbour's blocks are sent to this peer.
+func (n *PeerManager) noteBlockRequest(now time.Time, c *conn, hash primitives.Hash) {
+	by := n.blockSources.by[hash]
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
 		return
 	}
-	if c.silent == nil || len(c.silent) >= maxSilent {
-		c.silent = map[wire.PeerID]time.Time{}
+	if c.silentNeighbours == nil || len(c.silentNeighbours) >= maxSilentNeighbours {
+		c.silentNeighbours = map[wire.PeerID]time.Time{}
 	}
-	c.silent[by] = now.Add(silentFor)
+	c.silentNeighbours[by] = now.Add(silentLife)
 }
 
-// hasHeard tells whether a peer need not be told of a block, since who has brought it has told it:
-// it tells all of its neighbours but those whom another has told before. What gets lost on the way
-// is asked for when its child comes, and where none comes everybody is told again (ToAll.Again).
-func (n *PeerManager) hasHeard(now time.Time, c *conn, b *primitives.Block) bool {
-	if !n.Sparing || b.Header.Height%toldAgain == 0 {
+// knowsBlock returns whether a block need not be sent to a peer, since the first sender of the
+// block is this peer or a neighbour of it: a node sends a new block to all of its neighbours,
+// except those that have it from another one. If a block is lost, the peer requests it when its
+// child arrives; if no child arrives, ToAll.Again sends it once more.
+func (n *PeerManager) knowsBlock(now time.Time, c *conn, b *primitives.Block) bool {
+	if !n.Sparing || b.Header.Height%resendEvery == 0 {
 		return false
 	}
-	by, peer := n.brought.by[b.Hash()], c.peer.ID
-	return by != "" && (by == peer || n.graph.Adjacent(by, peer) && !now.Before(c.silent[by]))
+	by, peer := n.blockSources.by[b.Hash()], c.peer.ID
+	return by != "" && (by == peer || n.graph.Adjacent(by, peer) && !now.Before(c.silentNeighbours[by]))
 }

@@ -76,12 +76,12 @@ func TestSpare(t *testing.T) {
 			t.Errorf("by gossip: %s", got)
 		}
 	}
-	var b brought
-	for i := range primitives.Height(2 * maxBrought) {
+	var b blockSources
+	for i := range primitives.Height(2 * maxBlockSources) {
 		b.put(headAt(i).Block.Hash(), "a")
 		b.put(headAt(i).Block.Hash(), "b")
 	}
-	if len(b.by) != maxBrought || len(b.order) != maxBrought || b.by[headAt(2*maxBrought-1).Block.Hash()] != "a" {
+	if len(b.by) != maxBlockSources || len(b.order) != maxBlockSources || b.by[headAt(2*maxBlockSources-1).Block.Hash()] != "a" {
 		t.Errorf("%d and %d blocks are remembered", len(b.by), len(b.order))
 	}
 }
@@ -125,7 +125,7 @@ func TestSilent(t *testing.T) {
 	if n := tell(10); n != 1 {
 		t.Errorf("behind its question told %d times", n)
 	}
-	f.run(silentFor)
+	f.run(silentLife)
 	if n := tell(11); n != 0 {
 		t.Errorf("a while later told %d times", n)
 	}
@@ -134,14 +134,14 @@ func TestSilent(t *testing.T) {
 		t.Errorf("told %d times, as it has asked for another block", n)
 	}
 	c := m[1].PeerManager.ready[wire.T2][m[3].me]
-	if c.silent == nil {
+	if c.silentNeighbours == nil {
 		t.Fatal("its question is not noted")
 	}
-	for i := range maxSilent {
-		c.silent[primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i)).PublicKey()] = time.Time{}
+	for i := range maxSilentNeighbours {
+		c.silentNeighbours[primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i)).PublicKey()] = time.Time{}
 	}
-	if ask(12); len(c.silent) == 0 || len(c.silent) > maxSilent {
-		t.Errorf("%d are kept", len(c.silent))
+	if ask(12); len(c.silentNeighbours) == 0 || len(c.silentNeighbours) > maxSilentNeighbours {
+		t.Errorf("%d are kept", len(c.silentNeighbours))
 	}
 }
 
@@ -206,7 +206,7 @@ func TestHolders(t *testing.T) {
 	h.T1["c"] = h.T1["c"][:1]
 	f.step(a, h)
 	c.accounts.proxies = []wire.PeerAddr{{Addr: netip.MustParseAddrPort("1.2.3.4:5"), PeerID: a.me}}
-	c.accounts.holds = make([]primitives.ShardID, wire.MaxAccountData/8) // more than account data may be long
+	c.accounts.trackedShards = make([]primitives.ShardID, wire.MaxAccountData/8) // more than account data may be long
 	if d := c.accounts.signed(time.Unix(1, 0), 9); len(d.Holds) != 0 || len(d.Proxies) != 1 || d.Signature == "" {
 		t.Errorf("of too many shards %d are told, with %d proxies", len(d.Holds), len(d.Proxies))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// dial opens a connection unless there is one, or one is under way.
+// dial opens a connection, unless there is one or one is being dialled. It returns whether it does.
 func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 	_, under := n.out[tier][p.ID]
 	if under || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
@@ -23,19 +23,19 @@ func (n *PeerManager) dial(p wire.PeerInfo, tier wire.Tier) bool {
 func (n *PeerManager) dialFailed(now time.Time, id wire.PeerID, tier wire.Tier) {
 	switch tier {
 	case wire.T2:
-		n.store.failed(now, id)
+		n.known.failed(now, id)
 	case wire.T3:
 		delete(n.answers, id)
 	}
 }
 
-// monitor keeps the number of T2 connections where it should be: one dial a time if there are too
-// few, one goodbye if there are too many.
+// monitor keeps the number of T2 connections in range. Each call dials at most one peer or closes
+// at most one connection.
 func (n *PeerManager) monitor(now time.Time) {
-	n.store.update(now)
-	for id, at := range n.pending3 {
-		if now.Sub(at) >= pending3Life {
-			delete(n.pending3, id)
+	n.known.update(now)
+	for id, at := range n.pendingT3 {
+		if now.Sub(at) >= pendingT3Life {
+			delete(n.pendingT3, id)
 		}
 	}
 	t2, pending, ours := len(n.ready[wire.T2]), len(n.out[wire.T2]), 0
@@ -46,13 +46,13 @@ func (n *PeerManager) monitor(now time.Time) {
 	}
 	if t2+pending < n.IdealLow || t2+pending < n.MaxPeers && ours+pending < n.MinOutbound {
 		prefer := n.Draw(100) < preferKnown
-		p, found := n.store.candidate(n.Draw, prefer, func(p wire.PeerInfo) bool {
+		p, found := n.known.candidate(n.Draw, prefer, func(p wire.PeerInfo) bool {
 			_, under := n.out[wire.T2][p.ID]
 			return p.ID == n.me || p.Addr == n.ListenAddr || under
 		})
 		if found {
-			if !n.timers.found { // the first one ever: now it is worth to look often
-				n.timers.found, n.timers.monitorStep = true, monitorFirst
+			if !n.timers.foundPeer { // the first candidate ever: now frequent calls make sense
+				n.timers.foundPeer, n.timers.monitorStep = true, monitorFirst
 			}
 			n.dial(p, wire.T2)
 		}
@@ -65,8 +65,8 @@ func (n *PeerManager) monitor(now time.Time) {
 	}
 }
 
-// dropOne closes a drawn connection when there are more than IdealHigh, but none of the safe ones:
-// whitelisted, outbound while there are few, and those that last longest.
+// dropOne closes a random connection if there are more than IdealHigh. Exempt are whitelisted
+// peers, outbound connections while these are few, and the SafeSet oldest active ones.
 func (n *PeerManager) dropOne(now time.Time, ours int) {
 	safe := map[wire.PeerID]bool{}
 	list := n.sorted(wire.T2)
@@ -105,7 +105,8 @@ func countTrue(m map[wire.PeerID]bool) (count int) {
 	return count
 }
 
-// remember keeps the connections of ours that have lasted.
+// remember records outbound connections that have lasted recentAfter, and schedules lost ones for
+// another dial.
 func (n *PeerManager) remember(now time.Time) {
 	for _, c := range n.sorted(wire.T2) {
 		if !c.inbound && c.isReady && now.Sub(c.since) >= recentAfter {
@@ -124,7 +125,8 @@ func (n *PeerManager) forgetOutbound(id wire.PeerID) {
 	n.recent = slices.DeleteFunc(n.recent, func(o outbound) bool { return o.peer.ID == id })
 }
 
-// lost notes the end of a connection that was ready: one of ours that lasted is dialled again.
+// lost handles the end of an established connection. An outbound one that had lasted is dialled
+// again.
 func (n *PeerManager) lost(c *conn, why CloseReason) {
 	if c.inbound {
 		return
@@ -151,7 +153,7 @@ func (n *PeerManager) tickRetries(now time.Time) {
 	}
 }
 
-// advertise asks for all that others know, and tells everybody how this validator is reached.
+// advertise asks all peers for their account data, and sends own data to all.
 func (n *PeerManager) advertise(now time.Time) {
 	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
 	n.timers.advertise = now.Add(advertisePeriod)
@@ -160,8 +162,8 @@ func (n *PeerManager) advertise(now time.Time) {
 	}
 }
 
-// connectT1 closes T1 connections that serve no account any more and dials a proxy of each account
-// that is not connected.
+// connectT1 closes T1 connections that serve no account any more, and dials a proxy of each account
+// that has none.
 func (n *PeerManager) connectT1(now time.Time) {
 	if n.NoOutboundT1 {
 		return

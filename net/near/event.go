@@ -7,61 +7,62 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// ConnID names a connection; the shell gives each a new one.
+// ConnID identifies a connection. The caller assigns it, and never uses one again.
 type ConnID uint64
 
-// Event is what a Node is told.
+// Event is an input of PeerManager.Step.
 type Event interface{ event() }
 
 // The events.
 type (
-	// Dialled: a connection of ours came up.
+	// Dialled: an outbound connection was established.
 	Dialled struct {
 		Conn ConnID
 		Peer wire.PeerInfo
 		Tier wire.Tier
 	}
-	// Accepted: a connection of somebody came up.
+	// Accepted: an inbound connection was established.
 	Accepted struct {
 		Conn ConnID
-		Addr netip.AddrPort // of the socket
+		Addr netip.AddrPort // remote address of the socket
 	}
-	// DialFailed: a Dial led nowhere.
+	// DialFailed: a Dial did not succeed.
 	DialFailed struct {
 		Peer wire.PeerInfo
 		Tier wire.Tier
 	}
-	// Received: a frame that was decoded. One that was not is ignored, and one that was announced
-	// too long is TooLong.
+	// Received: a message was decoded. Frames that do not decode must be dropped by the caller; too
+	// long ones are reported as TooLong.
 	Received struct {
 		Conn ConnID
 		Msg  wire.Message
 	}
 	// TooLong: a frame above wire.MaxFrame was announced.
 	TooLong struct{ Conn ConnID }
-	// Closed: the socket is gone, by the other side or by an error.
+	// Closed: the socket was closed by the peer or failed.
 	Closed struct{ Conn ConnID }
-	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it
-	// and has judged it. It counts also of one that is gone, or not yet there, or banned meanwhile:
-	// the transport, which has seen it, would not bring it again from anybody else.
+	// Gossiped: a message arrived by the gossip of a transport, which has validated it, and not
+	// over a connection. It is processed even if the peer is disconnected or banned meanwhile: the
+	// transport has marked it as seen, so no other peer will deliver it again.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// Heard: somebody was found, by a transport that looks for others.
+	// Heard: a transport has discovered peers.
 	Heard struct{ Peers []wire.PeerInfo }
-	// Tick: it is the time that Wake has named.
+	// Tick: the time returned by Wake has come.
 	Tick struct{}
 	// Head: the chain has a new head.
 	Head struct {
 		Block         *primitives.Block
 		TrackedShards []primitives.ShardID
-		// keys of this epoch's validators, and behind these the next's
+		// T1 has the keys of the validators of this epoch, followed by those of the next.
 		T1          map[primitives.AccountID][]primitives.PublicKey
 		EpochHeight uint64
-		PointEpoch  uint64 // the height of the newest epoch that has a sync block; 0: not known
+		PointEpoch  uint64 // epoch height of the newest epoch with a sync block; 0: unknown
 	}
-	// Validator: this node signs with Key for AccountID from now on; no key: it validates no more.
+	// Validator: from now on this node signs with Key for AccountID. A zero Key: it does not
+	// validate.
 	Validator struct {
 		AccountID primitives.AccountID
 		Key       primitives.SecretKey
@@ -72,19 +73,19 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all peers of T2. Again: they were told before, and nothing has come
-	// of it, so that nobody is left out who has not told it over his connection last, and nothing
-	// that spreads it beside the connections is asked to.
+	// ToAll: send a message to all T2 peers. Again: an earlier broadcast had no effect. It bypasses
+	// duplicate suppression, skips only peers that sent this block last over their connection,
+	// and does not use gossip.
 	ToAll struct {
 		Msg   wire.Message
 		Again bool
 	}
-	// OptimisticTo: announce a block to accounts over T1.
+	// OptimisticTo: send an optimistic block to accounts over T1.
 	OptimisticTo struct {
 		Accounts []primitives.AccountID
 		Msg      *wire.OptimisticBlock
 	}
-	// RouteTo: send a body to a node, by route.
+	// RouteTo: send a body to a node along a route.
 	RouteTo struct {
 		Target wire.Target
 		Body   wire.Body
@@ -94,7 +95,7 @@ type (
 		AccountID primitives.AccountID
 		Body      wire.Body
 	}
-	// AskState: ask a host for a state header or part; the answer comes over T3.
+	// AskState: request a state header or part from a host. The response arrives over T3.
 	AskState struct {
 		Host     wire.PeerID
 		ShardID  primitives.ShardID
@@ -102,24 +103,24 @@ type (
 		IsHeader bool
 		Part     uint64
 	}
-	// AnswerState: send a state response to a node that waits at Addr, over T3.
+	// AnswerState: send a state response over T3 to a node that listens at Peer.Addr.
 	AnswerState struct {
 		Peer wire.PeerInfo
 		Msg  *wire.StateResponse
 	}
-	// Judged: announcements that JudgeAnnouncements asked about, those that are right.
+	// Judged: the valid ones of the announcements that JudgeAnnouncements asked about.
 	Judged struct {
-		From wire.PeerID // "": our own
+		From wire.PeerID // empty: own announcements
 		Good []*wire.Announcement
 		Ban  Reason
 	}
-	// Snapshot: this node serves a snapshot.
+	// Snapshot: this node serves a state snapshot.
 	Snapshot struct {
 		SyncHash    primitives.Hash
 		EpochHeight uint64
 		Shards      []primitives.ShardID
 	}
-	// Ban: the rest of the node has seen a peer misbehave.
+	// Ban: another part of the node has found that a peer misbehaves.
 	Ban struct {
 		Peer   wire.PeerID
 		Reason Reason
@@ -148,37 +149,38 @@ func (Judged) event()         {}
 func (Snapshot) event()       {}
 func (Ban) event()            {}
 
-// Effect is what a Node wants done.
+// Effect is an output of PeerManager.Step.
 type Effect interface{ effect() }
 
 // The effects.
 type (
-	// Write: send a frame.
+	// Write: send a message over a connection.
 	Write struct {
 		Conn ConnID
 		Msg  wire.Message
 	}
-	// Close: end a connection after what was written; Closed need not be told.
+	// Close: close a connection after pending writes. Closed need not be reported for it.
 	Close struct {
 		Conn   ConnID
 		Reason CloseReason
 		Ban    Reason // if Reason is Banned
 	}
-	// Dial: open a connection; answered by Dialled or DialFailed.
+	// Dial: open a connection. The caller reports Dialled or DialFailed.
 	Dial struct {
 		Peer wire.PeerInfo
 		Tier wire.Tier
 	}
-	// Deliver: a message for the rest of the node.
+	// Deliver: a message for other parts of the node.
 	Deliver struct {
-		From      wire.PeerID // the neighbour it came from, and to whom a plain answer goes; "": ourselves
+		// the neighbour that sent it, which receives a direct response; empty: this node
+		From      wire.PeerID
 		Tier      wire.Tier
 		Msg       wire.Message
-		Requested bool // of a Block: this peer was asked for it
-		Gossiped  bool // it came beside the connection, and nobody else will bring it
+		Requested bool // of a Block: it was requested from this peer
+		Gossiped  bool // it arrived by gossip, and no other peer will deliver it
 	}
-	// JudgeAnnouncements: verify these, answered by Judged. KnownEpoch holds the epochs of those
-	// that are known.
+	// JudgeAnnouncements: verify these and report Judged. KnownEpoch has the epochs of stored
+	// announcements.
 	JudgeAnnouncements struct {
 		From       wire.PeerID
 		List       []*wire.Announcement
@@ -192,20 +194,20 @@ func (Dial) effect()               {}
 func (Deliver) effect()            {}
 func (JudgeAnnouncements) effect() {}
 
-// Verdict is what is said of a message that a transport spreads, before it is handed on.
+// Verdict is the result of validating a gossip message, before it is relayed.
 type Verdict byte
 
 // The verdicts.
 const (
-	Hold   Verdict = iota // it can't be judged, or is of no use: handed on to nobody
-	Pass                  // handed on
-	Refuse                // rubbish, which nobody who looked would have handed on
+	Hold   Verdict = iota // can't be validated, or is of no use: not relayed, without blame
+	Pass                  // relayed
+	Refuse                // invalid for every node: the sender is at fault
 )
 
 // CloseReason is why a connection ends.
 type CloseReason byte
 
-// The reasons (peer_actor.rs:79), with the names of neard.
+// The reasons (nearcore peer_actor.rs:79), with neard's names.
 const (
 	TooManyInbound CloseReason = iota + 1
 	OutboundNotAllowed
@@ -226,7 +228,7 @@ var closeNames = [...]string{"", "TooManyInbound", "OutboundNotAllowed", "Ban", 
 // String returns neard's name.
 func (r CloseReason) String() string { return closeNames[r] }
 
-// forgets tells whether it makes no sense to dial the peer again.
+// forgets returns whether dialling the peer again makes no sense.
 func (r CloseReason) forgets() bool {
 	switch r {
 	case OutboundNotAllowed, Banned, Rejected, DisallowedMessage, ClockSkew, AccountMismatch:

@@ -8,42 +8,44 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// The bounds of a graph (nearcore config.rs:32), in edges and peers.
+// Bounds of a graph (nearcore config.rs:32), in edges and peers.
 const (
-	maxEdgesInMessage = wire.MaxEdges
-	maxEdgesOfSource  = 50_000
-	maxGraphPeers     = 100_000
-	maxMatter         = 200     // of a node, beyond these
-	maxBeyond         = 10_000  // of a source
-	maxEdges          = 200_000 // neard: 1,000,000, between which its search takes seconds, beside what else it does
+	maxEdgesInMessage     = wire.MaxEdges
+	maxEdgesOfSource      = 50_000
+	maxGraphPeers         = 100_000
+	maxPrivilegedOfNode   = 200    // privileged edges of a node, beyond the other bounds
+	maxPrivilegedOfSource = 10_000 // of a source, beyond the other bounds
+	// neard: 1,000,000; a search over these takes seconds, during which other work waits
+	maxEdges = 200_000
 )
 
-// How long edges and peers that nobody reaches are kept (network_state/mod.rs:74), and how far a
-// nonce may be from now (routing/edge.rs:6).
+// Lifetimes of edges and of unreachable peers (network_state/mod.rs:74), and the allowed difference
+// between a nonce and the clock (routing/edge.rs:6).
 const (
 	edgeLife        = 30 * time.Minute
 	unreachableLife = time.Hour
 	maxNonceSkew    = 20 * time.Minute
 )
 
-// edgeKey are the ends of an edge, the lower first.
+// edgeKey has the ends of an edge, the lower id first.
 type edgeKey struct{ low, high wire.PeerID }
 
-// Graph is what is known of who is connected to whom, with the next hops from here to everybody.
+// Graph is the network graph as far as it is known, with the next hops from this node to each peer.
+// Not safe for concurrent use.
 type Graph struct {
-	me        wire.PeerID
-	edges     map[edgeKey]*wire.Edge
-	active    map[wire.PeerID]map[wire.PeerID]bool
-	source    map[edgeKey]wire.PeerID
-	ofSource  map[wire.PeerID]int
-	seats     map[wire.PeerID]bool // nodes of validators
-	reachedAt map[wire.PeerID]time.Time
-	hops      map[wire.PeerID][]wire.PeerID // of Recompute
-	used      map[wire.PeerID]uint64        // when a hop was last taken, by count
-	calls     uint64
+	me             wire.PeerID
+	edges          map[edgeKey]*wire.Edge
+	active         map[wire.PeerID]map[wire.PeerID]bool
+	source         map[edgeKey]wire.PeerID
+	ofSource       map[wire.PeerID]int
+	validatorNodes map[wire.PeerID]bool // nodes of validators
+	reachedAt      map[wire.PeerID]time.Time
+	hops           map[wire.PeerID][]wire.PeerID // as of Recompute
+	used           map[wire.PeerID]uint64        // call count at which a hop was last used
+	calls          uint64
 }
 
-// NewGraph returns a graph of nobody but me.
+// NewGraph returns an empty graph of the node me.
 func NewGraph(me wire.PeerID) *Graph {
 	return &Graph{me: me, edges: map[edgeKey]*wire.Edge{}, active: map[wire.PeerID]map[wire.PeerID]bool{}, source: map[edgeKey]wire.PeerID{},
 		ofSource: map[wire.PeerID]int{}, reachedAt: map[wire.PeerID]time.Time{}, used: map[wire.PeerID]uint64{}}
@@ -51,7 +53,7 @@ func NewGraph(me wire.PeerID) *Graph {
 
 func keyOf(e *wire.Edge) edgeKey { return edgeKey{e.Low, e.High} }
 
-// Local returns the edge between me and other, nil if none is known.
+// Local returns the edge between this node and other, nil if none is known.
 func (g *Graph) Local(other wire.PeerID) *wire.Edge {
 	low, high := g.me, other
 	if low > high {
@@ -60,7 +62,7 @@ func (g *Graph) Local(other wire.PeerID) *wire.Edge {
 	return g.edges[edgeKey{low, high}]
 }
 
-// Locals returns the edges of me, in the order of the other ends.
+// Locals returns the edges of this node, sorted by the other end.
 func (g *Graph) Locals() []*wire.Edge {
 	var out []*wire.Edge
 	for _, e := range g.edges {
@@ -72,7 +74,7 @@ func (g *Graph) Locals() []*wire.Edge {
 	return out
 }
 
-// Edges returns all edges in the order of their ends.
+// Edges returns all edges, sorted by their ends.
 func (g *Graph) Edges() []*wire.Edge {
 	out := make([]*wire.Edge, 0, len(g.edges))
 	for _, e := range g.edges {
@@ -104,22 +106,23 @@ func (g *Graph) has(e *wire.Edge) bool {
 	return old != nil && old.Nonce >= e.Nonce
 }
 
-// Add takes edges from source, or from this node if source is "", and returns those that were new.
-// It stops at the first edge that is invalid: ok is false and the source is to be banned; what came
-// before stays. Edges beyond a bound are dropped before their signatures are looked at.
+// Add verifies and stores edges, and returns those that are new. source is the peer that sent them;
+// empty: this node. It stops at the first invalid edge: ok is false, source should be banned, and
+// earlier edges stay. Edges beyond a bound are dropped before their signatures are verified.
 func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fresh []*wire.Edge, ok bool) {
 	ok = true
 	for _, e := range deduplicate(edges) {
 		switch {
 		case g.has(e), tooOld(e, now):
-		case e.Low == e.High && source == "": // a validator's loop is nobody's business
+		// a loop of a validator's own T1 connection is not published
+		case e.Low == e.High && source == "":
 		case e.Low == e.High:
 			return fresh, false
-		case g.edges[keyOf(e)] == nil && g.full(source) && !g.matters(e, source):
+		case g.edges[keyOf(e)] == nil && g.full(source) && !g.isPrivileged(e, source):
 		case !e.Verify():
 			return fresh, false
 		default:
-			if g.put(e, source) || g.matters(e, source) && g.keep(e, source) {
+			if g.put(e, source) || g.isPrivileged(e, source) && g.set(e, source) {
 				fresh = append(fresh, e)
 			}
 		}
@@ -127,8 +130,7 @@ func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fres
 	return fresh, ok
 }
 
-// deduplicate keeps the highest nonce of each pair, and orders them from the highest pair down as
-// neard does.
+// deduplicate keeps the highest nonce of each pair, in descending order of pairs as neard does.
 func deduplicate(edges []*wire.Edge) []*wire.Edge {
 	out := slices.Clone(edges)
 	slices.SortStableFunc(out, func(a, b *wire.Edge) int {
@@ -146,20 +148,22 @@ func deduplicate(edges []*wire.Edge) []*wire.Edge {
 	return slices.CompactFunc(out, func(a, b *wire.Edge) bool { return keyOf(a) == keyOf(b) })
 }
 
-// tooOld tells whether an edge has outlived edgeLife; a nonce that is no time never does.
+// tooOld returns whether an edge has exceeded edgeLife. A nonce that is not a valid time never
+// does.
 func tooOld(e *wire.Edge, now time.Time) bool {
 	return e.Nonce <= 253_402_300_799 && time.Unix(int64(e.Nonce), 0).Before(now.Add(-edgeLife))
 }
 
-// matters tells whether an edge is kept beyond the bounds: one of a node that a validator has
-// signed to be its own, or of who tells of it. Nobody makes up such for others, and what strangers
-// make up, which the one source there is may have told before, is to take no way to a validator.
-func (g *Graph) matters(e *wire.Edge, source wire.PeerID) bool {
-	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxBeyond {
+// isPrivileged returns whether an edge is stored beyond the bounds: it is an edge of a node that a
+// validator has signed to be its own, or of the source itself. Other nodes can't forge either. So
+// an attacker that fills the graph with invented edges, even before the only source, does not cut
+// off validators.
+func (g *Graph) isPrivileged(e *wire.Edge, source wire.PeerID) bool {
+	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxPrivilegedOfSource {
 		return false
 	}
 	for _, p := range [...]wire.PeerID{e.Low, e.High} {
-		if (g.seats[p] || p == source) && len(g.active[p]) < maxMatter {
+		if (g.validatorNodes[p] || p == source) && len(g.active[p]) < maxPrivilegedOfNode {
 			return true
 		}
 	}
@@ -170,7 +174,7 @@ func (g *Graph) full(source wire.PeerID) bool {
 	return len(g.edges) >= maxEdges || source != "" && g.ofSource[source] >= maxEdgesOfSource
 }
 
-// put stores an edge that was verified; false if there are too many peers.
+// put stores a verified edge. It returns false if there are too many peers.
 func (g *Graph) put(e *wire.Edge, source wire.PeerID) bool {
 	k := keyOf(e)
 	if e.Active() {
@@ -184,11 +188,11 @@ func (g *Graph) put(e *wire.Edge, source wire.PeerID) bool {
 			return false
 		}
 	}
-	return g.keep(e, source)
+	return g.set(e, source)
 }
 
-// keep is put without a bound.
-func (g *Graph) keep(e *wire.Edge, source wire.PeerID) bool {
+// set is put without a bound.
+func (g *Graph) set(e *wire.Edge, source wire.PeerID) bool {
 	k := keyOf(e)
 	if e.Active() {
 		g.link(k.low, k.high)
@@ -219,7 +223,7 @@ func (g *Graph) unlink(k edgeKey) {
 	}
 }
 
-// Adjacent tells whether two nodes are known to be connected.
+// Adjacent returns whether two nodes are known to be connected.
 func (g *Graph) Adjacent(a, b wire.PeerID) bool { return g.active[a][b] }
 
 func (g *Graph) drop(k edgeKey) {
@@ -233,8 +237,8 @@ func (g *Graph) drop(k edgeKey) {
 	}
 }
 
-// Recompute forgets what is old, finds the next hops again, and forgets who has not been reached
-// for long. No way leads through peers that are unreliable, except to themselves.
+// Recompute drops old edges, computes the next hops, and drops peers that were unreachable for
+// unreachableLife. No route goes through an unreliable peer, except to the peer itself.
 func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	for k, e := range g.edges {
 		if tooOld(e, now) {
@@ -264,15 +268,15 @@ func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	}
 }
 
-// pause is how long the ways stay as they are: the search takes the longer the more edges there
-// are.
-func (g *Graph) pause() time.Duration {
+// searchPause returns how long the routes stay as they are. It grows with the number of edges, as
+// the time of a search does.
+func (g *Graph) searchPause() time.Duration {
 	return edgePeriod * time.Duration(1+len(g.edges)/edgesPerPeriod)
 }
 
-// meet notes the way to new neighbours until the ways are found again; to who is none any more
-// there is none (NextHop).
-func (g *Graph) meet(now time.Time, edges []*wire.Edge) {
+// addNeighbours adds the routes to new neighbours until the next search. NextHop omits lost
+// neighbours.
+func (g *Graph) addNeighbours(now time.Time, edges []*wire.Edge) {
 	if g.hops == nil {
 		g.hops = map[wire.PeerID][]wire.PeerID{}
 	}
@@ -283,7 +287,7 @@ func (g *Graph) meet(now time.Time, edges []*wire.Edge) {
 	}
 }
 
-// search finds, by breadth, for each peer the neighbours through which a shortest way leads.
+// search computes by breadth-first search, for each peer, the neighbours on a shortest path.
 func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.PeerID {
 	distance := map[wire.PeerID]int{g.me: 0}
 	hops := map[wire.PeerID][]wire.PeerID{}
@@ -303,7 +307,8 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 			d, seen := distance[next]
 			switch {
 			case !seen:
-				distance[next], hops[next] = distance[at]+1, slices.Clip(hops[at]) // of both, until one has more
+				// shared until one of them grows
+				distance[next], hops[next] = distance[at]+1, slices.Clip(hops[at])
 				queue = append(queue, next)
 			case d == distance[at]+1:
 				for _, h := range hops[at] {
@@ -320,8 +325,8 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 	return hops
 }
 
-// NextHop returns the neighbour to hand a message for target to, of those on a shortest way that
-// are still neighbours the one that was taken the longest ago; "" if there is no way.
+// NextHop returns the neighbour to which a message for target is sent: of the present neighbours on
+// a shortest path, the least recently used one; empty: no route.
 func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {
 	var best wire.PeerID
 	for _, p := range g.hops[target] {
@@ -336,10 +341,10 @@ func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {
 	return best
 }
 
-// Reachable returns how many peers there is a way to.
+// Reachable returns the number of peers with a route.
 func (g *Graph) Reachable() int { return len(g.hops) }
 
-// validNonce tells whether an edge may be made with this nonce now.
+// validNonce returns whether a new edge may have this nonce.
 func validNonce(nonce uint64, now time.Time) bool {
 	if nonce == 0 || nonce > 253_402_300_799 {
 		return false

@@ -10,28 +10,28 @@ import (
 
 const (
 	handshakeLimit  = 20 * time.Second
-	maxInHandshake  = 60 // connections of others
+	maxInHandshake  = 60 // inbound connections
 	maxAccountSkew  = 30 * time.Minute
 	maxSeenMessages = 1000
 	duplicateWindow = 50 * time.Millisecond
 )
 
-// conn is a connection, in its handshake or after it.
+// conn is a connection, during its handshake or after it.
 type conn struct {
 	id      ConnID
-	addr    netip.AddrPort // of the other end of the socket
+	addr    netip.AddrPort // of the remote end of the socket
 	inbound bool
 	opened  time.Time
 	isReady bool
-	waiting bool // the handshake was fine and waits for its edge to be in the graph
+	waiting bool // the handshake is valid, and its edge is not in the graph yet
 
-	// What we propose, if the connection is ours.
+	// What this node proposed, if the connection is outbound.
 	tier    wire.Tier
 	target  wire.PeerID
 	version uint32
 	half    wire.PartialEdge
 
-	// What we know after the handshake.
+	// What is known after the handshake.
 	peer     wire.PeerInfo
 	owned    primitives.PublicKey
 	tracked  []primitives.ShardID
@@ -41,29 +41,31 @@ type conn struct {
 	height   primitives.Height
 	hash     primitives.Hash
 	hasBlock bool
-	// the last block that it has told over the connection: it has taken that; what gossip brings
-	// from it, it may only have handed on
-	itself primitives.Hash
+	// lastSentBlock is the last block that the peer sent over the connection: it has accepted this
+	// one. A block that arrives by its gossip may only have been relayed.
+	lastSentBlock primitives.Hash
 
-	held   []held                    // while waiting, in order
-	asked  lastHashes                // blocks that were asked for
-	silent map[wire.PeerID]time.Time // neighbours of it that have not told it of a block, until when that counts
-	seen   seenMessages
-	due    connTimers
-	spent  [numLimits]time.Time // until when what it has had of each would be in time
+	queued []queuedMsg // while waiting, in order
+	asked  lastHashes  // blocks requested from the peer
+	// neighbours of the peer that did not send it a block, and until when that counts
+	silentNeighbours map[wire.PeerID]time.Time
+	seen             seenMessages
+	due              connTimers
+	// rate limits: when the peer would be within each limit again
+	quota [numLimits]time.Time
 
 	accounts gossip[primitives.PublicKey, *wire.AccountData]
 	hosts    gossip[wire.PeerID, *wire.SnapshotHost]
 }
 
-// held is a message that came, or is to go out, while a handshake waits for its edge.
-type held struct {
+// queuedMsg is a message that arrived, or is to be sent, while a handshake waits for its edge.
+type queuedMsg struct {
 	msg wire.Message
 	in  bool
 }
 
-// maxHeld is how many messages may wait so; it lasts a second at most.
-const maxHeld = 10_000
+// maxQueuedMsgs is how many messages may be queued so. The wait is at most a second.
+const maxQueuedMsgs = 10_000
 
 func (n *PeerManager) dialled(now time.Time, ev Dialled) {
 	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version, peer: ev.Peer}
@@ -91,8 +93,8 @@ func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 			}
 		}
 	}
-	// Of what others leave an address has half, so that who says nothing on all of his connections
-	// keeps nobody out who is elsewhere.
+	// Half of the remaining places are for one address. So silent connections of one address do not
+	// keep out others.
 	if inHandshake >= maxInHandshake || same > 0 && same >= (maxInHandshake-inHandshake+same)/2 {
 		n.do(Close{Conn: ev.Conn, Reason: TooManyInbound})
 		return
@@ -100,7 +102,7 @@ func (n *PeerManager) accepted(now time.Time, ev Accepted) {
 	n.conns[ev.Conn] = &conn{id: ev.Conn, addr: ev.Addr, inbound: true, opened: now}
 }
 
-// propose makes our half of an edge with a nonce of now, above that of the edge there is.
+// propose signs this node's half of an edge, with a present nonce above that of the existing edge.
 func (n *PeerManager) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
 	nonce := wire.FreshNonce(now.Unix())
 	if e := n.graph.Local(to); e != nil {
@@ -126,17 +128,17 @@ func (n *PeerManager) self() wire.PeerInfo {
 	return wire.PeerInfo{ID: n.me, Addr: n.ListenAddr, AccountID: n.account}
 }
 
-// connecting handles a message of a connection whose handshake is not done; what does not belong
-// there is ignored.
-func (n *PeerManager) connecting(now time.Time, c *conn, m wire.Message) {
+// handleHandshake handles a message of a connection before its handshake is complete. Unexpected
+// messages are ignored.
+func (n *PeerManager) handleHandshake(now time.Time, c *conn, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Handshake:
 		if !c.waiting {
-			n.shake(now, c, m)
+			n.checkHandshake(now, c, m)
 		}
 	case *wire.HandshakeFailure:
 		if !c.inbound {
-			n.refused(now, c, m)
+			n.handshakeRefused(now, c, m)
 		}
 	case *wire.LastEdge:
 		if c.inbound {
@@ -151,8 +153,8 @@ func (n *PeerManager) connecting(now time.Time, c *conn, m wire.Message) {
 	}
 }
 
-// refused handles the answer to a handshake of ours that the other side did not take.
-func (n *PeerManager) refused(now time.Time, c *conn, f *wire.HandshakeFailure) {
+// handshakeRefused handles a HandshakeFailure of an outbound connection.
+func (n *PeerManager) handshakeRefused(now time.Time, c *conn, f *wire.HandshakeFailure) {
 	switch f.Reason {
 	case wire.VersionMismatch:
 		common := min(f.Version, n.Version)
@@ -162,15 +164,15 @@ func (n *PeerManager) refused(now time.Time, c *conn, f *wire.HandshakeFailure) 
 			return
 		}
 	case wire.InvalidTarget:
-		n.store.met(now, f.Peer)
+		n.known.learnDirect(now, f.Peer)
 	}
 	n.close(now, c, HandshakeFailed, NotBanned)
 }
 
-// shake judges a handshake, in the order of neard's checks.
-func (n *PeerManager) shake(now time.Time, c *conn, h *wire.Handshake) {
+// checkHandshake validates a handshake, in the order of neard's checks.
+func (n *PeerManager) checkHandshake(now time.Time, c *conn, h *wire.Handshake) {
 	if c.inbound {
-		if !n.shakeInbound(now, c, h) {
+		if !n.checkInbound(now, c, h) {
 			return
 		}
 	} else if h.Version != c.version || h.Chain.Genesis != n.Genesis || h.Sender != c.target || h.Tier != c.tier ||
@@ -182,7 +184,7 @@ func (n *PeerManager) shake(now time.Time, c *conn, h *wire.Handshake) {
 		at := time.Unix(o.Timestamp.Seconds, int64(o.Timestamp.Nanos))
 		switch d := at.Sub(now); {
 		case !o.Verify(o.AccountKey):
-			n.peerOf(c, h)
+			n.setPeer(c, h)
 			n.close(now, c, Banned, InvalidSignature)
 			return
 		case o.PeerID != h.Sender:
@@ -196,22 +198,22 @@ func (n *PeerManager) shake(now time.Time, c *conn, h *wire.Handshake) {
 	if c.inbound {
 		c.tier, c.version, c.half = h.Tier, h.Version, wire.SignEdge(n.Key, h.Sender, h.PartialEdge.Nonce)
 	}
-	n.peerOf(c, h)
+	n.setPeer(c, h)
 	edge := wire.NewEdge(n.me, h.Sender, h.PartialEdge.Nonce, c.half.Signature, h.PartialEdge.Signature)
-	if !n.admissible(now, c, edge) || !n.insert(c) {
+	if !n.isAdmissible(now, c, edge) || !n.insert(c) {
 		n.close(now, c, Rejected, NotBanned)
 		return
 	}
-	if c.waiting = true; c.tier == wire.T2 { // one batch of edges a second
+	if c.waiting = true; c.tier == wire.T2 { // edges are processed once a second
 		n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{edge}, done: c.id})
 		return
 	}
 	n.established(now, c)
 }
 
-// shakeInbound answers what is wrong with a handshake of others, after which they may try another;
-// false if that was it.
-func (n *PeerManager) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bool {
+// checkInbound answers an inbound handshake that does not fit, after which the peer may send
+// another. It returns whether the handshake is acceptable.
+func (n *PeerManager) checkInbound(now time.Time, c *conn, h *wire.Handshake) bool {
 	fail := func(f wire.HandshakeFailure) bool {
 		f.Peer = n.self()
 		n.write(c, &f)
@@ -235,8 +237,8 @@ func (n *PeerManager) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bo
 	return true
 }
 
-// peerOf takes from a handshake who the other side is.
-func (n *PeerManager) peerOf(c *conn, h *wire.Handshake) {
+// setPeer takes the peer's identity from its handshake.
+func (n *PeerManager) setPeer(c *conn, h *wire.Handshake) {
 	c.peer = wire.PeerInfo{ID: h.Sender}
 	if h.ListenPort != 0 {
 		c.peer.Addr = netip.AddrPortFrom(c.addr.Addr(), h.ListenPort)
@@ -247,9 +249,9 @@ func (n *PeerManager) peerOf(c *conn, h *wire.Handshake) {
 	}
 }
 
-// admissible tells whether the peer may be connected to on this tier (network_state/mod.rs:406).
-func (n *PeerManager) admissible(now time.Time, c *conn, edge *wire.Edge) bool {
-	if !c.peer.Addr.IsValid() || n.Blacklisted(c.peer.Addr) || n.store.isBanned(c.peer.ID) {
+// isAdmissible returns whether the peer may connect on this tier (network_state/mod.rs:406).
+func (n *PeerManager) isAdmissible(now time.Time, c *conn, edge *wire.Edge) bool {
+	if !c.peer.Addr.IsValid() || n.Blacklisted(c.peer.Addr) || n.known.isBanned(c.peer.ID) {
 		return false
 	}
 	if c.inbound {
@@ -263,7 +265,7 @@ func (n *PeerManager) admissible(now time.Time, c *conn, edge *wire.Edge) bool {
 				return false
 			}
 		case wire.T3:
-			if at, asked := n.pending3[c.peer.ID]; !asked || now.Sub(at) >= pending3Life {
+			if at, asked := n.pendingT3[c.peer.ID]; !asked || now.Sub(at) >= pendingT3Life {
 				return false
 			}
 		}
@@ -280,8 +282,8 @@ func (n *PeerManager) whitelisted(p wire.PeerInfo) bool {
 	return false
 }
 
-// insert takes c into the pool of its tier, if there is no other connection with this peer or this
-// key. Of two that were dialled at the same time, the one that the lower id has dialled stays.
+// insert adds a connection to its tier, unless the peer or its validator key is connected already.
+// Of two simultaneous dials, that of the lower id is kept.
 func (n *PeerManager) insert(c *conn) bool {
 	ready, out := n.ready[c.tier], n.out[c.tier]
 	if c.inbound && c.peer.ID == n.me {
@@ -303,10 +305,10 @@ func (n *PeerManager) insert(c *conn) bool {
 	return true
 }
 
-// established ends a handshake: the answer, and what neard sends at once after it.
+// established completes a handshake: it sends the answer, and what neard sends right after it.
 func (n *PeerManager) established(now time.Time, c *conn) {
-	waited := c.held
-	c.isReady, c.waiting, c.held, c.since, c.heard = true, false, nil, now, now
+	waited := c.queued
+	c.isReady, c.waiting, c.queued, c.since, c.heard = true, false, nil, now, now
 	if !c.inbound {
 		delete(n.out[c.tier], c.target)
 	} else {
@@ -315,7 +317,7 @@ func (n *PeerManager) established(now time.Time, c *conn) {
 	switch c.tier {
 	case wire.T2:
 		delete(n.retries, c.peer.ID)
-		n.store.connected(now, c.peer)
+		n.known.connected(now, c.peer)
 		n.greet(now, c)
 	case wire.T3:
 		n.sendAnswers(c)
@@ -332,8 +334,8 @@ func (n *PeerManager) established(now time.Time, c *conn) {
 	}
 }
 
-// greet sends what a T2 connection begins with: all edges, announcements and hosts. What is sent
-// from time to time comes by tick, at once for the first time.
+// greet sends the initial messages of a T2 connection: all edges, announcements and hosts. Periodic
+// messages follow in tick, the first ones at once.
 func (n *PeerManager) greet(now time.Time, c *conn) {
 	edges := n.graph.Edges()
 	if n.SkipTombstones > 0 {
@@ -354,12 +356,12 @@ func activeOnly(edges []*wire.Edge) []*wire.Edge {
 	return out
 }
 
-// close ends a connection, tells the other side so, and forgets it.
+// close ends a connection: it sends Disconnect, and removes the connection from all tables.
 func (n *PeerManager) close(now time.Time, c *conn, why CloseReason, ban Reason) {
 	if n.conns[c.id] != c {
 		return
 	}
-	c.waiting, c.held = false, nil
+	c.waiting, c.queued = false, nil
 	n.write(c, &wire.Disconnect{RemoveFromStore: c.inbound && why.forgets()})
 	n.do(Close{c.id, why, ban})
 	delete(n.conns, c.id)
@@ -385,6 +387,6 @@ func (n *PeerManager) close(now time.Time, c *conn, why CloseReason, ban Reason)
 	if e := n.graph.Local(c.peer.ID); e != nil && e.Active() {
 		n.addLocal(e.Remove(n.Key))
 	}
-	n.store.gone(now, c.peer.ID, ban)
+	n.known.disconnected(now, c.peer.ID, ban)
 	n.lost(c, why)
 }

@@ -10,31 +10,35 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Config is what does not change while a node runs. Zero limits are neard's defaults.
+// Config is fixed while a node runs. Zero limits mean neard's defaults.
 type Config struct {
-	Key            primitives.SecretKey // of the node
-	Genesis        wire.GenesisID
-	Version        uint32 // the newest protocol that is spoken
-	Oldest         uint32 // and the oldest
-	ListenAddr     netip.AddrPort
-	PublicAddr     netip.AddrPort // for answers over T3; if it is not set, the first that a peer tells
-	Boot           []wire.PeerInfo
-	Known          []wire.PeerInfo // of an earlier run
-	OnlyBoot       bool
-	Whitelist      []wire.PeerInfo
-	Blacklisted    func(netip.AddrPort) bool
-	Archival       bool
-	MaxPeers       int // of T2
-	IdealLow       int
-	IdealHigh      int
-	MinOutbound    int
-	SafeSet        int
-	NoInboundT1    bool
-	NoOutboundT1   bool
-	T1Period       time.Duration   // between rounds of dials to proxies
-	SkipTombstones time.Duration   // after the start; removed edges are neither sent nor taken
-	Sparing        bool            // nothing is said twice to who is known to have heard it, as all nodes hurry
-	Draw           func(n int) int // a number below n
+	Key        primitives.SecretKey // of the node
+	Genesis    wire.GenesisID
+	Version    uint32 // newest supported protocol version
+	Oldest     uint32 // oldest supported protocol version
+	ListenAddr netip.AddrPort
+	// where hosts connect to over T3; not valid: as the first peer reports it
+	PublicAddr   netip.AddrPort
+	Boot         []wire.PeerInfo
+	Known        []wire.PeerInfo // connected in an earlier run
+	OnlyBoot     bool
+	Whitelist    []wire.PeerInfo
+	Blacklisted  func(netip.AddrPort) bool
+	Archival     bool
+	MaxPeers     int // of T2
+	IdealLow     int
+	IdealHigh    int
+	MinOutbound  int
+	SafeSet      int
+	NoInboundT1  bool
+	NoOutboundT1 bool
+	T1Period     time.Duration // between rounds of dials to proxies
+	// for so long after the start, removed edges are neither sent nor accepted
+	SkipTombstones time.Duration
+	// suppress duplicates: send no block to a peer that is known to have it; for networks where all
+	// nodes do so
+	Sparing bool
+	Draw    func(n int) int // returns a random number below n; nil: always 0
 }
 
 func (c *Config) fill() {
@@ -57,52 +61,85 @@ func (c *Config) fill() {
 	}
 }
 
-// PeerManager is the state of one peer of the network. It is used by one goroutine.
+// PeerManager is the state of one peer of the network. Not safe for concurrent use.
+//
+// # Peer manager
+//
+// Problem. neard splits this among actors and locks: PeerActor for each connection,
+// PeerManagerActor, routing, account data, snapshot hosts. Their interleavings decide what is sent,
+// and can't be repeated in a test. This node needs the same observable behaviour towards neard,
+// deterministically, in one place.
+//
+// Invariants.
+//
+//   - Step is the only way in. It takes one event and a time, and returns effects. Equal events and
+//     equal draws give equal effects: every iteration with an effect is sorted by id.
+//   - A connection is in conns from Dialled or Accepted until Close. It is in ready[tier] from a
+//     valid handshake on, at most once for each peer and for each validator key.
+//   - While a T2 handshake waits for its edge (conn.waiting), its messages are queued in both
+//     directions; then they are processed in order. The edge is in the graph before anything is
+//     routed over it.
+//   - A peer's message costs bounded work: frames are bounded before decoding (package wire), lists
+//     here, and expensive requests by rate limits (limits). Exceeding a bound of the protocol bans
+//     the sender.
+//   - Each table is bounded, and evicts by source where a peer could otherwise displace the entries
+//     of others (Graph.Add, routeBackCache).
+//
+// Outline. received checks state and rate limits, and passes a message to handleHandshake or
+// handle. handleRouted verifies a routed message, then delivers it or sends it to the next hop: by
+// Graph.NextHop, or by routeBackCache for responses. Edges are collected and processed once a
+// second (processEdges), since a search over the graph costs more than any message. tick does what
+// is due after each event; Wake returns when the next Tick is needed. monitor keeps the number of
+// T2 connections in range, connectT1 dials the proxies of validators.
+//
+// Rejected: a goroutine for each connection with locks around shared tables, as in neard. Reading,
+// decoding and signature checks of a connection run in its own goroutine in package tcp; the rest
+// is cheap enough for one.
 type PeerManager struct {
 	Config
 	me      wire.PeerID
 	created time.Time
 
 	conns map[ConnID]*conn
-	ready [4]map[wire.PeerID]*conn // by tier
+	ready [4]map[wire.PeerID]*conn // established connections, by tier
 	byKey [4]map[primitives.PublicKey]*conn
-	loop  *conn                            // the inbound end of a T1 connection to ourselves
-	out   [4]map[wire.PeerID]wire.PeerInfo // dials and handshakes of ours that are under way
+	loop  *conn                            // the inbound end of this node's T1 connection to itself
+	out   [4]map[wire.PeerID]wire.PeerInfo // outbound dials and handshakes in progress, by tier
 
-	graph     *Graph
-	accounts  *accounts
-	announced announcements
-	hosts     *hosts
-	store     *store
-	back      *waysBack
-	recent    []outbound // connections of ours that lasted
-	redial    []wire.PeerInfo
-	retries   map[wire.PeerID]retry
-	ownEdges  []edgeBatch // of this node
-	edgeBatch []edgeBatch // of others
-	edgesWait int         // in edgeBatch
-	edgesAt   time.Time   // when a batch may be taken next
-	searchAt  time.Time   // and when those of others
-	pending3  map[wire.PeerID]time.Time
-	fixing    []fix
-	answers   map[wire.PeerID][]*wire.StateResponse // that wait for a T3 connection
+	graph       *Graph
+	accounts    *accounts
+	announced   announcements
+	hosts       *hosts
+	known       *peerStore
+	routeBack   *routeBackCache
+	recent      []outbound // outbound connections that lasted
+	redial      []wire.PeerInfo
+	retries     map[wire.PeerID]retry
+	ownEdges    []edgeBatch // of this node
+	edgeBatch   []edgeBatch // of peers
+	edgesQueued int         // number of edges in edgeBatch
+	edgesAt     time.Time   // when own edges may be processed next
+	searchAt    time.Time   // when edges of peers may be processed next
+	pendingT3   map[wire.PeerID]time.Time
+	fixing      []fix
+	answers     map[wire.PeerID][]*wire.StateResponse // waiting for a T3 connection
 
-	account primitives.AccountID
-	head    *Head
-	brought brought
-	txs     int // forwarded since the last block from anyone
-	timers  timers
-	effects []Effect
+	account      primitives.AccountID
+	head         *Head
+	blockSources blockSources
+	txs          int // ForwardTx messages since the last block of any peer
+	timers       timers
+	effects      []Effect
 }
 
-// New returns a node that knows its boot nodes and nobody else.
+// New returns a peer manager that knows the boot nodes and Config.Known.
 func New(c Config, now time.Time) *PeerManager {
 	c.fill()
 	n := &PeerManager{Config: c, me: c.Key.PublicKey(), created: now, conns: map[ConnID]*conn{},
-		hosts: newHosts(), back: newWaysBack(), retries: map[wire.PeerID]retry{}, pending3: map[wire.PeerID]time.Time{},
+		hosts: newHosts(), routeBack: newRouteBackCache(), retries: map[wire.PeerID]retry{}, pendingT3: map[wire.PeerID]time.Time{},
 		answers: map[wire.PeerID][]*wire.StateResponse{}}
-	n.graph, n.accounts, n.store = NewGraph(n.me), newAccounts(n.me), newStore(now, c.Boot, c.OnlyBoot)
-	n.store.recall(now, c.Known, n.me)
+	n.graph, n.accounts, n.known = NewGraph(n.me), newAccounts(n.me), newPeerStore(now, c.Boot, c.OnlyBoot)
+	n.known.restore(now, c.Known, n.me)
 	for t := range n.ready {
 		n.ready[t], n.byKey[t] = map[wire.PeerID]*conn{}, map[primitives.PublicKey]*conn{}
 		n.out[t] = map[wire.PeerID]wire.PeerInfo{}
@@ -111,8 +148,8 @@ func New(c Config, now time.Time) *PeerManager {
 	return n
 }
 
-// Step applies ev, which is of the time now, and returns what is to be done. Equal events give
-// equal effects.
+// Step processes an event at time now and returns the effects to carry out, in order. Equal events
+// give equal effects. It panics on an event of another package.
 func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	n.effects = nil
 	switch ev := ev.(type) {
@@ -138,13 +175,13 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	case Gossiped:
 		n.gossiped(now, &ev)
 	case Heard:
-		n.store.recall(now, ev.Peers, n.me)
+		n.known.restore(now, ev.Peers, n.me)
 		n.timers.monitor = now
 	case Tick:
 	case Head:
 		n.newHead(ev)
 	case Validator:
-		n.validator(now, ev)
+		n.setValidator(now, ev)
 	case ToPeer:
 		n.toPeer(wire.T2, ev.Peer, ev.Msg)
 	case ToAll:
@@ -160,7 +197,7 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	case AnswerState:
 		n.answerState(ev)
 	case Judged:
-		n.judged(now, ev)
+		n.announcementsJudged(now, ev)
 	case Snapshot:
 		n.snapshot(now, ev)
 	case Ban:
@@ -174,10 +211,10 @@ func (n *PeerManager) Step(now time.Time, ev Event) []Effect {
 	return out
 }
 
-// write sends m over c, once the edge of its handshake is in the graph.
+// write sends m over c, or queues it until the edge of its handshake is in the graph.
 func (n *PeerManager) write(c *conn, m wire.Message) {
 	if c.waiting {
-		c.held = append(c.held, held{msg: m})
+		c.queued = append(c.queued, queuedMsg{msg: m})
 		return
 	}
 	if r, ok := m.(*wire.BlockRequest); ok {
@@ -188,7 +225,7 @@ func (n *PeerManager) write(c *conn, m wire.Message) {
 
 func (n *PeerManager) do(e Effect) { n.effects = append(n.effects, e) }
 
-// toPeer sends over a connection of the tier, if there is one.
+// toPeer sends over the peer's connection of a tier. It returns whether there is one.
 func (n *PeerManager) toPeer(tier wire.Tier, to wire.PeerID, m wire.Message) bool {
 	c := n.ready[tier][to]
 	if c != nil {
@@ -197,7 +234,7 @@ func (n *PeerManager) toPeer(tier wire.Tier, to wire.PeerID, m wire.Message) boo
 	return c != nil
 }
 
-// sorted returns the ready connections of a tier in the order of peers.
+// sorted returns the established connections of a tier, sorted by peer.
 func (n *PeerManager) sorted(tier wire.Tier) []*conn {
 	out := make([]*conn, 0, len(n.ready[tier]))
 	for _, c := range n.ready[tier] {
@@ -212,7 +249,7 @@ func (n *PeerManager) toAll(now time.Time, ev ToAll) {
 	for _, c := range n.sorted(wire.T2) {
 		switch {
 		case b == nil:
-		case ev.Again && c.itself == b.Block.Hash(), !ev.Again && n.hasHeard(now, c, b.Block):
+		case ev.Again && c.lastSentBlock == b.Block.Hash(), !ev.Again && n.knowsBlock(now, c, b.Block):
 			continue
 		}
 		n.write(c, ev.Msg)
@@ -222,35 +259,37 @@ func (n *PeerManager) toAll(now time.Time, ev ToAll) {
 func (n *PeerManager) newHead(h Head) {
 	n.head = &h
 	n.hosts.setEpoch(h.EpochHeight, h.PointEpoch)
-	changed := n.Sparing && !slices.Equal(n.accounts.holds, h.TrackedShards)
+	changed := n.Sparing && !slices.Equal(n.accounts.trackedShards, h.TrackedShards)
 	if changed {
-		n.accounts.holds = slices.Clone(h.TrackedShards)
+		n.accounts.trackedShards = slices.Clone(h.TrackedShards)
 	}
 	if n.accounts.setKeys(h.T1) || changed {
-		n.timers.advertise = time.Time{} // at once, which asks too
+		n.timers.advertise = time.Time{} // at once; this also requests the data of others
 	}
 }
 
-func (n *PeerManager) validator(now time.Time, v Validator) {
+func (n *PeerManager) setValidator(now time.Time, v Validator) {
 	n.account = v.AccountID
-	n.accounts.key, n.accounts.proxies, n.accounts.told = v.Key, v.Proxies, false
+	n.accounts.key, n.accounts.proxies, n.accounts.advertised = v.Key, v.Proxies, false
 	n.timers.advertise = time.Time{}
 }
 
-// Info is what the rest of the node asks about the network.
+// Info is the state of the network for other parts of the node.
 type Info struct {
 	Peers     []PeerState // of T2
 	T1        []PeerState
 	Producers []*wire.Announcement
 	Reachable int
 	Public    netip.AddrPort
-	Accounts  []primitives.AccountID                        // that are known to be reached by some node
-	Known     []wire.PeerInfo                               // who was connected, and may be dialled again
-	Hosts     []*wire.SnapshotHost                          // who gives states, the newest entry first
-	Holders   map[primitives.AccountID][]primitives.ShardID // what validators hold at all times, as they have signed
-	// nodes of this epoch's validators and the next's, as these have signed
+	Accounts  []primitives.AccountID // accounts with a known node
+	// connected now or earlier, in order to be dialled again after a restart
+	Known []wire.PeerInfo
+	Hosts []*wire.SnapshotHost // snapshot hosts, newest entry first
+	// shards that validators always track, as they have signed
+	Holders map[primitives.AccountID][]primitives.ShardID
+	// Seats are the nodes of the validators of this epoch and the next, as these have signed.
 	Seats []wire.PeerID
-	// nobody is connected or comes up, and nobody is known who could be dialled
+	// Alone: no connection is open or being opened, and no peer is known to dial.
 	Alone bool
 }
 
@@ -260,16 +299,16 @@ type PeerState struct {
 	Inbound       bool
 	Archival      bool
 	TrackedShards []primitives.ShardID
-	Height        primitives.Height // of the highest block it has sent
+	Height        primitives.Height // of the highest block that it has sent
 	Hash          primitives.Hash
-	HasBlock      bool // it counts for sync only then
+	HasBlock      bool // it has sent a block; only then it counts for sync
 	Since         time.Time
 	LastReceived  time.Time
 }
 
-// Info returns the state of the network.
+// Info returns the state of the network. Must not be called concurrently with Step.
 func (n *PeerManager) Info() Info {
-	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven(), Hosts: n.hosts.all(), Alone: n.alone()}
+	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.known.reconnectable(), Hosts: n.hosts.all(), Alone: n.alone()}
 	for id := range n.announced.of {
 		i.Accounts = append(i.Accounts, id)
 	}
@@ -280,7 +319,7 @@ func (n *PeerManager) Info() Info {
 	}
 	slices.Sort(i.Accounts)
 	i.Holders = n.holders()
-	i.Seats = n.seats()
+	i.Seats = n.validatorNodes()
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())
 	}
@@ -290,8 +329,8 @@ func (n *PeerManager) Info() Info {
 	return i
 }
 
-// seats are the nodes of the validators whose keys count.
-func (n *PeerManager) seats() (out []wire.PeerID) {
+// validatorNodes returns the nodes of the validators with keys in use, sorted.
+func (n *PeerManager) validatorNodes() (out []wire.PeerID) {
 	for id := range n.accounts.byID {
 		for _, d := range n.accounts.of(id) {
 			out = append(out, d.PeerID)
@@ -304,9 +343,8 @@ func (n *PeerManager) seats() (out []wire.PeerID) {
 	return slices.Compact(out)
 }
 
-// holders are the shards of validators who have said what they hold, by the key that counts in this
-// epoch: where an account has another one in the next, it may be another node's, which judges
-// nothing yet.
+// holders returns the shards that validators publish, by their key of this epoch. If an account has
+// another key in the next epoch, that may belong to another node, which does not validate yet.
 func (n *PeerManager) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}
 	for id, keys := range n.accounts.byID {

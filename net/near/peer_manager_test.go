@@ -128,7 +128,7 @@ func TestHandshakeChecks(t *testing.T) {
 			h.OwnedAccount.Signature = keyFor("c").Sign(h.OwnedAccount.Payload)
 		}, "disconnect Ban"},
 		{"a banned peer", func(h *wire.Handshake, l *member) {
-			l.store.connected(start, wire.PeerInfo{ID: h.Sender, Addr: netip.MustParseAddrPort("9.9.9.9:9")})
+			l.known.connected(start, wire.PeerInfo{ID: h.Sender, Addr: netip.MustParseAddrPort("9.9.9.9:9")})
 			l.Step(start, Ban{h.Sender, Abusive})
 		}, "disconnect RejectedByPeerManager"},
 		{"T1 without a key that counts", func(h *wire.Handshake, _ *member) { h.Tier = wire.T1; own(h, owner, h.Sender, start) }, "disconnect RejectedByPeerManager"},
@@ -379,7 +379,7 @@ func TestWake(t *testing.T) {
 	}
 	for i, want := range []time.Duration{monitorFirst, monitorFirst * 11 / 10} {
 		p := wire.PeerInfo{ID: idOf(fmt.Sprint(i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i)}), 1)}
-		a.store.hear(f.now, []wire.PeerInfo{p}, a.me)
+		a.known.learn(f.now, []wire.PeerInfo{p}, a.me)
 		if d := look(); d != want || len(a.out[wire.T2]) != i+1 {
 			t.Errorf("with %d peers to dial: looks after %v, want %v", i+1, d, want)
 		}
@@ -547,16 +547,16 @@ func TestBans(t *testing.T) {
 		if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !bans(effects, tt.ban) {
 			t.Errorf("%s: %v, want %v", tt.name, effects, tt.ban)
 		}
-		if a.store.isBanned(b.me) != (tt.ban != NotBanned) {
-			t.Errorf("%s: banned %v", tt.name, a.store.isBanned(b.me))
+		if a.known.isBanned(b.me) != (tt.ban != NotBanned) {
+			t.Errorf("%s: banned %v", tt.name, a.known.isBanned(b.me))
 		}
 		if tt.ban == NotBanned {
 			continue
 		}
-		a.store.update(f.now.Add(banLife - time.Second))
-		early := a.store.isBanned(b.me)
-		a.store.update(f.now.Add(banLife + time.Second))
-		if !early || a.store.isBanned(b.me) {
+		a.known.update(f.now.Add(banLife - time.Second))
+		early := a.known.isBanned(b.me)
+		a.known.update(f.now.Add(banLife + time.Second))
+		if !early || a.known.isBanned(b.me) {
 			t.Errorf("%s: the ban does not last three hours", tt.name)
 		}
 	}
@@ -609,11 +609,11 @@ func TestLimits(t *testing.T) {
 	f.dial(a, b, wire.T2)
 	f.run(3 * time.Second)
 	for i := range maxKnownPeers {
-		a.store.put(f.now, wire.PeerInfo{ID: idOf(fmt.Sprint("p", i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 2, byte(i >> 8), byte(i)}), 5)}, heard)
+		a.known.put(f.now, wire.PeerInfo{ID: idOf(fmt.Sprint("p", i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 2, byte(i >> 8), byte(i)}), 5)}, heard)
 	}
 	c := a.ready[wire.T2][b.me]
 	nonce := wire.FreshNonce(f.now.Unix())
-	told := make([]wire.PeerInfo, maxPeersTold)
+	told := make([]wire.PeerInfo, maxPeersSent)
 	heard := 0
 	for _, x := range []struct {
 		name string
@@ -643,9 +643,9 @@ func TestLimits(t *testing.T) {
 		done := 0
 		begun := time.Now()
 		for range 60 * 200 {
-			before := c.spent
+			before := c.quota
 			a.Step(f.now, Received{c.id, x.m()})
-			if c.spent != before {
+			if c.quota != before {
 				done++
 			}
 			f.now = f.now.Add(5 * time.Millisecond)

@@ -15,7 +15,7 @@ const (
 	banLife       = 3 * time.Hour
 )
 
-// status is what became of a known peer.
+// status is the state of a known peer.
 type status byte
 
 const (
@@ -25,36 +25,35 @@ const (
 	banned
 )
 
-// known is a peer that one has heard of.
+// known is a known peer.
 type known struct {
 	info     wire.PeerInfo
 	status   status
 	reason   Reason    // if banned
-	bannedAt time.Time // likewise
+	bannedAt time.Time // if banned
 	seen     time.Time
 	trust    trust
 	boot     bool
 }
 
-// trust is how well an address is known to be the peer's.
+// trust is the evidence that an address belongs to a peer.
 type trust byte
 
 const (
-	heard  trust = iota // somebody said so
-	direct              // the peer at the address said so
+	heard  trust = iota // another peer said so
+	direct              // the node at the address said so
 	signed              // a handshake proved it
 )
 
-// store is the peers one knows of, by id, each with at most one address, and each address with one
-// peer.
-type store struct {
+// peerStore holds the known peers. Each has at most one address, and each address at most one peer.
+type peerStore struct {
 	peers  map[wire.PeerID]*known
 	byAddr map[netip.AddrPort]wire.PeerID
-	onlyTo bool // connect to boot nodes alone
+	onlyTo bool // dial boot nodes only
 }
 
-func newStore(now time.Time, boot []wire.PeerInfo, onlyTo bool) *store {
-	s := &store{peers: map[wire.PeerID]*known{}, byAddr: map[netip.AddrPort]wire.PeerID{}, onlyTo: onlyTo}
+func newPeerStore(now time.Time, boot []wire.PeerInfo, onlyTo bool) *peerStore {
+	s := &peerStore{peers: map[wire.PeerID]*known{}, byAddr: map[netip.AddrPort]wire.PeerID{}, onlyTo: onlyTo}
 	for _, p := range boot {
 		if p.Addr.IsValid() {
 			s.put(now, p, signed).boot = true
@@ -63,8 +62,8 @@ func newStore(now time.Time, boot []wire.PeerInfo, onlyTo bool) *store {
 	return s
 }
 
-// put sets a peer's address; a full store loses the peer that was not seen for the longest time.
-func (s *store) put(now time.Time, p wire.PeerInfo, t trust) *known {
+// put sets the address of a peer. If the store is full, it evicts a peer first.
+func (s *peerStore) put(now time.Time, p wire.PeerInfo, t trust) *known {
 	if other, taken := s.byAddr[p.Addr]; taken && other != p.ID {
 		s.peers[other].info.Addr = netip.AddrPort{}
 		delete(s.byAddr, p.Addr)
@@ -86,9 +85,9 @@ func (s *store) put(now time.Time, p wire.PeerInfo, t trust) *known {
 	return k
 }
 
-// evict drops the peer that was not seen for the longest time; if all that may go are banned, the
-// oldest ban.
-func (s *store) evict() {
+// evict drops the peer that was not seen for the longest time. If all candidates are banned, it
+// drops the oldest ban. Boot nodes and connected peers stay.
+func (s *peerStore) evict() {
 	var worst, oldest *known
 	for _, k := range s.peers {
 		if k.boot || k.status == connected {
@@ -112,16 +111,15 @@ func (s *store) evict() {
 	}
 }
 
-func (s *store) drop(k *known) {
+func (s *peerStore) drop(k *known) {
 	delete(s.peers, k.info.ID)
 	if s.byAddr[k.info.Addr] == k.info.ID {
 		delete(s.byAddr, k.info.Addr)
 	}
 }
 
-// hear takes peers that somebody told of: they are believed if neither the peer nor its address is
-// known.
-func (s *store) hear(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
+// learn adds peers that another peer reported, if neither the id nor the address is known.
+func (s *peerStore) learn(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil {
 			s.put(now, p, heard)
@@ -129,8 +127,8 @@ func (s *store) hear(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	}
 }
 
-// recall takes peers of an earlier run: they were connected then, and their addresses were theirs.
-func (s *store) recall(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
+// restore adds peers of an earlier run; their addresses were verified then.
+func (s *peerStore) restore(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	for _, p := range list {
 		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil && p.Addr.IsValid() {
 			s.put(now, p, direct).status = notConnected
@@ -138,8 +136,9 @@ func (s *store) recall(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	}
 }
 
-// proven lists who was connected and is not banned, whoever was seen last first.
-func (s *store) proven() (out []wire.PeerInfo) {
+// reconnectable returns up to maxRecalled peers that were connected and are not banned, last seen
+// first.
+func (s *peerStore) reconnectable() (out []wire.PeerInfo) {
 	list := s.sorted(func(k *known) bool {
 		return k.info.Addr.IsValid() && (k.status == connected || k.status == notConnected)
 	})
@@ -150,26 +149,27 @@ func (s *store) proven() (out []wire.PeerInfo) {
 	return out
 }
 
-// maxRecalled is how many peers are worth to be remembered over a restart.
+// maxRecalled is how many peers are kept over a restart.
 const maxRecalled = 100
 
-// met takes what the peer at an address says it is, which is no proof.
-func (s *store) met(now time.Time, p wire.PeerInfo) {
+// learnDirect stores the identity that the node at an address claims, without a proof. An address
+// from a handshake is kept.
+func (s *peerStore) learnDirect(now time.Time, p wire.PeerInfo) {
 	k := s.peers[p.ID]
 	if p.Addr.IsValid() && (k == nil || k.trust != signed || !k.info.Addr.IsValid()) {
 		s.put(now, p, direct)
 	}
 }
 
-// connected notes a handshake; an account id that was known stays.
-func (s *store) connected(now time.Time, p wire.PeerInfo) {
+// connected records a handshake. A known account id is kept.
+func (s *peerStore) connected(now time.Time, p wire.PeerInfo) {
 	k := s.put(now, p, signed)
 	k.status, k.seen = connected, now
 }
 
-// gone notes the end of a connection, which may be a ban; a ban of a peer that is not known is
-// lost, as at neard.
-func (s *store) gone(now time.Time, id wire.PeerID, reason Reason) {
+// disconnected records the end of a connection, or a ban. As in neard, a ban of an unknown peer has
+// no effect.
+func (s *peerStore) disconnected(now time.Time, id wire.PeerID, reason Reason) {
 	k := s.peers[id]
 	if k == nil {
 		return
@@ -180,20 +180,20 @@ func (s *store) gone(now time.Time, id wire.PeerID, reason Reason) {
 	}
 }
 
-// failed notes a dial that led nowhere.
-func (s *store) failed(now time.Time, id wire.PeerID) {
+// failed records a dial that did not succeed.
+func (s *peerStore) failed(now time.Time, id wire.PeerID) {
 	if k := s.peers[id]; k != nil && k.status != banned {
 		k.status, k.seen = unknown, now
 	}
 }
 
-func (s *store) isBanned(id wire.PeerID) bool {
+func (s *peerStore) isBanned(id wire.PeerID) bool {
 	k := s.peers[id]
 	return k != nil && k.status == banned
 }
 
-// update ends bans and forgets who was not seen for long.
-func (s *store) update(now time.Time) {
+// update ends bans after banLife, and drops peers that were not seen for knownLife.
+func (s *peerStore) update(now time.Time) {
 	for _, k := range s.peers {
 		if k.status == banned && now.Sub(k.bannedAt) >= banLife {
 			k.status = notConnected
@@ -206,8 +206,8 @@ func (s *store) update(now time.Time) {
 	}
 }
 
-// sorted returns the peers that fit, in the order of ids, so that a draw is the same in every run.
-func (s *store) sorted(fits func(*known) bool) []*known {
+// sorted returns the peers that fit, by id, so that draws can be repeated.
+func (s *peerStore) sorted(fits func(*known) bool) []*known {
 	var out []*known
 	for _, id := range slices.Sorted(maps.Keys(s.peers)) {
 		if k := s.peers[id]; fits(k) {
@@ -217,9 +217,9 @@ func (s *store) sorted(fits func(*known) bool) []*known {
 	return out
 }
 
-// candidate draws a peer to dial, if there is one: of those one was connected to before if
-// preferKnown, else of all.
-func (s *store) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
+// candidate draws a peer to dial. preferKnown: of those that were connected before, if there are
+// any. It returns false if there is no candidate.
+func (s *peerStore) candidate(draw func(n int) int, preferKnown bool, skip func(wire.PeerInfo) bool) (wire.PeerInfo, bool) {
 	fits := func(k *known) bool {
 		return k.info.Addr.IsValid() && !skip(k.info) && (!s.onlyTo || k.boot) && (k.status == unknown || k.status == notConnected)
 	}
@@ -235,8 +235,8 @@ func (s *store) candidate(draw func(n int) int, preferKnown bool, skip func(wire
 	return list[draw(len(list))].info, true
 }
 
-// healthy draws up to n peers to tell of.
-func (s *store) healthy(draw func(n int) int, n int) []wire.PeerInfo {
+// healthy draws up to n peers to report to another peer. Banned ones are excluded.
+func (s *peerStore) healthy(draw func(n int) int, n int) []wire.PeerInfo {
 	list := s.sorted(func(k *known) bool { return k.status != banned })
 	var out []wire.PeerInfo
 	for ; n > 0 && len(list) > 0; n-- {

@@ -2,10 +2,10 @@ package near
 
 import "github.com/troupe-chain/troupe/net/wire"
 
-// Priority is how urgent a frame is.
+// Priority is the urgency of a frame.
 type Priority byte
 
-// Consensus goes before gossip, and gossip before sync; within each the order stays.
+// The priorities, most urgent first. Frames of the same priority keep their order.
 const (
 	Consensus Priority = iota
 	Gossip
@@ -13,16 +13,15 @@ const (
 	priorities
 )
 
-// maxQueued is how much may wait for a connection, in bytes, as at neard (peer/stream.rs:18);
-// beyond it the connection ends.
+// maxQueued bounds the frames that wait for a connection, in bytes, as in neard
+// (peer/stream.rs:18). Beyond it the connection is closed.
 const maxQueued = 1 << 30
 
-// turn is after how many frames before it a waiting frame of less priority has its turn, so that a
-// flood starves nobody.
-const turn = 32
+// starvationLimit is after how many more urgent frames a waiting frame is sent.
+const starvationLimit = 32
 
-// PriorityOf tells how urgent a message is. What opens a connection is as urgent as anything, so
-// that it stays first.
+// PriorityOf returns the priority of a message. Handshake messages have the highest, so that they
+// stay first.
 func PriorityOf(m wire.Message) Priority {
 	switch m := m.(type) {
 	case *wire.Routed:
@@ -39,14 +38,14 @@ func PriorityOf(m wire.Message) Priority {
 	return Gossip
 }
 
-// Queue is what waits to be written to a connection. It is used by one goroutine at a time.
+// Queue holds the frames that wait to be written to a connection. Not safe for concurrent use.
 type Queue struct {
 	waiting [priorities][][]byte
-	passed  [priorities]int // frames of more priority since the last one
+	skipped [priorities]int // more urgent frames since the last one of this priority
 	bytes   int
 }
 
-// Put adds a frame; false: there is no room, and the connection is to be closed.
+// Put adds a frame. It returns false if there is no room; then the connection must be closed.
 func (q *Queue) Put(frame []byte, p Priority) bool {
 	if q.bytes+len(frame) > maxQueued {
 		return false
@@ -56,21 +55,21 @@ func (q *Queue) Put(frame []byte, p Priority) bool {
 	return true
 }
 
-// Next takes the frame to write next, nil if there is none.
+// Next removes and returns the next frame; nil: none.
 func (q *Queue) Next() []byte {
 	best := priorities
 	for p := range priorities {
-		if len(q.waiting[p]) > 0 && (best == priorities || q.passed[p] >= turn) {
+		if len(q.waiting[p]) > 0 && (best == priorities || q.skipped[p] >= starvationLimit) {
 			best = p
 		}
 	}
 	if best == priorities {
 		return nil
 	}
-	q.passed[best] = 0
+	q.skipped[best] = 0
 	for p := best + 1; p < priorities; p++ {
 		if len(q.waiting[p]) > 0 {
-			q.passed[p]++
+			q.skipped[p]++
 		}
 	}
 	frame := q.waiting[best][0]
@@ -80,5 +79,5 @@ func (q *Queue) Next() []byte {
 	return frame
 }
 
-// Bytes returns how much waits.
+// Bytes returns how many bytes wait.
 func (q *Queue) Bytes() int { return q.bytes }

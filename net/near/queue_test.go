@@ -31,7 +31,7 @@ func TestQueue(t *testing.T) {
 			t.Fatal("starved")
 		}
 		if f[0] == 's' {
-			if i > 2*turn+2 {
+			if i > 2*starvationLimit+2 {
 				t.Errorf("sync has its turn after %d frames", i)
 			}
 			break

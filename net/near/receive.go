@@ -8,25 +8,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The bounds of plain messages. Above them the sender is banned.
+// Bounds of messages, as in neard. Exceeding one bans the sender, except maxTxsPerBlock.
 const (
-	maxPeersTold       = 512
-	maxDirectPeersTold = 128
+	maxPeersSent       = 512
+	maxDirectPeersSent = 128
 	maxLocator         = 20
-	maxTxsPerBlock     = 1000 // ForwardTx between blocks, of all peers; more are dropped
+	maxTxsPerBlock     = 1000 // ForwardTx messages of all peers between blocks; more are dropped
 	epochSyncPeriod    = 30 * time.Second
 )
 
-// received handles a message of c.
+// received handles a message of connection c.
 func (n *PeerManager) received(now time.Time, c *conn, m wire.Message) {
 	switch {
-	case c.waiting && len(c.held) >= maxHeld:
+	case c.waiting && len(c.queued) >= maxQueuedMsgs:
 		n.close(now, c, StreamError, NotBanned)
 	case c.waiting:
-		c.held = append(c.held, held{msg: m, in: true})
-	case limited(now, c, m):
+		c.queued = append(c.queued, queuedMsg{msg: m, in: true})
+	case isRateLimited(now, c, m):
 	case !c.isReady:
-		n.connecting(now, c, m)
+		n.handleHandshake(now, c, m)
 	default:
 		if c.heard = now; !c.tier.Allows(m) {
 			n.close(now, c, DisallowedMessage, NotBanned)
@@ -36,61 +36,61 @@ func (n *PeerManager) received(now time.Time, c *conn, m wire.Message) {
 	}
 }
 
-// limit is what costs this node much more than its sender.
+// limit is a kind of message that costs this node much more than its sender.
 type limit byte
 
 const (
-	epochAsked limit = iota
-	epochTold
-	peersAsked
-	peersTold
-	nonceAsked
-	accountsAsked
-	pinged
+	epochSyncRequests limit = iota
+	epochSyncResponses
+	peersRequests
+	peersResponses
+	nonceRequests
+	accountsSyncs
+	pings
 	numLimits
 )
 
-// limits are how often a peer may have it, and how many times at once. Who keeps to the times of
-// network.md needs a sixth of that; epoch sync is neard's own.
+// limits bound how often a peer may send each: one in period, and burst at once. A peer that keeps
+// neard's intervals needs a sixth of that. The limit of epoch sync is neard's own.
 var limits = [numLimits]struct {
 	period time.Duration
 	burst  int
 }{
-	epochAsked: {epochSyncPeriod, 1}, epochTold: {epochSyncPeriod, 1}, peersAsked: {10 * time.Second, 6}, peersTold: {10 * time.Second, 6}, nonceAsked: {10 * time.Second, 6},
-	accountsAsked: {time.Second, 10}, pinged: {10 * time.Millisecond, 100},
+	epochSyncRequests: {epochSyncPeriod, 1}, epochSyncResponses: {epochSyncPeriod, 1}, peersRequests: {10 * time.Second, 6}, peersResponses: {10 * time.Second, 6}, nonceRequests: {10 * time.Second, 6},
+	accountsSyncs: {time.Second, 10}, pings: {10 * time.Millisecond, 100},
 }
 
-// may tells whether a peer may have it once more now.
-func (c *conn) may(now time.Time, l limit) bool {
-	x, full := &limits[l], c.spent[l]
+// allow returns whether a message of kind l is within the limit, and counts it if so.
+func (c *conn) allow(now time.Time, l limit) bool {
+	x, full := &limits[l], c.quota[l]
 	if full.Before(now) {
 		full = now
 	}
 	if full.Sub(now) > time.Duration(x.burst-1)*x.period {
 		return false
 	}
-	c.spent[l] = full.Add(x.period)
+	c.quota[l] = full.Add(x.period)
 	return true
 }
 
-// limited tells whether a message comes too early after others of its kind.
-func limited(now time.Time, c *conn, m wire.Message) bool {
+// isRateLimited returns whether a message exceeds the limit of its kind.
+func isRateLimited(now time.Time, c *conn, m wire.Message) bool {
 	switch m.(type) {
 	case *wire.EpochSyncRequest:
-		return !c.may(now, epochAsked)
+		return !c.allow(now, epochSyncRequests)
 	case *wire.EpochSyncResponse:
-		return !c.may(now, epochTold)
+		return !c.allow(now, epochSyncResponses)
 	case *wire.PeersRequest:
-		return !c.may(now, peersAsked)
+		return !c.allow(now, peersRequests)
 	case *wire.PeersResponse:
-		return !c.may(now, peersTold)
+		return !c.allow(now, peersResponses)
 	case *wire.NonceRequest:
-		return !c.may(now, nonceAsked)
+		return !c.allow(now, nonceRequests)
 	}
 	return false
 }
 
-// handle handles a message of a connection that is ready.
+// handle handles a message of an established connection.
 func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Routed:
@@ -103,9 +103,9 @@ func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 	case *wire.Handshake:
 		n.close(now, c, DisallowedMessage, NotBanned)
 	case *wire.PeersRequest:
-		n.tellPeers(c, m)
+		n.sendPeers(c, m)
 	case *wire.PeersResponse:
-		n.hearPeers(now, c, m)
+		n.receivePeers(now, c, m)
 	case *wire.NonceRequest:
 		n.nonceRequest(now, c, m.PartialEdge)
 	case *wire.RoutingTable:
@@ -123,18 +123,18 @@ func (n *PeerManager) handle(now time.Time, c *conn, m wire.Message) {
 		}
 		n.deliver(c, m)
 	case *wire.Block:
-		c.itself = m.Block.Hash()
+		c.lastSentBlock = m.Block.Hash()
 		n.block(c, m, false)
 	case *wire.BlockRequest:
-		n.asks(now, c, m.Hash)
+		n.noteBlockRequest(now, c, m.Hash)
 		n.deliver(c, m)
-	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge: // too late, or of no use
+	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge: // too late, or obsolete
 	default:
 		n.deliver(c, m)
 	}
 }
 
-// gossiped passes on what a transport has judged.
+// gossiped delivers a message that a transport has validated.
 func (n *PeerManager) gossiped(now time.Time, ev *Gossiped) {
 	c, m := n.ready[wire.T2][ev.Peer], ev.Msg
 	if c == nil || !c.isReady {
@@ -144,7 +144,8 @@ func (n *PeerManager) gossiped(now time.Time, ev *Gossiped) {
 	c.heard = now
 	if b, ok := m.(*wire.Block); ok {
 		if n.Sparing {
-			n.brought.put(b.Block.Hash(), "") // who hands gossip on does not tell all
+			// a relaying peer may not have sent it to all of its neighbours
+			n.blockSources.put(b.Block.Hash(), "")
 		}
 		n.block(c, b, true)
 		return
@@ -162,7 +163,7 @@ func (n *PeerManager) banIf(now time.Time, c *conn, ban Reason) {
 	}
 }
 
-// block notes how far the peer is and passes the block on.
+// block records the height of the peer and delivers the block.
 func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
 	n.txs = 0
 	h := m.Block.Header
@@ -170,18 +171,19 @@ func (n *PeerManager) block(c *conn, m *wire.Block, gossiped bool) {
 		c.hasBlock, c.height, c.hash = true, h.Height, h.Hash()
 	}
 	asked := c.asked.has(h.Hash())
-	if n.Sparing && !asked { // nor does who answers
-		n.brought.put(h.Hash(), c.peer.ID)
+	// a peer that answers a request does not send the block to its other neighbours
+	if n.Sparing && !asked {
+		n.blockSources.put(h.Hash(), c.peer.ID)
 	}
 	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: asked, Gossiped: gossiped})
 }
 
-func (n *PeerManager) tellPeers(c *conn, q *wire.PeersRequest) {
-	limit := maxPeersTold
+func (n *PeerManager) sendPeers(c *conn, q *wire.PeersRequest) {
+	limit := maxPeersSent
 	if q.MaxPeers != nil {
 		limit = min(limit, int(*q.MaxPeers))
 	}
-	r := &wire.PeersResponse{Peers: n.store.healthy(n.Draw, limit)}
+	r := &wire.PeersResponse{Peers: n.known.healthy(n.Draw, limit)}
 	for _, p := range n.sorted(wire.T2) {
 		r.DirectPeers = append(r.DirectPeers, p.peer)
 	}
@@ -196,8 +198,8 @@ func (n *PeerManager) tellPeers(c *conn, q *wire.PeersRequest) {
 	}
 }
 
-func (n *PeerManager) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
-	if len(r.Peers) > maxPeersTold || len(r.DirectPeers) > maxDirectPeersTold {
+func (n *PeerManager) receivePeers(now time.Time, c *conn, r *wire.PeersResponse) {
+	if len(r.Peers) > maxPeersSent || len(r.DirectPeers) > maxDirectPeersSent {
 		n.close(now, c, Banned, Abusive)
 		return
 	}
@@ -207,12 +209,12 @@ func (n *PeerManager) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
 		}
 	}
 	for _, list := range [...][]wire.PeerInfo{r.Peers, r.DirectPeers} {
-		n.store.hear(now, slices.DeleteFunc(slices.Clone(list), func(p wire.PeerInfo) bool { return p.Addr.IsValid() && n.Blacklisted(p.Addr) }), n.me)
+		n.known.learn(now, slices.DeleteFunc(slices.Clone(list), func(p wire.PeerInfo) bool { return p.Addr.IsValid() && n.Blacklisted(p.Addr) }), n.me)
 	}
 }
 
-// nonceRequest answers with the edge there is if it is as new, else signs the one that the peer
-// wants.
+// nonceRequest signs the edge that the peer proposes. If an edge at least as new exists, it answers
+// with that.
 func (n *PeerManager) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 	if !validNonce(half.Nonce, now) {
 		n.close(now, c, Banned, InvalidEdge)
@@ -232,8 +234,8 @@ func (n *PeerManager) routingTable(now time.Time, c *conn, m *wire.RoutingTable)
 	if n.SkipTombstones > 0 && now.Sub(c.since) < n.SkipTombstones {
 		edges = activeOnly(edges)
 	}
-	if len(edges) > 0 && len(edges) <= maxEdgesInMessage && n.edgesWait+len(edges) <= maxEdgesWait {
-		n.edgesWait += len(edges)
+	if len(edges) > 0 && len(edges) <= maxEdgesInMessage && n.edgesQueued+len(edges) <= maxEdgesQueued {
+		n.edgesQueued += len(edges)
 		n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: edges, source: c.peer.ID, from: c.id})
 	}
 	if len(m.Accounts) == 0 {
@@ -248,8 +250,8 @@ func (n *PeerManager) routingTable(now time.Time, c *conn, m *wire.RoutingTable)
 	n.do(j)
 }
 
-// judged takes announcements that the rest of the node has verified and tells them on.
-func (n *PeerManager) judged(now time.Time, j Judged) {
+// announcementsJudged stores verified announcements and sends the new ones to all peers.
+func (n *PeerManager) announcementsJudged(now time.Time, j Judged) {
 	if fresh := n.announced.add(j.Good); len(fresh) > 0 {
 		n.toAll(now, ToAll{Msg: &wire.RoutingTable{Accounts: fresh}})
 	}
@@ -258,17 +260,18 @@ func (n *PeerManager) judged(now time.Time, j Judged) {
 	}
 }
 
-// ban ends the T2 connection of a peer, or remembers the ban for when it comes again.
+// ban closes the T2 connection of a peer. If there is none, it records the ban for the next
+// attempt.
 func (n *PeerManager) ban(now time.Time, peer wire.PeerID, why Reason) {
 	if c := n.ready[wire.T2][peer]; c != nil {
 		n.close(now, c, Banned, why)
 		return
 	}
-	n.store.gone(now, peer, why)
+	n.known.disconnected(now, peer, why)
 }
 
 func (n *PeerManager) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
-	if m.RequestingFullSync && c.may(now, accountsAsked) {
+	if m.RequestingFullSync && c.allow(now, accountsSyncs) {
 		n.write(c, &wire.AccountsData{Data: n.accounts.all()})
 	}
 	fresh, ban := n.accounts.add(now, m.Data)
@@ -288,7 +291,7 @@ func (n *PeerManager) gossipHosts(fresh []*wire.SnapshotHost) {
 	}
 }
 
-// snapshot tells everybody which shards this node serves.
+// snapshot sends all peers which shards this node serves.
 func (n *PeerManager) snapshot(now time.Time, ev Snapshot) {
 	s := wire.NewSnapshotHost(n.Key, ev.SyncHash, ev.EpochHeight, ev.Shards)
 	if n.hosts.isNew(s) {

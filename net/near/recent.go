@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// lastHashes are the last 30 hashes that were put.
+// lastHashes holds the last maxAsked hashes.
 type lastHashes struct{ list []primitives.Hash }
 
 const maxAsked = 30
@@ -23,7 +23,7 @@ func (l *lastHashes) put(h primitives.Hash) {
 
 func (l *lastHashes) has(h primitives.Hash) bool { return slices.Contains(l.list, h) }
 
-// seenMessages are the routed messages of the last duplicateWindow.
+// seenMessages holds the routed messages of the last duplicateWindow.
 type seenMessages struct {
 	at    map[seenKey]time.Time
 	order []seenKey
@@ -35,8 +35,8 @@ type seenKey struct {
 	sig    primitives.Signature
 }
 
-// again tells whether m came within the window before now, and remembers it if not. One without a
-// signature has no name, and comes once.
+// again returns whether m has arrived within the window before now, and records it if not. A
+// message without a signature is not recorded: it has no identity, and a stream delivers it once.
 func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	if m.IsBare() {
 		return false
@@ -57,7 +57,7 @@ func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
 	return false
 }
 
-// gossip is what a peer is to be told, at most one message a gossipPeriod.
+// gossip collects what a peer is sent, in at most one message per gossipPeriod.
 type gossip[K ~string, V any] struct {
 	pending map[K]V
 	next    time.Time
@@ -74,7 +74,7 @@ func (g *gossip[K, V]) add(key K, v V, newer func(V, V) bool) {
 	}
 }
 
-// due returns what is to be told now, in the order of keys.
+// due returns what to send now, sorted by key; nil: nothing.
 func (g *gossip[K, V]) due(now time.Time) []V {
 	if len(g.pending) == 0 || now.Before(g.next) {
 		return nil

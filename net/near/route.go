@@ -7,10 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pending3Life is how long a host may take to come with the state it was asked for.
-const pending3Life = 60 * time.Second
+// pendingT3Life is how long a host may take to connect with the state that it was asked for.
+const pendingT3Life = 60 * time.Second
 
-// handleRouted takes a routed message: for us, for the next hop, or for nobody.
+// handleRouted verifies a routed message, and delivers it or sends it to the next hop. Without a
+// route it is dropped.
 func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	if c.seen.again(now, m) {
 		return
@@ -22,13 +23,13 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		}
 		n.txs++
 	}
-	forMe := m.Target.PeerID == n.me || m.Target.PeerID == "" && n.back.peek(m.Target.Back) == n.me
+	forMe := m.Target.PeerID == n.me || m.Target.PeerID == "" && n.routeBack.peek(m.Target.Back) == n.me
 	if good := forMe && m.VerifyFor() || !forMe && m.Verify(); !good {
 		n.close(now, c, Banned, InvalidSignature)
 		return
 	}
 	if kind.ExpectsResponse() && c.tier == wire.T2 {
-		n.back.put(now, m.Hash(), c.peer.ID)
+		n.routeBack.put(now, m.Hash(), c.peer.ID)
 	}
 	if !forMe {
 		if next := m.Hop(); next != nil {
@@ -37,11 +38,11 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		return
 	}
 	if m.Target.PeerID == "" {
-		n.back.take(m.Target.Back)
+		n.routeBack.take(m.Target.Back)
 	}
 	switch b := m.Body.(type) {
 	case *wire.Ping:
-		if !c.may(now, pinged) {
+		if !c.allow(now, pings) {
 			return
 		}
 		n.route(now, c.tier, wire.Unsigned(n.Key, wire.RouteBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
@@ -51,8 +52,8 @@ func (n *PeerManager) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	}
 }
 
-// route hands a message to whom it goes to next: over T1 and T3 only to its very target, over T2 by
-// a shortest way, or back where a request came from.
+// route sends a message to its next hop: over T1 and T3 only to its target itself, over T2 along a
+// shortest path, or back where the request came from. It returns whether there is one.
 func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
 	to := m.Target.PeerID
 	if to == n.me {
@@ -62,7 +63,7 @@ func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool 
 		return to != "" && n.toPeer(tier, to, m)
 	}
 	if to == "" {
-		to = n.back.take(m.Target.Back)
+		to = n.routeBack.take(m.Target.Back)
 	} else {
 		to = n.graph.NextHop(to)
 	}
@@ -70,12 +71,12 @@ func (n *PeerManager) route(now time.Time, tier wire.Tier, m *wire.Routed) bool 
 		return false
 	}
 	if m.Author == n.me && m.Body.BodyKind().ExpectsResponse() {
-		n.back.put(now, m.Hash(), n.me)
+		n.routeBack.put(now, m.Hash(), n.me)
 	}
 	return n.toPeer(wire.T2, to, m)
 }
 
-// proxy returns the T1 neighbour through which an account is reached, "" if there is none.
+// proxy returns the T1 neighbour through which an account is reached; empty: none.
 func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	if c := n.byKey[wire.T1][d.AccountKey]; c != nil {
 		return c.peer.ID
@@ -88,8 +89,9 @@ func (n *PeerManager) proxy(d *wire.AccountData) wire.PeerID {
 	return ""
 }
 
-// routeToAccount sends a body to an account: to ourselves, over T1 if it may and there is a way,
-// else over T2 as often as it must.
+// routeToAccount sends a body to an account: to this node itself, over T1 if the body may and the
+// account is reachable, otherwise over T2 in as many copies as the body needs. It returns whether
+// it was sent.
 func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
@@ -125,7 +127,7 @@ func (n *PeerManager) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	return sent
 }
 
-// optimistic sends an announced block to the T1 neighbours of accounts, each once.
+// optimistic sends an optimistic block to the T1 neighbours of accounts, once to each.
 func (n *PeerManager) optimistic(ev OptimisticTo) {
 	sent := map[wire.PeerID]bool{}
 	for _, id := range ev.Accounts {
@@ -139,7 +141,8 @@ func (n *PeerManager) optimistic(ev OptimisticTo) {
 	}
 }
 
-// askState asks a host; it answers by a T3 connection to the address at which others see this node.
+// askState requests state from a host, which answers over T3 to this node's public address. Without
+// a public address it does nothing.
 func (n *PeerManager) askState(now time.Time, ev AskState) {
 	if !n.PublicAddr.IsValid() {
 		return
@@ -150,11 +153,12 @@ func (n *PeerManager) askState(now time.Time, ev AskState) {
 		body = &wire.RoutedStateHeaderRequest{
 			StateHeaderRequest: primitives.StateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}}
 	}
-	n.pending3[ev.Host] = now
+	n.pendingT3[ev.Host] = now
 	n.route(now, wire.T2, wire.Unsigned(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))
 }
 
-// HostFor chooses whom to ask for a state header or part of a snapshot; "" if nobody serves it.
+// HostFor returns the host to ask for a state header or part of a snapshot; empty: no host serves
+// it. It counts the request.
 func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader bool, part uint64) wire.PeerID {
 	if !isHeader {
 		return n.hosts.forPart(sync, shard, part)
@@ -165,11 +169,11 @@ func (n *PeerManager) HostFor(sync primitives.Hash, shard primitives.ShardID, is
 	return ""
 }
 
-// PartDone forgets who was asked for a part that has come.
+// PartDone forgets the requests of a part that has arrived.
 func (n *PeerManager) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
 
-// answerState sends a response over T3, where one dial at a time leads: what comes meanwhile goes
-// out after it, not, as at neard, nowhere.
+// answerState sends a response over T3. If there is no connection it dials, and sends what
+// accumulates meanwhile after that; neard drops it.
 func (n *PeerManager) answerState(ev AnswerState) {
 	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
 		return
@@ -183,7 +187,7 @@ func (n *PeerManager) answerState(ev AnswerState) {
 	}
 }
 
-// sendAnswers sends what waited for a T3 connection.
+// sendAnswers sends the responses that waited for a T3 connection.
 func (n *PeerManager) sendAnswers(c *conn) {
 	for _, r := range n.answers[c.peer.ID] {
 		n.write(c, r)
@@ -191,5 +195,5 @@ func (n *PeerManager) sendAnswers(c *conn) {
 	delete(n.answers, c.peer.ID)
 }
 
-// maxAnswers is how many state responses may wait for a node's connection.
+// maxAnswers is how many state responses may wait for a connection to a node.
 const maxAnswers = 8

@@ -8,74 +8,75 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// The bounds of the ways back (routing/route_back_cache.rs).
+// Bounds of the route-back cache (routing/route_back_cache.rs).
 const (
-	maxWaysBack = 100_000
-	wayBackLife = 120 * time.Second
+	maxRouteBacks = 100_000
+	routeBackLife = 120 * time.Second
 )
 
-// waysBack remembers, by the hash of a request, from which neighbour it came, or that it was ours.
-type waysBack struct {
-	from  map[primitives.Hash]wayBack
-	order []slot // oldest first; some are dead
+// routeBackCache remembers, by the hash of a request, from which neighbour it came. Own requests
+// have this node's id.
+type routeBackCache struct {
+	from  map[primitives.Hash]routeBackEntry
+	order []orderEntry // oldest first; some entries are dead
 	of    map[wire.PeerID]int
 	puts  uint64
 }
 
-type wayBack struct {
+type routeBackEntry struct {
 	peer wire.PeerID
 	at   time.Time
-	n    uint64 // of its slot
+	n    uint64 // of its order entry
 }
 
-// slot is a place in the order. It is dead when its way back was taken, even if the same hash was
-// put again after that.
-type slot struct {
+// orderEntry is an entry in the eviction order. It is dead once its route-back was taken, even if
+// the same hash was put again later.
+type orderEntry struct {
 	hash primitives.Hash
 	n    uint64
 }
 
-func newWaysBack() *waysBack {
-	return &waysBack{from: map[primitives.Hash]wayBack{}, of: map[wire.PeerID]int{}}
+func newRouteBackCache() *routeBackCache {
+	return &routeBackCache{from: map[primitives.Hash]routeBackEntry{}, of: map[wire.PeerID]int{}}
 }
 
-// put remembers one; of a request that is known the first stays. A full memory first loses what is
-// too old, then the oldest of whoever has most, so that one neighbour who floods loses only its
+// put records the origin of a request. The first one is kept. A full cache drops expired entries,
+// then the oldest of the neighbour with the most entries. So a flooding neighbour loses only its
 // own.
-func (w *waysBack) put(now time.Time, request primitives.Hash, peer wire.PeerID) {
+func (w *routeBackCache) put(now time.Time, request primitives.Hash, peer wire.PeerID) {
 	if _, known := w.from[request]; known {
 		return
 	}
-	if len(w.from) >= maxWaysBack {
+	if len(w.from) >= maxRouteBacks {
 		w.evict(now)
 	}
 	w.puts++
-	w.from[request] = wayBack{peer, now, w.puts}
-	w.order = append(w.order, slot{request, w.puts})
+	w.from[request] = routeBackEntry{peer, now, w.puts}
+	w.order = append(w.order, orderEntry{request, w.puts})
 	w.of[peer]++
-	if len(w.order) > 2*len(w.from)+1000 { // mostly of those that were answered
+	if len(w.order) > 2*len(w.from)+1000 { // mostly entries that were taken
 		w.prune()
 	}
 }
 
-func (w *waysBack) live(s slot) bool {
+func (w *routeBackCache) live(s orderEntry) bool {
 	b, known := w.from[s.hash]
 	return known && b.n == s.n
 }
 
-// prune drops the dead slots; as many stay as there are ways back.
-func (w *waysBack) prune() {
-	w.order = slices.DeleteFunc(w.order, func(s slot) bool { return !w.live(s) })
+// prune removes the dead order entries.
+func (w *routeBackCache) prune() {
+	w.order = slices.DeleteFunc(w.order, func(s orderEntry) bool { return !w.live(s) })
 }
 
-func (w *waysBack) evict(now time.Time) {
+func (w *routeBackCache) evict(now time.Time) {
 	for _, s := range w.order {
-		if b := w.from[s.hash]; w.live(s) && now.Sub(b.at) > wayBackLife {
+		if b := w.from[s.hash]; w.live(s) && now.Sub(b.at) > routeBackLife {
 			w.forget(s.hash, b.peer)
 		}
 	}
 	w.prune()
-	if len(w.from) < maxWaysBack {
+	if len(w.from) < maxRouteBacks {
 		return
 	}
 	var most wire.PeerID
@@ -84,7 +85,8 @@ func (w *waysBack) evict(now time.Time) {
 			most = p
 		}
 	}
-	left := maxWaysBack / 100 // at once, so that a flood does not search for each of its messages
+	// many at once, so that a flood does not cause a search for each message
+	left := maxRouteBacks / 100
 	for _, s := range w.order {
 		if w.from[s.hash].peer == most && left > 0 {
 			w.forget(s.hash, most)
@@ -93,18 +95,18 @@ func (w *waysBack) evict(now time.Time) {
 	}
 }
 
-func (w *waysBack) forget(request primitives.Hash, peer wire.PeerID) {
+func (w *routeBackCache) forget(request primitives.Hash, peer wire.PeerID) {
 	delete(w.from, request)
 	if w.of[peer]--; w.of[peer] == 0 {
 		delete(w.of, peer)
 	}
 }
 
-// peek returns where an answer goes.
-func (w *waysBack) peek(request primitives.Hash) wire.PeerID { return w.from[request].peer }
+// peek returns where a response goes; empty: unknown.
+func (w *routeBackCache) peek(request primitives.Hash) wire.PeerID { return w.from[request].peer }
 
-// take is peek, once.
-func (w *waysBack) take(request primitives.Hash) wire.PeerID {
+// take is peek, and removes the entry.
+func (w *routeBackCache) take(request primitives.Hash) wire.PeerID {
 	b, known := w.from[request]
 	if known {
 		w.forget(request, b.peer)

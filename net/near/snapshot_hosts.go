@@ -11,20 +11,20 @@ import (
 
 const (
 	maxHosts = wire.MaxHosts
-	// before the current one; neard: 1. An epoch in which a shard has no chunks has no sync block:
-	// then those of the one before are asked
+	// hostEpochsKept is for how many past epochs hosts are kept; neard: 1. An epoch in which a
+	// shard has no chunks has no sync block, and the hosts of the epoch before are asked.
 	hostEpochsKept = 2
 )
 
-// hosts is who serves which shards' state.
+// hosts stores which peers serve the state of which shards.
 type hosts struct {
 	of    map[wire.PeerID]*wire.SnapshotHost
-	order []wire.PeerID // the oldest entry first
-	least uint64        // epoch heights below are not kept
+	order []wire.PeerID // oldest entry first
+	least uint64        // lowest epoch height that is kept
 	tried map[hostTry]int
 }
 
-// hostTry counts requests of a part from a host.
+// hostTry identifies the requests of a part from a host.
 type hostTry struct {
 	shard primitives.ShardID
 	part  uint64
@@ -35,8 +35,8 @@ func newHosts() *hosts {
 	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
-// add takes hosts that a peer has sent, and returns those that are new. Of more than one keeps none
-// is taken.
+// add verifies and stores entries of a peer, and returns those that are new. A list longer than the
+// store is ignored.
 func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
 	if len(list) > maxHosts {
 		return nil, NotBanned
@@ -69,9 +69,9 @@ func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 	return s.EpochHeight >= h.least && (old == nil || newerHost(s, old))
 }
 
-// newerHost tells whether what a host says now is to stand for what it has said: of a later epoch
-// or, while no epoch has a sync block, of more shards at the same, as others have come in there.
-// neard takes no second one of an epoch, and bans nobody for it.
+// newerHost returns whether an entry replaces an older one: it is of a later epoch, or of the same
+// sync block with additional shards, since shards can be added by catchup. neard ignores the
+// latter, without a ban.
 func newerHost(s, old *wire.SnapshotHost) bool {
 	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
 		return s.EpochHeight > old.EpochHeight
@@ -94,8 +94,8 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	h.order = append(h.order, s.PeerID)
 }
 
-// setEpoch forgets hosts of epochs that are over, but for those of the newest one that has a sync
-// block: 0, not known.
+// setEpoch drops hosts of past epochs, but keeps those of the newest epoch with a sync block. point
+// 0: that epoch is unknown.
 func (h *hosts) setEpoch(height, point uint64) {
 	h.least = height - min(height, hostEpochsKept)
 	if point > 0 {
@@ -110,7 +110,7 @@ func (h *hosts) setEpoch(height, point uint64) {
 	})
 }
 
-// all returns the hosts, the newest entry first, as neard lists them.
+// all returns the entries, newest first, as neard lists them.
 func (h *hosts) all() []*wire.SnapshotHost {
 	out := make([]*wire.SnapshotHost, 0, len(h.order))
 	for _, p := range slices.Backward(h.order) {
@@ -119,7 +119,7 @@ func (h *hosts) all() []*wire.SnapshotHost {
 	return out
 }
 
-// serving returns who serves a shard of a snapshot, in the order of ids.
+// serving returns the hosts of a shard of a snapshot, sorted by id.
 func (h *hosts) serving(sync primitives.Hash, shard primitives.ShardID) []wire.PeerID {
 	var out []wire.PeerID
 	for _, s := range h.of {
@@ -131,14 +131,14 @@ func (h *hosts) serving(sync primitives.Hash, shard primitives.ShardID) []wire.P
 	return out
 }
 
-// HostScore orders the hosts of a part: of those that were asked least often, the highest is asked
-// first.
+// HostScore orders the hosts of a part, as neard does: of the hosts with the fewest requests, the
+// one with the highest score is asked first.
 func HostScore(peer wire.PeerID, shard primitives.ShardID, part uint64) primitives.Hash {
 	b := borsh.AppendUint64([]byte(peer.Raw()), uint64(shard))
 	return primitives.HashBytes(borsh.AppendUint64(b, part))
 }
 
-// forPart chooses the host to ask for a part, and counts it; "" if there is none.
+// forPart returns the host to ask for a part, and counts the request; empty: none.
 func (h *hosts) forPart(sync primitives.Hash, shard primitives.ShardID, part uint64) wire.PeerID {
 	var best wire.PeerID
 	for _, p := range h.serving(sync, shard) {
@@ -163,7 +163,7 @@ func (h *hosts) before(a, b hostTry) bool {
 	return a.peer > b.peer
 }
 
-// partDone forgets who was asked for a part that has come.
+// partDone forgets the requests of a part.
 func (h *hosts) partDone(shard primitives.ShardID, part uint64) {
 	for t := range h.tried {
 		if t.shard == shard && t.part == part {

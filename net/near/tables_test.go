@@ -146,15 +146,15 @@ func TestWaysBack(t *testing.T) {
 		h[0], h[1], h[2] = byte(i), byte(i>>8), byte(i>>16)
 		return h
 	}
-	w := newWaysBack()
+	w := newRouteBackCache()
 	w.put(start, hash(1<<20), "quiet")
-	for i := range maxWaysBack + 10 {
+	for i := range maxRouteBacks + 10 {
 		w.put(start.Add(time.Second), hash(i), "loud")
 	}
-	if len(w.from) > maxWaysBack || w.peek(hash(1<<20)) != "quiet" || w.peek(hash(0)) != "" || w.peek(hash(maxWaysBack)) != "loud" {
+	if len(w.from) > maxRouteBacks || w.peek(hash(1<<20)) != "quiet" || w.peek(hash(0)) != "" || w.peek(hash(maxRouteBacks)) != "loud" {
 		t.Errorf("%d ways; quiet %q, oldest %q", len(w.from), w.peek(hash(1<<20)), w.peek(hash(0)))
 	}
-	for i := maxWaysBack + 10; len(w.from) < maxWaysBack; i++ {
+	for i := maxRouteBacks + 10; len(w.from) < maxRouteBacks; i++ {
 		w.put(start.Add(2*time.Second), hash(i), "loud")
 	}
 	w.put(start.Add(3*time.Minute), hash(1<<21), "late")
@@ -173,7 +173,7 @@ func TestWaysBack(t *testing.T) {
 // TestWayBackAgain wants the first way back of a request to stay, a request that comes again to
 // take no room, and one that was answered and comes again to be as young as its last coming.
 func TestWayBackAgain(t *testing.T) {
-	w, h := newWaysBack(), primitives.Hash{1}
+	w, h := newRouteBackCache(), primitives.Hash{1}
 	for i := range 5000 {
 		w.put(start, h, wire.PeerID(fmt.Sprint(i)))
 	}
@@ -268,8 +268,8 @@ func TestStore(t *testing.T) {
 	addr := func(n int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), 1)
 	}
-	s := newStore(start, []wire.PeerInfo{{ID: "boot", Addr: addr(1)}}, false)
-	s.hear(start, []wire.PeerInfo{{ID: "x", Addr: addr(1)}, {ID: "boot", Addr: addr(2)}, {ID: "me", Addr: addr(3)}, {ID: "y", Addr: addr(4)}}, "me")
+	s := newPeerStore(start, []wire.PeerInfo{{ID: "boot", Addr: addr(1)}}, false)
+	s.learn(start, []wire.PeerInfo{{ID: "x", Addr: addr(1)}, {ID: "boot", Addr: addr(2)}, {ID: "me", Addr: addr(3)}, {ID: "y", Addr: addr(4)}}, "me")
 	if len(s.peers) != 2 || s.peers["boot"].info.Addr != addr(1) || s.byAddr[addr(4)] != "y" {
 		t.Errorf("after hearsay: %v", s.byAddr)
 	}
@@ -277,7 +277,7 @@ func TestStore(t *testing.T) {
 	if s.byAddr[addr(4)] != "z" || s.peers["y"].info.Addr.IsValid() {
 		t.Errorf("after a handshake: %v", s.byAddr)
 	}
-	s.met(start, wire.PeerInfo{ID: "z", Addr: addr(5)})
+	s.learnDirect(start, wire.PeerInfo{ID: "z", Addr: addr(5)})
 	if s.peers["z"].info.Addr != addr(4) {
 		t.Error("what a peer says of itself is believed over a handshake")
 	}
@@ -286,16 +286,16 @@ func TestStore(t *testing.T) {
 	if p, ok := s.candidate(draw, true, none); !ok || p.ID != "boot" {
 		t.Errorf("candidate %v, %v", p, ok)
 	}
-	s.gone(start, "z", NotBanned)
+	s.disconnected(start, "z", NotBanned)
 	if p, _ := s.candidate(draw, true, none); p.ID != "z" {
 		t.Errorf("candidate %v, want one that was connected", p)
 	}
-	s.gone(start, "z", Abusive)
+	s.disconnected(start, "z", Abusive)
 	if p, _ := s.candidate(draw, true, none); p.ID == "z" || len(s.healthy(draw, 9)) != 2 {
 		t.Errorf("a banned peer is dialled or told of: %v", p)
 	}
 	for i := range 2 * maxKnownPeers {
-		s.hear(start.Add(time.Second), []wire.PeerInfo{{ID: wire.PeerID(fmt.Sprint("p", i)), Addr: addr(100 + i)}}, "me")
+		s.learn(start.Add(time.Second), []wire.PeerInfo{{ID: wire.PeerID(fmt.Sprint("p", i)), Addr: addr(100 + i)}}, "me")
 	}
 	if len(s.peers) != maxKnownPeers || s.peers["boot"] == nil || s.peers["z"] == nil || len(s.byAddr) > maxKnownPeers {
 		t.Errorf("%d peers", len(s.peers))
@@ -306,7 +306,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	s.peers["z"].bannedAt = start
-	if s.hear(start, []wire.PeerInfo{{ID: "new", Addr: addr(9)}}, "me"); len(s.peers) != maxKnownPeers || s.peers["z"] != nil || s.peers["new"] == nil {
+	if s.learn(start, []wire.PeerInfo{{ID: "new", Addr: addr(9)}}, "me"); len(s.peers) != maxKnownPeers || s.peers["z"] != nil || s.peers["new"] == nil {
 		t.Errorf("%d peers, the oldest ban %v", len(s.peers), s.peers["z"])
 	}
 	if s.update(start.Add(8 * 24 * time.Hour)); len(s.peers) != 1 || s.peers["boot"] == nil || len(s.byAddr) != 1 {
@@ -322,13 +322,13 @@ func TestRecall(t *testing.T) {
 		return wire.PeerInfo{ID: primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey(), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)}
 	}
 	me, boot, old, heardOf := peer("me", 1), peer("boot", 2), peer("old", 3), peer("heard", 4)
-	s := newStore(now, []wire.PeerInfo{boot}, false)
-	s.recall(now, []wire.PeerInfo{me, boot, old, {ID: peer("none", 5).ID}, {ID: peer("other", 6).ID, Addr: old.Addr}}, me.ID)
-	s.hear(now, []wire.PeerInfo{heardOf}, me.ID)
+	s := newPeerStore(now, []wire.PeerInfo{boot}, false)
+	s.restore(now, []wire.PeerInfo{me, boot, old, {ID: peer("none", 5).ID}, {ID: peer("other", 6).ID, Addr: old.Addr}}, me.ID)
+	s.learn(now, []wire.PeerInfo{heardOf}, me.ID)
 	if len(s.peers) != 3 || !s.peers[boot.ID].boot {
 		t.Fatalf("%d peers", len(s.peers))
 	}
-	if got := s.proven(); len(got) != 1 || got[0] != old {
+	if got := s.reconnectable(); len(got) != 1 || got[0] != old {
 		t.Errorf("proven %v", got)
 	}
 	if got, ok := s.candidate(func(int) int { return 0 }, true, func(wire.PeerInfo) bool { return false }); !ok || got != old {
@@ -336,8 +336,8 @@ func TestRecall(t *testing.T) {
 	}
 	later := now.Add(time.Minute)
 	s.connected(later, boot)
-	s.gone(later, old.ID, BadBlockHeader)
-	if got := s.proven(); len(got) != 1 || got[0] != boot {
+	s.disconnected(later, old.ID, BadBlockHeader)
+	if got := s.reconnectable(); len(got) != 1 || got[0] != boot {
 		t.Errorf("proven then %v", got)
 	}
 }
@@ -400,8 +400,8 @@ func TestManyEdges(t *testing.T) {
 	for range 9 {
 		a.Step(f.now, Received{id, &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
 	}
-	if a.edgesWait > maxEdgesWait {
-		t.Errorf("%d edges wait", a.edgesWait)
+	if a.edgesQueued > maxEdgesQueued {
+		t.Errorf("%d edges wait", a.edgesQueued)
 	}
 }
 
@@ -439,13 +439,13 @@ func TestEdgesThatMatter(t *testing.T) {
 	if a.graph.edges[keyOf(between(x, y))] != nil {
 		t.Error("an edge of strangers is kept beyond the bound")
 	}
-	for i := range 2 * maxMatter {
+	for i := range 2 * maxPrivilegedOfNode {
 		a.graph.Add(f.now, []*wire.Edge{between(seat, keyFor(fmt.Sprint("z", i)))}, bridge.me)
 	}
-	if n := len(a.graph.active[seat.PublicKey()]); n != maxMatter {
-		t.Errorf("%d edges of one node are kept beyond it, want %d", n, maxMatter)
+	if n := len(a.graph.active[seat.PublicKey()]); n != maxPrivilegedOfNode {
+		t.Errorf("%d edges of one node are kept beyond it, want %d", n, maxPrivilegedOfNode)
 	}
-	a.graph.ofSource[bridge.me] = maxEdgesOfSource + maxBeyond
+	a.graph.ofSource[bridge.me] = maxEdgesOfSource + maxPrivilegedOfSource
 	if got, ok := a.graph.Add(f.now, []*wire.Edge{between(seat, keyFor("last"))}, bridge.me); !ok || len(got) > 0 {
 		t.Error("there is no end to it")
 	}

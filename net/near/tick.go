@@ -7,11 +7,12 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// The timers of neard (network.md 12 and 16).
+// Intervals and bounds of neard, unless noted.
 const (
-	edgePeriod      = time.Second // between batches of edges
-	edgesPerPeriod  = 10_000      // of the graph, for each of which the edges of others wait a period more
-	maxEdgesWait    = 4 * maxEdgesInMessage
+	edgePeriod = time.Second // between batches of edges
+	// edges in the graph, for each of which edges of peers wait one more period
+	edgesPerPeriod  = 10_000
+	maxEdgesQueued  = 4 * maxEdgesInMessage
 	peersPeriod     = time.Minute
 	blockPeriod     = time.Minute
 	accountsPeriod  = 10 * time.Minute
@@ -27,17 +28,17 @@ const (
 	redialPeriod    = 10 * time.Second
 	maxRedials      = 6
 	idleT3          = 15 * time.Second
-	unreliableLag   = 60 // blocks
-	maxNewT1        = 50 // dials a round
-	preferKnown     = 60 // of 100 dials go to a peer that was connected before, if there is one
+	unreliableLag   = 60 // in blocks
+	maxNewT1        = 50 // dials in one round
+	preferKnown     = 60 // percentage of dials that prefer a peer that was connected before
 	recentlyActive  = 10 * time.Minute
 )
 
-// timers are when what is done for all connections is done next.
+// timers are the times of the next periodic tasks of the node.
 type timers struct {
 	monitor, fix, t1, advertise, recent time.Time
 	monitorStep, t1Period               time.Duration
-	found                               bool // monitor has found somebody to dial, ever
+	foundPeer                           bool // monitor has found a candidate at least once
 }
 
 func (t *timers) start(now time.Time, t1 time.Duration) {
@@ -45,7 +46,7 @@ func (t *timers) start(now time.Time, t1 time.Duration) {
 	t.fix, t.t1, t.recent = now.Add(fixPeriod), now, now.Add(recentPeriod)
 }
 
-// connTimers are when what is sent from time to time is sent next; zero: never.
+// connTimers are the times of the next periodic messages of a connection; zero: never.
 type connTimers struct{ accounts, peers, block, nonce time.Time }
 
 func (t *connTimers) start(now time.Time, ours bool) {
@@ -55,29 +56,31 @@ func (t *connTimers) start(now time.Time, ours bool) {
 	}
 }
 
-// lookedLate has the looks that were left out while there was nobody count for the pause between
-// them.
-func (t *timers) lookedLate(now time.Time) {
-	for late := now.Sub(t.monitor); late >= t.monitorStep && t.monitorStep < monitorLast; t.lengthen() {
+// catchUpMonitor lengthens the interval of monitor by the calls that were omitted while there was
+// no peer.
+func (t *timers) catchUpMonitor(now time.Time) {
+	for late := now.Sub(t.monitor); late >= t.monitorStep && t.monitorStep < monitorLast; t.lengthenStep() {
 		late -= t.monitorStep
 	}
 }
 
-func (t *timers) lengthen() { t.monitorStep = min(t.monitorStep*11/10, monitorLast) }
+func (t *timers) lengthenStep() { t.monitorStep = min(t.monitorStep*11/10, monitorLast) }
 
-// edgeBatch are edges that wait to be taken.
+// edgeBatch is a group of edges to be processed.
 type edgeBatch struct {
 	edges  []*wire.Edge
-	source wire.PeerID // "": ours
-	from   ConnID      // to be banned if they are invalid; 0: nobody
-	done   ConnID      // whose handshake waits for them; 0: nobody's
+	source wire.PeerID // empty: this node
+	from   ConnID      // banned if an edge is invalid; 0: none
+	done   ConnID      // the connection with a handshake that waits for them; 0: none
 }
 
-// fix is a local edge that does not agree with the connections.
+// fix is a local edge that contradicts the connections.
 type fix struct {
 	peer wire.PeerID
 	at   time.Time
-	edge *wire.Edge // to be removed if the peer is still not connected; nil: disconnect unless it is active
+	// remove it if the peer is still not connected; nil: disconnect the peer unless its edge is
+	// active by then
+	edge *wire.Edge
 }
 
 // retry is a peer that is dialled again.
@@ -87,7 +90,7 @@ type retry struct {
 	at   time.Time
 }
 
-// outbound is a connection of ours that lasted.
+// outbound is an outbound connection that lasted.
 type outbound struct{ peer wire.PeerInfo }
 
 func passed(now, at time.Time) bool { return !now.Before(at) }
@@ -99,10 +102,10 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// tick does all that is due.
+// tick runs all tasks that are due.
 func (n *PeerManager) tick(now time.Time) {
-	n.takeEdges(now)
-	late, due := false, false // most events come where nothing is, and nothing need be put in order for that
+	n.processEdges(now)
+	late, due := false, false // usually nothing is due: then avoid sorting the connections
 	for _, c := range n.conns {
 		late = late || c.isLate(now)
 		due = due || c.isDue(now)
@@ -140,20 +143,20 @@ func (n *PeerManager) tick(now time.Time) {
 	}
 	n.applyFixes(now)
 	if passed(now, t.monitor) {
-		t.lookedLate(now)
+		t.catchUpMonitor(now)
 		n.monitor(now)
 		t.monitor = now.Add(t.monitorStep)
-		t.lengthen()
+		t.lengthenStep()
 	}
-	n.takeEdges(now)
+	n.processEdges(now)
 }
 
-// isLate tells whether the other side has not shaken hands in time.
+// isLate returns whether the handshake timed out.
 func (c *conn) isLate(now time.Time) bool {
 	return !c.isReady && !c.waiting && now.Sub(c.opened) >= handshakeLimit
 }
 
-// isDue tells whether a peer is to be sent something of what it is sent from time to time.
+// isDue returns whether a periodic message to the peer is due.
 func (c *conn) isDue(now time.Time) bool {
 	for _, at := range [...]time.Time{c.due.accounts, c.due.peers, c.due.block, c.due.nonce} {
 		if !at.IsZero() && passed(now, at) {
@@ -163,7 +166,7 @@ func (c *conn) isDue(now time.Time) bool {
 	return len(c.accounts.pending) > 0 && passed(now, c.accounts.next) || len(c.hosts.pending) > 0 && passed(now, c.hosts.next)
 }
 
-// byID returns the connections in the order in which they came up.
+// byID returns the connections, oldest first.
 func (n *PeerManager) byID() []*conn {
 	out := make([]*conn, 0, len(n.conns))
 	for _, c := range n.conns {
@@ -173,7 +176,7 @@ func (n *PeerManager) byID() []*conn {
 	return out
 }
 
-// Wake returns when Tick is due, if nothing else happens before.
+// Wake returns when the next Tick is due, if no other event occurs before.
 func (n *PeerManager) Wake() time.Time {
 	wake := n.timers.fix
 	sooner := func(at time.Time) {
@@ -184,7 +187,7 @@ func (n *PeerManager) Wake() time.Time {
 	for _, at := range [...]time.Time{n.timers.t1, n.timers.advertise, n.timers.recent} {
 		sooner(at)
 	}
-	if !n.alone() { // else the monitor has nothing to look at
+	if !n.alone() { // otherwise monitor has no candidates
 		sooner(n.timers.monitor)
 	}
 	if len(n.ownEdges) > 0 {
@@ -216,21 +219,21 @@ func (n *PeerManager) Wake() time.Time {
 	return wake
 }
 
-// alone tells whether nobody is connected or comes up, and nobody is known who could be dialled.
+// alone returns whether no connection is open or being opened, and no peer is known to dial.
 func (n *PeerManager) alone() bool {
-	return len(n.conns)+len(n.out[wire.T1])+len(n.out[wire.T2])+len(n.out[wire.T3])+len(n.retries)+len(n.store.peers)+len(n.pending3) == 0
+	return len(n.conns)+len(n.out[wire.T1])+len(n.out[wire.T2])+len(n.out[wire.T3])+len(n.retries)+len(n.known.peers)+len(n.pendingT3) == 0
 }
 
-// addLocal has an edge of ours taken with the next batch.
+// addLocal schedules an own edge for the next batch.
 func (n *PeerManager) addLocal(e *wire.Edge) {
 	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }
 
-// takeEdges takes the edges of this node that have come since the last batch, and ends handshakes
-// that waited for them, once a second. With them it takes those of others, tells everybody what was
-// new, the source too, and finds the routes again: the more seldom the more edges there are, since
-// that takes the longer, and whoever likes can have it done.
-func (n *PeerManager) takeEdges(now time.Time) {
+// processEdges stores edges, at most once in edgePeriod, and completes the handshakes that waited
+// for own edges. Edges of peers are included, and routes recomputed, at longer intervals: the
+// interval grows with the number of edges, since a search costs more then, and any peer can cause
+// one. New edges are sent to all peers, their source included.
+func (n *PeerManager) processEdges(now time.Time) {
 	all := len(n.edgeBatch) > 0 && passed(now, n.searchAt)
 	if !all && len(n.ownEdges) == 0 || now.Before(n.edgesAt) {
 		return
@@ -239,11 +242,11 @@ func (n *PeerManager) takeEdges(now time.Time) {
 	n.ownEdges, n.edgesAt = nil, now.Add(edgePeriod)
 	if all = all || passed(now, n.searchAt); all {
 		batch = append(batch, n.edgeBatch...)
-		n.edgeBatch, n.edgesWait = nil, 0
+		n.edgeBatch, n.edgesQueued = nil, 0
 	}
-	n.graph.seats = map[wire.PeerID]bool{}
-	for _, id := range n.seats() {
-		n.graph.seats[id] = true
+	n.graph.validatorNodes = map[wire.PeerID]bool{}
+	for _, id := range n.validatorNodes() {
+		n.graph.validatorNodes[id] = true
 	}
 	var fresh []*wire.Edge
 	bad := make([]bool, len(batch))
@@ -253,9 +256,9 @@ func (n *PeerManager) takeEdges(now time.Time) {
 	}
 	if all {
 		n.graph.Recompute(now, n.unreliable())
-		n.searchAt = now.Add(n.graph.pause())
+		n.searchAt = now.Add(n.graph.searchPause())
 	} else {
-		n.graph.meet(now, fresh)
+		n.graph.addNeighbours(now, fresh)
 	}
 	if n.SkipTombstones > 0 && now.Sub(n.created) < n.SkipTombstones {
 		fresh = activeOnly(fresh)
@@ -273,7 +276,7 @@ func (n *PeerManager) takeEdges(now time.Time) {
 	}
 }
 
-// tickPeer sends a peer of T2 what is due.
+// tickPeer sends a T2 peer what is due.
 func (n *PeerManager) tickPeer(now time.Time, c *conn) {
 	d := &c.due
 	again := func(at *time.Time, period time.Duration) bool {
@@ -287,7 +290,7 @@ func (n *PeerManager) tickPeer(now time.Time, c *conn) {
 		n.write(c, &wire.AccountsData{Data: n.accounts.all(), RequestingFullSync: true})
 	}
 	if again(&d.peers, peersPeriod) {
-		peers, direct := uint32(maxPeersTold), uint32(maxDirectPeersTold)
+		peers, direct := uint32(maxPeersSent), uint32(maxDirectPeersSent)
 		n.write(c, &wire.PeersRequest{MaxPeers: &peers, MaxDirectPeers: &direct})
 	}
 	if again(&d.block, blockPeriod) && n.head != nil {
@@ -304,7 +307,7 @@ func (n *PeerManager) tickPeer(now time.Time, c *conn) {
 	}
 }
 
-// unreliable are the peers that are too far behind to lead a way through.
+// unreliable returns the peers that are too many blocks behind to route through.
 func (n *PeerManager) unreliable() map[wire.PeerID]bool {
 	out := map[wire.PeerID]bool{}
 	if n.head == nil {
@@ -318,7 +321,7 @@ func (n *PeerManager) unreliable() map[wire.PeerID]bool {
 	return out
 }
 
-// findFixes looks for edges that say something else than the connections, and begins to mend them.
+// findFixes starts to fix edges that contradict the connections.
 func (n *PeerManager) findFixes(now time.Time) {
 	for _, e := range n.graph.Locals() {
 		other := e.Other(n.me)

@@ -9,41 +9,41 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// MaxAccountData is the longest payload of account data, in bytes; who sends a longer one is
-// banned.
+// MaxAccountData is the longest payload of account data, in bytes. A peer that sends a longer one
+// is banned.
 const MaxAccountData = 10_000
 
-// SignedPayload is a payload that a validator key has signed as it stands. It is passed on as it
-// came: an encoding of what was read from it need not be the same.
+// SignedPayload is an encoded payload signed by a validator key. It is relayed as received:
+// encoding its contents again may give other bytes.
 type SignedPayload struct {
 	Payload   []byte
-	Signature primitives.Signature // over Payload, unhashed
+	Signature primitives.Signature // over Payload, not hashed
 }
 
-// PeerAddr is where a peer can be dialled.
+// PeerAddr is an address where a peer can be dialled.
 type PeerAddr struct {
 	Addr   netip.AddrPort
 	PeerID PeerID
 }
 
-// AccountData says by which node, and by which proxies of it, a validator is reached. The highest
-// (Version, Timestamp) counts.
+// AccountData names the node of a validator and its proxies. The highest (Version, Timestamp)
+// counts.
 type AccountData struct {
 	SignedPayload
 	PeerID     PeerID
-	AccountKey primitives.PublicKey // which signs
-	Proxies    []PeerAddr           // none: through T2 only
+	AccountKey primitives.PublicKey // signs the payload
+	Proxies    []PeerAddr           // empty: reached over T2 only
 	Version    uint64
 	Timestamp  Timestamp
-	// what a node of ours in a network that hurries holds at all times; neard knows no such field,
-	// and skips it
+	// Holds are the shards that the node always tracks, published in networks with Config.Sparing.
+	// neard skips the field.
 	Holds []primitives.ShardID
 }
 
-// holdsField is far from those that neard has: the shards, u64 each.
+// holdsField is far from neard's field numbers. It contains the shards, u64 each.
 const holdsField = 1001
 
-// OwnedAccount proves to the other side of a handshake that the sender has a validator key.
+// OwnedAccount proves in a handshake that the sender owns a validator key.
 type OwnedAccount struct {
 	SignedPayload
 	AccountKey primitives.PublicKey
@@ -51,7 +51,8 @@ type OwnedAccount struct {
 	Timestamp  Timestamp
 }
 
-// AccountsData brings account data, all of it or new ones, and may ask for all of the receiver's.
+// AccountsData carries account data, complete or incremental, and may request all data of the
+// receiver.
 type AccountsData struct {
 	Data                            []*AccountData
 	Incremental, RequestingFullSync bool
@@ -60,12 +61,12 @@ type AccountsData struct {
 // Kind returns KindAccountsData.
 func (*AccountsData) Kind() Kind { return KindAccountsData }
 
-// Verify tells whether the payload is signed by key.
+// Verify returns whether key has signed the payload.
 func (p *SignedPayload) Verify(key primitives.PublicKey) bool {
 	return p.Signature.Verify(p.Payload, key)
 }
 
-// IsNewer tells whether d replaces old.
+// IsNewer returns whether d replaces old.
 func (d *AccountData) IsNewer(old *AccountData) bool {
 	if d.Version != old.Version {
 		return d.Version > old.Version
@@ -73,8 +74,8 @@ func (d *AccountData) IsNewer(old *AccountData) bool {
 	return d.Timestamp.Compare(old.Timestamp) > 0
 }
 
-// Sign fills the payload and signs it with key, whose public key becomes the account key. A payload
-// above MaxAccountData is an error: nobody would take it.
+// Sign encodes the payload and signs it. AccountKey is set to the public key. It fails if the
+// payload exceeds MaxAccountData, which peers reject.
 func (d *AccountData) Sign(key primitives.SecretKey) error {
 	d.AccountKey = key.PublicKey()
 	d.Payload = d.appendPayload(nil)
@@ -85,7 +86,7 @@ func (d *AccountData) Sign(key primitives.SecretKey) error {
 	return nil
 }
 
-// appendPayload appends AccountKeyPayload, the fields in the order in which neard writes them.
+// appendPayload appends an AccountKeyPayload, with the fields in neard's order.
 func (d *AccountData) appendPayload(b []byte) []byte {
 	return appendMessage(b, 2, func(b []byte) []byte {
 		b = appendBorsh(appendBorsh(b, 5, d.PeerID), 6, d.AccountKey)
@@ -100,7 +101,7 @@ func (d *AccountData) appendPayload(b []byte) []byte {
 	})
 }
 
-// Sign fills the payload and signs it with key, whose public key becomes the account key.
+// Sign encodes the payload and signs it. AccountKey is set to the public key.
 func (o *OwnedAccount) Sign(key primitives.SecretKey) {
 	o.AccountKey = key.PublicKey()
 	o.Payload = o.appendPayload(nil)
@@ -124,11 +125,11 @@ func (m *AccountsData) appendFields(b []byte) []byte {
 	return appendBool(appendBool(b, 2, m.Incremental), 3, m.RequestingFullSync)
 }
 
-// payload reads a signed payload and returns the last message in it, with its field.
+// payload decodes a signed payload, and returns the last message in it with its field number.
 func (c *conversion) payload(in []byte) (p SignedPayload, of item) {
 	for it := range accountKeySignedPayload.items(in) {
 		if it.num == 1 {
-			p.Payload = bytes.Clone(it.b) // it is kept, and its frame may be long
+			p.Payload = bytes.Clone(it.b) // retained, and its frame may be long
 		}
 	}
 	if err := accountKeyPayload.check(p.Payload); err != nil {
@@ -144,7 +145,7 @@ func (c *conversion) payload(in []byte) (p SignedPayload, of item) {
 func (c *conversion) accountData(in []byte) *AccountData {
 	p, of := c.payload(in)
 	if of.num != 2 {
-		c.fail("payload is no account data")
+		c.fail("payload is not account data")
 		return nil
 	}
 	d := &AccountData{SignedPayload: p}
@@ -160,7 +161,8 @@ func (c *conversion) accountData(in []byte) *AccountData {
 			d.Version = it.v
 		case holdsField:
 			d.Holds = nil
-			for b := it.b; len(it.b)%8 == 0 && len(b) > 0; b = b[8:] { // else it is somebody else's
+			// otherwise the field is not ours
+			for b := it.b; len(it.b)%8 == 0 && len(b) > 0; b = b[8:] {
 				d.Holds = append(d.Holds, primitives.ShardID(binary.LittleEndian.Uint64(b)))
 			}
 		}
@@ -172,7 +174,7 @@ func (c *conversion) accountData(in []byte) *AccountData {
 func (c *conversion) ownedAccount(in []byte) *OwnedAccount {
 	p, of := c.payload(in)
 	if of.num != 3 {
-		c.fail("payload is no owned account")
+		c.fail("payload is not an owned account")
 		return nil
 	}
 	o := &OwnedAccount{SignedPayload: p}

@@ -8,12 +8,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// BodyKind is the tag of a routed body in RoutedMessageBody, which is the one that hashes and
-// signatures cover.
+// BodyKind is the tag of a routed body in RoutedMessageBody. Hashes and signatures cover this tag.
 type BodyKind byte
 
-// The bodies in use. 33 and 35 to 39 belong to a protocol of later; the numbers between are of
-// deleted bodies. Neither is decoded.
+// Supported bodies. 33 and 35 to 39 belong to later protocol versions, the other gaps to removed
+// bodies; these are not decoded.
 const (
 	BodyBlockApproval         BodyKind = 0
 	BodyForwardTx             BodyKind = 1
@@ -27,7 +26,7 @@ const (
 	BodyChunkForward          BodyKind = 18
 	BodyWitnessAck            BodyKind = 21
 	BodyPartialWitness        BodyKind = 22 // without the tag of its version
-	BodyPartialWitnessForward BodyKind = 23 // likewise
+	BodyPartialWitnessForward BodyKind = 23 // without the tag of its version
 	BodyChunkEndorsement      BodyKind = 24
 	BodyStatePartRequest      BodyKind = 27
 	BodyContractAccesses      BodyKind = 28
@@ -40,21 +39,21 @@ const (
 	BodyVersionedForward      BodyKind = 41
 )
 
-// Body is what a routed message carries.
+// Body is the body of a routed message.
 type Body interface {
 	BodyKind() BodyKind
 	AppendBorsh(b []byte) []byte // without the tag
 }
 
-// bodySpec is a row of the table of bodies.
+// bodySpec describes a body.
 type bodySpec struct {
 	name  string
-	t1    bool // of T1MessageBody, else of T2MessageBody
-	inner byte // the tag there, in routed_v3
+	t1    bool // in T1MessageBody, otherwise in T2MessageBody
+	inner byte // the tag in that enum, for routed_v3
 	read  func(*borsh.Reader) Body
 }
 
-// bodies has a row for each body.
+// bodies describes each body.
 var bodies = map[BodyKind]bodySpec{
 	BodyBlockApproval:         {"BlockApproval", true, 0, decoded[BlockApproval]},
 	BodyPartialChunk:          {"VersionedPartialEncodedChunk", true, 1, decoded[PartialChunk]},
@@ -81,7 +80,7 @@ var bodies = map[BodyKind]bodySpec{
 	BodyStateRequestAck:       {"StateRequestAck", false, 11, decoded[StateRequestAck]},
 }
 
-// tiered finds the body of a tag of routed_v3.
+// tiered maps a tag of routed_v3 to its body.
 var tiered = func() map[[2]byte]BodyKind {
 	out := make(map[[2]byte]BodyKind, len(bodies))
 	for kind, s := range bodies {
@@ -105,16 +104,16 @@ func (k BodyKind) String() string {
 	return fmt.Sprintf("body %d", byte(k))
 }
 
-// IsT1 tells whether the body may go on every tier, and goes over T1 where there is a connection;
-// others go over T2 only.
+// IsT1 returns whether the body is allowed on every tier and prefers T1. Other bodies use T2 only.
 func (k BodyKind) IsT1() bool { return bodies[k].t1 }
 
-// ExpectsResponse tells whether the hops of a message keep the way back.
+// ExpectsResponse returns whether each hop remembers where the message came from, so that a
+// response can be routed back.
 func (k BodyKind) ExpectsResponse() bool {
 	return k == BodyPing || k == BodyTxStatusRequest || k == BodyChunkRequest
 }
 
-// Copies is how often a message is sent over T2, where it may get lost and nobody can ask for it
+// Copies returns how many copies are sent over T2, where a message may be lost and is not requested
 // again.
 func (k BodyKind) Copies() int {
 	if k == BodyBlockApproval || k == BodyPartialChunk {
@@ -123,7 +122,7 @@ func (k BodyKind) Copies() int {
 	return 1
 }
 
-// MayGoToSelf tells whether a message to one's own account is handled, not dropped.
+// MayGoToSelf returns whether a message to the own account is delivered; otherwise it is dropped.
 func (k BodyKind) MayGoToSelf() bool {
 	switch k {
 	case BodyPartialWitness, BodyPartialWitnessForward, BodyVersionedWitness, BodyVersionedForward, BodyChunkEndorsement:
@@ -132,7 +131,7 @@ func (k BodyKind) MayGoToSelf() bool {
 	return false
 }
 
-// decoded reads a body that has a type.
+// decoded decodes a body of a given type.
 func decoded[T any, P interface {
 	*T
 	Body
@@ -143,68 +142,68 @@ func decoded[T any, P interface {
 	return v
 }
 
-// The bodies with types of their own.
+// The body types.
 type (
-	// BlockApproval is a vote for a block.
+	// BlockApproval is an approval of a block (Doomslug).
 	BlockApproval struct{ primitives.Approval }
-	// ChunkEndorsement is a vote for a chunk.
+	// ChunkEndorsement is an endorsement of a chunk.
 	ChunkEndorsement struct{ primitives.ChunkEndorsement }
-	// ForwardTx hands a transaction to a producer of its signer's shard.
+	// ForwardTx forwards a transaction to a chunk producer of its signer's shard.
 	ForwardTx struct{ primitives.SignedTransaction }
-	// TxStatusRequest asks what became of a transaction.
+	// TxStatusRequest requests the outcome of a transaction.
 	TxStatusRequest struct {
 		Signer primitives.AccountID
 		Hash   primitives.Hash
 	}
-	// TxStatusResponse says what became of a transaction. Outcome is a FinalExecutionOutcomeView in
-	// borsh, as neard writes it.
+	// TxStatusResponse contains the outcome of a transaction: a FinalExecutionOutcomeView in borsh,
+	// as neard encodes it.
 	TxStatusResponse struct{ Outcome []byte }
-	// Ping asks for a Pong with the same nonce.
+	// Ping requests a Pong with the same nonce.
 	Ping struct {
 		Nonce  uint64
 		Source PeerID
 	}
 	// Pong answers a Ping.
 	Pong Ping
-	// PartialChunk brings the receiver's parts of a chunk.
+	// PartialChunk contains the receiver's parts of a chunk.
 	PartialChunk struct{ primitives.PartialChunk }
-	// ChunkForward passes parts on to who needs them.
+	// ChunkForward forwards parts of a chunk to nodes that need them.
 	ChunkForward struct{ primitives.ChunkForward }
-	// ChunkRequest asks for parts of a chunk.
+	// ChunkRequest requests parts of a chunk.
 	ChunkRequest struct{ primitives.ChunkRequest }
-	// ChunkResponse answers it.
+	// ChunkResponse answers a ChunkRequest.
 	ChunkResponse struct{ primitives.ChunkResponse }
-	// WitnessAck tells a chunk's producer that its witness arrived.
+	// WitnessAck acknowledges a witness to the chunk's producer.
 	WitnessAck struct{ primitives.WitnessAck }
-	// PartialWitness brings the receiver's part of a witness, PartialWitnessForward that of
-	// another.
+	// PartialWitness contains the receiver's part of a witness, PartialWitnessForward that of the
+	// sender.
 	PartialWitness        struct{ primitives.PartialWitness }
 	PartialWitnessForward struct{ primitives.PartialWitness }
-	// VersionedWitness and VersionedWitnessForward are the same with a version; no rule in force
-	// makes them.
+	// VersionedWitness and VersionedWitnessForward have a version. No protocol version in use sends
+	// them.
 	VersionedWitness struct {
 		primitives.VersionedPartialWitness
 	}
 	VersionedWitnessForward struct {
 		primitives.VersionedPartialWitness
 	}
-	// ContractAccesses says which code a witness needs.
+	// ContractAccesses lists the contracts that a witness needs.
 	ContractAccesses struct{ primitives.ContractAccesses }
-	// ContractCodeRequest asks for code.
+	// ContractCodeRequest requests contracts.
 	ContractCodeRequest struct{ primitives.ContractCodeRequest }
-	// ContractCodeResponse brings it.
+	// ContractCodeResponse answers a ContractCodeRequest.
 	ContractCodeResponse struct {
 		primitives.ContractCodeResponse
 	}
-	// ContractDeploys brings a part of the code that a chunk deploys.
+	// ContractDeploys contains a part of the code that a chunk deploys.
 	ContractDeploys struct {
 		primitives.PartialContractDeploys
 	}
-	// RoutedStatePartRequest asks for a part of a state, to be sent over T3.
+	// RoutedStatePartRequest requests a state part, to be sent over T3.
 	RoutedStatePartRequest struct{ primitives.StatePartRequest }
-	// RoutedStateHeaderRequest asks for a state header, to be sent over T3.
+	// RoutedStateHeaderRequest requests a state header, to be sent over T3.
 	RoutedStateHeaderRequest struct{ primitives.StateHeaderRequest }
-	// StateRequestAck says what a host is going to do about a request.
+	// StateRequestAck says what a host will do about a state request.
 	StateRequestAck struct{ primitives.StateRequestAck }
 )
 
@@ -246,7 +245,7 @@ func (q *TxStatusRequest) DecodeBorsh(r *borsh.Reader) {
 // AppendBorsh appends the outcome.
 func (s *TxStatusResponse) AppendBorsh(b []byte) []byte { return append(b, s.Outcome...) }
 
-// DecodeBorsh reads an outcome to its end.
+// DecodeBorsh reads an outcome to the end of r.
 func (s *TxStatusResponse) DecodeBorsh(r *borsh.Reader) { s.Outcome = outcome.Read(r) }
 
 // AppendBorsh appends nonce and source.

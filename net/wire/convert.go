@@ -26,7 +26,7 @@ func (c *conversion) done(m Message) (Message, error) {
 	return m, nil
 }
 
-// items yields fields until there is an error, so that a refused frame takes no more memory.
+// items yields fields until an error occurs, so that an invalid frame takes no more memory.
 func (c *conversion) items(s *schema, in []byte) iter.Seq[item] {
 	return func(yield func(item) bool) {
 		for it := range s.items(in) {
@@ -37,7 +37,7 @@ func (c *conversion) items(s *schema, in []byte) iter.Seq[item] {
 	}
 }
 
-// wrappedBytes returns the only field of a wrapper, empty if it is not there.
+// wrappedBytes returns the only field of a wrapper; empty if it is absent.
 func wrappedBytes(in []byte) []byte {
 	var out []byte
 	for it := range wrapped.items(in) {
@@ -46,7 +46,7 @@ func wrappedBytes(in []byte) []byte {
 	return out
 }
 
-// sub returns the message in field num of in; it must be there.
+// sub returns the message in field num. It must be present.
 func (c *conversion) sub(s *schema, in []byte, num uint32) []byte {
 	var out []byte
 	for it := range s.items(in) {
@@ -60,7 +60,7 @@ func (c *conversion) sub(s *schema, in []byte, num uint32) []byte {
 	return out
 }
 
-// optional is sub where nil is fine.
+// optional returns the message in field num, nil if it is absent.
 func optional(s *schema, in []byte, num uint32) []byte {
 	var out []byte
 	for it := range s.items(in) {
@@ -88,20 +88,20 @@ func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
 }
 
 // room returns how many bytes of memory the lists of a message may take. An absent signature and
-// some actions are one byte on the wire and sixteen here: without a bound the longest frame would
-// take eight GiB. Any message of up to 5 MiB fits, whatever it says: a transaction of the longest
-// valid form (1.5 MiB), and what a chunk sends to a shard (4.5 MiB). Longer ones fit if a byte
-// takes four on average: bodies of chunks, witnesses, state parts and code are byte strings, which
-// count as none, and a signature that is there has 65 bytes.
+// some actions are one byte encoded and sixteen decoded, so the longest frame could otherwise take
+// 8 GiB. Messages of up to 5 MiB always fit; these include the longest valid transaction (1.5 MiB)
+// and the receipts that a chunk sends to a shard (4.5 MiB). Longer ones fit if a byte takes four on
+// average: chunk bodies, witnesses, state parts and code are byte strings, which do not count, and
+// a present signature has 65 bytes.
 func room(in []byte) int { return 64<<20 + 4*len(in) }
 
-// pointerTo is a pointer that decodes borsh.
+// pointerTo is a pointer type that decodes borsh.
 type pointerTo[T any] interface {
 	*T
 	borsh.Decoder
 }
 
-// unmarshal reads exactly one T.
+// unmarshal decodes exactly one T.
 func unmarshal[T any, P pointerTo[T]](c *conversion, in []byte) P {
 	v := P(new(T))
 	if c.err == nil {
@@ -112,7 +112,7 @@ func unmarshal[T any, P pointerTo[T]](c *conversion, in []byte) P {
 	return v
 }
 
-// borshOf reads the T that is wrapped in field num.
+// borshOf decodes the T wrapped in field num.
 func borshOf[T any, P pointerTo[T]](c *conversion, s *schema, in []byte, num uint32) P {
 	if b := c.sub(s, in, num); b != nil {
 		return unmarshal[T, P](c, wrappedBytes(b))

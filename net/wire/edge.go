@@ -11,13 +11,13 @@ type PartialEdge struct {
 	Signature primitives.Signature // by the sender's node key, over EdgeHash
 }
 
-// Edge says that two nodes are connected (odd nonce), or are not any more (even). The higher nonce
-// of a pair counts.
+// Edge says that two nodes are connected (odd nonce), or not any more (even nonce). Of the edges of
+// a pair, the one with the highest nonce counts.
 type Edge struct {
 	Low, High       PeerID // Low < High
-	Nonce           uint64 // odd: seconds of UTC at least, by custom
+	Nonce           uint64 // if odd, by convention at least the seconds of UTC
 	LowSig, HighSig primitives.Signature
-	RemovalSig      primitives.Signature // "": none, and there must be none if the edge is active
+	RemovalSig      primitives.Signature // empty: none; must be empty if the edge is active
 	RemovedByLow    bool
 
 	proven verdict
@@ -32,13 +32,13 @@ func EdgeHash(a, b PeerID, nonce uint64) primitives.Hash {
 	return primitives.HashBytes(borsh.AppendUint64(b.AppendBorsh(a.AppendBorsh(buf)), nonce))
 }
 
-// SignEdge makes the half of an edge from key's node to other.
+// SignEdge returns the half of an edge from key's node to other.
 func SignEdge(key primitives.SecretKey, other PeerID, nonce uint64) PartialEdge {
 	h := EdgeHash(key.PublicKey(), other, nonce)
 	return PartialEdge{nonce, key.Sign(h[:])}
 }
 
-// NewEdge joins both halves of an active edge; the signatures belong to a and b.
+// NewEdge joins both halves of an active edge. sigA and sigB belong to a and b, in any order.
 func NewEdge(a, b PeerID, nonce uint64, sigA, sigB primitives.Signature) *Edge {
 	if a > b {
 		a, b, sigA, sigB = b, a, sigB, sigA
@@ -46,8 +46,8 @@ func NewEdge(a, b PeerID, nonce uint64, sigA, sigB primitives.Signature) *Edge {
 	return &Edge{Low: a, High: b, Nonce: nonce, LowSig: sigA, HighSig: sigB}
 }
 
-// NextNonce is that of the edge after one with this nonce: the next odd number, and one more
-// removal is left room for.
+// NextNonce returns the nonce of the edge after one with this nonce: the next odd number that
+// leaves room for a removal.
 func NextNonce(nonce uint64) uint64 {
 	if nonce%2 == 0 {
 		return nonce + 1
@@ -55,13 +55,13 @@ func NextNonce(nonce uint64) uint64 {
 	return nonce + 2
 }
 
-// FreshNonce is the nonce for an edge made now: the seconds of UTC, made odd.
+// FreshNonce returns the nonce of an edge that is created now: the seconds of UTC, made odd.
 func FreshNonce(seconds int64) uint64 { return uint64(seconds) | 1 }
 
-// Active tells whether the edge says that there is a connection.
+// Active returns whether the edge says that the nodes are connected.
 func (e *Edge) Active() bool { return e.Nonce%2 == 1 }
 
-// Other returns the end that is not me, "" if me is no end.
+// Other returns the end that is not me; empty if me is neither end.
 func (e *Edge) Other(me PeerID) PeerID {
 	switch me {
 	case e.Low:
@@ -72,8 +72,8 @@ func (e *Edge) Other(me PeerID) PeerID {
 	return ""
 }
 
-// Remove returns the edge that says that e, which is active, is no more, signed by key, which is
-// one of the ends'.
+// Remove returns the removal of the active edge e, signed by key, which must belong to one of its
+// ends.
 func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 	out := *e
 	out.proven = unproven
@@ -83,9 +83,9 @@ func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 	return &out
 }
 
-// Verify tells whether the signatures are right: two over the nonce of an active edge, over the
-// nonce before and a third over its own of a removed one. An edge from a node to itself is right
-// too; only a validator's loop of T1 has one.
+// Verify returns whether the signatures are valid: two over the nonce of an active edge; for a
+// removed one, two over the nonce before and a third over its own. An edge from a node to itself is
+// valid too; only a validator's own T1 connection has one.
 func (e *Edge) Verify() bool { return e.proven.or(e.verify) }
 
 func (e *Edge) verify() bool {
@@ -131,7 +131,7 @@ func (e *Edge) AppendBorsh(b []byte) []byte {
 	return e.RemovalSig.AppendBorsh(borsh.AppendBool(append(b, 1), e.RemovedByLow))
 }
 
-// DecodeBorsh reads it; nothing is verified, not even the order of the ends.
+// DecodeBorsh reads an edge. It verifies nothing, not even the order of the ends.
 func (e *Edge) DecodeBorsh(r *borsh.Reader) {
 	*e = Edge{Low: primitives.ReadPublicKey(r), High: primitives.ReadPublicKey(r), Nonce: r.Uint64()}
 	e.LowSig, e.HighSig = primitives.ReadSignature(r), primitives.ReadSignature(r)
@@ -140,7 +140,7 @@ func (e *Edge) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Announcement says which node is an account's in an epoch.
+// Announcement names the node of an account in an epoch.
 type Announcement struct {
 	AccountID primitives.AccountID
 	PeerID    PeerID
@@ -148,7 +148,7 @@ type Announcement struct {
 	Signature primitives.Signature // by the account's validator key of that epoch, over Hash
 }
 
-// NewAnnouncement makes and signs one.
+// NewAnnouncement returns a signed announcement.
 func NewAnnouncement(account primitives.AccountID, peer PeerID, epoch primitives.EpochID, key primitives.SecretKey) *Announcement {
 	a := &Announcement{AccountID: account, PeerID: peer, EpochID: epoch}
 	h := a.Hash()
@@ -163,7 +163,7 @@ func (a *Announcement) appendSigned(b []byte) []byte {
 // Hash returns what is signed.
 func (a *Announcement) Hash() primitives.Hash { return primitives.HashBytes(a.appendSigned(nil)) }
 
-// Verify tells whether it is signed by key.
+// Verify returns whether key has signed the announcement.
 func (a *Announcement) Verify(key primitives.PublicKey) bool {
 	h := a.Hash()
 	return a.Signature.Verify(h[:], key)

@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// GenesisID names a chain.
+// GenesisID identifies a chain.
 type GenesisID struct {
 	ChainID string
 	Hash    primitives.Hash
 }
 
-// ChainInfo is what a node says of its chain.
+// ChainInfo describes a node's chain.
 type ChainInfo struct {
 	Genesis       GenesisID
 	Height        primitives.Height
@@ -23,9 +23,9 @@ type ChainInfo struct {
 // Handshake is the first message of both sides.
 type Handshake struct {
 	Tier            Tier
-	Version, Oldest uint32 // protocol versions: the one to speak, and the oldest that is spoken
+	Version, Oldest uint32 // protocol versions: the one to use, and the oldest supported one
 	Sender, Target  PeerID
-	ListenPort      uint16 // 0: none, and neard refuses
+	ListenPort      uint16 // 0: none, which neard refuses
 	Chain           ChainInfo
 	PartialEdge     PartialEdge
 	OwnedAccount    *OwnedAccount // nil: no validator key
@@ -54,15 +54,16 @@ func (r FailureReason) String() string {
 	return fmt.Sprintf("reason %d", uint32(r))
 }
 
-// HandshakeFailure refuses a handshake; the dialler may try another on the same connection.
+// HandshakeFailure refuses a handshake. The dialling node may send another one on the same
+// connection.
 type HandshakeFailure struct {
-	Peer            PeerInfo // who refuses
+	Peer            PeerInfo // the sender
 	Reason          FailureReason
-	Version, Oldest uint32    // of VersionMismatch
-	Genesis         GenesisID // of GenesisMismatch
+	Version, Oldest uint32    // if VersionMismatch
+	Genesis         GenesisID // if GenesisMismatch
 }
 
-// Kind returns that of the tier.
+// Kind returns the kind for the tier.
 func (h *Handshake) Kind() Kind {
 	switch h.Tier {
 	case T1:
@@ -116,8 +117,7 @@ func (c *conversion) genesis(in []byte) (g GenesisID) {
 	return g
 }
 
-// maxTrackedShards is how many shards a handshake may list: on the wire one takes two bytes, here
-// eight.
+// maxTrackedShards bounds the shards in a handshake: one takes two bytes encoded and eight decoded.
 const maxTrackedShards = 1 << 16
 
 func readHandshake(tier Tier, in []byte) (Message, error) {

@@ -5,11 +5,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// MaxHostShards is how many shards a host may list; who sends more is banned.
+// MaxHostShards is how many shards a host may list. A peer that sends more is banned.
 const MaxHostShards = 512
 
-// SnapshotHost says which shards' state of an epoch a node serves. SyncHash is the hash of the
-// block two before the real sync block.
+// SnapshotHost says which shards' state a node serves for an epoch. SyncHash is the hash of the
+// block two before the sync block.
 type SnapshotHost struct {
 	PeerID      PeerID
 	SyncHash    primitives.Hash
@@ -20,13 +20,13 @@ type SnapshotHost struct {
 	proven verdict
 }
 
-// SnapshotHosts brings hosts, all that are known or new ones.
+// SnapshotHosts carries hosts: all known ones, or new ones.
 type SnapshotHosts struct{ Hosts []*SnapshotHost }
 
 // Kind returns KindSnapshotHosts.
 func (*SnapshotHosts) Kind() Kind { return KindSnapshotHosts }
 
-// NewSnapshotHost makes and signs one.
+// NewSnapshotHost returns a signed entry of key's node.
 func NewSnapshotHost(key primitives.SecretKey, sync primitives.Hash, epochHeight uint64, shards []primitives.ShardID) *SnapshotHost {
 	s := &SnapshotHost{PeerID: key.PublicKey(), SyncHash: sync, EpochHeight: epochHeight, Shards: shards}
 	h := s.Hash()
@@ -34,15 +34,15 @@ func NewSnapshotHost(key primitives.SecretKey, sync primitives.Hash, epochHeight
 	return s
 }
 
-// Hash returns H(sync hash ‖ epoch height ‖ shards), which is signed; the peer id is bound by the
-// signature alone.
+// Hash returns what is signed, H(sync hash ‖ epoch height ‖ shards). Only the signature binds the
+// peer id.
 func (s *SnapshotHost) Hash() primitives.Hash {
 	b := borsh.AppendUint64(s.SyncHash.AppendBorsh(nil), s.EpochHeight)
 	b = borsh.AppendSlice(b, s.Shards, func(b []byte, v *primitives.ShardID) []byte { return borsh.AppendUint64(b, uint64(*v)) })
 	return primitives.HashBytes(b)
 }
 
-// Verify tells whether the signature is the host's.
+// Verify returns whether the host has signed the entry.
 func (s *SnapshotHost) Verify() bool { return s.proven.or(s.verify) }
 
 func (s *SnapshotHost) verify() bool {
@@ -51,7 +51,7 @@ func (s *SnapshotHost) verify() bool {
 }
 
 func appendShards(b []byte, num uint32, shards []primitives.ShardID) []byte {
-	for _, s := range shards { // unpacked, 0 too
+	for _, s := range shards { // not packed, 0 included
 		b = appendVarint(appendTag(b, num, varintType), uint64(s))
 	}
 	return b
@@ -77,7 +77,7 @@ func readSnapshotHosts(in []byte) (Message, error) {
 			case 3:
 				s.EpochHeight = f.v
 			case 4:
-				if len(s.Shards) > MaxHostShards { // one more is enough to be banned for
+				if len(s.Shards) > MaxHostShards { // one more suffices to ban the sender
 					continue
 				}
 				s.Shards = append(s.Shards, primitives.ShardID(f.v))

@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// Kind is a message's field number in PeerMessage.
+// Kind is the field number of a message in PeerMessage.
 type Kind uint32
 
 // The kinds of messages.
@@ -12,7 +12,7 @@ const (
 	KindLastEdge           Kind = 6
 	KindRoutingTable       Kind = 7
 	KindNonceRequest       Kind = 8
-	KindNonceResponse      Kind = 9 // read as a RoutingTable of one edge
+	KindNonceResponse      Kind = 9 // decoded as a RoutingTable of one edge
 	KindPeersRequest       Kind = 10
 	KindPeersResponse      Kind = 11
 	KindHeadersRequest     Kind = 12
@@ -33,7 +33,7 @@ const (
 	KindEpochSyncRequest   Kind = 34
 	KindEpochSyncResponse  Kind = 35
 	KindOptimisticBlock    Kind = 36
-	KindRoutedV3           Kind = 37 // read as a Routed
+	KindRoutedV3           Kind = 37 // decoded as a Routed
 )
 
 var kindNames = map[Kind]string{
@@ -56,8 +56,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint32(k))
 }
 
-// Tier is the purpose of a connection: consensus among validators, everything, one answer with a
-// piece of a state.
+// Tier is the purpose of a connection. T1: consensus among validators. T2: everything. T3: one
+// response with state.
 type Tier byte
 
 // The tiers.
@@ -70,8 +70,8 @@ const (
 // String returns "T1", "T2" or "T3".
 func (t Tier) String() string { return fmt.Sprintf("T%d", byte(t)) }
 
-// Allows tells whether m may come on a connection of this tier; if not, the connection is closed
-// (nearcore peer_manager/connection/mod.rs:30).
+// Allows returns whether m is allowed on a connection of this tier; otherwise the connection must
+// be closed (nearcore peer_manager/connection/mod.rs:30).
 func (t Tier) Allows(m Message) bool {
 	switch m := m.(type) {
 	case *Handshake:

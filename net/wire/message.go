@@ -2,75 +2,77 @@ package wire
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// MaxFrame is the longest frame that neard takes, in bytes; who announces a longer one is banned.
+// MaxFrame is the longest frame that neard accepts, in bytes. A peer that announces a longer one is
+// banned.
 const MaxFrame = 512 << 20
 
 // Message is a PeerMessage.
 type Message interface {
 	Kind() Kind
-	appendFields(b []byte) []byte // of the message in the field Kind
+	appendFields(b []byte) []byte // of the message in field Kind
 }
 
-// The plain messages. Lists that neard does not bound here are bounded by the frame alone.
+// The plain messages. Only the frame length bounds their lists here.
 type (
-	// LastEdge answers a handshake whose nonce is not above that of the edge there is.
+	// LastEdge answers a handshake with a nonce not above that of the existing edge.
 	LastEdge struct{ Edge *Edge }
-	// RoutingTable brings edges and announcements, all of them or new ones.
+	// RoutingTable carries edges and announcements: all known ones, or new ones.
 	RoutingTable struct {
 		Edges    []*Edge
 		Accounts []*Announcement
 	}
-	// NonceRequest asks the other side to sign an edge with a newer nonce.
+	// NonceRequest asks the peer to sign an edge with a newer nonce.
 	NonceRequest struct{ PartialEdge PartialEdge }
-	// PeersRequest asks for addresses; nil is no limit.
+	// PeersRequest requests addresses; nil: no limit.
 	PeersRequest struct{ MaxPeers, MaxDirectPeers *uint32 }
-	// PeersResponse brings known and connected peers.
+	// PeersResponse carries known and connected peers.
 	PeersResponse struct{ Peers, DirectPeers []PeerInfo }
-	// HeadersRequest asks for the headers after the first hash that is known.
+	// HeadersRequest requests the headers after the first known hash.
 	HeadersRequest struct{ Hashes []primitives.Hash }
-	// Headers answers it, in order of height.
+	// Headers answers a HeadersRequest, in order of height.
 	Headers struct{ Headers []*primitives.BlockHeader }
-	// BlockRequest asks for a block.
+	// BlockRequest requests a block.
 	BlockRequest struct{ Hash primitives.Hash }
-	// Block is a block that was asked for, is new, or is the sender's head.
+	// Block is a requested block, a new one, or the sender's head.
 	Block struct{ Block *primitives.Block }
-	// Transaction is one that a client might have submitted.
+	// Transaction is a transaction as a client submits it.
 	Transaction struct {
 		Transaction *primitives.SignedTransaction
 	}
-	// Disconnect comes before a close.
+	// Disconnect precedes the end of a connection.
 	Disconnect struct{ RemoveFromStore bool }
-	// Challenge is obsolete; its borsh is not looked at.
+	// Challenge is obsolete. Its contents are not decoded.
 	Challenge struct{ Borsh []byte }
-	// StateHeaderRequest asks for a state header on this very connection.
+	// StateHeaderRequest requests a state header over the same connection.
 	StateHeaderRequest struct {
 		ShardID  primitives.ShardID
 		SyncHash primitives.Hash
 	}
-	// StatePartRequest asks for a part of a state on this very connection.
+	// StatePartRequest requests a state part over the same connection.
 	StatePartRequest struct {
 		ShardID  primitives.ShardID
 		SyncHash primitives.Hash
 		Part     uint64
 	}
-	// EpochSyncRequest asks for a proof of all epochs.
+	// EpochSyncRequest requests an epoch sync proof.
 	EpochSyncRequest struct{}
-	// EpochSyncResponse is that proof, zstd of its borsh, which nobody has looked into.
+	// EpochSyncResponse is such a proof, compressed with zstd and not decoded.
 	EpochSyncResponse struct{ Compressed []byte }
-	// OptimisticBlock announces a block. WireHash is what the sender says its hash is; neard keeps
-	// it and checks the signature over it.
+	// OptimisticBlock announces a block before it is complete. WireHash is the hash that the sender
+	// claims; like neard, the receiver keeps it and checks the signature over it.
 	OptimisticBlock struct {
 		Block    *primitives.OptimisticBlock
 		WireHash primitives.Hash
 	}
 )
 
-// Kind returns the field in PeerMessage.
+// Kind returns the field number in PeerMessage.
 func (*LastEdge) Kind() Kind           { return KindLastEdge }
 func (*RoutingTable) Kind() Kind       { return KindRoutingTable }
 func (*NonceRequest) Kind() Kind       { return KindNonceRequest }
@@ -89,10 +91,10 @@ func (*EpochSyncRequest) Kind() Kind   { return KindEpochSyncRequest }
 func (*EpochSyncResponse) Kind() Kind  { return KindEpochSyncResponse }
 func (*OptimisticBlock) Kind() Kind    { return KindOptimisticBlock }
 
-// Append appends the frame of m, without its length.
+// Append appends the frame of m, without its length prefix.
 func Append(b []byte, m Message) []byte { return appendMessage(b, uint32(m.Kind()), m.appendFields) }
 
-// appendBorsh appends a wrapper of v's borsh.
+// appendBorsh appends a wrapper with the borsh of v.
 func appendBorsh(b []byte, num uint32, v borsh.Appender) []byte {
 	return appendMessage(b, num, func(b []byte) []byte { return appendBytes(b, 1, v.AppendBorsh(nil)) })
 }
@@ -117,7 +119,7 @@ func (m *NonceRequest) appendFields(b []byte) []byte { return appendBorsh(b, 1, 
 
 func (m *PeersRequest) appendFields(b []byte) []byte {
 	for i, v := range [...]*uint32{m.MaxPeers, m.MaxDirectPeers} {
-		if v != nil { // 0 too: the fields are optional
+		if v != nil { // 0 included: the fields are optional
 			b = appendTag(b, uint32(i+1), varintType)
 			b = appendVarint(b, uint64(*v))
 		}
@@ -179,8 +181,8 @@ func (m *OptimisticBlock) appendFields(b []byte) []byte {
 	return appendHash(appendBorsh(b, 2, m.Block.Signature), 3, &m.WireHash)
 }
 
-// Decode reads a frame without its length. The last message in it counts, as for neard; trace
-// contexts are forgotten.
+// Decode decodes a frame without its length prefix. As in neard, the last message in it counts, and
+// trace contexts are ignored. Errors: ErrInvalid.
 func Decode(frame []byte) (Message, error) {
 	if err := peerMessage.check(frame); err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func Decode(frame []byte) (Message, error) {
 	return m, nil
 }
 
-// convert makes a message of the checked bytes in.
+// convert decodes a message from its checked bytes.
 func convert(k Kind, in []byte) (Message, error) {
 	switch k {
 	case KindTier1Handshake:
@@ -241,7 +243,7 @@ func convert(k Kind, in []byte) (Message, error) {
 	return convertPlain(k, in)
 }
 
-// convertPlain is convert of messages of one, two or three simple fields.
+// convertPlain decodes messages of up to three simple fields.
 func convertPlain(k Kind, in []byte) (Message, error) {
 	var c conversion
 	switch k {
@@ -343,4 +345,39 @@ func readOptimisticBlock(in []byte) (Message, error) {
 		c.fail("inner of %d bytes", len(inner))
 	}
 	return c.done(m)
+}
+
+// StateResponse answers a request for a state header or a state part.
+type StateResponse struct{ primitives.StateResponse }
+
+// Kind returns KindStateResponse.
+func (*StateResponse) Kind() Kind { return KindStateResponse }
+
+func (s *StateResponse) appendFields(b []byte) []byte { return appendBorsh(b, 1, s) }
+
+func readStateResponse(in []byte) (Message, error) {
+	var c conversion
+	return c.done(borshOf[StateResponse](&c, oneMessage, in, 1))
+}
+
+// ReadGrowing appends n bytes of r to b. Since n is only what the sender claims, memory grows with
+// the bytes that arrive: initially first bytes, then at most double what is there. The result is
+// not nil unless there is an error.
+func ReadGrowing(r io.Reader, b []byte, n, first int) ([]byte, error) {
+	if b == nil {
+		b = make([]byte, 0, min(n, first))
+	}
+	for left := n; left > 0; {
+		at := len(b)
+		k := min(left, max(first, at))
+		if cap(b) < at+k {
+			b = append(make([]byte, 0, at+k), b...)
+		}
+		b = b[:at+k]
+		if _, err := io.ReadFull(r, b[at:]); err != nil {
+			return nil, err
+		}
+		left -= k
+	}
+	return b, nil
 }

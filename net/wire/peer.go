@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// PeerID is a node's public key. As strings they stand in neard's order: by scheme, then by bytes.
+// PeerID is a node's public key. String order is neard's order: by scheme, then by bytes.
 type PeerID = primitives.PublicKey
 
-// PeerInfo is what one knows of a peer.
+// PeerInfo describes a peer.
 type PeerInfo struct {
 	ID        PeerID
-	Addr      netip.AddrPort       // the zero value: not known
-	AccountID primitives.AccountID // "": not known
+	Addr      netip.AddrPort       // the zero value: unknown
+	AccountID primitives.AccountID // empty: unknown
 }
 
-// String returns key@ip:port@account, of what is known.
+// String returns key@ip:port@account, without unknown parts.
 func (p PeerInfo) String() string {
 	var s strings.Builder
 	s.WriteString(p.ID.String())
@@ -45,7 +45,7 @@ func (p *PeerInfo) AppendBorsh(b []byte) []byte {
 	return p.AccountID.AppendBorsh(append(b, 1))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads id, Option<SocketAddr>, Option<AccountId>.
 func (p *PeerInfo) DecodeBorsh(r *borsh.Reader) {
 	*p = PeerInfo{ID: primitives.ReadPublicKey(r)}
 	if r.Option() {
@@ -56,14 +56,14 @@ func (p *PeerInfo) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// appendProtoAddr appends the protobuf form.
+// appendProtoAddr appends the protobuf encoding.
 func appendProtoAddr(b []byte, num uint32, a netip.AddrPort) []byte {
 	return appendMessage(b, num, func(b []byte) []byte {
 		return appendUint(appendBytes(b, 1, a.Addr().AsSlice()), 2, uint64(a.Port()))
 	})
 }
 
-// protoAddr reads the protobuf form.
+// protoAddr reads the protobuf encoding.
 func (c *conversion) protoAddr(in []byte) netip.AddrPort {
 	var raw []byte
 	var port uint64
@@ -84,16 +84,16 @@ func (c *conversion) protoAddr(in []byte) netip.AddrPort {
 	return netip.AddrPortFrom(ip, uint16(port))
 }
 
-// Timestamp is an instant of UTC.
+// Timestamp is a time in UTC.
 type Timestamp struct {
 	Seconds int64 // since 1970
 	Nanos   int32 // 0 to 999,999,999
 }
 
-// The years -9999 to 9999, in seconds: what the time crate holds.
+// The years -9999 to 9999, in seconds: the range of Rust's time crate.
 const minSeconds, maxSeconds = -377_705_116_800, 253_402_300_799
 
-// Compare orders instants.
+// Compare returns -1, 0 or 1 if t is before, at or after o.
 func (t Timestamp) Compare(o Timestamp) int {
 	switch {
 	case t.Seconds < o.Seconds || t.Seconds == o.Seconds && t.Nanos < o.Nanos:
@@ -110,7 +110,7 @@ func appendTimestamp(b []byte, num uint32, t Timestamp) []byte {
 	})
 }
 
-// timestamp reads an instant; nanoseconds beyond a second, or negative ones, are carried.
+// timestamp reads a time. Nanoseconds that are negative or exceed a second are carried.
 func (c *conversion) timestamp(in []byte) (t Timestamp) {
 	var nanos int64
 	for it := range timestamp.items(in) {

@@ -16,18 +16,18 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// kind is how the value of a field is read.
+// kind is how the value of a field is decoded.
 type kind byte
 
 const (
 	bytesKind   kind = iota + 1
-	stringKind       // UTF-8, else the message is refused
+	stringKind       // must be UTF-8
 	uint32Kind       // at most five bytes
 	uint64Kind       // also int64
-	int32Kind        // also enums: an int64 that must fit
+	int32Kind        // also enums: an int64 that must fit 32 bits
 	boolKind         // any varint but 0 is true
 	messageKind      // of the schema `of`
-	uint64sKind      // repeated, each alone or many packed
+	uint64sKind      // repeated, packed or not
 )
 
 // The wire types of protobuf.
@@ -35,7 +35,7 @@ const (
 	varintType, fixed64Type, lenType, startGroup, endGroup, fixed32Type = 0, 1, 2, 3, 4, 5
 )
 
-// field is one field of a message.
+// field describes a field of a message.
 type field struct {
 	num  uint32
 	kind kind
@@ -56,7 +56,7 @@ type schema struct {
 	fields []field
 }
 
-// item is a field that was read: v of a number, b of bytes, a string or a message.
+// item is a decoded field: v of a number, b of bytes, a string or a message.
 type item struct {
 	num uint32
 	v   uint64
@@ -73,7 +73,7 @@ func varint(in []byte) (uint64, []byte, error) {
 }
 
 // varint32 reads a number that must fit 32 bits and take at most five bytes, as rust-protobuf
-// demands of tags, lengths and uint32.
+// requires of tags, lengths and uint32.
 func varint32(in []byte) (uint32, []byte, error) {
 	v, n := binary.Uvarint(in)
 	if n <= 0 || n > 5 || v > math.MaxUint32 {
@@ -89,8 +89,8 @@ func take(in []byte, n uint64) ([]byte, []byte, error) {
 	return in[:n:n], in[n:], nil
 }
 
-// next reads a field of in, which is not empty. A field that the schema does not have, or has with
-// another wire type, is passed over: ok is false.
+// next reads a field of in, which must not be empty. f is nil for a field that the schema does not
+// have, or has with another wire type.
 func (s *schema) next(in []byte) (it item, f *field, rest []byte, err error) {
 	tag, rest, err := varint32(in)
 	if err != nil {
@@ -143,7 +143,7 @@ func read(f *field, in []byte) (it item, rest []byte, err error) {
 	return it, rest, err
 }
 
-// lengthDelimited64 reads what has a length of up to ten bytes: messages and packed numbers.
+// lengthDelimited64 reads a value with a length of up to ten bytes: messages and packed numbers.
 func lengthDelimited64(in []byte) ([]byte, []byte, error) {
 	n, rest, err := varint(in)
 	if err != nil {
@@ -152,8 +152,8 @@ func lengthDelimited64(in []byte) ([]byte, []byte, error) {
 	return take(rest, n)
 }
 
-// skip passes over the value of an unknown field. A group ends at its depth, whatever the numbers
-// of its ends are.
+// skip skips the value of an unknown field. A group ends at its nesting depth, regardless of the
+// field numbers of its ends.
 func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	if num == 0 {
 		return nil, invalid("field 0")
@@ -175,7 +175,7 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 			depth++
 		case endGroup:
 			if depth--; depth < 0 {
-				err = invalid("end of no group")
+				err = invalid("end of group without a start")
 			}
 		default:
 			err = invalid("wire type %d", wt)
@@ -193,8 +193,8 @@ func skip(num, wt uint32, in []byte) (rest []byte, err error) {
 	}
 }
 
-// check tells whether all of in, with the messages in it, can be read by s. A field that comes
-// again replaces the one before, but both must be readable.
+// check returns an error unless all of in decodes by s, nested messages included. A repeated field
+// replaces the one before, but both must decode.
 func (s *schema) check(in []byte) error {
 	for len(in) > 0 {
 		it, f, rest, err := s.next(in)
@@ -219,7 +219,8 @@ func (s *schema) check(in []byte) error {
 	return nil
 }
 
-// items yields the known fields of in, which was checked; packed numbers come one by one.
+// items yields the known fields of in, which check must have accepted. Packed numbers are yielded
+// one by one.
 func (s *schema) items(in []byte) iter.Seq[item] {
 	return func(yield func(item) bool) {
 		for len(in) > 0 {
@@ -271,9 +272,9 @@ func appendBytes[T string | []byte](b []byte, num uint32, v T) []byte {
 	return append(binary.AppendUvarint(appendTag(b, num, lenType), uint64(len(v))), v...)
 }
 
-// appendMessage appends a message whose fields body appends, also if there are none.
+// appendMessage appends a message with the fields that body appends, even if there are none.
 func appendMessage(b []byte, num uint32, body func([]byte) []byte) []byte {
-	b = append(appendTag(b, num, lenType), 0) // room for a length of one byte
+	b = append(appendTag(b, num, lenType), 0) // space for a length of one byte
 	start := len(b)
 	b = body(b)
 	n := len(b) - start

@@ -13,16 +13,17 @@ import (
 // StartTTL is how many hops a message may make.
 const StartTTL = 100
 
-// Target is where a routed message goes: to a node, or the way back of the request with this hash.
+// Target is the destination of a routed message: a node, or the origin of the request with this
+// hash.
 type Target struct {
-	PeerID PeerID // "": Back
+	PeerID PeerID // empty: Back
 	Back   primitives.Hash
 }
 
-// ToPeer is the target of a node.
+// ToPeer returns the target for a node.
 func ToPeer(id PeerID) Target { return Target{PeerID: id} }
 
-// RouteBack is the target of an answer to the message with this hash.
+// RouteBack returns the target of a response to the message with this hash.
 func RouteBack(request primitives.Hash) Target { return Target{Back: request} }
 
 // AppendBorsh appends 0 ‖ id or 1 ‖ hash.
@@ -33,7 +34,7 @@ func (t *Target) AppendBorsh(b []byte) []byte {
 	return t.Back.AppendBorsh(append(b, 1))
 }
 
-// DecodeBorsh reads it.
+// DecodeBorsh reads 0 ‖ id or 1 ‖ hash.
 func (t *Target) DecodeBorsh(r *borsh.Reader) {
 	*t = Target{}
 	switch tag := r.Byte(); tag {
@@ -46,45 +47,45 @@ func (t *Target) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// Routed is a message that hops pass on. All but TTL, CreatedAt and Hops is signed; nothing else
-// may be changed after it was made.
+// Routed is a message that nodes relay to its target. All fields but TTL, CreatedAt and Hops are
+// signed, and must not be changed after creation.
 type Routed struct {
 	Target    Target
 	Author    PeerID
-	Signature primitives.Signature // over Hash; "": none, which never verifies
+	Signature primitives.Signature // over Hash; empty: none, which never verifies
 	TTL       byte
 	Body      Body
-	CreatedAt *int64 // seconds of UTC; nil: not said
+	CreatedAt *int64 // seconds of UTC; nil: absent
 	Hops      uint32
 
-	tagged []byte // the body with its tag, as it is hashed and sent
+	tagged []byte // the body with its tag, as hashed and sent
 	proven verdict
-	direct bool             // Direct
-	hash   *primitives.Hash // nil: it was not needed so often yet
-	// of the author, that signs when it has to; nil: it has, or the message is somebody else's
+	direct bool             // set by Direct
+	hash   *primitives.Hash // cached hash; nil: not computed yet
+	// key signs an own message on first use; nil: it is signed, or is of another node.
 	key *primitives.SecretKey
 }
 
 // Kind returns KindRouted, the form in which it is sent.
 func (*Routed) Kind() Kind { return KindRouted }
 
-// NewRouted makes and signs a message of key's node.
+// NewRouted returns a signed message of key's node. seconds is the time of creation, in UTC.
 func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := Unsigned(key, target, body, seconds)
 	m.Sign()
 	return m
 }
 
-// Unsigned is NewRouted of a message that is signed when it is first written with its signature:
-// what goes to this node itself, or to who knows its author by the connection, never is. Until then
-// it is for one goroutine.
+// Unsigned is NewRouted, but signs the message only when it is first encoded with its signature. A
+// message to this node itself, or to a target that the connection authenticates to, never needs
+// one. Until it is signed, it must not be used concurrently.
 func Unsigned(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds, key: &key}
 	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
 	return m
 }
 
-// Sign sees to it that a message of this node has its signature.
+// Sign signs a message of Unsigned, unless it is signed.
 func (m *Routed) Sign() {
 	if m.key == nil || m.Signature != "" {
 		return
@@ -93,7 +94,7 @@ func (m *Routed) Sign() {
 	m.hash, m.Signature, m.key = &h, m.key.Sign(h[:]), nil
 }
 
-// Bare returns a message of this node without a signature, for who knows its author by the
+// Bare returns a copy without a signature, for a target that authenticates the author by the
 // connection.
 func (m *Routed) Bare() *Routed {
 	out := *m
@@ -101,13 +102,13 @@ func (m *Routed) Bare() *Routed {
 	return &out
 }
 
-// IsBare tells whether the message came without a signature.
+// IsBare returns whether the message has no signature.
 func (m *Routed) IsBare() bool {
 	return m.Signature == "" || m.Signature == primitives.ZeroED25519Signature
 }
 
-// Hash returns H(target ‖ author ‖ body with the tag of the first form), which names and signs the
-// message in every form.
+// Hash returns H(target ‖ author ‖ body with its RoutedMessageBody tag). It identifies the message,
+// and is what is signed, in every form.
 func (m *Routed) Hash() primitives.Hash {
 	if m.hash != nil {
 		return *m.hash
@@ -115,26 +116,26 @@ func (m *Routed) Hash() primitives.Hash {
 	return primitives.HashBorsh((*hashed)(m))
 }
 
-// Size is how long its body is.
+// Size returns the length of the body with its tag, in bytes.
 func (m *Routed) Size() int { return len(m.tagged) }
 
-// tagging is a body with its tag of the first form before it.
+// tagging is a body preceded by its RoutedMessageBody tag.
 type tagging struct{ Body }
 
-// AppendBorsh appends it.
+// AppendBorsh appends tag and body.
 func (t tagging) AppendBorsh(b []byte) []byte {
 	return t.Body.AppendBorsh(append(b, byte(t.BodyKind())))
 }
 
-// hashed is what of a message is hashed.
+// hashed encodes what the hash of a message covers.
 type hashed Routed
 
-// AppendBorsh appends it.
+// AppendBorsh appends target, author and body with tag.
 func (m *hashed) AppendBorsh(b []byte) []byte {
 	return append(m.Author.AppendBorsh(m.Target.AppendBorsh(b)), m.tagged...)
 }
 
-// Verify tells whether the author signed it.
+// Verify returns whether the author has signed the message.
 func (m *Routed) Verify() bool {
 	m.Sign()
 	return m.proven.or(func() bool {
@@ -143,21 +144,22 @@ func (m *Routed) Verify() bool {
 	})
 }
 
-// Direct notes that the author has sent the message himself, over a connection on which he has
-// proven to be that, so that who it is for need not check its signature. Who hands it on must.
+// Direct records that the message arrived from its author over a connection that authenticates it.
+// Then the target need not verify the signature; a node that relays it must.
 func (m *Routed) Direct() { m.direct = true }
 
-// VerifyFor is Verify for who it is for.
+// VerifyFor returns whether the target may accept the message: it is Direct, or its signature
+// verifies.
 func (m *Routed) VerifyFor() bool { return m.proven == unproven && m.direct || m.Verify() }
 
-// prove is Verify for Prove.
+// prove verifies the signature and stores the verdict.
 func (m *Routed) prove(keys *primitives.Verifier) {
 	h := m.Hash()
 	m.hash = &h
 	m.proven.set(keys.Verify(m.Signature, h[:], m.Author))
 }
 
-// Hop returns the message as the next hop sends it, or nil when it has made too many.
+// Hop returns the message as the next hop sends it; nil if its TTL is used up.
 func (m *Routed) Hop() *Routed {
 	if m.TTL <= 1 {
 		return nil
@@ -170,11 +172,11 @@ func (m *Routed) Hop() *Routed {
 	return &out
 }
 
-// roomBeside is what a frame has beside its body and signature, with ed25519 keys.
+// roomBeside is the length of a frame beside body and signature, with Ed25519 keys.
 const roomBeside = 128
 
-// appendFields appends the form of neard: V1's borsh, and beside it what V2 added. Without a
-// signature neard writes zeros.
+// appendFields appends the form that neard sends: the borsh of V1, and the fields that V2 added. As
+// in neard, a missing signature is encoded as zeros.
 func (m *Routed) appendFields(b []byte) []byte {
 	m.Sign()
 	sig := m.Signature
@@ -192,7 +194,7 @@ func (m *Routed) appendFields(b []byte) []byte {
 	return appendUint(b, 4, uint64(m.Hops))
 }
 
-// AppendV3 appends the frame of the third form, which neard takes but does not send.
+// AppendV3 appends the frame of the third form, which neard accepts but does not send.
 func (m *Routed) AppendV3(b []byte) []byte {
 	m.Sign()
 	return appendMessage(b, uint32(KindRoutedV3), func(b []byte) []byte {
@@ -214,8 +216,8 @@ func (m *Routed) AppendV3(b []byte) []byte {
 	})
 }
 
-// readBody reads a body after its tag. tagged holds the bytes from the tag of the first form on, or
-// is nil.
+// readBody decodes a body after its tag. tagged has the bytes from the RoutedMessageBody tag on;
+// nil: the tag was another one.
 func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 	spec, known := bodies[kind]
 	if !known {
@@ -228,7 +230,7 @@ func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
 		return
 	}
 	switch n := len(in) - r.Remaining(); {
-	case r.Loose(): // neard hashes what it would write
+	case r.Loose(): // the encoding is not canonical: neard hashes the canonical one
 		m.tagged = m.Body.AppendBorsh([]byte{byte(kind)})
 	case tagged != nil:
 		m.tagged = tagged[:1+n]
@@ -260,7 +262,7 @@ func readRouted(in []byte) (Message, error) {
 	return c.routed(&m, r)
 }
 
-// routed returns m if it was read whole.
+// routed returns m if all of r was consumed.
 func (c *conversion) routed(m *Routed, r *borsh.Reader) (Message, error) {
 	if err := r.Close(); err != nil && c.err == nil {
 		c.err = fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -281,14 +283,14 @@ func readRoutedV3(in []byte) (Message, error) {
 	case 2:
 		m.Target = RouteBack(c.hash(wrappedBytes(of.b)))
 	default:
-		c.fail("target of no type")
+		c.fail("target without a type")
 	}
 	m.Author = *borshOf[PeerID](&c, routedV3, in, 2)
 	var body []byte
 	for it := range routedV3.items(in) {
 		switch it.num {
 		case 3:
-			m.TTL = byte(it.v) // neard cuts it too
+			m.TTL = byte(it.v) // truncated, as in neard
 		case 4:
 			body = it.b
 		case 6:

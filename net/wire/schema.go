@@ -1,7 +1,7 @@
 package wire
 
-// The layouts of network.proto. Wrappers of one field, bytes borsh = 1 or bytes hash = 1, are all
-// `wrapped`.
+// Layouts of network.proto. All wrappers with the single field `bytes borsh = 1` or `bytes hash =
+// 1` share `wrapped`.
 var (
 	wrapped   = &schema{"Wrapped", []field{{1, bytesKind, nil}}}
 	timestamp = &schema{"Timestamp", []field{{1, uint64Kind, nil}, {2, int32Kind, nil}}}
@@ -41,7 +41,7 @@ var (
 	traceContext    = &schema{"TraceContext", []field{{1, bytesKind, nil}, {2, bytesKind, nil}, {3, int32Kind, nil}}}
 
 	peerMessage = &schema{"PeerMessage", []field{
-		{uint32(KindRouted), messageKind, routed}, // first: nine of ten frames
+		{uint32(KindRouted), messageKind, routed}, // first: most frames
 		{uint32(KindTier1Handshake), messageKind, handshake}, {uint32(KindTier2Handshake), messageKind, handshake},
 		{uint32(KindTier3Handshake), messageKind, handshake}, {uint32(KindHandshakeFailure), messageKind, handshakeFailure},
 		{uint32(KindLastEdge), messageKind, oneMessage}, {uint32(KindRoutingTable), messageKind, twoMessages},
@@ -58,5 +58,5 @@ var (
 		{traceField, messageKind, traceContext}}}
 )
 
-// traceField is PeerMessage's trace_context, which is read and forgotten.
+// traceField is trace_context of PeerMessage, which is ignored.
 const traceField = 26

@@ -2,7 +2,7 @@ package wire
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// verdict is what came of the check of a signature.
+// verdict is the cached result of a signature check.
 type verdict int8
 
 const (
@@ -11,7 +11,7 @@ const (
 	wrong
 )
 
-// or returns the verdict, or what check says if there is none.
+// or returns the verdict, or the result of check if there is none.
 func (v verdict) or(check func() bool) bool {
 	if v == unproven {
 		return check()
@@ -25,16 +25,17 @@ func (v *verdict) set(ok bool) {
 	}
 }
 
-// Above these a list is not looked at by who takes it, or not whole.
+// Bounds of lists. The handlers ignore a longer list, or the part beyond the bound.
 const (
 	MaxEdges = 50_000 // in a message
-	MaxHosts = 1000   // in a message, and known
+	MaxHosts = 1000   // in a message, and stored
 )
 
-// Prove checks the signatures of a message that was just decoded, so that Verify costs nothing. It
-// is for the goroutine that reads a connection: one that takes messages from all does not wait for
-// what one of them has to be checked for. A list that is too long is left alone. After it nothing
-// that is signed may be changed. keys remembers the keys of authors, of which few write most.
+// Prove verifies the signatures of a message that was just decoded and stores the results for
+// Verify. It runs in the goroutine that reads the connection, so that the goroutine that handles
+// all connections does not wait for it. Lists above their bound are skipped. Afterwards, signed
+// fields must not be changed. keys caches the decoded keys of authors, since few authors send most
+// messages.
 func Prove(m Message, keys *primitives.Verifier) {
 	switch m := m.(type) {
 	case *Routed:

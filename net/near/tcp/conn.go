@@ -13,25 +13,27 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// link is one connection: what waits to be written, and whether more is to come.
+// link is one connection with its write queue.
 type link struct {
-	id      near.ConnID
-	conn    net.Conn
-	shaken  atomic.Bool  // the other side's handshake is done: from now on the reader checks signatures
-	ours    bool         // dialled
-	peer    wire.PeerID  // whom a Way has proven to be at the other end; "": nobody has
-	met     bool         // the Way was told that the peer's handshake is done; used by the stepping goroutine alone
-	tier    wire.Tier    // of that handshake
-	dialled wire.PeerID  // who was to answer at a socket of ours
-	bare    bool         // what is this node's own, and for the peer, goes without its signature
-	routed  *wire.Routed // the last one that was written over a Way; used by the stepping goroutine alone
+	id   near.ConnID
+	conn net.Conn
+	// the peer's handshake is complete: the reader verifies signatures from now on
+	handshakeDone atomic.Bool
+	outbound      bool        // dialled by this node
+	peer          wire.PeerID // the peer that a Transport has authenticated; empty: none
+	reported      bool        // Transport.Met was called; used by the stepping goroutine alone
+	tier          wire.Tier   // of the handshake
+	dialled       wire.PeerID // of an outbound socket: the peer that was dialled
+	bare          bool        // own messages that the peer is the target of are sent without a signature
+	// the last one written to a Transport's connection; used by the stepping goroutine alone
+	routed *wire.Routed
 
-	running atomic.Int32 // its goroutines
+	running atomic.Int32 // number of its goroutines
 
 	mu       sync.Mutex
 	wake     *sync.Cond
 	queue    near.Queue
-	finished bool // close once the queue is empty
+	finished bool // close when the queue is empty
 	closed   bool
 }
 
@@ -41,8 +43,8 @@ func newLink(id near.ConnID, conn net.Conn) *link {
 	return l
 }
 
-// put has a frame written; false if too much waits already. One that is too long is dropped: for it
-// the other side would ban us.
+// put queues a frame. It returns false if too much is queued. A frame above MaxFrame is dropped,
+// since the peer would ban this node for it.
 func (l *link) put(frame []byte, p near.Priority) bool {
 	if len(frame) > wire.MaxFrame {
 		return true
@@ -56,7 +58,7 @@ func (l *link) put(frame []byte, p near.Priority) bool {
 	return l.queue.Put(frame, p)
 }
 
-// finish closes the connection when all that waits is written, which may take finishLimit.
+// finish closes the connection after the queued frames are written, within finishLimit.
 func (l *link) finish() {
 	l.mu.Lock()
 	l.finished = true
@@ -67,14 +69,14 @@ func (l *link) finish() {
 
 const finishLimit = 5 * time.Second
 
-// waiting is how many bytes wait to be written.
+// waiting returns how many bytes are queued.
 func (l *link) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.Bytes()
 }
 
-// close closes it now.
+// close closes the connection at once.
 func (l *link) close() {
 	l.mu.Lock()
 	l.closed, l.queue = true, near.Queue{}
@@ -83,14 +85,13 @@ func (l *link) close() {
 	_ = l.conn.Close()
 }
 
-// The most that is written at once, beyond the first frame.
+// Bounds of one write call, beyond its first frame.
 const (
 	maxBatch      = 32
 	maxBatchBytes = 64 << 10
 )
 
-// next waits for frames to write, and appends those to batch that there are; none: there will be
-// none.
+// next waits for frames and appends them to batch. An empty result: no more will follow.
 func (l *link) next(batch [][]byte) [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,25 +120,25 @@ func (l *link) next(batch [][]byte) [][]byte {
 	}
 }
 
-// tap shows a frame to who listens.
+// tap reports a frame to Server.Tap.
 func (l *link) tap(h *Server, sent bool, frame []byte) {
 	if h.Tap != nil {
-		h.Tap(Tapped{l.id, l.ours, sent, l.conn.RemoteAddr().String(), frame})
+		h.Tap(Tapped{l.id, l.outbound, sent, l.conn.RemoteAddr().String(), frame})
 	}
 }
 
-// leave ends a goroutine; with the last one the connection has ended.
-func (l *link) leave(h *Server) {
+// exit ends a goroutine of the link. The last one reports the end of the connection to Tap.
+func (l *link) exit(h *Server) {
 	if l.running.Add(-1) == 0 {
 		l.tap(h, false, nil)
 	}
 	h.group.Done()
 }
 
-// write writes frames until there are none, those that wait together in one call. It ends the
-// connection, upon which the reader ends.
+// write writes frames until the queue is closed, several in one call. At its end it closes the
+// connection, which ends the reader.
 func (l *link) write(h *Server) {
-	defer l.leave(h)
+	defer l.exit(h)
 	defer l.close()
 	defer h.alarm()
 	var (
@@ -145,8 +146,8 @@ func (l *link) write(h *Server) {
 		heads   [maxBatch][4]byte
 		buffers [2 * maxBatch][]byte
 		all     net.Buffers
-		// of a Way, where each call is a message of its own, hidden and sent by itself; nil: a
-		// socket takes all in one call
+		// for a Transport, which encrypts and sends each call as a message; nil: a socket, which
+		// takes all buffers in one call
 		joined *bufio.Writer
 	)
 	if _, of := l.conn.(Conn); of {
@@ -168,7 +169,7 @@ func (l *link) write(h *Server) {
 	}
 }
 
-// writeAll writes what there is, through joined if there is one.
+// writeAll writes all buffers, through joined unless it is nil.
 func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, err error) {
 	if joined == nil {
 		return all.WriteTo(to)
@@ -182,11 +183,10 @@ func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, er
 	return n, joined.Flush()
 }
 
-// read reads frames and tells the Node of those that can be decoded; at the end it tells that the
-// connection is gone. There is no deadline: a peer may be silent. One of a Way, which its sender
-// has ended, takes nothing more.
+// read decodes frames and posts them, and posts Closed at its end. It has no deadline, since a peer
+// may be silent. A connection of a Transport is closed when its peer has closed its sending side.
 func (l *link) read(h *Server) {
-	defer l.leave(h)
+	defer l.exit(h)
 	defer h.Post(near.Closed{Conn: l.id})
 	paced, _ := l.conn.(Conn)
 	in := bufio.NewReaderSize(l.conn, readSize)
@@ -194,19 +194,20 @@ func (l *link) read(h *Server) {
 		defer l.close()
 	}
 	defer h.alarm()
-	words := h.words(l.peer)
-	told := newEdgesTold()
+	words := h.newRoutedVerifier(l.peer)
+	told := newEdgeLimiter()
 	var head [4]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
-		if n > wire.MaxFrame || n > longHandshake && !l.shaken.Load() {
+		if n > wire.MaxFrame || n > longHandshake && !l.handshakeDone.Load() {
 			h.Post(near.TooLong{Conn: l.id})
 			return
 		}
-		awaited := paced != nil && int64(in.Buffered()) < int64(n) // else it is all here, and no timer is needed
+		// otherwise the frame is buffered, and needs no timer
+		awaited := paced != nil && int64(in.Buffered()) < int64(n)
 		if awaited {
 			paced.Within(int(n))
 		}
@@ -225,19 +226,19 @@ func (l *link) read(h *Server) {
 		}
 		if s, ok := m.(*wire.Handshake); ok {
 			if l.peer != "" && s.Sender != l.peer {
-				return // somebody else than who has proven himself
+				return // not the peer that was authenticated
 			}
-			// to one of ours the answer has the nonce that the Node has chosen
-			words.of(s.Sender, l.ours || s.PartialEdge.Nonce >= h.begun)
+			// an outbound handshake's answer has the nonce that this node chose, so it is fresh
+			words.setPeer(s.Sender, l.outbound || s.PartialEdge.Nonce >= h.begun)
 		}
 		table, isTable := m.(*wire.RoutingTable)
 		if isTable && !told.AllowN(time.Now(), len(table.Edges)) {
 			table.Edges = nil
 		}
-		if l.shaken.Load() {
-			words.prove(m, h.authors)
-		} else if _, ok := m.(*wire.Handshake); ok && l.ours {
-			l.shaken.Store(true)
+		if l.handshakeDone.Load() {
+			words.verify(m, h.authors)
+		} else if _, ok := m.(*wire.Handshake); ok && l.outbound {
+			l.handshakeDone.Store(true)
 		}
 		ev := near.Received{Conn: l.id, Msg: m}
 		if len(frame) > longFrame || isTable && len(table.Accounts) > 0 {
@@ -248,21 +249,21 @@ func (l *link) read(h *Server) {
 	}
 }
 
-// readSize is how much of a connection is read at once: most frames of consensus with what comes
-// behind them. What is longer goes past that memory.
+// readSize is the size of the read buffer, in bytes: most consensus frames and what follows them
+// fit. Larger frames bypass the buffer.
 const readSize = 8 << 10
 
-// joinSize is how much is joined to be written by a Way in one call; the rest of what is longer
-// goes past that memory.
+// joinSize is how many bytes are joined for one write call of a Transport. Larger frames bypass the
+// buffer.
 const joinSize = 16 << 10
 
-// longFrame is above how many bytes a message must have been taken before the next of its
-// connection is read, so that what waits for the Node is bounded in bytes too.
+// longFrame is the size, in bytes, above which the next message of the connection is read only
+// after this one was processed. It bounds the bytes that wait for the PeerManager.
 const longFrame = 64 << 10
 
-// frameFirst is the memory that a frame has before any of it has come.
+// frameFirst is the initial buffer of a frame, in bytes.
 const frameFirst = 64 << 10
 
-// longHandshake is how long a frame may be before the handshake is done: who has said nothing of
-// himself gets no memory for more.
+// longHandshake bounds a frame before the handshake is complete, in bytes: an unidentified peer
+// gets no memory for more.
 const longHandshake = 1 << 20

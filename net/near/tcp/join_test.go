@@ -114,7 +114,7 @@ func TestOver(t *testing.T) {
 		return wire.Unsigned(me, wire.ToPeer(to), &wire.Pong{Source: me.PublicKey()}, 1)
 	}
 	w := &spreading{}
-	h := &Server{me: me.PublicKey(), way: w}
+	h := &Server{me: me.PublicKey(), transport: w}
 	isBare := func(m wire.Message) bool {
 		t.Helper()
 		got, err := wire.Decode(wire.Append(nil, m))
@@ -140,11 +140,11 @@ func TestOver(t *testing.T) {
 		{"to who wants signatures", &link{peer: peer}, own(peer), false},
 		{"over a socket", &link{}, own(peer), false},
 	} {
-		m, spread := h.over(tt.l, near.ToPeer{}, tt.m)
+		m, spread := h.outgoing(tt.l, near.ToPeer{}, tt.m)
 		if spread || isBare(m) != tt.bare {
 			t.Errorf("%s: spread %v, bare %v", tt.what, spread, !tt.bare)
 		}
-		if _, again := h.over(tt.l, near.ToPeer{}, tt.m); again != (tt.l.peer != "") {
+		if _, again := h.outgoing(tt.l, near.ToPeer{}, tt.m); again != (tt.l.peer != "") {
 			t.Errorf("%s: its copy is sent: %v", tt.what, !again)
 		}
 	}
@@ -152,8 +152,8 @@ func TestOver(t *testing.T) {
 	tx := wire.Unsigned(me, wire.ToPeer(peer), &wire.ForwardTx{}, 1)
 	for _, h.frames = range []bool{false, true} {
 		w.spread = 0
-		_, b := h.over(&link{peer: peer}, near.ToAll{Msg: block}, block)
-		_, f := h.over(&link{peer: peer}, near.RouteToAccount{}, tx)
+		_, b := h.outgoing(&link{peer: peer}, near.ToAll{Msg: block}, block)
+		_, f := h.outgoing(&link{peer: peer}, near.RouteToAccount{}, tx)
 		if b == h.frames || f == h.frames || w.spread == 0 != h.frames {
 			t.Errorf("frames %v: spread %v and %v", h.frames, b, f)
 		}

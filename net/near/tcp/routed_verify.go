@@ -9,69 +9,72 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// routedVerifier are the routed messages that a peer sends to this node of its own over a
-// connection. They are signed for who gets them from others: of one whom the connection itself has
-// proven none is checked; of one who has shown here that he has his key the first earned all, and
-// then, drawn by lot, one in each. What is for others, or goes back by a way, is checked always:
-// here, and not by who serves all connections.
+// routedVerifier verifies the routed messages of one connection, in its reading goroutine, so that
+// the goroutine of all connections does not have to.
+//
+// A routed message is signed for nodes that receive it indirectly. If the peer is both author and
+// neighbour, and this node the target, the signature adds little. It is not verified if the
+// connection itself authenticates the peer. On a plain socket, the first probation messages are
+// verified, and after that a random one in sampleEvery. All other messages are verified.
 type routedVerifier struct {
 	me     wire.PeerID
 	peer   wire.PeerID
-	proven bool                     // by the connection
-	fresh  bool                     // the edge that the peer has signed is of now, and nobody's who has kept an old one
-	good   int                      // that were checked in a row, each of them another one
-	heard  map[primitives.Hash]bool // those, up to earned
-	lot    func(n int) int
+	proven bool // the connection authenticates the peer
+	// the edge that the peer signed is recent, not an old one that another node has kept
+	fresh    bool
+	good     int                      // distinct valid messages in a row, up to probation
+	verified map[primitives.Hash]bool // their hashes, until probation is reached
+	draw     func(n int) int
 }
 
-// The first messages of a peer that are checked, and of how many one is later on.
+// How many messages of a new peer are verified, and one of how many later.
 const (
-	earned = 64
-	each   = 16
+	probation   = 64
+	sampleEvery = 16
 )
 
-func (h *Server) words(peer wire.PeerID) routedVerifier {
-	return routedVerifier{me: h.me, peer: peer, proven: peer != "", lot: rand.IntN}
+func (h *Server) newRoutedVerifier(peer wire.PeerID) routedVerifier {
+	return routedVerifier{me: h.me, peer: peer, proven: peer != "", draw: rand.IntN}
 }
 
-// of notes who the peer says that it is, by an edge that is of now or not. Another one later on
-// begins anew.
-func (w *routedVerifier) of(peer wire.PeerID, fresh bool) {
+// setPeer sets the peer of the handshake. fresh: its edge is recent. Another peer restarts the
+// probation.
+func (w *routedVerifier) setPeer(peer wire.PeerID, fresh bool) {
 	if w.peer != peer {
-		*w = routedVerifier{me: w.me, peer: peer, fresh: fresh, lot: w.lot}
+		*w = routedVerifier{me: w.me, peer: peer, fresh: fresh, draw: w.draw}
 	}
 }
 
-// prove checks the signatures of a message that has come, as far as the reader is to.
-func (w *routedVerifier) prove(m wire.Message, keys *primitives.Verifier) {
+// verify verifies the signatures of a message, as far as needed. keys caches decoded keys.
+func (w *routedVerifier) verify(m wire.Message, keys *primitives.Verifier) {
 	r, ok := m.(*wire.Routed)
 	if !ok || w.peer == "" || r.Author != w.peer || r.Target.PeerID != w.me {
 		wire.Prove(m, keys)
 		return
 	}
-	if w.proven || w.fresh && w.good >= earned && w.lot(each) > 0 {
+	if w.proven || w.fresh && w.good >= probation && w.draw(sampleEvery) > 0 {
 		r.Direct()
 		return
 	}
 	wire.Prove(m, keys)
 	switch hash := r.Hash(); {
 	case !r.Verify():
-		w.good, w.heard = 0, nil
-	case !w.fresh || w.good >= earned || w.heard[hash]: // who repeats what he has heard has shown nothing
+		w.good, w.verified = 0, nil
+	case !w.fresh || w.good >= probation || w.verified[hash]: // a replayed message proves nothing
 	default:
-		if w.heard == nil {
-			w.heard = map[primitives.Hash]bool{}
+		if w.verified == nil {
+			w.verified = map[primitives.Hash]bool{}
 		}
-		w.heard[hash] = true
-		if w.good++; w.good == earned {
-			w.heard = nil
+		w.verified[hash] = true
+		if w.good++; w.good == probation {
+			w.verified = nil
 		}
 	}
 }
 
-// newEdgesTold is how many edges a peer may tell of: all that there may be at once, with which it
-// begins, and behind that as many as are renewed in a network that is as large as one may be. Two
-// signatures of each are checked, before it can be seen whether it is of any use.
-func newEdgesTold() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
+// newEdgeLimiter limits how many edges a peer may send: a full graph at once, then as many as are
+// renewed in the largest possible network. Each costs two signature checks before it is known
+// whether it is of use.
+func newEdgeLimiter() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
-const edgeRate = 500 // a second
+const edgeRate = 500 // per second

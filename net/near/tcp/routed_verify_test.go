@@ -18,8 +18,8 @@ func TestWords(t *testing.T) {
 	drawn := 0
 	lot := func(n int) int { drawn++; return drawn % n }
 	by := func(peer primitives.SecretKey) *routedVerifier {
-		w := &routedVerifier{me: me, lot: lot}
-		w.of(peer.PublicKey(), true)
+		w := &routedVerifier{me: me, draw: lot}
+		w.setPeer(peer.PublicKey(), true)
 		return w
 	}
 	to := wire.ToPeer(me)
@@ -29,7 +29,7 @@ func TestWords(t *testing.T) {
 		if !good {
 			m.Signature = from.Sign([]byte("something else"))
 		}
-		w.prove(m, keys)
+		w.verify(m, keys)
 		passes = m.VerifyFor()
 		if m.Verify() != good {
 			t.Fatal("what is handed on is taken for good unseen")
@@ -37,7 +37,7 @@ func TestWords(t *testing.T) {
 		return passes
 	}
 	w := by(a)
-	for i := range earned {
+	for i := range probation {
 		early := by(a)
 		early.good = i
 		if !send(w, a, true) || i%7 == 0 && send(early, a, false) {
@@ -45,28 +45,28 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for range 3 {
-		for i := range each - 1 {
+		for i := range sampleEvery - 1 {
 			if !send(w, a, false) {
 				t.Fatalf("message %d behind one that was checked is checked", i)
 			}
 		}
-		if !send(w, a, true) || drawn%each != 0 {
+		if !send(w, a, true) || drawn%sampleEvery != 0 {
 			t.Fatal("it is not checked in its turn")
 		}
 	}
 	for _, other := range []wire.Target{wire.ToPeer(b.PublicKey()), wire.RouteBack(primitives.Hash{1})} {
 		fake := by(a)
-		fake.good = earned
+		fake.good = probation
 		to = other
-		for range 2 * each {
+		for range 2 * sampleEvery {
 			if send(fake, a, false) {
 				t.Fatal("what is handed on is left to who serves all")
 			}
-			fake.good = earned
+			fake.good = probation
 		}
 	}
 	to = wire.ToPeer(me)
-	for range each - 1 {
+	for range sampleEvery - 1 {
 		send(w, a, true)
 	}
 	if send(w, a, false) {
@@ -75,12 +75,12 @@ func TestWords(t *testing.T) {
 	if send(w, a, false) {
 		t.Error("nor the one behind it")
 	}
-	for range 2 * each {
+	for range 2 * sampleEvery {
 		if send(w, b, false) || !send(w, b, true) {
 			t.Fatal("another's message is not checked")
 		}
 	}
-	w.of(b.PublicKey(), true)
+	w.setPeer(b.PublicKey(), true)
 	if send(w, b, false) || send(w, a, false) {
 		t.Error("another peer of the same connection is believed at once")
 	}
@@ -107,25 +107,25 @@ func TestBorrowedWords(t *testing.T) {
 		name  string
 		fresh bool
 		heard int // of a's words, which are repeated
-	}{{"one word", true, 1}, {"all but one", true, earned - 1}, {"an old handshake, and enough words", false, 3 * earned}} {
+	}{{"one word", true, 1}, {"all but one", true, probation - 1}, {"an old handshake, and enough words", false, 3 * probation}} {
 		h := &Server{me: me}
-		w := h.words("")
-		w.of(a.PublicKey(), c.fresh)
-		for i := range 20 * earned {
+		w := h.newRoutedVerifier("")
+		w.setPeer(a.PublicKey(), c.fresh)
+		for i := range 20 * probation {
 			m := word(i % c.heard)
-			if w.prove(m, keys); !m.VerifyFor() {
+			if w.verify(m, keys); !m.VerifyFor() {
 				t.Fatalf("%s: a's own is refused", c.name)
 			}
-			if i%each == each-1 { // where it was the turn of one that is checked
+			if i%sampleEvery == sampleEvery-1 { // where it was the turn of one that is checked
 				continue
 			}
 			m = word(i)
 			m.Signature = b.Sign([]byte("by b"))
-			good, heard := w.good, w.heard
-			if w.prove(m, keys); m.VerifyFor() {
+			good, heard := w.good, w.verified
+			if w.verify(m, keys); m.VerifyFor() {
 				t.Fatalf("%s: behind %d of a's words b is believed one of his own", c.name, i)
 			}
-			w.good, w.heard = good, heard // the Node would have ended it
+			w.good, w.verified = good, heard // the Node would have ended it
 		}
 	}
 }

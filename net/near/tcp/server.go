@@ -1,17 +1,16 @@
-// Package tcp is the shell of a near.PeerManager: sockets, frames, deadlines and the clock. What is
-// decided is decided by the Node.
+// Package tcp runs a near.PeerManager on sockets: it has the connections, frames, deadlines and the
+// clock. All decisions are made by the PeerManager.
 //
-//	in      connections, frames of others; events of the rest of the node (Post)
-//	out     frames; to the rest of the node what the Node delivers, and announcements to judge
-//	state   one goroutine that steps the Node, one that accepts, two for each connection
-//	units   frames are u32 little-endian length ‖ protobuf
-//	bound   wire.MaxFrame bytes a frame, of which only what has come is held; maxQueued bytes
-//	        waiting for all connections; maxEvents decoded messages waiting for the Node, above
-//	        which nobody is read from, and one above longFrame of each connection; maxJudges
-//	        judgements at a time, one of each connection
-//	errors  of a socket end its connection, and so does a panic of who reads it or writes to it;
-//	        of the listener are waited out, unless it is closed, which ends Run, as a panic of the
-//	        Node does
+//	in      connections, frames of peers; events of other parts of the node (Post)
+//	out     frames; messages that the PeerManager delivers, and announcements to verify
+//	state   one goroutine that steps the PeerManager, one that accepts, two for each connection
+//	units   a frame is u32 little-endian length ‖ protobuf
+//	bound   wire.MaxFrame bytes for a frame, allocated as it arrives; maxQueued bytes queued for
+//	        all connections; maxEvents decoded messages waiting for the PeerManager, above which
+//	        reading stops, and one above longFrame for each connection; maxJudges verifications at
+//	        a time
+//	errors  of a socket, and a panic of its goroutines, end the connection; of the listener are
+//	        retried; a closed listener, or a panic of the PeerManager, ends Run
 //	source  nearcore chain/network/src/{tcp.rs, peer/stream.rs}
 package tcp
 
@@ -33,51 +32,52 @@ import (
 
 const (
 	dialLimit = time.Second
-	// of each frame, with the few that are written with it, and of what is not acknowledged
+	// writeLimit is the deadline of a write call, and of unacknowledged data.
 	writeLimit = 2 * time.Minute
-	resendMost = 2 * time.Second // until what is not acknowledged is sent again
+	resendMost = 2 * time.Second // until unacknowledged data is sent again
 	maxEvents  = 1024
 	maxJudges  = 16
-	maxAuthors = 256                   // whose keys are kept ready
-	maxQueued  = 1 << 30               // bytes that wait for all connections; neard has as much for each
-	longQueue  = 16 << 20              // of one, above which they are counted
-	acceptWait = 50 * time.Millisecond // after an accept that failed: of too many open files, say
+	maxAuthors = 256                   // cached keys of authors
+	maxQueued  = 1 << 30               // bytes queued for all connections; neard allows as much for each
+	longQueue  = 16 << 20              // bytes queued for one, above which the total is checked
+	acceptWait = 50 * time.Millisecond // after an accept error such as too many open files
 )
 
-// Server runs a Node on sockets, and on connections of another Way if there is one.
+// Server runs a PeerManager on sockets, and on the connections of a Transport if there is one.
 type Server struct {
 	deliver func(near.Deliver)
 	judge   func(near.JudgeAnnouncements) near.Judged
 
-	// Check judges what a Way spreads, before it is handed on; it is set before Run. nil: nothing
-	// is.
+	// Check validates messages of a Transport's gossip before they are relayed. Set before Run.
+	// nil: none is relayed.
 	Check func(wire.Message) near.Verdict
-	// Alarm is told of a panic over what one peer has sent, which ended its connection; it is set
-	// before Run. nil: nobody is.
+	// Alarm is called after a panic over a message of a peer, which closed its connection. Set
+	// before Run. nil: ignored.
 	Alarm func(reason any, stack []byte)
-	// Tap is shown every frame as it is about to be written or has been read, and the end of each
-	// connection; it is set before Run, may not wait, and keeps no frame. nil: nobody is.
+	// Tap is called for every frame before it is written and after it is read, and at the end of
+	// each connection. Set before Run. It must not block, and must not retain the frame. nil: not
+	// called.
 	Tap func(Tapped)
-	// Opened is told of each connection that comes up, before the Node is; it is set before Run,
-	// and may not wait. nil: nobody is.
+	// Opened is called for each new connection, before the PeerManager sees it. Set before Run. It
+	// must not block. nil: not called.
 	Opened func()
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
 
-	node     *near.PeerManager
-	authors  *primitives.Verifier // of routed messages
-	listener net.Listener         // nil: there is only way
-	way      Transport            // nil: there are only sockets
-	me       wire.PeerID
-	// of nonces, seconds: edges of before are not remembered, and who has kept one could come with
-	// it
-	begun   uint64
-	frames  bool                 // nothing is spread: all goes over connections
-	foreign map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
-	events  chan posted
-	judges  chan struct{} // a place for each judgement under way
-	done    chan struct{}
-	group   sync.WaitGroup
+	node      *near.PeerManager
+	authors   *primitives.Verifier // caches the keys of authors of routed messages
+	listener  net.Listener         // nil: there is only transport
+	transport Transport            // nil: there are only sockets
+	me        wire.PeerID
+	// begun is the start in UTC seconds. Edges with an older nonce are not known any more, so
+	// another node could replay one.
+	begun    uint64
+	frames   bool                 // no gossip: everything goes over connections
+	notNeard map[wire.PeerID]bool // peers that did not answer a plain socket as neard does
+	events   chan posted
+	judges   chan struct{} // semaphore of verifications
+	done     chan struct{}
+	group    sync.WaitGroup
 
 	links map[near.ConnID]*link // used by the stepping goroutine alone
 	last  near.ConnID
@@ -85,58 +85,58 @@ type Server struct {
 	info  chan chan near.Info
 }
 
-// Tapped is a frame that somebody else may see.
+// Tapped is a frame as Tap sees it.
 type Tapped struct {
-	Conn       near.ConnID // 0: none, a Way has spread it
-	Ours, Sent bool        // whether this node dialled, and whether it speaks
-	Remote     string      // the other side's address; without a connection who has brought it
+	Conn       near.ConnID // 0: none, the frame is gossip
+	Ours, Sent bool        // dialled by this node; sent by this node
+	Remote     string      // address of the peer; for gossip the sending peer
 	Frame      []byte      // nil: the connection has ended
 }
 
-// opened is a connection that came up: accepted, or dialled by a wish of the Node.
+// opened is a new connection.
 type opened struct {
 	conn net.Conn
 	dial *near.Dial // nil: accepted
 }
 
-// posted is an event, and whom to tell when all that it leads to at once is done; nil: nobody.
+// posted is an event, with what to signal when its immediate effects are done; nil: nothing.
 type posted struct {
 	near.Event
-	taken *taken
+	completion *completion
 }
 
-// taken counts what is still to be done with an event: the step, and the judgements that it begins.
-type taken struct {
+// completion counts the pending work of an event: its step, and the verifications that it starts.
+type completion struct {
 	left atomic.Int32
 	done chan struct{}
 }
 
-func newTaken() *taken {
-	t := &taken{done: make(chan struct{})}
+func newCompletion() *completion {
+	t := &completion{done: make(chan struct{})}
 	t.left.Store(1)
 	return t
 }
 
-func (t *taken) more() {
+func (t *completion) add() {
 	if t != nil {
 		t.left.Add(1)
 	}
 }
 
-func (t *taken) less() {
+func (t *completion) finish() {
 	if t != nil && t.left.Add(-1) == 0 {
 		close(t.done)
 	}
 }
 
-// Bind takes an address.
+// Bind listens on an address with the options that Server needs.
 func Bind(addr string) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAlive: -1, Control: Patience} // those that are accepted inherit it
-	lc.SetMultipathTCP(false)                                // whose sockets take no such options
+	lc := net.ListenConfig{KeepAlive: -1, Control: Patience} // accepted sockets inherit it
+	lc.SetMultipathTCP(false)                                // multipath sockets do not take these options
 	return lc.Listen(context.Background(), "tcp", addr)
 }
 
-// Listen is New with the address of c.
+// Listen is New with a listener on c.ListenAddr.
 func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Server, error) {
 	l, err := Bind(c.ListenAddr.String())
 	if err != nil {
@@ -145,9 +145,9 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 	return New(l, c, deliver, judge), nil
 }
 
-// New returns a host that does nothing until Run, which closes l. The address of c is set to that
-// of l. deliver and judge are called by the stepping goroutine and by one of their own; neither may
-// wait for the host.
+// New returns a server that does nothing until Run, which closes l. c.ListenAddr is set to the
+// address of l. deliver is called by the stepping goroutine, judge by goroutines of its own;
+// neither may wait for the server.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	return newHost(l, c, deliver, judge)
@@ -160,16 +160,16 @@ func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), judge fu
 		info: make(chan chan near.Info)}
 }
 
-// Addr returns where the host listens.
+// Addr returns the address that the server listens on.
 func (h *Server) Addr() netip.AddrPort {
 	if h.listener == nil {
-		return h.way.Addr()
+		return h.transport.Addr()
 	}
 	return h.listener.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does
-// nothing once Run has ended.
+// Post passes an event to the PeerManager. It blocks while that is busy, and returns without effect
+// after Run has ended.
 func (h *Server) Post(ev near.Event) {
 	select {
 	case h.events <- posted{ev, nil}:
@@ -177,22 +177,21 @@ func (h *Server) Post(ev near.Event) {
 	}
 }
 
-// postAndWait is Post, and waits until the Node has taken the event and what was to be judged for
-// it is judged.
+// postAndWait is Post, and waits until the event and the verifications that it starts are done.
 func (h *Server) postAndWait(ev near.Event) {
-	p := posted{ev, newTaken()}
+	p := posted{ev, newCompletion()}
 	select {
 	case h.events <- p:
 	case <-h.done:
 		return
 	}
 	select {
-	case <-p.taken.done:
+	case <-p.completion.done:
 	case <-h.done:
 	}
 }
 
-// Info asks the Node for the state of the network; the zero value once Run has ended.
+// Info returns the state of the network; the zero value after Run has ended.
 func (h *Server) Info() near.Info {
 	answer := make(chan near.Info, 1)
 	select {
@@ -203,8 +202,8 @@ func (h *Server) Info() near.Info {
 	}
 }
 
-// Run steps the Node until ctx ends or the listener is closed. Then all connections are closed and
-// all goroutines have ended.
+// Run steps the PeerManager until ctx ends or the listener is closed. When it returns, all
+// connections are closed and all goroutines have ended. Errors: of the listener; PanicError.
 func (h *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error, 1)
@@ -212,10 +211,10 @@ func (h *Server) Run(ctx context.Context) error {
 		h.group.Add(1)
 		go h.accept(failed)
 	}
-	if h.way != nil {
-		h.group.Go(func() { h.way.Serve(ctx, h) })
+	if h.transport != nil {
+		h.group.Go(func() { h.transport.Serve(ctx, h) })
 	}
-	err := h.guarded(ctx, failed)
+	err := h.guardedLoop(ctx, failed)
 	cancel()
 	close(h.done)
 	if h.listener != nil {
@@ -228,7 +227,7 @@ func (h *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// PanicError is a panic of the Node.
+// PanicError is a panic of the PeerManager.
 type PanicError struct {
 	Reason any
 	Stack  []byte
@@ -236,7 +235,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("tcp: the node failed: %v", e.Reason) }
 
-func (h *Server) guarded(ctx context.Context, failed <-chan error) (err error) {
+func (h *Server) guardedLoop(ctx context.Context, failed <-chan error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{p, debug.Stack()}
@@ -245,7 +244,7 @@ func (h *Server) guarded(ctx context.Context, failed <-chan error) (err error) {
 	return h.loop(ctx, failed)
 }
 
-// alarm recovers a goroutine that serves one connection.
+// alarm recovers a panic in a goroutine of one connection.
 func (h *Server) alarm() {
 	if p := recover(); p != nil && h.Alarm != nil {
 		h.Alarm(p, debug.Stack())
@@ -262,8 +261,8 @@ func (h *Server) loop(ctx context.Context, failed <-chan error) error {
 		case err := <-failed:
 			return err
 		case p := <-h.events:
-			h.step(ctx, p.Event, p.taken)
-			p.taken.less()
+			h.step(ctx, p.Event, p.completion)
+			p.completion.finish()
 		case o := <-h.new:
 			h.open(ctx, o)
 		case answer := <-h.info:
@@ -301,14 +300,14 @@ func (h *Server) accept(failed chan<- error) {
 	}
 }
 
-// open gives a connection a name and tells the Node.
+// open registers a connection and reports it to the PeerManager.
 func (h *Server) open(ctx context.Context, o opened) {
 	h.last++
 	l := newLink(h.last, o.conn)
-	l.ours = o.dial != nil
+	l.outbound = o.dial != nil
 	if c, ok := o.conn.(Conn); ok {
 		l.peer, l.bare = c.Peer(), c.Bare()
-	} else if l.ours {
+	} else if l.outbound {
 		l.dialled = o.dial.Peer.ID
 	}
 	l.running.Store(2)
@@ -330,9 +329,10 @@ func (h *Server) open(ctx context.Context, o opened) {
 	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())}, nil)
 }
 
-// step steps the Node and carries out what it wants.
-func (h *Server) step(ctx context.Context, ev near.Event, whole *taken) {
-	ev = h.look(ev)
+// step steps the PeerManager and carries out its effects. whole counts the verifications that it
+// starts.
+func (h *Server) step(ctx context.Context, ev near.Event, whole *completion) {
+	ev = h.observe(ev)
 	for _, e := range h.node.Step(time.Now(), ev) {
 		switch e := e.(type) {
 		case near.Write:
@@ -340,11 +340,12 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *taken) {
 			if l == nil {
 				continue
 			}
-			if m, ok := e.Msg.(*wire.Handshake); ok && !l.ours { // our answer to one that was fine
-				l.shaken.Store(true)
-				h.met(l, m.Tier)
+			// the answer to a valid handshake
+			if m, ok := e.Msg.(*wire.Handshake); ok && !l.outbound {
+				l.handshakeDone.Store(true)
+				h.reportMet(l, m.Tier)
 			}
-			msg, spread := h.over(l, ev, e.Msg)
+			msg, spread := h.outgoing(l, ev, e.Msg)
 			if spread {
 				continue
 			}
@@ -352,33 +353,33 @@ func (h *Server) step(ctx context.Context, ev near.Event, whole *taken) {
 		case near.Close:
 			if l := h.links[e.Conn]; l != nil {
 				l.finish()
-				if h.gone(l); e.Reason == near.Banned && l.peer != "" {
-					h.way.Ban(l.peer)
+				if h.removeLink(l); e.Reason == near.Banned && l.peer != "" {
+					h.transport.Ban(l.peer)
 				}
 			}
 		case near.Dial:
 			h.group.Add(1)
-			go h.dial(ctx, e, h.byWay(e.Peer.ID))
+			go h.dial(ctx, e, h.viaTransport(e.Peer.ID))
 		case near.Deliver:
 			h.deliver(e)
 		case near.JudgeAnnouncements:
-			h.begin(e, whole)
+			h.startJudge(e, whole)
 		}
 	}
 }
 
-// write has a frame written.
+// write queues a frame, and closes a connection with a full queue.
 func (h *Server) write(l *link, frame []byte, p near.Priority) {
 	if !l.put(frame, p) {
-		l.close() // its reader tells the Node
+		l.close() // its reader reports Closed
 	} else if l.waiting() > longQueue {
-		h.relieve()
+		h.closeLongestQueue()
 	}
 }
 
-// relieve closes the connection for which most waits, if too much waits for all of them: whoever
-// asks for more than he reads is not to have the memory of the others.
-func (h *Server) relieve() {
+// closeLongestQueue closes the connection with the longest queue if the total exceeds maxQueued. So
+// a peer that requests more than it reads does not take the memory of others.
+func (h *Server) closeLongestQueue() {
 	var longest *link
 	all, most := 0, 0
 	for _, l := range h.links {
@@ -400,7 +401,7 @@ func (h *Server) dial(ctx context.Context, e near.Dial, byWay bool) {
 	var conn net.Conn
 	var err error
 	if byWay {
-		conn, err = h.way.Dial(ctx, e.Peer)
+		conn, err = h.transport.Dial(ctx, e.Peer)
 	} else {
 		d := dialer()
 		conn, err = d.DialContext(ctx, "tcp", e.Peer.Addr.String())
@@ -416,13 +417,14 @@ func (h *Server) dial(ctx context.Context, e near.Dial, byWay bool) {
 	}
 }
 
-// begin has announcements judged, at most maxJudges at a time, and the Node told of it.
-func (h *Server) begin(e near.JudgeAnnouncements, whole *taken) {
+// startJudge verifies announcements in a goroutine, at most maxJudges at a time, and posts the
+// result.
+func (h *Server) startJudge(e near.JudgeAnnouncements, whole *completion) {
 	h.group.Add(1)
-	whole.more()
+	whole.add()
 	go func() {
 		defer h.group.Done()
-		defer whole.less()
+		defer whole.finish()
 		select {
 		case h.judges <- struct{}{}:
 		case <-h.done:

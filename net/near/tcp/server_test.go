@@ -357,7 +357,7 @@ func TestLongWaits(t *testing.T) {
 				t.Errorf("%s: %d wait, want %d", tt.name, n, tt.want)
 			}
 			p := <-h.events
-			p.taken.less()
+			p.completion.finish()
 		}
 		_ = theirs.Close()
 		close(h.done)
@@ -378,12 +378,12 @@ func TestJudges(t *testing.T) {
 		<-release
 		return near.Judged{From: j.From}
 	})
-	whole := newTaken()
+	whole := newCompletion()
 	const all = 3 * maxJudges
 	for range all {
-		h.begin(near.JudgeAnnouncements{}, whole)
+		h.startJudge(near.JudgeAnnouncements{}, whole)
 	}
-	whole.less()
+	whole.finish()
 	eventually(t, "judging", time.Minute, func() bool { return now.Load() == maxJudges })
 	select {
 	case <-whole.done:
@@ -423,8 +423,8 @@ func TestReaderProves(t *testing.T) {
 		h := quietHost(t, nil)
 		ours, theirs := net.Pipe()
 		l := newLink(1, ours)
-		l.ours = tt.ours
-		l.shaken.Store(tt.answered)
+		l.outbound = tt.ours
+		l.handshakeDone.Store(tt.answered)
 		h.group.Add(1)
 		go l.read(h)
 		go func() {
@@ -455,9 +455,9 @@ func TestPanics(t *testing.T) {
 	told := make(chan any, 1)
 	h := quietHost(t, func(near.JudgeAnnouncements) near.Judged { panic("judge") })
 	h.Alarm = func(reason any, _ []byte) { told <- reason }
-	whole := newTaken()
-	h.begin(near.JudgeAnnouncements{}, whole)
-	whole.less()
+	whole := newCompletion()
+	h.startJudge(near.JudgeAnnouncements{}, whole)
+	whole.finish()
 	select {
 	case r := <-told:
 		if r != "judge" {
@@ -614,7 +614,7 @@ func TestEdgesTold(t *testing.T) {
 	table := frame(wire.Append(nil, &wire.RoutingTable{Edges: list}))
 	here, there := net.Pipe()
 	l := newLink(1, here)
-	l.shaken.Store(true)
+	l.handshakeDone.Store(true)
 	l.running.Store(1)
 	h.group.Add(1)
 	go l.read(h)
@@ -628,7 +628,7 @@ func TestEdgesTold(t *testing.T) {
 	looked := 0
 	for {
 		p := <-h.events
-		p.taken.less()
+		p.completion.finish()
 		m, ok := p.Event.(near.Received)
 		if !ok {
 			break
@@ -638,7 +638,7 @@ func TestEdgesTold(t *testing.T) {
 	if looked != wire.MaxEdges {
 		t.Errorf("%d of %d edges were looked at, want %d", looked, tables*len(list), wire.MaxEdges)
 	}
-	e := newEdgesTold()
+	e := newEdgeLimiter()
 	now := time.Now()
 	if !e.AllowN(now, wire.MaxEdges) || e.AllowN(now, 1) || e.AllowN(now.Add(time.Second), edgeRate+1) || !e.AllowN(now.Add(2*time.Second), 2*edgeRate) || !e.AllowN(now.Add(time.Hour), wire.MaxEdges) {
 		t.Error("who keeps to the rate is not heard, or who does not is")

@@ -10,56 +10,56 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// Transport is another way to peers than neard's bare sockets: it carries the same frames, of the
-// same Node, so that a host with both is a bridge. All but Serve return at once, or after a bounded
-// time (Dial), and may be called by any goroutine.
+// Transport is an alternative to plain sockets. It carries the same frames of the same PeerManager,
+// so a server with both is a bridge. All methods but Serve return at once, or after a bounded time
+// (Dial), and are safe for concurrent use.
 type Transport interface {
-	// Addr is where it listens; its port is told in handshakes over it.
+	// Addr returns the listening address. Handshakes over the transport contain its port.
 	Addr() netip.AddrPort
-	// Serve hands connections of others to the station until ctx ends, then ends them all.
+	// Serve passes inbound connections to s until ctx ends, then closes all connections.
 	Serve(ctx context.Context, s Station)
 	// Dial opens a connection.
 	Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error)
-	// Knows tells whether a peer is to be reached so.
+	// Knows returns whether a peer should be dialled over this transport.
 	Knows(peer wire.PeerID) bool
-	// Met tells it of the end of a peer's handshake, and of that of its connection.
+	// Met reports that a handshake with the peer is complete (is), or that the connection of it has
+	// ended.
 	Met(peer wire.PeerID, tier wire.Tier, is bool)
-	// Spread takes a message that a peer is to be sent, and tells whether it goes to it beside its
-	// connection.
+	// Spread takes a message that is to be sent to a peer. It returns whether it delivers it by
+	// gossip; otherwise the caller must send it over the connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
-	// Ban ends all that a peer has open, and refuses it for a while.
+	// Ban closes all connections with a peer, and refuses it for a while.
 	Ban(peer wire.PeerID)
 }
 
-// Conn is a connection of a Way.
+// Conn is a connection of a Transport.
 type Conn interface {
 	net.Conn
-	// Peer is who has proven to be at the other end.
+	// Peer returns the authenticated peer.
 	Peer() wire.PeerID
-	// Bare tells whether the peer takes messages of this node for it without their signatures: it
-	// knows by the connection who has sent them.
+	// Bare returns whether the peer accepts messages from this node that it is the target of
+	// without a signature, since the connection authenticates the author.
 	Bare() bool
-	// Within says that n bytes of a frame are to come, and therefore not too slowly; below 0: that
-	// a frame has come.
+	// Within sets the time in which the next n bytes of a frame must arrive; n < 0: the frame is
+	// complete.
 	Within(n int)
 }
 
-// Station is what a Way sees of the host.
+// Station is the Server as a Transport uses it.
 type Station interface {
-	// Take hands over a connection that somebody has opened.
+	// Take passes an inbound connection.
 	Take(Conn)
-	// Post gives the Node an event.
+	// Post passes an event to the PeerManager.
 	Post(near.Event)
-	// Judge judges a message that is to be spread.
+	// Judge validates a gossip message.
 	Judge(wire.Message) near.Verdict
-	// Overheard is told of a frame that goes beside connections: of this node to all, or of who has
-	// brought it.
+	// Overheard reports a frame of gossip: sent by this node, or received from the peer.
 	Overheard(sent bool, who wire.PeerID, frame func() []byte)
-	// Panicked is told of a panic over what a peer has sent, which the Way has recovered.
+	// Panicked reports a panic over a message of a peer, which the Transport has recovered.
 	Panicked(reason any, stack []byte)
 }
 
-// NewOver is New with another way to peers; l may be nil, if there are to be no sockets.
+// NewOver is New with an alternative transport. l may be nil: no plain sockets.
 func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	if l != nil {
 		c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
@@ -67,11 +67,11 @@ func NewOver(l net.Listener, way Transport, c near.Config, deliver func(near.Del
 		c.ListenAddr = way.Addr()
 	}
 	h := newHost(l, c, deliver, judge)
-	h.frames, h.way, h.foreign = c.Sparing, way, map[wire.PeerID]bool{}
+	h.frames, h.transport, h.notNeard = c.Sparing, way, map[wire.PeerID]bool{}
 	return h
 }
 
-// Take is of Station.
+// Take implements Station.
 func (h *Server) Take(c Conn) {
 	select {
 	case h.new <- opened{conn: c}:
@@ -80,7 +80,7 @@ func (h *Server) Take(c Conn) {
 	}
 }
 
-// Judge is of Station.
+// Judge implements Station.
 func (h *Server) Judge(m wire.Message) near.Verdict {
 	if h.Check == nil {
 		return near.Hold
@@ -88,7 +88,7 @@ func (h *Server) Judge(m wire.Message) near.Verdict {
 	return h.Check(m)
 }
 
-// Overheard is of Station.
+// Overheard implements Station.
 func (h *Server) Overheard(sent bool, who wire.PeerID, frame func() []byte) {
 	if h.Tap != nil {
 		f := Tapped{Sent: sent, Frame: frame()}
@@ -99,47 +99,49 @@ func (h *Server) Overheard(sent bool, who wire.PeerID, frame func() []byte) {
 	}
 }
 
-// Panicked is of Station.
+// Panicked implements Station.
 func (h *Server) Panicked(reason any, stack []byte) {
 	if h.Alarm != nil {
 		h.Alarm(reason, stack)
 	}
 }
 
-// byWay tells whether a peer is dialled by the other way: if there is no socket, if it is known
-// there, or if it did not answer as neard does.
-func (h *Server) byWay(peer wire.PeerID) bool {
-	return h.way != nil && (h.listener == nil || h.way.Knows(peer) || h.foreign[peer])
+// viaTransport returns whether to dial a peer over the transport: there is no socket, the transport
+// knows the peer, or it did not answer as neard does.
+func (h *Server) viaTransport(peer wire.PeerID) bool {
+	return h.transport != nil && (h.listener == nil || h.transport.Knows(peer) || h.notNeard[peer])
 }
 
-// maxForeign bounds whom a host remembers not to have answered as neard does.
-const maxForeign = 1000
+// maxNotNeard bounds the peers that are remembered not to answer as neard does.
+const maxNotNeard = 1000
 
-// gone forgets a link; one of ours that was never answered may lead to who speaks otherwise.
-func (h *Server) gone(l *link) {
+// removeLink forgets a link. If an outbound socket was never answered, the peer may speak the other
+// transport.
+func (h *Server) removeLink(l *link) {
 	delete(h.links, l.id)
-	if l.met {
-		l.met = false
-		h.way.Met(l.peer, l.tier, false)
+	if l.reported {
+		l.reported = false
+		h.transport.Met(l.peer, l.tier, false)
 	}
-	if h.way == nil || l.dialled == "" || l.shaken.Load() {
+	if h.transport == nil || l.dialled == "" || l.handshakeDone.Load() {
 		return
 	}
-	if len(h.foreign) < maxForeign {
-		h.foreign[l.dialled] = true
+	if len(h.notNeard) < maxNotNeard {
+		h.notNeard[l.dialled] = true
 	}
 }
 
-// look notes what an event tells about ways, and returns it as the Node is to see it.
-func (h *Server) look(ev near.Event) near.Event {
+// observe updates the state of the transport by an event, and returns the event as the PeerManager
+// should see it.
+func (h *Server) observe(ev near.Event) near.Event {
 	switch ev := ev.(type) {
 	case near.Closed:
 		if l := h.links[ev.Conn]; l != nil {
 			l.close()
-			h.gone(l)
+			h.removeLink(l)
 		}
-	case near.DialFailed: // it may have been by the other way: the next time by a socket
-		delete(h.foreign, ev.Peer.ID)
+	case near.DialFailed: // the dial may have used the transport: use a socket next time
+		delete(h.notNeard, ev.Peer.ID)
 	case near.Received:
 		l := h.links[ev.Conn]
 		if l == nil || l.peer == "" {
@@ -147,21 +149,21 @@ func (h *Server) look(ev near.Event) near.Event {
 		}
 		switch m := ev.Msg.(type) {
 		case *wire.Handshake:
-			if l.ours {
-				h.met(l, m.Tier)
+			if l.outbound {
+				h.reportMet(l, m.Tier)
 			}
 		case *wire.PeersResponse:
-			ev.Msg = h.asDialled(m)
+			ev.Msg = h.withSocketPort(m)
 			return ev
 		}
 	}
 	return ev
 }
 
-// asDialled returns who a peer over the way is connected to, with this node's own place as neards
-// dial it: that peer knows the port of the way, and what is told of it goes into requests that
-// anybody may answer.
-func (h *Server) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
+// withSocketPort replaces the port of this node in a PeersResponse that arrived over the transport:
+// the peer knows the transport's port, but the address goes into requests that any peer may answer
+// over a socket.
+func (h *Server) withSocketPort(m *wire.PeersResponse) *wire.PeersResponse {
 	if h.listener == nil {
 		return m
 	}
@@ -175,38 +177,38 @@ func (h *Server) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
 	return &out
 }
 
-// met tells the way of a handshake that is done.
-func (h *Server) met(l *link, tier wire.Tier) {
-	if l.peer != "" && !l.met {
-		l.met, l.tier = true, tier
-		h.way.Met(l.peer, tier, true)
+// reportMet reports a complete handshake to the transport.
+func (h *Server) reportMet(l *link, tier wire.Tier) {
+	if l.peer != "" && !l.reported {
+		l.reported, l.tier = true, tier
+		h.transport.Met(l.peer, tier, true)
 	}
 }
 
-// over returns what goes out over a link of a message that the Node wants written for ev, and
-// whether the way sees to it.
-func (h *Server) over(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
+// outgoing returns the message to write to a link for m, which the PeerManager sends for ev, and
+// whether the transport delivers it by gossip.
+func (h *Server) outgoing(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
 	if l.peer == "" {
 		return m, false
 	}
 	switch m := m.(type) {
 	case *wire.Handshake:
 		out := *m
-		out.ListenPort = h.way.Addr().Port()
+		out.ListenPort = h.transport.Addr().Port()
 		return &out, false
-	case *wire.Block: // a new one, not one that was asked for, or the head from time to time, or once more
+	case *wire.Block: // only a new block: not a requested one, the periodic head, or a repetition
 		if all, ok := ev.(near.ToAll); !ok || all.Again || all.Msg != wire.Message(m) || h.frames {
 			return m, false
 		}
-		return m, h.way.Spread(l.peer, m)
+		return m, h.transport.Spread(l.peer, m)
 	case *wire.Routed:
-		if m == l.routed { // a copy, which a stream does not lose
+		if m == l.routed { // a copy, which a stream does not need
 			return m, true
 		}
 		if l.routed = m; m.Target.PeerID != l.peer {
 			return m, false
 		}
-		if _, ok := m.Body.(*wire.ForwardTx); ok && !h.frames && h.way.Spread(l.peer, m) {
+		if _, ok := m.Body.(*wire.ForwardTx); ok && !h.frames && h.transport.Spread(l.peer, m) {
 			return m, true
 		}
 		if l.bare && m.Author == h.me {

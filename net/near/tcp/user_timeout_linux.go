@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is the Control of sockets to peers: what is not acknowledged is sent again every
-// resendMost at the latest, where TCP by itself waits twice as long after each time, so that a path
-// that was away for long is found again as late as it was away. With the waits kept short TCP would
-// give up after half a minute; it is to go on for writeLimit, behind which a peer that acknowledges
-// nothing is gone, whether more is written or not. A kernel before 6.15 does not know the first,
-// and waits as it does.
+// Patience is the Control function of sockets to peers. Unacknowledged data is sent again at least
+// every resendMost. TCP by default doubles the interval each time, so that a path that was down for
+// long is detected only after as long again. With short intervals TCP would give up after half a
+// minute, so TCP_USER_TIMEOUT is set: a peer that acknowledges nothing for writeLimit is gone,
+// whether or not more is written. Kernels before 6.15 ignore the first option.
 func Patience(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(writeLimit.Milliseconds()))

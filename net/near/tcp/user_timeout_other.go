@@ -4,5 +4,5 @@ package tcp
 
 import "syscall"
 
-// Patience is the Control of sockets to peers: here TCP waits as it does.
+// Patience is the Control function of sockets to peers. On this system TCP's defaults apply.
 func Patience(_, _ string, _ syscall.RawConn) error { return nil }

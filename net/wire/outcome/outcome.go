@@ -1,15 +1,17 @@
-// Package outcome reads what a node tells another about a transaction: nearcore's
+// Package outcome decodes the transaction outcome that a node sends to another: nearcore's
 // FinalExecutionOutcomeView in borsh.
 //
 //	in      the bytes of a TxStatusResponse
-//	out     the same as neard would write them, which is what it hashes: entries of a map by key,
-//	        the last of a key
-//	state   none: Read is made of forms, each of which reads a value and appends it
+//	out     the bytes as neard would encode them, which it hashes: map entries sorted by key, the
+//	        last one of equal keys
+//	state   none
 //	units   those of package primitives
-//	bound   what it appends is no longer than what it reads
-//	errors  the reader's; neard refuses the same: unknown tags, texts that are not UTF-8, accounts
-//	        and keys that are none, numbers that are NaN
+//	bound   the output is no longer than the input
+//	errors  those of the reader; the same inputs fail as in neard: unknown tags, invalid UTF-8,
+//	        invalid accounts and keys, NaN
 //	source  nearcore core/primitives/src/views.rs, errors.rs, action/delegate.rs
+//
+// Read is composed of forms, each of which decodes a value and appends its encoding.
 package outcome
 
 import (
@@ -19,24 +21,24 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Read reads an outcome to its end and returns it as it is written.
+// Read decodes an outcome until the end of r, and returns its canonical encoding.
 func Read(r *borsh.Reader) []byte { return finalOutcome(r, make([]byte, 0, r.Remaining())) }
 
-// form reads a value and appends it as it is written. What it appends after an error is of no use.
+// form decodes a value and appends its encoding. The output after an error is undefined.
 type form func(r *borsh.Reader, b []byte) []byte
 
 func unit(_ *borsh.Reader, b []byte) []byte { return b }
 
-// fixed is a number of so many bytes.
+// fixed is a value of n bytes.
 func fixed(n int) form {
 	return func(r *borsh.Reader, b []byte) []byte { return append(b, r.Take(n)...) }
 }
 
-// notNaN is an f64.
+// notNaN is an f64 that is not NaN.
 func notNaN(r *borsh.Reader, b []byte) []byte {
 	v := r.Uint64()
 	if math.IsNaN(math.Float64frombits(v)) {
-		r.Failf("a number that is none")
+		r.Failf("NaN")
 	}
 	return borsh.AppendUint64(b, v)
 }
@@ -50,7 +52,7 @@ func entries(r *borsh.Reader, b []byte) []byte {
 	return primitives.AppendStateEntries(b, primitives.ReadStateEntries(r))
 }
 
-// typed is what a type of package primitives reads and writes.
+// typed is a type of package primitives.
 func typed[T any, P interface {
 	*T
 	borsh.Decoder
@@ -63,7 +65,7 @@ func typed[T any, P interface {
 	return v.AppendBorsh(b)
 }
 
-// fields are forms one after the other.
+// fields is a sequence of forms.
 func fields(list ...form) form {
 	return func(r *borsh.Reader, b []byte) []byte {
 		for _, f := range list {
@@ -86,7 +88,7 @@ func maybe(f form) form {
 	}
 }
 
-// many is a Vec of items of at least least bytes.
+// many is a Vec of items of at least least bytes each.
 func many(least int, f form) form {
 	return func(r *borsh.Reader, b []byte) []byte {
 		n := r.Len(least)
@@ -98,7 +100,7 @@ func many(least int, f form) form {
 	}
 }
 
-// one is an enum: its variants' forms, by tag.
+// one is an enum: the forms of its variants, by tag.
 func one(name string, variants ...form) form {
 	return func(r *borsh.Reader, b []byte) []byte {
 		tag := r.Byte()
@@ -110,7 +112,7 @@ func one(name string, variants ...form) form {
 	}
 }
 
-// units is an enum of so many variants that hold nothing.
+// units is an enum of n variants without fields.
 func units(name string, n int) form {
 	list := make([]form, n)
 	for i := range list {
@@ -119,7 +121,7 @@ func units(name string, n int) form {
 	return one(name, list...)
 }
 
-// The forms. The order of variants is that of their tags.
+// The forms. Variants are in the order of their tags.
 var (
 	u16, u32, u64, balance, hash = fixed(2), fixed(4), fixed(8), fixed(16), fixed(32)
 	empty                        = form(unit)
