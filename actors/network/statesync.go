@@ -181,7 +181,7 @@ func (a *Actor) wantBlocks(x *bootstrap, now int64) {
 			least = min(least, c.HeightIncluded)
 		}
 		path := x.at.Path
-		if least < path[0].Height || len(path) == 0 {
+		if len(path) == 0 || least < path[0].Height {
 			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known; waiting for the next epoch")
 			a.bootstrap = nil
 			return
