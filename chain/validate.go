@@ -209,8 +209,10 @@ func validateFields(h *primitives.BlockHeader, j *ValidationContext) error {
 		return InvalidNumberOfChunkHeaders
 	}
 	switch {
-	case h.Height <= p.Height || j.MaxHeight != 0 && h.Height > j.MaxHeight:
+	case h.Height <= p.Height:
 		return invalidf(InvalidBlockHeight, "%d on %d", h.Height, p.Height)
+	case j.MaxHeight != 0 && h.Height > j.MaxHeight:
+		return invalidf(InvalidBlockHeight, "%d on %d, %w, at most %d", h.Height, p.Height, ErrHeightAhead, j.MaxHeight)
 	case j.Now != 0 && h.Timestamp > j.Now+AcceptableTimeDifference:
 		return InvalidBlockFutureTime
 	case h.EpochID != j.EpochID || h.NextEpochID != j.NextEpochID:

@@ -166,6 +166,19 @@ func TestValidateBlockAccepts(t *testing.T) {
 	}
 }
 
+// TestHeightAheadIsToldApart: a height too far above the head may be valid later. One not above the
+// parent's never is.
+func TestHeightAheadIsToldApart(t *testing.T) {
+	for height, ahead := range map[primitives.Height]bool{0: false, 5: true} {
+		r := newRig(t)
+		r.j.MaxHeight, r.block.Header.Height = 4, height
+		r.seal()
+		if err := ValidateBlock(r.block, r.j); !errors.Is(err, InvalidBlockHeight) || errors.Is(err, ErrHeightAhead) != ahead {
+			t.Errorf("height %d: %v", height, err)
+		}
+	}
+}
+
 // TestValidateBlockRules breaks each rule alone; the rest of the block is made to fit.
 func TestValidateBlockRules(t *testing.T) {
 	h := func(r *rig) *primitives.BlockHeader { return r.block.Header }

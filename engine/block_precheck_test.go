@@ -235,7 +235,7 @@ func TestVerdicts(t *testing.T) {
 		want Verdict
 	}{
 		{ErrKnown, VerdictStale}, {ErrOld, VerdictStale}, {ErrOrphan, VerdictWaiting}, {ErrMissing, VerdictWaiting}, {chain.InvalidBlockFutureTime, VerdictEarly},
-		{chain.InvalidBlockHeight, VerdictEarly}, {chain.NotEnoughApprovals, VerdictInvalid}, {fmt.Errorf("%w: x", ErrChunk), VerdictInvalid}, {&ApplyFailure{bad: true}, VerdictInvalid},
+		{chain.InvalidBlockHeight, VerdictInvalid}, {fmt.Errorf("%w: %w", chain.InvalidBlockHeight, chain.ErrHeightAhead), VerdictEarly}, {chain.NotEnoughApprovals, VerdictInvalid}, {fmt.Errorf("%w: x", ErrChunk), VerdictInvalid}, {&ApplyFailure{bad: true}, VerdictInvalid},
 		{&ApplyFailure{Err: storage.ErrDamaged}, VerdictLocalFault}, {ErrReshard, VerdictLocalFault}, {storage.ErrFull, VerdictLocalFault}, {errors.New("anything"), VerdictLocalFault}, {nil, VerdictLocalFault},
 	} {
 		if tt.err != nil {

@@ -46,7 +46,7 @@ func VerdictOf(err error) Verdict {
 		return VerdictWaiting
 	case errors.Is(err, ErrPartialBody),
 		errors.Is(err, chain.InvalidBlockFutureTime),
-		errors.Is(err, chain.InvalidBlockHeight),
+		errors.Is(err, chain.ErrHeightAhead),
 		errors.Is(err, headerchain.ErrFull):
 		return VerdictEarly
 	case errors.Is(err, ErrChunk),

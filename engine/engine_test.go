@@ -300,7 +300,7 @@ func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 			return []*primitives.Chunk{&x, c[1]}
 		}, chain.InvalidChunk},
 		"height 0":        {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.Height = 0; return c }, chain.InvalidBlockHeight},
-		"height too high": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.Height = 102; return c }, nil},
+		"height too high": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.Height = 102; return c }, chain.ErrHeightAhead},
 		"greatest height": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
 			b.Header.Height = ^primitives.Height(0)
 			return c
@@ -325,6 +325,9 @@ func TestInvalidBlocksLeaveEngineUnchanged(t *testing.T) {
 		_, err := n.Process(b, given, false)
 		if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+		if early := errors.Is(err, chain.ErrHeightAhead); errors.Is(err, chain.InvalidBlockHeight) && (VerdictOf(err) == VerdictEarly) != early {
+			t.Errorf("%s: verdict %d of %v", name, VerdictOf(err), err)
 		}
 		if after := n.state(); after != before {
 			t.Errorf("%s: the engine was %v and is %v", name, before, after)
