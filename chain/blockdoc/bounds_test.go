@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBounds: what is told of too many shards, or in too many bytes altogether, is refused before
-// it is read; and a transaction longer than any is not hashed by each block.
+// TestBounds: a document with too many shards or bytes is refused before it is decoded, and a
+// transaction above the maximum size is not hashed for each block.
 func TestBounds(t *testing.T) {
 	many := `{"chunks":[` + strings.Repeat("{},", maxShards) + `{}],"header":{}}`
 	if _, err := ParseBlock([]byte(many)); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), "chunks") {
@@ -41,9 +41,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFits: more bytes of transactions or receipts than the chunk's header says that it has are
-// refused before a block is searched for or a root computed; so what a lying feed costs is bounded
-// by the chunk that it lies about.
+// TestFits: transactions or receipts longer than the chunk header declares are refused before a
+// block is searched for or a root computed. So a false feed costs no more than the chunk itself.
 func TestFits(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()

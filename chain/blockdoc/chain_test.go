@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// four is a recorded chain of four validators, of which one is missing for a while, is kicked out
-// and comes back: blocks, and lists of producers by their hash.
+// four returns a recorded chain of four validators, one of which is offline for a while, is kicked
+// out and returns: its blocks, and its lists of producers by hash.
 func four(t *testing.T) (blocks []*Document, lists map[primitives.Hash][]primitives.ValidatorStake) {
 	t.Helper()
 	lists = map[primitives.Hash][]primitives.ValidatorStake{}
@@ -42,7 +42,7 @@ func four(t *testing.T) (blocks []*Document, lists map[primitives.Hash][]primiti
 	return blocks, lists
 }
 
-// nextOf is the hash of the next epoch's producers.
+// nextOf returns the hash of the next epoch's producers.
 func nextOf(c *Chain) (h primitives.Hash) {
 	if c.Tip() != nil {
 		h = c.Tip().Block.Header.NextBPHash
@@ -50,8 +50,8 @@ func nextOf(c *Chain) (h primitives.Hash) {
 	return h
 }
 
-// TestChainOfFour follows a recorded chain by its headers from blocks of several epochs on: each
-// block becomes final where the chain itself says so, and producers are taken by their hash alone.
+// TestChainOfFour follows a recorded chain by its headers, from blocks of several epochs: each
+// block becomes final where the chain says so, and producers are found by hash alone.
 func TestChainOfFour(t *testing.T) {
 	blocks, lists := four(t)
 	for _, from := range []int{0, 1, 61, 130, 200} {
@@ -60,7 +60,8 @@ func TestChainOfFour(t *testing.T) {
 		}
 		h := blocks[from].Block.Header
 		producers := lists[blocks[max(0, from-70)].Block.Header.NextBPHash]
-		for i := from; i >= 0; i-- { // those of an epoch are named by the blocks of the one before
+		// the producers of an epoch are named by blocks of the epoch before
+		for i := from; i >= 0; i-- {
 			if x := blocks[i].Block.Header; x.NextEpochID == h.EpochID {
 				producers = lists[x.NextBPHash]
 				break
@@ -78,7 +79,7 @@ func TestChainOfFour(t *testing.T) {
 				}
 			}
 			final, err := c.Add(d)
-			// the recording ends before it tells them
+			// the recording ends before it contains them
 			if errors.Is(err, ErrProducers) && lists[nextOf(c)] == nil && len(blocks)-from-i < 130 {
 				break
 			}
@@ -103,8 +104,8 @@ func TestChainOfFour(t *testing.T) {
 	}
 }
 
-// TestChainRefuses: a Chain takes no block that is not the next, that too few approve of, whose
-// signatures are another's; and is as it was then.
+// TestChainRefuses: a Chain rejects a block that is not the next, lacks approvals, or has a wrong
+// signature, and does not change then.
 func TestChainRefuses(t *testing.T) {
 	blocks, lists := four(t)
 	first := blocks[0].Block.Header

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestStream: every line of neard's stream is what it says: hashes, roots of transactions and
-// receipts, outcomes; and each block proves the outcomes of the one before. What is lacking is code
-// alone: that of global contracts no document tells. Four shards tell of outcomes in another order
-// than that of their root, and so do not show that there are no more.
+// TestStream: every line of neard's stream passes all checks, and each block proves the outcomes of
+// the one before. Only the code of global contracts is missing, which no document contains. Four
+// shards list outcomes in another order than that of their root, so that they do not prove
+// completeness.
 func TestStream(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()
@@ -68,8 +68,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestReal: so are blocks of mainnet and testnet, of protocol 29 to 86, in the layouts that their
-// headers had then. Of the two pairs of neighbours the second proves the first one's outcomes.
+// TestReal: blocks of mainnet and testnet of protocol versions 29 to 86 pass in the layouts of
+// their time. In the two pairs of consecutive blocks the second proves the outcomes of the first.
 func TestReal(t *testing.T) {
 	list := realDocuments(t)
 	headers, chunks := map[headerForm]int{}, map[chunkForm]int{}
@@ -110,7 +110,7 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestNoBlock: what is no document ends with ErrForm, whatever it is.
+// TestNoBlock: input that is not a document gives ErrForm.
 func TestNoBlock(t *testing.T) {
 	for _, text := range []string{
 		``, `null`, `[]`, `7`, `{}`, `{"block":null}`, `{"block":{}}`, `{"block":{"header":null,"chunks":null},"shards":null}`, `{"block":[1],"shards":[]}`,

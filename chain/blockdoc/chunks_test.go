@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestChunks: of each block of the stream, for who holds one shard: the transactions of its chunk,
-// by tx_root, and of the other chunks the receipts to it, by their roots. Only what deploys code
-// that no document tells by then is lacking.
+// TestChunks: for a node that tracks one shard, each block of the stream gives the transactions of
+// that chunk, checked by tx_root, and the receipts to the shard from other chunks, checked by their
+// roots. Only code that no document has contained so far is missing.
 func TestChunks(t *testing.T) {
 	s := readStream(t)
 	b := newBooks()

@@ -17,14 +17,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// alteration is one value of a document that is another then.
+// alteration is a changed value in a document.
 type alteration struct {
-	path string // with [] for places in lists
+	path string // with [] for indexes
 	what string
 }
 
-// alter changes one value in a tree of JSON, wherever it is. Each member and element on the way is
-// as likely as the others, so that small parts come as often as large ones.
+// alter changes one value anywhere in a JSON tree. Each step chooses uniformly, so that small
+// subtrees change as often as large ones.
 func alter(r *rand.Rand, v any, path string) (any, alteration) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -90,8 +90,8 @@ func alter(r *rand.Rand, v any, path string) (any, alteration) {
 	panic(fmt.Sprintf("no case for %T", v))
 }
 
-// alterText changes, adds or takes away a letter; digits stay digits, so that what comes out can be
-// read more often.
+// alterText changes, inserts or removes a character. Digits stay digits, so that the result decodes
+// more often.
 func alterText(r *rand.Rand, s string) string {
 	const letters, digits = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ123456789", "0123456789"
 	from := letters
@@ -115,14 +115,14 @@ func alterText(r *rand.Rand, s string) string {
 	return s[:i] + string(c) + s[i+1:]
 }
 
-// original is a document that is right, and what is known of it by others.
+// original is a valid document with what is known of it from elsewhere.
 type original struct {
 	name  string
 	text  string
 	tree  any
 	known func() Known
-	next  map[primitives.ShardID]primitives.Hash // the roots that later blocks name of what it executed
-	shows *Report                                // of what is right
+	next  map[primitives.ShardID]primitives.Hash // the outcome roots that later blocks name
+	shows *Report                                // of the valid document
 }
 
 func (o *original) take(t testing.TB, name string, text []byte, known func() Known) {
@@ -146,9 +146,9 @@ func (o *original) take(t testing.TB, name string, text []byte, known func() Kno
 	o.name, o.known, o.next = name, known, o.shows.Outcomes
 }
 
-// accepts tells whether an altered document is believed: it reads, it is what its hash says, it has
-// the hash that the chain has at that place, it proves as much as the right one, and what it says
-// was executed is what the next block names.
+// accepts returns why an altered document is rejected; nil: it is accepted. It must decode, pass
+// Check, have the chain's hash, prove as much as the original, and have the outcome roots that the
+// next block names.
 func (o *original) accepts(text []byte, hash primitives.Hash) error {
 	d, err := Parse(text)
 	if err != nil {
@@ -176,8 +176,8 @@ func (o *original) accepts(text []byte, hash primitives.Hash) error {
 	return nil
 }
 
-// unprovenHere tells whether a part is not proven in this document even if nothing is altered,
-// since the code or the blocks that its transactions refer to are not known.
+// unprovenHere returns whether a path is not proven in this document even without alteration, since
+// code or referenced blocks are unknown.
 func (o *original) unprovenHere(path string) bool {
 	all := func(of map[primitives.ShardID]bool) bool {
 		for id := range o.shows.Outcomes {
@@ -198,10 +198,9 @@ func (o *original) unprovenHere(path string) bool {
 	return false
 }
 
-// sameMeaning tells whether an altered document, when it has been checked, says what the right one
-// does: what was left out is what is meant where nothing is said (a list that is empty), or was
-// taken from where the document has it once more and held to the roots (the headers of chunks,
-// which earlier feeds have beside the block alone).
+// sameMeaning returns whether an altered document that passed Check has the same contents as the
+// original: the removed part is the default (an empty list), or is present twice and checked by
+// roots (the chunk headers that earlier feeds have only in shards).
 func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 	read := func(text []byte) *Document {
 		d, err := Parse(text)
@@ -221,7 +220,7 @@ func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 	return reflect.DeepEqual(read(text), read([]byte(o.text)))
 }
 
-// withoutEmpty makes lists that are empty such that there are not, wherever they are.
+// withoutEmpty replaces empty lists by nil.
 func withoutEmpty(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -245,8 +244,8 @@ func withoutEmpty(v reflect.Value) {
 	}
 }
 
-// TestSameMeaning: the three ways in which what is left out says the same, and a change that says
-// something else though nobody can refuse it.
+// TestSameMeaning: three ways to omit a value without changing the contents, and a change of the
+// contents that no check can detect.
 func TestSameMeaning(t *testing.T) {
 	said := map[string]bool{}
 	look := func(name string, text []byte, known func() Known) {
@@ -305,7 +304,7 @@ func TestSameMeaning(t *testing.T) {
 	}
 }
 
-// leaveOut deletes the first member of a name whose list is empty.
+// leaveOut deletes the first member of a name that has an empty list.
 func leaveOut(v any, name string) bool {
 	switch x := v.(type) {
 	case map[string]any:
@@ -328,7 +327,7 @@ func leaveOut(v any, name string) bool {
 	return false
 }
 
-// sameLists tells whether every shard gets the receipts of the right document in their order.
+// sameLists returns whether every shard receives the receipts of the original in order.
 func (o *original) sameLists(t testing.TB, text []byte) bool {
 	layout := o.known().Layout
 	if layout == nil {
@@ -348,7 +347,7 @@ func (o *original) sameLists(t testing.TB, text []byte) bool {
 				for _, r := range g.Receipts {
 					out = append(out, r.ID)
 				}
-				out = append(out, primitives.Hash{}) // its end
+				out = append(out, primitives.Hash{}) // end mark
 			}
 		}
 		return out
@@ -356,15 +355,15 @@ func (o *original) sameLists(t testing.TB, text []byte) bool {
 	return slices.Equal(lists(text), lists([]byte(o.text)))
 }
 
-// maxAltered leaves out documents of which one costs as much as hundreds of others, in bytes.
+// maxAltered excludes documents above this size, in bytes: one costs as much as hundreds of others.
 const maxAltered = 200_000
 
-// TestAltered changes one value anywhere in blocks of the recorded stream and of public networks:
-// none of it is accepted, but what no hash covers (Uncovered), and what that document can't prove
-// even as it is. TROUPE_ALTERED is how many; the ordinary run makes some thousands.
+// TestAltered changes one value anywhere in blocks of the recorded stream and of public networks.
+// None is accepted, except changes in Uncovered paths and in what the document does not prove even
+// unchanged. TROUPE_ALTERED sets the number; the default is some thousands.
 //
-// Beside a block's own hash an attacker may know the hash of the one after: what was executed is
-// held to the root that this names, which for single blocks is the one that they show themselves.
+// An attacker may know the hash of the next block besides. So outcomes are checked against the root
+// that it names; for single blocks, against the root of the block itself.
 func TestAltered(t *testing.T) {
 	n := 1000
 	if text := os.Getenv("TROUPE_ALTERED"); text != "" {
@@ -427,7 +426,7 @@ func TestAltered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(text) == o.text { // two that are alike changed places
+		if string(text) == o.text { // two equal values were swapped
 			continue
 		}
 		was := o.tree.(map[string]any)["block"].(map[string]any)["header"].(map[string]any)["hash"].(string)
@@ -440,7 +439,8 @@ func TestAltered(t *testing.T) {
 			uncovered[a.path]++
 		case o.unprovenHere(a.path):
 			unproven++
-		case a.path == "shards[].chunk.receipts" && a.what == "two in another order" && o.sameLists(t, text): // the root has a list for each shard
+		// the root is over a list for each shard
+		case a.path == "shards[].chunk.receipts" && a.what == "two in another order" && o.sameLists(t, text):
 			uncovered["in another order: "+a.path]++
 		case a.what == "left out" && o.sameMeaning(t, text):
 			uncovered["left out: "+a.path]++

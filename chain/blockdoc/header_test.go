@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestHeaderForms: headers that a producer has made in another form than others do are found by
-// their hash.
+// TestHeaderForms: headers in another layout than usual are recognised by their hash.
 func TestHeaderForms(t *testing.T) {
 	for v, want := range map[primitives.HeaderVersion]headerForm{primitives.HeaderV5: headerV5, primitives.HeaderV6: headerV6, primitives.HeaderV7: headerV7} {
 		h := &primitives.BlockHeader{Version: v, PrevHash: primitives.Hash{1}, Signature: primitives.ZeroED25519Signature}

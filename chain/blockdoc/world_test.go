@@ -17,13 +17,13 @@ var (
 	real    = shared + "real/"
 )
 
-// needShared skips a test where the recordings of public networks are not.
+// needShared skips a test if the recordings of public networks are missing.
 func needShared(t testing.TB) {
 	t.Helper()
 	testutil.Need(t, shared+"README.md", "recordings are not part of the repository (docs/dev/testing.md)")
 }
 
-// books are what a follower remembers: code that it was told of, hashes of blocks.
+// books is what a follower remembers: code and block hashes.
 type books struct {
 	code   map[primitives.Hash][]byte
 	blocks []primitives.Hash
@@ -41,13 +41,13 @@ func (b *books) known(layout *primitives.ShardLayout) Known {
 	}}
 }
 
-// learn notes what a document tells.
+// learn stores what a document contains.
 func (b *books) learn(d *Document) {
 	d.Codes(func(c []byte) { b.code[primitives.HashBytes(c)] = c })
 	b.blocks = append(b.blocks, d.Hash)
 }
 
-// stream is the recorded stream of neard, and the chain that it streams.
+// stream is the recorded stream of neard with its chain.
 type stream struct {
 	lines  [][]byte
 	layout primitives.ShardLayout
@@ -100,8 +100,8 @@ func readStream(t testing.TB) *stream {
 	return s
 }
 
-// realDocuments are the blocks of public networks, by name; those that a client's names were given
-// to are left out.
+// realDocuments returns blocks of public networks by name, without files that were renamed by a
+// client.
 func realDocuments(t testing.TB) map[string][]byte {
 	t.Helper()
 	needShared(t)
@@ -120,7 +120,7 @@ func realDocuments(t testing.TB) map[string][]byte {
 		if err := json.Unmarshal(text, &j); err != nil {
 			t.Fatal(err)
 		}
-		if j.Result != nil { // the reply of an RPC
+		if j.Result != nil { // a JSON-RPC response
 			text = append(append([]byte(`{"block":`), j.Result...), `,"shards":[]}`...)
 		}
 		out[name] = exactTime(t, text)
@@ -135,7 +135,7 @@ func realDocuments(t testing.TB) map[string][]byte {
 	return out
 }
 
-// readLake makes one document of the files of a block in a Lake.
+// readLake joins the files of a block in a Lake bucket to one document.
 func readLake(t testing.TB, dir string) []byte {
 	t.Helper()
 	read := func(name string) []byte {
@@ -159,7 +159,7 @@ func readLake(t testing.TB, dir string) []byte {
 	return append(out, "]}"...)
 }
 
-// exactTime gives a time back the digits that it lost with who has written the file.
+// exactTime restores the digits of a timestamp that the program that wrote the file has rounded.
 func exactTime(t testing.TB, text []byte) []byte {
 	var j struct {
 		Block struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// honest makes a chain of so many blocks on the genesis. The last is of an honest producer.
+// honest returns a chain of blocks on the genesis. The last has an honest producer.
 func (w *world) honest(blocks int) (list []*primitives.Block) {
 	at := w.genesis.Header
 	for len(list) < blocks || w.isHostile(at.Height) {
@@ -25,7 +25,7 @@ func (w *world) honest(blocks int) (list []*primitives.Block) {
 	return list
 }
 
-// lost makes a block whose parent nobody has.
+// lost returns a block with an unknown parent.
 func (w *world) lost(height primitives.Height) *primitives.Block {
 	parent := &primitives.BlockHeader{}
 	parent.Height = height - 1
@@ -35,12 +35,11 @@ func (w *world) lost(height primitives.Height) *primitives.Block {
 	return b
 }
 
-// noise adds what else goes round: forks that lose, blocks of one height by one producer, bad
-// blocks.
+// noise adds other blocks that circulate: losing forks, equivocations, invalid blocks.
 func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	last := list[len(list)-1].Header.Height
 	for i, b := range list {
-		if w.r.IntN(4) == 0 { // a fork, which has gaps so that nothing of it is final
+		if w.r.IntN(4) == 0 { // a fork with gaps, so that none of it becomes final
 			at := b.Header
 			bad := w.r.IntN(6)
 			for range 1 + w.r.IntN(6) {
@@ -71,11 +70,10 @@ func (w *world) noise(list []*primitives.Block) (out []*primitives.Block) {
 	return out
 }
 
-// TestAnyOrder: whatever the order in which blocks and their chunks come, more than once, with bad
-// signatures, wrong producers, forks, several blocks of one height, heights far away and unknown
-// epochs between them, the head in the end is that of the chain in order. Each block is executed
-// once at most, a bad one judged once, and of one height and producer no more than MaxTwins unless
-// others build on them.
+// TestAnyOrder: blocks and chunks arrive in any order, repeatedly, with bad signatures, wrong
+// producers, forks, equivocations, distant heights and unknown epochs in between. The final head is
+// that of the chain in order. Each block is executed at most once, an invalid one is validated
+// once, and at most MaxTwins blocks of a height and producer are kept unless others build on them.
 func TestAnyOrder(t *testing.T) {
 	asked, beyond := 0, 0
 	for seed := range uint64(150) {
@@ -178,9 +176,9 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTwinsThatLeadNowhere: blocks of a producer that are refused, that lack a body which nobody
-// has, or whose parent nobody has, keep no other block of their height out that is on the tip:
-// others may have adopted it, and vote on it.
+// TestTwinsThatLeadNowhere: blocks of a producer that are refused, or lack a body or a parent that
+// does not exist, do not keep out another block of their height on the tip: other nodes may have
+// imported it and vote on it.
 func TestTwinsThatLeadNowhere(t *testing.T) {
 	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
 		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {
@@ -210,7 +208,7 @@ func TestTwinsThatLeadNowhere(t *testing.T) {
 			if n, _ := f.pool.Len(); n > MaxTwins {
 				t.Errorf("%d blocks are kept", n)
 			}
-			for range 2 * MaxTwins { // who has adopted some has enough
+			for range 2 * MaxTwins { // once some are imported, the slot is used up
 				if x := w.make(at, at.Height+1, 0); f.take(x, nil, "liar") == nil {
 					f.run()
 				}
@@ -223,8 +221,8 @@ func TestTwinsThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestEpochs: blocks that come in order within windows of some epochs' length, strangers to the tip
-// for a while, find their place.
+// TestEpochs: blocks that arrive in order within windows of several epochs, at first of unknown
+// epochs, are all imported.
 func TestEpochs(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(t, seed, 10)
@@ -246,9 +244,9 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestFlood: who has four of ten validators and any number of connections, and has filled every
-// bound with blocks as large as may be and bodies of chunks that nobody made, and goes on, does not
-// keep blocks out that come in the worst order.
+// TestFlood: an attacker with four of ten validators and any number of connections has filled every
+// bound with blocks of maximal size and bodies of fictitious chunks, and continues. It does not
+// keep out blocks that arrive in the worst order.
 func TestFlood(t *testing.T) {
 	w := newWorld(t, 1, 10_000)
 	var list []*primitives.Block
@@ -290,7 +288,8 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	p := f.pool
-	for h := Window; h > 500 && p.bytes < MaxBlockBytes-2500; h-- { // what large ones leave
+	// the space that large ones leave
+	for h := Window; h > 500 && p.bytes < MaxBlockBytes-2500; h-- {
 		for range MaxTwins {
 			if b := w.lost(h); w.isHostile(h) {
 				_ = f.take(b, nil, "attacker")
@@ -316,7 +315,8 @@ func TestFlood(t *testing.T) {
 		}
 		f.run()
 	}
-	f.chunksW = func(hash primitives.Hash) { _ = f.body(w.bodies[hash], false) } // those that fell out are asked for
+	// evicted ones are requested
+	f.chunksW = func(hash primitives.Hash) { _ = f.body(w.bodies[hash], false) }
 	for round := range 2 * len(list) {
 		if round < 5 {
 			attack(1, 130)
@@ -332,7 +332,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// heavyBody is 8 MiB of transactions.
+// heavyBody returns 8 MiB of transactions.
 func heavyBody() []*primitives.SignedTransaction {
 	return []*primitives.SignedTransaction{primitives.NewSignedTransaction(primitives.Transaction{
 		SignerID: "a", ReceiverID: "b", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(),
@@ -340,9 +340,8 @@ func heavyBody() []*primitives.SignedTransaction {
 	}, primitives.ZeroED25519Signature)}
 }
 
-// TestLongOnes: what a judged block asks for is kept however long it is, and however much it is in
-// all: its validators have endorsed it, so the chain goes on with it. Nor is a block too long for
-// what its producer has written into it.
+// TestLongOnes: bodies that a validated block needs are kept regardless of their size, since the
+// chain continues with it. A block is not too large because of what its producer added either.
 func TestLongOnes(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
@@ -368,7 +367,8 @@ func TestLongOnes(t *testing.T) {
 	}
 }
 
-// TestJudgedGoFirst: bodies of orphans, however near, give way to one of a block that was judged.
+// TestJudgedGoFirst: bodies of orphans, however near the tip, are evicted for a body of a validated
+// block.
 func TestJudgedGoFirst(t *testing.T) {
 	w := newWorld(t, 6, 1000)
 	f := newFollower(w)
@@ -395,8 +395,8 @@ func TestJudgedGoFirst(t *testing.T) {
 	}
 }
 
-// TestShares: of the few places for blocks of unknown epochs one sender has MaxEach, the nearest of
-// his, and one who comes late finds one.
+// TestShares: of the places for blocks of unknown epochs a sender has MaxEach, for its nearest
+// blocks, and a late sender still finds one.
 func TestShares(t *testing.T) {
 	w := newWorld(t, 3, 10)
 	f := newFollower(w)
@@ -419,8 +419,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestRefused: a bad block and all that build on it, now and later, are refused without being
-// validated again; a bounded number is remembered.
+// TestRefused: an invalid block and its descendants, present and future, are refused without
+// another validation. A bounded number is remembered.
 func TestRefused(t *testing.T) {
 	w := newWorld(t, 4, 100_000)
 	f := newFollower(w)
@@ -456,8 +456,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBodies: a body is taken for a block that waits for it, or with the right signature; one that
-// is none of its chunk's is refused, and waited for on.
+// TestBodies: a body is accepted for a block that needs it, or with a valid signature. One that
+// does not match its header is refused, and still waited for.
 func TestBodies(t *testing.T) {
 	w := newWorld(t, 5, 1000)
 	f := newFollower(w)
@@ -497,7 +497,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// sending makes a block on the genesis with a new chunk of each shard, which brings a receipt.
+// sending returns a block on the genesis with a new chunk of each shard that carries a receipt.
 func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, whole []*primitives.Chunk) {
 	b = w.make(w.genesis.Header, 1, 0)
 	for i, id := range layout.ShardIDs() {
@@ -516,9 +516,8 @@ func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, who
 	return b, whole
 }
 
-// TestProofs: of a chunk whose shard is not held a block waits for the receipts to the shards that
-// are, all of them, and for nothing of the rest; what nobody needs and nobody has checked is not
-// kept.
+// TestProofs: of a chunk of an untracked shard, a block waits for the receipts to all tracked
+// shards and for nothing else. Unneeded parts are not kept.
 func TestProofs(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
@@ -577,7 +576,7 @@ func TestProofs(t *testing.T) {
 			t.Errorf("chunk %d is kept with more or less than is needed: %+v", i, c)
 		}
 	}
-	p = add(make([]Need, 4)) // of a node that holds no shard
+	p = add(make([]Need, 4)) // of a node that tracks no shard
 	if _, ok := p.Lacking(b.Hash(), 1); ok {
 		t.Error("a block waits for what nobody needs")
 	}
@@ -588,8 +587,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestRenew: where other shards are held than when a block came, it waits for what is needed now:
-// what fits that stays, and the rest is asked for.
+// TestRenew: if other shards are tracked than when a block arrived, it waits for what is needed
+// now. Fitting bodies stay, the rest is requested.
 func TestRenew(t *testing.T) {
 	w := newWorld(t, 1, 100)
 	layout, err := primitives.MultiShardLayout(4)
@@ -631,7 +630,7 @@ func TestRenew(t *testing.T) {
 	if len(p.Blocks()) != 1 || p.Next() == nil || len(p.Blocks()) != 0 {
 		t.Fatal("it does not go on")
 	}
-	p.Renew(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while it is judged
+	p.Renew(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while it is being validated
 	if _, ok := p.Lacking(b.Hash(), 3); ok {
 		t.Error("what needs nothing lacks something")
 	}

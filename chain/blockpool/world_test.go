@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// world is a chain with its validators, of whom the first are hostile, as far as intake needs it.
+// world is a chain with its validators, the first of which are hostile, as far as the pool needs
+// it.
 type world struct {
 	t          *testing.T
 	r          *rand.Rand
@@ -18,11 +19,11 @@ type world struct {
 	hostile    int
 	epoch      primitives.Height            // length
 	signer     map[*primitives.Block]string // of each copy
-	// blocks that break a rule which is seen when they are judged
+	// invalid in a way that only validation detects
 	bad     map[primitives.Hash]bool
 	bodies  map[primitives.Hash]*primitives.Chunk             // by chunk hash
 	blocks  map[primitives.Hash]*primitives.Block             // that peers have
-	roots   map[*primitives.SignedTransaction]primitives.Hash // of chunks that begin with it
+	roots   map[*primitives.SignedTransaction]primitives.Hash // of chunks that start with it
 	genesis *primitives.Block
 	salt    uint64
 }
@@ -35,14 +36,14 @@ func newWorld(t *testing.T, seed uint64, epoch primitives.Height) *world {
 	return w
 }
 
-// index is the number of the epoch of a height, id its name.
+// index is the epoch number of a height, id its EpochID.
 func (w *world) index(h primitives.Height) primitives.Height { return h / w.epoch }
 
 func (w *world) id(h primitives.Height) primitives.EpochID {
 	return primitives.HashBytes(fmt.Append(nil, "epoch", w.index(h)))
 }
 
-// producer is who is to make the block of a height.
+// producer returns the block producer of a height.
 func (w *world) producer(h primitives.Height) string {
 	x := primitives.HashBytes(fmt.Append(nil, w.index(h), h))
 	return fmt.Sprint("v", int(x[0])%w.validators)
@@ -56,7 +57,7 @@ func (w *world) isHostile(h primitives.Height) bool {
 	return n < w.hostile
 }
 
-// make makes a block, signed by who has to make it, and its chunks; each call makes another.
+// make returns a new block, signed by its producer, with its chunks. Each call returns another.
 func (w *world) make(parent *primitives.BlockHeader, height primitives.Height, chunks int) *primitives.Block {
 	w.salt++
 	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: parent.Hash(), Signature: primitives.ZeroED25519Signature}
@@ -94,14 +95,14 @@ func (w *world) chunk(b *primitives.Block, shard int, txs []*primitives.SignedTr
 	w.bodies[c.Hash] = c
 }
 
-// forged is a copy of a block that somebody else has signed.
+// forged returns a copy of a block with another signer.
 func (w *world) forged(b *primitives.Block) *primitives.Block {
 	c := *b
 	w.signer[&c] = "nobody"
 	return &c
 }
 
-// chunks are the bodies of a block's new chunks.
+// chunks returns the bodies of a block's new chunks.
 func (w *world) chunks(b *primitives.Block) []*primitives.Chunk {
 	out := make([]*primitives.Chunk, len(b.Body.Chunks))
 	for i, h := range b.Body.Chunks {
@@ -110,7 +111,7 @@ func (w *world) chunks(b *primitives.Block) []*primitives.Chunk {
 	return out
 }
 
-// follower is what a node does with the pool.
+// follower is a node as far as it uses the pool.
 type follower struct {
 	*world
 	pool    *Pool
@@ -118,13 +119,13 @@ type follower struct {
 	head    *primitives.BlockHeader
 	final   *primitives.BlockHeader
 	judged  map[primitives.Hash]int // how often
-	kept    map[primitives.Hash]int // how often it was taken in
+	kept    map[primitives.Hash]int // how often it was accepted
 	now     uint64
-	blocksW func(primitives.Hash) // what it asks for
+	blocksW func(primitives.Hash) // called for what it requests
 	chunksW func(primitives.Hash)
 }
 
-// takesBodies has what it asks for come at once, and wants it taken.
+// takesBodies answers each request for a body at once, and requires that it is accepted.
 func (f *follower) takesBodies(t *testing.T) {
 	f.chunksW = func(hash primitives.Hash) {
 		if err := f.body(f.bodies[hash], false); err != nil {
@@ -148,7 +149,7 @@ func (f *follower) descends(h *primitives.BlockHeader) bool {
 	return h == f.final
 }
 
-// admit is the model of engine.Admit.
+// admit models engine.PrecheckBlock.
 func (f *follower) admit(b *primitives.Block) (Status, error) {
 	h := b.Header
 	if f.adopted[b.Hash()] != nil || h.Height <= f.final.Height {
@@ -175,7 +176,7 @@ func (f *follower) admit(b *primitives.Block) (Status, error) {
 	return standing, nil
 }
 
-// extract is a block that comes, with or without its chunks.
+// take receives a block, with or without its chunks.
 func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from string) error {
 	f.now += AskAgain / 10
 	in := Block{Block: b, Chunks: chunks, From: from, Standing: Orphan}
@@ -198,7 +199,7 @@ func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from st
 	return err
 }
 
-// body is a chunk that comes alone.
+// body receives a chunk without its block.
 func (f *follower) body(c *primitives.Chunk, signed bool) error {
 	err := f.pool.AddBody(c, signed, Need{Body: true})
 	f.check()
@@ -214,7 +215,7 @@ func (f *follower) want(out Out) {
 	}
 }
 
-// run judges all that can be.
+// run validates all blocks that are ready.
 func (f *follower) run() {
 	for b := f.pool.Next(); b != nil; b = f.pool.Next() {
 		hash := b.Hash()
@@ -259,11 +260,11 @@ func (f *follower) adopt(b *primitives.Block) {
 		}
 	}
 	for _, again := range f.pool.Imported(b, f.head.Height, f.final.Height, epoch) {
-		_ = f.take(again.Block, nil, again.From) // as for any that comes
+		_ = f.take(again.Block, nil, again.From) // like any received block
 	}
 }
 
-// check holds the bounds and the books.
+// check checks the bounds and the counters.
 func (f *follower) check() {
 	p := f.pool
 	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.unknownEpoch) > MaxStrangers || len(p.slots) > maxSlots ||
@@ -273,7 +274,7 @@ func (f *follower) check() {
 	}
 }
 
-// audit recounts what the pool keeps by increments.
+// audit recomputes the counters of the pool.
 func (f *follower) audit() {
 	p := f.pool
 	bytes, waiting := 0, 0

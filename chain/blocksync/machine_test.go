@@ -10,45 +10,45 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// world is a node that follows a chain of which peers tell, in virtual time. Headers are a list; a
-// block can be adopted when its parent is.
+// world is a node that follows a chain by its peers, in virtual time. Headers are a list; a block
+// is imported after its parent.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	m       *Machine
 	now     int64
-	chain   []Ref // the true one; 0 is the genesis
+	chain   []Ref // the true chain; 0 is the genesis
 	tip     int
 	headers int
 	arrived map[primitives.Hash]bool
 	peers   map[PeerID]*fake
 	later   []later
-	asked   map[PeerID]int // blocks on their way of each
-	most    int            // of them at a time
+	asked   map[PeerID]int // requests in flight to each
+	most    int            // at a time
 	banned  map[PeerID]bool
 	asks    int
-	lose    primitives.Hash // a block that is lost behind the step, once
-	busy    bool            // a block is executed
-	apart   bool            // headers begin with a proof
-	proofs  []PeerID        // who was asked for one
+	lose    primitives.Hash // a block that is lost after it arrived, once
+	busy    bool            // a block is being executed
+	apart   bool            // headers start with a proof
+	proofs  []PeerID        // peers that were asked for one
 }
 
-// later is something that happens at a time.
+// later is a scheduled action.
 type later struct {
 	at int64
 	do func()
 }
 
-// fake is a peer: what it says, and what it does when it is asked.
+// fake is a simulated peer.
 type fake struct {
 	id       PeerID
 	height   primitives.Height
 	delay    int64 // ms
-	headers  int   // of an answer; 0: it does not answer, -1: an empty list, -2: a bad one
+	headers  int   // headers in a response; 0: no response, -1: an empty list, -2: an invalid one
 	blocks   bool
-	wrong    bool // blocks are bad copies
-	from     int  // the lowest block that it has
-	headersN int  // how often it was asked
+	wrong    bool // its blocks are bad copies
+	from     int  // its lowest block
+	headersN int  // number of requests
 }
 
 func hash(n int) (h primitives.Hash) {
@@ -153,7 +153,7 @@ func (w *world) askBlock(p *fake, h primitives.Hash) {
 		w.step(Block{h})
 		if p.wrong {
 			w.step(Refused{Hash: h, From: p.id, Copy: true})
-			w.banned[p.id] = true // as the shell does
+			w.banned[p.id] = true // as the caller does
 			return
 		}
 		if h == w.lose {
@@ -165,7 +165,7 @@ func (w *world) askBlock(p *fake, h primitives.Hash) {
 	})
 }
 
-// adopt executes what can be.
+// adopt imports what is ready.
 func (w *world) adopt() {
 	if !w.busy && w.tip+1 < len(w.chain) && w.arrived[w.chain[w.tip+1].Hash] {
 		w.busy = true
@@ -205,7 +205,7 @@ func (w *world) pass() {
 	w.now += 10
 }
 
-// run lets time pass until the node is in step, or the limit.
+// run lets time pass until the node is in sync, or until the limit.
 func (w *world) run(limit int64) bool {
 	for w.now < limit {
 		if w.pass(); w.tip == len(w.chain)-1 && !w.m.Syncing() {
@@ -217,7 +217,7 @@ func (w *world) run(limit int64) bool {
 
 func honest() *fake { return &fake{delay: 30, headers: 512, blocks: true} }
 
-// TestFollows: with honest peers a node comes to the end of the chain, asking for each block once,
+// TestFollows: with honest peers a node reaches the end of the chain, and requests each block once,
 // from all of them.
 func TestFollows(t *testing.T) {
 	a, b := honest(), honest()
@@ -231,13 +231,13 @@ func TestFollows(t *testing.T) {
 	if w.most != 10 {
 		t.Errorf("%d blocks of one peer at a time, want 10", w.most)
 	}
-	// A request and its answer take 30 ms, of 10 blocks from each of two.
+	// A request takes 30 ms, for 10 blocks from each of two peers.
 	if best := int64(3000 * 30 / 20); w.now > 3*best {
 		t.Errorf("%d ms, where %d are the least", w.now, best)
 	}
 }
 
-// TestSmallGap: a gap that gossip closes is left to it; one that stays is not.
+// TestSmallGap: a small gap is left to gossip, unless it persists.
 func TestSmallGap(t *testing.T) {
 	p := honest()
 	p.height = 5
@@ -254,8 +254,8 @@ func TestSmallGap(t *testing.T) {
 	}
 }
 
-// TestEnemies: among peers that lie, are silent, send bad headers or blocks, or have old blocks no
-// more, one honest one is enough, and what the others do costs so much time at the most.
+// TestEnemies: with peers that lie, are silent, send invalid headers or blocks, or lack old blocks,
+// one honest peer suffices, and the others cost bounded time.
 func TestEnemies(t *testing.T) {
 	far := primitives.Height(1 << 40)
 	for name, tt := range map[string]struct {
@@ -291,8 +291,8 @@ func TestEnemies(t *testing.T) {
 	}
 }
 
-// TestLiarIsBanned: who says to be high and shows nothing is asked less and less, and banned after
-// some minutes; the node says that it is in step meanwhile.
+// TestLiarIsBanned: a peer that claims a height and delivers nothing is asked at growing intervals,
+// and banned after some minutes. The node counts as in sync meanwhile.
 func TestLiarIsBanned(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		liar := &fake{height: 1 << 40, headers: -1, delay: 5}
@@ -316,9 +316,9 @@ func TestLiarIsBanned(t *testing.T) {
 	}
 }
 
-// TestStuck: a node whose peers give it neither headers nor blocks does not take itself to be in
-// step because it believes nobody any more: until one who is believed says so, or it comes further,
-// also when all have gone.
+// TestStuck: a node with peers that deliver neither headers nor blocks does not count as in sync
+// once it believes no peer, even if all disconnect. That ends when a believed peer shows otherwise,
+// or the tip advances.
 func TestStuck(t *testing.T) {
 	for _, headers := range []int{0, -1} {
 		a, b := &fake{height: 100, headers: headers, delay: 5}, &fake{height: 90, headers: headers, delay: 5}
@@ -363,8 +363,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestStuckOnTheWay: a node that has come further, not yet as far as the headers that it knows, is
-// behind whoever leaves it: all who are there, or whom it believes.
+// TestStuckOnTheWay: a node that advanced, but not to its known headers, is behind even if all
+// peers disconnect or are not believed.
 func TestStuckOnTheWay(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		a := &fake{height: 100, headers: 512, delay: 5, blocks: true}
@@ -398,8 +398,8 @@ func TestStuckOnTheWay(t *testing.T) {
 	}
 }
 
-// TestOneHeader: who says to be high and gives one header with each answer is banned like who gives
-// none, and what there is is known for what it is meanwhile.
+// TestOneHeader: a peer that delivers one header at a time is banned like one that delivers none,
+// and Still becomes true meanwhile.
 func TestOneHeader(t *testing.T) {
 	liar := &fake{height: 1 << 40, headers: 1, delay: 9_000}
 	p := honest()
@@ -420,8 +420,8 @@ func TestOneHeader(t *testing.T) {
 	}
 }
 
-// TestProofElsewhere: who says the greatest height and never gives a proof is not asked for ever,
-// and blocks wait for the first proof alone.
+// TestProofElsewhere: the peer with the greatest claim that never sends a proof is not asked
+// forever, and blocks wait for the first proof only.
 func TestProofElsewhere(t *testing.T) {
 	for seed := range int64(2) {
 		p, all := honest(), []*fake{honest(), honest(), honest(), honest()}
@@ -436,7 +436,7 @@ func TestProofElsewhere(t *testing.T) {
 			w.pass()
 			if w.tip > 300 && len(w.proofs) == 1 {
 				for _, x := range all {
-					x.blocks = false // nobody has them any more
+					x.blocks = false // no peer has them any more
 				}
 			}
 		}
@@ -462,8 +462,8 @@ func TestProofElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeersGo: what was asked of a peer that goes is asked of another at once; without any peer
-// nothing is asked, and nothing is lost.
+// TestPeersGo: requests to a disconnected peer are sent to another at once. Without peers nothing
+// is requested, and nothing is lost.
 func TestPeersGo(t *testing.T) {
 	a, b := honest(), honest()
 	w := newWorld(t, 5, 400, a, b)
@@ -491,8 +491,8 @@ func TestPeersGo(t *testing.T) {
 	}
 }
 
-// TestWanted: the parent of a block that came alone is asked of its sender, then of others, so many
-// times and no more, and so many parents.
+// TestWanted: the parent of a received block is requested from its sender, then from others, with
+// bounds on tries and parents.
 func TestWanted(t *testing.T) {
 	a, b := honest(), honest()
 	a.height, b.height = 3, 3
@@ -522,7 +522,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestLost: a block that came and was lost on the way to the chain is asked for again.
+// TestLost: a block that arrived and was lost before import is requested again.
 func TestLost(t *testing.T) {
 	p := honest()
 	w := newWorld(t, 8, 50, p)
@@ -532,9 +532,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestProof: who is beyond the horizon asks for a proof first, and goes on without one that does
-// not come; with one no block is asked for, and headers go on from there. Who sends what is none is
-// banned; within the horizon nobody is asked.
+// TestProof: a node beyond the horizon requests a proof first, and continues without one that does
+// not arrive. With one, no block is requested and headers continue from it. An invalid proof bans
+// its sender; within the horizon none is requested.
 func TestProof(t *testing.T) {
 	w := newWorld(t, 3, 1000, &fake{headers: 100, delay: 20, blocks: true})
 	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// BenchmarkWrong is what it costs to drop a chunk's part that nobody has signed, another chunk of a
-// height by its maker, and to keep what he has had passed on of a chunk that nobody has.
+// BenchmarkWrong measures the cost of dropping an unsigned part, of another chunk of the same slot,
+// and of keeping forwards of an unknown chunk.
 func BenchmarkWrong(b *testing.B) {
 	n := newNetwork(b, 1, 10, 0)
 	prev := primitives.Hash{4}

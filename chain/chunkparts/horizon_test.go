@@ -7,9 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestHorizonAny: whatever comes from whatever height, and however the head moves, what stays is
-// what is within the horizon or asked for, and nothing of the rest is left in any of the pool's
-// lists.
+// TestHorizonAny: whatever arrives at any height, and however the head moves, only chunks within
+// the horizon or requested ones stay, and no list of the pool keeps others.
 func TestHorizonAny(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	for seed := range uint64(50) {
@@ -32,7 +31,7 @@ func TestHorizonAny(t *testing.T) {
 					p.want(p.entries[hash], x.PrevBlockHash, int64(step))
 				}
 				want[hash] = x.HeightCreated
-			case 0: // what is asked for comes, or is given up
+			case 0: // a requested chunk arrives, or is given up
 				for _, e := range p.wants {
 					if rng.IntN(2) == 0 {
 						e.want = nil

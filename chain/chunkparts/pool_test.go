@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// one makes one chunk of shard 0 at a height with its parts, on a block that all know.
+// one returns a chunk of shard 0 at a height with its parts, on a block that all nodes know.
 func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.Chunk)) (*primitives.Chunk, []primitives.ChunkPart) {
 	t.Helper()
 	prev := primitives.Hash{byte(h)}
@@ -38,7 +38,7 @@ func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.
 	return c, list
 }
 
-// TestRefusals: what is not right about a message is said, and nothing is kept of it.
+// TestRefusals: each invalid message gives an error, and nothing of it is kept.
 func TestRefusals(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)
@@ -86,7 +86,8 @@ func TestRefusals(t *testing.T) {
 	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: other.Header}}); !errors.Is(err, ErrOther) {
 		t.Errorf("another chunk of the height: %v", err)
 	}
-	if _, err := p.Step(0, Head{Height: 6 + HeightHorizon}); err != nil || len(p.entries) != 1 { // it is asked for
+	// it is requested
+	if _, err := p.Step(0, Head{Height: 6 + HeightHorizon}); err != nil || len(p.entries) != 1 {
 		t.Errorf("%v, %d chunks are kept at the horizon", err, len(p.entries))
 	}
 	if _, err := p.Step(GiveUp, Tick{}); err != nil {
@@ -115,8 +116,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestForwardBytes: a producer can sign any root. What of its parts waits for a header is bounded
-// in bytes, and no part is longer than a chunk has any.
+// TestForwardBytes: a producer can sign any root. Its parts that wait for a header are bounded in
+// bytes, and no part is longer than that of a chunk.
 func TestForwardBytes(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, _ := one(t, n, 4, nil)
@@ -168,8 +169,8 @@ func TestForwardBytes(t *testing.T) {
 	}
 }
 
-// TestForwardsFirst: forwards that come before anything else count when the header comes, and own
-// parts are passed on once, to who holds the shard and to who makes the next chunk.
+// TestForwardsFirst: forwards that arrive first count when the header arrives. Own parts are
+// forwarded once, to validators of the shard and to the producer of its next chunk.
 func TestForwardsFirst(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -179,7 +180,7 @@ func TestForwardsFirst(t *testing.T) {
 	}
 	first := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}}}
 	out, err := p.Step(0, first)
-	// all that it owns has come, and three parts would be enough
+	// all of its own parts have arrived, and three parts would be enough
 	if err != nil || len(out.Complete) != 1 || len(out.Ready) != 1 {
 		t.Fatalf("%v, %d ready, %d complete", err, len(out.Ready), len(out.Complete))
 	}
@@ -198,10 +199,10 @@ func TestForwardsFirst(t *testing.T) {
 	}
 }
 
-// TestForwardsEnough: who has as many parts from the maker as make the body is not given others'
-// parts besides, where they are spared.
+// TestForwardsEnough: with Sparing, a validator that owns enough parts to restore the body gets no
+// forwards.
 func TestForwardsEnough(t *testing.T) {
-	n := newNetwork(t, 1, 10, 0) // three parts make it; two of the four have three
+	n := newNetwork(t, 1, 10, 0) // three parts restore it; two of the four own three
 	c, list := one(t, n, 4, nil)
 	for _, sparing := range []bool{true, false} {
 		p := n.nodes[producers[2]]
@@ -215,17 +216,18 @@ func TestForwardsEnough(t *testing.T) {
 	}
 }
 
-// TestSpared: who is given nothing but his own parts, and not these by a maker that leaves him out,
-// asks one other for what makes the body a little behind the block, and then everybody. What comes
-// meanwhile is not asked for, and a long body is given more time.
+// TestSpared: with Sparing, a validator that gets only its own parts, and not these from a faulty
+// producer, requests enough parts from one validator shortly after the block, and then from all.
+// Parts that arrive meanwhile are not requested, and a long body gets more time.
 func TestSpared(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		seats   int
 		sparing bool
-		// who has made the block, and is asked; none: anybody but the maker and this node
+		// the producer of the block, which is asked; empty: any validator but the chunk's producer
+		// and this node
 		by, want   primitives.AccountID
-		soon, than int64 // ms at which one is asked, and then everybody; 0: as neard asks
+		soon, than int64 // ms at which one is asked, and then all; 0: as neard asks
 	}{
 		{"by the block's maker", 4, true, producers[3], producers[3], forwardWait, forwardWait + Retry},
 		{"by the chunk's own maker", 4, true, producers[0], "", forwardWait, forwardWait + Retry},
@@ -238,7 +240,7 @@ func TestSpared(t *testing.T) {
 		chunk, list := one(t, n, 4, nil)
 		me := producers[1]
 		if c.seats == 10 {
-			me = producers[2] // has two
+			me = producers[2] // owns two
 		}
 		p := n.nodes[me]
 		p.Sparing = c.sparing
@@ -264,7 +266,7 @@ func TestSpared(t *testing.T) {
 		if p.Due() != 1000+c.soon || len(step(1000+c.soon-1, Tick{}).Ask) > 0 || p.Due() != 1000+c.soon {
 			t.Errorf("%s: due at %d", c.name, p.Due())
 		}
-		step(1000+c.soon-1, wanted) // its block comes again
+		step(1000+c.soon-1, wanted) // its block arrives again
 		out := step(1000+c.soon, Tick{})
 		if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
 			t.Fatalf("%s: %+v, then due at %d", c.name, out.Ask, p.Due())
@@ -289,7 +291,7 @@ func TestSpared(t *testing.T) {
 	p := n.nodes[producers[1]]
 	p.Sparing = true
 	for _, ev := range []Event{Head{Hash: c.Header.PrevBlockHash, Height: 3}, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash},
-		// its own part is a little late
+		// its own part is slightly late
 		Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:2]}}, Tick{}} {
 		if out, err := p.Step(1, ev); err != nil || len(out.Ask) > 0 {
 			t.Errorf("%T: %v, %d questions", ev, err, len(out.Ask))
@@ -307,8 +309,7 @@ func TestSpared(t *testing.T) {
 	}
 }
 
-// TestBadChunk: what the producer has signed and is no chunk is told once, and never asked for
-// again.
+// TestBadChunk: signed parts that do not decode are reported once, and never requested again.
 func TestBadChunk(t *testing.T) {
 	for name, change := range map[string]func(*primitives.Chunk){
 		"transactions": func(c *primitives.Chunk) { c.Header.TxRoot = primitives.Hash{1} },
@@ -329,8 +330,8 @@ func TestBadChunk(t *testing.T) {
 	}
 }
 
-// TestTimers: who gets forwards waits for them, and who holds a shard of which nobody passes any on
-// proofsTo him does not; then own parts and receipts are asked of the producer, after 400 ms of
+// TestTimers: a node that receives forwards waits for them; one that tracks a shard without
+// forwards does not. Then own parts and receipts are requested from the producer, after 400 ms from
 // others, and all parts after 3 s.
 func TestTimers(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
@@ -343,7 +344,7 @@ func TestTimers(t *testing.T) {
 		}
 		return out.Ask
 	}
-	me := producers[2] // holds shards 1 and 2
+	me := producers[2] // tracks shards 1 and 2
 	wanted := Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}
 	asked(me, 0, head)
 	if list := asked(me, 0, wanted); len(list) != 0 {
@@ -365,7 +366,7 @@ func TestTimers(t *testing.T) {
 			others[a.Account], last = true, a.Account
 		}
 	}
-	if len(others) != 2 || !others[producers[1]] { // those that hold shard 0
+	if len(others) != 2 || !others[producers[1]] { // those that track shard 0
 		t.Errorf("after 400 ms: %v", others)
 	}
 	parts := 0
@@ -391,14 +392,15 @@ func TestTimers(t *testing.T) {
 	}
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
-	n.eyes[me].more = []primitives.ShardID{3} // which it has given over: what shard 0 brings to that nobody sends it
+	// a shard that it has handed over: no validator sends it the receipts from shard 0 to that
+	n.eyes[me].more = []primitives.ShardID{3}
 	asked(me, 0, head)
 	if list := asked(me, 0, wanted); len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2, 3}) {
 		t.Errorf("who holds another shard that it makes no chunks of asks at once: %+v", list)
 	}
 	n = newNetwork(t, 1, 10, 0)
 	one(t, n, 4, nil)
-	me = producers[3] // of shard 0 it makes no chunks
+	me = producers[3] // it produces no chunks of shard 0
 	n.eyes[me].more = []primitives.ShardID{0}
 	asked(me, 0, head)
 	parts = 0
@@ -431,9 +433,9 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestOfAnotherHeight: a chunk that says another height than the one behind its block is of who was
-// proofsTo make it on that block: its parts are taken, passed on and asked for as others', and who
-// was to make it at that height has no say.
+// TestOfAnotherHeight: a chunk with another height than its block's plus one is signed by the
+// producer on that block. Its parts are accepted, forwarded and requested like those of others; the
+// producer of the named height does not matter.
 func TestOfAnotherHeight(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
@@ -476,9 +478,8 @@ func TestOfAnotherHeight(t *testing.T) {
 	}
 }
 
-// TestOthersPlace: a chunk that says the height of another, which somebody else makes, does not
-// cacheEncoded that one out, whichever comes first; of those that say another height than the one
-// behind their block there is one a block.
+// TestOthersPlace: a chunk with the height of a chunk of another producer does not keep that one
+// out, in either order. There is one such chunk for each block.
 func TestOthersPlace(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		n := newNetwork(t, 1, 10, 0)
@@ -519,8 +520,8 @@ func TestOthersPlace(t *testing.T) {
 	}
 }
 
-// TestBlind: while it can't be told what this node holds, no chunk is complete: not even one of
-// which it has all that others' shards need.
+// TestBlind: while the tracked shards are unknown, no chunk is complete, even one with all that
+// untracked shards need.
 func TestBlind(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -536,14 +537,14 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// signBy has the chunk producer of a shard sign a header.
+// signBy signs a header with the key of a shard's chunk producer.
 func signBy(h *primitives.ChunkHeader, shard primitives.ShardID) {
 	hash := h.ChunkHash()
 	h.Signature = secret(producers[shard]).Sign(hash[:])
 }
 
-// TestNowhere: a header on an unknown block is refused where its producer has not signed it, there
-// is no epoch to go by, or where that has no such shard.
+// TestNowhere: a header on an unknown block is refused if its producer has not signed it, if the
+// epoch is unknown, or if the epoch lacks the shard.
 func TestNowhere(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -576,8 +577,8 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestTwoHeads: horizon and epoch go by the chain's head, though headers are far ahead of it; what
-// is old goes by the headers.
+// TestTwoHeads: horizon and epoch follow the chain's head even if headers are far ahead; which
+// chunks are old follows the headers.
 func TestTwoHeads(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -616,14 +617,14 @@ func TestTwoHeads(t *testing.T) {
 	}
 }
 
-// TestDoneAndGone: a chunk that a block far from the head has wanted is let go of when it is
-// complete.
+// TestDoneAndGone: a chunk that a distant block needed is dropped when it is complete.
 func TestDoneAndGone(t *testing.T) {
 	for _, h := range []primitives.Height{4, 200} {
 		n := newNetwork(t, 1, 10, 0)
 		c, list := one(t, n, h, nil)
 		p := n.nodes[producers[0]]
-		if _, err := p.Step(0, Head{Height: 50 + HeightHorizon - 100*(h/200)}); err != nil { // 178, 78
+		// 178, 78
+		if _, err := p.Step(0, Head{Height: 50 + HeightHorizon - 100*(h/200)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}); err != nil {
@@ -636,9 +637,9 @@ func TestDoneAndGone(t *testing.T) {
 	}
 }
 
-// TestOneErrorOfMany: what can't be done for one chunk is said, and is done for the others.
+// TestOneErrorOfMany: an error of one chunk is returned, and the others are processed.
 func TestOneErrorOfMany(t *testing.T) {
-	for shard := range primitives.ShardID(4) { // one of them is not the last in any order
+	for shard := range primitives.ShardID(4) { // in any order, one of them is not the last
 		oneErrorOfMany(t, shard)
 	}
 }
@@ -677,7 +678,8 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	if _, err := p.Step(0, Wanted{Headers: headers, Ancestor: prev}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Step(0, Head{Hash: prev, Height: 3}); err != nil { // no old ones: their producers are asked
+	// not old: their producers are asked
+	if _, err := p.Step(0, Head{Hash: prev, Height: 3}); err != nil {
 		t.Fatal(err)
 	}
 	e.oddly = odd
@@ -718,9 +720,8 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 	}
 }
 
-// TestTwoSignatures: the hash of a chunk says nothing of the signature beside it. Who sends a
-// header with a wrong one before the block is known keeps neither the producer's out nor that of
-// the block.
+// TestTwoSignatures: the chunk hash does not cover the signature. A header with a wrong signature,
+// before the block is known, keeps out neither the producer's nor the block's.
 func TestTwoSignatures(t *testing.T) {
 	wrong := func(h primitives.ChunkHeader, first byte) *primitives.ChunkHeader {
 		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(rune(first)))
@@ -786,16 +787,16 @@ func TestTwoSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.known[c.Header.PrevBlockHash] = true
-	// the right one is there: it is asked for and not thrown away
+	// the right one is present: the chunk is requested and not dropped
 	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
 	if err != nil || len(p.entries) != 1 || p.entries[c.Hash].want == nil {
 		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
 	}
 }
 
-// TestNextEpoch: parts of the first chunk of an epoch may come before the block before it. Those of
-// a shard that the head's epoch has not are kept, and passed on when the block is there; those of
-// another shard are passed on by the owners of the head's epoch, and then by those of their own.
+// TestNextEpoch: parts of an epoch's first chunk may arrive before the block before it. Those of a
+// shard that the head's epoch lacks are kept, and forwarded when the block arrives. Others are
+// forwarded by the owners in the head's epoch, and then by those in their own.
 func TestNextEpoch(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	me, head, prev := producers[2], primitives.Hash{200}, primitives.Hash{99}
@@ -842,7 +843,8 @@ func TestNextEpoch(t *testing.T) {
 		t.Errorf("by the head's epoch are passed on %v", sent)
 	}
 	e.known[prev] = true
-	sent, want := step(BlockCame{prev}, nil), []uint64{1, 1} // of two chunks to whom both concern
+	// of two chunks to the node that needs both
+	sent, want := step(BlockCame{prev}, nil), []uint64{1, 1}
 	if len(sent) != 2 || !slices.Equal(sent[producers[1]], want) || !slices.Equal(sent[producers[0]], want[:1]) {
 		t.Errorf("when the block has come are passed on %v", sent)
 	}
@@ -851,8 +853,8 @@ func TestNextEpoch(t *testing.T) {
 	}
 }
 
-// TestOtherShards: what is complete for a node is not when it holds another shard: the chunk's body
-// is asked for, or proofs are made of it.
+// TestOtherShards: a chunk complete for the former tracked shards is not complete for others: the
+// body is requested, or proofs are computed.
 func TestOtherShards(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -880,8 +882,8 @@ func TestOtherShards(t *testing.T) {
 	}
 }
 
-// TestIncludedByNobody: the height at which a chunk is included is in no hash: what a message says
-// of it is not believed.
+// TestIncludedByNobody: no hash covers the height at which a chunk is included, so a message does
+// not set it.
 func TestIncludedByNobody(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 6, nil)

@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWhole: the body that is put together is said to be whole if its header is that of its code to
-// the last bit; else whoever validates it codes it again.
+// TestWhole: a reassembled body is marked whole only if it encodes to exactly the signed parts.
 func TestWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(c *primitives.Chunk, parts [][]byte) [][]byte // nil: another code
@@ -74,8 +73,8 @@ func padded(c *primitives.Chunk, parts [][]byte) [][]byte {
 	return parts
 }
 
-// TestHorizon: what is below the horizon goes, from wherever the head has come, and what is asked
-// for stays until it is not.
+// TestHorizon: chunks below the horizon are dropped, however the head moves. Requested chunks stay
+// until they are given up.
 func TestHorizon(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	p := n.nodes[producers[2]]

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// request has a request answered.
+// ask returns the response to a request.
 func (n *network) ask(p *Pool, hash primitives.Hash, ords []uint64, shards ...primitives.ShardID) *primitives.ChunkResponse {
 	n.t.Helper()
 	out, err := p.Step(0, Request{&primitives.ChunkRequest{ChunkHash: hash, Ords: ords, Shards: shards}, "x"})
@@ -19,8 +19,8 @@ func (n *network) ask(p *Pool, hash primitives.Hash, ords []uint64, shards ...pr
 	return out.Answer[0].Body
 }
 
-// TestShortRequests: a request that no chunk can fulfil has nothing looked for, one for receipts
-// has no parts made, and a stored chunk is coded once for those who ask for a part each.
+// TestShortRequests: a request that no chunk can fulfil looks nothing up, one for receipts encodes
+// no parts, and a stored chunk is encoded once for several requests.
 func TestShortRequests(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
@@ -75,7 +75,7 @@ func TestShortRequests(t *testing.T) {
 	}
 }
 
-// TestKeptParts: what was kept of a chunk is given, and the chunk is not read for the rest.
+// TestKeptParts: stored parts are sent, and the chunk is not read for the rest.
 func TestKeptParts(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)

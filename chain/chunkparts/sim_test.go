@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// world is a chain of four validators and four shards: validator i makes the chunks of shard i, and
-// of the next one every fifth height. A block is known to a node when it has been told of it. node
-// is "" for one that validates nothing and holds everything.
+// world is a chain of four validators and four shards. Validator i produces the chunks of shard i,
+// and of the next one at every fifth height. A block is known to a node after BlockCame. The node
+// "" does not validate and tracks all shards.
 type world struct {
 	layout  primitives.ShardLayout
 	rs      *primitives.ReedSolomon
-	heights map[primitives.Hash]primitives.Height // of the chunks on a block; none: 1
+	heights map[primitives.Hash]primitives.Height // of the chunks on a block; absent: 1
 }
 
 func account(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("node%d", i)) }
@@ -30,7 +30,7 @@ func secret(a primitives.AccountID) primitives.SecretKey {
 
 var producers = []primitives.AccountID{account(0), account(1), account(2), account(3)}
 
-// eye is what one node sees of the world.
+// eye is the Chain of one node.
 type eye struct {
 	*world
 	me     primitives.AccountID
@@ -39,11 +39,11 @@ type eye struct {
 	kept   map[primitives.Hash]*primitives.PartialChunk
 	reads  int                // of stored
 	blind  error              // of Holds
-	odd    primitives.ShardID // whose producer can't be told, if oddly
+	odd    primitives.ShardID // the producer of an odd shard is unknown
 	oddly  error
-	epochs map[primitives.Hash]primitives.EpochID // behind blocks; else {1}
-	later  primitives.ShardLayout                 // of epoch {2}, if that is one of them
-	more   []primitives.ShardID                   // that this node holds besides
+	epochs map[primitives.Hash]primitives.EpochID // after blocks; otherwise {1}
+	later  primitives.ShardLayout                 // of epoch {2}, if the chain has it
+	more   []primitives.ShardID                   // additional tracked shards
 }
 
 func (e *eye) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
@@ -100,7 +100,7 @@ type flying struct {
 	ev func() Event
 }
 
-// network is a simulated one, all from a seed.
+// network is a simulated network with a seed.
 type network struct {
 	*world
 	t        testing.TB
@@ -135,7 +135,7 @@ func newNetwork(t testing.TB, seed uint64, seats int, loss float64) *network {
 	return n
 }
 
-// fly sends an event, by the bytes of its body; some are lost, some come twice.
+// fly sends an event by the bytes of its body. Some are lost, some are duplicated.
 func (n *network) fly(to primitives.AccountID, ev func() Event) {
 	for again := true; again; again = n.random.Float64() < n.loss {
 		if n.random.Float64() >= n.loss {
@@ -211,7 +211,7 @@ func (n *network) read(raw []byte, v borsh.Decoder) {
 	}
 }
 
-// run lets time go by, with a tick every 400 ms.
+// run lets time pass, with a tick every 400 ms.
 func (n *network) run(until int64) {
 	for tick := n.now - n.now%400 + 400; ; {
 		next := -1
@@ -237,7 +237,7 @@ func (n *network) run(until int64) {
 	}
 }
 
-// make has all chunks on a block made.
+// make produces all chunks on a block.
 func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*primitives.Chunk) {
 	for s := range primitives.ShardID(4) {
 		var receipts []*primitives.Receipt
@@ -257,14 +257,14 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 	return chunks
 }
 
-// TestSpread: four validators and a node beside them get, over a network that loses, doubles and
-// mixes up messages, what each needs of every chunk: the body of shards that it holds, the receipts
-// proofsTo those of others, its own parts.
+// TestSpread: over a network that loses, duplicates and reorders messages, four validators and one
+// more node get what each needs of every chunk: the body of tracked shards, the receipts to these
+// from others, and own parts.
 func TestSpread(t *testing.T) {
 	for _, c := range []struct {
 		seats int
 		loss  float64
-		late  bool // blocks are known only behind the parts of chunks on them
+		late  bool // blocks become known only after the parts of chunks on them
 	}{{4, 0, false}, {4, 0.2, false}, {10, 0, true}, {10, 0.25, false}, {10, 0.25, true}} {
 		for seed := range uint64(4) {
 			n := newNetwork(t, seed, c.seats, c.loss)
@@ -281,7 +281,7 @@ func TestSpread(t *testing.T) {
 					if p := slices.Index(producers, a); !c.late || p >= 0 && int(h)%2 == p%2 || h%5 == 0 {
 						know(a)
 					} else if p >= 0 {
-						n.eyes[a].known[hash] = true // to make its chunk
+						n.eyes[a].known[hash] = true // so that it can produce its chunk
 					}
 				}
 				chunks := n.make(hash, h)

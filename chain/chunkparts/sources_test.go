@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestBrings: what is said of who is given the body of a chunk before its block is what its maker
-// and those to whom he gives parts send, where they spare parts and where they do not; a validator
-// that makes no blocks is given none, and of an unknown block nothing is said.
+// TestBrings: Brings predicts which accounts receive enough parts before the block, with and
+// without Sparing. A validator that produces no blocks receives none, and an unknown block gives an
+// error.
 func TestBrings(t *testing.T) {
 	for _, seats := range []int{4, 10} {
 		for _, sparing := range []bool{true, false} {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FuzzRow: whatever is read as a row is refused, or is the one encoding of what it says.
+// FuzzRow: any input is refused, or is the canonical encoding of the decoded row.
 func FuzzRow(f *testing.F) {
 	for i := range 3 {
 		h := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}

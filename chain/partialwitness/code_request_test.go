@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// asking is a maker that is asked for code, and how often it has derived that.
+// asking is a producer that is asked for code, and how often it computed the answer.
 type asking struct {
 	*network
 	code    []byte
@@ -34,7 +34,8 @@ func (x *asking) ask(by int, height primitives.Height) (Out, error) {
 	}})
 }
 
-// TestEarlyOfOthers: who asks too early for many chunks takes no place of another.
+// TestEarlyOfOthers: a validator that asks too early for many chunks does not evict the requests of
+// another.
 func TestEarlyOfOthers(t *testing.T) {
 	x := newAsking(t)
 	x.early = true
@@ -63,7 +64,7 @@ func TestEarlyOfOthers(t *testing.T) {
 	}
 }
 
-// TestAnsweredOnce: nobody is answered again behind questions for many other chunks.
+// TestAnsweredOnce: no validator is answered again after requests for many other chunks.
 func TestAnsweredOnce(t *testing.T) {
 	x := newAsking(t)
 	for h := range primitives.Height(100) {
@@ -76,7 +77,7 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestSameQuestion: what all of a chunk's validators ask for is derived and compressed once, until
+// TestSameQuestion: equal requests of a chunk's validators are computed and compressed once, until
 // the next block.
 func TestSameQuestion(t *testing.T) {
 	x := newAsking(t)
@@ -101,7 +102,8 @@ func TestSameQuestion(t *testing.T) {
 	}
 }
 
-// TestToldAgain: who was asked is not asked again if it tells again behind many others.
+// TestToldAgain: a producer is not asked again if it announces the contracts again after many other
+// chunks.
 func TestToldAgain(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -120,8 +122,8 @@ func TestToldAgain(t *testing.T) {
 	}
 }
 
-// TestWrongCode: a maker that gives other code than was asked for is refused, and what it gives
-// then is taken.
+// TestWrongCode: a response with other code than requested is refused, and a later correct one
+// accepted.
 func TestWrongCode(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// called is a chunk at a height whose maker tells of what it calls, and a validator that makes none
-// askedFrom the shard.
+// called is a producer that announces the contracts of a chunk, and a validator that does not
+// produce chunks of the shard.
 type called struct {
 	*network
 	witness *primitives.ChunkStateWitness
@@ -25,7 +25,7 @@ func newCalled(t *testing.T) *called {
 	return x
 }
 
-// at goes on to the chunk of a height.
+// at continues with the chunk of a height.
 func (x *called) at(h primitives.Height) {
 	x.head = h - 1
 	x.witness = sample()
@@ -34,7 +34,7 @@ func (x *called) at(h primitives.Height) {
 	x.maker = p.AccountID
 }
 
-// tell has its maker tell what it calls, and returns what is asked for then.
+// tell announces contracts, and returns what is requested then.
 func (x *called) tell(held bool, codes ...[]byte) (asked []primitives.Hash, judge []Judgement) {
 	x.t.Helper()
 	a := &primitives.ContractAccesses{Key: x.witness.Key(), Transition: x.transition}
@@ -62,7 +62,7 @@ func (x *called) asks(out Out) []primitives.Hash {
 	return nil
 }
 
-// give has the maker answer.
+// give sends the response.
 func (x *called) give(codes ...[]byte) (judge []Judgement) {
 	x.t.Helper()
 	r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(codes)}
@@ -78,7 +78,7 @@ func (x *called) give(codes ...[]byte) (judge []Judgement) {
 	return x.judge(out)
 }
 
-// parts has the witness come, and returns what is to be judged then.
+// parts sends the witness, and returns what is to be judged then.
 func (x *called) parts() []Judgement {
 	x.t.Helper()
 	payload, err := Encode(x.witness)
@@ -100,7 +100,7 @@ func (x *called) parts() []Judgement {
 	return judge
 }
 
-// judge does the work that comes first.
+// judge runs pending work first.
 func (x *called) judge(out Out) []Judgement {
 	x.t.Helper()
 	judge := out.Judge
@@ -115,8 +115,7 @@ func (x *called) judge(out Out) []Judgement {
 	return judge
 }
 
-// TestCodeIsKept: what was asked for once is not asked for again, and is given with each witness
-// that calls it.
+// TestCodeIsKept: code is requested once, and passed with each witness that calls it.
 func TestCodeIsKept(t *testing.T) {
 	x := newCalled(t)
 	one, two := []byte("one"), []byte("code two")
@@ -146,8 +145,8 @@ func TestCodeIsKept(t *testing.T) {
 	}
 }
 
-// TestCodeOfHeld: who holds the shard asks for no code, and waits for none; if it turns out that it
-// does not, it asks then.
+// TestCodeOfHeld: a validator that tracks the shard requests no code and waits for none. If it
+// turns out not to track it, it requests code then.
 func TestCodeOfHeld(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -170,8 +169,8 @@ func TestCodeOfHeld(t *testing.T) {
 	}
 }
 
-// TestCodeToldLate: what a witness calls is told of when it has come together, and was judged
-// without; and while it is being judged.
+// TestCodeToldLate: contracts are announced after the witness is complete and was judged without
+// them, or while it is being judged.
 func TestCodeToldLate(t *testing.T) {
 	x := newCalled(t)
 	one := []byte("one")
@@ -191,7 +190,7 @@ func TestCodeToldLate(t *testing.T) {
 				t.Errorf("asks for %v while it is judged", asked)
 			}
 			out, err := x.node.Step(Judged{Judgement: judge[0], Lacks: true})
-			// it was asked for before
+			// it was requested before
 			if err != nil || len(out.Judge) != 1 || !sameCode(out.Judge[0].Codes, [][]byte{one}) {
 				t.Errorf("%v, %+v", err, out)
 			}
@@ -207,8 +206,8 @@ func TestCodeToldLate(t *testing.T) {
 	}
 }
 
-// TestLackingForgotten: what lacks code that never comes is forgotten below the final block, and
-// there are few of them.
+// TestLackingForgotten: a witness that waits for code is dropped at the final block, and their
+// number is bounded.
 func TestLackingForgotten(t *testing.T) {
 	x := newCalled(t)
 	for h := range primitives.Height(maxCodeWaits + 2) {
@@ -230,7 +229,7 @@ func TestLackingForgotten(t *testing.T) {
 	}
 }
 
-// TestCodeAskedEarly: who asks for code before the block is here is answered when it comes, once.
+// TestCodeAskedEarly: a request before the block is known is answered when it arrives, once.
 func TestCodeAskedEarly(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	code, here := []byte("code"), false
@@ -274,7 +273,7 @@ func TestCodeAskedEarly(t *testing.T) {
 	}
 }
 
-// TestLibrary: what was used last is kept, up to so many bytes and so many contracts.
+// TestLibrary: the most recently used contracts are kept, up to a number of bytes and contracts.
 func TestLibrary(t *testing.T) {
 	l := newContractCache(100)
 	code := func(i, n int) []byte { return bytes.Repeat([]byte{byte(i), byte(i >> 8)}, n/2) }

@@ -16,8 +16,8 @@ func sample() *primitives.ChunkStateWitness {
 	return w
 }
 
-// TestCoding: a payload comes back from any parts that are enough, and from no fewer; one part
-// alone has its length before it only where nearcore writes it.
+// TestCoding: any DataParts parts restore a payload, and fewer do not. A single part has a length
+// prefix only where nearcore writes it.
 func TestCoding(t *testing.T) {
 	payload, err := Encode(sample())
 	if err != nil {
@@ -68,8 +68,8 @@ func TestCoding(t *testing.T) {
 	}
 }
 
-// TestLimits: what unpacks to as much as neard takes is taken, and a byte more is not, whatever the
-// frame says of itself.
+// TestLimits: a payload that decompresses to neard's limit is accepted, and one byte more is not,
+// whatever its frame header says.
 func TestLimits(t *testing.T) {
 	w := sample()
 	fill := MaxRaw - len(w.AppendBorsh(nil)) - 4
@@ -104,7 +104,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a producer has signed unpacks to a witness or to an error.
+// FuzzDecode: any signed payload gives a witness or an error.
 func FuzzDecode(f *testing.F) {
 	payload, err := Encode(sample())
 	if err != nil {
@@ -128,7 +128,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzJoin: parts that do not fit give an error.
+// FuzzJoin: parts that do not match give an error.
 func FuzzJoin(f *testing.F) {
 	f.Add([]byte("some"), []byte("part"), uint64(7), uint8(3))
 	f.Fuzz(func(t *testing.T, a, b []byte, length uint64, n uint8) {
@@ -145,8 +145,7 @@ func FuzzJoin(f *testing.F) {
 	})
 }
 
-// TestManyContracts: a short message of very many contracts is refused before there is room for
-// them.
+// TestManyContracts: a short message of very many contracts is refused before they are allocated.
 func TestManyContracts(t *testing.T) {
 	for _, n := range []int{MaxRequested, MaxRequested + 1, 1 << 20} {
 		list := make([][]byte, n)

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// drawn is a world whose validators are drawn once, as those of a node are.
+// drawn is a world that computes its assignment once, as a node does.
 type drawn struct {
 	*world
 	list  []chain.Assigned
@@ -20,8 +20,8 @@ func (d *drawn) Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
 	return d.maker, nil
 }
 
-// BenchmarkWrong is what it costs a validator to drop what somebody says with a key or without one,
-// askedFrom a chunk with a hundred validators.
+// BenchmarkWrong measures the cost of dropping an invalid message, signed or not, of a chunk with a
+// hundred validators.
 func BenchmarkWrong(b *testing.B) {
 	const validators = 100
 	w := &drawn{world: &world{n: validators, makers: 1, head: 4}}

@@ -7,9 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestFloodOfParts: whatever the maker of a chunk signs for a place of its witness, and however
-// often, a validator passes on one part of that chunk, its own: each costs as many messages as the
-// chunk has validators.
+// TestFloodOfParts: whatever a producer signs for a witness, and however often, a validator
+// forwards one part of the chunk, its own. A forward costs a message for each validator.
 func TestFloodOfParts(t *testing.T) {
 	const validators, me = 10, 7
 	x := newNetwork(t, 1, validators, 1, 0)
@@ -57,7 +56,7 @@ func TestFloodOfParts(t *testing.T) {
 	if sent != validators-2 {
 		t.Errorf("of 301 parts it has passed on %d, %d messages", sent/(validators-2), sent)
 	}
-	for h := range primitives.Height(3 * maxForwarded) { // it is final far behind the head
+	for h := range primitives.Height(3 * maxForwarded) { // final far below the head
 		x.head = h
 		p := other(3, 0)
 		p.HeightCreated = h
@@ -71,8 +70,8 @@ func TestFloodOfParts(t *testing.T) {
 	}
 }
 
-// TestFloodOfDeploys: whatever the maker of chunks signs for deployed code, what waits of it is
-// bounded in bytes, no part is longer than any is, and what is short stays.
+// TestFloodOfDeploys: whatever a producer signs for deployed code, the waiting parts are bounded in
+// bytes, no part exceeds the maximum, and short ones stay.
 func TestFloodOfDeploys(t *testing.T) {
 	x := newNetwork(t, 1, 10, 2, 0)
 	x.head = 4
@@ -93,7 +92,7 @@ func TestFloodOfDeploys(t *testing.T) {
 	if err := send(9, 1, 100); err != nil {
 		t.Fatal(err)
 	}
-	for h := primitives.Height(0); h < 8; h += 2 { // one maker's
+	for h := primitives.Height(0); h < 8; h += 2 { // of one producer
 		for ord := range c.DataParts() - 1 {
 			if err := send(h, ord, c.MaxPart()); err != nil && !errors.Is(err, ErrPart) {
 				t.Fatal(err)

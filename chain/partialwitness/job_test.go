@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWork: what is long, or unpacks to something long, or to nothing, is not put together where
-// messages are taken.
+// TestWork: a payload that is long, decompresses to much, or does not decompress, is not decoded in
+// Step.
 func TestWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *primitives.ChunkStateWitness)
@@ -67,7 +67,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// noise does not pack.
+// noise returns incompressible bytes.
 func noise(n int) []byte {
 	out := make([]byte, 0, n)
 	for at := (primitives.Hash{}); len(out) < n; {

@@ -22,9 +22,9 @@ func create(n int) *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(t, primitives.ZeroED25519Signature)
 }
 
-// TestWitnessOfAnyItemsDecodes: what nearcore decodes of a witness is bounded by its bytes alone:
-// transactions of the greatest size with nothing but actions of one byte, entries of state inits,
-// strings of no bytes, receipts of such actions. Memory is bounded by the bytes too.
+// TestWitnessOfAnyItemsDecodes: nearcore bounds a witness by its bytes alone. Transactions of
+// maximal size with only one-byte actions, state init entries, empty strings, and receipts of such
+// actions decode, and memory is bounded by the bytes.
 func TestWitnessOfAnyItemsDecodes(t *testing.T) {
 	long := create(maxTransaction - len(create(0).AppendBorsh(nil)))
 	if long.Size() != maxTransaction {
@@ -99,8 +99,8 @@ func TestWitnessOfMostBytesDecodes(t *testing.T) {
 	}
 }
 
-// TestRepeatedContractsCountOnce: nearcore compares sets of contracts, so an answer may have one of
-// them any number of times.
+// TestRepeatedContractsCountOnce: nearcore compares sets of contracts, so a response may repeat
+// them.
 func TestRepeatedContractsCountOnce(t *testing.T) {
 	list := [][]byte{[]byte("a"), []byte("b")}
 	for range MaxRequested {
@@ -115,8 +115,8 @@ func TestRepeatedContractsCountOnce(t *testing.T) {
 	}
 }
 
-// TestWaitingWitnessesAreBoundedByMemory: witnesses that wait take at most maxWaiting bytes of
-// memory; the oldest go first.
+// TestWaitingWitnessesAreBoundedByMemory: waiting witnesses take at most maxWaiting bytes of
+// memory; the oldest are dropped first.
 func TestWaitingWitnessesAreBoundedByMemory(t *testing.T) {
 	x := newCalled(t)
 	wait := func(h primitives.Height, j Judged) {

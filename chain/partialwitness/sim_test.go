@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// world is a chain of n validators with one shard, whose chunks they make in turns: validator
-// height mod makers. All check all.
+// world is a chain of n validators with one shard. Validator height mod makers produces its chunk.
+// All are assigned to all chunks.
 type world struct {
 	n, makers int
 	head      primitives.Height
@@ -68,7 +68,7 @@ func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	return s.Verify(data, k)
 }
 
-// flying is a message on its way.
+// flying is a message in transit.
 type flying struct {
 	at   int // ms
 	to   primitives.AccountID
@@ -76,7 +76,7 @@ type flying struct {
 	send Send
 }
 
-// network is a simulated one, all from a seed.
+// network is a simulated network with a seed.
 type network struct {
 	*world
 	t            *testing.T
@@ -95,7 +95,7 @@ type network struct {
 	raw          map[primitives.ChunkKey][]byte
 }
 
-// askedFrom gives code as who derives the network's transition.
+// of returns the code callback of a node that has the network's transition.
 func (x *network) of(codes map[primitives.Hash][]byte) func(primitives.ChunkKey, primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
 	return func(_ primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
 		if at != x.transition {
@@ -119,7 +119,7 @@ func newNetwork(t *testing.T, seed uint64, n, makers int, loss float64) *network
 	return x
 }
 
-// do does what a node wants done.
+// do carries out what a node returns.
 func (x *network) do(by primitives.AccountID, out Out, err error) {
 	if err != nil && !errors.Is(err, ErrKnown) && !errors.Is(err, ErrUnasked) {
 		x.t.Fatalf("%s: %v", by, err)
@@ -169,7 +169,7 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 	}
 }
 
-// makes tells whether a validator makes chunks of the shard: it has its code.
+// makes returns whether a validator produces chunks of the shard, and so has its code.
 func (x *network) makes(a primitives.AccountID) bool {
 	list, _ := x.Producers(primitives.EpochID{}, 0)
 	return slices.Contains(list, a)
@@ -183,7 +183,7 @@ func sameCode(a, b [][]byte) bool {
 	return slices.EqualFunc(a, b, bytes.Equal)
 }
 
-// deliver hands a message over, by its bytes.
+// deliver delivers a message by its bytes.
 func (x *network) deliver(f flying) {
 	t, raw := x.nodes[f.to], f.send.Body.AppendBorsh(nil)
 	read := func(v borsh.Decoder) {
@@ -233,7 +233,7 @@ func (x *network) deliver(f flying) {
 	x.do(f.to, out, err)
 }
 
-// run delivers until nothing is on its way.
+// run delivers until no message is in transit.
 func (x *network) run() {
 	for len(x.air) > 0 {
 		next := 0
@@ -249,7 +249,7 @@ func (x *network) run() {
 	}
 }
 
-// make has a chunk made at a height, and returns it with its key.
+// make produces a chunk at a height, and returns it with its key.
 func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, primitives.Hash) {
 	w := sample()
 	w.Header.HeightCreated = h
@@ -266,10 +266,9 @@ func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, pr
 	return w.Key(), w.Header.ChunkHash()
 }
 
-// TestSpread: where nothing is lost, in whatever order it comes, every validator judges every
-// witness of others once, with its code, which it asks for at most once, the producers of the next
-// five blocks have all endorsements, and all have compiled what was deployed but the shard's
-// producers, who have it.
+// TestSpread: without loss, in any order, every validator judges every witness of others once, with
+// its code, which it requests at most once. The producers of the next five blocks have all
+// endorsements, and all validators but the shard's producers compile deployed code.
 func TestSpread(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		x := newNetwork(t, uint64(n), n, (n+1)/2, 0)
@@ -287,7 +286,7 @@ func TestSpread(t *testing.T) {
 		}
 		for i := range n {
 			want := 12
-			// askedFrom its own it has one part, and needs none
+			// of its own it has one part, and needs none
 			if data, _ := primitives.WitnessPartCounts(n); data > 1 && i < x.makers {
 				for h := 1; h <= 12; h++ {
 					if h%x.makers == i {
@@ -308,9 +307,9 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestSpreadLossy: with a tenth of all messages lost and as many doubled, four validators endorse
-// enough for nearly every chunk, and nobody judges one twice, or without the code that he has asked
-// for.
+// TestSpreadLossy: with a tenth of the messages lost and a tenth duplicated, four validators
+// endorse enough for nearly every chunk. None judges a witness twice, or without the code that it
+// requested.
 func TestSpreadLossy(t *testing.T) {
 	chunks, enough := 0, 0
 	for seed := range uint64(16) {
@@ -334,8 +333,7 @@ func TestSpreadLossy(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is not right about a message is said, and it changes nothing: what comes
-// behind it goes on as if it had not been.
+// TestRefusals: an invalid message gives an error and changes nothing.
 func TestRefusals(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	x.head = 4
@@ -420,8 +418,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestCodeRequests: code is given once to each validator of the chunk, and only what the transition
-// has called.
+// TestCodeRequests: each validator of the chunk gets code once, and only what the transition
+// called.
 func TestCodeRequests(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
 	key := primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -454,7 +452,7 @@ func TestCodeRequests(t *testing.T) {
 	}
 }
 
-// TestCodeRequestsCost: code is derived, which costs, only for who may have it and has signed, and
+// TestCodeRequestsCost: code is computed only for an assigned validator with a valid signature,
 // once.
 func TestCodeRequestsCost(t *testing.T) {
 	x := newNetwork(t, 1, 4, 1, 0)
@@ -489,8 +487,8 @@ func TestCodeRequestsCost(t *testing.T) {
 	}
 }
 
-// TestEndorsements: the first word of each validator counts, of those assigned, and more than two
-// thirds of the stake are enough.
+// TestEndorsements: the first endorsement of each assigned validator counts, and more than two
+// thirds of the stake suffice.
 func TestEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	votes, key := NewEndorsements(x, verify), primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
@@ -531,8 +529,8 @@ func TestEndorsements(t *testing.T) {
 	}
 }
 
-// TestForgedChunks: endorsements that nobody has signed, of more chunks than are kept, drive out
-// none that are signed, and cost two looks each; while those kept are too old, nobody looks.
+// TestForgedChunks: unsigned endorsements of more chunks than are kept evict no signed ones, and
+// cost two signature checks each. While all kept chunks are irrelevant, none is checked.
 func TestForgedChunks(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	x.head = 1000
@@ -577,21 +575,21 @@ func TestForgedChunks(t *testing.T) {
 	}
 }
 
-// old is a network in which a chunk four below the head is of no use.
+// old is a network in which a chunk four below the head is irrelevant.
 type old struct{ *world }
 
 func (o old) Relevant(k primitives.ChunkKey) bool {
 	return o.world.Relevant(k) && k.HeightCreated+4 > o.head
 }
 
-// TestForgedEndorsements: what is not a validator's own never counts, and keeps out nothing of what
-// is, whichever comes first; a signature is looked at once.
+// TestForgedEndorsements: a forged endorsement never counts and never keeps out a valid one, in
+// either order. A signature is verified once.
 func TestForgedEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)
 	right, wrong := primitives.Hash{5}, primitives.Hash{6}
 	for i, c := range []struct {
 		forged primitives.Hash
-		by     int // whose key
+		by     int // signer
 		spoil  bool
 	}{{right, 1, false}, {wrong, 1, false}, {right, 0, true}} {
 		for order := range 4 {
@@ -615,7 +613,7 @@ func TestForgedEndorsements(t *testing.T) {
 			list := [][]*primitives.ChunkEndorsement{{forged, own}, {own, forged}, {forged, forged, own}, {forged, nil, own, forged, forged}}[order]
 			for _, e := range list {
 				if e == nil {
-					// it is its own of the chunk there, whatever it says besides
+					// its endorsement of the chunk is valid regardless of its metadata
 					if got := of(); got != "" && !c.spoil || c.spoil && got != own.Signature {
 						t.Errorf("case %d, order %d: what is forged counts", i, order)
 					}
@@ -652,8 +650,8 @@ func TestForgedEndorsements(t *testing.T) {
 	}
 }
 
-// TestCodeOfAnother: code is taken of whom it was asked alone, though others make chunks of the
-// shard, too.
+// TestCodeOfAnother: code is accepted only from the producer that was asked, even if others produce
+// chunks of the shard.
 func TestCodeOfAnother(t *testing.T) {
 	x := newNetwork(t, 1, 4, 2, 0)
 	x.head = 3

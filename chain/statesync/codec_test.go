@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestBombs: a part that is many empty strings, small when packed and large in memory, is refused
-// before there are any.
+// TestBombs: a part of many empty strings, small compressed and large in memory, is refused before
+// it is allocated.
 func TestBombs(t *testing.T) {
 	const strings = 8 << 20 // 192 MiB of slices
 	raw := append(binary.LittleEndian.AppendUint32([]byte{0}, strings), make([]byte, strings*4)...)
@@ -24,7 +24,7 @@ func TestBombs(t *testing.T) {
 		t.Errorf("a part of %d bytes: %v", len(part.Body), err)
 	}
 	runtime.ReadMemStats(&after)
-	// what is unpacked, and little more
+	// the decompressed bytes and little more
 	if made := int(after.TotalAlloc-before.TotalAlloc) >> 20; made > 2*len(raw)>>20+16 {
 		t.Errorf("%d MiB were allocated for a part of %d KiB", made, len(part.Body)>>10)
 	}

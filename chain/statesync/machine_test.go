@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fake is a host: what it does when it is asked.
+// fake is a simulated host.
 type fake struct {
 	delay  int64
 	silent bool
 	none   bool
 	wrong  bool
 	asked  int
-	until  int64 // it is gone then; 0: never
-	line   int64 // ms that a part takes over a line that carries one after the other; 0: no time
-	free   int64 // when that is free again
+	until  int64 // it disconnects then; 0: never
+	line   int64 // ms that a part takes over a serial link; 0: none
+	free   int64 // when the link is free again
 	sent   int
 }
 
@@ -90,7 +90,7 @@ func (w *world) answer(a Ask, h *fake) {
 	w.step(Judged{From: a.Peer, Item: a.Item, Bad: h.wrong})
 }
 
-// run goes on until everything is here; it returns how long that took.
+// run continues until all is present, and returns the time taken.
 func (w *world) run(limit int64) int64 {
 	w.t.Helper()
 	for w.now < limit && !w.m.Done() {
@@ -121,8 +121,8 @@ func (w *world) run(limit int64) int64 {
 	return w.now
 }
 
-// TestHosts: parts come from several hosts at once, whoever is silent, has nothing, leaves or lies;
-// who lies is banned and asked no more.
+// TestHosts: parts arrive from several hosts at once, although some are silent, have nothing,
+// disconnect or lie. A host that sends invalid data is banned.
 func TestHosts(t *testing.T) {
 	one := newWorld(t, 40, &fake{delay: 1000}).run(1 << 20)
 	w := newWorld(t, 40, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000}, &fake{delay: 1000})
@@ -148,14 +148,14 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestSlowLine: over a line on which a part takes longer than is waited for everything comes all
-// the same, and little of it twice; a host with a faster one is asked for most of it.
+// TestSlowLine: over a link on which a part takes longer than the timeout, all arrives, with little
+// sent twice. A host with a faster link is asked for most.
 func TestSlowLine(t *testing.T) {
 	for _, line := range []int64{5_000, 15_000, 45_000, 90_000} {
 		slow := &fake{line: line, delay: 50}
 		w := newWorld(t, 10, slow)
 		took := w.run(1 << 40)
-		if best := 18 * line; took > 2*best { // two headers, and one part of each shard is there
+		if best := 18 * line; took > 2*best { // two headers, and one part of each shard is present
 			t.Errorf("%d s a part: it took %d s, %d are the least", line/1000, took/1000, best/1000)
 		}
 		if slow.sent > 18*3/2+4 {
@@ -169,8 +169,8 @@ func TestSlowLine(t *testing.T) {
 	}
 }
 
-// TestLate: what comes when it is not waited for any more is taken if it was asked for and is not
-// here, once; what another was asked for meanwhile is not expected of that one any more.
+// TestLate: a late response is accepted once if it was requested and is missing. What another host
+// was asked for meanwhile is not expected of that one any more.
 func TestLate(t *testing.T) {
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})
@@ -203,7 +203,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestRandomHosts: with one honest host that stays everything comes in the end, from any seed.
+// TestRandomHosts: with one honest host that stays, everything arrives, for any seed.
 func TestRandomHosts(t *testing.T) {
 	for seed := range int64(300) {
 		r := rand.New(rand.NewSource(seed))
@@ -219,7 +219,7 @@ func TestRandomHosts(t *testing.T) {
 	}
 }
 
-// TestStranger: what nobody was asked for changes nothing.
+// TestStranger: what was not requested changes nothing.
 func TestStranger(t *testing.T) {
 	m := New([]primitives.ShardID{1}, Options{})
 	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{2}}}})
@@ -230,7 +230,7 @@ func TestStranger(t *testing.T) {
 	m.Step(1, Came{"b", i})
 	m.Step(1, Judged{From: "b", Item: i})
 	m.Step(1, None{"b", i})
-	m.Step(1, Judged{From: "a", Item: i}) // it has not come
+	m.Step(1, Judged{From: "a", Item: i}) // it has not arrived
 	if m.Headers() || !m.Expects("a", i) {
 		t.Error("a stranger's answer was taken")
 	}
@@ -241,7 +241,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestPack: parts and proofs are read as they are sent; what can't be unpacked is an error.
+// TestPack: parts and proofs decode as encoded; invalid data is an error.
 func TestPack(t *testing.T) {
 	p := PackPart(3, [][]byte{{1, 2}, {}, {3}})
 	got, err := UnpackPart(p)

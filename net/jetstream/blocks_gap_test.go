@@ -11,9 +11,9 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
-// TestReadBlocksGap: who goes on behind a number is told where what comes next is gone, where the
-// stream has not come to the number, and where it has begun anew just behind it; a message that no
-// publisher sends is refused before it takes memory.
+// TestReadBlocksGap: a reader gets ErrGap if the next messages are gone, if the stream has not
+// reached its number, or if the stream was reset just after it. A message that no publisher sends
+// is refused before it takes memory.
 func TestReadBlocksGap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 7))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -48,7 +48,8 @@ func TestReadBlocksGap(t *testing.T) {
 		}
 	}
 	read(3, one)
-	if err := s.Purge(t.Context(), js.WithPurgeSequence(6)); err != nil { // all below 6, as age and size do it
+	// all below 6, as age and size limits do
+	if err := s.Purge(t.Context(), js.WithPurgeSequence(6)); err != nil {
 		t.Fatal(err)
 	}
 	read(0, one)
@@ -58,7 +59,7 @@ func TestReadBlocksGap(t *testing.T) {
 	if err := s.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	publish(10) // from the first block on: the stream does not know where it was
+	publish(10) // from the first block on: the stream lost its position
 	read(10, ErrGap)
 	read(11, one)
 

@@ -19,7 +19,7 @@ import (
 type told struct {
 	mu    sync.Mutex
 	list  []BlockMessage
-	first int // what is below is gone
+	first int // lower ones are gone
 	more  chan struct{}
 }
 
@@ -77,7 +77,7 @@ func (s *told) Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessag
 	}
 }
 
-// published reads the stream from its first message on, up to a block: whole blocks in their order.
+// published reads the stream from its first message to a block: complete blocks in order.
 func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -91,7 +91,7 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	}); !errors.Is(err, done) {
 		t.Fatalf("behind %d blocks: %v", len(list), err)
 	}
-	half := list[len(list)/2] // who has stored its number goes on behind it
+	half := list[len(list)/2] // a reader that stored its number continues after it
 	if err := ReadBlocks(ctx, outside(s), testNames, half.Seq, func(m BlockMessage) error {
 		if m.BlockPlace != list[len(list)/2+1].BlockPlace {
 			return fmt.Errorf("%v behind %v", m.BlockPlace, half.BlockPlace)
@@ -103,8 +103,8 @@ func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	return list
 }
 
-// TestBlocksOnce: each final block is in the stream once and in its order, long ones in parts,
-// while who publishes ends and begins again at any time, between the parts of a block, too.
+// TestBlocksOnce: each final block is in the stream once and in order, long ones in parts, while
+// the publisher stops and restarts at any time, also between parts.
 func TestBlocksOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -147,7 +147,7 @@ func TestBlocksOnce(t *testing.T) {
 	}
 	check(source.list)
 
-	// The first parts of a block are there, and no more.
+	// Only the first parts of a block are in the stream.
 	source.add(rng, 3*PartSize+5)
 	half := &blockEnd{after: &source.list[59].BlockPlace}
 	j := streamsOf(t, server)
@@ -166,7 +166,7 @@ func TestBlocksOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What was removed has left the numbers behind: the stream begins anew, from the first block.
+	// The purge keeps sequence numbers: the stream starts again, from the first block.
 	p = begin()
 	for deadline := time.Now().Add(time.Minute); p.Published().Records < 61; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -179,7 +179,7 @@ func TestBlocksOnce(t *testing.T) {
 	}
 	check(source.list)
 
-	// Of a chain that has gone another way nothing goes on.
+	// After a reorganisation, no block of the old branch follows.
 	source.mu.Lock()
 	source.list = nil
 	source.mu.Unlock()
@@ -196,8 +196,8 @@ func TestBlocksOnce(t *testing.T) {
 	check(source.list)
 }
 
-// TestBlockEnd: between the parts of a block the next publisher goes on with the part behind the
-// last, and with no other block.
+// TestBlockEnd: between the parts of a block the next publisher continues with the following part,
+// and with no other block.
 func TestBlockEnd(t *testing.T) {
 	at := BlockPlace{7, primitives.HashBytes([]byte("seven"))}
 	before := BlockPlace{6, primitives.HashBytes([]byte("six"))}

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestDelivered: who has the token may make a consumer that delivers records to the subjects of
-// requests. They are no requests: none is taken for a transaction, or takes the place of one.
+// TestDelivered: a client with the token may create a consumer that delivers records to the request
+// subjects. They are not requests: none is taken for a transaction, or occupies a slot.
 func TestDelivered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")

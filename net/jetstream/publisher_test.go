@@ -17,11 +17,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// shelf is a Source of a test: records whose places are their numbers.
+// shelf is a Source of a test: records with numbers as positions.
 type shelf struct {
 	mu    sync.Mutex
 	list  []Record
-	first int // what is below is gone
+	first int // lower ones are gone
 	name  string
 }
 
@@ -78,12 +78,12 @@ func testServer(t *testing.T, dir, listen string) *Server {
 	return s
 }
 
-// writing is the link of who publishes at a server that may end and begin again.
+// writing returns the Link of a publisher to a server that may restart.
 func writing(s *Server) Link {
 	return Link{URL: "nats://" + inProcessUser + ":own@" + s.Addr().String()}
 }
 
-// streamsOf is who may do all at a server, until the test ends.
+// streamsOf returns an unrestricted connection until the test ends.
 func streamsOf(t *testing.T, s *Server) js.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(writing(s).URL)
@@ -118,8 +118,8 @@ func same(t *testing.T, got Record, want *Record) {
 	}
 }
 
-// TestOnceEach: whoever follows gets each record once and in order, while the publisher, who
-// follows, and the server end and begin again at any time.
+// TestOnceEach: a follower gets each record once and in order, while publisher, follower and server
+// restart at any time.
 func TestOnceEach(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	dir := t.TempDir()
@@ -204,8 +204,7 @@ func TestOnceEach(t *testing.T) {
 	}
 }
 
-// TestHalfRecord: a stream that ends in the middle of a record, as its publisher did, goes on with
-// the rest of it.
+// TestHalfRecord: a stream that ends in the middle of a record continues with the rest of it.
 func TestHalfRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -240,7 +239,7 @@ func TestHalfRecord(t *testing.T) {
 	}
 }
 
-// TestTwoPublishers: two that publish one log at a time leave each record there once.
+// TestTwoPublishers: two publishers of one log leave each record in the stream once.
 func TestTwoPublishers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -266,8 +265,8 @@ func TestTwoPublishers(t *testing.T) {
 	}
 }
 
-// TestOtherLog: where the log is not that of which the stream tells, or has lost what comes next,
-// the stream begins anew, and who followed is told.
+// TestOtherLog: if the log is not that of the stream, or lost what comes next, the stream is reset,
+// and its followers get ErrLog.
 func TestOtherLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -335,7 +334,7 @@ func TestOtherLog(t *testing.T) {
 	}
 }
 
-// TestGap: who was away for so long that what comes next is gone is told.
+// TestGap: a follower that was away until the next records were dropped learns of it.
 func TestGap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -353,7 +352,7 @@ func TestGap(t *testing.T) {
 	for range 300 {
 		log.add(rng, 10_000)
 	}
-	f, err = Follow(FollowerOptions{Link: outside(server), Names: testNames}) // it sees the end come by
+	f, err = Follow(FollowerOptions{Link: outside(server), Names: testNames}) // it sees the drop
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,8 +382,8 @@ func TestGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// What comes next is gone. Who has it from elsewhere, a snapshot, goes on with the first that
-	// there is; to who has not, it says that something is between.
+	// The next records are gone. A follower that has them from a snapshot continues with the first
+	// available one; otherwise From shows the gap.
 	at, err := strconv.Atoi(next(t, f).From)
 	if err != nil || at <= 1 {
 		t.Fatalf("it goes on behind record %d, %v", at, err)
@@ -394,8 +393,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestFullServer: a server that has no room fails the publisher and nobody else, says so once, and
-// gets all when there is room.
+// TestFullServer: a full server fails the publisher only, is reported once, and gets all records
+// when it has space.
 func TestFullServer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	dir := t.TempDir()
@@ -431,13 +430,12 @@ func TestFullServer(t *testing.T) {
 	for i := range 20 {
 		same(t, next(t, f), &log.list[i])
 	}
-	if n := len(said); n > 4 { // without room, gone, there again
+	if n := len(said); n > 4 { // full, disconnected, back
 		t.Errorf("it said %d things more", n)
 	}
 }
 
-// TestChanged: a byte of a message that is another than it was published is refused, wherever it
-// stands; and so is what another has signed.
+// TestChanged: a message with any changed byte is refused, and so is one with another signer.
 func TestChanged(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -462,7 +460,7 @@ func TestChanged(t *testing.T) {
 	}
 	j := streamsOf(t, server)
 	for name, change := range spoil {
-		// a stream that is made again at once may have what it had
+		// a stream created again at once may still have its messages
 		names := NamesOf(name, primitives.HashBytes([]byte(name)))
 		if _, err := j.CreateStream(t.Context(), js.StreamConfig{Name: names.Stream, Subjects: []string{names.Records}, Metadata: map[string]string{metadataLog: "log"}}); err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestAnswers: transactions and snapshots come through whole, what the writer has against one is
-// told, and there are no more snapshots than may be.
+// TestAnswers: transactions and snapshots arrive complete, a rejection is returned, and the number
+// of snapshots is bounded.
 func TestAnswers(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()

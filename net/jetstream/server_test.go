@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestStray: a message of another in the stream, or one that is gone, does not end publishing: the
-// stream begins anew.
+// TestStray: a foreign message in the stream, or a deleted one, does not end publishing: the stream
+// is reset.
 func TestStray(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 13))
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
@@ -35,7 +35,7 @@ func TestStray(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.add(rng, 10)
-	reached(3) // both, behind the first
+	reached(3) // both, after the first
 	p.Close()
 	s, err := j.Stream(t.Context(), testNames.Stream)
 	if err != nil {
@@ -56,8 +56,8 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestGate: who connects without the token gets nowhere, who has it follows and asks and does
-// nothing else, and without one nobody elsewhere is let in.
+// TestGate: a client without the token can't connect, one with it can only follow and send
+// requests, and without a token the server listens on loopback only.
 func TestGate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 15))
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
@@ -113,7 +113,7 @@ func TestGate(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("others' transactions may be listened to")
 	}
-	// Nor does the server itself do it, as a consumer that delivers there.
+	// Nor does the server itself, by a consumer that delivers to these subjects.
 	for i, what := range []string{"DELETE", "PURGE"} {
 		c := fmt.Appendf(nil, `{"stream_name":%q,"config":{"name":"c%d","deliver_policy":"all","ack_policy":"none","headers_only":true,"deliver_subject":%q}}`,
 			testNames.Stream, i, "$JS.API.STREAM."+what+"."+testNames.Stream)
@@ -129,7 +129,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestSaid: who follows is told when the server is there at once, too, and of nothing twice.
+// TestSaid: a follower reports an available server at once, and nothing twice.
 func TestSaid(t *testing.T) {
 	said := make(chan error, 10)
 	f := &Follower{o: FollowerOptions{Said: func(err error) { said <- err }}}

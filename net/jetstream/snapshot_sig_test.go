@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVouched: who knows the writer's key takes a snapshot that it has signed for this request, and
-// of nobody else, who may have the server's token, any piece.
+// TestVouched: a reader with the writer's key accepts a snapshot signed for its request, and no
+// piece from another client with the server's token.
 func TestVouched(t *testing.T) {
 	server := testServer(t, t.TempDir(), "127.0.0.1:0")
 	defer server.Close()
@@ -43,7 +43,7 @@ func TestVouched(t *testing.T) {
 		defer q.Close()
 		for try := 0; ; try++ {
 			f, err := q.Fetch(t.Context())
-			if err != nil && !errors.Is(err, ErrChanged) && try < 6000 { // it is just coming
+			if err != nil && !errors.Is(err, ErrChanged) && try < 6000 { // it is being prepared
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}

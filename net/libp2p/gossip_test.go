@@ -24,8 +24,8 @@ func transfer(key primitives.SecretKey, nonce primitives.Nonce) *primitives.Sign
 	return primitives.NewSignedTransaction(tx, key.Sign(h[:]))
 }
 
-// TestGossip wants what one spreads to come to those whom it is not connected to, unless who is
-// between says that it is of no use; and a transaction to come to all, once.
+// TestGossip: a message reaches peers that are not connected to its publisher, unless the node in
+// between finds it of no use; a transaction reaches all, once.
 func TestGossip(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -40,7 +40,7 @@ func TestGossip(t *testing.T) {
 		n.settled()
 	}
 	h := primitives.Height(100)
-	eventually(t, "in the mesh", time.Minute, func() bool { // which is made once a second
+	eventually(t, "in the mesh", time.Minute, func() bool { // the mesh is built once a second
 		h++
 		a.tells(h)
 		if d, _ := next(t, b, isHeight(h)); d.From != a.key.PublicKey() {
@@ -70,7 +70,7 @@ func TestGossip(t *testing.T) {
 	}
 
 	next(t, b, isHeight(9))
-	for range 2 { // nothing has come of it: who had it by gossip is told by the connection, as often as that is so
+	for range 2 { // no effect: a peer that has it by gossip gets it over the connection, each time
 		a.tellsAgain(9)
 		if d, _ := next(t, b, isHeight(9)); d.From != a.key.PublicKey() {
 			t.Errorf("b has it again from %v", d.From)
@@ -107,7 +107,7 @@ func TestGossip(t *testing.T) {
 	}
 }
 
-// publish spreads what a node of this code would not.
+// publish publishes what a node would not.
 func (n *node) publish(t testing.TB, on topic, data []byte) {
 	t.Helper()
 	if err := n.way.topics[on].Publish(t.Context(), data); err != nil {
@@ -115,8 +115,7 @@ func (n *node) publish(t testing.TB, on topic, data []byte) {
 	}
 }
 
-// TestRubbish wants who spreads what nobody would hand on to be banned, so that it is not let in
-// again.
+// TestRubbish: a peer that publishes invalid messages is banned and can't reconnect.
 func TestRubbish(t *testing.T) {
 	forged := transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1)
 	forged = primitives.NewSignedTransaction(forged.Transaction, primitives.ZeroED25519Signature)
@@ -164,8 +163,8 @@ func many(n int) (b []byte) {
 	return b
 }
 
-// TestFlood wants what comes too fast to be dropped, and who goes on so to be banned; others are
-// heard meanwhile.
+// TestFlood: messages above the rate are dropped, and a peer that continues is banned. Others are
+// unaffected.
 func TestFlood(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	x := run(t, "x", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -193,7 +192,7 @@ func TestFlood(t *testing.T) {
 	next(t, a, isHeight(6))
 }
 
-// TestUnmet wants gossip of who has not shaken hands to lead nowhere.
+// TestUnmet: gossip before the handshake has no effect.
 func TestUnmet(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	x := bare(t, "x", nil)
@@ -227,8 +226,7 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// TestRates wants a burst to be allowed, no more than the rate after it, and a flood to be one when
-// it lasts.
+// TestRates: a burst is allowed, then only the rate; a lasting excess is a flood.
 func TestRates(t *testing.T) {
 	now := time.Unix(1000, 0)
 	count := func(r *rates, n, size int, is allowance) (out int) {
@@ -250,7 +248,7 @@ func TestRates(t *testing.T) {
 	if n := count(r, maxExcess, 1, flooding); n != 1000-blockRate*burst+1000-blockRate {
 		t.Errorf("%d over what is borne", n)
 	}
-	for range 100 { // a living chain, which is never quiet
+	for range 100 { // a live chain, which is never idle
 		if now = now.Add(time.Second); count(r, 1, 1, allowed) != 1 {
 			t.Error("one a second is too much")
 		}
@@ -263,9 +261,9 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestForwarded wants what a node hands on to stay within half of what its neighbours take, whoever
-// brings it: two strangers with as much as each may bring do not have honest nodes ban each other.
-// What is known is not handed on again, nor is its signature looked at.
+// TestForwarded: a node relays at most half of what its neighbours accept, whatever it receives:
+// two flooding strangers do not make honest nodes ban each other. Known messages are neither
+// relayed nor verified again.
 func TestForwarded(t *testing.T) {
 	judged := make(chan struct{}, 1<<20)
 	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
@@ -309,7 +307,7 @@ func TestForwarded(t *testing.T) {
 		t.Errorf("%d blocks are handed on, at most %d", 5*blockRate*burst-kept, most)
 	}
 	own := 0
-	for i := range 200 { // of its own it brings no more
+	for i := range 200 { // its own messages are within the same limit
 		x := *transfer(a.key, primitives.Nonce(i))
 		x.Transaction.Actions = []primitives.Action{&primitives.FunctionCall{Args: make([]byte, 1<<20)}}
 		tx := primitives.NewSignedTransaction(x.Transaction, x.Signature)
@@ -325,8 +323,8 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestBeside wants a block of which nothing could be said when it came by gossip to be sent on by
-// connections, once it is known.
+// TestBeside: a block that could not be validated when it arrived by gossip is sent over
+// connections once it is imported.
 func TestBeside(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -337,13 +335,13 @@ func TestBeside(t *testing.T) {
 	b.verdict.Store(int32(near.Hold))
 	a.tells(8)
 	next(t, b, isHeight(8))
-	b.tells(8) // its parent is there
+	b.tells(8) // its parent is present
 	if d, _ := next(t, c, isHeight(8)); d.From != b.key.PublicKey() {
 		t.Errorf("from %v", d.From)
 	}
 }
 
-// TestPanic wants a panic over what came by gossip to be told, and to end nothing.
+// TestPanic: a panic over a gossip message is reported, and ends nothing.
 func TestPanic(t *testing.T) {
 	told := make(chan any, 10)
 	a := run(t, "a", how{libp2p: true, alarm: func(reason any) { told <- reason }, look: func(m wire.Message) {
@@ -368,7 +366,7 @@ func TestPanic(t *testing.T) {
 	next(t, a, isHeight(6))
 }
 
-// TestRecent wants what was spread to be known for a while, and forgotten at some time.
+// TestRecent: published hashes are remembered for a while.
 func TestRecent(t *testing.T) {
 	r, now := newRecent(), time.Unix(1000, 0)
 	key := primitives.HashBytes([]byte("x"))
@@ -389,7 +387,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// FuzzBatch wants every batch refused, or read as transactions that make the same batch.
+// FuzzBatch: any input is refused, or decodes to transactions that encode to the same batch.
 func FuzzBatch(f *testing.F) {
 	f.Add(many(1))
 	f.Add(many(3))
@@ -409,8 +407,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// TestIdentity wants a node's key to be its name at libp2p, back and forth, and no other kind of
-// key to be one.
+// TestIdentity: a node key converts to a libp2p id and back; other key types do not.
 func TestIdentity(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	id, err := idOf(key.PublicKey())
@@ -436,7 +433,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// bomb is a batch of one transaction, rightly signed, with so many actions of one byte.
+// bomb returns a batch of one validly signed transaction with n one-byte actions.
 func bomb(n int) []byte {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	tx := primitives.Transaction{SignerID: "a.near", PublicKey: key.PublicKey(), ReceiverID: "b.near"}
@@ -448,8 +445,8 @@ func bomb(n int) []byte {
 	return append(borsh.AppendUint32(borsh.AppendUint64(nil, 1), uint32(len(b))), b...)
 }
 
-// TestBatchBombs wants a batch that is small and would take much memory to be refused before it
-// does, and one that is too long.
+// TestBatchBombs: a small batch that would take much memory is refused before it does, and so is
+// one that is too long.
 func TestBatchBombs(t *testing.T) {
 	if txs, err := readBatch(bomb(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
 		t.Fatalf("the bomb is none: %v", err)
@@ -470,8 +467,7 @@ func TestBatchBombs(t *testing.T) {
 	}
 }
 
-// TestOverheard: what is spread is shown to who listens, on both sides, as frames without a
-// connection.
+// TestOverheard: gossip is reported to Tap on both sides, as frames without a connection.
 func TestOverheard(t *testing.T) {
 	type heard struct {
 		node string
@@ -514,7 +510,7 @@ func TestOverheard(t *testing.T) {
 				t.Errorf("%+v, or it for the second time", x)
 			}
 			delete(want, x)
-		case <-time.After(10 * time.Second): // a block may come by a frame first
+		case <-time.After(10 * time.Second): // a block may arrive over a connection first
 			t.Fatalf("not heard: %+v", want)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 func bytesOf(h primitives.Height) []byte { return wire.Append(nil, &wire.Block{Block: block(h)}) }
 
-// TestGossipOfTheBanned: who brings a block first, and at once what he is banned for, keeps it from
-// nobody: gossipsub has seen it, and lets no other copy through.
+// TestGossipOfTheBanned: a peer that delivers a block first, and is banned right after, does not
+// suppress the block: gossipsub has marked it as seen and drops other copies.
 func TestGossipOfTheBanned(t *testing.T) {
 	var (
 		a    *node
@@ -61,7 +61,7 @@ func TestGossipOfTheBanned(t *testing.T) {
 	}
 }
 
-// unconnected is a way with what it posts, and a peer that it is not connected to.
+// unconnected returns a transport with its posted events, and an unconnected peer.
 func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.PeerID, id peer.ID) {
 	t.Helper()
 	posted = make(chan near.Event, 100)
@@ -74,8 +74,8 @@ func unconnected(t *testing.T) (w *Transport, posted chan near.Event, who wire.P
 	return w, posted, who, id
 }
 
-// TestGossipOfTheLeaving: what was let in of a peer counts also if that leaves before its turn to
-// be looked at comes.
+// TestGossipOfTheLeaving: a message that was let in counts even if its sender disconnects before it
+// is validated.
 func TestGossipOfTheLeaving(t *testing.T) {
 	w, posted, who, id := unconnected(t)
 	name, data := w.name(blocks), bytesOf(9)
@@ -96,8 +96,8 @@ func TestGossipOfTheLeaving(t *testing.T) {
 	}
 }
 
-// TestCrowdOfBlocks: while nothing can be judged, as the chain is busy, what strangers bring keeps
-// no block of others from being judged behind it.
+// TestCrowdOfBlocks: while validation is stuck, messages of strangers do not keep a block from
+// being validated later.
 func TestCrowdOfBlocks(t *testing.T) {
 	busy, once := make(chan struct{}), sync.Once{}
 	free := func() { once.Do(func() { close(busy) }) }
@@ -140,7 +140,7 @@ func TestCrowdOfBlocks(t *testing.T) {
 	}
 }
 
-// TestToldWhoCameSince: a block that was spread before a peer was there is told to it by its
+// TestToldWhoCameSince: a block published before a peer connected is sent to it over its
 // connection.
 func TestToldWhoCameSince(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
@@ -154,7 +154,7 @@ func TestToldWhoCameSince(t *testing.T) {
 	a.connected(t, 2)
 	c.connected(t, 1)
 	a.reached(t, c)
-	a.tells(9) // as behind its chunks, which took their time
+	a.tells(9) // as after its chunks, which took their time
 	if d, _ := next(t, c, isHeight(9)); d.From != a.key.PublicKey() {
 		t.Errorf("c has it from %v", d.From)
 	}
@@ -173,8 +173,8 @@ func TestToldWhoCameSince(t *testing.T) {
 	}
 }
 
-// TestNoRoomInGossip: a block that gossip drops, since a peer takes what it is brought too slowly,
-// goes to that peer by its connection; other messages don't.
+// TestNoRoomInGossip: a block that gossip drops for a slow peer goes to it over its connection;
+// other messages do not.
 func TestNoRoomInGossip(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
@@ -197,8 +197,8 @@ func TestNoRoomInGossip(t *testing.T) {
 	}
 }
 
-// TestToldWhoIsNew: who may not be through with the handshake, and would drop what gossip brings,
-// is told of a block by the connection as well.
+// TestToldWhoIsNew: a peer that may still be in its handshake, and would drop gossip, also gets a
+// block over the connection.
 func TestToldWhoIsNew(t *testing.T) {
 	w, _, who, id := unconnected(t)
 	w.mu.Lock()
@@ -207,7 +207,7 @@ func TestToldWhoIsNew(t *testing.T) {
 	w.Met(who, wire.T2, true)
 	goes := func(h primitives.Height, want bool) {
 		t.Helper()
-		for range 2 { // also if it was spread for another
+		for range 2 { // even if it was published for another peer
 			if w.Spread(who, &wire.Block{Block: block(h)}) != want {
 				t.Errorf("%d goes by gossip alone: %v", h, !want)
 			}
@@ -215,7 +215,7 @@ func TestToldWhoIsNew(t *testing.T) {
 	}
 	goes(9, false)
 	(&node{way: w}).settled()
-	w.Met(who, wire.T2, true) // by a second connection
+	w.Met(who, wire.T2, true) // over a second connection
 	goes(9, true)
 	goes(10, true)
 	w.Met(who, wire.T2, false)

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestIdleMesh: strangers who were there first and hand nothing on do not stay in the meshes: after
-// a while what reaches one honest node alone comes to the others at once again, and not by what
-// gossipsub tells each second to some.
+// TestIdleMesh: strangers that joined first and relay nothing do not stay in the meshes: after a
+// while, what reaches one honest node reaches the others at once again, and not by gossipsub's
+// periodic gossip.
 func TestIdleMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// TestPatience: both ends of a connection over TCP send again every two seconds at the latest, and
-// for two minutes, as neard's sockets do.
+// TestPatience: both ends of a TCP connection retransmit at least every two seconds, for two
+// minutes, like neard's sockets.
 func TestPatience(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.over()}})

@@ -25,8 +25,8 @@ func addrInfo(n *node, m ma.Multiaddr) peer.AddrInfo {
 	return peer.AddrInfo{ID: n.way.me, Addrs: []ma.Multiaddr{m}}
 }
 
-// TestBridge wants a node with both transports to be a way between those that have one: for blocks,
-// for announcements, and for what is routed to accounts, both ways.
+// TestBridge: a node with both transports connects nodes that have one: for blocks, announcements
+// and routed messages, in both directions.
 func TestBridge(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
@@ -34,7 +34,7 @@ func TestBridge(t *testing.T) {
 	bridge.connected(t, 2)
 	left.connected(t, 1)
 	right.connected(t, 1)
-	go func() { // as the chain does with what it has accepted
+	go func() { // as the chain does with an accepted block
 		for d := range bridge.got {
 			if b, ok := d.Msg.(*wire.Block); ok {
 				bridge.Post(near.ToAll{Msg: b})
@@ -73,7 +73,7 @@ func TestBridge(t *testing.T) {
 	}
 }
 
-// TestUnknownWay wants a node with both transports to find out by which one another is reached.
+// TestUnknownWay: a node with both transports finds out which one a peer uses.
 func TestUnknownWay(t *testing.T) {
 	over := run(t, "over", how{libp2p: true})
 	sockets := run(t, "sockets", how{near: true})
@@ -81,7 +81,7 @@ func TestUnknownWay(t *testing.T) {
 	both.connected(t, 2)
 }
 
-// TestWrongChain wants who is of another chain to be refused, and not to be kept connected.
+// TestWrongChain: a peer of another chain is refused and disconnected.
 func TestWrongChain(t *testing.T) {
 	quick := func(o *Options) { o.Grace = 500 * time.Millisecond }
 	a := run(t, "a", how{libp2p: true, change: quick})
@@ -96,8 +96,7 @@ func TestWrongChain(t *testing.T) {
 	}
 }
 
-// TestReconnect wants a peer that was killed, and one that others had dialled, to be back by
-// themselves.
+// TestReconnect: a killed peer, and one that others had dialled, reconnect by themselves.
 func TestReconnect(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	at, boot := a.way.Addr(), []wire.PeerInfo{a.info()}
@@ -118,7 +117,7 @@ func TestReconnect(t *testing.T) {
 	next(t, a, isHeight(9))
 }
 
-// TestQuic wants frames and gossip to go over QUIC too.
+// TestQuic: frames and gossip work over QUIC.
 func TestQuic(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}, change: func(o *Options) {
@@ -142,7 +141,7 @@ func TestQuic(t *testing.T) {
 	}
 }
 
-// TestFound wants who is found on the local network to be dialled.
+// TestFound: a peer found on the local network is dialled.
 func TestFound(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, open: true})
@@ -151,13 +150,13 @@ func TestFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "served", time.Minute, func() bool { return b.way.station.Load() != nil })
-	finder{b.way}.HandlePeerFound(addrInfo(b, m)) // itself: nothing
+	finder{b.way}.HandlePeerFound(addrInfo(b, m)) // itself: ignored
 	finder{b.way}.HandlePeerFound(addrInfo(a, m))
 	a.connected(t, 1)
 	b.connected(t, 1)
 }
 
-// dial opens a stream of frames as a stranger.
+// dial opens a stream of frames without a node.
 func (w *Transport) dial(t *testing.T, to *node) net.Conn {
 	t.Helper()
 	c, err := w.Dial(t.Context(), to.over())
@@ -180,7 +179,7 @@ func hello(as primitives.SecretKey, to *node) []byte {
 		PartialEdge: wire.SignEdge(as, to.key.PublicKey(), wire.FreshNonce(time.Now().Unix()))})
 }
 
-// ends tells whether a connection is ended by the other side.
+// ends returns whether the peer closes a connection.
 func ends(c net.Conn) bool {
 	_, err := io.Copy(io.Discard, c)
 	if x, ok := err.(interface{ Timeout() bool }); ok && x.Timeout() {
@@ -189,14 +188,13 @@ func ends(c net.Conn) bool {
 	return true
 }
 
-// TestStrangers wants each who does not do as he should to lose his connection in time, and nobody
-// else's to suffer.
+// TestStrangers: each misbehaving peer loses its connection in time, and no other peer is affected.
 func TestStrangers(t *testing.T) {
 	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace, o.Stall = time.Second, 300*time.Millisecond }})
 	good := run(t, "good", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)
 
-	mute := bare(t, "mute", nil) // connects, and says nothing
+	mute := bare(t, "mute", nil) // connects, and sends nothing
 	m, err := multiaddr(a.way.Addr(), false)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +214,7 @@ func TestStrangers(t *testing.T) {
 		_, _ = noisy.Write([]byte{5, 0, 0, 0, 'o', 't', 'h', 'e', 'r'})
 	}
 	_, _ = noisy.Write(hello(primitives.SecretKeyFromSeed(primitives.ED25519, "noisy"), a))
-	a.connected(t, 2) // noise is ignored, as at neard
+	a.connected(t, 2) // invalid frames are ignored, as in neard
 	for what, c := range map[string]net.Conn{"slow": slow, "too long": tooLong, "posing": posing} {
 		if !ends(c) {
 			t.Errorf("%s: still connected", what)
@@ -227,7 +225,7 @@ func TestStrangers(t *testing.T) {
 		t.Error("who announced a frame too long is not banned")
 	}
 
-	deaf := noisy // reads nothing while a has much to say
+	deaf := noisy // reads nothing while a has much to send
 	for range 4 {
 		a.Post(near.ToPeer{Peer: primitives.SecretKeyFromSeed(primitives.ED25519, "noisy").PublicKey(),
 			Msg: &wire.EpochSyncResponse{Compressed: make([]byte, 32<<20)}})
@@ -238,8 +236,8 @@ func TestStrangers(t *testing.T) {
 	next(t, a, isHeight(4))
 }
 
-// TestFinish wants a connection that is being ended to end in time, however slowly the other side
-// takes what is written last, and whatever it goes on to send.
+// TestFinish: a connection that is being closed ends in time, however slowly the peer reads, and
+// whatever it sends.
 func TestFinish(t *testing.T) {
 	taken := make(chan tcp.Conn, 1)
 	a, b := bare(t, "a", taken), bare(t, "b", nil)
@@ -255,7 +253,7 @@ func TestFinish(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	_ = s.SetDeadline(time.Now().Add(time.Second))
 	begun := time.Now()
-	go func() { // takes a little, and says a little, again and again
+	go func() { // reads and writes a little, again and again
 		piece := make([]byte, 64<<10)
 		for {
 			if _, err := io.ReadFull(conn, piece); err != nil {
@@ -283,13 +281,12 @@ func TestFinish(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it is read from for ever")
 	}
-	if took := time.Since(begun); took > 20*time.Second { // 50 s, at the pace of who takes it
+	if took := time.Since(begun); took > 20*time.Second { // 50 s, at the reader's speed
 		t.Errorf("it took %v", took)
 	}
 }
 
-// TestNeverMet wants who opens one stream after the other and never shakes hands to be
-// disconnected.
+// TestNeverMet: a peer that opens streams and never completes a handshake is disconnected.
 func TestNeverMet(t *testing.T) {
 	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace = time.Second }})
 	x := bare(t, "x", nil)
@@ -301,7 +298,7 @@ func TestNeverMet(t *testing.T) {
 			return true
 		}
 		if s, err := x.host.NewStream(network.WithNoDial(t.Context(), "test"), a.way.me, bareID); err == nil {
-			_, _ = s.Write([]byte{1}) // which has it opened
+			_, _ = s.Write([]byte{1}) // which opens it
 			open = append(open, s)
 		}
 		if len(open) > 5 {
@@ -316,8 +313,7 @@ func TestNeverMet(t *testing.T) {
 	}
 }
 
-// TestCrowd wants the places of those who have not shaken hands yet to be left to others, however
-// many streams a stranger opens.
+// TestCrowd: places for handshakes remain free for others, however many streams a stranger opens.
 func TestCrowd(t *testing.T) {
 	a := run(t, "a", how{near: true, libp2p: true})
 	for _, name := range []string{"x", "y", "z"} {
@@ -331,13 +327,12 @@ func TestCrowd(t *testing.T) {
 	sockets := run(t, "sockets", how{near: true, boot: []wire.PeerInfo{a.info()}})
 	over.connected(t, 1)
 	sockets.connected(t, 1)
-	if took := time.Since(began); took > 10*time.Second { // what is in its handshake has twenty
+	if took := time.Since(began); took > 10*time.Second { // one in its handshake has twenty
 		t.Errorf("connected after %v", took)
 	}
 }
 
-// TestOneAddress wants nodes of one address, as those behind one router are, to be peers of
-// another, up to half of what it takes of all.
+// TestOneAddress: nodes of one address, as after one router, can be up to half of the peers.
 func TestOneAddress(t *testing.T) {
 	var at netip.Addr
 	list, err := net.InterfaceAddrs()
@@ -360,7 +355,7 @@ func TestOneAddress(t *testing.T) {
 	a.connected(t, others)
 }
 
-// TestTiers wants peers of other tiers not to be taken for lonely, nor their gossip to be heard.
+// TestTiers: peers of other tiers are not idle, and their gossip is not accepted.
 func TestTiers(t *testing.T) {
 	a, b := bare(t, "a", nil), bare(t, "b", nil)
 	who := b.o.Key.PublicKey()
@@ -378,8 +373,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestPublicAddr wants a node with both transports to be told of where neards dial it, by whom it
-// has told its other port too.
+// TestPublicAddr: a node with both transports learns the address that neards dial, from a peer that
+// knows its other port too.
 func TestPublicAddr(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true})
 	run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
@@ -390,8 +385,8 @@ func TestPublicAddr(t *testing.T) {
 	}
 }
 
-// TestBlacklist wants an address of the blacklist neither to be dialled nor to be let in; and
-// nobody to be dialled because a peer would have it so.
+// TestBlacklist: a blacklisted address is neither dialled nor accepted, and no peer is dialled
+// because another one proposes it.
 func TestBlacklist(t *testing.T) {
 	a := bare(t, "a", nil)
 	b := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Blacklisted: func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }},
@@ -409,7 +404,7 @@ func TestBlacklist(t *testing.T) {
 	}
 }
 
-// TestSix wants who listens at all addresses to be reached by IPv6 too, by TCP and by QUIC.
+// TestSix: a node that listens on all addresses is reached by IPv6, over TCP and QUIC.
 func TestSix(t *testing.T) {
 	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
 		t.Skip("no IPv6 here")
@@ -432,7 +427,7 @@ func TestSix(t *testing.T) {
 	}
 }
 
-// TestSamePort wants a second node at a port to be refused.
+// TestSamePort: a second node on a port is refused.
 func TestSamePort(t *testing.T) {
 	a := bare(t, "a", nil)
 	if w, err := New(Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Listen: a.Addr()}); err == nil {
@@ -441,7 +436,7 @@ func TestSamePort(t *testing.T) {
 	}
 }
 
-// TestMetrics wants each counter to be told once.
+// TestMetrics: each counter is listed once.
 func TestMetrics(t *testing.T) {
 	var c Metrics
 	c.bans.Store(3)
@@ -453,8 +448,8 @@ func TestMetrics(t *testing.T) {
 
 var _ tcp.Station = station{}
 
-// TestBare: what a node says to a peer of its own bears no signature, since the connection says
-// whose it is; but to one that does not know of that, it does.
+// TestBare: own messages to a peer have no signature, since the connection authenticates them,
+// except to a peer that does not support it.
 func TestBare(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := run(t, "a", how{libp2p: true})
@@ -480,8 +475,8 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// TestBridgeHandsOnNoRubbish wants a bridge to end an enemy of one side itself, whatever it is that
-// he sends for the other, and to stay a good peer of everybody there.
+// TestBridgeHandsOnNoRubbish: a bridge disconnects an attacker on one side itself, whatever it
+// sends for the other, and stays a good peer there.
 func TestBridgeHandsOnNoRubbish(t *testing.T) {
 	bridge := run(t, "bridge", how{near: true, libp2p: true, open: true})
 	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
@@ -495,7 +490,7 @@ func TestBridgeHandsOnNoRubbish(t *testing.T) {
 		return wire.NewSnapshotHost(key, primitives.Hash{1}, 1, make([]primitives.ShardID, shards))
 	}
 	body := &wire.ForwardTx{SignedTransaction: *transfer(right.key, 1)}
-	forged := func(m *wire.Routed) *wire.Routed { // says that another has written it
+	forged := func(m *wire.Routed) *wire.Routed { // names another author
 		m.Sign()
 		out := *m
 		out.Author = right.key.PublicKey()

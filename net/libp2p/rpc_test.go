@@ -16,8 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// gossips opens a stream of gossip as a stranger, who has no gossip of its own, which would open
-// another.
+// gossips opens a gossip stream of a host without gossipsub, which would open another one.
 func (w *Transport) gossips(t testing.TB, to *node) network.Stream {
 	t.Helper()
 	m, err := multiaddr(to.way.Addr(), false)
@@ -35,19 +34,19 @@ func (w *Transport) gossips(t testing.TB, to *node) network.Stream {
 	return s
 }
 
-// rpcOf is an RPC of as many copies of what is given as there is room for.
+// rpcOf returns an RPC with as many copies of what as fit.
 func rpcOf(size int, what []byte) []byte {
 	body := bytes.Repeat(what, size/len(what))
 	return append(binary.AppendUvarint(nil, uint64(len(body))), body...)
 }
 
-// within is a field that has a length.
+// within returns a length-delimited field.
 func within(id byte, inner []byte) []byte {
 	return append(binary.AppendUvarint([]byte{id<<3 | 2}, uint64(len(inner))), inner...)
 }
 
-// TestRPCBombs wants what a peer sends over gossip, whether it has shaken hands or not, to take
-// memory by its length, and not by how many things it says are in it.
+// TestRPCBombs: an RPC takes memory in proportion to its length, not to its number of entries,
+// before and after the handshake.
 func TestRPCBombs(t *testing.T) {
 	names := bytes.Repeat([]byte{1<<3 | 2, 0}, 1<<20)
 	for _, x := range []struct {
@@ -77,7 +76,7 @@ func TestRPCBombs(t *testing.T) {
 			before := taken()
 			for range 4 {
 				if _, err := s.Write(x.rpc); err != nil {
-					break // it was ended
+					break // it was closed
 				}
 			}
 			_ = s.CloseWrite()
@@ -90,15 +89,15 @@ func TestRPCBombs(t *testing.T) {
 	}
 }
 
-// taken is how much memory was taken so far.
+// taken returns the memory allocated so far.
 func taken() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// TestChecksLeaveCores wants transactions that strangers spread to be looked at on half of the
-// cores, a bounded number of each neighbour's to wait, and blocks to pass them.
+// TestChecksLeaveCores: transactions of strangers use half of the cores, a bounded number of each
+// peer waits, and blocks pass them.
 func TestChecksLeaveCores(t *testing.T) {
 	var at, most atomic.Int32
 	release := make(chan struct{})

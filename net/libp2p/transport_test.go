@@ -21,7 +21,7 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// node is a host with what it was told.
+// node is a server with what it received.
 type node struct {
 	*tcp.Server
 	way     *Transport // nil: sockets alone
@@ -31,22 +31,22 @@ type node struct {
 	stop    func()
 }
 
-// how says what a node is like.
+// how configures a node.
 type how struct {
 	near, libp2p bool
-	open         bool // to others than those of boot
+	open         bool // not limited to boot nodes
 	chain        string
 	addr         netip.AddrPort // of libp2p
 	change       func(*Options)
 	boot         []wire.PeerInfo
-	look         func(wire.Message) // at what is judged, before it is
+	look         func(wire.Message) // called before a message is validated
 	alarm        func(any)          // nil: a panic fails the test
 	tap          func(tcp.Tapped)
 }
 
 func (n *node) info() wire.PeerInfo { return wire.PeerInfo{ID: n.key.PublicKey(), Addr: n.Addr()} }
 
-// over is where a node is reached by libp2p.
+// over returns the libp2p address of a node.
 func (n *node) over() wire.PeerInfo { return wire.PeerInfo{ID: n.key.PublicKey(), Addr: n.way.Addr()} }
 
 func run(t testing.TB, name string, h how) *node {
@@ -128,7 +128,7 @@ func run(t testing.TB, name string, h how) *node {
 	return n
 }
 
-// eventually waits until is says so, for at most limit.
+// eventually waits at most limit until is returns true.
 func eventually(t testing.TB, what string, limit time.Duration, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !is(); time.Sleep(5 * time.Millisecond) {
@@ -140,13 +140,13 @@ func eventually(t testing.TB, what string, limit time.Duration, is func() bool) 
 
 func (n *node) peers() int { return len(n.Info().Peers) }
 
-// connected waits for as many peers.
+// connected waits for a number of peers.
 func (n *node) connected(t testing.TB, peers int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d peers", peers), time.Minute, func() bool { return n.peers() == peers })
 }
 
-// reached waits until what n spreads reaches others.
+// reached waits until gossip of n reaches others.
 func (n *node) reached(t testing.TB, others ...*node) {
 	t.Helper()
 	for _, o := range others {
@@ -158,7 +158,7 @@ func (n *node) reached(t testing.TB, others ...*node) {
 	}
 }
 
-// settled has all peers of n be through with the handshake for a while.
+// settled backdates the handshakes of all peers of n.
 func (n *node) settled() {
 	n.way.mu.Lock()
 	defer n.way.mu.Unlock()
@@ -167,7 +167,7 @@ func (n *node) settled() {
 	}
 }
 
-// next waits for what a node is told that fits.
+// next waits for a received message that fits.
 func next[M wire.Message](t testing.TB, n *node, fits func(M) bool) (d near.Deliver, m M) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -199,7 +199,7 @@ func isHeight(h primitives.Height) func(*wire.Block) bool {
 	return func(b *wire.Block) bool { return b.Block.Header.Height == h }
 }
 
-// recorded are messages that neards have said to each other, some of each kind.
+// recorded returns messages that neards exchanged, some of each kind.
 func recorded(t testing.TB) (out []wire.Message) {
 	t.Helper()
 	count, seen := map[string]int{}, map[string]bool{}
@@ -219,7 +219,8 @@ func recorded(t testing.TB) (out []wire.Message) {
 				t.Fatal(err)
 			}
 			kind, content := m.Kind().String(), string(f.Frame)
-			if r, ok := m.(*wire.Routed); ok { // it is sent several times, of which one is delivered
+			// it is sent several times, of which one is delivered
+			if r, ok := m.(*wire.Routed); ok {
 				kind += r.Body.BodyKind().String()
 				content = kind + string(r.Body.AppendBorsh(nil))
 			}
@@ -235,7 +236,7 @@ func recorded(t testing.TB) (out []wire.Message) {
 	return out
 }
 
-// passes tells whether a message of a peer is for the rest of the node as it is.
+// passes returns whether a message of a peer is delivered unchanged.
 func passes(m wire.Message) bool {
 	switch m.(type) {
 	case *wire.Headers, *wire.HeadersRequest, *wire.Block, *wire.BlockRequest, *wire.Transaction, *wire.StateResponse, *wire.StateHeaderRequest,
@@ -245,8 +246,8 @@ func passes(m wire.Message) bool {
 	return false
 }
 
-// TestKinds wants every kind of message that neards have exchanged to come over either transport
-// with the same bytes.
+// TestKinds: every kind of message that neards have exchanged arrives over either transport with
+// the same bytes.
 func TestKinds(t *testing.T) {
 	list := recorded(t)
 	pair := func(h how) (got []string) {
@@ -258,7 +259,8 @@ func TestKinds(t *testing.T) {
 		want := 0
 		for _, m := range list {
 			if r, ok := m.(*wire.Routed); ok {
-				if k := r.Body.BodyKind(); k != wire.BodyPing && k != wire.BodyPong { // which the node itself answers
+				// the node answers these itself
+				if k := r.Body.BodyKind(); k != wire.BodyPing && k != wire.BodyPong {
 					b.Post(near.RouteTo{Target: wire.ToPeer(a.key.PublicKey()), Body: r.Body})
 					want++
 				}
@@ -300,8 +302,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFrames wants the bytes of every frame, also of those that a node answers itself, to be the
-// same at the other end of a stream.
+// TestFrames: the bytes of every frame are the same at the other end of a stream.
 func TestFrames(t *testing.T) {
 	for name, quic := range map[string]bool{"tcp": false, "quic": true} {
 		t.Run(name, func(t *testing.T) { frames(t, quic) })
@@ -344,7 +345,7 @@ func frames(t *testing.T, quic bool) {
 	}
 }
 
-// station takes connections, and what is posted.
+// station collects connections and events.
 type station struct {
 	taken  chan tcp.Conn
 	posted chan near.Event
@@ -369,7 +370,7 @@ func (station) Panicked(any, []byte)            {}
 
 func (station) Overheard(bool, wire.PeerID, func() []byte) {}
 
-// bare is a way without a node.
+// bare returns a transport without a node.
 func bare(t testing.TB, name string, taken chan tcp.Conn) *Transport {
 	t.Helper()
 	return serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, name)}, station{taken, make(chan near.Event, 100)})
@@ -397,7 +398,7 @@ func serve(t testing.TB, o Options, s station) *Transport {
 		cancel()
 		<-ended
 	})
-	for !slices.Contains(w.host.Mux().Protocols(), bareID) { // who is dialled before would refuse it
+	for !slices.Contains(w.host.Mux().Protocols(), bareID) { // dialling earlier would be refused
 		time.Sleep(time.Millisecond)
 	}
 	return w

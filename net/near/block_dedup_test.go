@@ -11,10 +11,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestSpare: four nodes that are all connected, a fifth that only the fourth knows. A block that
-// its neighbours were told of by who has brought it is not told again, one of some heights is, one
-// that was asked for, or that gossip has brought, is, and whoever nobody has told is told. Others
-// tell all of everything.
+// TestSpare: four connected nodes, and a fifth that only the fourth knows. A block is not sent to
+// neighbours of its first sender. It is sent at some heights, if it was requested, if it came by
+// gossip, and to peers that have it from no one. Other messages go to all.
 func TestSpare(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		f := newFabric(t, 1)
@@ -52,7 +51,7 @@ func TestSpare(t *testing.T) {
 		say("one that was told to all", tell(1, 9), 3, "")
 		say("and here not to the fifth", tell(3, 9), 4, "n3>n4"+block)
 		say("who has it by the fourth alone", tell(4, 9), 1, "")
-		// who has told it has it
+		// the first sender has it
 		once := map[bool]string{true: "n1>n2" + block + ", n1>n3" + block, false: "n1>n2" + block}
 		for range 2 {
 			if got := told(1, 9, true); got != once[sparing] {
@@ -86,9 +85,8 @@ func TestSpare(t *testing.T) {
 	}
 }
 
-// TestSilent: who has to ask for a block, since its bringer has not told it though they are
-// connected, is told of what that one brings, by who was asked; and when that is long ago it is
-// not, since it has been told of all meanwhile.
+// TestSilent: a peer that requests a block, since a neighbour did not send it, gets the later
+// blocks of that neighbour from the node it asked. That ends after silentLife.
 func TestSilent(t *testing.T) {
 	f := newFabric(t, 1)
 	var m [4]*member
@@ -129,7 +127,7 @@ func TestSilent(t *testing.T) {
 	if n := tell(11); n != 0 {
 		t.Errorf("a while later told %d times", n)
 	}
-	ask(2) // of which nobody knows who has brought it
+	ask(2) // with an unknown first sender
 	if n := tell(12); n != 0 {
 		t.Errorf("told %d times, as it has asked for another block", n)
 	}
@@ -145,8 +143,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestCopies: what might get lost on a way over others is sent three times, but once where all
-// hurry.
+// TestCopies: a message that may be lost on a route is sent three times, but once with Sparing.
 func TestCopies(t *testing.T) {
 	for _, sparing := range []bool{true, false} {
 		f := newFabric(t, 1)
@@ -167,8 +164,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestHolders: what a validator holds is known to all whom its data comes to, if it hurries, and
-// anew when that changes.
+// TestHolders: with Sparing, a validator's tracked shards reach all nodes with its account data,
+// and again when they change.
 func TestHolders(t *testing.T) {
 	f := newFabric(t, 1)
 	hurries := func(c *Config) {
@@ -192,7 +189,7 @@ func TestHolders(t *testing.T) {
 	if got := a.Info().Holders; len(got) != 1 || fmt.Sprint(got["c"]) != "[3 4]" {
 		t.Errorf("a knows of %v", got)
 	}
-	next := keyFor("next").PublicKey() // of the node that is c's in the next epoch, and holds more
+	next := keyFor("next").PublicKey() // the node of c in the next epoch, which tracks more
 	h.T1["c"] = append(h.T1["c"], next)
 	f.step(a, h)
 	a.accounts.data[next] = &wire.AccountData{AccountKey: next, Holds: []primitives.ShardID{3, 4, 5}}
@@ -206,7 +203,8 @@ func TestHolders(t *testing.T) {
 	h.T1["c"] = h.T1["c"][:1]
 	f.step(a, h)
 	c.accounts.proxies = []wire.PeerAddr{{Addr: netip.MustParseAddrPort("1.2.3.4:5"), PeerID: a.me}}
-	c.accounts.trackedShards = make([]primitives.ShardID, wire.MaxAccountData/8) // more than account data may be long
+	// more than account data may contain
+	c.accounts.trackedShards = make([]primitives.ShardID, wire.MaxAccountData/8)
 	if d := c.accounts.signed(time.Unix(1, 0), 9); len(d.Holds) != 0 || len(d.Proxies) != 1 || d.Signature == "" {
 		t.Errorf("of too many shards %d are told, with %d proxies", len(d.Holds), len(d.Proxies))
 	}
@@ -218,8 +216,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestGossipOfTheGone: what gossip brings counts if who has brought it is gone meanwhile, not yet
-// there, or banned for something else, since it would not bring it again.
+// TestGossipOfTheGone: gossip counts even if its sender is disconnected, not connected yet, or
+// banned for another reason, since it would not be delivered again.
 func TestGossipOfTheGone(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)

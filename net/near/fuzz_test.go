@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// FuzzStep gives whatever can be decoded to a connection that is ready and to one that is not,
-// twice and with time between, and wants no panic, no frame that cannot be read again, and a wake
-// that is ahead.
+// FuzzStep passes any decodable message to connections before and after the handshake, twice and
+// with time in between. It must not panic, every frame it writes must decode, and Wake must be in
+// the future.
 func FuzzStep(f *testing.F) {
 	for i, x := range readRecording(f, beginning).frames {
 		if i%7 == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// fabric links nodes in one process: frames are encoded and decoded on the way, and take latency.
-// All is drawn from a seed.
+// fabric connects nodes in one process. Frames are encoded and decoded, and take latency. All
+// choices come from a seed.
 type fabric struct {
 	t       testing.TB
 	now     time.Time
@@ -32,7 +32,7 @@ type fabric struct {
 	drop    func(from, to string) bool
 }
 
-// member is a node of a fabric, with what it told the rest of itself.
+// member is a node of a fabric, with what it delivered.
 type member struct {
 	*PeerManager
 	name      string
@@ -97,7 +97,7 @@ func (f *fabric) add(name string, change func(*Config)) *member {
 
 func (m *member) info() wire.PeerInfo { return wire.PeerInfo{ID: m.me, Addr: m.ListenAddr} }
 
-// step gives a node an event and carries out what it wants.
+// step passes an event to a node and carries out the effects.
 func (f *fabric) step(m *member, ev Event) {
 	for _, e := range m.Step(f.now, ev) {
 		f.carryOut(m, e)
@@ -142,7 +142,7 @@ func (f *fabric) connect(m *member, e Dial) {
 	f.step(m, Dialled{a, e.Peer, e.Tier})
 }
 
-// dial has a connection made, whether or not the node wants one.
+// dial opens a connection without a Dial effect.
 func (f *fabric) dial(from, to *member, tier wire.Tier) {
 	f.connect(from, Dial{to.info(), tier})
 }
@@ -241,7 +241,7 @@ func (f *fabric) wrote(from, to string) string {
 	return strings.Join(out, " ")
 }
 
-// low and high return the names with the lower and the higher id.
+// low and high return the name with the lower and the higher id.
 func low(a, b string) (string, string) {
 	if idOf(a) > idOf(b) {
 		a, b = b, a

@@ -19,7 +19,7 @@ func headAt(h primitives.Height) Head {
 	return Head{Block: &primitives.Block{Header: header}}
 }
 
-// started is the outcome of a transaction that waits.
+// started returns the outcome of a transaction that has started.
 func started() (b []byte) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	id := primitives.AccountID("a.near")
@@ -29,11 +29,10 @@ func started() (b []byte) {
 	return append(id.AppendBorsh(b), make([]byte, 1+4+1+1+4)...)
 }
 
-// quiet lets a node dial nobody.
+// quiet makes a node dial no peer.
 func quiet(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
 
-// TestGreeting wants the messages after a T2 handshake, and their order, to be those of network.md
-// 16.1.
+// TestGreeting checks the messages after a T2 handshake, and their order, against those of neard.
 func TestGreeting(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -84,8 +83,7 @@ func sameWords(got, want string, n int) bool {
 	return slices.Equal(g, w)
 }
 
-// TestHandshakeChecks gives a listener handshakes that are wrong in one thing, in the order of
-// neard's checks.
+// TestHandshakeChecks sends handshakes with one error each, in the order of neard's checks.
 func TestHandshakeChecks(t *testing.T) {
 	owner := keyFor("owner")
 	tests := []struct {
@@ -176,8 +174,7 @@ func TestHandshakeChecks(t *testing.T) {
 	}
 }
 
-// TestOneAddress wants connections without a handshake to keep nobody out who is at another
-// address.
+// TestOneAddress: connections of one address without a handshake do not keep out other addresses.
 func TestOneAddress(t *testing.T) {
 	l := newFabric(t, 1).add("l", quiet)
 	id := ConnID(0)
@@ -205,8 +202,8 @@ func own(h *wire.Handshake, key primitives.SecretKey, peer wire.PeerID, at time.
 	h.OwnedAccount.Sign(key)
 }
 
-// TestLastEdge wants a dialler whose nonce is too low to try again above the edge that it is shown,
-// on the same connection.
+// TestLastEdge: a dialling node with a nonce that is too low tries again above the edge that it
+// receives, on the same connection.
 func TestLastEdge(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -221,7 +218,7 @@ func TestLastEdge(t *testing.T) {
 	if e := a.graph.Local(b.me); e == nil || e.Nonce != nonce+2 {
 		t.Errorf("edge %+v, want nonce %d", e, nonce+2)
 	}
-	// An edge that is older than what was proposed, of others, or not signed, ends it.
+	// An edge that is older than the proposed one, of other nodes, or unsigned ends it.
 	for i, bad := range []func(e *wire.Edge){func(e *wire.Edge) { e.Nonce = 1 }, func(e *wire.Edge) { e.LowSig = e.HighSig },
 		func(e *wire.Edge) { e.High = idOf("c") }} {
 		a := newFabric(t, 1).add("a", quiet)
@@ -242,8 +239,8 @@ func bans(effects []Effect, why Reason) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == Banned && c.Ban == why })
 }
 
-// TestVersions wants a dialler to agree to an older protocol that both speak, and to give up if
-// there is none.
+// TestVersions: a dialling node agrees to an older common protocol version, and gives up if there
+// is none.
 func TestVersions(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", quiet)
@@ -261,7 +258,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestCrossedDials wants one connection of two that were dialled at once: that of the lower id.
+// TestCrossedDials: of two simultaneous dials, that of the lower id is kept.
 func TestCrossedDials(t *testing.T) {
 	f := newFabric(t, 1)
 	lo, hi := low("a", "b")
@@ -278,8 +275,8 @@ func TestCrossedDials(t *testing.T) {
 	}
 }
 
-// TestRouting wants messages to go by a shortest way and answers to come back by the same, over
-// nodes that are not connected.
+// TestRouting: messages take a shortest path, and responses return on it, over nodes that are not
+// connected.
 func TestRouting(t *testing.T) {
 	f := newFabric(t, 1)
 	var m [4]*member
@@ -304,7 +301,7 @@ func TestRouting(t *testing.T) {
 	if got.Author != m[0].me || got.TTL != 98 || got.Hops != 2 || m[3].delivered[0].From != m[2].me {
 		t.Errorf("delivered %+v", got)
 	}
-	for range 2 { // the second answer finds no way
+	for range 2 { // the second response has no route
 		f.step(m[3], RouteTo{wire.RouteBack(got.Hash()), &wire.WitnessAck{}})
 	}
 	f.run(time.Second)
@@ -317,13 +314,13 @@ func TestRouting(t *testing.T) {
 	if got := strings.Join(f.log, " "); strings.Count(got, "routed") != 6 {
 		t.Errorf("ping and pong: %s", got)
 	}
-	// What became of a transaction goes all the way.
+	// A transaction outcome is routed all the way.
 	f.log = nil
 	f.step(m[0], RouteTo{wire.ToPeer(m[3].me), &wire.TxStatusResponse{Outcome: started()}})
 	if f.run(time.Second); len(m[3].delivered) != 2 || strings.Count(strings.Join(f.log, " "), "routed") != 3 {
 		t.Errorf("an outcome: %d delivered, %v", len(m[3].delivered), f.log)
 	}
-	// n1 and n2 part: there is no way any more, and everybody hears of it.
+	// n1 and n2 disconnect: there is no route any more, and all nodes learn of it.
 	c := m[1].ready[wire.T2][m[2].me]
 	f.shut(c.id)
 	f.step(m[1], Closed{c.id})
@@ -338,8 +335,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAlone wants a node that knows nobody to be woken twice a minute, and as ever as soon as it
-// knows somebody.
+// TestAlone: a node without known peers wakes twice a minute, and normally once it knows one.
 func TestAlone(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", nil)
@@ -358,8 +354,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestWake wants a clock that waits for the batch of edges when a handshake does, and the looking
-// for peers to begin anew with the first one that is found, but not with the second.
+// TestWake: Wake includes the batch of edges that a handshake waits for. The monitor interval
+// restarts with the first peer found, not with the second.
 func TestWake(t *testing.T) {
 	f := newFabric(t, 1)
 	a := f.add("a", nil)
@@ -386,8 +382,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestAdvertiseAsks wants a node to ask for all account data each time that it would tell its own,
-// though it has none, and once.
+// TestAdvertiseAsks: a node requests all account data once each time that it would send its own,
+// even without own data.
 func TestAdvertiseAsks(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -411,9 +407,8 @@ func TestAdvertiseAsks(t *testing.T) {
 	}
 }
 
-// TestAccounts wants account data to reach everybody, messages to accounts to go over T1 where
-// there is a connection and thrice over T2 where there is none, and a validator's word to be
-// renewed when an older run of it is heard.
+// TestAccounts: account data reaches all nodes. Messages to accounts go over T1 if connected, and
+// three times over T2 otherwise. A validator renews its data if that of an older run arrives.
 func TestAccounts(t *testing.T) {
 	f := newFabric(t, 1)
 	vk := keyFor("validator")
@@ -453,8 +448,8 @@ func TestAccounts(t *testing.T) {
 	if f.wrote("c", "a") != "routed optimistic_block" || len(a.delivered) != 2 || a.delivered[0].Tier != wire.T1 {
 		t.Errorf("over T1: %v, %+v", f.log, a.delivered)
 	}
-	// A node with the same key that knows nothing of this run begins at version 1, and ends above
-	// what the others have.
+	// A node with the same key, without knowledge of this run, starts at version 1 and ends above
+	// the others' version.
 	a2 := f.add("a2", quiet)
 	f.step(a2, head)
 	f.step(a2, Validator{AccountID: "val.near", Key: vk})
@@ -471,7 +466,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestBans gives a peer's messages that neard bans for, each to a fresh pair.
+// TestBans sends messages that neard bans for, each on a new pair.
 func TestBans(t *testing.T) {
 	vk := keyFor("v")
 	data := func(n int) *wire.AccountData {
@@ -562,8 +557,8 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// TestStateAnswers wants a host to send all answers that came up while it was dialling, also if the
-// asker's own connection stood first.
+// TestStateAnswers: a host sends all responses that accumulated while it was dialling, even if the
+// requester connected first.
 func TestStateAnswers(t *testing.T) {
 	f := newFabric(t, 1)
 	host, asker := f.add("host", quiet), f.add("asker", quiet)
@@ -592,7 +587,7 @@ func TestStateAnswers(t *testing.T) {
 	if len(host.ready[wire.T3])+len(asker.ready[wire.T3]) != 0 || len(host.Info().Peers) != 1 {
 		t.Error("an idle T3 connection stays, or takes the T2 connection with it")
 	}
-	f.step(host, answer(4)) // nobody waits any more: refused after pending3Life
+	f.step(host, answer(4)) // no request is pending: refused after pendingT3Life
 	f.run(2 * time.Minute)
 	f.step(host, answer(5))
 	f.run(time.Second)
@@ -601,8 +596,8 @@ func TestStateAnswers(t *testing.T) {
 	}
 }
 
-// TestLimits wants what costs a node much more than who sends it to be had as often as there is a
-// use for it, by each peer, and all else to go on.
+// TestLimits: each peer can send expensive messages as often as useful, and everything else is
+// unaffected.
 func TestLimits(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)

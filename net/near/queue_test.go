@@ -6,8 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// TestQueue wants consensus before gossip before sync, each in its order, and each its turn in a
-// flood.
+// TestQueue: consensus precedes gossip and sync, each in order, and none starves.
 func TestQueue(t *testing.T) {
 	var q Queue
 	for i, p := range []Priority{Sync, Gossip, Consensus, Gossip, Consensus} {

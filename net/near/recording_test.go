@@ -20,7 +20,7 @@ import (
 
 var sharedNet = testutil.Data("neard/net/")
 
-// frameLine is a line of a recording; msg is its frame.
+// frameLine is a line of a recording; msg is its decoded frame.
 type frameLine struct {
 	T        float64
 	Conn     int
@@ -41,7 +41,7 @@ type nodeLine struct {
 	} `json:"validator_key"`
 }
 
-// recorded is a network of neards as it was recorded: who takes part, and all frames in order.
+// recorded is a recorded network of neards: the nodes, and all frames in order.
 type recorded struct {
 	nodes   []nodeLine
 	frames  []frameLine
@@ -82,7 +82,8 @@ func readRecording(t testing.TB, path string) *recorded {
 		}
 		f.msg, f.Frame = m, nil
 		r.end[f.Conn] = f.T
-		if x, ok := m.(*wire.Routed); ok { // a tenth of a millisecond each to verify, and net/wire does
+		// verifying takes a tenth of a millisecond each, and net/wire tests it
+		if x, ok := m.(*wire.Routed); ok {
 			kind := x.Body.BodyKind()
 			if routed++; routed > 2000 && kind != wire.BodyStateHeaderRequest && kind != wire.BodyStatePartRequest {
 				continue
@@ -108,8 +109,8 @@ func readRecording(t testing.TB, path string) *recorded {
 	return r
 }
 
-// mirror is a Node of ours in the place of a neard: it is given what that neard got, and what both
-// send is kept by connection.
+// mirror is a PeerManager in place of a neard: it receives what that neard received, and what both
+// send is recorded by connection.
 type mirror struct {
 	*PeerManager
 	t      testing.TB
@@ -118,19 +119,19 @@ type mirror struct {
 	key    primitives.SecretKey
 	now    time.Time
 	conns2 map[int]*mirrored
-	told   map[string]bool // own announcements and hosts that were fed
+	told   map[string]bool // own announcements and hosts that it was given
 	height primitives.Height
 }
 
-// mirrored is a connection, as the neard had it and as the mirror has it.
+// mirrored is a connection, as the neard and as the mirror had it.
 type mirrored struct {
 	peer       string
 	dialled    bool
 	tier       wire.Tier
 	over       bool
-	theirs     []sent // what the neard sent
+	theirs     []sent // sent by the neard
 	ours       []sent
-	got        []sent // what both got
+	got        []sent // received by both
 	closedByUs string
 }
 
@@ -145,7 +146,7 @@ func newMirror(t testing.TB, r *recorded, line nodeLine, now time.Time) *mirror 
 	return m
 }
 
-// boot starts the mirror's node anew.
+// boot restarts the mirror's node.
 func (m *mirror) boot() {
 	local := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	m.PeerManager = New(Config{Key: m.key, Genesis: m.r.genesis, Version: 86, Oldest: 83, ListenAddr: netip.AddrPortFrom(local, m.line.Port),
@@ -179,11 +180,10 @@ func (m *mirror) step(ev Event) {
 	}
 }
 
-// dialAhead is for how long a neard that dials has known so when its handshake is seen.
+// how long before its handshake is seen a neard has known that it dials, in seconds
 const dialAhead = 0.02 // seconds
 
-// around tells the mirror of what frames do not show: that the neard has begun to dial, and that a
-// connection is gone.
+// around reports what frames do not show: a dial of the neard, and a closed connection.
 func (m *mirror) around(now float64) {
 	for _, id := range slices.Sorted(maps.Keys(m.r.begin)) {
 		f := m.r.begin[id]
@@ -217,7 +217,7 @@ func (m *mirror) peer(name string) wire.PeerInfo {
 	return wire.PeerInfo{}
 }
 
-// frame takes a frame of the recording that concerns the neard.
+// frame handles a recorded frame of the neard.
 func (m *mirror) frame(f *frameLine) {
 	name := m.line.Name
 	if f.From == f.To || f.From != name && f.To != name {
@@ -229,7 +229,7 @@ func (m *mirror) frame(f *frameLine) {
 	if c == nil {
 		h, ok := f.msg.(*wire.Handshake)
 		if !ok {
-			return // what is left of a connection of before
+			return // the rest of an earlier connection
 		}
 		c = &mirrored{peer: f.To, dialled: f.From == name, tier: h.Tier}
 		m.conns2[f.Conn] = c
@@ -257,7 +257,7 @@ func (m *mirror) frame(f *frameLine) {
 	}
 }
 
-// own tells the mirror what the rest of the neard has brought about: announcements and snapshots.
+// own reports what other parts of the neard caused: announcements and snapshots.
 func (m *mirror) own(msg wire.Message) {
 	switch msg := msg.(type) {
 	case *wire.RoutingTable:
@@ -281,8 +281,8 @@ func (m *mirror) own(msg wire.Message) {
 	}
 }
 
-// mirrors runs a mirror for every neard of a recording. A neard that begins to dial when all its
-// connections are over was started again.
+// mirrors runs a mirror for every neard of a recording. A neard that dials after all its
+// connections are closed was restarted.
 func (r *recorded) mirrors(t testing.TB) []*mirror {
 	var out []*mirror
 	for _, line := range r.nodes {
@@ -301,7 +301,7 @@ func (r *recorded) mirrors(t testing.TB) []*mirror {
 	return out
 }
 
-// alone tells whether all connections of the neard are over.
+// alone returns whether all connections of the neard are closed.
 func (m *mirror) alone(now float64) bool {
 	for id := range m.conns2 {
 		if m.r.end[id] >= now {
@@ -324,13 +324,13 @@ const beginning = "testdata/beginning.jsonl.gz"
 
 var cut = flag.Bool("cut", false, "write testdata/beginning.jsonl.gz anew from the recording that TROUPE_DATA holds")
 
-// TestCut takes how a network of neards begins: eight seconds without what fills the rest.
+// TestCut extracts the start of a recorded network: eight seconds without bulk messages.
 func TestCut(t *testing.T) {
 	if !*cut {
 		t.Skip("writes testdata; run with -cut")
 	}
 	var kept [][]byte
-	last := map[int]int{} // connection -> its last frame, which says how long it lasts
+	last := map[int]int{} // connection -> its last frame, which shows how long it lasts
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	for n, line := range testutil.Lines(t, sharedNet+"frames.jsonl.gz") {
@@ -368,10 +368,9 @@ func TestCut(t *testing.T) {
 	t.Logf("%d bytes", out.Len())
 }
 
-// TestRecording puts a Node in the place of each recorded neard and wants it to send what that
-// neard sent, where chance and the rest of the neard have no say: its handshakes, whether it
-// answers those of others and with what, how a connection of T2 begins, whom it tells of when asked
-// for peers, and whose data when asked for accounts.
+// TestRecording replaces each recorded neard by a PeerManager, which must send what that neard
+// sent, where neither chance nor other parts of the neard decide: its handshakes and the answers to
+// others, the start of a T2 connection, and the responses to requests for peers and accounts.
 func TestRecording(t *testing.T) {
 	for _, name := range []string{"frames.jsonl.gz", "late.jsonl.gz"} {
 		path := sharedNet + name
@@ -390,7 +389,8 @@ func TestRecording(t *testing.T) {
 		}
 		for what, least := range map[string]int{"the same direct peers told": 20 * count["other direct peers told"],
 			"the same accounts told": 3 * count["other accounts told"], "edges in greetings": 20, "greetings compared": 5} {
-			if count[what] < least || count[what] == 0 { // the rest differ by what came in the same millisecond
+			// the rest differ by the order within a millisecond
+			if count[what] < least || count[what] == 0 {
 				t.Errorf("%s: %d %s, at least %d", name, count[what], what, least)
 			}
 		}
@@ -405,7 +405,7 @@ func (m *mirror) compare(t *testing.T, where string, c *mirrored, count map[stri
 	ours, oursAt, we := first[*wire.Handshake](c.ours)
 	kind := fmt.Sprintf("%v handshakes, dialled %v, ", c.tier, c.dialled)
 	if _, _, answered := first[*wire.Handshake](c.got); they && !we && c.dialled && !answered && c.closedByUs == OutboundNotAllowed.String() {
-		count["dials that crossed another, of which none came"]++ // which was first is chance
+		count["dials that crossed another, of which none came"]++ // which came first is chance
 		return
 	}
 	if they != we {
@@ -444,7 +444,7 @@ func kinds(list []sent, n int) []wire.Kind {
 	return out
 }
 
-// greeting compares what a T2 connection begins with.
+// greeting compares the first messages of a T2 connection.
 func (m *mirror) greeting(t *testing.T, where string, c *mirrored, count map[string]int) {
 	if got, want := kinds(c.ours, 3), kinds(c.theirs, 3); !slices.Equal(got, want) {
 		t.Errorf("%s: begins %v, neard's %v", where, got, want)
@@ -457,7 +457,7 @@ func (m *mirror) greeting(t *testing.T, where string, c *mirrored, count map[str
 	count["greetings compared"]++
 	a, b := nonces(ours), nonces(theirs)
 	for k := range unite(a, b) {
-		// Which of two batches an edge of the last seconds is in is chance.
+		// Which of two batches a recent edge is in is chance.
 		if newest := time.Unix(int64(max(a[k], b[k])), 0); a[k] != b[k] && at.Sub(newest) > 4*time.Second {
 			t.Errorf("%s: edge %v %v with nonce %d, neard's %d", where, k.low, k.high, a[k], b[k])
 		} else {
@@ -466,7 +466,7 @@ func (m *mirror) greeting(t *testing.T, where string, c *mirrored, count map[str
 	}
 }
 
-// answers compares the i-th answers to requests for peers and for accounts.
+// answers compares the i-th responses to requests for peers and for accounts.
 func (m *mirror) answers(t *testing.T, where string, c *mirrored, count map[string]int) {
 	ours, theirs := all[*wire.PeersResponse](c.ours), all[*wire.PeersResponse](c.theirs)
 	if len(ours) != len(theirs) {
@@ -488,7 +488,7 @@ func (m *mirror) answers(t *testing.T, where string, c *mirrored, count map[stri
 	}
 	for i := range min(len(a), len(b)) {
 		what := "other accounts told"
-		mine := m.signatures(a[i]) // maybe with one more: when a key stops to count is the rest of the node's
+		mine := m.signatures(a[i]) // maybe with one more: other parts decide when a key expires
 		if !slices.ContainsFunc(m.signatures(b[i]), func(s string) bool { return !slices.Contains(mine, s) }) {
 			what = "the same accounts told"
 		}
@@ -513,8 +513,7 @@ func ids(list []wire.PeerInfo) (out []string) {
 	return out
 }
 
-// signatures are those of the data in msg; in place of our own, which has another time in it, its
-// key.
+// signatures returns those of the data in msg; for own data, which contains another time, its key.
 func (m *mirror) signatures(msg *wire.AccountsData) (out []string) {
 	for _, d := range msg.Data {
 		if d.PeerID == m.me {

@@ -13,8 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// distances is a search of another kind: lengths of ways by repeated relaxation, not through
-// unreliable peers.
+// distances computes path lengths by repeated relaxation, not through unreliable peers.
 func distances(from wire.PeerID, edges map[[2]wire.PeerID]bool, unreliable map[wire.PeerID]bool) map[wire.PeerID]int {
 	d := map[wire.PeerID]int{from: 0}
 	for changed := true; changed; {
@@ -32,8 +31,8 @@ func distances(from wire.PeerID, edges map[[2]wire.PeerID]bool, unreliable map[w
 	return d
 }
 
-// TestNextHops compares next hops on random graphs with distances found otherwise: a neighbour is
-// one if and only if it is one step closer.
+// TestNextHops compares next hops on random graphs with distances: a neighbour is one if and only
+// if it is one step closer.
 func TestNextHops(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	names := make([]wire.PeerID, 12)
@@ -77,7 +76,7 @@ func TestNextHops(t *testing.T) {
 	}
 }
 
-// TestTurns wants hops that are as good as each other taken in turns.
+// TestTurns: equal next hops are used in turn.
 func TestTurns(t *testing.T) {
 	g := NewGraph("a")
 	for _, e := range [][2]wire.PeerID{{"a", "b"}, {"a", "c"}, {"b", "d"}, {"c", "d"}} {
@@ -89,8 +88,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestEdgeLife wants edges forgotten after half an hour, not taken when they are older, and lost
-// peers after an hour.
+// TestEdgeLife: edges expire after half an hour, older ones are not accepted, and lost peers are
+// dropped after an hour.
 func TestEdgeLife(t *testing.T) {
 	make := func(a, b string, at time.Time) *wire.Edge {
 		nonce := uint64(at.Unix()) | 1
@@ -117,12 +116,12 @@ func TestEdgeLife(t *testing.T) {
 	}
 }
 
-// TestEdgeBounds wants a source to bring so many edges and no more, and no signature of one too
-// many to be looked at.
+// TestEdgeBounds: a source can add a bounded number of edges, and no signature beyond that is
+// verified.
 func TestEdgeBounds(t *testing.T) {
 	g := NewGraph(idOf("a"))
 	g.ofSource["s"] = maxEdgesOfSource
-	// not signed rightly
+	// with a wrong signature
 	e := wire.NewEdge(idOf("x"), idOf("y"), uint64(start.Unix())|1, keyFor("x").Sign(nil), keyFor("y").Sign(nil))
 	if fresh, ok := g.Add(start, []*wire.Edge{e}, "s"); len(fresh) != 0 || !ok {
 		t.Errorf("one too many: %v, %v", fresh, ok)
@@ -139,7 +138,7 @@ func TestEdgeBounds(t *testing.T) {
 	}
 }
 
-// TestWaysBack wants a full memory to lose what the one who fills it has put, and old entries to go
+// TestWaysBack: a full cache evicts the entries of the neighbour that fills it, and old entries
 // first.
 func TestWaysBack(t *testing.T) {
 	hash := func(i int) (h primitives.Hash) {
@@ -170,8 +169,8 @@ func TestWaysBack(t *testing.T) {
 	}
 }
 
-// TestWayBackAgain wants the first way back of a request to stay, a request that comes again to
-// take no room, and one that was answered and comes again to be as young as its last coming.
+// TestWayBackAgain: the first route-back of a request stays, a repeated request takes no space, and
+// one that was answered and repeated is as young as its repetition.
 func TestWayBackAgain(t *testing.T) {
 	w, h := newRouteBackCache(), primitives.Hash{1}
 	for i := range 5000 {
@@ -193,8 +192,8 @@ func TestWayBackAgain(t *testing.T) {
 	}
 }
 
-// TestHosts wants each part asked of the host with the highest score, then of others, hosts of old
-// epochs forgotten.
+// TestHosts: each part is requested from the host with the highest score, then from others; hosts
+// of old epochs are dropped.
 func TestHosts(t *testing.T) {
 	h := newHosts()
 	sync := primitives.Hash{1}
@@ -262,8 +261,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestStore wants an address to belong to one peer, hearsay to change nothing that is known, and
-// old peers to go, but no boot node.
+// TestStore: an address belongs to one peer, reports of others change no known peer, and old peers
+// are dropped, except boot nodes.
 func TestStore(t *testing.T) {
 	addr := func(n int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), 1)
@@ -314,8 +313,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestRecall wants who was connected in an earlier run to be dialled again, and told on, and nobody
-// else: boot nodes are known anyway, and who was only heard of is nobody.
+// TestRecall: peers that were connected in an earlier run are dialled again and reported, and no
+// others: boot nodes are known anyway, and peers that were only reported do not count.
 func TestRecall(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	peer := func(name string, port uint16) wire.PeerInfo {
@@ -342,8 +341,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestManyEdges wants the ways to be found again the more seldom the more edges there are, whoever
-// tells of one each second, and new neighbours to be there at once all the same.
+// TestManyEdges: routes are recomputed less often the more edges there are, even if a peer sends
+// one each second. New neighbours are reachable at once.
 func TestManyEdges(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
@@ -405,8 +404,8 @@ func TestManyEdges(t *testing.T) {
 	}
 }
 
-// TestEdgesThatMatter wants the way to a validator's node to be learned of the one neighbour there
-// is, however many edges of strangers that one has told before.
+// TestEdgesThatMatter: the route to a validator's node is learned from the only neighbour, however
+// many other edges it sent before.
 func TestEdgesThatMatter(t *testing.T) {
 	f := newFabric(t, 1)
 	a, bridge := f.add("a", quiet), f.add("bridge", quiet)

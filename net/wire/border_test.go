@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// TestMessagesOfOneByteItemsDecode: what nearcore decodes is decoded, up to the length that a valid
-// message may have, if it is nothing but items of one byte: the longest valid transaction
-// (max_transaction_size), on its own and routed, and what a chunk may send to a shard.
+// TestMessagesOfOneByteItemsDecode: messages of valid length decode even if they consist of
+// one-byte items, as in nearcore: the longest valid transaction (max_transaction_size), plain and
+// routed, and the receipts of a chunk to a shard.
 func TestMessagesOfOneByteItemsDecode(t *testing.T) {
 	const maxTransaction, maxToShard = 1_572_864, 4_718_592
 	creates := func(n int) []primitives.Action {

@@ -25,8 +25,8 @@ func eachRecorded(t testing.TB, do func(frame []byte)) {
 	}
 }
 
-// FuzzDecode wants every frame refused, or read as a message that is written, read and written the
-// same.
+// FuzzDecode: any frame is refused, or decodes to a message that encodes, decodes and encodes to
+// the same bytes.
 func FuzzDecode(f *testing.F) {
 	seen := map[int]bool{}
 	eachRecorded(f, func(frame []byte) {
@@ -57,7 +57,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzBody wants every body refused, or read, and written as it was unless borsh is loose there.
+// FuzzBody: any body is refused, or decodes and encodes to the same bytes unless its borsh is not
+// canonical.
 func FuzzBody(f *testing.F) {
 	seen := map[BodyKind]int{}
 	eachRecorded(f, func(frame []byte) {
@@ -83,7 +84,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzPayload wants every signed payload refused, or read.
+// FuzzPayload: any signed payload is refused, or decodes.
 func FuzzPayload(f *testing.F) {
 	eachRecorded(f, func(frame []byte) {
 		m, _ := Decode(frame)

@@ -20,8 +20,8 @@ func (p *pieces) str(s string) *pieces  { *p = borsh.AppendString(*p, s); return
 func (p *pieces) key() *pieces          { *p = keyA.PublicKey().AppendBorsh(*p); return p }
 func (p *pieces) sig() *pieces          { *p = keyA.Sign(nil).AppendBorsh(*p); return p }
 
-// outcomeOf is a FinalExecutionOutcomeView of nearcore with this status, these actions and the
-// outcome of one receipt with this status.
+// outcomeOf returns a FinalExecutionOutcomeView with a status, actions, and the outcome of one
+// receipt.
 func outcomeOf(status []byte, actions [][]byte, receipt []byte) []byte {
 	p := new(pieces)
 	p.raw(status...).str("alice.near").key().zeros(8).str("bob.near").num(uint32(len(actions)))
@@ -49,7 +49,7 @@ func bytesOf(f func(p *pieces)) []byte {
 	return *p
 }
 
-// actionViews has one of each kind, by tag.
+// actionViews returns one of each kind, by tag.
 func actionViews() [][]byte {
 	inner := primitives.AppendActions(nil, []primitives.Action{&primitives.Transfer{}})
 	return [][]byte{
@@ -77,8 +77,8 @@ func actionViews() [][]byte {
 	}
 }
 
-// failures are errors at the ends of every enum of theirs, each with its fields as errors.rs
-// declares them.
+// failures returns errors at the leaves of every error enum, with fields as errors.rs declares
+// them.
 func failures() map[string][]byte {
 	action := func(b ...byte) []byte { return append([]byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 0}, b...) }
 	invalid := func(b ...byte) []byte { return append([]byte{1}, b...) }
@@ -110,8 +110,8 @@ func failures() map[string][]byte {
 	}
 }
 
-// TestOutcome wants each form of an outcome read to its end and written as it was, and nothing that
-// is short or long of it.
+// TestOutcome: each form of an outcome decodes to its end and encodes to the same bytes; shorter or
+// longer input fails.
 func TestOutcome(t *testing.T) {
 	try := func(name string, in []byte) {
 		t.Helper()
@@ -144,7 +144,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestOutcomeRefused: what neard does not read.
+// TestOutcomeRefused: input that neard refuses.
 func TestOutcomeRefused(t *testing.T) {
 	failed := func(b ...byte) []byte { return outcomeOf(append([]byte{2}, b...), nil, []byte{0}) }
 	nan := borsh.AppendUint64([]byte{1, 16, 0, 0, 0, 0}, math.Float64bits(math.NaN()))
@@ -164,8 +164,8 @@ func TestOutcomeRefused(t *testing.T) {
 	}
 }
 
-// TestOutcomeOrder: entries of a map come in any order; the signature covers them as neard writes
-// them, by key, and so goes on to the next hop.
+// TestOutcomeOrder: map entries arrive in any order. The signature covers neard's encoding, sorted
+// by key, and so does the relayed message.
 func TestOutcomeOrder(t *testing.T) {
 	init := func(list ...string) []byte {
 		return outcomeOf([]byte{0}, [][]byte{bytesOf(func(p *pieces) {

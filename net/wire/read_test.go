@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestReadGrowing wants what is read to be what was sent, behind what was there, and no memory for
-// what is only announced.
+// TestReadGrowing: the bytes that were sent are appended, and announced bytes take no memory.
 func TestReadGrowing(t *testing.T) {
 	const first = 64 << 10
 	r, w := net.Pipe()

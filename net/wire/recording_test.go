@@ -23,7 +23,7 @@ type recorded struct {
 	Frame    []byte
 }
 
-// network is the first line of a recording: who takes part, with all secrets.
+// network is the first line of a recording: the nodes with all secrets.
 type network struct {
 	Nodes []struct {
 		Name         string
@@ -37,7 +37,7 @@ type keyFile struct {
 	SecretKey string               `json:"secret_key"`
 }
 
-// keys are the secrets of a recording, by public key, and the validators' by account.
+// keys has the secrets of a recording by public key, and those of validators by account.
 type keys struct {
 	secret    map[primitives.PublicKey]primitives.SecretKey
 	validator map[primitives.AccountID]primitives.PublicKey
@@ -67,8 +67,8 @@ func (k *keys) add(t testing.TB, line []byte) {
 
 var cut = flag.Bool("cut", false, "write testdata/*.jsonl.gz anew from the recordings that TROUPE_DATA holds")
 
-// TestCut takes from the whole recordings what a clone without them tests with: how each connection
-// begins, and some frames of each kind and body.
+// TestCut extracts from the full recordings what testdata has: the start of each connection, and
+// some frames of each kind and body.
 func TestCut(t *testing.T) {
 	if !*cut {
 		t.Skip("writes testdata; run with -cut")
@@ -111,7 +111,7 @@ func TestCut(t *testing.T) {
 
 var sharedNet = testutil.Data("neard/net/")
 
-// recordings are the whole ones, or what testdata has of them.
+// recordings returns the full recordings, or those of testdata.
 func recordings(t testing.TB) []string {
 	if _, err := os.Stat(sharedNet + "frames.jsonl.gz"); err == nil && !testing.Short() {
 		return []string{sharedNet + "frames.jsonl.gz", sharedNet + "late.jsonl.gz"}
@@ -119,8 +119,8 @@ func recordings(t testing.TB) []string {
 	return []string{"testdata/frames.jsonl.gz", "testdata/late.jsonl.gz"}
 }
 
-// judge checks the signatures of a recording: each is verified, and made again with the key that
-// made it. What was judged is remembered, since most of it comes many times.
+// judge checks the signatures of a recording: each is verified, and created again with its key. It
+// remembers those it has checked, since most recur.
 type judge struct {
 	*testing.T
 	keys
@@ -129,7 +129,7 @@ type judge struct {
 	where string
 }
 
-// signature judges one.
+// signature checks one.
 func (j *judge) signature(what string, by primitives.PublicKey, data []byte, sig primitives.Signature) {
 	j.Helper()
 	id := primitives.HashBytes(append(append([]byte(by), data...), sig...))
@@ -151,7 +151,7 @@ func (j *judge) signature(what string, by primitives.PublicKey, data []byte, sig
 	}
 }
 
-// validatorOf returns the validator whose signature of data sig is.
+// validatorOf returns the validator that has signed data.
 func (j *judge) validatorOf(data []byte, sig primitives.Signature) primitives.PublicKey {
 	for _, key := range j.validator {
 		if sig.Verify(data, key) {
@@ -162,7 +162,7 @@ func (j *judge) validatorOf(data []byte, sig primitives.Signature) primitives.Pu
 	return ""
 }
 
-// byValidator judges what one of the validators has signed.
+// byValidator checks a signature of any validator.
 func (j *judge) byValidator(what string, data []byte, sig primitives.Signature) {
 	if id := primitives.HashBytes(append([]byte(sig), data...)); !j.done[id] {
 		j.done[id] = true
@@ -269,7 +269,7 @@ func (j *judge) routed(m *Routed) {
 	before := j.count["routed signatures"]
 	j.signature("routed", m.Author, h[:], m.Signature)
 	fresh := j.count["routed signatures"]
-	sample := fresh != before && fresh%50 == 1 // a signature a message is enough to make again
+	sample := fresh != before && fresh%50 == 1 // one signature per message is enough
 	if body := m.Body.AppendBorsh([]byte{byte(m.Body.BodyKind())}); !bytes.Equal(body, m.tagged) {
 		j.Errorf("%s: %v encodes to %x, was %x", j.where, m.Body.BodyKind(), body, m.tagged)
 	}
@@ -312,7 +312,7 @@ func (j *judge) routed(m *Routed) {
 	}
 }
 
-// v3 wants the third form to name and sign the same message.
+// v3 checks that the third form gives the same hash and signature.
 func (j *judge) v3(m *Routed) {
 	back, err := Decode(m.AppendV3(nil))
 	if err != nil {
@@ -324,8 +324,8 @@ func (j *judge) v3(m *Routed) {
 	}
 }
 
-// TestRecording reads every frame that two networks of neards exchanged and writes it again, byte
-// for byte, and verifies and makes again every signature that this package knows of.
+// TestRecording decodes every frame that two networks of neards exchanged, encodes it to the same
+// bytes, and verifies and creates again every signature that this package supports.
 func TestRecording(t *testing.T) {
 	for _, path := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {

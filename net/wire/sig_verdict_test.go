@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestProve wants Verify to say after Prove what it said before, without another check, of good and
-// of forged ones, and an edge that is removed to be checked anew.
+// TestProve: after Prove, Verify returns the same result without another check, for valid and
+// forged signatures. A removed edge is verified anew.
 func TestProve(t *testing.T) {
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	edge := NewEdge(a, b, 7, SignEdge(keyA, b, 7).Signature, SignEdge(keyB, a, 7).Signature)
@@ -24,7 +24,8 @@ func TestProve(t *testing.T) {
 	for _, m := range []Message{&RoutingTable{Edges: []*Edge{edge, &badEdge}}, &SnapshotHosts{Hosts: []*SnapshotHost{host, &badHost}}, msg, &badMsg} {
 		Prove(m, keys)
 	}
-	edge.Nonce, host.EpochHeight, msg.Author = 9, 9, b // never done; so it shows whether Verify checks again
+	// for the test only: shows whether Verify checks again
+	edge.Nonce, host.EpochHeight, msg.Author = 9, 9, b
 	badEdge.LowSig, badHost.PeerID, badMsg.Author = edge.LowSig, a, a
 	if !edge.Verify() || !host.Verify() || !msg.Verify() || !msg.Hop().Verify() {
 		t.Error("what was proven is checked again")
@@ -45,8 +46,8 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestShardLists wants a handshake with too many shards refused, and of a host no more shards read
-// than show that there are too many.
+// TestShardLists: a handshake with too many shards is refused, and of a host only one shard beyond
+// the limit is read.
 func TestShardLists(t *testing.T) {
 	h := &Handshake{Tier: T2, Version: 86, Oldest: 83, Sender: keyA.PublicKey(), Target: keyB.PublicKey(), ListenPort: 1,
 		Chain: ChainInfo{Genesis: GenesisID{ChainID: "test"}}, PartialEdge: SignEdge(keyA, keyB.PublicKey(), 7)}
@@ -68,7 +69,7 @@ func TestShardLists(t *testing.T) {
 	}
 }
 
-// TestPayloadIsOwn wants account data that is kept to hold nothing of the frame it came in.
+// TestPayloadIsOwn: stored account data does not retain its frame.
 func TestPayloadIsOwn(t *testing.T) {
 	d := &AccountData{PeerID: keyA.PublicKey(), Version: 1}
 	if err := d.Sign(keyB); err != nil {
@@ -85,7 +86,7 @@ func TestPayloadIsOwn(t *testing.T) {
 	}
 }
 
-// BenchmarkRouted is what a message costs that a validator sends, and what one that it gets.
+// BenchmarkRouted measures sending and receiving a validator's message.
 func BenchmarkRouted(b *testing.B) {
 	body := &PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, 2000), Signature: primitives.ZeroED25519Signature}}
 	to := ToPeer(keyB.PublicKey())
@@ -111,8 +112,8 @@ func BenchmarkRouted(b *testing.B) {
 	})
 }
 
-// TestUnsigned: a message is signed when it is written, not before, and as NewRouted signs it; a
-// bare one never is, and is right for who has it of its author alone.
+// TestUnsigned: a message is signed when it is encoded, not before, and as NewRouted signs it. A
+// bare one is never signed, and is valid only for a target that has it from its author.
 func TestUnsigned(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	to, pong := ToPeer(key.PublicKey()), &Pong{Nonce: 7, Source: key.PublicKey()}
@@ -140,8 +141,8 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestHolds: what a node holds is part of its account data, which is without it as neard writes it;
-// a field of that number that says something else is skipped.
+// TestHolds: the tracked shards are part of account data, which otherwise equals neard's encoding.
+// Other contents of the field are skipped.
 func TestHolds(t *testing.T) {
 	d := &AccountData{PeerID: keyB.PublicKey(), Version: 3, Timestamp: Timestamp{Seconds: 7}}
 	if err := d.Sign(keyA); err != nil {

@@ -36,13 +36,13 @@ func sampleHandshake() *Handshake {
 	return h
 }
 
-// TestStrict wants frames taken and refused as rust-protobuf 3.0.2 and nearcore's conversions take
-// and refuse them.
+// TestStrict: frames are accepted and refused as by rust-protobuf 3.0.2 and nearcore's conversions.
 func TestStrict(t *testing.T) {
 	hello := sampleHandshake()
 	frame := Append(nil, hello)
 	fields := hello.appendFields(nil)
-	chain := func(body []byte) []byte { // the handshake with another sender_chain_info behind its own
+	// the handshake with another sender_chain_info after its own
+	chain := func(body []byte) []byte {
 		return lenField(4, join(fields, lenField(6, body...))...)
 	}
 	genesis := lenField(1, join(lenField(1, 't'), lenField(2, lenField(1, make([]byte, 32)...)...))...)
@@ -133,7 +133,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestLast wants the last message of a frame, and the last of a field.
+// TestLast: the last message of a frame counts, and the last of a repeated field.
 func TestLast(t *testing.T) {
 	m, err := Decode(join(yes, lenField(34), lenField(18, 8, 1, 8, 0)))
 	if d, ok := m.(*Disconnect); err != nil || !ok || d.RemoveFromStore {
@@ -141,7 +141,7 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestForms writes and reads again messages that the recordings lack.
+// TestForms encodes and decodes messages that the recordings lack.
 func TestForms(t *testing.T) {
 	max, zero := uint32(math.MaxUint32), uint32(0)
 	tx := primitives.Transaction{SignerID: "alice.near", ReceiverID: "bob.near", PublicKey: keyA.PublicKey()}
@@ -206,7 +206,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestEdges wants edges verified by what their ends signed, and by nothing else.
+// TestEdges: an edge verifies only with the signatures of its ends.
 func TestEdges(t *testing.T) {
 	a, b := keyA.PublicKey(), keyB.PublicKey()
 	make := func(nonce uint64) *Edge {
@@ -240,7 +240,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestTTL wants 99 hops of a message, and what is signed left alone.
+// TestTTL: a message makes 99 hops, and its signed part does not change.
 func TestTTL(t *testing.T) {
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)
 	hops := 0
@@ -263,7 +263,7 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestAccountDataLimit wants a payload of MaxAccountData signed and a longer one not.
+// TestAccountDataLimit: a payload of MaxAccountData is signed, and a longer one is not.
 func TestAccountDataLimit(t *testing.T) {
 	d := &AccountData{PeerID: keyA.PublicKey()}
 	for d.Sign(keyB) == nil {
@@ -286,7 +286,7 @@ func TestAccountDataLimit(t *testing.T) {
 	}
 }
 
-// allocated is what do takes, in bytes.
+// allocated returns the bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -295,8 +295,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMemory wants a frame that claims much, or says little many times, to take no more memory than
-// stands to reason.
+// TestMemory: a frame that claims much, or repeats little many times, takes memory in proportion to
+// its length.
 func TestMemory(t *testing.T) {
 	const size = 1 << 20
 	many := func(field []byte) []byte { return bytes.Repeat(field, size/len(field)) }
@@ -305,7 +305,7 @@ func TestMemory(t *testing.T) {
 		head := keyA.Sign(nil).AppendBorsh(keyA.PublicKey().AppendBorsh((&Target{Back: primitives.Hash{}}).AppendBorsh(nil)))
 		return lenField(17, lenField(1, join(head, []byte{100, tag}, body)...)...)
 	}
-	header := func(approvals []byte) []byte { // a header that has these approvals, and ends
+	header := func(approvals []byte) []byte { // a header with these approvals that ends there
 		b := append([]byte{5}, make([]byte, 32+8+4*32+8+64+5*32+4+4+32+64+16+1)...)
 		return lenField(13, lenField(1, lenField(1, append(b, approvals...)...)...)...)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestToldOutcome: what nodes are told of a transaction is read, and said to clients as who told it
-// says it; each kind of action and error, and nothing is read that neard would not read.
+// TestToldOutcome: a transaction outcome from a peer decodes, and clients see what the peer shows
+// them, for each kind of action and error. Input that neard refuses is refused.
 func TestToldOutcome(t *testing.T) {
 	try := func(name string, in []byte) *view.FinalOutcome {
 		t.Helper()
@@ -53,8 +53,8 @@ func TestToldOutcome(t *testing.T) {
 	}
 }
 
-// TestTellOutcome: what this node tells is what a neard reads (by its forms), and comes back as it
-// is told to clients here.
+// TestTellOutcome: an outcome that this node sends decodes in neard's forms, and gives what clients
+// see here.
 func TestTellOutcome(t *testing.T) {
 	key := keyA.PublicKey()
 	allowance := primitives.Yocto(5)

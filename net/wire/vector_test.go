@@ -7,8 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestVectors wants the bytes that nearcore's own tests of its wire write out
-// (network_protocol/tests.rs, types.rs).
+// TestVectors checks the bytes in nearcore's own tests (network_protocol/tests.rs, types.rs).
 func TestVectors(t *testing.T) {
 	var answer primitives.Hash
 	for i := range answer {
@@ -36,7 +35,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// v3Body is borsh_body of the third form of a message.
+// v3Body returns borsh_body of the third form of a message.
 func v3Body(t *testing.T, m *Routed) (body []byte) {
 	t.Helper()
 	for it := range peerMessage.items(m.AppendV3(nil)) {
@@ -49,8 +48,8 @@ func v3Body(t *testing.T, m *Routed) (body []byte) {
 	return body
 }
 
-// TestFirstByte: all numbers of fields are 4 or more, so that the first byte of a frame tells it
-// from what came before protobuf.
+// TestFirstByte: all field numbers are 4 or more, so that the first byte distinguishes a frame from
+// the format before protobuf.
 func TestFirstByte(t *testing.T) {
 	for _, m := range []Message{sampleHandshake(), &Disconnect{}, &PeersRequest{}, &HeadersRequest{}, &EpochSyncRequest{},
 		NewRouted(keyA, ToPeer(keyB.PublicKey()), &Ping{}, 0)} {
@@ -60,8 +59,7 @@ func TestFirstByte(t *testing.T) {
 	}
 }
 
-// TestFormsHashAlike: what names and signs a message is the same in all its forms, whichever it
-// came in.
+// TestFormsHashAlike: hash and signature of a message are the same in all its forms.
 func TestFormsHashAlike(t *testing.T) {
 	m := NewRouted(keyA, ToPeer(keyB.PublicKey()), &ChunkRequest{primitives.ChunkRequest{Ords: []uint64{1}}}, 9)
 	first, err := Decode(Append(nil, m))

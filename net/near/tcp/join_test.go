@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// stream is a connection of a Way that counts its calls.
+// stream is a Transport connection that counts its calls.
 type stream struct {
-	net.Conn // never used
+	net.Conn // not used
 	peer     wire.PeerID
 	bare     bool
-	in       [][]byte // what each read gives
+	in       [][]byte // what each read returns
 	writes   [][]byte
 	within   []int
 }
@@ -44,8 +44,8 @@ func (s *stream) Peer() wire.PeerID    { return s.peer }
 func (s *stream) Bare() bool           { return s.bare }
 func (s *stream) Within(n int)         { s.within = append(s.within, n) }
 
-// TestJoined: frames that wait together go over a Way in one call, long ones in few, and a frame
-// that has come whole needs no timer.
+// TestJoined: frames that wait together are written to a Transport in one call, long ones in few,
+// and a frame that is buffered completely needs no timer.
 func TestJoined(t *testing.T) {
 	h := &Server{done: make(chan struct{}), events: make(chan posted, maxEvents)}
 	s := &stream{}
@@ -94,7 +94,7 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// spreading is a Way that notes what it is to spread.
+// spreading is a Transport that records what it is asked to publish.
 type spreading struct {
 	Transport
 	spread int
@@ -105,8 +105,8 @@ func (w *spreading) Spread(wire.PeerID, wire.Message) bool {
 	return true
 }
 
-// TestOver: over a Way a copy is not sent, what is this node's own and for the peer bears no
-// signature where the peer knows that, and everything else is as over a socket.
+// TestOver: over a Transport a copy is not sent, own messages to the peer have no signature if it
+// supports that, and everything else is as over a socket.
 func TestOver(t *testing.T) {
 	me, x := primitives.SecretKeyFromSeed(primitives.ED25519, "me"), primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()

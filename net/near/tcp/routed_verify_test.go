@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWords: who is not proven by the connection has his first messages checked, then one in so
-// many, and all again behind a bad one; others' messages are checked always, and so is what is to
-// be handed on.
+// TestWords: for a peer that the connection does not authenticate, the first messages are verified,
+// then one in sampleEvery, and all again after an invalid one. Messages of other authors, and
+// messages to relay, are always verified.
 func TestWords(t *testing.T) {
 	keys := primitives.NewVerifier(4)
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
@@ -94,8 +94,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestBorrowedWords: who comes with another's old handshake, or has heard some of the other's words
-// and repeats them, is believed no word that the other has not signed.
+// TestBorrowedWords: a peer that replays another node's old handshake, or repeats messages of it,
+// gets no unsigned message of that node accepted.
 func TestBorrowedWords(t *testing.T) {
 	keys := primitives.NewVerifier(4)
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
@@ -106,7 +106,7 @@ func TestBorrowedWords(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fresh bool
-		heard int // of a's words, which are repeated
+		heard int // number of a's messages that are repeated
 	}{{"one word", true, 1}, {"all but one", true, probation - 1}, {"an old handshake, and enough words", false, 3 * probation}} {
 		h := &Server{me: me}
 		w := h.newRoutedVerifier("")
@@ -116,7 +116,7 @@ func TestBorrowedWords(t *testing.T) {
 			if w.verify(m, keys); !m.VerifyFor() {
 				t.Fatalf("%s: a's own is refused", c.name)
 			}
-			if i%sampleEvery == sampleEvery-1 { // where it was the turn of one that is checked
+			if i%sampleEvery == sampleEvery-1 { // it was the turn of a verified one
 				continue
 			}
 			m = word(i)
@@ -125,7 +125,7 @@ func TestBorrowedWords(t *testing.T) {
 			if w.verify(m, keys); m.VerifyFor() {
 				t.Fatalf("%s: behind %d of a's words b is believed one of his own", c.name, i)
 			}
-			w.good, w.verified = good, heard // the Node would have ended it
+			w.good, w.verified = good, heard // the PeerManager would have closed it
 		}
 	}
 }

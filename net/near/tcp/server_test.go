@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// running is a host with what it was told.
+// running is a server with what it delivered.
 type running struct {
 	*Server
 	key  primitives.SecretKey
@@ -65,7 +65,7 @@ func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*running) *r
 	return r
 }
 
-// eventually waits until is says so, for at most limit.
+// eventually waits at most limit until is returns true.
 func eventually(t *testing.T, what string, limit time.Duration, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !is(); time.Sleep(5 * time.Millisecond) {
@@ -83,8 +83,8 @@ func block(h primitives.Height) *primitives.Block {
 	return &primitives.Block{Header: header.Init()}
 }
 
-// TestHosts wants two hosts on loopback to find each other, to hand each other blocks and routed
-// messages, and to notice an end.
+// TestHosts: two servers on loopback find each other, exchange blocks and routed messages, and
+// notice the end.
 func TestHosts(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
@@ -115,13 +115,13 @@ func TestHosts(t *testing.T) {
 	b.stop()
 	b.stop = func() {}
 	eventually(t, "gone", time.Minute, func() bool { return a.peers() == 0 })
-	b.Post(near.Tick{}) // to a host that has ended: nothing
+	b.Post(near.Tick{}) // to a server that has ended: no effect
 	if i := b.Info(); len(i.Peers) != 0 {
 		t.Error("a host that has ended has peers")
 	}
 }
 
-// dial connects as a stranger.
+// dial connects a plain socket.
 func dial(t *testing.T, r *running) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", r.Addr().String())
@@ -133,7 +133,7 @@ func dial(t *testing.T, r *running) net.Conn {
 	return c
 }
 
-// readFrame reads what is sent next.
+// readFrame reads the next frame.
 func readFrame(t *testing.T, from io.Reader) []byte {
 	t.Helper()
 	var head [4]byte
@@ -151,8 +151,8 @@ func frame(payload []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-// TestStrangers wants a frame that is announced too long to end its connection, one that cannot be
-// read to be ignored, and one that comes byte by byte, or not at all, to hinder nobody.
+// TestStrangers: a frame announced too long ends its connection, one that does not decode is
+// ignored, and one that arrives byte by byte, or never, affects no other peer.
 func TestStrangers(t *testing.T) {
 	a := run(t, "a")
 	slow := dial(t, a)
@@ -165,7 +165,7 @@ func TestStrangers(t *testing.T) {
 	} else if m, err := wire.Decode(rest[4:]); err != nil || m.Kind() != wire.KindDisconnect {
 		t.Errorf("a frame too long is answered %v, %v", m, err)
 	}
-	early := dial(t, a) // who has not shaken hands
+	early := dial(t, a) // before the handshake
 	_ = early.SetReadDeadline(time.Now().Add(10 * time.Second))
 	_, _ = early.Write(binary.LittleEndian.AppendUint32(nil, longHandshake+1))
 	if rest, err := io.ReadAll(early); err != nil || len(rest) == 0 {
@@ -178,7 +178,8 @@ func TestStrangers(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "stranger")
 	hello := &wire.Handshake{Tier: wire.T2, Version: 1, Oldest: 1, Sender: key.PublicKey(), Target: a.key.PublicKey(), ListenPort: 1,
 		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test"}}, PartialEdge: wire.SignEdge(key, a.key.PublicKey(), wire.FreshNonce(time.Now().Unix()))}
-	for _, want := range []wire.Kind{wire.KindHandshakeFailure, wire.KindTier2Handshake} { // on the same connection
+	// on the same connection
+	for _, want := range []wire.Kind{wire.KindHandshakeFailure, wire.KindTier2Handshake} {
 		for _, b := range frame(wire.Append(nil, hello)) {
 			_, _ = odd.Write([]byte{b})
 		}
@@ -188,7 +189,8 @@ func TestStrangers(t *testing.T) {
 		}
 		hello.Version = 86
 	}
-	_, _ = odd.Write(frame(make([]byte, longHandshake+1))) // behind the handshake it is read, and is none
+	// after the handshake it is read, and does not decode
+	_, _ = odd.Write(frame(make([]byte, longHandshake+1)))
 	_, _ = odd.Write(frame(wire.Append(nil, &wire.PeersRequest{})))
 	_ = odd.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for {
@@ -202,8 +204,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestLinkBatches: what waits goes out together, whole and in its order, no more at once than the
-// bounds say, and nothing behind the end; what comes together is read as if it had come alone.
+// TestLinkBatches: waiting frames are written together, complete and in order, within the bounds,
+// and none after the end. Frames that arrive together are read as if they came alone.
 func TestLinkBatches(t *testing.T) {
 	over, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -272,7 +274,7 @@ func TestLinkBatches(t *testing.T) {
 	}
 }
 
-// flaky is a listener whose first accepts fail.
+// flaky is a listener that fails its first accepts.
 type flaky struct {
 	net.Listener
 	left int
@@ -286,8 +288,7 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return f.Listener.Accept()
 }
 
-// TestAcceptFails wants an accept that fails to be tried again, and the end of the listener to end
-// Run.
+// TestAcceptFails: a failed accept is retried, and the end of the listener ends Run.
 func TestAcceptFails(t *testing.T) {
 	h := quietHost(t, nil)
 	inner := h.listener
@@ -315,7 +316,7 @@ func TestAcceptFails(t *testing.T) {
 	}
 }
 
-// quietHost returns a host that does not run.
+// quietHost returns a server that does not run.
 func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *Server {
 	t.Helper()
 	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "quiet"), Genesis: wire.GenesisID{ChainID: "test"}, Version: 86,
@@ -328,8 +329,7 @@ func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *S
 	return h
 }
 
-// TestLongWaits wants a reader to have no more than one long message at the Node, and many short
-// ones.
+// TestLongWaits: a reader has at most one long message waiting, and many short ones.
 func TestLongWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -352,7 +352,7 @@ func TestLongWaits(t *testing.T) {
 		}()
 		eventually(t, "read: "+tt.name, time.Minute, func() bool { return len(h.events) == tt.want })
 		time.Sleep(50 * time.Millisecond)
-		for i := range 3 { // each that is taken makes room for another
+		for i := range 3 { // each one that is processed frees a place
 			if n := len(h.events); n > max(tt.want-i, 1) {
 				t.Errorf("%s: %d wait, want %d", tt.name, n, tt.want)
 			}
@@ -365,8 +365,7 @@ func TestLongWaits(t *testing.T) {
 	}
 }
 
-// TestJudges wants no more than maxJudges judgements at a time, and an event to be done with when
-// its own is.
+// TestJudges: at most maxJudges verifications run at a time, and an event completes with its own.
 func TestJudges(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
@@ -401,7 +400,7 @@ func TestJudges(t *testing.T) {
 	}
 }
 
-// TestTooLongToSend wants a frame that no neard takes not to be sent.
+// TestTooLongToSend: a frame that no neard accepts is not sent.
 func TestTooLongToSend(t *testing.T) {
 	l := newLink(1, nil)
 	if !l.put(make([]byte, wire.MaxFrame+1), 0) || l.queue.Next() != nil {
@@ -412,8 +411,7 @@ func TestTooLongToSend(t *testing.T) {
 	}
 }
 
-// TestReaderProves wants signatures to be checked by the reader once the handshake is done, and not
-// before.
+// TestReaderProves: the reader verifies signatures after the handshake, and not before.
 func TestReaderProves(t *testing.T) {
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
 	hello := &wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: key.PublicKey(), Target: key.PublicKey(), ListenPort: 1,
@@ -436,7 +434,7 @@ func TestReaderProves(t *testing.T) {
 		for range 3 {
 			if m, ok := (<-h.events).Event.(near.Received).Msg.(*wire.SnapshotHosts); ok {
 				s := m.Hosts[0]
-				s.EpochHeight++ // never done; it verifies still if it is proven
+				s.EpochHeight++ // for the test only: it still verifies if the verdict is cached
 				proven = append(proven, s.Verify())
 			}
 		}
@@ -449,8 +447,8 @@ func TestReaderProves(t *testing.T) {
 	}
 }
 
-// TestPanics wants a panic over one peer's announcements to be told and nothing else to come of it,
-// and one of the Node to end Run with it.
+// TestPanics: a panic over a peer's announcements is reported without other effects, and one of the
+// PeerManager ends Run.
 func TestPanics(t *testing.T) {
 	told := make(chan any, 1)
 	h := quietHost(t, func(near.JudgeAnnouncements) near.Judged { panic("judge") })
@@ -476,7 +474,7 @@ func TestPanics(t *testing.T) {
 	a.deliver = func(near.Deliver) { panic("deliver") }
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(context.Background()) }()
-	a.Post(near.RouteToAccount{}) // of nobody
+	a.Post(near.RouteToAccount{}) // for an unknown account
 	a.Post(near.Judged{Good: []*wire.Announcement{nil}})
 	select {
 	case err := <-ended:
@@ -488,7 +486,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestBytes wants bytes to be counted on both sides.
+// TestBytes: bytes are counted on both sides.
 func TestBytes(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
@@ -500,7 +498,7 @@ func TestBytes(t *testing.T) {
 	eventually(t, "counted", time.Minute, func() bool { return a.Received.Load() >= before+size && b.Sent.Load() >= sent+size })
 }
 
-// TestTap shows all frames of both ways, in order, and the end once.
+// TestTap: all frames of both directions are reported in order, and the end once.
 func TestTap(t *testing.T) {
 	a := run(t, "a")
 	seen := make(chan Tapped, 1000)
@@ -547,7 +545,7 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// deaf is a connection whose other side does not read.
+// deaf is a connection to a peer that does not read.
 type deaf struct {
 	net.Conn
 	ends chan struct{}
@@ -564,8 +562,8 @@ func (d *deaf) Close() error {
 	return nil
 }
 
-// TestQueuedAll: what waits for all connections is bounded together, and the one for which most
-// waits is closed: not those of who reads slowly.
+// TestQueuedAll: the bytes queued for all connections are bounded together, and the connection with
+// the longest queue is closed, not those that read slowly.
 func TestQueuedAll(t *testing.T) {
 	h := quietHost(t, nil)
 	const strangers = 8
@@ -600,13 +598,13 @@ func TestQueuedAll(t *testing.T) {
 	}
 }
 
-// TestEdgesTold: of the edges that a peer tells of no more are looked at than a network has, at
-// once and a second; those of who keeps to that all are.
+// TestEdgesTold: of the edges of a peer, at most as many are verified as a network has, at once and
+// per second. A peer within that has all verified.
 func TestEdgesTold(t *testing.T) {
 	h := quietHost(t, nil)
 	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	other := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
-	s := wire.SignEdge(key, other, 1).Signature // good for nothing: what is looked at is wrong
+	s := wire.SignEdge(key, other, 1).Signature // useless: verified, and invalid
 	list := make([]*wire.Edge, 10_000)
 	for i := range list {
 		list[i] = wire.NewEdge(key.PublicKey(), other, 1, s, s)

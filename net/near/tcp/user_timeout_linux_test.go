@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPatience: sockets that are dialled and those that are let in send again every two seconds at
-// the latest, and for two minutes.
+// TestPatience: dialled and accepted sockets retransmit at least every two seconds, for two
+// minutes.
 func TestPatience(t *testing.T) {
 	l, err := Bind("127.0.0.1:0")
 	if err != nil {

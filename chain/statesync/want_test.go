@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestWant: items that somebody waits for are asked for one by one, of shards that the machine does
-// not know too, until a good one has come or nobody waits any more; a host that sends what is wrong
-// is asked no more, and the item of another.
+// TestWant: wanted items are requested one by one, also of unknown shards, until a valid one
+// arrives or they are dropped. A host that sends an invalid one is not asked again, and the item is
+// requested from another.
 func TestWant(t *testing.T) {
 	m := New(nil, Options{Wait: 1000})
 	hosts := []Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7, 8}}}
@@ -43,7 +43,8 @@ func TestWant(t *testing.T) {
 	m.Step(4, Came{second, header})
 	asked(m.Step(5, Judged{From: second, Item: header}))
 	asked(m.Step(100_000, Tick{}))
-	asked(m.Step(200_000, Hosts{[]Host{{ID: "c", Shards: []primitives.ShardID{8}}}}), part) // b has gone, or was banned
+	// b has disconnected, or was banned
+	asked(m.Step(200_000, Hosts{[]Host{{ID: "c", Shards: []primitives.ShardID{8}}}}), part)
 	m.Step(200_000, Dropped{part})
 	asked(m.Step(300_000, Tick{}))
 	if len(m.wanted) > 0 {
@@ -51,8 +52,8 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// TestBack: a host that goes while what it has sent is judged, and comes back, is asked for as much
-// at once as others are.
+// TestBack: a host that disconnects while its response is validated, and reconnects, is asked for
+// as much at once as others.
 func TestBack(t *testing.T) {
 	m := New(nil, Options{})
 	hosts := Hosts{[]Host{{ID: "a", Shards: []primitives.ShardID{7}}}}
