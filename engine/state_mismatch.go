@@ -66,10 +66,11 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 				says = append(
 					says,
 					fmt.Sprintf(
-						"key %x had the value %x when the block was applied; in its parent's state it has %x",
-						stored[i].Key,
-						stored[i].Old,
-						old,
+						"key %s had the value %s when the block was applied; in its parent's state it has %s%s",
+						excerpt(stored[i].Key),
+						excerpt(stored[i].Old),
+						excerpt(old),
+						firstDifference(stored[i].Old, old),
 					),
 				)
 			}
@@ -116,11 +117,46 @@ func (e *Engine) explain(m *mismatch) (says []string, err error) {
 			continue
 		}
 		if i < len(stored) {
-			says = append(says, fmt.Sprintf("stored is key %x = %x", stored[i].Key, stored[i].Last()))
+			says = append(says, fmt.Sprintf("stored is key %s = %s", excerpt(stored[i].Key), excerpt(stored[i].Last())))
 		}
 		if i < len(r.Changes) {
-			says = append(says, fmt.Sprintf("applied is key %x = %x", r.Changes[i].Key, r.Changes[i].Last()))
+			says = append(says, fmt.Sprintf("applied is key %s = %s", excerpt(r.Changes[i].Key), excerpt(r.Changes[i].Last())))
+		}
+		if i < len(stored) && i < len(r.Changes) {
+			if bytes.Equal(stored[i].Key, r.Changes[i].Key) {
+				says[len(says)-1] += firstDifference(stored[i].Last(), r.Changes[i].Last())
+			} else {
+				says[len(says)-1] += firstDifference(stored[i].Key, r.Changes[i].Key)
+			}
 		}
 	}
 	return append(says, fmt.Sprintf("%d changes differ", differ)), nil
+}
+
+// Bounds of what a diagnosis prints of a key or value, in bytes. A value may have megabytes.
+const (
+	maxExcerpt    = 256 // of its beginning
+	maxDifference = 32  // from the first byte that differs
+)
+
+// excerpt returns the beginning of a key or value in hex, with its length if it is cut.
+func excerpt(b []byte) string {
+	if len(b) <= maxExcerpt {
+		return fmt.Sprintf("%x", b)
+	}
+	return fmt.Sprintf("%x... (%d bytes)", b[:maxExcerpt], len(b))
+}
+
+// firstDifference returns where two keys or values begin to differ, if their excerpts do not show
+// it. Empty if they do, or if the two are equal.
+func firstDifference(a, b []byte) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	if n < maxExcerpt || bytes.Equal(a, b) {
+		return ""
+	}
+	part := func(x []byte) []byte { return x[n:min(n+maxDifference, len(x))] }
+	return fmt.Sprintf(" (from byte %d on: %x and %x)", n, part(a), part(b))
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,5 +63,42 @@ func TestMismatchIsExplained(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestMismatchOfLargeValuesIsBounded: of large values the diagnosis prints the beginnings, the
+// lengths and where they begin to differ.
+func TestMismatchOfLargeValuesIsBounded(t *testing.T) {
+	large := bytes.Repeat([]byte{0xab}, 1<<20)
+	g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
+	n := openOn(t, g, disk, storage.Options{})
+	n.accept(n.make(n.Head().Hash, 1, false))
+	p := n.applied(n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1)))
+	r := p.Jobs()[0].result
+	r.Olds[0].Known, r.Olds[0].Value = true, large
+	c := &r.Changes[0]
+	c.Changes[len(c.Changes)-1].Value = large
+	if _, err := n.Commit(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(n.Close(), n.store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	_, err = Open(Options{Chain: n.chain, Store: s, Tries: trie.Options{Poison: true}})
+	if text := fmt.Sprint(err); !errors.Is(err, ErrInconsistent) || len(text) > 8<<10 || strings.Count(text, "(1048576 bytes)") != 2 {
+		t.Errorf("%d bytes: %.3000s", len(text), text)
+	}
+	other := bytes.Clone(large)
+	other[1000] = 0xcd
+	if got, want := firstDifference(large[:1002], other[:1001]), " (from byte 1000 on: abab and cd)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := firstDifference(large, large) + firstDifference(large, other[999:]); got != "" {
+		t.Errorf("%q of two that are equal, or differ in their excerpts", got)
 	}
 }
